@@ -1,0 +1,1 @@
+"""One flat module a function: parse, one call, map the result."""

@@ -1,0 +1,26 @@
+"""s3commit: all of a job's files appear in S3, or none do.
+
+The package is at once the content of the Lambda layer, the wheel, and the zip for ``--py-files``.
+Importing it costs nothing; the subpackages import what they need.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from s3commit.writer.job import Job, Task, open_job
+
+__version__ = "0.1.0"
+
+__all__ = ["Job", "Task", "__version__", "open_job"]
+
+
+def __getattr__(name: str) -> Any:
+    # Lazy, because the Lambda handlers and the stacks import this package on every cold start
+    # and synth, and need neither boto3 nor the writer for it.
+    if name in {"Job", "Task", "open_job"}:
+        from s3commit.writer import job
+
+        return getattr(job, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,170 @@
+"""Every S3 key of the protocol, in one place, with its inverse.
+
+A job directory lies in its destination: ``<destination>/__magic_job-<job_id>/``. Names that start
+with ``_`` or ``.`` are hidden to Spark and Hive, so nothing of this is ever read as data.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from s3commit.core.errors import InvalidInputError
+from s3commit.core.model import Destination
+
+MAGIC_PREFIX = "__magic_job-"
+JOB_FILE = "job.json"
+REQUEST_FILE = "request.json"
+RESULT_FILE = "result.json"
+PLAN_FILE = "plan.json"
+REPLACED_FILE = "replaced.jsonl"
+TASKS = "tasks/"
+PENDINGSET_SUFFIX = ".pendingset"
+COMMITS = "_commits/"
+SUCCESS = "_SUCCESS"
+
+# User metadata of every data object: who made it. S3 lower-cases the names.
+META_JOB = "s3commit-job"
+META_TASK = "s3commit-task"
+META_ATTEMPT = "s3commit-attempt"
+
+MAX_KEY_BYTES = 1024  # https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html
+
+# An id becomes a part of keys, of an execution's name and of ledger keys: 80 characters is Step
+# Functions' limit for a name, and a recovery appends a suffix to it.
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]")
+_DIRECTORY = re.compile(rf"(?P<prefix>(?:.*/)?){MAGIC_PREFIX}(?P<job>{_ID.pattern})/")
+
+
+def check_id(value: str, what: str) -> str:
+    """Return ``value`` if it may be an id of ``what``, else raise `InvalidInputError`."""
+    if not _ID.fullmatch(value):
+        raise InvalidInputError(
+            f"{what} {value[:80]!r} is not 1 to 64 letters, digits, '-' or '_'", code="BAD_ID"
+        )
+    return value
+
+
+def parse_destination(uri: str) -> Destination:
+    """``s3://bucket/any/prefix`` (or s3a, s3n) as a `Destination`.
+
+    Raises `InvalidInputError` for another scheme, a bad bucket name, and for a prefix that is
+    empty, hidden, or has empty, ``.`` or ``..`` elements.
+    """
+    scheme, separator, rest = uri.partition("://")
+    if not separator or scheme not in {"s3", "s3a", "s3n"}:
+        raise InvalidInputError(f"path {uri!r} must look like s3://bucket/prefix", code="BAD_PATH")
+    bucket, _, prefix = rest.partition("/")
+    if not _BUCKET.fullmatch(bucket):
+        raise InvalidInputError(f"path {uri!r}: {bucket!r} is no bucket name", code="BAD_PATH")
+    prefix = prefix.removesuffix("/")
+    if not prefix:
+        raise InvalidInputError(
+            f"path {uri!r} has no prefix: a job owns a directory, never a whole bucket",
+            code="BAD_PATH",
+        )
+    for element in prefix.split("/"):
+        if element in {"", ".", ".."} or element.startswith(MAGIC_PREFIX):
+            raise InvalidInputError(
+                f"path {uri!r} has the element {element!r}, which no table may have",
+                code="BAD_PATH",
+            )
+    return Destination(bucket, prefix + "/")
+
+
+@dataclass(frozen=True, slots=True)
+class JobDirectory:
+    """Where a job's own objects lie, and the keys in it."""
+
+    destination: Destination
+    job_id: str
+
+    @property
+    def bucket(self) -> str:
+        """The bucket of the destination."""
+        return self.destination.bucket
+
+    @property
+    def prefix(self) -> str:
+        """The directory's key prefix, with its ``/``."""
+        return f"{self.destination.prefix}{MAGIC_PREFIX}{self.job_id}/"
+
+    @property
+    def job(self) -> str:
+        """The key of ``job.json``."""
+        return self.prefix + JOB_FILE
+
+    @property
+    def request(self) -> str:
+        """The key of ``request.json``."""
+        return self.prefix + REQUEST_FILE
+
+    @property
+    def result(self) -> str:
+        """The key of ``result.json``."""
+        return self.prefix + RESULT_FILE
+
+    @property
+    def plan(self) -> str:
+        """The key of ``plan.json``."""
+        return self.prefix + PLAN_FILE
+
+    @property
+    def tasks(self) -> str:
+        """The prefix under which the manifests lie."""
+        return self.prefix + TASKS
+
+    @property
+    def commits(self) -> str:
+        """The key of the job's full manifest, once it is committed."""
+        return f"{self.destination.prefix}{COMMITS}{self.job_id}.jsonl"
+
+    @property
+    def success(self) -> str:
+        """The key of the destination's ``_SUCCESS``."""
+        return self.destination.prefix + SUCCESS
+
+    def manifest_name(self, task_id: str, attempt_id: str) -> str:
+        """The manifest's key relative to the directory."""
+        return f"{TASKS}{task_id}/{attempt_id}{PENDINGSET_SUFFIX}"
+
+    def manifest(self, task_id: str, attempt_id: str) -> str:
+        """The manifest's key."""
+        return self.prefix + self.manifest_name(task_id, attempt_id)
+
+
+def parse_directory(bucket: str, key: str) -> JobDirectory:
+    """The job directory in which ``key`` lies. Raises `InvalidInputError` if in none."""
+    found = _DIRECTORY.match(key)
+    if not found:
+        raise InvalidInputError(f"key {key[:200]!r} lies in no job directory", code="BAD_KEY")
+    return JobDirectory(Destination(bucket, found["prefix"]), found["job"])
+
+
+def parse_manifest_key(bucket: str, key: str) -> tuple[JobDirectory, str, str]:
+    """The directory, task id and attempt id of a manifest's key. Raises `InvalidInputError`."""
+    directory = parse_directory(bucket, key)
+    elements = key[len(directory.prefix) :].split("/")
+    if len(elements) != 3 or elements[0] + "/" != TASKS or not key.endswith(PENDINGSET_SUFFIX):
+        raise InvalidInputError(f"key {key[:200]!r} is no manifest's key", code="BAD_KEY")
+    task_id = check_id(elements[1], "task id")
+    attempt_id = check_id(elements[2].removesuffix(PENDINGSET_SUFFIX), "attempt id")
+    return directory, task_id, attempt_id
+
+
+def is_hidden(relative_key: str) -> bool:
+    """Whether a key below a destination is no data, by Spark's rule and Hive's.
+
+    An element that starts with ``.``, or with ``_`` unless it is a partition (``_day=1``).
+    """
+    return any(
+        element.startswith(".") or (element.startswith("_") and "=" not in element)
+        for element in relative_key.split("/")
+    )
+
+
+def belongs_to_job(key: str, job_id: str) -> bool:
+    """Whether the file name says by itself that the job made it (the id before the first dot)."""
+    stem = key.rsplit("/", 1)[-1].split(".", 1)[0]
+    return job_id in stem

@@ -1,0 +1,264 @@
+"""What the protocol needs of the world: an object store, a ledger, a clock.
+
+Each port is as narrow as its consumers allow. `s3commit.aws` implements them on S3 and DynamoDB,
+`s3commit.testing` in memory with the same conditional semantics; one contract suite runs on all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from s3commit.core.errors import S3CommitError
+from s3commit.core.model import AttemptRecord, Failure, JobRecord, PlanFacts
+from s3commit.core.states import JobState
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectFacts:
+    """What HEAD says of an object. ``metadata`` keys are lower case; ``etag`` keeps its quotes."""
+
+    key: str
+    etag: str
+    length: int
+    metadata: dict[str, str] = field(default_factory=dict)
+    version_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    """An object's facts and its bytes."""
+
+    facts: ObjectFacts
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ListedObject:
+    """One line of a listing."""
+
+    key: str
+    etag: str
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenUpload:
+    """A multipart upload that is neither completed nor aborted; ``initiated`` is RFC 3339, UTC."""
+
+    key: str
+    upload_id: str
+    initiated: str
+
+
+class Clock(Protocol):
+    """Time comes in from outside."""
+
+    def now(self) -> str:
+        """The present as RFC 3339 in UTC with milliseconds: ``2026-11-21T22:07:22.123Z``."""
+        ...
+
+
+class ObjectReader(Protocol):
+    """Reading from one bucket or several; strongly consistent, as S3 is."""
+
+    def get(self, bucket: str, key: str, *, max_bytes: int) -> StoredObject:
+        """The whole object.
+
+        Raises `NotFoundError`; `InvalidInputError` with code ``TOO_LARGE`` past ``max_bytes``,
+        before more than that is read.
+        """
+        ...
+
+    def head(self, bucket: str, key: str) -> ObjectFacts | None:
+        """The facts of the object, or None if there is none."""
+        ...
+
+    def list(self, bucket: str, prefix: str) -> Iterator[ListedObject]:
+        """Every object whose key starts with ``prefix``, in key order, however many pages."""
+        ...
+
+    def list_uploads(self, bucket: str, prefix: str) -> Iterator[OpenUpload]:
+        """Every open upload whose key starts with ``prefix``, however many pages."""
+        ...
+
+    def upload_is_open(self, bucket: str, key: str, upload_id: str) -> bool:
+        """Whether S3 still holds the upload (ListParts: the word that counts after an abort)."""
+        ...
+
+
+class ObjectWriter(Protocol):
+    """Writing whole objects, conditionally."""
+
+    def put(
+        self,
+        bucket: str,
+        key: str,
+        body: bytes,
+        *,
+        if_absent: bool = False,
+        if_match: str | None = None,
+        content_type: str = "application/json",
+    ) -> str:
+        """Put the object and return its etag.
+
+        ``if_absent`` is If-None-Match ``*``; ``if_match`` an etag. Raises `PreconditionError` if
+        the condition does not hold; `NotFoundError` if the bucket is not there.
+        """
+        ...
+
+    def delete(
+        self, bucket: str, key: str, *, if_match: str | None = None, version_id: str | None = None
+    ) -> None:
+        """Delete the object (or the version); nothing to delete is success.
+
+        Raises `PreconditionError` if ``if_match`` is given and the object is another one.
+        """
+        ...
+
+
+class UploadStarter(Protocol):
+    """What a task does: start uploads and send parts, never complete them."""
+
+    def create_upload(
+        self, bucket: str, key: str, *, metadata: dict[str, str], content_type: str
+    ) -> str:
+        """Start a multipart upload at its final key; return its id."""
+        ...
+
+    def upload_part(
+        self, bucket: str, key: str, upload_id: str, number: int, body: bytes | memoryview
+    ) -> str:
+        """Send part ``number`` (from 1) and return its etag. Raises `UploadGoneError`."""
+        ...
+
+    def abort_upload(self, bucket: str, key: str, upload_id: str) -> None:
+        """Abort the upload; one that is already gone is success."""
+        ...
+
+
+class UploadCompleter(Protocol):
+    """What the pipeline alone does: make an upload visible."""
+
+    def complete_upload(
+        self,
+        bucket: str,
+        key: str,
+        upload_id: str,
+        etags: Sequence[str],
+        *,
+        length: int,
+        if_absent: bool = False,
+    ) -> ObjectFacts:
+        """Complete the upload; S3 checks that the parts add up to ``length`` bytes.
+
+        Raises `UploadGoneError` if the upload is not known (completed before, or aborted),
+        `PreconditionError` if ``if_absent`` and the key exists (or a 409: final),
+        `JobRefusedError` (code ``PARTS_MISMATCH``) if the parts are not the ones that S3 has.
+        """
+        ...
+
+
+class ObjectStore(ObjectReader, ObjectWriter, UploadStarter, UploadCompleter, Protocol):
+    """All verbs together, for adapters and for the contract suite; consumers ask for less."""
+
+
+class LockMode(StrEnum):
+    """SHARED beside SHARED; EXCLUSIVE beside nothing."""
+
+    SHARED = "SHARED"
+    EXCLUSIVE = "EXCLUSIVE"
+
+
+class LostRaceError(S3CommitError):
+    """A conditional write of the ledger lost; ``found`` is the record that beat it (None: none).
+
+    The write changed nothing.
+    """
+
+    code = "LOST_RACE"
+
+    def __init__(self, message: str, found: JobRecord | None) -> None:
+        super().__init__(message)
+        self.found = found
+
+
+class Ledger(Protocol):
+    """The state of each job, its attempts and its locks; every write is conditional."""
+
+    def job(self, job_id: str) -> JobRecord | None:
+        """The record, read consistently."""
+        ...
+
+    def open_job(self, record: JobRecord) -> JobRecord:
+        """Create the record if there is none; return the one that stands."""
+        ...
+
+    def take_over(self, job_id: str, *, generation: int, execution: str, now: str) -> JobRecord:
+        """Raise the generation by one, for an execution that goes on with the job.
+
+        Conditional on ``generation`` being the present one. Raises `LostRaceError`.
+        """
+        ...
+
+    def advance(
+        self,
+        job_id: str,
+        *,
+        source: JobState,
+        target: JobState,
+        generation: int,
+        now: str,
+        plan: PlanFacts | None = None,
+        failure: Failure | None = None,
+    ) -> JobRecord:
+        """One transition of the table, conditional on state and generation.
+
+        ``plan`` and ``failure`` are stored if given. A transition into an ended state stores
+        ``now`` as ``finished_at`` and sets the record's time to live. Raises `LostRaceError`,
+        `IllegalTransitionError`. Entering COMMITTING is `decide`'s alone.
+        """
+        ...
+
+    def decide(
+        self, job_id: str, *, generation: int, plan: PlanFacts, lock_node: str, now: str
+    ) -> JobRecord:
+        """SEALED→COMMITTING, the decision: one transaction over the job and its lock.
+
+        Conditional on state, generation, the plan's digest and the lock being held by the job.
+        Raises `LostRaceError`.
+        """
+        ...
+
+    def note_plan(self, job_id: str, *, generation: int, plan: PlanFacts, now: str) -> JobRecord:
+        """Store the plan of a SEALED job. Raises `LostRaceError`."""
+        ...
+
+    def record_attempts(self, attempts: Iterable[AttemptRecord]) -> None:
+        """Note arrived manifests; repeated notes of the same attempt change nothing.
+
+        An attempt noted before with another digest keeps its first note.
+        """
+        ...
+
+    def attempts(self, job_id: str) -> Iterator[AttemptRecord]:
+        """Every noted attempt of the job, in no order."""
+        ...
+
+    def acquire(self, node: str, *, job_id: str, mode: LockMode) -> bool:
+        """Hold the lock of ``node`` for the job; True if it holds it now (also if it did)."""
+        ...
+
+    def release(self, node: str, *, job_id: str) -> None:
+        """Let the lock go; one that is not held is success."""
+        ...
+
+    def lock_holders(self, node: str) -> frozenset[str]:
+        """The ids of the jobs that hold the node's lock."""
+        ...
+
+    def jobs_in(self, state: JobState, *, before: str) -> Iterator[JobRecord]:
+        """Jobs in ``state`` not updated since ``before``, oldest first (eventually consistent)."""
+        ...

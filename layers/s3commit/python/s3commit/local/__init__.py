@@ -1,0 +1,1 @@
+"""The embedded runtime: runs the synthesized template on this machine."""

@@ -1,0 +1,1 @@
+"""Shipped fakes with real conditional semantics, and the fault plan."""

@@ -1,0 +1,1 @@
+"""Writing from Python: jobs, tasks and streams whose files stay invisible."""
