@@ -1,0 +1,196 @@
+"""The small documents that client and pipeline exchange: job, request and result."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, TypeVar
+
+from s3commit.core.errors import InvalidInputError
+from s3commit.core.jsontext import Fields, dump, parse
+from s3commit.core.layout import JobDirectory, check_id, parse_destination
+from s3commit.core.model import (
+    AbortRequest,
+    CommitRequest,
+    Conflict,
+    CountedAttempt,
+    Failure,
+    JobResult,
+    JobSpec,
+    Outcome,
+    Scope,
+)
+
+VERSION = 1
+MAX_JOB_BYTES = 256 * 1024
+MAX_RESULT_BYTES = 256 * 1024
+MAX_REQUEST_BYTES = 128 * 1024 * 1024
+MAX_ATTEMPTS = 500_000
+MAX_TEXT = 1024
+
+Choice = TypeVar("Choice", Conflict, Scope, Outcome)
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+def encode_job(spec: JobSpec) -> bytes:
+    """``job.json``."""
+    return dump(
+        {
+            "version": VERSION,
+            "jobId": spec.job_id,
+            "destination": spec.destination.uri,
+            "conflict": spec.conflict,
+            "scope": spec.scope,
+            "partitionBy": list(spec.partition_by),
+            "idempotencyKey": spec.idempotency_key,
+            "createdAt": spec.created_at,
+            "client": spec.client,
+            "conditions": spec.conditions,
+        }
+    )
+
+
+def decode_job(body: bytes, directory: JobDirectory) -> JobSpec:
+    """Read the ``job.json`` of ``directory``. Raises `InvalidInputError`.
+
+    A job that names another id or destination than the place where it lies is refused
+    (``WRONG_JOB``): the place is what S3 permissions are given for.
+    """
+    fields = _versioned(body, "job.json", MAX_JOB_BYTES)
+    spec = JobSpec(
+        job_id=fields.text("jobId", longest=80),
+        destination=parse_destination(fields.text("destination")),
+        conflict=_choice(Conflict, fields.text("conflict", Conflict.APPEND), "conflict"),
+        scope=_choice(Scope, fields.text("scope", Scope.DIRECTORY), "scope"),
+        partition_by=fields.texts("partitionBy", most=100, default=[]),
+        idempotency_key=fields.optional_text("idempotencyKey", longest=MAX_TEXT),
+        created_at=fields.text("createdAt", "", longest=64),
+        client=fields.text("client", "", longest=MAX_TEXT),
+        conditions=fields.mapping("conditions"),
+    )
+    if spec.job_id != directory.job_id or spec.destination != directory.destination:
+        raise InvalidInputError(
+            f"job.json of {spec.job_id!r} at {spec.destination.uri} lies in {directory.prefix}",
+            code="WRONG_JOB",
+        )
+    return spec
+
+
+def encode_request(request: CommitRequest | AbortRequest) -> bytes:
+    """``request.json``."""
+    head: dict[str, Any] = {"version": VERSION, "jobId": request.job_id}
+    if isinstance(request, AbortRequest):
+        return dump({**head, "action": "abort", "reason": request.reason[:MAX_TEXT]})
+    if request.attempts is None:
+        return dump({**head, "action": "commit"})
+    attempts = [
+        {
+            "taskId": attempt.task_id,
+            "attemptId": attempt.attempt_id,
+            "manifest": attempt.manifest,
+            "sha256": attempt.sha256,
+            "files": attempt.files,
+            "bytes": attempt.bytes,
+        }
+        for attempt in request.attempts
+    ]
+    return dump({**head, "action": "commit", "attempts": attempts})
+
+
+def decode_request(body: bytes, directory: JobDirectory) -> CommitRequest | AbortRequest:
+    """Read the ``request.json`` of ``directory``. Raises `InvalidInputError`.
+
+    Two counted attempts of one task are refused (``TWO_ATTEMPTS``, I3), and a manifest that is
+    not at the place which its ids give.
+    """
+    fields = _versioned(body, "request.json", MAX_REQUEST_BYTES)
+    if fields.text("jobId", longest=80) != directory.job_id:
+        raise InvalidInputError("request.json is of another job", code="WRONG_JOB")
+    action = fields.text("action", longest=80)
+    if action == "abort":
+        return AbortRequest(directory.job_id, fields.text("reason", "", longest=4 * MAX_TEXT))
+    if action != "commit":
+        raise InvalidInputError(f"request.json asks for {action!r}", code="BAD_FIELD")
+    if not fields.has("attempts"):
+        return CommitRequest(directory.job_id, None)
+    attempts = tuple(
+        _attempt(attempt, directory) for attempt in fields.objects("attempts", most=MAX_ATTEMPTS)
+    )
+    tasks = {attempt.task_id for attempt in attempts}
+    if len(tasks) != len(attempts):
+        raise InvalidInputError("two attempts of one task are counted", code="TWO_ATTEMPTS")
+    return CommitRequest(directory.job_id, attempts)
+
+
+def _attempt(fields: Fields, directory: JobDirectory) -> CountedAttempt:
+    attempt = CountedAttempt(
+        task_id=check_id(fields.text("taskId"), "task id"),
+        attempt_id=check_id(fields.text("attemptId"), "attempt id"),
+        manifest=fields.text("manifest"),
+        sha256=fields.text("sha256"),
+        files=fields.integer("files"),
+        bytes=fields.integer("bytes"),
+    )
+    if attempt.manifest != directory.manifest_name(attempt.task_id, attempt.attempt_id):
+        raise InvalidInputError(
+            f"{fields.path}.manifest {attempt.manifest[:200]!r} is not where its ids put it",
+            code="BAD_FIELD",
+        )
+    if not _SHA256.fullmatch(attempt.sha256):
+        raise InvalidInputError(f"{fields.path}.sha256 is no SHA-256", code="BAD_FIELD")
+    return attempt
+
+
+def encode_result(result: JobResult) -> bytes:
+    """``result.json``."""
+    error = result.error
+    return dump(
+        {
+            "version": VERSION,
+            "jobId": result.job_id,
+            "outcome": result.outcome,
+            "error": None if error is None else {"code": error.code, "message": error.message},
+            "files": result.files,
+            "bytes": result.bytes,
+            "rows": result.rows,
+            "decidedAt": result.decided_at,
+            "finishedAt": result.finished_at,
+            "execution": result.execution,
+        }
+    )
+
+
+def decode_result(body: bytes) -> JobResult:
+    """Read a ``result.json``. Raises `InvalidInputError`."""
+    fields = _versioned(body, "result.json", MAX_RESULT_BYTES)
+    failure = None
+    if fields.has("error"):
+        error = Fields(fields.mapping("error"), "$.error")
+        failure = Failure(error.text("code"), error.text("message", longest=16 * MAX_TEXT))
+    return JobResult(
+        job_id=fields.text("jobId", longest=80),
+        outcome=_choice(Outcome, fields.text("outcome"), "outcome"),
+        error=failure,
+        files=fields.integer("files"),
+        bytes=fields.integer("bytes"),
+        rows=fields.optional_integer("rows"),
+        decided_at=fields.optional_text("decidedAt"),
+        finished_at=fields.text("finishedAt"),
+        execution=fields.text("execution", ""),
+    )
+
+
+def _versioned(body: bytes, what: str, max_bytes: int) -> Fields:
+    fields = Fields(parse(body, what=what, max_bytes=max_bytes), "$")
+    fields.version(VERSION)
+    return fields
+
+
+def _choice(kind: type[Choice], value: str, what: str) -> Choice:
+    try:
+        return kind(value)
+    except ValueError:
+        known = ", ".join(kind)
+        raise InvalidInputError(
+            f"{what} {value[:80]!r} is none of {known}", code="BAD_FIELD"
+        ) from None
