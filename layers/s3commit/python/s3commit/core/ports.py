@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, Self
 
 from s3commit.core.errors import S3CommitError
 from s3commit.core.model import AttemptRecord, Failure, JobRecord, PlanFacts
@@ -154,6 +154,10 @@ class UploadCompleter(Protocol):
     ) -> ObjectFacts:
         """Complete the upload; S3 checks that the parts add up to ``length`` bytes.
 
+        The facts carry no metadata: S3 does not say it here. A repeated completion may be
+        answered either way, by success (with what the first one made, wherever that is now) or by
+        `UploadGoneError`: whoever completes again looks.
+
         Raises `UploadGoneError` if the upload is not known (completed before, or aborted),
         `PreconditionError` if ``if_absent`` and the key exists (or a 409: final),
         `JobRefusedError` (code ``PARTS_MISMATCH``) if the parts are not the ones that S3 has.
@@ -183,6 +187,18 @@ class LostRaceError(S3CommitError):
     def __init__(self, message: str, found: JobRecord | None) -> None:
         super().__init__(message)
         self.found = found
+
+    @classmethod
+    def over(
+        cls, job_id: str, state: JobState | None, generation: int, found: JobRecord | None
+    ) -> Self:
+        """The error of a write that expected ``state`` (None: any) at ``generation``."""
+        stands = f"{found.state} at generation {found.generation}" if found else "no record"
+        return cls(
+            f"job {job_id}: expected {state or 'any state'} at generation {generation},"
+            f" found {stands}",
+            found,
+        )
 
 
 class Ledger(Protocol):

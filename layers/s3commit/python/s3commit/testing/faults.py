@@ -1,0 +1,235 @@
+"""Faults at chosen calls: what fails, crashes or gets lost at the n-th call of a verb.
+
+A plan wraps stores and ledgers (any object, in fact), counts the calls over all of them, and
+strikes where a rule says so::
+
+    plan = FaultPlan().lose_response("complete_upload", nth=2).crash_after("advance")
+    store = plan.wrap(MemoryObjectStore("lake"))
+    ledger = plan.wrap(MemoryLedger())
+
+To enumerate every crash point of a run, crash at call 1, 2, 3, ... until `FaultPlan.fired`
+stays empty.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any, Self, TypeVar, cast
+
+from s3commit.core.errors import TransientError
+
+T = TypeVar("T")
+
+
+class Crash(BaseException):
+    """The process dies here. No ``except Exception`` of the code under test survives it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call: its number in the whole plan (from 1), its verb, its arguments by name."""
+
+    number: int
+    verb: str
+    arguments: Mapping[str, Any]
+
+    @property
+    def key(self) -> str:
+        """The object key of the call, or an empty text where the verb has none."""
+        return str(self.arguments.get("key", self.arguments.get("prefix", "")))
+
+
+Predicate = Callable[[Call], bool]
+
+
+class _Effect(Enum):
+    FAIL = auto()
+    CRASH_BEFORE = auto()
+    CRASH_AFTER = auto()
+    LOSE_RESPONSE = auto()
+    RUN_BEFORE = auto()
+    RUN_AFTER = auto()
+
+
+@dataclass(slots=True)
+class _Rule:
+    effect: _Effect
+    verb: str | None
+    nth: int
+    times: int | None
+    where: Predicate | None
+    error: Exception | None = None
+    action: Callable[[], object] | None = None
+    seen: int = 0
+
+    def strikes(self, call: Call) -> bool:
+        if self.verb is not None and self.verb != call.verb:
+            return False
+        if self.where is not None and not self.where(call):
+            return False
+        self.seen += 1
+        return self.seen >= self.nth and (self.times is None or self.seen < self.nth + self.times)
+
+
+class FaultPlan:
+    """Rules about calls, and the record of all calls; thread-safe.
+
+    Each rule counts the calls that match it: ``verb`` (None: any) and ``where`` (a predicate over
+    the `Call`). It strikes at the ``nth`` of them and the ``times - 1`` after it (None: for ever).
+    """
+
+    def __init__(self) -> None:
+        self._rules: list[_Rule] = []
+        self._calls: list[Call] = []
+        self._fired: list[Call] = []
+        self._lock = threading.Lock()
+
+    def fail(
+        self,
+        verb: str | None,
+        error: Exception,
+        *,
+        nth: int = 1,
+        times: int | None = 1,
+        where: Predicate | None = None,
+    ) -> Self:
+        """Raise ``error`` instead of the call."""
+        return self._add(_Rule(_Effect.FAIL, verb, nth, times, where, error=error))
+
+    def crash_before(
+        self, verb: str | None = None, *, nth: int = 1, where: Predicate | None = None
+    ) -> Self:
+        """Die before the call."""
+        return self._add(_Rule(_Effect.CRASH_BEFORE, verb, nth, 1, where))
+
+    def crash_after(
+        self, verb: str | None = None, *, nth: int = 1, where: Predicate | None = None
+    ) -> Self:
+        """Die when the call has been performed."""
+        return self._add(_Rule(_Effect.CRASH_AFTER, verb, nth, 1, where))
+
+    def lose_response(
+        self,
+        verb: str | None = None,
+        *,
+        nth: int = 1,
+        times: int | None = 1,
+        where: Predicate | None = None,
+    ) -> Self:
+        """Perform the call, then raise `TransientError` as if the answer had been lost."""
+        return self._add(_Rule(_Effect.LOSE_RESPONSE, verb, nth, times, where))
+
+    def run_before(
+        self,
+        verb: str | None,
+        action: Callable[[], object],
+        *,
+        nth: int = 1,
+        where: Predicate | None = None,
+    ) -> Self:
+        """Run ``action`` before the call: another process that gets in between."""
+        return self._add(_Rule(_Effect.RUN_BEFORE, verb, nth, 1, where, action=action))
+
+    def run_after(
+        self,
+        verb: str | None,
+        action: Callable[[], object],
+        *,
+        nth: int = 1,
+        where: Predicate | None = None,
+    ) -> Self:
+        """Run ``action`` when the call has been performed, before its caller goes on."""
+        return self._add(_Rule(_Effect.RUN_AFTER, verb, nth, 1, where, action=action))
+
+    def wrap(self, target: T) -> T:
+        """``target`` under this plan: the same methods, recorded and struck."""
+        return cast("T", _Wrapped(self, target))
+
+    @property
+    def calls(self) -> list[Call]:
+        """All calls so far, in order; failed ones as well."""
+        with self._lock:
+            return list(self._calls)
+
+    @property
+    def fired(self) -> list[Call]:
+        """The calls at which a rule struck."""
+        with self._lock:
+            return list(self._fired)
+
+    def count(self, verb: str | None = None) -> int:
+        """How often ``verb`` (None: anything) was called."""
+        return sum(verb in {None, call.verb} for call in self.calls)
+
+    def counts(self) -> dict[str, int]:
+        """How often each verb was called, by verb."""
+        verbs = [call.verb for call in self.calls]
+        return {verb: verbs.count(verb) for verb in sorted(set(verbs))}
+
+    def forget_calls(self) -> None:
+        """Empty the record of calls, to count from here; the rules and their counts stay."""
+        with self._lock:
+            self._calls.clear()
+            self._fired.clear()
+
+    def perform(self, verb: str, arguments: Mapping[str, Any], call: Callable[[], Any]) -> Any:
+        """Record and perform one call under the rules."""
+        with self._lock:
+            record = Call(len(self._calls) + 1, verb, arguments)
+            self._calls.append(record)
+            struck = [rule for rule in self._rules if rule.strikes(record)]
+            if struck:
+                self._fired.append(record)
+        for rule in struck:
+            _before(rule, record)
+        result = call()
+        if isinstance(result, Iterator):  # a lazy listing has not happened yet
+            result = iter(list(result))
+        for rule in struck:
+            _after(rule, record)
+        return result
+
+    def _add(self, rule: _Rule) -> Self:
+        with self._lock:
+            self._rules.append(rule)
+        return self
+
+
+class _Wrapped:
+    def __init__(self, plan: FaultPlan, target: object) -> None:
+        self._plan = plan
+        self._target = target
+
+    def __getattr__(self, name: str) -> Any:
+        attribute = getattr(self._target, name)
+        if name.startswith("_") or not callable(attribute):
+            return attribute
+        signature = inspect.signature(attribute)
+
+        def method(*args: Any, **kwargs: Any) -> Any:
+            arguments = signature.bind(*args, **kwargs).arguments
+            return self._plan.perform(name, arguments, lambda: attribute(*args, **kwargs))
+
+        return method
+
+
+def _before(rule: _Rule, call: Call) -> None:
+    if rule.effect is _Effect.FAIL and rule.error is not None:
+        raise rule.error
+    if rule.effect is _Effect.CRASH_BEFORE:
+        raise Crash(f"before call {call.number}, {call.verb} {call.key}")
+    if rule.effect is _Effect.RUN_BEFORE and rule.action is not None:
+        rule.action()
+
+
+def _after(rule: _Rule, call: Call) -> None:
+    if rule.effect is _Effect.CRASH_AFTER:
+        raise Crash(f"after call {call.number}, {call.verb} {call.key}")
+    if rule.effect is _Effect.LOSE_RESPONSE:
+        raise TransientError(f"the answer to {call.verb} {call.key} was lost")
+    if rule.effect is _Effect.RUN_AFTER and rule.action is not None:
+        rule.action()

@@ -1,0 +1,148 @@
+"""A ledger in memory with the conditions of the real one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from s3commit.core.model import AttemptRecord, Failure, JobRecord, PlanFacts
+from s3commit.core.ports import LockMode, LostRaceError
+from s3commit.core.states import ENDED, IllegalTransitionError, JobState, check_transition
+
+
+class MemoryLedger:
+    """Implements `s3commit.core.ports.Ledger`; linearizable and thread-safe."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, JobRecord] = {}
+        self._attempts: dict[str, dict[tuple[str, str], AttemptRecord]] = {}
+        self._locks: dict[str, tuple[LockMode, frozenset[str]]] = {}
+        self._lock = threading.RLock()
+
+    def job(self, job_id: str) -> JobRecord | None:
+        """See `Ledger.job`."""
+        with self._lock:
+            return self._jobs.get(job_id)
+
+    def open_job(self, record: JobRecord) -> JobRecord:
+        """See `Ledger.open_job`."""
+        with self._lock:
+            return self._jobs.setdefault(record.job_id, record)
+
+    def take_over(self, job_id: str, *, generation: int, execution: str, now: str) -> JobRecord:
+        """See `Ledger.take_over`."""
+        with self._lock:
+            record = self._expect(job_id, None, generation)
+            return self._store(
+                replace(record, generation=generation + 1, execution=execution, updated_at=now)
+            )
+
+    def advance(
+        self,
+        job_id: str,
+        *,
+        source: JobState,
+        target: JobState,
+        generation: int,
+        now: str,
+        plan: PlanFacts | None = None,
+        failure: Failure | None = None,
+    ) -> JobRecord:
+        """See `Ledger.advance`."""
+        check_transition(source, target)
+        if target is JobState.COMMITTING:
+            raise IllegalTransitionError("a job enters COMMITTING by decide() alone")
+        with self._lock:
+            record = self._expect(job_id, source, generation)
+            return self._store(
+                replace(
+                    record,
+                    state=target,
+                    updated_at=now,
+                    plan=plan or record.plan,
+                    failure=failure or record.failure,
+                    finished_at=now if target in ENDED else record.finished_at,
+                )
+            )
+
+    def decide(
+        self, job_id: str, *, generation: int, plan: PlanFacts, lock_node: str, now: str
+    ) -> JobRecord:
+        """See `Ledger.decide`."""
+        with self._lock:
+            record = self._expect(job_id, JobState.SEALED, generation)
+            if record.plan is None or record.plan.sha256 != plan.sha256:
+                raise LostRaceError(f"job {job_id}: its plan is another one by now", record)
+            if job_id not in self.lock_holders(lock_node):
+                raise LostRaceError(f"job {job_id} does not hold the lock {lock_node}", record)
+            return self._store(
+                replace(record, state=JobState.COMMITTING, decided_at=now, updated_at=now)
+            )
+
+    def note_plan(self, job_id: str, *, generation: int, plan: PlanFacts, now: str) -> JobRecord:
+        """See `Ledger.note_plan`."""
+        with self._lock:
+            record = self._expect(job_id, JobState.SEALED, generation)
+            return self._store(replace(record, plan=plan, updated_at=now))
+
+    def record_attempts(self, attempts: Iterable[AttemptRecord]) -> None:
+        """See `Ledger.record_attempts`."""
+        with self._lock:
+            for attempt in attempts:
+                noted = self._attempts.setdefault(attempt.job_id, {})
+                noted.setdefault((attempt.task_id, attempt.attempt_id), attempt)
+
+    def attempts(self, job_id: str) -> Iterator[AttemptRecord]:
+        """See `Ledger.attempts`."""
+        with self._lock:
+            return iter(list(self._attempts.get(job_id, {}).values()))
+
+    def acquire(self, node: str, *, job_id: str, mode: LockMode) -> bool:
+        """See `Ledger.acquire`."""
+        with self._lock:
+            held, holders = self._locks.get(node, (mode, frozenset[str]()))
+            alone = holders <= {job_id}
+            if LockMode.EXCLUSIVE in {mode, held} and not alone:
+                return False
+            if job_id in holders and held is LockMode.EXCLUSIVE:
+                return True
+            self._locks[node] = (mode, holders | {job_id})
+            return True
+
+    def release(self, node: str, *, job_id: str) -> None:
+        """See `Ledger.release`."""
+        with self._lock:
+            if node not in self._locks:
+                return
+            mode, holders = self._locks[node]
+            if holders - {job_id}:
+                self._locks[node] = (mode, holders - {job_id})
+            else:
+                del self._locks[node]
+
+    def lock_holders(self, node: str) -> frozenset[str]:
+        """See `Ledger.lock_holders`."""
+        with self._lock:
+            return self._locks[node][1] if node in self._locks else frozenset()
+
+    def jobs_in(self, state: JobState, *, before: str) -> Iterator[JobRecord]:
+        """See `Ledger.jobs_in`."""
+        with self._lock:
+            found = [
+                record
+                for record in self._jobs.values()
+                if record.state is state and record.updated_at < before
+            ]
+        return iter(sorted(found, key=lambda record: record.updated_at))
+
+    def _expect(self, job_id: str, state: JobState | None, generation: int) -> JobRecord:
+        record = self._jobs.get(job_id)
+        same_state = record is not None and state in {None, record.state}
+        if record is None or not same_state or record.generation != generation:
+            raise LostRaceError.over(job_id, state, generation, record)
+        return record
+
+    def _store(self, record: JobRecord) -> JobRecord:
+        self._jobs[record.job_id] = record
+        return record
