@@ -1,0 +1,180 @@
+"""Partition directories as Spark names them, and rows split by them.
+
+The names follow Spark's `ExternalCatalogUtils.getPartitionPathString`: the value cast to a string
+(in the session's time zone), then escaped; a null or an empty string is a name of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from s3commit.core.errors import InvalidInputError
+
+DEFAULT_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
+
+# org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils.charToEscape
+_ESCAPED: Final = frozenset(map(chr, range(1, 0x20))) | frozenset("\"#%'*/:=?\\\x7f{[]^")
+_ESCAPES: Final = str.maketrans({char: f"%{ord(char):02X}" for char in _ESCAPED})
+
+
+def escape(name: str) -> str:
+    """``name`` with the characters that Spark and Hive escape in a path, as ``%XX``."""
+    return name.translate(_ESCAPES)
+
+
+def unescape(name: str) -> str:
+    """The inverse of `escape`; a ``%`` that starts no escape stays."""
+    head, *rest = name.split("%")
+    pieces = [head]
+    for piece in rest:
+        try:
+            if not piece[:2].isalnum() or len(piece) < 2:
+                raise ValueError
+            pieces.append(chr(int(piece[:2], 16)) + piece[2:])
+        except ValueError:
+            pieces.append("%" + piece)
+    return "".join(pieces)
+
+
+def directory(names: tuple[str, ...], texts: tuple[str | None, ...]) -> str:
+    """``dt=2026-11-21/hour=3/``: the directory of one combination of values."""
+    return "".join(
+        f"{escape(name)}={escape(text) if text else DEFAULT_PARTITION}/"
+        for name, text in zip(names, texts, strict=True)
+    )
+
+
+def value_texts(values: pa.Array) -> list[str | None]:
+    """Each value as Spark's cast to string gives it; null for null.
+
+    Raises `InvalidInputError` for a date or time whose year has not four digits.
+    """
+    kind = values.type
+    if types.is_timestamp(kind):
+        # The batch carries the session's time zone, in which Spark names the directories.
+        local = pc.local_timestamp(values) if kind.tz else values
+        return [_date_text(text, seconds=True) for text in local.cast(pa.string()).to_pylist()]
+    if types.is_date(kind):
+        return [_date_text(text) for text in values.cast(pa.string()).to_pylist()]
+    if types.is_floating(kind):
+        return [text and _java_text(text) for text in values.cast(pa.string()).to_pylist()]
+    form = _plain_form(kind)
+    return [None if value is None else form(value) for value in values.to_pylist()]
+
+
+def _plain_form(kind: pa.DataType) -> Callable[..., str]:
+    if types.is_boolean(kind):
+        return lambda value: "true" if value else "false"
+    if types.is_decimal(kind):
+        return lambda value: format(value, "f")
+    if types.is_binary(kind) or types.is_large_binary(kind):
+        return lambda value: value.decode("utf-8", "replace")
+    return str
+
+
+def _date_text(text: str | None, seconds: bool = False) -> str | None:
+    if text is None:
+        return None
+    if not text[:4].isdigit() or text[4] != "-":
+        raise InvalidInputError(
+            f"a partition value lies outside the years 1 to 9999: {text}", code="BAD_PARTITION"
+        )
+    return text.rstrip("0").rstrip(".") if seconds and "." in text else text
+
+
+def _java_text(text: str) -> str:
+    """A shortest decimal form, written as Java's Double.toString does."""
+    number = Decimal(text)
+    sign = "-" if number.is_signed() else ""
+    if number.is_nan():
+        return "NaN"
+    if number.is_infinite():
+        return sign + "Infinity"
+    if number == 0:
+        return sign + "0.0"
+    if Decimal("1e-3") <= abs(number) < Decimal("1e7"):
+        plain = format(number.normalize(), "f")
+        return plain if "." in plain else plain + ".0"
+    digits = "".join(map(str, number.normalize().as_tuple().digits))
+    return f"{sign}{digits[0]}.{digits[1:] or '0'}E{number.adjusted()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The rows of one directory, without the partition columns."""
+
+    directory: str
+    rows: pa.RecordBatch
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A batch's rows by directory, each directory once.
+
+    ``in_order`` says that the batch already held each directory's rows together; the pieces then
+    stand in the batch's order and are views of it. Otherwise each piece owns its memory, so that
+    dropping one frees what it held.
+    """
+
+    pieces: list[Piece]
+    in_order: bool
+
+
+def split(batch: pa.RecordBatch, names: tuple[str, ...]) -> Split:
+    """The rows of ``batch`` by the values of the columns ``names``; their order is kept."""
+    data = batch.drop_columns(list(names))
+    if not batch.num_rows:
+        return Split([], in_order=True)
+    codes, directories = _codes(batch, names)
+    if len(directories) == 1:
+        return Split([Piece(directories[0], data)], in_order=True)
+    runs = pc.run_end_encode(codes)
+    in_order = len(runs.values) == len(directories)
+    order: pa.Array | None = None
+    if not in_order:
+        # Small integers are sorted by counting, and stably: the order within a directory stays.
+        order = pc.array_sort_indices(codes)
+        runs = pc.run_end_encode(codes.take(order))
+    pieces, start = [], 0
+    for code, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+        length = end - start
+        rows = data.slice(start, length) if order is None else data.take(order.slice(start, length))
+        pieces.append(Piece(directories[code], rows))
+        start = end
+    return Split(pieces, in_order)
+
+
+def _codes(batch: pa.RecordBatch, names: tuple[str, ...]) -> tuple[pa.Array, list[str]]:
+    """A small integer for each row, and the directory that each integer stands for."""
+    codes: pa.Array | None = None
+    keys: list[tuple[str | None, ...]] = []
+    for name in names:
+        encoded = pc.dictionary_encode(batch.column(name), null_encoding="encode")
+        texts = value_texts(encoded.dictionary)
+        if codes is None:
+            codes, keys = encoded.indices, [(text,) for text in texts]
+            continue
+        # Encoded again at once, so that the product can not outgrow 64 bits.
+        width = pa.scalar(len(texts), pa.int64())
+        both = pc.dictionary_encode(
+            pc.add(pc.multiply(codes.cast(pa.int64()), width), encoded.indices.cast(pa.int64()))
+        )
+        codes = both.indices
+        keys = [
+            (*keys[pair // len(texts)], texts[pair % len(texts)])
+            for pair in both.dictionary.to_pylist()
+        ]
+    assert codes is not None  # noqa: S101 - there is at least one partition column
+    paths = [directory(names, key) for key in keys]
+    unique = list(dict.fromkeys(paths))
+    if len(unique) < len(paths):  # a null and an empty string share their directory
+        place = {path: number for number, path in enumerate(unique)}
+        codes = pc.take(pa.array([place[path] for path in paths], pa.int32()), codes)
+    return codes, unique

@@ -1,0 +1,150 @@
+"""What a DataFrame's schema must be, checked before anything is uploaded, and what files say of it.
+
+The parquet files carry Spark's own key-value metadata, so that Spark reads back exactly the types
+that were written (void, intervals, variants, collations and comments are lost without it).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyspark
+from pyspark.sql.types import (
+    ArrayType,
+    CalendarIntervalType,
+    DataType,
+    DayTimeIntervalType,
+    MapType,
+    NullType,
+    StringType,
+    StructField,
+    StructType,
+    UserDefinedType,
+    VariantType,
+    YearMonthIntervalType,
+)
+
+from s3commit.core.errors import InvalidInputError
+
+# org.apache.spark.sql.execution.datasources.parquet.ParquetReadSupport.SPARK_METADATA_KEY
+ROW_METADATA = b"org.apache.spark.sql.parquet.row.metadata"
+SPARK_VERSION = b"org.apache.spark.version"
+
+# By name, because older versions of PySpark lack some of them.
+_UNREADABLE = {
+    "time": "Spark itself cannot read it from parquet",
+    "geometry": "it has no parquet form that Spark reads back",
+    "geography": "it has no parquet form that Spark reads back",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSchema:
+    """A checked schema: the columns that files hold, and those that directories hold."""
+
+    data: StructType
+    partitions: tuple[StructField, ...]
+
+    @property
+    def partition_names(self) -> tuple[str, ...]:
+        """The partition columns' names as the DataFrame spells them, in the order asked for."""
+        return tuple(field.name for field in self.partitions)
+
+    @property
+    def parquet_metadata(self) -> dict[bytes, bytes]:
+        """The key-value metadata of every data file."""
+        return {
+            ROW_METADATA: self.data.json().encode(),
+            SPARK_VERSION: pyspark.__version__.encode(),
+        }
+
+
+def check_schema(schema: StructType, partition_by: tuple[str, ...]) -> WriteSchema:
+    """The schema, split into data and partition columns.
+
+    Raises `InvalidInputError` (code ``BAD_SCHEMA``) that names the column: two names that differ
+    in case only, a type that parquet or Arrow can not carry, a partition column that is missing,
+    given twice or of a type that makes no directory name, and a DataFrame without any column
+    that would be left for the files (Spark refuses the same).
+    """
+    if not schema.fields:
+        raise _refused("the DataFrame has no columns")
+    _check_names(schema, "")
+    for column in schema.fields:
+        _check_type(column.name, column.dataType)
+    by_name = {column.name.lower(): column for column in schema.fields}
+    partitions = tuple(_partition_column(name, by_name) for name in partition_by)
+    names = [column.name for column in partitions]
+    if len(set(names)) < len(names):
+        raise _refused(f"partitionBy names a column twice: {', '.join(partition_by)}")
+    data = StructType([column for column in schema.fields if column.name not in names])
+    if not data.fields:
+        raise _refused("all columns are partition columns; at least one must be left for the files")
+    return WriteSchema(data, partitions)
+
+
+def _refused(message: str) -> InvalidInputError:
+    return InvalidInputError(f"{message}. Nothing was written.", code="BAD_SCHEMA")
+
+
+def _check_names(struct: StructType, prefix: str) -> None:
+    seen: dict[str, str] = {}
+    for column in struct.fields:
+        other = seen.setdefault(column.name.lower(), column.name)
+        if other is not column.name and seen[column.name.lower()] != column.name:
+            raise _refused(
+                f"columns {prefix}{other} and {prefix}{column.name} differ in case only, which "
+                "Spark can not tell apart when it reads; rename one"
+            )
+    if len(seen) < len(struct.fields):
+        names = [column.name for column in struct.fields]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise _refused(f"column {prefix}{twice} is there twice; rename one")
+
+
+def _check_type(path: str, kind: DataType) -> None:
+    if isinstance(kind, UserDefinedType):
+        _check_type(path, kind.sqlType())
+    elif isinstance(kind, YearMonthIntervalType):
+        raise _no_type(path, kind, "Arrow has no such type; cast it, to int (months) for example")
+    elif isinstance(kind, CalendarIntervalType):
+        raise _no_type(path, kind, "parquet has no such type")
+    elif kind.typeName() in _UNREADABLE:
+        raise _no_type(path, kind, _UNREADABLE[kind.typeName()])
+    elif isinstance(kind, StructType):
+        if not kind.fields:
+            raise _no_type(path, kind, "parquet can not store a struct without fields")
+        _check_names(kind, path + ".")
+        for column in kind.fields:
+            _check_type(f"{path}.{column.name}", column.dataType)
+    elif isinstance(kind, ArrayType):
+        _check_element(f"{path}[]", kind.elementType, kind.containsNull)
+    elif isinstance(kind, MapType):
+        _check_element(f"{path}.key", kind.keyType, nullable=False)
+        _check_element(f"{path}.value", kind.valueType, kind.valueContainsNull)
+
+
+def _check_element(path: str, kind: DataType, nullable: bool) -> None:
+    if isinstance(kind, NullType) and not nullable:
+        raise _no_type(path, kind, "it can hold no value; cast it to the type that you mean")
+    _check_type(path, kind)
+
+
+def _no_type(path: str, kind: DataType, why: str) -> InvalidInputError:
+    return _refused(f"column {path} has the type {kind.simpleString()}: {why}")
+
+
+def _partition_column(name: str, by_name: dict[str, StructField]) -> StructField:
+    column = by_name.get(name.lower())
+    if column is None:
+        known = ", ".join(field.name for field in by_name.values())
+        raise _refused(f"partitionBy column {name!r} is not in the DataFrame ({known})")
+    kind = column.dataType
+    collated = isinstance(kind, StringType) and kind.simpleString() != "string"
+    composite = (ArrayType, MapType, StructType, VariantType, NullType, UserDefinedType)
+    if collated or isinstance(kind, (*composite, DayTimeIntervalType)):
+        raise _refused(
+            f"partitionBy column {column.name} has the type {kind.simpleString()}, which makes no "
+            "directory name; cast it to string"
+        )
+    return column

@@ -1,0 +1,108 @@
+"""The options of the format: what is taken, and how what is not is refused."""
+
+from __future__ import annotations
+
+import pytest
+from s3commit.core.errors import InvalidInputError
+from s3commit.core.model import Conflict, Scope
+from s3commit.spark.options import KNOWN, MB, Options, parse_options
+
+PATH = {"path": "s3://bucket/prefix"}
+
+
+def parse(**options: str) -> Options:
+    return parse_options({**PATH, **options})
+
+
+def test_a_path_alone_gives_the_documented_defaults() -> None:
+    options = parse()
+    assert options.destination.uri == "s3://bucket/prefix/"
+    assert (options.file_format, options.compression) == ("parquet", "snappy")
+    assert (options.conflict, options.scope) == (Conflict.APPEND, Scope.DIRECTORY)
+    assert options.memory_budget == 256 * MB
+    assert (options.max_records_per_file, options.target_file_bytes) == (None, None)
+
+
+def test_names_are_compared_without_case_as_spark_lowers_them() -> None:
+    options = parse(maxrecordsperfile="10", PartitionBy="dt, hour", FILEFORMAT="Parquet")
+    assert options.max_records_per_file == 10
+    assert options.partition_by == ("dt", "hour")
+    assert options.file_format == "parquet"
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("1048576", MB), ("1MB", MB), ("2m", 2 * MB), ("1 MiB", MB), ("3gb", 3072 * MB)],
+)
+def test_sizes_are_powers_of_1024(text: str, size: int) -> None:
+    assert parse(targetFileBytes=text).target_file_bytes == size
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("600", 600), ("90s", 90), ("10m", 600), ("1.5h", 5400), ("5 min", 300)]
+)
+def test_times_are_seconds_unless_they_say_otherwise(text: str, seconds: float) -> None:
+    assert parse(commitTimeout=text).commit_timeout == seconds
+
+
+def test_zero_means_no_limit_as_for_sparks_own_option() -> None:
+    options = parse(maxRecordsPerFile="0", targetFileBytes="0")
+    assert (options.max_records_per_file, options.target_file_bytes) == (None, None)
+
+
+def test_an_unknown_option_is_refused_with_a_guess_and_the_known_ones() -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        parse(partitionedby="dt")
+    assert caught.value.code == "UNKNOWN_OPTION"
+    assert "'partitionedby'. Did you mean 'partitionBy'?" in caught.value.message
+    for name in KNOWN:
+        assert name in caught.value.message
+
+
+def test_a_condition_that_does_not_exist_is_an_unknown_option() -> None:
+    with pytest.raises(InvalidInputError, match=r"Did you mean 'conditions.minRows'"):
+        parse(**{"conditions.minrow": "1"})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("fileFormat", "orc", "give one of parquet"),
+        ("compression", "rar", "snappy, zstd, gzip, lz4, none"),
+        ("conflict", "merge", "append, fail, replace"),
+        ("partitionOverwriteMode", "both", "static, dynamic"),
+        ("partitionBy", "dt,,hour", "dt,hour"),
+        ("maxRecordsPerFile", "many", "a whole number"),
+        ("targetFileBytes", "100KB", "at least 1MB"),
+        ("targetFileBytes", "100 parsecs", "128MB"),
+        ("commitTimeout", "soon", "10m"),
+        ("commitTimeout", "0", "10m"),
+        ("memoryBudget", "1MB", "at least 16MB"),
+        ("idempotencyKey", "", "1 to 512"),
+        ("conditions.minRows", "x", "a whole number"),
+        ("jobId", "../etc", "jobId"),
+    ],
+)
+def test_a_bad_value_names_the_option_and_what_to_give(name: str, value: str, says: str) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        parse(**{name: value})
+    assert says in caught.value.message
+    assert name in caught.value.message
+    assert "\n" not in caught.value.message
+
+
+@pytest.mark.parametrize("path", ["", "/tmp/x", "file:///tmp/x", "s3://bucket", "s3://B_/x"])
+def test_a_path_that_is_no_destination_is_refused(path: str) -> None:
+    with pytest.raises(InvalidInputError, match="path") as caught:
+        parse_options({"path": path})
+    assert caught.value.code == "BAD_PATH"
+
+
+def test_no_path_is_refused_with_what_to_write() -> None:
+    with pytest.raises(InvalidInputError, match=r"\.save\('s3://bucket/prefix'\)"):
+        parse_options({})
+
+
+def test_several_paths_are_refused_with_what_to_do() -> None:
+    with pytest.raises(InvalidInputError, match="one path at a time, not 2"):
+        parse_options({"paths": '["s3://b/p","s3://b/q"]'})
