@@ -1,0 +1,13 @@
+"""The system's clock."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+class SystemClock:
+    """Implements `s3commit.core.ports.Clock`."""
+
+    def now(self) -> str:
+        """The present as RFC 3339 in UTC with milliseconds."""
+        return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,163 @@
+"""The one table from what AWS answers to this package's errors.
+
+Nothing else looks at botocore's exceptions. Sources: the error codes of the S3 and DynamoDB API
+references, https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html and
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    CredentialRetrievalError,
+    HTTPClientError,
+    IncompleteReadError,
+    NoCredentialsError,
+    PartialCredentialsError,
+    SSOError,
+)
+
+from s3commit.core.errors import (
+    AccessError,
+    InvalidInputError,
+    NotFoundError,
+    PreconditionError,
+    S3CommitError,
+    TransientError,
+    UploadGoneError,
+)
+
+NO_BUCKET = "NO_BUCKET"
+NO_TABLE = "NO_TABLE"
+CONFLICT = "CONFLICT"  # another request for the same key is under way: nothing happened
+
+_Kind = tuple[type[S3CommitError], str | None]
+
+_TRANSIENT: _Kind = (TransientError, None)
+_ACCESS: _Kind = (AccessError, None)
+
+_CODES: dict[str, _Kind] = {
+    "NoSuchUpload": (UploadGoneError, None),
+    "NoSuchBucket": (NotFoundError, NO_BUCKET),
+    "NoSuchKey": (NotFoundError, None),
+    "NoSuchVersion": (NotFoundError, None),
+    "ResourceNotFoundException": (NotFoundError, NO_TABLE),
+    "PreconditionFailed": (PreconditionError, None),
+    "ConditionalCheckFailedException": (PreconditionError, None),
+    "ConditionalRequestConflict": (TransientError, CONFLICT),
+    "OperationAborted": (TransientError, CONFLICT),
+    "TransactionConflictException": (TransientError, CONFLICT),
+    "TransactionInProgressException": (TransientError, CONFLICT),
+    # 400s that pass: the body came too slowly, or damaged; DynamoDB's throttling is a 400 as well
+    "RequestTimeout": _TRANSIENT,
+    "BadDigest": _TRANSIENT,
+    "IncompleteBody": _TRANSIENT,
+    "SlowDown": _TRANSIENT,
+    "ThrottlingException": _TRANSIENT,
+    "Throttling": _TRANSIENT,
+    "RequestLimitExceeded": _TRANSIENT,
+    "ProvisionedThroughputExceededException": _TRANSIENT,
+    "LimitExceededException": _TRANSIENT,
+    # pynamodb drops the status, so DynamoDB's lasting 400s stand here
+    "ValidationException": (InvalidInputError, None),
+    "SerializationException": (InvalidInputError, None),
+    "IdempotentParameterMismatchException": (InvalidInputError, None),
+    "ItemCollectionSizeLimitExceededException": (InvalidInputError, None),
+    # 400s that are about who asks
+    "ExpiredToken": _ACCESS,
+    "ExpiredTokenException": _ACCESS,
+    "InvalidToken": _ACCESS,
+    "TokenRefreshRequired": _ACCESS,
+    "UnrecognizedClientException": _ACCESS,
+    "InvalidSignatureException": _ACCESS,
+    "IncompleteSignature": _ACCESS,
+    "MissingAuthenticationToken": _ACCESS,
+    "AccessDeniedException": _ACCESS,
+    "KMS.DisabledException": _ACCESS,
+    "KMS.NotFoundException": _ACCESS,
+}
+
+# HEAD has no body: S3 says the status alone, and botocore makes it the code.
+_STATUSES: dict[int, _Kind] = {
+    401: _ACCESS,
+    403: _ACCESS,
+    404: (NotFoundError, None),
+    408: _TRANSIENT,
+    409: (TransientError, CONFLICT),
+    412: (PreconditionError, None),
+    429: _TRANSIENT,
+}
+
+_NO_CREDENTIALS = (
+    NoCredentialsError,
+    PartialCredentialsError,
+    CredentialRetrievalError,
+    SSOError,
+)
+
+# What one item's condition did to a transaction (CancellationReasons).
+_REASONS: dict[str, _Kind] = {
+    "ConditionalCheckFailed": (PreconditionError, None),
+    "TransactionConflict": (TransientError, CONFLICT),
+    "ProvisionedThroughputExceeded": _TRANSIENT,
+    "ThrottlingError": _TRANSIENT,
+}
+
+
+def translate(error: Exception, what: str) -> S3CommitError:
+    """Give this package's error for one that botocore raised while doing ``what``."""
+    if isinstance(error, ClientError):
+        return _from_answer(error, what)
+    if isinstance(error, _NO_CREDENTIALS):
+        return AccessError(f"{what}: {error}; check with `aws sts get-caller-identity`")
+    if isinstance(error, HTTPClientError | IncompleteReadError):
+        return TransientError(f"{what}: {error}")
+    if isinstance(error, BotoCoreError):  # a parameter or a setting that no retry mends
+        return InvalidInputError(f"{what}: {error}")
+    return S3CommitError(f"{what}: {error}")
+
+
+@contextmanager
+def translated(what: str) -> Iterator[None]:
+    """Raise botocore's errors as this package's, each with ``what`` was being done."""
+    try:
+        yield
+    except (ClientError, BotoCoreError) as error:
+        raise translate(error, what) from error
+
+
+def answered(error: S3CommitError) -> str:
+    """The code with which AWS itself refused, or an empty text if it did not answer."""
+    cause = error.__cause__
+    return cause.response["Error"]["Code"] if isinstance(cause, ClientError) else ""
+
+
+def _from_answer(error: ClientError, what: str) -> S3CommitError:
+    answer = error.response.get("Error", {})
+    code, message = answer.get("Code", ""), answer.get("Message", "")
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    if not status and code.isdecimal():
+        status = int(code)
+    kind = (
+        _kind_of_cancellation(error)
+        if code == "TransactionCanceledException"
+        else _CODES.get(code) or _STATUSES.get(status)
+    )
+    if kind is None:
+        kind = (InvalidInputError, None) if 400 <= status < 500 else _TRANSIENT
+    made, own_code = kind
+    return made(f"{what}: {message or 'no message'} ({code or status})", code=own_code)
+
+
+def _kind_of_cancellation(error: ClientError) -> _Kind:
+    """A condition that failed is final; what passes by itself counts only without one."""
+    reasons = getattr(error, "cancellation_reasons", None) or ()
+    found = {reason.code for reason in reasons if reason is not None}
+    for code, kind in _REASONS.items():
+        if code in found:
+            return kind
+    return (InvalidInputError, None)

@@ -1,0 +1,300 @@
+"""The ledger's items in DynamoDB: one table, three kinds of item.
+
+| item | pk | sk |
+|---|---|---|
+| job | ``JOB#<job id>`` | ``JOB`` |
+| attempt | ``ATTEMPTS#<job id>#<shard>`` | ``<task id>#<attempt id>`` |
+| lock | ``LOCK#<bucket>/<prefix>`` | ``LOCK`` |
+
+Attempts are spread over shards by task, because a partition takes about 1,000 writes a second. The
+index ``by-state`` (``state``, ``updated_at``) holds job items only: no other item has its keys.
+``expires_at`` is the table's TTL attribute, in seconds since 1970.
+
+No `VersionAttribute` anywhere: the generation is the protocol's own and is written out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeVar, cast
+from zlib import crc32
+
+from pynamodb.attributes import (
+    ListAttribute,
+    MapAttribute,
+    NumberAttribute,
+    UnicodeAttribute,
+    UnicodeSetAttribute,
+)
+from pynamodb.exceptions import PynamoDBException
+from pynamodb.indexes import AllProjection, GlobalSecondaryIndex
+from pynamodb.models import Model
+
+from s3commit.aws.failures import translate
+from s3commit.core.model import (
+    AttemptRecord,
+    Conflict,
+    Destination,
+    Failure,
+    JobRecord,
+    PlanFacts,
+    Scope,
+)
+from s3commit.core.states import JobState
+
+SHARDS = 10
+BY_STATE = "by-state"
+
+CONNECT_TIMEOUT = 3  # seconds
+READ_TIMEOUT = 10  # seconds
+RETRIES = 6  # after the first attempt of a request; botocore's standard mode
+MAX_POOL_CONNECTIONS = 10
+
+_I = TypeVar("_I", bound="LedgerItem")
+
+
+class ByState(GlobalSecondaryIndex["JobItem"]):  # type: ignore[no-untyped-call]
+    """Jobs by state, in the order of their last update."""
+
+    class Meta:
+        """pynamodb's settings."""
+
+        index_name = BY_STATE
+        projection = AllProjection()
+
+    state = UnicodeAttribute(hash_key=True)
+    updated_at = UnicodeAttribute(range_key=True)
+
+
+class LedgerItem(Model):
+    """What every item has."""
+
+    pk = UnicodeAttribute(hash_key=True)
+    sk = UnicodeAttribute(range_key=True)
+    expires_at = NumberAttribute(null=True)
+
+
+class PlanMap(MapAttribute[str, object]):
+    """`PlanFacts`."""
+
+    sha256 = UnicodeAttribute()
+    units = NumberAttribute()
+    files = NumberAttribute()
+    bytes = NumberAttribute()
+    rows = NumberAttribute(null=True)
+
+
+class FailureMap(MapAttribute[str, object]):
+    """`Failure`."""
+
+    code = UnicodeAttribute()
+    message = UnicodeAttribute()
+
+
+class JobItem(LedgerItem):
+    """`JobRecord`, and ``token``: which call wrote it last."""
+
+    by_state = ByState()
+    job_id = UnicodeAttribute()
+    bucket = UnicodeAttribute()
+    prefix = UnicodeAttribute()
+    directory = UnicodeAttribute()
+    state = UnicodeAttribute()
+    generation = NumberAttribute()
+    created_at = UnicodeAttribute()
+    updated_at = UnicodeAttribute()
+    conflict = UnicodeAttribute()
+    scope = UnicodeAttribute()
+    partition_by: ListAttribute[str] = ListAttribute(of=UnicodeAttribute)  # type: ignore[arg-type]
+    idempotency_key = UnicodeAttribute(null=True)
+    plan = PlanMap(null=True)  # type: ignore[no-untyped-call]
+    failure = FailureMap(null=True)  # type: ignore[no-untyped-call]
+    decided_at = UnicodeAttribute(null=True)
+    finished_at = UnicodeAttribute(null=True)
+    execution = UnicodeAttribute()
+    token = UnicodeAttribute()
+
+
+class AttemptItem(LedgerItem):
+    """`AttemptRecord`."""
+
+    job_id = UnicodeAttribute()
+    task_id = UnicodeAttribute()
+    attempt_id = UnicodeAttribute()
+    manifest = UnicodeAttribute()
+    sha256 = UnicodeAttribute()
+    files = NumberAttribute()
+    bytes = NumberAttribute()
+    rows = NumberAttribute(null=True)
+
+
+class LockItem(LedgerItem):
+    """Who holds a node, and how. DynamoDB drops ``holders`` with its last member."""
+
+    mode = UnicodeAttribute()
+    holders = UnicodeSetAttribute(null=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """The three kinds of item, bound to one table and sharing one connection."""
+
+    job: type[JobItem]
+    attempt: type[AttemptItem]
+    lock: type[LockItem]
+
+
+def bind(table: str, *, region: str | None, host: str | None) -> Items:
+    """The items of one table. ``region`` and ``host`` None: by the standard AWS configuration."""
+    settings = {
+        "table_name": table,
+        "region": region,
+        "host": host,
+        "connect_timeout_seconds": CONNECT_TIMEOUT,
+        "read_timeout_seconds": READ_TIMEOUT,
+        "max_retry_attempts": RETRIES,
+        "max_pool_connections": MAX_POOL_CONNECTIONS,
+    }
+
+    def bound(kind: type[_I]) -> type[_I]:
+        # Meta belongs to a class, the table's name to the running process: hence a class for each
+        meta = type("Meta", (), dict(settings))
+        return cast("type[_I]", type(kind.__name__, (kind,), {"Meta": meta}))
+
+    items = Items(bound(JobItem), bound(AttemptItem), bound(LockItem))
+    # One connection, so one client and one pool: the job's knows the keys and the index of all.
+    items.attempt._connection = items.lock._connection = items.job._get_connection()
+    return items
+
+
+@contextmanager
+def translated(what: str) -> Iterator[None]:
+    """Raise pynamodb's errors as this package's, each with ``what`` was being done."""
+    try:
+        yield
+    except PynamoDBException as error:
+        raise translate(error.cause or error, what) from error
+
+
+def job_key(job_id: str) -> tuple[str, str]:
+    """The keys of a job's item."""
+    return f"JOB#{job_id}", "JOB"
+
+
+def lock_key(node: str) -> tuple[str, str]:
+    """The keys of a node's lock."""
+    return f"LOCK#{node}", "LOCK"
+
+
+def attempt_key(attempt: AttemptRecord) -> tuple[str, str]:
+    """The keys of an attempt's item."""
+    shard = crc32(attempt.task_id.encode()) % SHARDS
+    return shard_key(attempt.job_id, shard), f"{attempt.task_id}#{attempt.attempt_id}"
+
+
+def shard_key(job_id: str, shard: int) -> str:
+    """The partition key of one shard of a job's attempts."""
+    return f"ATTEMPTS#{job_id}#{shard}"
+
+
+def plan_map(plan: PlanFacts) -> PlanMap:
+    """`PlanFacts` as DynamoDB stores it."""
+    return PlanMap(  # type: ignore[no-untyped-call]
+        sha256=plan.sha256, units=plan.units, files=plan.files, bytes=plan.bytes, rows=plan.rows
+    )
+
+
+def failure_map(failure: Failure) -> FailureMap:
+    """`Failure` as DynamoDB stores it."""
+    return FailureMap(  # type: ignore[no-untyped-call]
+        code=failure.code, message=failure.message
+    )
+
+
+def job_item(kind: type[JobItem], record: JobRecord, token: str) -> JobItem:
+    """The item of a new record."""
+    pk, sk = job_key(record.job_id)
+    return kind(
+        pk,
+        sk,
+        job_id=record.job_id,
+        bucket=record.destination.bucket,
+        prefix=record.destination.prefix,
+        directory=record.directory,
+        state=record.state.value,
+        generation=record.generation,
+        created_at=record.created_at,
+        updated_at=record.updated_at,
+        conflict=record.conflict.value,
+        scope=record.scope.value,
+        partition_by=list(record.partition_by),
+        idempotency_key=record.idempotency_key,
+        plan=plan_map(record.plan) if record.plan else None,
+        failure=failure_map(record.failure) if record.failure else None,
+        decided_at=record.decided_at,
+        finished_at=record.finished_at,
+        execution=record.execution,
+        token=token,
+    )
+
+
+def job_record(item: JobItem) -> JobRecord:
+    """The record of an item."""
+    plan, failure = item.plan, item.failure
+    return JobRecord(
+        job_id=item.job_id,
+        destination=Destination(item.bucket, item.prefix),
+        directory=item.directory,
+        state=JobState(item.state),
+        generation=int(item.generation),
+        created_at=item.created_at,
+        updated_at=item.updated_at,
+        conflict=Conflict(item.conflict),
+        scope=Scope(item.scope),
+        partition_by=tuple(item.partition_by),
+        idempotency_key=item.idempotency_key,
+        plan=_plan_facts(plan) if plan else None,
+        failure=Failure(failure.code, failure.message) if failure else None,
+        decided_at=item.decided_at,
+        finished_at=item.finished_at,
+        execution=item.execution,
+    )
+
+
+def _plan_facts(plan: PlanMap) -> PlanFacts:
+    rows = None if plan.rows is None else int(plan.rows)
+    return PlanFacts(plan.sha256, int(plan.units), int(plan.files), int(plan.bytes), rows)
+
+
+def attempt_item(kind: type[AttemptItem], attempt: AttemptRecord, expires_at: int) -> AttemptItem:
+    """The item of an attempt."""
+    pk, sk = attempt_key(attempt)
+    return kind(
+        pk,
+        sk,
+        expires_at=expires_at,
+        job_id=attempt.job_id,
+        task_id=attempt.task_id,
+        attempt_id=attempt.attempt_id,
+        manifest=attempt.manifest,
+        sha256=attempt.sha256,
+        files=attempt.files,
+        bytes=attempt.bytes,
+        rows=attempt.rows,
+    )
+
+
+def attempt_record(item: AttemptItem) -> AttemptRecord:
+    """The record of an item."""
+    return AttemptRecord(
+        job_id=item.job_id,
+        task_id=item.task_id,
+        attempt_id=item.attempt_id,
+        manifest=item.manifest,
+        sha256=item.sha256,
+        files=int(item.files),
+        bytes=int(item.bytes),
+        rows=None if item.rows is None else int(item.rows),
+    )

@@ -1,0 +1,279 @@
+"""The object store on S3.
+
+Requests are what they say: one call is one request (a listing: one a page), apart from botocore's
+retries and the look that a conditional delete takes after a 412.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import unquote_plus
+
+from s3commit.aws.failures import CONFLICT, answered, translated
+from s3commit.aws.s3_client import Encryption, make_client
+from s3commit.core.errors import (
+    InvalidInputError,
+    JobRefusedError,
+    NotFoundError,
+    PreconditionError,
+    TransientError,
+    UploadGoneError,
+)
+from s3commit.core.ports import ListedObject, ObjectFacts, OpenUpload, StoredObject
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+T = TypeVar("T")
+
+PAGE = 1000  # S3's own maximum of a listing
+
+CONFLICT_TRIES = 4  # of a put or delete that met another request for its key (409)
+CONFLICT_PAUSE = 0.1  # seconds, doubled each time
+
+# S3 refuses a completion with one of these if the parts are not as the manifest says.
+# InvalidRequest is what a wrong MpuObjectSize gets, MalformedXML an empty list of parts.
+_PARTS_REFUSED = frozenset(
+    {"InvalidPart", "InvalidPartOrder", "EntityTooSmall", "InvalidRequest", "MalformedXML"}
+)
+
+
+class S3ObjectStore:
+    """Implements `s3commit.core.ports.ObjectStore`; thread-safe, as its client is.
+
+    ``page`` bounds a page of a listing. Botocore may repeat a conditional put whose answer was
+    lost, and then reports the caller's own object as the one in the way (`PreconditionError`):
+    whoever puts conditionally and loses reads what stands there.
+    """
+
+    def __init__(
+        self,
+        client: S3Client | None = None,
+        *,
+        encryption: Encryption | None = None,
+        page: int = PAGE,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._client = client or make_client()
+        self._encryption = encryption.parameters() if encryption else {}
+        self._page = page
+        self._sleep = sleep
+
+    def get(self, bucket: str, key: str, *, max_bytes: int) -> StoredObject:
+        """See `ObjectReader.get`."""
+        with translated(f"reading s3://{bucket}/{key}"):
+            answer = self._client.get_object(Bucket=bucket, Key=key)
+            with closing(answer["Body"]) as stream:
+                if answer["ContentLength"] > max_bytes:
+                    raise InvalidInputError(
+                        f"s3://{bucket}/{key} has {answer['ContentLength']} bytes, more than the"
+                        f" {max_bytes} that are read",
+                        code="TOO_LARGE",
+                    )
+                return StoredObject(_facts(key, answer), stream.read())
+
+    def head(self, bucket: str, key: str) -> ObjectFacts | None:
+        """See `ObjectReader.head`."""
+        try:
+            with translated(f"looking at s3://{bucket}/{key}"):
+                return _facts(key, self._client.head_object(Bucket=bucket, Key=key))
+        except NotFoundError:
+            return None
+
+    def list(self, bucket: str, prefix: str) -> Iterator[ListedObject]:
+        """See `ObjectReader.list`."""
+        pages = self._client.get_paginator("list_objects_v2").paginate(
+            Bucket=bucket, Prefix=prefix, PaginationConfig={"PageSize": self._page}
+        )
+        with translated(f"listing s3://{bucket}/{prefix}"):
+            for page in pages:
+                for found in page.get("Contents", ()):
+                    yield ListedObject(found["Key"], found["ETag"], found["Size"])
+
+    def list_uploads(self, bucket: str, prefix: str) -> Iterator[OpenUpload]:
+        """See `ObjectReader.list_uploads`."""
+        # Not botocore's paginator: it does not decode keys here, and without EncodingType a key
+        # that XML can not carry breaks the listing.
+        markers: dict[str, Any] = {}
+        while True:
+            with translated(f"listing the uploads of s3://{bucket}/{prefix}"):
+                page: Any = self._client.list_multipart_uploads(
+                    Bucket=bucket,
+                    Prefix=prefix,
+                    MaxUploads=self._page,
+                    EncodingType="url",
+                    **markers,
+                )
+            decode = unquote_plus if page.get("EncodingType") == "url" else str
+            for found in page.get("Uploads", ()):
+                yield OpenUpload(decode(found["Key"]), found["UploadId"], _time(found["Initiated"]))
+            if not page.get("IsTruncated"):
+                return
+            markers = {
+                "KeyMarker": decode(page["NextKeyMarker"]),
+                "UploadIdMarker": page["NextUploadIdMarker"],
+            }
+
+    def upload_is_open(self, bucket: str, key: str, upload_id: str) -> bool:
+        """See `ObjectReader.upload_is_open`."""
+        try:
+            with translated(f"looking at an upload of s3://{bucket}/{key}"):
+                self._client.list_parts(Bucket=bucket, Key=key, UploadId=upload_id, MaxParts=1)
+        except UploadGoneError:
+            return False
+        return True
+
+    def put(
+        self,
+        bucket: str,
+        key: str,
+        body: bytes,
+        *,
+        if_absent: bool = False,
+        if_match: str | None = None,
+        content_type: str = "application/json",
+    ) -> str:
+        """See `ObjectWriter.put`."""
+        condition: dict[str, Any] = {} if if_match is None else {"IfMatch": if_match}
+        if if_absent:
+            condition["IfNoneMatch"] = "*"
+        what = f"writing s3://{bucket}/{key}"
+
+        def attempt() -> str:
+            with translated(what):
+                answer = self._client.put_object(
+                    Bucket=bucket,
+                    Key=key,
+                    Body=body,
+                    ContentType=content_type,
+                    **self._encryption,
+                    **condition,
+                )
+            return answer["ETag"]
+
+        try:
+            return self._settle(attempt)
+        except NotFoundError as error:
+            if if_match is not None and answered(error) == "NoSuchKey":
+                raise PreconditionError(f"{what}: expected {if_match}, found nothing") from error
+            raise
+
+    def delete(
+        self, bucket: str, key: str, *, if_match: str | None = None, version_id: str | None = None
+    ) -> None:
+        """See `ObjectWriter.delete`."""
+        chosen: dict[str, Any] = {} if if_match is None else {"IfMatch": if_match}
+        if version_id is not None:
+            chosen["VersionId"] = version_id
+
+        def attempt() -> None:
+            with translated(f"deleting s3://{bucket}/{key}"):
+                self._client.delete_object(Bucket=bucket, Key=key, **chosen)
+
+        try:
+            self._settle(attempt)
+        except NotFoundError as error:
+            if answered(error) == "NoSuchBucket":
+                raise
+        except PreconditionError:
+            # S3 answers 412 to an object that is not there as well
+            if self.head(bucket, key) is not None:
+                raise
+
+    def create_upload(
+        self, bucket: str, key: str, *, metadata: dict[str, str], content_type: str
+    ) -> str:
+        """See `UploadStarter.create_upload`."""
+        with translated(f"starting an upload of s3://{bucket}/{key}"):
+            answer = self._client.create_multipart_upload(
+                Bucket=bucket,
+                Key=key,
+                Metadata=metadata,
+                ContentType=content_type,
+                **self._encryption,
+            )
+        return answer["UploadId"]
+
+    def upload_part(
+        self, bucket: str, key: str, upload_id: str, number: int, body: bytes | memoryview
+    ) -> str:
+        """See `UploadStarter.upload_part`."""
+        # botocore takes bytes; from a memoryview this makes the copy, from bytes it does not
+        whole = bytes(body)
+        with translated(f"sending part {number} of s3://{bucket}/{key}"):
+            answer = self._client.upload_part(
+                Bucket=bucket, Key=key, UploadId=upload_id, PartNumber=number, Body=whole
+            )
+        return answer["ETag"]
+
+    def abort_upload(self, bucket: str, key: str, upload_id: str) -> None:
+        """See `UploadStarter.abort_upload`."""
+        try:
+            with translated(f"aborting an upload of s3://{bucket}/{key}"):
+                self._client.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload_id)
+        except UploadGoneError:
+            return
+
+    def complete_upload(
+        self,
+        bucket: str,
+        key: str,
+        upload_id: str,
+        etags: Sequence[str],
+        *,
+        length: int,
+        if_absent: bool = False,
+    ) -> ObjectFacts:
+        """See `UploadCompleter.complete_upload`."""
+        what = f"completing an upload of s3://{bucket}/{key}"
+        if not etags:
+            raise JobRefusedError(f"{what}: no part is named", code="PARTS_MISMATCH")
+        condition: dict[str, Any] = {"IfNoneMatch": "*"} if if_absent else {}
+        parts: Any = [
+            {"ETag": etag, "PartNumber": number} for number, etag in enumerate(etags, start=1)
+        ]
+        try:
+            with translated(what):
+                answer = self._client.complete_multipart_upload(
+                    Bucket=bucket,
+                    Key=key,
+                    UploadId=upload_id,
+                    MultipartUpload={"Parts": parts},
+                    MpuObjectSize=length,
+                    **condition,
+                )
+        except TransientError as error:
+            if if_absent and error.code == CONFLICT:
+                # the parts would have to be sent again, and whoever has them is gone
+                raise PreconditionError(error.message) from error
+            raise
+        except InvalidInputError as error:
+            if answered(error) in _PARTS_REFUSED:
+                raise JobRefusedError(error.message, code="PARTS_MISMATCH") from error
+            raise
+        return ObjectFacts(key, answer["ETag"], length, {}, answer.get("VersionId"))
+
+    def _settle(self, attempt: Callable[[], T]) -> T:
+        """Repeat what S3 answered with 409: nothing has happened, another request was under way."""
+        for tries in range(1, CONFLICT_TRIES):
+            try:
+                return attempt()
+            except TransientError as error:
+                if error.code != CONFLICT:
+                    raise
+            self._sleep(CONFLICT_PAUSE * 2 ** (tries - 1))
+        return attempt()
+
+
+def _facts(key: str, answer: Any) -> ObjectFacts:
+    metadata = {name.lower(): value for name, value in answer.get("Metadata", {}).items()}
+    return ObjectFacts(
+        key, answer["ETag"], answer["ContentLength"], metadata, answer.get("VersionId")
+    )
+
+
+def _time(moment: Any) -> str:
+    return str(moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"))

@@ -1,0 +1,58 @@
+"""The S3 client, and how what it writes is encrypted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import boto3.session
+from botocore.config import Config
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+CONNECT_TIMEOUT = 5  # seconds
+READ_TIMEOUT = 60  # seconds; completing an upload of 10,000 parts takes S3 a while
+TOTAL_MAX_ATTEMPTS = 6  # of one request, the first one included
+MAX_POOL_CONNECTIONS = 32  # as many as a unit's worker has threads, and more than a writer's
+
+
+@dataclass(frozen=True, slots=True)
+class Encryption:
+    """How objects are encrypted where the bucket's own default is not meant.
+
+    ``algorithm`` is ``AES256``, ``aws:kms`` or ``aws:kms:dsse``; ``key_id`` a KMS key's id or ARN.
+    """
+
+    algorithm: str
+    key_id: str | None = None
+    bucket_key: bool | None = None
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters of PutObject and CreateMultipartUpload."""
+        named = {
+            "ServerSideEncryption": self.algorithm,
+            "SSEKMSKeyId": self.key_id,
+            "BucketKeyEnabled": self.bucket_key,
+        }
+        return {name: value for name, value in named.items() if value is not None}
+
+
+def make_client(*, connections: int = MAX_POOL_CONNECTIONS) -> S3Client:
+    """An S3 client by the standard AWS configuration (region, credentials, AWS_ENDPOINT_URL).
+
+    Checksums are sent only where S3 requires them: botocore's default adds a CRC32 trailer to
+    each part, and then S3 wants the checksum of each part again at the completion, which a
+    manifest of Hadoop's format can not carry; stores other than AWS refuse the trailer. TLS
+    guards the way, etags and MpuObjectSize the parts, digests our own documents.
+    """
+    config = Config(
+        signature_version="s3v4",
+        retries={"mode": "standard", "total_max_attempts": TOTAL_MAX_ATTEMPTS},
+        connect_timeout=CONNECT_TIMEOUT,
+        read_timeout=READ_TIMEOUT,
+        max_pool_connections=connections,
+        request_checksum_calculation="when_required",
+        response_checksum_validation="when_required",
+    )
+    return boto3.session.Session().client("s3", config=config)
