@@ -1,0 +1,224 @@
+"""Write files that become visible together: the API for any Python program.
+
+::
+
+    with s3commit.open_job("s3://bucket/table/") as job:
+        with job.task("0") as task:
+            with task.open("dt=2026-11-21/part-0.csv") as file:
+                file.write(b"...")
+        job.commit([task.counted])
+
+The job can be pickled and sent to other processes, which make their tasks of it; what
+`Task.finish` returns comes back to the one that commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Final, Self
+
+from s3commit import __version__
+from s3commit.aws.s3 import S3ObjectStore
+from s3commit.aws.s3_client import Encryption, make_client
+from s3commit.core.documents import MAX_JOB_BYTES, encode_job
+from s3commit.core.errors import AccessError, InvalidInputError, NotFoundError
+from s3commit.core.layout import JobDirectory, check_id, parse_destination
+from s3commit.core.model import (
+    CommitRequest,
+    Conflict,
+    CountedAttempt,
+    JobResult,
+    JobSpec,
+    Scope,
+)
+from s3commit.writer.asking import AbortAnswer, Patience, ask_abort, ask_commit, wait_for_result
+from s3commit.writer.bucket import BucketProbe, S3BucketProbe, check_pipeline, no_bucket
+from s3commit.writer.environment import Environment, SystemEnvironment, timestamp
+from s3commit.writer.sizes import UploadSettings
+from s3commit.writer.standing import WriterStore, put_first
+from s3commit.writer.task import Task
+
+DEFAULT_COMMIT_TIMEOUT: Final = 900.0  # seconds
+DEFAULT_CLIENT: Final = f"s3commit-python/{__version__}"
+
+
+@dataclass(slots=True)
+class Job:
+    """One write to one destination; made by `open_job`.
+
+    It is picklable: the store does not travel, another process connects by the standard AWS
+    configuration when it first needs one. As a ``with`` block it is aborted if the block ends
+    before `commit` was called, or in an exception (which changes nothing after the request).
+    """
+
+    spec: JobSpec
+    settings: UploadSettings = field(default_factory=UploadSettings)
+    encryption: Encryption | None = None
+    environment: Environment = field(default_factory=SystemEnvironment)
+    _store: WriterStore | None = field(default=None, repr=False, compare=False)
+    _asked: bool = field(default=False, repr=False, compare=False)
+
+    @property
+    def job_id(self) -> str:
+        """The job's id."""
+        return self.spec.job_id
+
+    @property
+    def directory(self) -> JobDirectory:
+        """Where the job's own objects lie."""
+        return JobDirectory(self.spec.destination, self.spec.job_id)
+
+    def task(self, task_id: str, attempt_id: str | None = None) -> Task:
+        """One try at the task; no request. ``attempt_id`` must be unique to the try.
+
+        Raises `InvalidInputError` (``BAD_ID``).
+        """
+        return Task(
+            self.directory,
+            task_id,
+            self.environment.new_id() if attempt_id is None else attempt_id,
+            self._connected(),
+            settings=self.settings,
+            environment=self.environment,
+        )
+
+    def commit(
+        self,
+        attempts: Iterable[CountedAttempt | None],
+        *,
+        timeout: float = DEFAULT_COMMIT_TIMEOUT,
+    ) -> JobResult:
+        """Ask for the commit of exactly these attempts and wait for the outcome.
+
+        None stands for a task without files. Returns the result if the job is committed. Raises
+        `JobFailedError` with the pipeline's code if it is not; `JobRefusedError`
+        (``ABORT_REQUESTED``) or `PreconditionError` (``OTHER_REQUEST``) if another word stands;
+        `OutcomeUnknownError` after ``timeout`` seconds: the job may be committed, also later. May
+        be called again with the same attempts.
+        """
+        self._asked = True
+        request = CommitRequest(self.job_id, _counted(attempts))
+        store, patience = self._connected(), Patience(self.environment, timeout)
+        ask_commit(store, self.directory, request, patience)
+        return wait_for_result(store, self.directory, patience)
+
+    def abort(self, reason: str) -> AbortAnswer:
+        """Ask for the abort; changes nothing, and says so, if a commit was asked for before."""
+        return ask_abort(self._connected(), self.directory, reason)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is not None:
+            self.abort(f"{kind.__name__}: {error}")
+        elif not self._asked:
+            self.abort("the program ended without a commit")
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return (self.spec, self.settings, self.encryption, self.environment)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.spec, self.settings, self.encryption, self.environment = state
+        self._store, self._asked = None, False
+
+    def _connected(self) -> WriterStore:
+        if self._store is None:
+            self._store = S3ObjectStore(make_client(), encryption=self.encryption)
+        return self._store
+
+
+def open_job(
+    destination: str,
+    *,
+    conflict: str = Conflict.APPEND,
+    scope: str = Scope.DIRECTORY,
+    partition_by: Iterable[str] = (),
+    conditions: Mapping[str, Any] | None = None,
+    client: str = DEFAULT_CLIENT,
+    job_id: str | None = None,
+    settings: UploadSettings | None = None,
+    encryption: Encryption | None = None,
+    store: WriterStore | None = None,
+    probe: BucketProbe | None = None,
+    environment: Environment | None = None,
+) -> Job:
+    """Start a job at ``s3://bucket/prefix/``: two requests, before anything is written.
+
+    ``client`` names the program in ``job.json``; ``job_id`` is a new UUID unless given, and never
+    used twice. A ``store`` given by hand is trusted to have a pipeline unless ``probe`` says more.
+
+    Raises, each with one line that says what to do: `InvalidInputError` (``BAD_PATH``,
+    ``BAD_ID``, ``BAD_OPTION``, ``UNSUPPORTED_CONFLICT``, ``JOB_EXISTS``), `NotFoundError`
+    (``NO_BUCKET``, ``NO_PIPELINE``), `AccessError`, `TransientError`.
+    """
+    environment = environment or SystemEnvironment()
+    spec = JobSpec(
+        job_id=check_id(environment.new_id() if job_id is None else job_id, "job id"),
+        destination=parse_destination(destination),
+        conflict=_supported(conflict),
+        scope=_scope(scope),
+        partition_by=tuple(partition_by),
+        created_at=timestamp(environment),
+        client=client,
+        conditions=dict(conditions or {}),
+    )
+    body = encode_job(spec)
+    if store is None:
+        s3 = make_client()
+        store, probe = S3ObjectStore(s3, encryption=encryption), probe or S3BucketProbe(s3)
+    if probe is not None:
+        check_pipeline(probe, spec.destination)
+    _put_job(store, spec, body)
+    return Job(spec, settings or UploadSettings(), encryption, environment, store)
+
+
+def _put_job(store: WriterStore, spec: JobSpec, body: bytes) -> None:
+    directory = JobDirectory(spec.destination, spec.job_id)
+    try:
+        stands = put_first(store, directory.bucket, directory.job, body, max_bytes=MAX_JOB_BYTES)
+    except NotFoundError as error:
+        raise no_bucket(spec.destination) from error
+    except AccessError as error:
+        raise AccessError(
+            f"no access to {spec.destination.uri}: {error.message}", code=error.code
+        ) from error
+    if stands != body:
+        raise InvalidInputError(
+            f"job id {spec.job_id} is taken at {spec.destination.uri}: give another, or none",
+            code="JOB_EXISTS",
+        )
+
+
+def _counted(attempts: Iterable[CountedAttempt | None]) -> tuple[CountedAttempt, ...]:
+    counted = [attempt for attempt in attempts if attempt is not None]
+    if len({attempt.task_id for attempt in counted}) != len(counted):
+        raise InvalidInputError(
+            "two attempts of one task are counted: commit one of them", code="TWO_ATTEMPTS"
+        )
+    return tuple(sorted(counted, key=lambda attempt: attempt.task_id))
+
+
+def _supported(conflict: str) -> Conflict:
+    if conflict != Conflict.APPEND:
+        raise InvalidInputError(
+            f"conflict={conflict!r} is not supported yet: use conflict='append'",
+            code="UNSUPPORTED_CONFLICT",
+        )
+    return Conflict.APPEND
+
+
+def _scope(scope: str) -> Scope:
+    try:
+        return Scope(scope)
+    except ValueError:
+        raise InvalidInputError(
+            f"scope={scope!r} is neither 'directory' nor 'partition'", code="BAD_OPTION"
+        ) from None

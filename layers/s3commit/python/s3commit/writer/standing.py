@@ -1,0 +1,49 @@
+"""Putting an object that must not be replaced, and learning which one stands."""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+from s3commit.core.errors import InvalidInputError, NotFoundError, PreconditionError, TransientError
+from s3commit.core.ports import ObjectReader, ObjectWriter, UploadStarter
+
+# S3 answers 409 to one of two conditional puts that race, and the object may then not be there
+# yet; each turn is one put and one read.
+TURNS: Final = 4
+
+
+class WriterStore(ObjectReader, ObjectWriter, UploadStarter, Protocol):
+    """What a writer does with S3. It never completes an upload."""
+
+
+def put_first(store: WriterStore, bucket: str, key: str, body: bytes, *, max_bytes: int) -> bytes:
+    """Put ``body`` if nothing is there, and return what stands: ``body``, or what was first.
+
+    A put whose answer got lost finds its own object, which is success. Raises `TransientError` if
+    S3 keeps contradicting itself, `InvalidInputError` if something of more than ``max_bytes``
+    stands there.
+    """
+    for _ in range(TURNS):
+        try:
+            store.put(bucket, key, body, if_absent=True)
+        except PreconditionError:
+            try:
+                return store.get(bucket, key, max_bytes=max(max_bytes, len(body))).body
+            except NotFoundError:
+                continue
+        return body
+    raise TransientError(f"s3://{bucket}/{key} is said to exist and can not be found")
+
+
+def put_own(store: WriterStore, bucket: str, key: str, body: bytes) -> None:
+    """Put ``body`` where nothing else may stand. Raises `PreconditionError` if something does."""
+    try:
+        stands = put_first(store, bucket, key, body, max_bytes=len(body))
+    except InvalidInputError as error:  # TOO_LARGE: another object, for sure
+        raise _taken(bucket, key) from error
+    if stands != body:
+        raise _taken(bucket, key)
+
+
+def _taken(bucket: str, key: str) -> PreconditionError:
+    return PreconditionError(f"another object stands at s3://{bucket}/{key}; it was left alone")

@@ -1,0 +1,200 @@
+"""One try at one task: the files that it writes, and the manifest that names them."""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+from typing import Self
+
+from s3commit.core.errors import InvalidInputError, S3CommitError
+from s3commit.core.layout import (
+    META_ATTEMPT,
+    META_JOB,
+    META_TASK,
+    JobDirectory,
+    check_id,
+)
+from s3commit.core.manifest import digest, encode_pendingset
+from s3commit.core.model import CountedAttempt, PendingSet
+from s3commit.writer.environment import Environment
+from s3commit.writer.paths import file_key
+from s3commit.writer.sizes import UploadSettings
+from s3commit.writer.standing import WriterStore, put_own
+from s3commit.writer.stream import PendingUpload
+from s3commit.writer.transfer import Transfer
+from s3commit.writer.values import DEFAULT_CONTENT_TYPE, Target
+
+
+class Task:
+    """Writes files for a job; made by `Job.task`, in the process that does the task's work.
+
+    As a ``with`` block it is finished at the end (see `counted`), and aborted by an exception.
+    Safe for use from several threads.
+    """
+
+    def __init__(
+        self,
+        directory: JobDirectory,
+        task_id: str,
+        attempt_id: str,
+        store: WriterStore,
+        *,
+        settings: UploadSettings,
+        environment: Environment,
+    ) -> None:
+        self.directory = directory
+        self.task_id = check_id(task_id, "task id")
+        self.attempt_id = check_id(attempt_id, "attempt id")
+        self.transfer = Transfer(settings)
+        self._store = store
+        self._environment = environment
+        self._streams: dict[str, PendingUpload | None] = {}
+        self._lock = threading.Lock()
+        self._ended = False
+        self._counted: CountedAttempt | None = None
+
+    @property
+    def counted(self) -> CountedAttempt | None:
+        """What `finish` returned: what the driver passes to `Job.commit`."""
+        return self._counted
+
+    def open(
+        self,
+        relative_path: str,
+        *,
+        rows: int | None = None,
+        content_type: str = DEFAULT_CONTENT_TYPE,
+    ) -> PendingUpload:
+        """A binary file to write at ``relative_path`` below the destination; one request.
+
+        The job id is added to the file name (`s3commit.writer.paths.file_key`). Raises
+        `InvalidInputError` for a path that can't be (``BAD_PATH``) or that the task has opened
+        before (``DUPLICATE_PATH``), and S3's errors as `s3commit.core.errors`.
+        """
+        key = file_key(self.directory, relative_path)
+        with self._lock:
+            self._check_running()
+            if key in self._streams:
+                raise InvalidInputError(
+                    f"task {self.task_id} has opened {relative_path!r} before",
+                    code="DUPLICATE_PATH",
+                )
+            self._streams[key] = None  # taken, also should the start fail: it may have happened
+        stream = PendingUpload(
+            self._store,
+            self._target(key, content_type),
+            self.transfer,
+            rows=rows,
+            environment=self._environment,
+        )
+        with self._lock:
+            self._streams[key] = stream
+            ended = self._ended
+        if ended:  # aborted by another thread meanwhile
+            stream.withdraw()
+            self._check_running()
+        return stream
+
+    def finish(self) -> CountedAttempt | None:
+        """Put the manifest: one request, or none and None if the task has no files.
+
+        Every file must be closed or sealed, or aborted (then it is left out). Raises
+        `InvalidInputError` with code ``FILE_OPEN`` or ``FILE_FAILED`` if one is not, and the error
+        of a sealed file's parts; the task can then only be aborted. Finishing again returns the
+        same.
+        """
+        with self._lock:
+            if self._counted is not None:
+                return self._counted
+            self._check_running()
+            files = tuple(stream.pending for stream in self._whole_streams())
+            if files:
+                self._counted = self._put_manifest(
+                    PendingSet(self.directory.job_id, files, self.task_id, self.attempt_id)
+                )
+            self._ended = True
+        self.transfer.close()
+        return self._counted
+
+    def abort(self) -> list[Exception]:
+        """Abort the uploads of all files, closed ones too; return what could not be done.
+
+        The pipeline does the rest when the job ends. A task that is finished is left as it is:
+        its manifest stands, and the driver alone says whether it counts.
+        """
+        with self._lock:
+            if self._ended:
+                return []
+            self._ended = True
+            streams = [stream for stream in self._streams.values() if stream is not None]
+        errors = [error for stream in streams if (error := stream.withdraw())]
+        self.transfer.close()
+        return errors
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is not None:
+            self.abort()
+            return
+        try:
+            self.finish()
+        except Exception:
+            self.abort()
+            raise
+
+    def _whole_streams(self) -> list[PendingUpload]:
+        kept = []
+        for key, stream in self._streams.items():
+            if stream is None or stream.failed:
+                raise InvalidInputError(
+                    f"task {self.task_id}: file {key} failed; abort the task and try it again",
+                    code="FILE_FAILED",
+                )
+            if stream.aborted:
+                continue
+            if not stream.closed and not stream.sealed:
+                raise InvalidInputError(
+                    f"task {self.task_id}: file {key} is still open; close it first",
+                    code="FILE_OPEN",
+                )
+            stream.close()
+            kept.append(stream)
+        return kept
+
+    def _put_manifest(self, pending: PendingSet) -> CountedAttempt:
+        body = encode_pendingset(pending)
+        name = self.directory.manifest_name(self.task_id, self.attempt_id)
+        put_own(self._store, self.directory.bucket, self.directory.prefix + name, body)
+        return CountedAttempt(
+            task_id=self.task_id,
+            attempt_id=self.attempt_id,
+            manifest=name,
+            sha256=digest(body),
+            files=len(pending.files),
+            bytes=pending.bytes,
+        )
+
+    def _target(self, key: str, content_type: str) -> Target:
+        job_id = self.directory.job_id
+        return Target(
+            bucket=self.directory.bucket,
+            key=key,
+            metadata={META_JOB: job_id, META_TASK: self.task_id, META_ATTEMPT: self.attempt_id},
+            content_type=content_type,
+            job_id=job_id,
+            task_id=self.task_id,
+            attempt_id=self.attempt_id,
+        )
+
+    def _check_running(self) -> None:
+        if self._ended:
+            raise S3CommitError(
+                f"task {self.task_id}, attempt {self.attempt_id}, has ended", code="TASK_ENDED"
+            )
