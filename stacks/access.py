@@ -1,0 +1,119 @@
+"""Who may do what: one table, one role a function, nothing by default.
+
+Keys are patterns below the data bucket. A job's own directory is ``*/__magic_job-*/``; data lies
+anywhere in the bucket, because destinations are the client's choice. `s3:ListBucket` is also what
+makes S3 answer 404 and not 403 to a HEAD of a key that is not there:
+https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+JOB_DIRECTORY = "*/__magic_job-*/*"
+PLAN = "*/__magic_job-*/plan.json"
+REPLACED = "*/__magic_job-*/replaced.jsonl"
+RESULT = "*/__magic_job-*/result.json"
+COMMITS = "*/_commits/*"
+SUCCESS = "*/_SUCCESS"
+DATA = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The actions of one role.
+
+    ``objects`` maps a key pattern to S3 actions on the objects it matches; ``bucket`` are actions
+    on the bucket itself, ``ledger`` on the table; ``starts_jobs`` admits states:StartExecution.
+    """
+
+    objects: dict[str, tuple[str, ...]]
+    bucket: tuple[str, ...] = ()
+    ledger: tuple[str, ...] = ()
+    starts_jobs: bool = False
+
+    @property
+    def decrypts(self) -> bool:
+        """Whether it reads objects, and so needs kms:Decrypt behind an SSE-KMS bucket."""
+        return any("GetObject" in actions for actions in self.objects.values())
+
+    @property
+    def encrypts(self) -> bool:
+        """Whether it writes objects, and so needs kms:GenerateDataKey there."""
+        return any("PutObject" in actions for actions in self.objects.values())
+
+
+ACCESS: dict[str, Access] = {
+    "ingest_pendingsets": Access(
+        objects={JOB_DIRECTORY: ("GetObject",), DATA: ("AbortMultipartUpload",)},
+        bucket=("ListBucket",),
+        ledger=("GetItem", "PutItem", "UpdateItem", "BatchWriteItem"),
+    ),
+    "dispatch_requests": Access(objects={}, starts_jobs=True),
+    "decide_job": Access(
+        objects={
+            JOB_DIRECTORY: ("GetObject",),
+            COMMITS: ("GetObject",),
+            PLAN: ("PutObject",),
+            REPLACED: ("PutObject",),
+        },
+        bucket=("ListBucket", "ListBucketMultipartUploads"),
+        ledger=("GetItem", "PutItem", "UpdateItem", "ConditionCheckItem", "Query"),
+    ),
+    "complete_unit": Access(
+        objects={DATA: ("GetObject", "PutObject", "ListMultipartUploadParts")},
+        bucket=("ListBucket",),
+        ledger=("GetItem",),
+    ),
+    "publish_job": Access(
+        objects={
+            DATA: ("GetObject",),
+            COMMITS: ("PutObject",),
+            SUCCESS: ("PutObject",),
+            RESULT: ("PutObject",),
+        },
+        bucket=("ListBucket",),
+        ledger=("GetItem", "UpdateItem"),
+    ),
+    "remove_replaced": Access(
+        objects={DATA: ("GetObject", "DeleteObject", "DeleteObjectVersion")},
+        bucket=("ListBucket",),
+        ledger=("GetItem",),
+    ),
+    "undo_job": Access(
+        objects={
+            DATA: (
+                "GetObject",
+                "AbortMultipartUpload",
+                "ListMultipartUploadParts",
+                "DeleteObject",
+                "DeleteObjectVersion",
+            ),
+            RESULT: ("PutObject",),
+        },
+        bucket=("ListBucket", "ListBucketMultipartUploads"),
+        ledger=("GetItem", "UpdateItem", "Query"),
+    ),
+    "tidy_job": Access(
+        objects={
+            JOB_DIRECTORY: ("GetObject", "DeleteObject"),
+            COMMITS: ("GetObject",),
+            DATA: ("AbortMultipartUpload",),
+        },
+        bucket=("ListBucket", "ListBucketMultipartUploads"),
+        ledger=("GetItem", "Query"),
+    ),
+}
+
+REASONS: dict[str, str] = {
+    JOB_DIRECTORY: "A job makes its directory below a destination of the client's choice; the "
+    "pattern admits the protocol's own objects in any such directory, and no data.",
+    PLAN: "The plan of a job, in the job's directory below a destination of the client's choice.",
+    REPLACED: "The replace list of a job, in the job's directory below any destination.",
+    RESULT: "The result of a job, in the job's directory below a destination of any name.",
+    COMMITS: "The manifests of committed jobs, below a destination of the client's choice.",
+    SUCCESS: "The success marker, in a destination of the client's choice.",
+    DATA: "The data files of a job lie below a destination of the client's choice, so no narrower "
+    "key is known at deploy time. Which keys one invocation may touch is checked on load: only "
+    "those below the directory that the manifest lies in (invariant I7, with tests).",
+}

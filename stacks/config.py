@@ -1,0 +1,149 @@
+"""The parameters of a deployment, read from the CDK context and checked before anything is built.
+
+A parameter is a context key with our prefix, in `cdk.json` or on the command line:
+``cdk deploy --all -c s3commit:name=dev``. Strings and JSON values are both taken, because the
+command line knows strings only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from aws_cdk.aws_logs import RetentionDays
+
+PREFIX = "s3commit:"
+
+# CloudWatch Logs knows certain periods only; these are the ones that we offer, in days.
+LOG_PERIODS: dict[int, RetentionDays] = {
+    1: RetentionDays.ONE_DAY,
+    7: RetentionDays.ONE_WEEK,
+    14: RetentionDays.TWO_WEEKS,
+    30: RetentionDays.ONE_MONTH,
+    90: RetentionDays.THREE_MONTHS,
+    180: RetentionDays.SIX_MONTHS,
+    365: RetentionDays.ONE_YEAR,
+    731: RetentionDays.TWO_YEARS,
+    3653: RetentionDays.TEN_YEARS,
+}
+
+
+class ConfigError(ValueError):
+    """A parameter is unknown or has a value that can not be; the message says what to do."""
+
+
+def _matching(pattern: str, what: str) -> Callable[[Any], str]:
+    def parse(value: Any) -> str:
+        if not isinstance(value, str) or not re.fullmatch(pattern, value):
+            raise ConfigError(f"must be {what}")
+        return value
+
+    return parse
+
+
+def _number(low: int, high: int) -> Callable[[Any], int]:
+    def parse(value: Any) -> int:
+        text = str(value)
+        if isinstance(value, bool) or not re.fullmatch(r"\d{1,9}", text):
+            raise ConfigError(f"must be a whole number from {low} to {high}")
+        if not low <= int(text) <= high:
+            raise ConfigError(f"must be from {low} to {high}")
+        return int(text)
+
+    return parse
+
+
+def _flag(value: Any) -> bool:
+    if str(value).lower() not in {"true", "false"}:
+        raise ConfigError("must be true or false")
+    return str(value).lower() == "true"
+
+
+def _log_period(value: Any) -> int:
+    if str(value) not in {str(days) for days in LOG_PERIODS}:
+        raise ConfigError("must be one of " + ", ".join(map(str, LOG_PERIODS)))
+    return int(value)
+
+
+_BUCKET = _matching(r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]", "a bucket's name")
+
+
+def _parameter(parse: Callable[[Any], Any], default: Any = None) -> Any:
+    return field(default=default, metadata={"parse": parse})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeployConfig:
+    """One deployment; `docs/deploy.md` says what each parameter means."""
+
+    name: str | None = _parameter(
+        _matching(r"[a-z][a-z0-9\-]{0,19}", "1 to 20 lower-case letters, digits or '-'")
+    )
+    bucket_name: str | None = _parameter(_BUCKET)
+    import_bucket: str | None = _parameter(_BUCKET)
+    kms_key_arn: str | None = _parameter(
+        _matching(r"arn:aws[a-z\-]*:kms:[a-z0-9\-]+:\d{12}:key/[A-Za-z0-9\-]+", "a KMS key's ARN")
+    )
+    access_logs_bucket: str | None = _parameter(_BUCKET)
+    versioned: bool = _parameter(_flag, default=False)
+    noncurrent_days: int = _parameter(_number(1, 3650), default=30)
+    abort_incomplete_days: int = _parameter(_number(2, 365), default=7)
+    ledger_ttl_days: int = _parameter(_number(1, 3650), default=30)
+    log_retention_days: int = _parameter(_log_period, default=30)
+    architecture: str = _parameter(_matching("arm64|x86_64", "arm64 or x86_64"), default="arm64")
+    max_concurrency: int = _parameter(_number(1, 1000), default=40)
+    alarm_email: str | None = _parameter(_matching(r"[^@\s]+@[^@\s]+", "an e-mail address"))
+
+    @classmethod
+    def from_context(cls, context: Mapping[str, Any]) -> DeployConfig:
+        """Read every key that starts with ``s3commit:``. Raises `ConfigError`."""
+        known = {parameter_name(each.name): each for each in fields(cls)}
+        values: dict[str, Any] = {}
+        for key, value in context.items():
+            if not key.startswith(PREFIX):
+                continue
+            name = key.removeprefix(PREFIX)
+            if name not in known:
+                raise ConfigError(f"unknown parameter {key}; known are {', '.join(sorted(known))}")
+            try:
+                values[known[name].name] = known[name].metadata["parse"](value)
+            except ConfigError as error:
+                raise ConfigError(f"parameter {key}={value!r} {error}") from None
+        config = cls(**values)
+        config._check_together(set(values))
+        return config
+
+    def _check_together(self, given: set[str]) -> None:
+        """What we don't create we don't configure: an imported bucket keeps its own settings."""
+        if self.import_bucket is None:
+            return
+        created_only = {
+            "bucket_name",
+            "versioned",
+            "noncurrent_days",
+            "abort_incomplete_days",
+            "access_logs_bucket",
+        }
+        clash = sorted(parameter_name(name) for name in created_only & given)
+        if clash:
+            raise ConfigError(
+                f"{PREFIX}importBucket takes a bucket as it is: leave out {', '.join(clash)} "
+                "and set that on the bucket"
+            )
+
+    @property
+    def log_retention(self) -> RetentionDays:
+        """How long the logs of functions and executions are kept."""
+        return LOG_PERIODS[self.log_retention_days]
+
+    def stack_name(self, stack: str) -> str:
+        """The name of a stack, so that several deployments fit into one account and region."""
+        return f"{stack}-{self.name}" if self.name else stack
+
+
+def parameter_name(field_name: str) -> str:
+    """``alarm_email`` → ``alarmEmail``."""
+    head, *rest = field_name.split("_")
+    return head + "".join(word.capitalize() for word in rest)

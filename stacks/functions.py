@@ -1,0 +1,144 @@
+"""Every function of the pipeline: one table of facts, one construct that builds each of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+from s3commit.aws import env
+
+from stacks.access import ACCESS, REASONS, Access
+from stacks.checks import acknowledge, acknowledge_wildcard
+
+RUNTIME = lambda_.Runtime.PYTHON_3_13
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """``timeout`` in seconds, ``memory`` in MB; ``reads`` are the environment names it needs."""
+
+    does: str
+    timeout: int
+    memory: int
+    reads: tuple[str, ...]
+
+
+_LEDGER = (env.TABLE,)
+_ENDS_JOBS = (env.TABLE, env.LEDGER_TTL_DAYS)
+
+# A Lambda gets a whole processor at 1,769 MB; the long steps wait for S3 with many threads.
+FUNCTIONS: dict[str, Function] = {
+    "ingest_pendingsets": Function(
+        "Validates arriving manifests and notes the attempts", 60, 512, _ENDS_JOBS
+    ),
+    "dispatch_requests": Function(
+        "Starts one execution for a job's request", 30, 256, (env.STATE_MACHINE,)
+    ),
+    "decide_job": Function("Seals, verifies, locks and decides a job", 900, 1769, _ENDS_JOBS),
+    "complete_unit": Function("Completes the uploads of one unit of the plan", 120, 512, _LEDGER),
+    "publish_job": Function("Counts the units, then writes the markers", 900, 1024, _ENDS_JOBS),
+    "remove_replaced": Function("Deletes what the replace list names", 900, 512, _LEDGER),
+    "undo_job": Function("Aborts or rolls back a job", 900, 1024, _ENDS_JOBS),
+    "tidy_job": Function("Aborts losers' uploads, deletes manifests", 900, 512, _LEDGER),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the functions of a deployment have in common.
+
+    ``values`` are the environment's values by name; a function gets those that it reads.
+    """
+
+    code: lambda_.Code
+    layers: list[lambda_.ILayerVersion]
+    architecture: lambda_.Architecture
+    log_retention: logs.RetentionDays
+    bucket_arn: str
+    table_arn: str
+    kms_key_arn: str | None
+    values: dict[str, str]
+
+
+class PipelineFunction(Construct):
+    """One function with its log group and a role that has what `stacks.access` lists.
+
+    It grants nothing else; a queue or a state machine is added by who connects them.
+    """
+
+    def __init__(self, scope: Construct, name: str, surroundings: Surroundings) -> None:
+        super().__init__(scope, _pascal(name))
+        facts = FUNCTIONS[name]
+        self.log_group = logs.LogGroup(
+            self,
+            "Logs",
+            retention=surroundings.log_retention,
+            removal_policy=cdk.RemovalPolicy.DESTROY,
+        )
+        self.role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+        self._grant(ACCESS[name], surroundings)
+        self.function = lambda_.Function(
+            self,
+            "Function",
+            description=facts.does,
+            code=surroundings.code,
+            handler=f"{name}.handler",
+            runtime=RUNTIME,
+            architecture=surroundings.architecture,
+            layers=surroundings.layers,
+            timeout=cdk.Duration.seconds(facts.timeout),
+            memory_size=facts.memory,
+            role=self.role,
+            log_group=self.log_group,
+            tracing=lambda_.Tracing.ACTIVE,
+            environment=_environment(facts, surroundings),
+        )
+        acknowledge(
+            self.function,
+            "AwsSolutions-L1",
+            "Python 3.13 is a current runtime, which AWS supports until 2029. The newest came out "
+            "after the last release of pynamodb (6.1.0), so nobody says yet that it runs there: "
+            "https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtimes.html",
+        )
+        acknowledge_wildcard(
+            self.role,
+            "*",
+            "X-Ray's PutTraceSegments and PutTelemetryRecords know no resource: "
+            "https://docs.aws.amazon.com/service-authorization/latest/reference/list_awsx-ray.html",
+        )
+
+    def allow(self, actions: list[str], resource: str) -> None:
+        """Add one statement to the function's role."""
+        self.role.add_to_policy(iam.PolicyStatement(actions=actions, resources=[resource]))
+
+    def _grant(self, access: Access, surroundings: Surroundings) -> None:
+        self.allow(["logs:CreateLogStream", "logs:PutLogEvents"], self.log_group.log_group_arn)
+        for pattern, actions in access.objects.items():
+            resource = f"{surroundings.bucket_arn}/{pattern}"
+            self.allow([f"s3:{action}" for action in actions], resource)
+            acknowledge_wildcard(self.role, resource, REASONS[pattern])
+        if access.bucket:
+            self.allow([f"s3:{action}" for action in access.bucket], surroundings.bucket_arn)
+        if access.ledger:
+            self.allow([f"dynamodb:{action}" for action in access.ledger], surroundings.table_arn)
+        if surroundings.kms_key_arn and access.decrypts:
+            self.allow(["kms:Decrypt"], surroundings.kms_key_arn)
+        if surroundings.kms_key_arn and access.encrypts:
+            self.allow(["kms:GenerateDataKey"], surroundings.kms_key_arn)
+
+
+def _environment(facts: Function, surroundings: Surroundings) -> dict[str, str]:
+    return {
+        env.POWERTOOLS_SERVICE_NAME: env.SERVICE,
+        env.POWERTOOLS_METRICS_NAMESPACE: env.METRICS_NAMESPACE,
+        env.POWERTOOLS_LOG_LEVEL: "INFO",
+        **{name: surroundings.values[name] for name in facts.reads if name in surroundings.values},
+    }
+
+
+def _pascal(name: str) -> str:
+    return "".join(word.capitalize() for word in name.split("_"))

@@ -1,0 +1,163 @@
+"""Alarms that call for a person, and one dashboard. `docs/deploy.md` says what to do on each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import aws_cdk as cdk
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_cloudwatch_actions as actions
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sns_subscriptions as subscriptions
+from aws_cdk import aws_stepfunctions as sfn
+from constructs import Construct
+from s3commit.aws import env
+
+from stacks.inbox import Inbox
+
+_PERIOD = cdk.Duration.minutes(5)
+# A manifest or request normally waits for a second or so.
+OLDEST_MESSAGE_SECONDS = 600
+_JOBS = (env.JOBS_COMMITTED, env.JOBS_ABORTED, env.JOBS_ROLLED_BACK)
+
+
+class Observability(Construct):
+    """Alarms to one SNS topic and a dashboard of queues, jobs and functions."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        functions: Mapping[str, lambda_.IFunction],
+        machine: sfn.StateMachine,
+        inboxes: Mapping[str, Inbox],
+        alarm_email: str | None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self.topic = sns.Topic(self, "Alarms", enforce_ssl=True)
+        if alarm_email:
+            self.topic.add_subscription(subscriptions.EmailSubscription(alarm_email))
+        alarms = [
+            *self._queue_alarms(inboxes),
+            *self._job_alarms(machine),
+            *self._function_alarms(functions),
+        ]
+        for alarm in alarms:
+            alarm.add_alarm_action(actions.SnsAction(self.topic))
+        self._dashboard(alarms, functions, machine, inboxes)
+
+    def _alarm(
+        self, name: str, metric: cloudwatch.IMetric, *, threshold: float, meaning: str
+    ) -> cloudwatch.Alarm:
+        return cloudwatch.Alarm(
+            self,
+            name,
+            metric=metric,
+            threshold=threshold,
+            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
+            evaluation_periods=1,
+            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+            alarm_description=meaning,
+        )
+
+    def _queue_alarms(self, inboxes: Mapping[str, Inbox]) -> Iterable[cloudwatch.Alarm]:
+        for name, inbox in inboxes.items():
+            yield self._alarm(
+                f"{name}DeadLetters",
+                inbox.dead_letters.metric_approximate_number_of_messages_visible(
+                    period=_PERIOD, statistic="Maximum"
+                ),
+                threshold=0,
+                meaning=f"A message of the {name.lower()} queue failed again and again.",
+            )
+            yield self._alarm(
+                f"{name}Backlog",
+                inbox.queue.metric_approximate_age_of_oldest_message(
+                    period=_PERIOD, statistic="Maximum"
+                ),
+                threshold=OLDEST_MESSAGE_SECONDS,
+                meaning=f"The {name.lower()} queue is not being worked off.",
+            )
+
+    def _job_alarms(self, machine: sfn.StateMachine) -> Iterable[cloudwatch.Alarm]:
+        for name, metric, meaning in (
+            ("JobsFailed", machine.metric_failed(period=_PERIOD), "An execution failed"),
+            ("JobsTimedOut", machine.metric_timed_out(period=_PERIOD), "An execution timed out"),
+        ):
+            yield self._alarm(
+                name,
+                metric,
+                threshold=0,
+                meaning=f"{meaning}: its job has no outcome until another execution goes on.",
+            )
+
+    def _function_alarms(
+        self, functions: Mapping[str, lambda_.IFunction]
+    ) -> Iterable[cloudwatch.Alarm]:
+        """Errors are retried by queue and machine, so a few are no reason to wake anyone."""
+        for name, metric, threshold, meaning in (
+            ("FunctionErrors", "metric_errors", 10, "The functions fail more than now and then."),
+            ("FunctionThrottles", "metric_throttles", 10, "Lambda's concurrency is used up."),
+        ):
+            metrics = {
+                f"m{index}": getattr(function, metric)(period=_PERIOD)
+                for index, function in enumerate(functions.values())
+            }
+            total = cloudwatch.MathExpression(
+                expression="SUM(METRICS())", using_metrics=metrics, period=_PERIOD, label=name
+            )
+            yield self._alarm(name, total, threshold=threshold, meaning=meaning)
+
+    def _dashboard(
+        self,
+        alarms: list[cloudwatch.Alarm],
+        functions: Mapping[str, lambda_.IFunction],
+        machine: sfn.StateMachine,
+        inboxes: Mapping[str, Inbox],
+    ) -> None:
+        board = cloudwatch.Dashboard(self, "Dashboard")
+        board.add_widgets(cloudwatch.AlarmStatusWidget(title="Alarms", alarms=alarms, width=24))
+        board.add_widgets(
+            _graph(
+                "Jobs", *map(_own, (env.JOBS_COMMITTED, env.JOBS_ABORTED, env.JOBS_ROLLED_BACK))
+            ),
+            _graph("Files", *map(_own, (env.FILES_COMPLETED, env.UPLOADS_ABORTED))),
+            _graph("Manifests", *map(_own, (env.MANIFESTS_RECORDED, env.MANIFESTS_REFUSED))),
+        )
+        board.add_widgets(
+            _graph(
+                "Executions",
+                machine.metric_started(),
+                machine.metric_succeeded(),
+                machine.metric_failed(),
+            ),
+            _graph("Execution time", machine.metric_time()),
+            _graph(
+                "Oldest message",
+                *(
+                    inbox.queue.metric_approximate_age_of_oldest_message(label=name)
+                    for name, inbox in inboxes.items()
+                ),
+            ),
+        )
+        board.add_widgets(
+            _graph("Errors", *(f.metric_errors(label=name) for name, f in functions.items())),
+            _graph("Duration", *(f.metric_duration(label=name) for name, f in functions.items())),
+            _graph("Throttles", *(f.metric_throttles(label=name) for name, f in functions.items())),
+        )
+
+
+def _own(name: str) -> cloudwatch.Metric:
+    return cloudwatch.Metric(
+        namespace=env.METRICS_NAMESPACE,
+        metric_name=name,
+        dimensions_map={"service": env.SERVICE},
+        statistic="Sum",
+        label=name,
+    )
+
+
+def _graph(title: str, *metrics: cloudwatch.IMetric) -> cloudwatch.GraphWidget:
+    return cloudwatch.GraphWidget(title=title, left=list(metrics), width=8)

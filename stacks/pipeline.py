@@ -1,0 +1,130 @@
+"""What can be thrown away and deployed again: functions, state machine, routing, alarms."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+from s3commit.aws import env
+
+from stacks.config import DeployConfig
+from stacks.dependencies import ROOT, dependencies_layer
+from stacks.functions import FUNCTIONS, RUNTIME, PipelineFunction, Surroundings
+from stacks.observability import Observability
+from stacks.routing import consume
+from stacks.storage import S3CommitStorage
+from stacks.workflow import MAP_FUNCTION, STEPS, Workflow
+
+_NOT_IN_LAYER = ("cli", "local", "spark", "testing", "writer")
+_BYTECODE = ["**/__pycache__", "**/*.pyc"]
+
+
+class S3CommitPipeline(cdk.Stack):
+    """The stateless stack: it holds nothing that a second deployment would miss."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        config: DeployConfig,
+        storage: S3CommitStorage,
+    ) -> None:
+        super().__init__(
+            scope,
+            construct_id,
+            stack_name=config.stack_name(construct_id),
+            description="s3commit: the pipeline that decides and completes jobs",
+        )
+        self.add_stack_dependency(storage)
+        surroundings = self._surroundings(config, storage)
+        functions = {name: PipelineFunction(self, name, surroundings) for name in FUNCTIONS}
+        workflow = Workflow(
+            self,
+            "CommitJob",
+            functions={
+                name: functions[name].function.function_arn
+                for name in sorted({*STEPS.values(), MAP_FUNCTION})
+            },
+            bucket_arn=storage.bucket_arn,
+            kms_key_arn=config.kms_key_arn,
+            max_concurrency=config.max_concurrency,
+            log_retention=config.log_retention,
+        )
+        self._connect(functions, workflow, storage)
+        Observability(
+            self,
+            "Observability",
+            functions={name: each.function for name, each in functions.items()},
+            machine=workflow.machine,
+            inboxes={"Ingest": storage.ingest, "Request": storage.requests},
+            alarm_email=config.alarm_email,
+        )
+        cdk.CfnOutput(self, "StateMachineArn", value=workflow.machine.state_machine_arn)
+
+    def _surroundings(self, config: DeployConfig, storage: S3CommitStorage) -> Surroundings:
+        return Surroundings(
+            code=lambda_.Code.from_asset(str(ROOT / "lambdas"), exclude=_BYTECODE),
+            layers=self._layers(),
+            architecture=(
+                lambda_.Architecture.ARM_64
+                if config.architecture == "arm64"
+                else lambda_.Architecture.X86_64
+            ),
+            log_retention=config.log_retention,
+            bucket_arn=storage.bucket_arn,
+            table_arn=storage.ledger.table_arn,
+            kms_key_arn=config.kms_key_arn,
+            values={
+                env.TABLE: storage.ledger.table_name,
+                env.LEDGER_TTL_DAYS: str(config.ledger_ttl_days),
+            },
+        )
+
+    def _layers(self) -> list[lambda_.ILayerVersion]:
+        """Our package without what only clients need, and the third-party packages."""
+        package = [f"python/s3commit/{name}" for name in _NOT_IN_LAYER]
+        contents = {
+            "Package": lambda_.Code.from_asset(
+                str(ROOT / "layers" / "s3commit"), exclude=[*_BYTECODE, *package]
+            ),
+            "Dependencies": lambda_.Code.from_asset(str(dependencies_layer())),
+        }
+        return [
+            lambda_.LayerVersion(
+                self,
+                f"{name}Layer",
+                code=code,
+                compatible_runtimes=[RUNTIME],
+                compatible_architectures=[
+                    lambda_.Architecture.ARM_64,
+                    lambda_.Architecture.X86_64,
+                ],
+            )
+            for name, code in contents.items()
+        ]
+
+    def _connect(
+        self,
+        functions: dict[str, PipelineFunction],
+        workflow: Workflow,
+        storage: S3CommitStorage,
+    ) -> None:
+        dispatch = functions["dispatch_requests"]
+        dispatch.allow(["states:StartExecution"], workflow.machine.state_machine_arn)
+        dispatch.function.add_environment(env.STATE_MACHINE, workflow.machine.state_machine_arn)
+        consume(
+            self,
+            "IngestQueue",
+            inbox=storage.ingest,
+            consumer=functions["ingest_pendingsets"],
+            max_concurrency=20,
+            window_seconds=1,
+        )
+        consume(
+            self,
+            "RequestQueue",
+            inbox=storage.requests,
+            consumer=dispatch,
+            max_concurrency=5,
+        )
