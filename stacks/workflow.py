@@ -6,6 +6,7 @@ embedded runtime's interpreter speaks as well. State names are the words of the 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -304,8 +305,9 @@ class Workflow(Construct):
             "Machine",
             comment="s3commit: one job, from its request to its result",
             state_machine_type=sfn.StateMachineType.STANDARD,
+            # Not `Stack.to_json_string`: it drops each null, and a ResultPath of null means a lot.
             definition_body=sfn.DefinitionBody.from_string(
-                stack.to_json_string(definition(functions, max_concurrency))
+                json.dumps(definition(functions, max_concurrency))
             ),
             role=self.role,
             tracing_enabled=True,
