@@ -70,11 +70,11 @@ class Fields:
     def __init__(self, value: Any, path: str) -> None:
         if not isinstance(value, dict):
             _refuse(f"{path} must be an object", "BAD_FIELD")
-        self._value: dict[str, Any] = value
+        self.value: dict[str, Any] = value
         self.path = path
 
     def _get(self, name: str, kind: type | tuple[type, ...], default: Any) -> Any:
-        value = self._value.get(name)
+        value = self.value.get(name)
         if value is None:
             if default is _MISSING:
                 _refuse(f"{self.path}.{name} is missing", "BAD_FIELD")
@@ -104,7 +104,7 @@ class Fields:
 
     def optional_integer(self, name: str) -> int | None:
         """An integer of 0 or more, or None where it is null or missing."""
-        return None if self._value.get(name) is None else self.integer(name)
+        return None if self.value.get(name) is None else self.integer(name)
 
     def objects(self, name: str, *, most: int) -> Iterator[Fields]:
         """The objects of an array of at most ``most``, each with its path."""
@@ -132,11 +132,11 @@ class Fields:
 
     def has(self, name: str) -> bool:
         """Whether the key is there and not null."""
-        return self._value.get(name) is not None
+        return self.value.get(name) is not None
 
     def version(self, expected: int) -> None:
         """Refuse unless ``version`` is ``expected``."""
-        found = self._value.get("version")
+        found = self.value.get("version")
         if found != expected or isinstance(found, bool):
             _refuse(f"{self.path}.version must be {expected}, not {str(found)[:20]}", "BAD_VERSION")
 

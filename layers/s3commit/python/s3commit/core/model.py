@@ -34,7 +34,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """``s3://bucket/prefix/``; ``prefix`` ends with ``/`` or is empty (the bucket's root)."""
+    """``s3://bucket/prefix/``; ``prefix`` is not empty and ends with ``/``."""
 
     bucket: str
     prefix: str

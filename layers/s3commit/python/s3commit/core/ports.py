@@ -252,6 +252,13 @@ class Ledger(Protocol):
         """Store the plan of a SEALED job. Raises `LostRaceError`."""
         ...
 
+    def begin_unit(self, job_id: str, unit: int) -> bool:
+        """Note that a worker begins the unit; True for the first one ever to say so.
+
+        A worker that gets False repeats work of another, and looks at each object it completes.
+        """
+        ...
+
     def record_attempts(self, attempts: Iterable[AttemptRecord]) -> None:
         """Note arrived manifests; repeated notes of the same attempt change nothing.
 

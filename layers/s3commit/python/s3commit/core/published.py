@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 
 from s3commit.core.documents import VERSION
 from s3commit.core.errors import InvalidInputError
 from s3commit.core.jsontext import Fields, dump, parse
-from s3commit.core.model import JobRecord, PendingFile
+from s3commit.core.model import JobRecord
 
 SUCCESS_NAME = "org.apache.hadoop.fs.s3a.commit.files.SuccessData/1"
 SUCCESS_FILES = 100  # Hadoop's SUCCESS_MARKER_FILE_LIMIT
 MAX_LINE_BYTES = 64 * 1024
 MAX_SUCCESS_BYTES = 1024 * 1024
+MAX_COMMITS_BYTES = 1024 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +156,11 @@ def encode_success(record: JobRecord, keys: Iterable[str], *, timestamp: int) ->
             "stage": None,
         }
     )
+
+
+def millis_of(moment: str) -> int:
+    """An RFC 3339 moment as milliseconds since 1970, as Hadoop's formats have it."""
+    return round(datetime.fromisoformat(moment).timestamp() * 1000)
 
 
 def success_job_id(body: bytes) -> str:

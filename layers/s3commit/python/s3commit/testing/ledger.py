@@ -18,6 +18,7 @@ class MemoryLedger:
         self._jobs: dict[str, JobRecord] = {}
         self._attempts: dict[str, dict[tuple[str, str], AttemptRecord]] = {}
         self._locks: dict[str, tuple[LockMode, frozenset[str]]] = {}
+        self._units: set[tuple[str, int]] = set()
         self._lock = threading.RLock()
 
     def job(self, job_id: str) -> JobRecord | None:
@@ -85,6 +86,13 @@ class MemoryLedger:
         with self._lock:
             record = self._expect(job_id, JobState.SEALED, generation)
             return self._store(replace(record, plan=plan, updated_at=now))
+
+    def begin_unit(self, job_id: str, unit: int) -> bool:
+        """See `Ledger.begin_unit`."""
+        with self._lock:
+            first = (job_id, unit) not in self._units
+            self._units.add((job_id, unit))
+            return first
 
     def record_attempts(self, attempts: Iterable[AttemptRecord]) -> None:
         """See `Ledger.record_attempts`."""

@@ -1,0 +1,26 @@
+"""A worker of the Map: complete the uploads of one unit and say how many files are visible."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from s3commit.aws import env
+from s3commit.aws.telemetry import count, logger
+from s3commit.aws.wiring import make_pipeline
+from s3commit.core.plan import decode_unit
+from s3commit.core.protocol.complete import complete_unit
+from s3commit.core.ticket import decode_ticket
+
+pipeline = make_pipeline()
+
+
+@logger.inject_lambda_context(clear_state=True)
+def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+    """Complete ``event["unit"]`` under the generation of the event's ticket."""
+    ticket = decode_ticket(event["ticket"])
+    logger.append_keys(job_id=ticket.job_id)
+    result = complete_unit(pipeline, ticket, decode_unit(event["unit"]))
+    logger.info("unit done", unit=result.unit, files=result.files, lost=result.lost)
+    count(env.FILES_COMPLETED, result.files)
+    return asdict(result)

@@ -1,0 +1,28 @@
+"""From the sealed request to the decision: five named steps of the state machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from s3commit.aws.steps import run_step
+from s3commit.aws.telemetry import logger
+from s3commit.aws.wiring import make_pipeline
+from s3commit.core.protocol.decide import acquire_destination, check_conditions, decide_commit
+from s3commit.core.protocol.seal import seal_job
+from s3commit.core.protocol.verify import verify_manifests
+
+pipeline = make_pipeline()
+
+STEPS = {
+    "SealJob": seal_job,
+    "VerifyManifests": verify_manifests,
+    "AcquireDestination": acquire_destination,
+    "CheckConditions": check_conditions,
+    "DecideCommit": decide_commit,
+}
+
+
+@logger.inject_lambda_context(clear_state=True)
+def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+    """Run the step that the state machine names."""
+    return run_step(pipeline, STEPS, event)

@@ -1,0 +1,26 @@
+"""All files are visible: no way back, then the manifest, the marker and the result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from s3commit.aws import env
+from s3commit.aws.steps import run_step
+from s3commit.aws.telemetry import count, logger
+from s3commit.aws.wiring import make_pipeline
+from s3commit.core.protocol.publish import begin_publish, publish_success
+from s3commit.core.states import JobState
+
+pipeline = make_pipeline()
+
+STEPS = {"BeginPublish": begin_publish, "PublishSuccess": publish_success}
+
+
+@logger.inject_lambda_context(clear_state=True)
+def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+    """Run the step that the state machine names."""
+    ticket = run_step(pipeline, STEPS, event)
+    if ticket["state"] == JobState.COMMITTED:
+        count(env.JOBS_COMMITTED)
+        count(env.BYTES_COMMITTED, ticket["bytes"])
+    return ticket

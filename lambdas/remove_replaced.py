@@ -1,0 +1,20 @@
+"""Delete what the recorded list of replaced objects says, when all new data is visible."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from s3commit.aws.steps import run_step
+from s3commit.aws.telemetry import logger
+from s3commit.aws.wiring import make_pipeline
+from s3commit.core.protocol.publish import remove_replaced
+
+pipeline = make_pipeline()
+
+STEPS = {"RemoveReplaced": remove_replaced}
+
+
+@logger.inject_lambda_context(clear_state=True)
+def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+    """Run the step that the state machine names."""
+    return run_step(pipeline, STEPS, event)

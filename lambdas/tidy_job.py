@@ -1,0 +1,20 @@
+"""The job has ended: abort what its losers left open, delete its working objects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from s3commit.aws.steps import run_step
+from s3commit.aws.telemetry import logger
+from s3commit.aws.wiring import make_pipeline
+from s3commit.core.protocol.undo import tidy_up
+
+pipeline = make_pipeline()
+
+STEPS = {"TidyUp": tidy_up}
+
+
+@logger.inject_lambda_context(clear_state=True)
+def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+    """Run the step that the state machine names."""
+    return run_step(pipeline, STEPS, event)

@@ -1,0 +1,24 @@
+"""Abort a job before its decision, or roll it back after: none of its files is visible then."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from s3commit.aws import env
+from s3commit.aws.steps import run_step
+from s3commit.aws.telemetry import count, logger
+from s3commit.aws.wiring import make_pipeline
+from s3commit.core.protocol.undo import abort_job, roll_back
+
+pipeline = make_pipeline()
+
+STEPS = {"AbortJob": abort_job, "RollBack": roll_back}
+METRICS = {"AbortJob": env.JOBS_ABORTED, "RollBack": env.JOBS_ROLLED_BACK}
+
+
+@logger.inject_lambda_context(clear_state=True)
+def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+    """Run the step that the state machine names."""
+    ticket = run_step(pipeline, STEPS, event)
+    count(METRICS[event["step"]])
+    return ticket

@@ -1,0 +1,66 @@
+"""Envelopes: S3 notifications in SQS messages, one by one, with partial batch responses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote_plus
+
+from s3commit.aws.telemetry import logger
+from s3commit.core.errors import InvalidInputError
+
+
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """An object that S3 says was created; it may be gone or another one by now."""
+
+    bucket: str
+    key: str
+
+
+def announced_objects(body: str) -> list[Announced]:
+    """The objects in an SQS message's body.
+
+    S3 sends a test event without records when a notification is configured. Keys are
+    URL-encoded, with ``+`` for a space:
+    https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-structure.html
+    Raises `InvalidInputError` for a body of another shape.
+    """
+    try:
+        message = json.loads(body)
+        if message.get("Event") == "s3:TestEvent":
+            return []
+        return [
+            Announced(record["s3"]["bucket"]["name"], unquote_plus(record["s3"]["object"]["key"]))
+            for record in message["Records"]
+        ]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InvalidInputError(
+            f"message is no S3 notification: {type(error).__name__} {error}", code="BAD_EVENT"
+        ) from error
+
+
+def each_message(event: dict[str, Any], handle: Callable[[list[Announced]], None]) -> list[str]:
+    """Call ``handle`` for each message of an SQS batch; return the ids of those that failed.
+
+    One bad message never fails the others. What fails again and again goes to the dead-letter
+    queue by the queue's own redrive policy.
+    """
+    failed: list[str] = []
+    for record in event["Records"]:
+        try:
+            handle(announced_objects(record["body"]))
+        except Exception:
+            logger.exception("message failed", message_id=record["messageId"])
+            failed.append(record["messageId"])
+    return failed
+
+
+def partial_failure(failed: list[str]) -> dict[str, Any]:
+    """The answer that makes SQS redeliver the failed messages alone.
+
+    https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
+    """
+    return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failed]}

@@ -1,0 +1,36 @@
+"""The environment of a function, read once at cold start into a frozen value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from s3commit.aws import env
+from s3commit.core.errors import InvalidInputError
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the handlers need to know of the deployment."""
+
+    table: str
+    ledger_ttl_days: int
+
+    @classmethod
+    def read(cls, environ: Mapping[str, str]) -> Settings:
+        """Read the variables that the stack sets; names all that are missing in one error."""
+        names = (env.TABLE, env.LEDGER_TTL_DAYS)
+        missing = [name for name in names if not environ.get(name)]
+        if missing:
+            raise InvalidInputError(f"environment lacks {', '.join(missing)}", code="BAD_SETTINGS")
+        return cls(environ[env.TABLE], int(environ[env.LEDGER_TTL_DAYS]))
+
+
+def state_machine(environ: Mapping[str, str]) -> str:
+    """The ARN of the state machine, which the dispatcher alone is given."""
+    try:
+        return environ[env.STATE_MACHINE]
+    except KeyError:
+        raise InvalidInputError(
+            f"environment lacks {env.STATE_MACHINE}", code="BAD_SETTINGS"
+        ) from None

@@ -1,0 +1,33 @@
+"""Running one named step of the state machine: ticket in, step, ticket out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from s3commit.aws.telemetry import logger
+from s3commit.core.errors import InvalidInputError, JobRefusedError
+from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.core.ticket import Ticket, decode_ticket, encode_ticket, refusal_text
+
+Step = Callable[[Pipeline, Ticket], Ticket]
+
+
+def run_step(
+    pipeline: Pipeline, steps: Mapping[str, Step], event: dict[str, Any]
+) -> dict[str, Any]:
+    """Run the step that the event names and return the ticket for the next one.
+
+    The state machine tells errors by class name. A refusal carries its code in the message, since
+    nothing else of an exception reaches the machine.
+    """
+    ticket = decode_ticket(event["ticket"], execution=event["execution"])
+    name = event["step"]
+    logger.append_keys(job_id=ticket.job_id, step=name, execution=ticket.execution)
+    try:
+        after = steps[name](pipeline, ticket)
+    except (JobRefusedError, InvalidInputError) as error:
+        logger.warning("step refused the job", code=error.code, reason=error.message)
+        raise JobRefusedError(refusal_text(error.code, error.message), code=error.code) from error
+    logger.info("step done", state=after.state, generation=after.generation)
+    return encode_ticket(after)

@@ -1,0 +1,24 @@
+"""Adapters put together: what a handler holds from its cold start on."""
+
+from __future__ import annotations
+
+import os
+
+from s3commit.aws.clock import SystemClock
+from s3commit.aws.ledger import DynamoLedger
+from s3commit.aws.parallel import ThreadMap
+from s3commit.aws.s3 import S3ObjectStore
+from s3commit.aws.s3_client import MAX_POOL_CONNECTIONS, make_client
+from s3commit.aws.settings import Settings
+from s3commit.core.protocol.pipeline import Pipeline
+
+
+def make_pipeline() -> Pipeline:
+    """The pipeline on S3 and DynamoDB, as the environment of the function says."""
+    settings = Settings.read(os.environ)
+    return Pipeline(
+        store=S3ObjectStore(make_client()),
+        ledger=DynamoLedger(settings.table, ttl_days=settings.ledger_ttl_days),
+        clock=SystemClock(),
+        parallel=ThreadMap(MAX_POOL_CONNECTIONS),
+    )

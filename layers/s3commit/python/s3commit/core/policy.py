@@ -1,0 +1,28 @@
+"""The numbers of the protocol, each with its reason."""
+
+from __future__ import annotations
+
+from typing import Final
+
+# A unit is one worker call. At some 100 ms a completion and COMPLETE_WORKERS in parallel, a
+# hundred files take about a second: long enough to pay for the call, short enough to retry.
+UNIT_FILES: Final = 100
+
+# The results of all units travel through the state machine as one array of about 45 bytes each,
+# and Step Functions carries at most 256 KiB. Larger jobs get larger units instead of more.
+MAX_UNITS: Final = 4_000
+
+# Completing a file of many parts takes S3 longer, so parts weigh in too.
+UNIT_PARTS: Final = 20_000
+
+# AcquireDestination gives up after so many waits of the state machine (5 s each: one hour).
+MAX_WAITS: Final = 720
+
+# Rounds of "abort, look again" before an undo step calls it a transient failure and is retried.
+ABORT_ROUNDS: Final = 5
+
+# Attempts to put the marker against other jobs that put theirs at the same moment.
+MARKER_ROUNDS: Final = 20
+
+# One PUT up to here; above, the commit manifest goes up in parts, so that memory stays constant.
+PUT_BYTES: Final = 8 * 1024 * 1024

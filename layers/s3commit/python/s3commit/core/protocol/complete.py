@@ -1,0 +1,60 @@
+"""CompleteUnit: a worker makes the files of one unit visible, after the decision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from s3commit.core.errors import JobRefusedError, PreconditionError, UploadGoneError
+from s3commit.core.model import PendingFile, Unit
+from s3commit.core.protocol.identity import is_ours
+from s3commit.core.protocol.pipeline import Pipeline, own_record, read_manifest
+from s3commit.core.states import JobState
+from s3commit.core.ticket import Ticket, UnitResult
+
+
+def complete_unit(pipeline: Pipeline, ticket: Ticket, unit: Unit) -> UnitResult:
+    """Complete every upload of the unit, and say how many files are visible or lost for good.
+
+    Repeating it is harmless. The job's state and generation are asked first, so that nothing is
+    completed before the decision (I1) or during a roll back; a worker that stalls right after
+    asking is fenced by the uploads themselves, which a roll back aborts before it deletes.
+    Raises `TransientError` (try the unit again), `LostRaceError`.
+    """
+    own_record(pipeline, ticket, JobState.COMMITTING)
+    first_time = pipeline.ledger.begin_unit(ticket.job_id, unit.number)
+    done = list(
+        pipeline.parallel(
+            lambda file: complete_file(pipeline, file, look=not first_time),
+            _files(pipeline, ticket, unit),
+        )
+    )
+    visible = sum(done)
+    return UnitResult(unit.number, files=visible, lost=unit.files - visible)
+
+
+def _files(pipeline: Pipeline, ticket: Ticket, unit: Unit) -> Iterator[PendingFile]:
+    for part in unit.slices:
+        try:
+            pending = read_manifest(pipeline, ticket.place, part.manifest, part.sha256)
+        except JobRefusedError:
+            # After the decision a manifest that is gone or changed means that nobody knows the
+            # etags any more: its files count as lost, and BeginPublish rolls back.
+            continue
+        yield from pending.files[part.start : part.stop]
+
+
+def complete_file(pipeline: Pipeline, file: PendingFile, *, look: bool) -> bool:
+    """Complete one upload; True if the file is visible, False if it never can be.
+
+    With ``look`` the object is inspected even if S3 says 200: the answer to a repeated completion
+    does not prove that the object is there now.
+    """
+    try:
+        pipeline.store.complete_upload(
+            file.bucket, file.key, file.upload_id, file.etags, length=file.length
+        )
+        if not look:
+            return True
+    except (UploadGoneError, PreconditionError, JobRefusedError):
+        pass  # completed before, by us, with the response lost? or gone? the object tells
+    return is_ours(file, pipeline.store.head(file.bucket, file.key))

@@ -1,0 +1,131 @@
+"""What every step has at hand, and the few moves that several of them share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from s3commit.core.documents import MAX_JOB_BYTES, decode_job
+from s3commit.core.errors import InvalidInputError, JobRefusedError, NotFoundError
+from s3commit.core.layout import JobDirectory, parse_manifest_key
+from s3commit.core.manifest import MAX_MANIFEST_BYTES, decode_pendingset, digest
+from s3commit.core.model import JobRecord, JobSpec, PendingSet
+from s3commit.core.ports import Clock, Ledger, LostRaceError, ObjectStore
+from s3commit.core.published import (
+    MAX_COMMITS_BYTES,
+    CommitHeader,
+    CommittedFile,
+    decode_commit_manifest,
+)
+from s3commit.core.states import JobState
+from s3commit.core.ticket import Ticket
+
+
+class ParallelMap(Protocol):
+    """``map`` with several workers: results in any order, memory bounded, first error raised."""
+
+    def __call__(self, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
+        """Apply ``function`` to each item."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """The ports that the steps work on. ``parallel`` is sequential unless an adapter says else."""
+
+    store: ObjectStore
+    ledger: Ledger
+    clock: Clock
+    parallel: ParallelMap = field(default=map)
+
+
+def read_spec(pipeline: Pipeline, place: JobDirectory) -> JobSpec:
+    """The job's ``job.json``; without one (stock S3A) the job appends to where it lies.
+
+    Raises `InvalidInputError` if there is one and it is not acceptable.
+    """
+    try:
+        stored = pipeline.store.get(place.bucket, place.job, max_bytes=MAX_JOB_BYTES)
+    except NotFoundError:
+        return JobSpec(place.job_id, place.destination)
+    return decode_job(stored.body, place)
+
+
+def new_record(spec: JobSpec, place: JobDirectory, now: str) -> JobRecord:
+    """The ledger's first record of a job."""
+    return JobRecord(
+        job_id=place.job_id,
+        destination=place.destination,
+        directory=place.prefix,
+        state=JobState.OPEN,
+        generation=0,
+        created_at=now,
+        updated_at=now,
+        conflict=spec.conflict,
+        scope=spec.scope,
+        partition_by=spec.partition_by,
+        idempotency_key=spec.idempotency_key,
+    )
+
+
+def own_record(pipeline: Pipeline, ticket: Ticket, *expected: JobState) -> JobRecord:
+    """The job's record, if it is in an expected state and under the ticket's generation.
+
+    Raises `LostRaceError` otherwise: another execution goes on with the job, this one must stop.
+    """
+    record = pipeline.ledger.job(ticket.job_id)
+    if record is None or record.generation != ticket.generation or record.state not in expected:
+        raise LostRaceError(f"job {ticket.job_id} has moved on without this execution", record)
+    return record
+
+
+def read_commit_manifest(
+    pipeline: Pipeline, place: JobDirectory
+) -> tuple[CommitHeader, list[CommittedFile]]:
+    """The job's manifest in ``_commits/``. Raises `NotFoundError`, `InvalidInputError`."""
+    stored = pipeline.store.get(place.bucket, place.commits, max_bytes=MAX_COMMITS_BYTES)
+    return decode_commit_manifest(stored.body)
+
+
+def read_manifest(pipeline: Pipeline, place: JobDirectory, name: str, sha256: str) -> PendingSet:
+    """The manifest ``name`` (relative to the directory), as the request or plan names it.
+
+    Raises `JobRefusedError`: ``MANIFEST_MISSING``, ``MANIFEST_CHANGED`` (other bytes than the
+    task wrote), or the codec's code.
+    """
+    try:
+        stored = pipeline.store.get(place.bucket, place.prefix + name, max_bytes=MAX_MANIFEST_BYTES)
+    except NotFoundError:
+        raise JobRefusedError(f"manifest {name} is not there", code="MANIFEST_MISSING") from None
+    except InvalidInputError as error:
+        raise JobRefusedError(error.message, code=error.code) from error
+    if digest(stored.body) != sha256:
+        raise JobRefusedError(
+            f"manifest {name} has changed since its task wrote it", code="MANIFEST_CHANGED"
+        )
+    try:
+        pending = decode_pendingset(stored.body, place)
+        _, task_id, attempt_id = parse_manifest_key(place.bucket, place.prefix + name)
+    except InvalidInputError as error:
+        raise JobRefusedError(f"manifest {name}: {error.message}", code=error.code) from error
+    return _with_ids(pending, place.job_id, task_id, attempt_id)
+
+
+def _with_ids(pending: PendingSet, job_id: str, task_id: str, attempt_id: str) -> PendingSet:
+    """Fill in the ids that the manifest's place gives; refuse a manifest that says others."""
+    for said_task, said_attempt in [
+        (pending.task_id, pending.attempt_id),
+        *((file.task_id, file.attempt_id) for file in pending.files),
+    ]:
+        if said_task not in {"", task_id} or said_attempt not in {"", attempt_id}:
+            raise JobRefusedError(
+                f"the manifest of task {task_id}, attempt {attempt_id}, says that it is of"
+                f" {said_task[:80]!r}, {said_attempt[:80]!r}",
+                code="WRONG_JOB",
+            )
+    files = tuple(
+        replace(file, job_id=job_id, task_id=task_id, attempt_id=attempt_id)
+        for file in pending.files
+    )
+    return PendingSet(job_id, files, task_id, attempt_id)

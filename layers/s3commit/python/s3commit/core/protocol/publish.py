@@ -1,0 +1,165 @@
+"""BeginPublish, RemoveReplaced and PublishSuccess: all files are visible; now say so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from s3commit.core.errors import JobRefusedError, NotFoundError, PreconditionError, TransientError
+from s3commit.core.layout import JobDirectory
+from s3commit.core.manifest import digest, expected_etag
+from s3commit.core.model import Failure, JobRecord, Unit
+from s3commit.core.plan import MAX_PLAN_BYTES, decode_plan
+from s3commit.core.policy import MARKER_ROUNDS
+from s3commit.core.protocol.decide import lock_node
+from s3commit.core.protocol.ending import write_result
+from s3commit.core.protocol.pipeline import (
+    Pipeline,
+    own_record,
+    read_commit_manifest,
+    read_manifest,
+)
+from s3commit.core.protocol.upload import put_lines
+from s3commit.core.published import (
+    MAX_SUCCESS_BYTES,
+    SUCCESS_FILES,
+    CommittedFile,
+    commit_lines,
+    encode_success,
+    header_of,
+    millis_of,
+    success_job_id,
+)
+from s3commit.core.states import JobState
+from s3commit.core.ticket import Ticket
+
+UPLOADS_LOST = "UPLOADS_LOST"
+
+
+def begin_publish(pipeline: Pipeline, ticket: Ticket) -> Ticket:
+    """COMMITTING→PUBLISHING if every unit of the plan was counted complete, exactly once.
+
+    If files are lost for good, COMMITTING→ROLLING_BACK instead. If units are missing, the job
+    stays COMMITTING and the caller completes again. Raises `LostRaceError`.
+    """
+    record = own_record(
+        pipeline, ticket, JobState.COMMITTING, JobState.PUBLISHING, JobState.ROLLING_BACK
+    )
+    if record.state is not JobState.COMMITTING:  # a repetition after a lost response
+        return ticket.after(record)
+    units = {unit.number: unit for unit in _read_plan(pipeline, ticket.place, record)}
+    lost = sum(result.lost for result in ticket.completed)
+    if lost:
+        failure = Failure(
+            UPLOADS_LOST,
+            f"{lost} of {ticket.files} uploads were aborted by someone else, or expired by a"
+            " lifecycle rule, after the decision; write the data again",
+        )
+        return _move(pipeline, ticket, record, JobState.ROLLING_BACK, failure)
+    counts = sorted((result.unit, result.files) for result in ticket.completed)
+    if counts != sorted((number, unit.files) for number, unit in units.items()):
+        return ticket.after(record)
+    return _move(pipeline, ticket, record, JobState.PUBLISHING, None)
+
+
+def _move(
+    pipeline: Pipeline, ticket: Ticket, record: JobRecord, target: JobState, failure: Failure | None
+) -> Ticket:
+    moved = pipeline.ledger.advance(
+        record.job_id,
+        source=record.state,
+        target=target,
+        generation=record.generation,
+        now=pipeline.clock.now(),
+        failure=failure,
+    )
+    return ticket.after(moved)
+
+
+def _read_plan(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> list[Unit]:
+    """The plan that was decided; another one than the ledger's digest names is not acted on."""
+    stored = pipeline.store.get(place.bucket, place.plan, max_bytes=MAX_PLAN_BYTES)
+    if record.plan is None or digest(stored.body) != record.plan.sha256:
+        raise JobRefusedError("plan.json is not the one that was decided", code="PLAN_CHANGED")
+    return decode_plan(stored.body)
+
+
+def remove_replaced(pipeline: Pipeline, ticket: Ticket) -> Ticket:
+    """Delete what the recorded list of replaced objects says, and nothing else (I5, I10).
+
+    Without a list, as in every appending job, there is nothing to delete.
+    """
+    own_record(pipeline, ticket, JobState.PUBLISHING)
+    return ticket
+
+
+def publish_success(pipeline: Pipeline, ticket: Ticket) -> Ticket:
+    """Commit manifest, marker, ledger, result: in this order, each step repeatable (I9)."""
+    record = own_record(pipeline, ticket, JobState.PUBLISHING, JobState.COMMITTED)
+    if record.state is JobState.PUBLISHING:
+        names = _publish_manifest(pipeline, ticket.place, record)
+        _put_marker(pipeline, ticket, record, names)
+        record = pipeline.ledger.advance(
+            record.job_id,
+            source=JobState.PUBLISHING,
+            target=JobState.COMMITTED,
+            generation=record.generation,
+            now=pipeline.clock.now(),
+        )
+    pipeline.ledger.release(lock_node(ticket.place), job_id=record.job_id)
+    write_result(pipeline, ticket.place, record)
+    return ticket.after(record)
+
+
+def _publish_manifest(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> list[str]:
+    """Write ``_commits/<job_id>.jsonl`` once; return the first keys for the marker."""
+    if pipeline.store.head(place.bucket, place.commits) is not None:
+        _, files = read_commit_manifest(pipeline, place)
+        return [file.key for file in files[:SUCCESS_FILES]]
+    names: list[str] = []
+
+    def noting(files: Iterable[CommittedFile]) -> Iterator[CommittedFile]:
+        for file in files:
+            if len(names) < SUCCESS_FILES:
+                names.append(file.key)
+            yield file
+
+    lines = commit_lines(header_of(record), noting(_committed(pipeline, place, record)))
+    put_lines(pipeline, place, place.commits, lines)
+    return names
+
+
+def _committed(
+    pipeline: Pipeline, place: JobDirectory, record: JobRecord
+) -> Iterator[CommittedFile]:
+    for unit in _read_plan(pipeline, place, record):
+        for part in unit.slices:
+            pending = read_manifest(pipeline, place, part.manifest, part.sha256)
+            for file in pending.files[part.start : part.stop]:
+                yield CommittedFile(file.key, file.length, expected_etag(file), file.rows)
+
+
+def _put_marker(pipeline: Pipeline, ticket: Ticket, record: JobRecord, names: list[str]) -> None:
+    """Put ``_SUCCESS`` on condition that it replaces the very marker that was seen (I9).
+
+    Between looking and putting, the ledger is asked again: a late waker whose job has moved on
+    loses there, and one that stalls after that loses the condition.
+    """
+    place = ticket.place
+    body = encode_success(record, names, timestamp=millis_of(pipeline.clock.now()))
+    for _ in range(MARKER_ROUNDS):
+        try:
+            current = pipeline.store.get(place.bucket, place.success, max_bytes=MAX_SUCCESS_BYTES)
+            etag = current.facts.etag
+            if success_job_id(current.body) == record.job_id:
+                return
+        except NotFoundError:
+            etag = None
+        own_record(pipeline, ticket, JobState.PUBLISHING)
+        try:
+            pipeline.store.put(
+                place.bucket, place.success, body, if_absent=etag is None, if_match=etag
+            )
+        except (PreconditionError, NotFoundError):
+            continue  # another job put its marker meanwhile, or someone removed it: look again
+        return
+    raise TransientError(f"{place.success} is being written by too many jobs at once")

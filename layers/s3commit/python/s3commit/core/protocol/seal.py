@@ -1,0 +1,146 @@
+"""SealJob: the first step of every execution, of the first as of any that goes on later."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from s3commit.core.documents import (
+    MAX_REQUEST_BYTES,
+    MAX_RESULT_BYTES,
+    decode_request,
+    decode_result,
+)
+from s3commit.core.errors import InvalidInputError, JobRefusedError, NotFoundError
+from s3commit.core.layout import JobDirectory
+from s3commit.core.model import (
+    AbortRequest,
+    CommitRequest,
+    Conflict,
+    Failure,
+    JobRecord,
+    JobResult,
+    JobSpec,
+    PlanFacts,
+)
+from s3commit.core.protocol.pipeline import Pipeline, new_record, read_commit_manifest, read_spec
+from s3commit.core.states import ENDED, JobState
+from s3commit.core.ticket import Ticket
+
+ABORTED_BY_CLIENT = "ABORTED_BY_CLIENT"
+
+
+def seal_job(pipeline: Pipeline, ticket: Ticket) -> Ticket:
+    """Take the job over and, if it is OPEN, fix what its request says: SEALED or ABORTING.
+
+    A job that is further on is left in its state; the caller goes on from there. Each call raises
+    the generation, so whatever an earlier execution still tries is refused by the ledger.
+    Raises `LostRaceError` if another execution takes over at the same time.
+    """
+    place = ticket.place
+    record = _find_or_open(pipeline, place)
+    if record.directory != place.prefix:
+        raise JobRefusedError(
+            f"job {place.job_id} is already at {record.destination.uri}", code="JOB_ID_TAKEN"
+        )
+    if record.state in ENDED:
+        return ticket.after(record)
+    record = pipeline.ledger.take_over(
+        record.job_id,
+        generation=record.generation,
+        execution=ticket.execution,
+        now=pipeline.clock.now(),
+    )
+    if record.state is JobState.OPEN:
+        record = _seal(pipeline, place, record)
+    return ticket.after(record)
+
+
+def _seal(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> JobRecord:
+    failure = _why_not(pipeline, place)
+    return pipeline.ledger.advance(
+        record.job_id,
+        source=JobState.OPEN,
+        target=JobState.ABORTING if failure else JobState.SEALED,
+        generation=record.generation,
+        now=pipeline.clock.now(),
+        failure=failure,
+    )
+
+
+def _why_not(pipeline: Pipeline, place: JobDirectory) -> Failure | None:
+    """The reason for which the job is aborted at once, or None."""
+    try:
+        request = read_request(pipeline, place)
+        if isinstance(request, AbortRequest):
+            return Failure(ABORTED_BY_CLIENT, request.reason or "the client asked for it")
+        check_spec(read_spec(pipeline, place))
+    except (InvalidInputError, JobRefusedError) as error:
+        return Failure(error.code, error.message)
+    return None
+
+
+def read_request(pipeline: Pipeline, place: JobDirectory) -> CommitRequest | AbortRequest:
+    """The driver's word. Raises `InvalidInputError`, and `NotFoundError` if there is none."""
+    stored = pipeline.store.get(place.bucket, place.request, max_bytes=MAX_REQUEST_BYTES)
+    return decode_request(stored.body, place)
+
+
+def check_spec(spec: JobSpec) -> None:
+    """Refuse what this version does not do, rather than do something else."""
+    if spec.conflict is not Conflict.APPEND:
+        raise JobRefusedError(
+            f"conflict {spec.conflict.value!r} is not offered yet; use 'append'",
+            code="UNSUPPORTED_CONFLICT",
+        )
+    if spec.conditions or spec.idempotency_key:
+        raise JobRefusedError(
+            "conditions and idempotencyKey are not offered yet", code="UNSUPPORTED_OPTION"
+        )
+
+
+def _find_or_open(pipeline: Pipeline, place: JobDirectory) -> JobRecord:
+    record = pipeline.ledger.job(place.job_id)
+    if record is not None:
+        return record
+    try:
+        spec = read_spec(pipeline, place)
+    except InvalidInputError:
+        # The record is needed to end the job by; _why_not says what is wrong with it.
+        spec = JobSpec(place.job_id, place.destination)
+    record = new_record(spec, place, pipeline.clock.now())
+    return pipeline.ledger.open_job(_remembered(pipeline, place, record))
+
+
+def _remembered(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> JobRecord:
+    """The record as S3 remembers the job, where the ledger has forgotten it (I8).
+
+    A job with a result has ended so. One with a commit manifest has all its files visible and
+    goes on from there, whatever else is missing.
+    """
+    result = _result(pipeline, place)
+    if result is not None:
+        return replace(
+            record,
+            state=JobState(result.outcome.value),
+            failure=result.error,
+            plan=PlanFacts("", 0, result.files, result.bytes, result.rows),
+            decided_at=result.decided_at,
+            finished_at=result.finished_at,
+        )
+    if pipeline.store.head(place.bucket, place.commits) is None:
+        return record
+    header, _ = read_commit_manifest(pipeline, place)
+    return replace(
+        record,
+        state=JobState.PUBLISHING,
+        plan=PlanFacts("", 0, header.files, header.bytes, header.rows),
+        decided_at=header.decided_at,
+    )
+
+
+def _result(pipeline: Pipeline, place: JobDirectory) -> JobResult | None:
+    try:
+        stored = pipeline.store.get(place.bucket, place.result, max_bytes=MAX_RESULT_BYTES)
+    except NotFoundError:
+        return None
+    return decode_result(stored.body)

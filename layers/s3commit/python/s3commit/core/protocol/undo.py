@@ -1,0 +1,176 @@
+"""AbortJob, RollBack and TidyUp: no upload stays open, and what must not be is not visible."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+from s3commit.core.errors import JobRefusedError, PreconditionError, TransientError
+from s3commit.core.layout import META_JOB, JobDirectory, belongs_to_job, is_hidden
+from s3commit.core.model import Failure, JobRecord, PendingFile
+from s3commit.core.plan import MAX_PLAN_BYTES, decode_plan
+from s3commit.core.policy import ABORT_ROUNDS
+from s3commit.core.ports import ObjectFacts, OpenUpload
+from s3commit.core.protocol.decide import lock_node
+from s3commit.core.protocol.ending import write_result
+from s3commit.core.protocol.identity import is_ours
+from s3commit.core.protocol.pipeline import Pipeline, own_record, read_manifest
+from s3commit.core.states import JobState
+from s3commit.core.ticket import Ticket
+
+REFUSED = Failure("REFUSED", "the job was refused")
+
+
+def abort_job(pipeline: Pipeline, ticket: Ticket) -> Ticket:
+    """End a job before its decision: abort all its uploads (I4), then ABORTED and the result.
+
+    A SEALED job comes here with the refusal of the step that refused it. Raises
+    `TransientError` while S3 still holds an upload, `LostRaceError`.
+    """
+    record = own_record(pipeline, ticket, JobState.SEALED, JobState.ABORTING, JobState.ABORTED)
+    if record.state is JobState.SEALED:
+        record = pipeline.ledger.advance(
+            record.job_id,
+            source=JobState.SEALED,
+            target=JobState.ABORTING,
+            generation=record.generation,
+            now=pipeline.clock.now(),
+            failure=ticket.refusal or REFUSED,
+        )
+    if record.state is JobState.ABORTING:
+        abort_uploads(pipeline, ticket.place)
+        record = _end(pipeline, record, JobState.ABORTED)
+    return _conclude(pipeline, ticket, record)
+
+
+def roll_back(pipeline: Pipeline, ticket: Ticket) -> Ticket:
+    """Undo a decided job of which a file is lost: afterwards none of its files is visible (I2).
+
+    First every upload is aborted, which fences off workers that still complete; then what is
+    visible and provably ours is deleted; then both are looked at once more.
+    """
+    record = own_record(pipeline, ticket, JobState.ROLLING_BACK, JobState.ROLLED_BACK)
+    if record.state is JobState.ROLLING_BACK:
+        abort_uploads(pipeline, ticket.place)
+        for facts in list(_own_objects(pipeline, ticket.place)):
+            _delete(pipeline, ticket.place, facts)
+        _verify_undone(pipeline, ticket.place)
+        record = _end(pipeline, record, JobState.ROLLED_BACK)
+    return _conclude(pipeline, ticket, record)
+
+
+def tidy_up(pipeline: Pipeline, ticket: Ticket) -> Ticket:
+    """After the end: abort what losers left open (I4), delete manifests and plan.
+
+    ``job.json``, ``request.json`` and ``result.json`` stay for the retention time.
+    """
+    own_record(pipeline, ticket, JobState.COMMITTED, JobState.ABORTED, JobState.ROLLED_BACK)
+    place = ticket.place
+    abort_uploads(pipeline, place)
+    for listed in pipeline.store.list(place.bucket, place.tasks):
+        _delete_seen(pipeline, place.bucket, listed.key, listed.etag)
+    plan = pipeline.store.head(place.bucket, place.plan)
+    if plan is not None:
+        _delete_seen(pipeline, place.bucket, place.plan, plan.etag)
+    return ticket
+
+
+def _end(pipeline: Pipeline, record: JobRecord, target: JobState) -> JobRecord:
+    return pipeline.ledger.advance(
+        record.job_id,
+        source=record.state,
+        target=target,
+        generation=record.generation,
+        now=pipeline.clock.now(),
+    )
+
+
+def _conclude(pipeline: Pipeline, ticket: Ticket, record: JobRecord) -> Ticket:
+    pipeline.ledger.release(lock_node(ticket.place), job_id=record.job_id)
+    write_result(pipeline, ticket.place, record)
+    return ticket.after(record)
+
+
+def abort_uploads(pipeline: Pipeline, place: JobDirectory) -> int:
+    """Abort every open upload of the job, counted or not; return how many there were (I4, I5).
+
+    The job's id in the file name, before the first dot, proves whose an upload is; manifests are
+    not asked, since an attempt that was killed has none. Listed again until nothing is left: S3
+    may keep parts that were in flight during an abort.
+    """
+    aborted: set[str] = set()
+    for _ in range(ABORT_ROUNDS):
+        found = list(_own_uploads(pipeline, place))
+        if not found:
+            return len(aborted)
+        for _done in pipeline.parallel(lambda upload: _abort(pipeline, place, upload), found):
+            pass
+        aborted.update(upload.upload_id for upload in found)
+    raise TransientError(f"uploads of job {place.job_id} are still open after aborting them")
+
+
+def _own_uploads(pipeline: Pipeline, place: JobDirectory) -> Iterator[OpenUpload]:
+    for upload in pipeline.store.list_uploads(place.bucket, place.destination.prefix):
+        if belongs_to_job(upload.key, place.job_id):
+            yield upload
+
+
+def _abort(pipeline: Pipeline, place: JobDirectory, upload: OpenUpload) -> None:
+    pipeline.store.abort_upload(place.bucket, upload.key, upload.upload_id)
+
+
+def _own_objects(pipeline: Pipeline, place: JobDirectory) -> Iterator[ObjectFacts]:
+    """What is visible of the job: found by name, proven by metadata, or by etag and length (I5).
+
+    The listing, not the plan, since a manifest may be what was lost.
+    """
+    planned: dict[str, PendingFile] | None = None
+    for listed in pipeline.store.list(place.bucket, place.destination.prefix):
+        relative = listed.key[len(place.destination.prefix) :]
+        if is_hidden(relative) or not belongs_to_job(listed.key, place.job_id):
+            continue
+        facts = pipeline.store.head(place.bucket, listed.key)
+        if facts is None:
+            continue
+        if facts.metadata.get(META_JOB) == place.job_id:
+            yield facts
+            continue
+        if planned is None:
+            planned = {file.key: file for file in _planned(pipeline, place)}
+        if listed.key in planned and is_ours(planned[listed.key], facts):
+            yield facts
+
+
+def _planned(pipeline: Pipeline, place: JobDirectory) -> Iterator[PendingFile]:
+    stored = pipeline.store.get(place.bucket, place.plan, max_bytes=MAX_PLAN_BYTES)
+    for unit in decode_plan(stored.body):
+        for part in unit.slices:
+            try:
+                pending = read_manifest(pipeline, place, part.manifest, part.sha256)
+            except JobRefusedError:
+                continue  # without its manifest a file can only be proven by its metadata
+            yield from pending.files[part.start : part.stop]
+
+
+def _delete(pipeline: Pipeline, place: JobDirectory, facts: ObjectFacts) -> None:
+    # By version on a versioned bucket, so that what the file covered comes back.
+    pipeline.store.delete(
+        place.bucket,
+        facts.key,
+        if_match=None if facts.version_id else facts.etag,
+        version_id=facts.version_id,
+    )
+
+
+def _verify_undone(pipeline: Pipeline, place: JobDirectory) -> None:
+    visible = next(_own_objects(pipeline, place), None)
+    if visible is not None:
+        raise TransientError(f"{visible.key} of job {place.job_id} is still visible")
+    if next(_own_uploads(pipeline, place), None) is not None:
+        raise TransientError(f"an upload of job {place.job_id} is open again")
+
+
+def _delete_seen(pipeline: Pipeline, bucket: str, key: str, etag: str) -> None:
+    # Another object than the one listed is not ours to delete.
+    with suppress(PreconditionError):
+        pipeline.store.delete(bucket, key, if_match=etag)

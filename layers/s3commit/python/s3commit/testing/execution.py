@@ -1,0 +1,122 @@
+"""An execution of the state machine without Step Functions: the same steps, the same routes.
+
+For tests of the protocol over the fakes. A test of the stacks compares `ROUTES` with the template's
+state machine, so that the two can't drift apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from s3commit.core.errors import InvalidInputError, JobRefusedError, TransientError
+from s3commit.core.layout import JobDirectory
+from s3commit.core.model import Failure
+from s3commit.core.plan import MAX_PLAN_BYTES, decode_plan
+from s3commit.core.ports import LostRaceError
+from s3commit.core.protocol.complete import complete_unit
+from s3commit.core.protocol.decide import acquire_destination, check_conditions, decide_commit
+from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.core.protocol.publish import begin_publish, publish_success, remove_replaced
+from s3commit.core.protocol.seal import seal_job
+from s3commit.core.protocol.undo import abort_job, roll_back, tidy_up
+from s3commit.core.protocol.verify import verify_manifests
+from s3commit.core.states import JobState
+from s3commit.core.ticket import Ticket
+
+RETRIES = 10
+SUPERSEDED = "Superseded"
+
+Step = Callable[[Pipeline, Ticket], Ticket]
+
+STEPS: dict[str, Step] = {
+    "SealJob": seal_job,
+    "VerifyManifests": verify_manifests,
+    "AcquireDestination": acquire_destination,
+    "CheckConditions": check_conditions,
+    "DecideCommit": decide_commit,
+    "BeginPublish": begin_publish,
+    "RemoveReplaced": remove_replaced,
+    "PublishSuccess": publish_success,
+    "AbortJob": abort_job,
+    "RollBack": roll_back,
+    "TidyUp": tidy_up,
+}
+
+REFUSING = frozenset({"VerifyManifests", "AcquireDestination", "CheckConditions", "DecideCommit"})
+
+# Where a job in a given state is gone on with, after SealJob.
+ENTRY: dict[JobState, str] = {
+    JobState.SEALED: "VerifyManifests",
+    JobState.COMMITTING: "CompleteUploads",
+    JobState.PUBLISHING: "RemoveReplaced",
+    JobState.ABORTING: "AbortJob",
+    JobState.ROLLING_BACK: "RollBack",
+    JobState.COMMITTED: "PublishSuccess",
+    JobState.ABORTED: "AbortJob",
+    JobState.ROLLED_BACK: "RollBack",
+}
+
+ROUTES: dict[str, Callable[[Ticket], str]] = {
+    "SealJob": lambda ticket: ENTRY[ticket.state],
+    "VerifyManifests": lambda _: "AcquireDestination",
+    "AcquireDestination": lambda ticket: (
+        "CheckConditions" if ticket.acquired else "AcquireDestination"
+    ),
+    "CheckConditions": lambda _: "DecideCommit",
+    "DecideCommit": lambda _: "CompleteUploads",
+    "CompleteUploads": lambda _: "BeginPublish",
+    "BeginPublish": lambda ticket: ENTRY[ticket.state],
+    "RemoveReplaced": lambda _: "PublishSuccess",
+    "PublishSuccess": lambda _: "TidyUp",
+    "AbortJob": lambda _: "TidyUp",
+    "RollBack": lambda _: "TidyUp",
+    "TidyUp": lambda _: "",
+}
+
+
+def run_execution(
+    pipeline: Pipeline, place: JobDirectory, *, execution: str = "execution-1"
+) -> list[str]:
+    """Run the machine for the job until it ends; return the names of the states it entered.
+
+    `TransientError` is retried as the machine does; `Crash` and what the machine would fail on
+    come out of here.
+    """
+    ticket = Ticket(place.job_id, place.bucket, place.prefix, execution=execution)
+    entered: list[str] = []
+    name = "SealJob"
+    while name:
+        entered.append(name)
+        try:
+            ticket = _attempt(pipeline, name, ticket)
+            name = ROUTES[name](ticket)
+        except LostRaceError:
+            entered.append(SUPERSEDED)
+            return entered
+        except (JobRefusedError, InvalidInputError) as error:
+            if name not in REFUSING:
+                raise
+            ticket = replace(ticket, refusal=Failure(error.code, error.message))
+            name = "AbortJob"
+    return entered
+
+
+def _attempt(pipeline: Pipeline, name: str, ticket: Ticket) -> Ticket:
+    for attempt in range(RETRIES):
+        try:
+            return (
+                _complete_uploads(pipeline, ticket)
+                if name == "CompleteUploads"
+                else STEPS[name](pipeline, ticket)
+            )
+        except TransientError:
+            if attempt == RETRIES - 1:
+                raise
+    raise AssertionError("unreachable")
+
+
+def _complete_uploads(pipeline: Pipeline, ticket: Ticket) -> Ticket:
+    stored = pipeline.store.get(ticket.bucket, ticket.plan, max_bytes=MAX_PLAN_BYTES)
+    units = decode_plan(stored.body)
+    return replace(ticket, completed=tuple(complete_unit(pipeline, ticket, unit) for unit in units))

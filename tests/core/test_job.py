@@ -1,0 +1,300 @@
+"""A job from its first manifest to its end, over the fakes."""
+
+from __future__ import annotations
+
+import pytest
+
+from s3commit.core.model import Outcome
+from s3commit.core.states import JobState
+from s3commit.testing.faults import FaultPlan
+from tests.core.world import BUCKET, JOB, World, place_of
+
+COMMIT_PATH = [
+    "SealJob",
+    "VerifyManifests",
+    "AcquireDestination",
+    "CheckConditions",
+    "DecideCommit",
+    "CompleteUploads",
+    "BeginPublish",
+    "RemoveReplaced",
+    "PublishSuccess",
+    "TidyUp",
+]
+
+
+def test_i1_i2_a_job_is_invisible_until_its_decision_and_whole_after() -> None:
+    world, place = World(), place_of()
+    world.open(place)
+    counted = [world.attempt(place, f"t{number}") for number in range(3)]
+    for attempt in counted:
+        world.announce(place, attempt)
+    assert world.visible() == {}
+    seen_at_decision: list[object] = []
+    world.plan.run_before("decide", lambda: seen_at_decision.append(world.visible()))
+    world.request(place, *counted)
+
+    assert world.run(place) == COMMIT_PATH
+
+    assert seen_at_decision == [{}]
+    assert sorted(world.visible().values()) == [b"t0 a0", b"t1 a0", b"t2 a0"]
+    result = world.result(place)
+    assert (result.outcome, result.files, result.bytes, result.rows) == (
+        Outcome.COMMITTED,
+        3,
+        15,
+        15,
+    )
+    assert result.execution == "execution-1"
+    assert world.record(place).state is JobState.COMMITTED
+
+
+def test_a_committed_job_leaves_its_manifest_marker_result_and_nothing_else() -> None:
+    world, place = World(), place_of()
+    world.open(place)
+    world.request(place, world.attempt(place, "t0"))
+    world.run(place)
+    assert world.all_keys("sales/_") == [
+        "sales/_SUCCESS",
+        place.job,
+        place.request,
+        place.result,
+        place.commits,
+    ]
+    assert world.json("sales/_SUCCESS")["filenames"] == [f"/sales/part-t0-{JOB}.parquet"]
+    assert world.open_uploads() == []
+    assert world.ledger.lock_holders("lake/sales/") == frozenset()
+
+
+def test_a_job_that_no_event_announced_commits_all_the_same() -> None:
+    world, place = World(), place_of()
+    world.request(place, world.attempt(place, "t0"))  # no job.json, no event of a manifest
+    assert world.run(place) == COMMIT_PATH
+    assert len(world.visible()) == 1
+
+
+def test_a_job_without_files_commits_and_writes_the_marker() -> None:
+    world, place = World(), place_of()
+    world.open(place)
+    world.request(place)
+    world.run(place)
+    assert world.result(place).outcome is Outcome.COMMITTED
+    assert world.json("sales/_SUCCESS")["success"] is True
+
+
+def test_i3_i4_only_the_counted_attempt_appears_and_the_losers_uploads_are_aborted() -> None:
+    world, place = World(), place_of()
+    world.open(place)
+    loser = world.attempt(place, "t0", "a0")
+    winner = world.attempt(place, "t0", "a1")
+    killed = place.destination.prefix + f"part-t1-{JOB}.parquet"
+    world.store.create_upload(BUCKET, killed, metadata={}, content_type="x")  # left no manifest
+    world.announce(place, loser)
+    world.announce(place, winner)
+    world.request(place, winner)
+    world.run(place)
+    assert list(world.visible().values()) == [b"t0 a1"]
+    assert world.open_uploads() == []
+
+
+def test_i3_i4_a_manifest_that_arrives_after_the_end_is_aborted_on_arrival() -> None:
+    world, place = World(), place_of()
+    world.open(place)
+    world.request(place, world.attempt(place, "t0", "a0"))
+    world.run(place)
+    late = world.attempt(place, "t0", "a1")
+    assert world.announce(place, late) == 1
+    assert list(world.visible().values()) == [b"t0 a0"]
+    assert world.open_uploads() == []
+    assert place.prefix + late.manifest not in world.all_keys()
+
+
+def test_i4_i5_uploads_and_files_of_others_are_left_alone() -> None:
+    world, place, other = World(), place_of(), place_of("other-job")
+    neighbour = place_of("neighbour", "sales2/")
+    for one in (place, other, neighbour):
+        world.open(one)
+    others = [world.attempt(other, "t0"), world.attempt(neighbour, "t0")]
+    foreign = world.store.create_upload(BUCKET, "sales/x", metadata={}, content_type="x")
+    world.request(place, world.attempt(place, "t0"))
+    world.run(place)
+    assert {upload.upload_id for upload in world.store.list_uploads(BUCKET, "")} >= {foreign}
+    assert len(world.open_uploads()) == 3
+    world.request(other, others[0])
+    world.run(other)
+    assert len(world.visible("sales/")) == 2
+
+
+def test_an_abort_ends_the_job_with_nothing_visible_and_no_upload_open() -> None:
+    world, place = World(), place_of()
+    world.open(place)
+    world.attempt(place, "t0")
+    world.ask_abort(place)
+    assert world.run(place) == ["SealJob", "AbortJob", "TidyUp"]
+    result = world.result(place)
+    assert result.outcome is Outcome.ABORTED
+    assert result.error is not None
+    assert (result.error.code, result.error.message) == ("ABORTED_BY_CLIENT", "driver gave up")
+    assert world.visible() == {}
+    assert world.open_uploads() == []
+    assert "sales/_SUCCESS" not in world.all_keys()
+
+
+def test_i2_an_upload_lost_after_the_decision_rolls_the_job_back() -> None:
+    world, place = World(), place_of()
+    world.open(place)
+    counted = [world.attempt(place, f"t{number}") for number in range(3)]
+    world.request(place, *counted)
+
+    def lose() -> None:
+        upload = list(world.store.list_uploads(BUCKET, "sales/"))[1]
+        world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
+
+    world.plan.run_after("decide", lose)
+    entered = world.run(place)
+    assert entered[-3:] == ["BeginPublish", "RollBack", "TidyUp"]
+    result = world.result(place)
+    assert result.outcome is Outcome.ROLLED_BACK
+    assert result.error is not None
+    assert result.error.code == "UPLOADS_LOST"
+    assert world.visible() == {}
+    assert world.open_uploads() == []
+    assert "sales/_SUCCESS" not in world.all_keys()
+
+
+def test_i2_a_roll_back_on_a_versioned_bucket_leaves_no_version_behind() -> None:
+    world, place = World(versioned=True), place_of()
+    world.open(place)
+    counted = [world.attempt(place, f"t{number}") for number in range(2)]
+    world.request(place, *counted)
+
+    def lose() -> None:
+        upload = next(world.store.list_uploads(BUCKET, "sales/"))
+        world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
+
+    world.plan.run_after("decide", lose)
+    world.run(place)
+    assert world.result(place).outcome is Outcome.ROLLED_BACK
+    assert world.visible() == {}
+    assert not [key for key in world.store._buckets[BUCKET].objects if key.startswith("sales/part")]
+
+
+def test_i9_the_marker_of_the_run_before_stays_until_the_new_one_replaces_it() -> None:
+    world, place = World(), place_of()
+    world.store.put(BUCKET, place.success, b"")
+    world.open(place)
+    world.request(place, world.attempt(place, "t0"))
+    seen: list[bytes] = []
+
+    def look() -> None:
+        seen.append(world.store.get(BUCKET, place.success, max_bytes=10).body)
+        seen.append(str(len(world.visible())).encode())
+
+    world.plan.run_before("put", look, where=lambda call: call.key == place.success)
+    world.run(place)
+    assert seen == [b"", b"1"]
+    assert world.json(place.success)["jobId"] == JOB
+
+
+def test_i9_a_marker_that_changes_in_between_is_looked_at_again() -> None:
+    world, place = World(), place_of()
+    world.open(place)
+    world.request(place, world.attempt(place, "t0"))
+    world.plan.run_before(
+        "put",
+        lambda: world.store.put(BUCKET, place.success, b"{}"),
+        where=lambda call: call.key == place.success,
+    )
+    world.run(place)
+    assert world.json(place.success)["jobId"] == JOB
+    marker_puts = [call for call in world.plan.calls if call.key == place.success]
+    assert [call.verb for call in marker_puts] == ["get", "put", "get", "put"]
+
+
+def test_a_second_execution_takes_over_and_the_first_one_loses() -> None:
+    world, place = World(), place_of()
+    world.open(place)
+    world.request(place, world.attempt(place, "t0"))
+    second: list[str] = []
+    world.plan.run_before("decide", lambda: second.extend(world.run(place, "execution-2")))
+    first = world.run(place, "execution-1")
+    assert second == COMMIT_PATH
+    assert first[-1] == "Superseded"
+    assert len(world.visible()) == 1
+    assert world.result(place).execution == "execution-2"
+
+
+def test_running_an_ended_job_again_changes_nothing() -> None:
+    world, place = World(), place_of()
+    world.open(place)
+    world.request(place, world.attempt(place, "t0"))
+    world.run(place)
+    before = {key: world.store.head(BUCKET, key) for key in world.all_keys()}
+    assert world.run(place, "execution-2") == ["SealJob", "PublishSuccess", "TidyUp"]
+    assert {key: world.store.head(BUCKET, key) for key in world.all_keys()} == before
+
+
+def test_i8_a_forgotten_job_that_is_committed_stays_so() -> None:
+    world, place = World(), place_of()
+    world.open(place)
+    world.request(place, world.attempt(place, "t0"))
+    world.run(place)
+    visible = world.visible()
+    forgetful = World()
+    forgetful.store = world.store
+    forgetful.pipeline = type(world.pipeline)(world.store, forgetful.ledger, world.clock)
+    assert forgetful.run(place) == ["SealJob", "PublishSuccess", "TidyUp"]
+    assert forgetful.record(place).state is JobState.COMMITTED
+    world.store.delete(BUCKET, place.result)
+    world.store.delete(BUCKET, place.success)
+    more = World()
+    more.store = world.store
+    more.pipeline = type(world.pipeline)(world.store, more.ledger, world.clock)
+    assert more.run(place) == ["SealJob", "RemoveReplaced", "PublishSuccess", "TidyUp"]
+    assert world.result(place).outcome is Outcome.COMMITTED
+    assert world.json(place.success)["jobId"] == JOB
+    assert world.visible() == visible
+
+
+@pytest.mark.parametrize("count", [0, 1, 5])
+def test_the_requests_of_a_job_are_constant_and_three_for_a_small_file(count: int) -> None:
+    """A file: create, one part, complete. A task: one PUT. The job: the constants named here."""
+    world, place = World(), place_of()
+    world.open(place)
+    tasks = [world.attempt(place, f"t{number}") for number in range(count)]
+    world.request(place, *tasks)
+    world.run(place)
+    counts = world.plan.counts()
+    assert counts.pop("complete_upload", 0) == count
+    # Each manifest is read when it is verified, by its worker, and for the commit manifest.
+    manifests = [call for call in world.plan.calls if call.key.endswith(".pendingset")]
+    assert [call.verb for call in manifests].count("get") == 3 * count
+    assert [call.verb for call in manifests].count("delete") == count
+    job = {verb: number for verb, number in counts.items() if verb in {"get", "put", "head"}}
+    job["get"] -= 3 * count
+    # get: job.json three times, request.json twice, result.json, plan.json for the Map, for
+    # BeginPublish and for the commit manifest, the marker. put: plan, commit manifest, marker,
+    # result.
+    # head: the commit manifest twice, the plan.
+    assert job == {"get": 10, "put": 4, "head": 3}
+    assert counts["list"] == 1
+    assert counts["list_uploads"] == (2 if count else 1)
+
+
+def test_a_lost_answer_of_a_completion_is_recognized_as_success() -> None:
+    world = World(plan=FaultPlan().lose_response("complete_upload", nth=2))
+    place = place_of()
+    world.open(place)
+    world.request(place, *[world.attempt(place, f"t{number}") for number in range(3)])
+    assert world.run(place) == COMMIT_PATH
+    assert len(world.visible()) == 3
+
+
+def test_a_completion_repeated_is_looked_at_even_if_s3_says_yes() -> None:
+    world = World(plan=FaultPlan().lose_response("complete_upload", nth=1))
+    place = place_of()
+    world.open(place)
+    world.request(place, world.attempt(place, "t0"))
+    world.run(place)
+    looks = [call for call in world.plan.calls if call.verb == "head" and "part-t0" in call.key]
+    assert len(looks) == 1

@@ -1,0 +1,154 @@
+"""A client, a bucket and a ledger for the tests of the protocol, all in memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from s3commit.core.documents import decode_result, encode_job, encode_request
+from s3commit.core.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory
+from s3commit.core.manifest import digest, encode_pendingset
+from s3commit.core.model import (
+    AbortRequest,
+    CommitRequest,
+    CountedAttempt,
+    Destination,
+    JobRecord,
+    JobResult,
+    JobSpec,
+    PendingFile,
+    PendingSet,
+)
+from s3commit.core.protocol.ingest import judge_arrival, note_arrivals
+from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.testing.execution import run_execution
+from s3commit.testing.faults import FaultPlan
+from s3commit.testing.memory import ManualClock, MemoryLedger, MemoryObjectStore
+
+BUCKET = "lake"
+JOB = "0b6f6f0e-job1"
+
+
+def place_of(job_id: str = JOB, prefix: str = "sales/") -> JobDirectory:
+    """The directory of a job."""
+    return JobDirectory(Destination(BUCKET, prefix), job_id)
+
+
+@dataclass
+class World:
+    """One bucket, one ledger, one clock, and a fault plan over both."""
+
+    versioned: bool = False
+    plan: FaultPlan = field(default_factory=FaultPlan)
+
+    def __post_init__(self) -> None:
+        self.clock = ManualClock(step=0.001)
+        self.store = MemoryObjectStore(BUCKET, versioned=self.versioned, clock=self.clock)
+        self.ledger = MemoryLedger()
+        self.pipeline = Pipeline(
+            self.plan.wrap(self.store), self.plan.wrap(self.ledger), self.clock
+        )
+
+    # What a client does, by the formats alone.
+
+    def open(self, place: JobDirectory, **spec: Any) -> None:
+        body = encode_job(JobSpec(place.job_id, place.destination, **spec))
+        self.store.put(BUCKET, place.job, body, if_absent=True)
+
+    def upload(
+        self, place: JobDirectory, name: str, body: bytes, *, task: str, attempt: str
+    ) -> PendingFile:
+        key = f"{place.destination.prefix}{name}"
+        metadata = {META_JOB: place.job_id, META_TASK: task, META_ATTEMPT: attempt}
+        upload_id = self.store.create_upload(
+            BUCKET, key, metadata=metadata, content_type="application/octet-stream"
+        )
+        etag = self.store.upload_part(BUCKET, key, upload_id, 1, body)
+        return PendingFile(
+            bucket=BUCKET,
+            key=key,
+            upload_id=upload_id,
+            etags=(etag,),
+            length=len(body),
+            job_id=place.job_id,
+            task_id=task,
+            attempt_id=attempt,
+            rows=len(body),
+        )
+
+    def attempt(
+        self,
+        place: JobDirectory,
+        task: str,
+        attempt: str = "a0",
+        *,
+        files: Mapping[str, bytes] | None = None,
+    ) -> CountedAttempt:
+        """A task attempt that uploads its files and drops its manifest."""
+        if files is None:
+            files = {f"part-{task}-{place.job_id}.parquet": f"{task} {attempt}".encode()}
+        uploads = tuple(
+            self.upload(place, name, body, task=task, attempt=attempt)
+            for name, body in files.items()
+        )
+        return self.drop(place, PendingSet(place.job_id, uploads, task, attempt), task, attempt)
+
+    def drop(
+        self, place: JobDirectory, pending: PendingSet, task: str, attempt: str
+    ) -> CountedAttempt:
+        return self.drop_bytes(place, encode_pendingset(pending), pending, task, attempt)
+
+    def drop_bytes(
+        self, place: JobDirectory, body: bytes, pending: PendingSet, task: str, attempt: str
+    ) -> CountedAttempt:
+        name = place.manifest_name(task, attempt)
+        self.store.put(BUCKET, place.prefix + name, body, if_absent=True)
+        return CountedAttempt(task, attempt, name, digest(body), len(pending.files), pending.bytes)
+
+    def request(self, place: JobDirectory, *attempts: CountedAttempt) -> None:
+        body = encode_request(CommitRequest(place.job_id, attempts))
+        self.store.put(BUCKET, place.request, body, if_absent=True)
+
+    def ask_abort(self, place: JobDirectory, reason: str = "driver gave up") -> None:
+        body = encode_request(AbortRequest(place.job_id, reason))
+        self.store.put(BUCKET, place.request, body, if_absent=True)
+
+    # What the pipeline does.
+
+    def announce(self, place: JobDirectory, attempt: CountedAttempt) -> int:
+        """The event of a manifest; returns how many uploads were aborted for being late."""
+        arrival = judge_arrival(self.pipeline, BUCKET, place.prefix + attempt.manifest)
+        note_arrivals(self.pipeline, [arrival])
+        return arrival.late
+
+    def run(self, place: JobDirectory, execution: str = "execution-1") -> list[str]:
+        return run_execution(self.pipeline, place, execution=execution)
+
+    # What one sees.
+
+    def visible(self, prefix: str = "sales/") -> dict[str, bytes]:
+        """The data files below a prefix, by key."""
+        found = {}
+        for listed in self.store.list(BUCKET, prefix):
+            if "/_" not in listed.key:
+                found[listed.key] = self.store.get(BUCKET, listed.key, max_bytes=10**9).body
+        return found
+
+    def all_keys(self, prefix: str = "") -> list[str]:
+        return [listed.key for listed in self.store.list(BUCKET, prefix)]
+
+    def open_uploads(self, prefix: str = "") -> list[str]:
+        return [upload.key for upload in self.store.list_uploads(BUCKET, prefix)]
+
+    def result(self, place: JobDirectory) -> JobResult:
+        return decode_result(self.store.get(BUCKET, place.result, max_bytes=10**6).body)
+
+    def json(self, key: str) -> Any:
+        return json.loads(self.store.get(BUCKET, key, max_bytes=10**6).body)
+
+    def record(self, place: JobDirectory) -> JobRecord:
+        record = self.ledger.job(place.job_id)
+        assert record is not None
+        return record
