@@ -34,11 +34,6 @@ class Output(Protocol):
         ...
 
 
-def file_schema(batch_schema: pa.Schema, metadata: dict[bytes, bytes]) -> pa.Schema:
-    """The Arrow schema of a file, with Spark's key-value metadata."""
-    return batch_schema.with_metadata(metadata)
-
-
 class ParquetFile:
     """Buffers rows and writes them as row groups; ``buffered`` counts Arrow bytes in memory."""
 

@@ -1,0 +1,176 @@
+"""What lies at a destination, read as Spark reads a partitioned directory.
+
+Partition values are text in directory names; their types are inferred by Spark's rules
+(`PartitioningUtils.inferPartitionColumnValue`), with one exception: times of day stay strings,
+because the session's time zone, which Spark reads them in, is not known here.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import reduce
+from typing import Any
+
+from pyspark.sql.types import (
+    BooleanType,
+    ByteType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    NullType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from s3commit.core.errors import InvalidInputError
+from s3commit.core.layout import is_hidden
+from s3commit.core.model import Destination
+from s3commit.spark.partitions import DEFAULT_PARTITION, unescape
+
+_INTEGER = re.compile(r"[+-]?\d+")
+# What Java's Double.parseDouble takes, without hexadecimal forms.
+_DOUBLE = re.compile(
+    r"\s*[+-]?(NaN|Infinity|((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[fFdD]?))\s*", re.ASCII
+)
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """One data file; ``texts`` are its partition values, unescaped, None for null."""
+
+    key: str
+    length: int
+    etag: str
+    names: tuple[str, ...]
+    texts: tuple[str | None, ...]
+
+
+def data_files(
+    destination: Destination, objects: Iterable[tuple[str, int, str]]
+) -> list[FoundFile]:
+    """The data files among ``objects`` (key, length, etag), in their order.
+
+    Hidden names and empty objects (directory markers) are no data. Raises `InvalidInputError`
+    (code ``BAD_LAYOUT``) if two files have other partition columns.
+    """
+    found: list[FoundFile] = []
+    for key, length, etag in objects:
+        relative = key[len(destination.prefix) :]
+        if not length or is_hidden(relative):
+            continue
+        pairs = [part.partition("=") for part in relative.split("/")[:-1] if "=" in part]
+        names = tuple(unescape(name) for name, _, _ in pairs)
+        texts = tuple(None if raw == DEFAULT_PARTITION else unescape(raw) for _, _, raw in pairs)
+        file = FoundFile(key, length, etag, names, texts)
+        if found and found[0].names != names:
+            raise InvalidInputError(
+                f"files at {destination.uri} have different partition columns: "
+                f"{found[0].key} and {key}; read their directories one by one",
+                code="BAD_LAYOUT",
+            )
+        found.append(file)
+    return found
+
+
+def partition_schema(files: list[FoundFile]) -> StructType:
+    """The partition columns and their types, as Spark infers them from all values."""
+    if not files:
+        return StructType()
+    fields = []
+    for position, name in enumerate(files[0].names):
+        texts = {file.texts[position] for file in files}
+        fields.append(StructField(name, infer_type(texts), nullable=True))
+    return StructType(fields)
+
+
+def infer_type(texts: Iterable[str | None]) -> DataType:
+    """The type that takes all of the texts; a column of nulls alone is a string."""
+    nothing: DataType = NullType()
+    kind = reduce(_wider, map(_kind_of, texts), nothing)
+    return StringType() if isinstance(kind, NullType) else kind
+
+
+def _kind_of(text: str | None) -> DataType:
+    if text is None:
+        return NullType()
+    if _INTEGER.fullmatch(text):
+        number = int(text)
+        if -(2**31) <= number < 2**31:
+            return IntegerType()
+        if -(2**63) <= number < 2**63:
+            return LongType()
+        digits = len(str(abs(number)))
+        return DecimalType(digits, 0) if digits <= 38 else DoubleType()
+    if _DOUBLE.fullmatch(text):
+        return DoubleType()
+    if _DATE.fullmatch(text):
+        try:
+            dt.date.fromisoformat(text)
+        except ValueError:
+            return StringType()
+        return DateType()
+    return StringType()
+
+
+def _wider(one: DataType, other: DataType) -> DataType:
+    if one == other or isinstance(other, NullType):
+        return one
+    if isinstance(one, NullType):
+        return other
+    kinds = {type(one), type(other)}
+    if kinds == {IntegerType, LongType}:
+        return LongType()
+    if kinds == {IntegerType, DoubleType}:
+        return DoubleType()
+    if DecimalType in kinds and kinds <= {IntegerType, LongType, DecimalType}:
+        return DecimalType(max(_digits(one), _digits(other)), 0)
+    return StringType()
+
+
+def _digits(kind: DataType) -> int:
+    """The digits of an integral type, as Spark counts them when it widens to a decimal."""
+    if isinstance(kind, DecimalType):
+        return kind.precision
+    return 20 if isinstance(kind, LongType) else 10
+
+
+def typed(text: str | None, kind: DataType, name: str) -> Any:
+    """The value that ``text`` stands for in a column of type ``kind``.
+
+    Raises `InvalidInputError` (code ``BAD_PARTITION``) if it stands for none.
+    """
+    if text is None or isinstance(kind, StringType):
+        return text
+    try:
+        return _value(text, kind)
+    except (ValueError, ArithmeticError) as error:
+        raise InvalidInputError(
+            f"partition value {name}={text[:80]!r} is no {kind.simpleString()}; read the column "
+            "as a string",
+            code="BAD_PARTITION",
+        ) from error
+
+
+def _value(text: str, kind: DataType) -> Any:
+    if isinstance(kind, ByteType | ShortType | IntegerType | LongType):
+        return int(text)
+    if isinstance(kind, DoubleType | FloatType):
+        return float(text.strip().rstrip("fFdD") if text.strip()[-1:] in "fFdD" else text)
+    if isinstance(kind, DecimalType):
+        return Decimal(text).quantize(Decimal(1).scaleb(-kind.scale))
+    if isinstance(kind, DateType):
+        return dt.date.fromisoformat(text)
+    if isinstance(kind, BooleanType) and text.lower() in {"true", "false"}:
+        return text.lower() == "true"
+    raise ValueError(text)

@@ -1,0 +1,181 @@
+"""The batch read: what is committed at a destination, or what one job has committed."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyarrow import parquet
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import StructField, StructType
+
+from s3commit.aws.failures import translated
+from s3commit.aws.s3 import S3ObjectStore
+from s3commit.aws.s3_client import make_client
+from s3commit.core.errors import InvalidInputError, NotFoundError
+from s3commit.core.layout import JobDirectory
+from s3commit.core.published import decode_commit_manifest
+from s3commit.spark.discover import FoundFile, data_files, partition_schema, typed
+from s3commit.spark.options import MB, Options
+from s3commit.spark.ranges import RangeFile
+from s3commit.spark.schema import ROW_METADATA
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+# As spark.sql.files.maxPartitionBytes: what one task reads.
+SPLIT_BYTES: Final = 128 * MB
+BATCH_ROWS: Final = 32 * 1024
+MAX_MANIFEST_BYTES: Final = 1024 * MB
+
+
+class Split(InputPartition):
+    """What one task reads: files, or the row groups in a range of one file's bytes."""
+
+    def __init__(self, pieces: list[tuple[FoundFile, int, int]]) -> None:
+        super().__init__(None)
+        self.pieces = pieces
+
+
+def committed_schema(options: Options) -> StructType:
+    """The schema of the files, from Spark's own metadata in the first one, and the partitions'.
+
+    Everything is nullable, as in every file source of Spark. Raises `NotFoundError` if nothing
+    is committed.
+    """
+    files = _files(options)
+    if not files:
+        where = options.destination.uri
+        job = f" by job {options.job_id}" if options.job_id else ""
+        raise NotFoundError(f"no data file is committed at {where}{job}: there is nothing to read")
+    found = _file_schema(options.destination.bucket, files[0])
+    partitions = partition_schema(files)
+    own = {column.name.lower(): column for column in partitions}
+    names = {column.name.lower() for column in found}
+    columns = [own.get(column.name.lower(), column) for column in found]
+    columns += [column for column in partitions if column.name.lower() not in names]
+    return StructType(columns).toNullable()
+
+
+class CommittedReader(DataSourceReader):
+    """Reads the files that were visible when the read was planned."""
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        self.bucket = options.destination.bucket
+        self.options = options
+        self.schema = schema
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Splits of about 128 MB: large files by row groups, small ones together."""
+        pieces = [
+            (file, start, min(start + SPLIT_BYTES, file.length))
+            for file in _files(self.options)
+            for start in range(0, file.length, SPLIT_BYTES)
+        ]
+        splits: list[list[tuple[FoundFile, int, int]]] = []
+        filled = SPLIT_BYTES
+        for piece in pieces:
+            size = piece[2] - piece[1] + 4 * MB  # Spark's cost of opening a file
+            if filled + size > SPLIT_BYTES:
+                splits.append([])
+                filled = 0
+            splits[-1].append(piece)
+            filled += size
+        return [Split(split) for split in splits] or [Split([])]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one split, in the types that Spark expects of the schema."""
+        assert isinstance(partition, Split)  # noqa: S101 - what partitions() returned
+        target = to_arrow_schema(self.schema, timezone="UTC")
+        for file, start, stop in partition.pieces:
+            with closing(_open(self.bucket, file)) as opened:
+                groups = [
+                    number
+                    for number in range(opened.num_row_groups)
+                    if start <= _middle(opened.metadata.row_group(number)) < stop
+                ]
+                if groups:
+                    for batch in opened.iter_batches(BATCH_ROWS, groups, use_threads=False):
+                        yield self._conformed(batch, file, target)
+
+    def _conformed(self, batch: pa.RecordBatch, file: FoundFile, target: pa.Schema) -> Any:
+        by_name = {name.lower(): name for name in batch.schema.names}
+        texts = dict(zip((name.lower() for name in file.names), file.texts, strict=True))
+        columns = []
+        for column, field in zip(self.schema, target, strict=True):
+            name = column.name.lower()
+            if name in texts:
+                value = typed(texts[name], column.dataType, column.name)
+                columns.append(pa.repeat(pa.scalar(value, field.type), batch.num_rows))
+            elif name in by_name:
+                columns.append(_cast(batch.column(by_name[name]), column, field.type, file))
+            else:
+                columns.append(pa.nulls(batch.num_rows, field.type))
+        return pa.RecordBatch.from_arrays(columns, schema=target)
+
+
+def _cast(values: pa.Array, column: StructField, kind: pa.DataType, file: FoundFile) -> pa.Array:
+    if values.type == kind:
+        return values
+    try:
+        return values.cast(kind)
+    except pa.ArrowException as error:
+        raise InvalidInputError(
+            f"column {column.name} of {file.key} is {values.type} and can't be read as "
+            f"{column.dataType.simpleString()}: {error}",
+            code="BAD_FILE",
+        ) from error
+
+
+def _files(options: Options) -> list[FoundFile]:
+    destination = options.destination
+    store = S3ObjectStore(_client())
+    if options.job_id is None:
+        listed = store.list(destination.bucket, destination.prefix)
+        return data_files(destination, ((one.key, one.length, one.etag) for one in listed))
+    key = JobDirectory(destination, options.job_id).commits
+    try:
+        body = store.get(destination.bucket, key, max_bytes=MAX_MANIFEST_BYTES).body
+    except NotFoundError as error:
+        raise NotFoundError(
+            f"job {options.job_id} is not committed at {destination.uri}: there is no {key}"
+        ) from error
+    _, entries = decode_commit_manifest(body)
+    return data_files(destination, ((one.key, one.length, one.etag) for one in entries))
+
+
+def _file_schema(bucket: str, file: FoundFile) -> StructType:
+    with closing(_open(bucket, file)) as opened:
+        text = (opened.metadata.metadata or {}).get(ROW_METADATA)
+        if text is None:
+            return from_arrow_schema(opened.schema_arrow)
+        return StructType.fromJson(json.loads(text))
+
+
+def _open(bucket: str, file: FoundFile) -> parquet.ParquetFile:
+    source = pa.PythonFile(RangeFile(_client(), bucket, file.key, file.length, file.etag), "r")
+    try:
+        return parquet.ParquetFile(source, pre_buffer=True, coerce_int96_timestamp_unit="us")
+    except pa.ArrowInvalid as error:
+        raise InvalidInputError(
+            f"s3://{bucket}/{file.key} is no parquet file: {error}", code="BAD_FILE"
+        ) from error
+
+
+def _middle(group: Any) -> int:
+    """Where the row group's middle lies in the file: it belongs to the split that has it."""
+    first = group.column(0)
+    start = first.dictionary_page_offset or first.data_page_offset
+    size = sum(group.column(n).total_compressed_size for n in range(group.num_columns))
+    return int(start + size // 2)
+
+
+@functools.lru_cache(maxsize=1)
+def _client() -> S3Client:
+    with translated("connecting to S3"):
+        return make_client()

@@ -1,0 +1,44 @@
+"""The data source that Spark knows as ``s3commit``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.types import StructType
+
+from s3commit.spark.options import parse_options
+
+if TYPE_CHECKING:
+    from s3commit.spark.batch import BatchWriter
+    from s3commit.spark.reader import CommittedReader
+
+
+class S3CommitDataSource(DataSource):
+    """``format("s3commit")``: see the README for the options.
+
+    boto3 is imported by the methods that need it: Spark imports this module in each worker.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """The name of the format."""
+        return "s3commit"
+
+    def schema(self) -> StructType:
+        """The schema of what is committed at the path, for a read without one."""
+        from s3commit.spark.reader import committed_schema  # noqa: PLC0415
+
+        return committed_schema(parse_options(self.options))
+
+    def reader(self, schema: StructType) -> CommittedReader:
+        """A read of the files that are visible now, or of one job's."""
+        from s3commit.spark.reader import CommittedReader  # noqa: PLC0415
+
+        return CommittedReader(parse_options(self.options), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
+        """A batch write. Opens the job; all that can be refused is refused before that."""
+        from s3commit.spark.batch import start_batch  # noqa: PLC0415
+
+        return start_batch(parse_options(self.options), schema, overwrite)
