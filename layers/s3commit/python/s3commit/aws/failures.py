@@ -20,6 +20,9 @@ from botocore.exceptions import (
     PartialCredentialsError,
     SSOError,
 )
+from botocore.exceptions import (
+    ConnectionError as ConnectionFailure,
+)
 
 from s3commit.core.errors import (
     AccessError,
@@ -114,7 +117,7 @@ def translate(error: Exception, what: str) -> S3CommitError:
         return _from_answer(error, what)
     if isinstance(error, _NO_CREDENTIALS):
         return AccessError(f"{what}: {error}; check with `aws sts get-caller-identity`")
-    if isinstance(error, HTTPClientError | IncompleteReadError):
+    if isinstance(error, ConnectionFailure | HTTPClientError | IncompleteReadError):
         return TransientError(f"{what}: {error}")
     if isinstance(error, BotoCoreError):  # a parameter or a setting that no retry mends
         return InvalidInputError(f"{what}: {error}")

@@ -19,6 +19,7 @@ from s3commit.core.errors import (
     JobRefusedError,
     NotFoundError,
     PreconditionError,
+    S3CommitError,
     TransientError,
     UploadGoneError,
 )
@@ -112,6 +113,12 @@ class S3ObjectStore:
                 yield OpenUpload(decode(found["Key"]), found["UploadId"], _time(found["Initiated"]))
             if not page.get("IsTruncated"):
                 return
+            if "NextKeyMarker" not in page:  # SeaweedFS 4.48; going on would miss uploads
+                raise S3CommitError(
+                    f"s3://{bucket}/{prefix} has more than {self._page} open uploads, and this"
+                    " store does not say how to list the rest",
+                    code="LISTING",
+                )
             markers = {
                 "KeyMarker": decode(page["NextKeyMarker"]),
                 "UploadIdMarker": page["NextUploadIdMarker"],
