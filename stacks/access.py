@@ -8,9 +8,10 @@ https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 JOB_DIRECTORY = "*/__magic_job-*/*"
+MANIFESTS = "*/__magic_job-*/*.pendingset"
 PLAN = "*/__magic_job-*/plan.json"
 REPLACED = "*/__magic_job-*/replaced.jsonl"
 RESULT = "*/__magic_job-*/result.json"
@@ -24,13 +25,13 @@ class Access:
     """The actions of one role.
 
     ``objects`` maps a key pattern to S3 actions on the objects it matches; ``bucket`` are actions
-    on the bucket itself, ``ledger`` on the table; ``starts_jobs`` admits states:StartExecution.
+    on the bucket itself, ``ledger`` on the table (a transaction needs the actions of its parts).
+    What concerns a queue or the state machine is granted where they are connected.
     """
 
-    objects: dict[str, tuple[str, ...]]
+    objects: dict[str, tuple[str, ...]] = field(default_factory=dict)
     bucket: tuple[str, ...] = ()
     ledger: tuple[str, ...] = ()
-    starts_jobs: bool = False
 
     @property
     def decrypts(self) -> bool:
@@ -45,35 +46,38 @@ class Access:
 
 ACCESS: dict[str, Access] = {
     "ingest_pendingsets": Access(
-        objects={JOB_DIRECTORY: ("GetObject",), DATA: ("AbortMultipartUpload",)},
-        bucket=("ListBucket",),
-        ledger=("GetItem", "PutItem", "UpdateItem", "BatchWriteItem"),
-    ),
-    "dispatch_requests": Access(objects={}, starts_jobs=True),
-    "decide_job": Access(
         objects={
             JOB_DIRECTORY: ("GetObject",),
-            COMMITS: ("GetObject",),
+            MANIFESTS: ("DeleteObject",),
+            DATA: ("AbortMultipartUpload",),
+        },
+        bucket=("ListBucket",),
+        ledger=("GetItem", "PutItem"),
+    ),
+    "dispatch_requests": Access(),
+    "decide_job": Access(
+        objects={
+            DATA: ("GetObject", "ListMultipartUploadParts"),
             PLAN: ("PutObject",),
             REPLACED: ("PutObject",),
         },
         bucket=("ListBucket", "ListBucketMultipartUploads"),
-        ledger=("GetItem", "PutItem", "UpdateItem", "ConditionCheckItem", "Query"),
+        ledger=("GetItem", "PutItem", "UpdateItem", "ConditionCheckItem"),
     ),
     "complete_unit": Access(
-        objects={DATA: ("GetObject", "PutObject", "ListMultipartUploadParts")},
+        objects={DATA: ("GetObject", "PutObject")},
         bucket=("ListBucket",),
-        ledger=("GetItem",),
+        ledger=("GetItem", "PutItem"),
     ),
     "publish_job": Access(
         objects={
-            DATA: ("GetObject",),
-            COMMITS: ("PutObject",),
-            SUCCESS: ("PutObject",),
+            JOB_DIRECTORY: ("GetObject",),
+            COMMITS: ("GetObject", "PutObject"),
+            SUCCESS: ("GetObject", "PutObject"),
             RESULT: ("PutObject",),
         },
         bucket=("ListBucket",),
-        ledger=("GetItem", "UpdateItem"),
+        ledger=("GetItem", "UpdateItem", "DeleteItem"),
     ),
     "remove_replaced": Access(
         objects={DATA: ("GetObject", "DeleteObject", "DeleteObjectVersion")},
@@ -82,32 +86,27 @@ ACCESS: dict[str, Access] = {
     ),
     "undo_job": Access(
         objects={
-            DATA: (
-                "GetObject",
-                "AbortMultipartUpload",
-                "ListMultipartUploadParts",
-                "DeleteObject",
-                "DeleteObjectVersion",
-            ),
+            DATA: ("GetObject", "AbortMultipartUpload", "DeleteObject", "DeleteObjectVersion"),
             RESULT: ("PutObject",),
         },
         bucket=("ListBucket", "ListBucketMultipartUploads"),
-        ledger=("GetItem", "UpdateItem", "Query"),
+        ledger=("GetItem", "UpdateItem", "DeleteItem"),
     ),
     "tidy_job": Access(
         objects={
             JOB_DIRECTORY: ("GetObject", "DeleteObject"),
-            COMMITS: ("GetObject",),
             DATA: ("AbortMultipartUpload",),
         },
         bucket=("ListBucket", "ListBucketMultipartUploads"),
-        ledger=("GetItem", "Query"),
+        ledger=("GetItem",),
     ),
 }
 
 REASONS: dict[str, str] = {
     JOB_DIRECTORY: "A job makes its directory below a destination of the client's choice; the "
     "pattern admits the protocol's own objects in any such directory, and no data.",
+    MANIFESTS: "A manifest that came after its job had ended, in the job's directory below a "
+    "destination of the client's choice: once its uploads are aborted it is deleted.",
     PLAN: "The plan of a job, in the job's directory below a destination of the client's choice.",
     REPLACED: "The replace list of a job, in the job's directory below any destination.",
     RESULT: "The result of a job, in the job's directory below a destination of any name.",

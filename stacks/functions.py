@@ -9,8 +9,8 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
-from s3commit.aws import env
 
+from s3commit.aws import env
 from stacks.access import ACCESS, REASONS, Access
 from stacks.checks import acknowledge, acknowledge_wildcard
 
@@ -27,22 +27,21 @@ class Function:
     reads: tuple[str, ...]
 
 
-_LEDGER = (env.TABLE,)
-_ENDS_JOBS = (env.TABLE, env.LEDGER_TTL_DAYS)
+_LEDGER = (env.TABLE, env.LEDGER_TTL_DAYS)
 
 # A Lambda gets a whole processor at 1,769 MB; the long steps wait for S3 with many threads.
 FUNCTIONS: dict[str, Function] = {
     "ingest_pendingsets": Function(
-        "Validates arriving manifests and notes the attempts", 60, 512, _ENDS_JOBS
+        "Validates arriving manifests and notes the attempts", 60, 512, _LEDGER
     ),
     "dispatch_requests": Function(
         "Starts one execution for a job's request", 30, 256, (env.STATE_MACHINE,)
     ),
-    "decide_job": Function("Seals, verifies, locks and decides a job", 900, 1769, _ENDS_JOBS),
+    "decide_job": Function("Seals, verifies, locks and decides a job", 900, 1769, _LEDGER),
     "complete_unit": Function("Completes the uploads of one unit of the plan", 120, 512, _LEDGER),
-    "publish_job": Function("Counts the units, then writes the markers", 900, 1024, _ENDS_JOBS),
+    "publish_job": Function("Counts the units, then writes the markers", 900, 1024, _LEDGER),
     "remove_replaced": Function("Deletes what the replace list names", 900, 512, _LEDGER),
-    "undo_job": Function("Aborts or rolls back a job", 900, 1024, _ENDS_JOBS),
+    "undo_job": Function("Aborts or rolls back a job", 900, 1024, _LEDGER),
     "tidy_job": Function("Aborts losers' uploads, deletes manifests", 900, 512, _LEDGER),
 }
 

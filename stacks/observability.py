@@ -12,8 +12,8 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
-from s3commit.aws import env
 
+from s3commit.aws import env
 from stacks.inbox import Inbox
 
 _PERIOD = cdk.Duration.minutes(5)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import aws_cdk as cdk
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
-from s3commit.aws import env
 
+from s3commit.aws import env
 from stacks.config import DeployConfig
 from stacks.dependencies import ROOT, dependencies_layer
 from stacks.functions import FUNCTIONS, RUNTIME, PipelineFunction, Surroundings

@@ -15,8 +15,8 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
-from s3commit.aws import env
 
+from s3commit.aws import env
 from stacks.access import PLAN, REASONS
 from stacks.checks import acknowledge_wildcard
 from stacks.functions import FUNCTIONS

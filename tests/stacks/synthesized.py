@@ -1,0 +1,63 @@
+"""Synthesize, and look at what was written as plain JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from stacks.application import build
+
+Resource = dict[str, Any]
+
+KEY_ARN = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+
+
+class Assembly:
+    """What a synth wrote, read back as plain JSON."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.storage = self._template("S3CommitStorage")
+        self.pipeline = self._template("S3CommitPipeline")
+
+    def _template(self, stack: str) -> dict[str, Any]:
+        text = (self.directory / f"{stack}.template.json").read_text()
+        template: dict[str, Any] = json.loads(text)
+        return template
+
+    def violations(self) -> list[Any]:
+        report = json.loads((self.directory / "validation-report.json").read_text())
+        return [one for each in report["pluginReports"] for one in each.get("violations", [])]
+
+    def asset_of(self, resource: Resource) -> Path:
+        code = resource["Properties"].get("Code") or resource["Properties"]["Content"]
+        return self.directory / f"asset.{code['S3Key'].removesuffix('.zip')}"
+
+
+def of_type(template: dict[str, Any], kind: str) -> dict[str, Resource]:
+    return {
+        name: resource
+        for name, resource in template["Resources"].items()
+        if resource["Type"] == kind
+    }
+
+
+def only(template: dict[str, Any], kind: str) -> Resource:
+    (resource,) = of_type(template, kind).values()
+    return resource
+
+
+def functions(template: dict[str, Any]) -> dict[str, tuple[str, Resource]]:
+    """Our functions by module name, with their logical ids."""
+    return {
+        resource["Properties"]["Handler"].removesuffix(".handler"): (logical_id, resource)
+        for logical_id, resource in of_type(template, "AWS::Lambda::Function").items()
+    }
+
+
+def synthesize(directory: Path, **parameters: Any) -> Assembly:
+    """``bucketName=…`` and so on, without our prefix."""
+    context = {f"s3commit:{name}": value for name, value in parameters.items()}
+    build(context, outdir=str(directory)).synth()
+    return Assembly(directory)

@@ -1,0 +1,191 @@
+"""Each role may do what this table says, and nothing else."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import pytest
+
+from stacks.functions import FUNCTIONS
+from tests.stacks.synthesized import KEY_ARN, Assembly, functions, of_type
+
+JOB = "bucket/*/__magic_job-*/"
+
+# Written out once more, by hand: a change of rights has to be meant.
+ALLOWED: dict[str, dict[str, set[str]]] = {
+    "ingest_pendingsets": {
+        "bucket": {"s3:ListBucket"},
+        "bucket/*": {"s3:AbortMultipartUpload"},
+        f"{JOB}*": {"s3:GetObject"},
+        f"{JOB}*.pendingset": {"s3:DeleteObject"},
+        "table": {"dynamodb:GetItem", "dynamodb:PutItem"},
+        "IngestQueue": {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"},
+    },
+    "dispatch_requests": {
+        "CommitJobMachine": {"states:StartExecution"},
+        "RequestQueue": {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"},
+    },
+    "decide_job": {
+        "bucket": {"s3:ListBucket", "s3:ListBucketMultipartUploads"},
+        "bucket/*": {"s3:GetObject", "s3:ListMultipartUploadParts"},
+        f"{JOB}plan.json": {"s3:PutObject"},
+        f"{JOB}replaced.jsonl": {"s3:PutObject"},
+        "table": {
+            "dynamodb:GetItem",
+            "dynamodb:PutItem",
+            "dynamodb:UpdateItem",
+            "dynamodb:ConditionCheckItem",
+        },
+    },
+    "complete_unit": {
+        "bucket": {"s3:ListBucket"},
+        "bucket/*": {"s3:GetObject", "s3:PutObject"},
+        "table": {"dynamodb:GetItem", "dynamodb:PutItem"},
+    },
+    "publish_job": {
+        "bucket": {"s3:ListBucket"},
+        f"{JOB}*": {"s3:GetObject"},
+        f"{JOB}result.json": {"s3:PutObject"},
+        "bucket/*/_commits/*": {"s3:GetObject", "s3:PutObject"},
+        "bucket/*/_SUCCESS": {"s3:GetObject", "s3:PutObject"},
+        "table": {"dynamodb:GetItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"},
+    },
+    "remove_replaced": {
+        "bucket": {"s3:ListBucket"},
+        "bucket/*": {"s3:GetObject", "s3:DeleteObject", "s3:DeleteObjectVersion"},
+        "table": {"dynamodb:GetItem"},
+    },
+    "undo_job": {
+        "bucket": {"s3:ListBucket", "s3:ListBucketMultipartUploads"},
+        "bucket/*": {
+            "s3:GetObject",
+            "s3:AbortMultipartUpload",
+            "s3:DeleteObject",
+            "s3:DeleteObjectVersion",
+        },
+        f"{JOB}result.json": {"s3:PutObject"},
+        "table": {"dynamodb:GetItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"},
+    },
+    "tidy_job": {
+        "bucket": {"s3:ListBucket", "s3:ListBucketMultipartUploads"},
+        "bucket/*": {"s3:AbortMultipartUpload"},
+        f"{JOB}*": {"s3:GetObject", "s3:DeleteObject"},
+        "table": {"dynamodb:GetItem"},
+    },
+}
+EVERY_FUNCTION = {
+    "*": {"xray:PutTraceSegments", "xray:PutTelemetryRecords"},
+    "Logs": {"logs:CreateLogStream", "logs:PutLogEvents"},
+}
+STATE_MACHINE = {
+    **{name: {"lambda:InvokeFunction"} for name in ALLOWED if name not in
+       {"ingest_pendingsets", "dispatch_requests"}},
+    f"{JOB}plan.json": {"s3:GetObject"},
+    "event-bus/default": {"events:PutEvents"},
+    "CommitJobMachine": {"states:StartExecution"},
+    "execution/*": {"states:DescribeExecution", "states:StopExecution"},
+    "*": {
+        "xray:PutTraceSegments",
+        "xray:PutTelemetryRecords",
+        "xray:GetSamplingRules",
+        "xray:GetSamplingTargets",
+        "logs:CreateLogDelivery",
+        "logs:GetLogDelivery",
+        "logs:UpdateLogDelivery",
+        "logs:DeleteLogDelivery",
+        "logs:ListLogDeliveries",
+        "logs:PutResourcePolicy",
+        "logs:DescribeResourcePolicies",
+        "logs:DescribeLogGroups",
+    },
+}
+
+
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+def test_a_function_may_do_its_own_work_and_nothing_else(assembly: Assembly, name: str) -> None:
+    _, function = functions(assembly.pipeline)[name]
+    role = function["Properties"]["Role"]["Fn::GetAtt"][0]
+    assert _rights(assembly.pipeline, role) == {**ALLOWED[name], **EVERY_FUNCTION}
+
+
+def test_the_state_machine_invokes_its_steps_and_reads_plans(assembly: Assembly) -> None:
+    (machine,) = of_type(assembly.pipeline, "AWS::StepFunctions::StateMachine").values()
+    role = machine["Properties"]["RoleArn"]["Fn::GetAtt"][0]
+    assert _rights(assembly.pipeline, role) == STATE_MACHINE
+
+
+def test_no_action_is_a_wildcard_and_no_managed_policy_is_used(assembly: Assembly) -> None:
+    for role in of_type(assembly.pipeline, "AWS::IAM::Role").values():
+        assert not {"ManagedPolicyArns", "Policies"} & set(role["Properties"])
+    for statement in _statements(assembly.pipeline):
+        assert not [action for action in _many(statement["Action"]) if "*" in action]
+
+
+def test_each_function_has_a_role_of_its_own(assembly: Assembly) -> None:
+    roles = [
+        function["Properties"]["Role"]["Fn::GetAtt"][0]
+        for _, function in functions(assembly.pipeline).values()
+    ]
+    assert len(set(roles)) == len(roles) == len(FUNCTIONS)
+
+
+def test_the_key_is_used_by_those_that_read_or_write_objects(encrypted: Assembly) -> None:
+    using = {}
+    for name, (_, function) in functions(encrypted.pipeline).items():
+        role = function["Properties"]["Role"]["Fn::GetAtt"][0]
+        using[name] = _rights(encrypted.pipeline, role).get(KEY_ARN, set())
+    reads, writes = {"kms:Decrypt"}, {"kms:Decrypt", "kms:GenerateDataKey"}
+    assert using == {
+        "ingest_pendingsets": reads,
+        "dispatch_requests": set(),
+        "decide_job": writes,
+        "complete_unit": writes,
+        "publish_job": writes,
+        "remove_replaced": reads,
+        "undo_job": writes,
+        "tidy_job": reads,
+    }
+
+
+def _statements(template: dict[str, Any], role: str | None = None) -> list[dict[str, Any]]:
+    return [
+        statement
+        for policy in of_type(template, "AWS::IAM::Policy").values()
+        if role is None or {"Ref": role} in policy["Properties"]["Roles"]
+        for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+    ]
+
+
+def _rights(template: dict[str, Any], role: str) -> dict[str, set[str]]:
+    """Actions by resource, the resources by short names."""
+    rights: dict[str, set[str]] = defaultdict(set)
+    for statement in _statements(template, role):
+        assert statement["Effect"] == "Allow"
+        for resource in _many(statement["Resource"]):
+            rights[_short(template, resource)] |= set(_many(statement["Action"]))
+    return dict(rights)
+
+
+def _many(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _short(template: dict[str, Any], resource: Any) -> str:
+    by_logical_id = {logical_id: name for name, (logical_id, _) in functions(template).items()}
+    match resource:
+        case str():
+            return resource
+        case {"Fn::Join": ["", [{"Fn::ImportValue": _} as bucket, str(keys)]]}:
+            return _short(template, bucket) + keys
+        case {"Fn::Join": ["", [*_, str(tail)]]}:
+            return "execution/*" if tail == "/*" or tail.endswith(":*") else tail.lstrip(":")
+        case {"Fn::ImportValue": str(export)}:
+            names = {"DataBucket": "bucket", "Ledger": "table", "Ingest": "IngestQueue"}
+            names["Request"] = "RequestQueue"
+            return next(short for part, short in names.items() if f"Att{part}" in export)
+        case {"Fn::GetAtt": [str(logical_id), "Arn"]} | {"Ref": str(logical_id)}:
+            if logical_id in by_logical_id:
+                return by_logical_id[logical_id]
+            return next(part for part in ("Logs", "CommitJobMachine") if part in logical_id)
+    raise AssertionError(resource)

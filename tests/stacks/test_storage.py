@@ -1,0 +1,169 @@
+"""What must survive is kept, and only S3 in our name may wake the pipeline."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.stacks.synthesized import Assembly, of_type, only
+
+STATEFUL = {
+    "DataBucketE3889A50": "AWS::S3::Bucket",
+    "LedgerB7379752": "AWS::DynamoDB::Table",
+    "IngestQueue95F6DB49": "AWS::SQS::Queue",
+    "IngestDeadLetters1228E37E": "AWS::SQS::Queue",
+    "RequestQueue5926CB32": "AWS::SQS::Queue",
+    "RequestDeadLetters3DB310C1": "AWS::SQS::Queue",
+}
+
+
+def test_logical_ids_of_stateful_resources_never_change(assembly: Assembly) -> None:
+    found = {
+        name: resource["Type"]
+        for name, resource in assembly.storage["Resources"].items()
+        if not resource["Type"].endswith("Policy")
+    }
+    assert found == STATEFUL
+
+
+@pytest.mark.parametrize("kind", ["AWS::S3::Bucket", "AWS::DynamoDB::Table"])
+def test_data_and_ledger_outlive_their_stack(assembly: Assembly, kind: str) -> None:
+    resource = only(assembly.storage, kind)
+    assert resource["DeletionPolicy"] == "Retain"
+    assert resource["UpdateReplacePolicy"] == "Retain"
+
+
+def test_the_ledger_can_be_restored_expires_items_and_resists_deletion(assembly: Assembly) -> None:
+    table = only(assembly.storage, "AWS::DynamoDB::Table")["Properties"]
+    assert table["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
+    assert table["TimeToLiveSpecification"] == {"AttributeName": "expires_at", "Enabled": True}
+    assert table["DeletionProtectionEnabled"] is True
+    assert table["BillingMode"] == "PAY_PER_REQUEST"
+    assert _keys(table) == ["pk", "sk"]
+
+
+def test_the_ledger_finds_jobs_by_state_and_age(assembly: Assembly) -> None:
+    table = only(assembly.storage, "AWS::DynamoDB::Table")["Properties"]
+    (index,) = table["GlobalSecondaryIndexes"]
+    assert index["IndexName"] == "by-state"
+    assert _keys(index) == ["state", "updated_at"]
+    assert index["Projection"] == {"ProjectionType": "ALL"}
+
+
+def test_the_bucket_is_private_and_takes_tls_only(assembly: Assembly) -> None:
+    bucket = only(assembly.storage, "AWS::S3::Bucket")["Properties"]
+    assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
+    assert bucket["OwnershipControls"] == {"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]}
+    policy = only(assembly.storage, "AWS::S3::BucketPolicy")["Properties"]["PolicyDocument"]
+    assert [
+        (one["Effect"], one["Condition"]) for one in policy["Statement"] if one["Action"] == "s3:*"
+    ] == [("Deny", {"Bool": {"aws:SecureTransport": "false"}})]
+
+
+def test_i4_a_lifecycle_rule_stands_behind_the_sweep(assembly: Assembly) -> None:
+    bucket = only(assembly.storage, "AWS::S3::Bucket")["Properties"]
+    assert bucket["LifecycleConfiguration"]["Rules"] == [
+        {
+            "Id": "abort-incomplete-uploads",
+            "Status": "Enabled",
+            "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7},
+        }
+    ]
+
+
+def test_each_kind_of_announcement_has_its_queue(assembly: Assembly) -> None:
+    bucket = only(assembly.storage, "AWS::S3::Bucket")["Properties"]
+    found = {
+        rule["Filter"]["S3Key"]["Rules"][0]["Value"]: (
+            rule["Event"],
+            rule["Queue"]["Fn::GetAtt"][0],
+        )
+        for rule in bucket["NotificationConfiguration"]["QueueConfigurations"]
+    }
+    assert found == {
+        ".pendingset": ("s3:ObjectCreated:*", "IngestQueue95F6DB49"),
+        "/request.json": ("s3:ObjectCreated:*", "RequestQueue5926CB32"),
+    }
+
+
+def test_the_queues_admit_the_bucket_before_it_notifies(assembly: Assembly) -> None:
+    policies = of_type(assembly.storage, "AWS::SQS::QueuePolicy")
+    admitting = {name for name, policy in policies.items() if _senders(policy)}
+    assert admitting <= set(only(assembly.storage, "AWS::S3::Bucket")["DependsOn"])
+    assert len(admitting) == 2
+
+
+def test_only_buckets_of_this_account_may_send(assembly: Assembly) -> None:
+    for policy in of_type(assembly.storage, "AWS::SQS::QueuePolicy").values():
+        for sender in _senders(policy):
+            assert sender["Principal"] == {"Service": "s3.amazonaws.com"}
+            assert sender["Condition"]["StringEquals"] == {
+                "aws:SourceAccount": {"Ref": "AWS::AccountId"}
+            }
+
+
+def test_a_named_bucket_alone_may_send(encrypted: Assembly) -> None:
+    sources = [
+        str(sender["Condition"]["ArnLike"])
+        for policy in of_type(encrypted.storage, "AWS::SQS::QueuePolicy").values()
+        for sender in _senders(policy)
+    ]
+    assert len(sources) == 2
+    assert all(":s3:::named-lake" in source for source in sources)
+
+
+def test_a_message_that_keeps_failing_is_put_aside(assembly: Assembly) -> None:
+    queues = of_type(assembly.storage, "AWS::SQS::Queue")
+    for name in ("Ingest", "Request"):
+        queue = next(one for key, one in queues.items() if key.startswith(f"{name}Queue"))
+        target = queue["Properties"]["RedrivePolicy"]["deadLetterTargetArn"]["Fn::GetAtt"][0]
+        assert queue["Properties"]["RedrivePolicy"]["maxReceiveCount"] == 5
+        assert target.startswith(f"{name}DeadLetters")
+        assert queues[target]["Properties"]["MessageRetentionPeriod"] == 14 * 86400
+
+
+def test_queues_are_encrypted(assembly: Assembly) -> None:
+    for queue in of_type(assembly.storage, "AWS::SQS::Queue").values():
+        assert queue["Properties"]["SqsManagedSseEnabled"] is True
+
+
+def test_the_encryption_key_carries_through(encrypted: Assembly) -> None:
+    bucket = only(encrypted.storage, "AWS::S3::Bucket")["Properties"]
+    (rule,) = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+    assert rule["ServerSideEncryptionByDefault"]["SSEAlgorithm"] == "aws:kms"
+    assert rule["BucketKeyEnabled"] is True
+
+
+def test_a_versioned_bucket_forgets_old_versions(encrypted: Assembly) -> None:
+    bucket = only(encrypted.storage, "AWS::S3::Bucket")["Properties"]
+    assert bucket["VersioningConfiguration"] == {"Status": "Enabled"}
+    rules = {rule["Id"]: rule for rule in bucket["LifecycleConfiguration"]["Rules"]}
+    assert rules["expire-noncurrent-versions"]["NoncurrentVersionExpiration"] == {
+        "NoncurrentDays": 30
+    }
+
+
+def test_an_imported_bucket_is_notified_from_and_otherwise_left_alone(imported: Assembly) -> None:
+    assert not of_type(imported.storage, "AWS::S3::Bucket")
+    notification = only(imported.storage, "Custom::S3BucketNotifications")["Properties"]
+    assert notification["BucketName"] == "lake"
+    assert notification["Managed"] is False  # keeps the notifications that are there already
+    suffixes = {
+        rule["Filter"]["Key"]["FilterRules"][0]["Value"]
+        for rule in notification["NotificationConfiguration"]["QueueConfigurations"]
+    }
+    assert suffixes == {".pendingset", "/request.json"}
+
+
+def test_outputs_name_bucket_and_table(assembly: Assembly) -> None:
+    assert {"BucketName", "TableName"} <= set(assembly.storage["Outputs"])
+
+
+def _keys(described: dict[str, Any]) -> list[str]:
+    return [key["AttributeName"] for key in described["KeySchema"]]
+
+
+def _senders(policy: dict[str, Any]) -> list[dict[str, Any]]:
+    statements = policy["Properties"]["PolicyDocument"]["Statement"]
+    return [one for one in statements if one["Action"] == "sqs:SendMessage"]

@@ -1,0 +1,175 @@
+"""The state machine is valid, is the one the protocol describes, and calls what exists."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from statelint.linter import Linter
+
+from s3commit.core.states import ENDED, JobState
+from stacks.functions import FUNCTIONS
+from stacks.workflow import MAP_FUNCTION, REFUSING, STEPS, definition
+from tests.stacks.synthesized import Assembly, functions, of_type, only
+
+ARN = "arn:aws:lambda:eu-central-1:111122223333:function:"
+
+
+@pytest.fixture(scope="module")
+def machine() -> dict[str, Any]:
+    """As AWS would see it, with plausible ARNs."""
+    arns = {name: ARN + name for name in FUNCTIONS}
+    text = json.dumps(definition(arns, 40))
+    resolved: dict[str, Any] = json.loads(re.sub(r"\$\{Token\[[^]]*\]\}", "aws", text))
+    return resolved
+
+
+def test_the_definition_is_valid_states_language(machine: dict[str, Any]) -> None:
+    assert Linter.validate(json.dumps(machine)) == []
+
+
+def test_the_linter_would_find_a_mistake(machine: dict[str, Any]) -> None:
+    broken = json.loads(json.dumps(machine))
+    broken["States"]["SealJob"]["Next"] = "Nowhere"
+    assert Linter.validate(json.dumps(broken)) != []
+
+
+def test_state_names_are_those_of_the_runbook(machine: dict[str, Any]) -> None:
+    assert set(machine["States"]) == {
+        *("SealJob", "WhereToGoOn", "VerifyManifests", "AcquireDestination", "DestinationFree"),
+        *("WaitForDestination", "CheckConditions", "DecideCommit", "Decided", "CompleteUploads"),
+        *("BeginPublish", "Published", "WaitForNextRound", "RemoveReplaced", "PublishSuccess"),
+        *("AbortJob", "RollBack", "AnnounceOutcome", "TidyUp", "HowItEnded", "JobCommitted"),
+        *("JobAborted", "JobRolledBack", "Superseded"),
+    }
+
+
+def test_an_execution_goes_on_wherever_the_ledger_says(machine: dict[str, Any]) -> None:
+    targets = _targets(machine["States"]["WhereToGoOn"])
+    assert set(targets) == set(JobState) - {JobState.OPEN}  # sealing leaves no job OPEN
+    assert {targets[state] for state in ENDED} == {"TidyUp"}
+    assert targets["COMMITTING"] == "CompleteUploads"
+    assert targets["PUBLISHING"] == "RemoveReplaced"
+
+
+def test_i1_nothing_is_completed_before_the_decision(machine: dict[str, Any]) -> None:
+    states = machine["States"]
+    leading = {name for name, state in states.items() if "CompleteUploads" in _next(state)}
+    assert leading == {"WhereToGoOn", "Decided", "WaitForNextRound"}
+    assert _targets(states["Decided"])["COMMITTING"] == "CompleteUploads"
+
+
+def test_i10_old_data_goes_only_after_publishing_began(machine: dict[str, Any]) -> None:
+    states = machine["States"]
+    leading = {name for name, state in states.items() if "RemoveReplaced" in _next(state)}
+    assert leading == {"WhereToGoOn", "Published"}
+    for name in leading:
+        assert _targets(states[name])["PUBLISHING"] == "RemoveReplaced"
+
+
+def test_i2_one_lost_unit_fails_the_map(machine: dict[str, Any]) -> None:
+    complete = machine["States"]["CompleteUploads"]
+    assert not [key for key in complete if key.startswith("Tolerated")]
+    assert "Catch" not in complete
+    assert complete["ResultPath"] == "$.completed"
+
+
+def test_only_steps_before_the_decision_may_refuse_the_job(machine: dict[str, Any]) -> None:
+    refusing = {
+        name
+        for name, state in machine["States"].items()
+        for catch in state.get("Catch", [])
+        if "JobRefusedError" in catch["ErrorEquals"]
+    }
+    assert refusing == REFUSING
+    for name in refusing:
+        catch = machine["States"][name]["Catch"][0]
+        assert (catch["Next"], catch["ResultPath"]) == ("AbortJob", "$.refusal")
+
+
+def test_every_step_yields_to_an_execution_that_took_over(machine: dict[str, Any]) -> None:
+    for step in STEPS:
+        catches = machine["States"][step]["Catch"]
+        assert "Superseded" in [
+            catch["Next"] for catch in catches if catch["ErrorEquals"] == ["LostRaceError"]
+        ]
+
+
+def test_every_step_is_retried_with_growing_jittered_waits(machine: dict[str, Any]) -> None:
+    for state in [*_tasks(machine), machine["States"]["CompleteUploads"]]:
+        assert state["Retry"]
+        for retry in state["Retry"]:
+            assert retry["BackoffRate"] > 1
+            assert retry["JitterStrategy"] == "FULL"
+
+
+def test_a_unit_ends_within_an_express_execution(machine: dict[str, Any]) -> None:
+    child = machine["States"]["CompleteUploads"]["ItemProcessor"]
+    assert child["ProcessorConfig"] == {"Mode": "DISTRIBUTED", "ExecutionType": "EXPRESS"}
+    assert child["States"]["CompleteUnit"]["TimeoutSeconds"] < 5 * 60
+
+
+def test_every_task_invokes_a_function_that_exists(assembly: Assembly) -> None:
+    invoked = {
+        state["Parameters"]["FunctionName"]
+        for state in _tasks(_deployed(assembly))
+        if state["Resource"].endswith("lambda:invoke")
+    }
+    ours = {logical_id: name for name, (logical_id, _) in functions(assembly.pipeline).items()}
+    assert {ours[logical_id] for logical_id in invoked} == {*STEPS.values(), MAP_FUNCTION}
+
+
+def test_the_template_carries_the_definition_whole(
+    assembly: Assembly, machine: dict[str, Any]
+) -> None:
+    deployed = _deployed(assembly)
+    assert deployed["States"].keys() == machine["States"].keys()
+    # A null says 'keep the input'; the event bus's answer must not become the ticket.
+    assert deployed["States"]["AnnounceOutcome"]["ResultPath"] is None
+    assert '"ResultPath": null' in json.dumps(deployed)
+
+
+def test_only_json_path_is_used(machine: dict[str, Any]) -> None:
+    text = json.dumps(machine)
+    for word in ("JSONata", "QueryLanguage", "Assign", "ItemBatcher", "{%"):
+        assert word not in text
+
+
+def test_executions_are_logged_whole_and_traced(assembly: Assembly) -> None:
+    properties = only(assembly.pipeline, "AWS::StepFunctions::StateMachine")["Properties"]
+    assert properties["StateMachineType"] == "STANDARD"
+    assert properties["TracingConfiguration"] == {"Enabled": True}
+    assert properties["LoggingConfiguration"]["Level"] == "ALL"
+    assert len(of_type(assembly.pipeline, "AWS::Logs::LogGroup")) == len(FUNCTIONS) + 1
+
+
+def _deployed(assembly: Assembly) -> dict[str, Any]:
+    """The definition in the template; a reference becomes the logical id it names."""
+    joined = only(assembly.pipeline, "AWS::StepFunctions::StateMachine")
+    parts = joined["Properties"]["DefinitionString"]["Fn::Join"][1]
+    text = "".join(
+        part if isinstance(part, str) else part.get("Ref") or part["Fn::GetAtt"][0]
+        for part in parts
+    )
+    deployed: dict[str, Any] = json.loads(text)
+    return deployed
+
+
+def _tasks(machine: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for state in machine["States"].values():
+        if state["Type"] == "Task":
+            yield state
+        if state["Type"] == "Map":
+            yield from _tasks(state["ItemProcessor"])
+
+
+def _targets(choice: dict[str, Any]) -> dict[str, str]:
+    return {one["StringEquals"]: one["Next"] for one in choice["Choices"]}
+
+
+def _next(state: dict[str, Any]) -> set[str]:
+    ways = [state, *state.get("Choices", []), *state.get("Catch", [])]
+    return {way["Next"] for way in ways if "Next" in way}
