@@ -1,0 +1,140 @@
+"""job.json, request.json, result.json, the commit manifest and _SUCCESS."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from s3commit.core.documents import (
+    decode_job,
+    decode_request,
+    decode_result,
+    encode_job,
+    encode_request,
+    encode_result,
+)
+from s3commit.core.errors import InvalidInputError
+from s3commit.core.model import (
+    AbortRequest,
+    CommitRequest,
+    CountedAttempt,
+    Failure,
+    JobResult,
+    JobSpec,
+    Outcome,
+)
+from s3commit.core.published import (
+    CommitHeader,
+    CommittedFile,
+    commit_lines,
+    decode_commit_manifest,
+    success_job_id,
+)
+from tests.core.world import JOB, place_of
+
+PLACE = place_of()
+SPEC = JobSpec(JOB, PLACE.destination, partition_by=("dt", "hr"), created_at="2026-11-21T22:00:00Z")
+ATTEMPT = CountedAttempt("t0", "a0", "tasks/t0/a0.pendingset", "0" * 64, 3, 12345)
+
+
+def test_job_json_comes_back() -> None:
+    assert decode_job(encode_job(SPEC), PLACE) == SPEC
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "code"),
+    [
+        ("jobId", "another", "WRONG_JOB"),
+        ("destination", "s3://lake/sales2/", "WRONG_JOB"),
+        ("destination", "s3://other/sales/", "WRONG_JOB"),
+        ("destination", "sales/", "BAD_PATH"),
+        ("conflict", "overwrite", "BAD_FIELD"),
+        ("scope", "table", "BAD_FIELD"),
+        ("partitionBy", "dt", "BAD_FIELD"),
+        ("version", 2, "BAD_VERSION"),
+    ],
+)
+def test_a_job_json_that_contradicts_its_place_or_itself_is_refused(
+    field: str, value: Any, code: str
+) -> None:
+    document = json.loads(encode_job(SPEC)) | {field: value}
+    with pytest.raises(InvalidInputError) as caught:
+        decode_job(json.dumps(document).encode(), PLACE)
+    assert caught.value.code == code
+
+
+def test_requests_come_back() -> None:
+    for request in (
+        CommitRequest(JOB, (ATTEMPT,)),
+        CommitRequest(JOB, ()),
+        CommitRequest(JOB, None),
+        AbortRequest(JOB, "because"),
+    ):
+        assert decode_request(encode_request(request), PLACE) == request
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"manifest": "tasks/t1/a0.pendingset"}, "BAD_FIELD"),
+        ({"manifest": "../../other/tasks/t0/a0.pendingset"}, "BAD_FIELD"),
+        ({"task_id": "../t0"}, "BAD_ID"),
+        ({"attempt_id": ""}, "BAD_ID"),
+        ({"sha256": "F" * 64}, "BAD_FIELD"),
+        ({"files": -1}, "BAD_FIELD"),
+    ],
+    ids=str,
+)
+def test_a_request_that_names_other_places_is_refused(changes: dict[str, Any], code: str) -> None:
+    body = encode_request(CommitRequest(JOB, (replace(ATTEMPT, **changes),)))
+    with pytest.raises(InvalidInputError) as caught:
+        decode_request(body, PLACE)
+    assert caught.value.code == code
+
+
+def test_i3_a_request_that_counts_two_attempts_of_a_task_is_refused() -> None:
+    other = replace(ATTEMPT, attempt_id="a1", manifest="tasks/t0/a1.pendingset")
+    with pytest.raises(InvalidInputError) as caught:
+        decode_request(encode_request(CommitRequest(JOB, (ATTEMPT, other))), PLACE)
+    assert caught.value.code == "TWO_ATTEMPTS"
+
+
+def test_results_come_back() -> None:
+    result = JobResult(JOB, Outcome.COMMITTED, None, 3, 9, None, "2026Z", "2026Z", "arn")
+    refused = replace(result, outcome=Outcome.ABORTED, error=Failure("A", "b"), decided_at=None)
+    for one in (result, refused):
+        assert decode_result(encode_result(one)) == one
+
+
+HEADER = CommitHeader(JOB, PLACE.destination.uri, "2026-11-21T22:00:00Z", 2, 30, None, ("dt",))
+committed = st.builds(
+    CommittedFile,
+    key=st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=50),
+    length=st.integers(0, 10**15),
+    etag=st.just('"x-1"'),
+    rows=st.none() | st.integers(0, 10**12),
+)
+
+
+@given(st.lists(committed, max_size=5))
+def test_the_commit_manifest_comes_back_line_by_line(found: list[CommittedFile]) -> None:
+    header = replace(HEADER, files=len(found))
+    assert decode_commit_manifest(b"".join(commit_lines(header, found))) == (header, found)
+
+
+def test_a_commit_manifest_that_lacks_lines_is_refused() -> None:
+    lines = list(commit_lines(HEADER, [CommittedFile("a", 1, "", None)] * 2))
+    for body in (b"", lines[0], b"".join(lines[:2]), b"".join(lines)[:-5]):
+        with pytest.raises(InvalidInputError):
+            decode_commit_manifest(body)
+
+
+def test_a_marker_of_another_kind_is_nobodys() -> None:
+    assert success_job_id(b"") == ""
+    assert success_job_id(b"not json") == ""
+    assert success_job_id(b'{"jobId":"x"}') == "x"
