@@ -23,7 +23,7 @@ from s3commit import __version__
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_client import Encryption, make_client
 from s3commit.core.documents import MAX_JOB_BYTES, encode_job
-from s3commit.core.errors import AccessError, InvalidInputError, NotFoundError
+from s3commit.core.errors import AccessError, InvalidInputError, NotFoundError, S3CommitError
 from s3commit.core.layout import JobDirectory, check_id, parse_destination
 from s3commit.core.model import (
     CommitRequest,
@@ -117,8 +117,11 @@ class Job:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if kind is not None:
-            self.abort(f"{kind.__name__}: {error}")
+        if error is not None:
+            try:
+                self.abort(f"{type(error).__name__}: {error}")
+            except S3CommitError as failed:
+                error.add_note(f"the job could not be aborted either: {failed.message}")
         elif not self._asked:
             self.abort("the program ended without a commit")
 

@@ -12,6 +12,7 @@ import mmap
 import os
 import tempfile
 import threading
+import weakref
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -78,9 +79,10 @@ class Spool:
         rounded = _rounded(size)
         with self._lock:
             if self._file is None:
-                self._file = tempfile.TemporaryFile(  # noqa: SIM115  closed by close()
+                self._file = tempfile.TemporaryFile(  # noqa: SIM115
                     prefix="s3commit-", dir=self._directory, buffering=0
                 )
+                weakref.finalize(self, self._file.close)  # of a task that nobody ends
             if self._free[rounded]:
                 return self._free[rounded].pop()
             offset = self._end

@@ -1,0 +1,127 @@
+"""What the writer's tests share: an environment that is told what to do, and small parts."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from s3commit.core.layout import META_JOB
+from s3commit.core.manifest import decode_pendingset
+from s3commit.core.model import CountedAttempt, JobResult, Outcome, PendingFile
+from s3commit.core.ports import ObjectReader, ObjectStore, UploadStarter
+from s3commit.writer.job import Job
+from s3commit.writer.sizes import MIB, PartSizes, UploadSettings
+from s3commit.writer.stream import PendingUpload
+from s3commit.writer.transfer import Transfer
+from s3commit.writer.values import Target
+
+BUCKET = "lake"
+DESTINATION = "s3://lake/t/"
+KEY = "t/part-0-job.bin"
+
+
+class ScriptedEnvironment:
+    """Time passes by sleeping; ids count; ``on_sleep`` may act as the pipeline."""
+
+    def __init__(self, on_sleep: Callable[[int], object] | None = None) -> None:
+        self.slept: list[float] = []
+        self.on_sleep = on_sleep
+        self._ids = itertools.count(1)
+
+    def epoch(self) -> float:
+        return 1_795_298_842.0 + sum(self.slept)
+
+    def monotonic(self) -> float:
+        return 1000.0 + sum(self.slept)
+
+    def new_id(self) -> str:
+        return f"id-{next(self._ids):04d}"
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        if self.on_sleep is not None:
+            self.on_sleep(len(self.slept))
+
+
+@dataclass(frozen=True, slots=True)
+class SmallSettings(UploadSettings):
+    """Settings with parts below S3's minimum, for tests that never complete against it."""
+
+    def __post_init__(self) -> None:
+        pass
+
+
+def small(
+    part: int = 16, *, memory: int = MIB, in_flight: int = MIB, threads: int = 4, **sizes: int
+) -> Transfer:
+    """A task's threads and buffers with parts of ``part`` bytes throughout."""
+    parts = PartSizes(first=part, **{"step": 0, **sizes})
+    return Transfer(SmallSettings(parts, threads, in_flight, memory))
+
+
+def stream_on(
+    store: UploadStarter,
+    transfer: Transfer | None = None,
+    key: str = KEY,
+    environment: ScriptedEnvironment | None = None,
+) -> PendingUpload:
+    """A stream over the store, outside of any task."""
+    return PendingUpload(
+        store,
+        Target(BUCKET, key, {META_JOB: "job"}),
+        transfer or small(),
+        environment=environment or ScriptedEnvironment(),
+    )
+
+
+def open_uploads(store: ObjectReader) -> list[str]:
+    """The keys of all uploads that are neither completed nor aborted."""
+    return [upload.key for upload in store.list_uploads(BUCKET, "")]
+
+
+def visible(store: ObjectReader, prefix: str = "") -> list[str]:
+    """The keys that a reader sees."""
+    return [found.key for found in store.list(BUCKET, prefix)]
+
+
+def completed_bytes(store: ObjectStore, file: PendingFile) -> bytes:
+    """Complete the upload, as the pipeline would, and read the object."""
+    store.complete_upload(file.bucket, file.key, file.upload_id, file.etags, length=file.length)
+    return store.get(file.bucket, file.key, max_bytes=1 << 40).body
+
+
+def files_of(store: ObjectReader, job: Job, counted: CountedAttempt) -> list[PendingFile]:
+    """The files that the attempt's manifest names, as the pipeline reads them."""
+    key = job.directory.prefix + counted.manifest
+    body = store.get(BUCKET, key, max_bytes=1 << 30).body
+    return list(decode_pendingset(body, job.directory).files)
+
+
+def result_of(job: Job, outcome: Outcome = Outcome.COMMITTED, **changes: object) -> JobResult:
+    """A result as the pipeline would write it."""
+    values: dict[str, object] = {
+        "job_id": job.job_id,
+        "outcome": outcome,
+        "error": None,
+        "files": 1,
+        "bytes": 3,
+        "rows": None,
+        "decided_at": "2026-11-21T22:00:00.000Z",
+        "finished_at": "2026-11-21T22:00:01.000Z",
+        "execution": "arn:aws:states:::execution/x",
+    }
+    return JobResult(**{**values, **changes})  # type: ignore[arg-type]
+
+
+@dataclass
+class Gate:
+    """Holds calls until it is opened, and says when one has come."""
+
+    entered: threading.Event = field(default_factory=threading.Event)
+    opened: threading.Event = field(default_factory=threading.Event)
+
+    def hold(self) -> None:
+        self.entered.set()
+        assert self.opened.wait(30)

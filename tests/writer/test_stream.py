@@ -1,0 +1,238 @@
+"""The stream as a file among files: sizes, threads, the io protocol."""
+
+from __future__ import annotations
+
+import csv
+import io
+import threading
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+from s3commit.core.errors import InvalidInputError, TransientError
+from s3commit.testing.faults import Crash, FaultPlan
+from s3commit.testing.store import MemoryObjectStore
+from s3commit.writer.sizes import (
+    MAX_PART_BYTES,
+    MAX_PARTS,
+    MIB,
+    MIN_PART_BYTES,
+    TIB,
+    PartSizes,
+    UploadSettings,
+)
+from s3commit.writer.transfer import Transfer
+from s3commit.writer.values import StreamClosedError
+from tests.writer.support import (
+    BUCKET,
+    KEY,
+    Gate,
+    completed_bytes,
+    open_uploads,
+    small,
+    stream_on,
+    visible,
+)
+
+PART = 64
+NEAR_PARTS = st.integers(0, 4).flatmap(
+    lambda parts: st.integers(-2, 2).map(lambda off: max(0, parts * PART + off))
+)
+
+
+@pytest.fixture
+def store() -> MemoryObjectStore:
+    return MemoryObjectStore(BUCKET, min_part_bytes=PART)
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.lists(NEAR_PARTS, max_size=4), st.sampled_from([0, 50, 100, 10_000]))
+def test_i2_any_writes_around_the_part_size_come_back_byte_for_byte(
+    writes: list[int], memory: int
+) -> None:
+    store = MemoryObjectStore(BUCKET, min_part_bytes=PART)
+    transfer = small(PART, memory=memory)
+    stream = stream_on(store, transfer)
+    expected = b""
+    for number, size in enumerate(writes):
+        chunk = bytes((number + at) % 251 for at in range(size))
+        assert stream.write(chunk) == size
+        expected += chunk
+    assert stream.tell() == len(expected)
+    stream.close()
+    transfer.close()
+    assert len(stream.pending.etags) == max(1, -(-len(expected) // PART))
+    assert completed_bytes(store, stream.pending) == expected
+    assert transfer.memory.used == 0
+    assert transfer.memory.peak <= memory
+
+
+@pytest.mark.parametrize("size", [5 * MIB - 1, 5 * MIB, 5 * MIB + 1, 11 * MIB])
+def test_i2_s3s_own_minimum_is_kept_by_every_part_but_the_last(size: int) -> None:
+    store = MemoryObjectStore(BUCKET)
+    stream = stream_on(store, Transfer(UploadSettings(PartSizes(first=MIN_PART_BYTES))))
+    body = bytes(range(256)) * (size // 256 + 1)
+    stream.write(body[:size])
+    stream.close()
+    assert completed_bytes(store, stream.pending) == body[:size]
+
+
+def test_ten_thousand_parts_hold_five_tebibytes_and_none_is_too_big() -> None:
+    for first in (MIN_PART_BYTES, 8 * MIB, 64 * MIB, MAX_PART_BYTES):
+        sizes = PartSizes(first=first)
+        assert sizes.capacity == 5 * TIB
+        assert sizes.size(1) == first
+        assert sizes.size(MAX_PARTS) <= MAX_PART_BYTES
+    grown = [PartSizes().size(number) for number in range(1, MAX_PARTS + 1)]
+    assert grown == sorted(grown)
+    assert grown[:1000] == [8 * MIB] * 1000
+    assert grown[-1] == 1178 * MIB
+
+
+def test_parts_grow_as_the_file_does(store: MemoryObjectStore) -> None:
+    stream = stream_on(store, small(PART, flat=2, every=1, step=PART))
+    stream.write(b"x" * (PART * (1 + 1 + 2 + 3) + 1))
+    stream.close()
+    assert len(stream.pending.etags) == 5
+    assert len(completed_bytes(store, stream.pending)) == 7 * PART + 1
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"parts": PartSizes(first=5 * MIB - 1)},
+        {"parts": PartSizes(first=MAX_PART_BYTES + 1)},
+        {"threads": 0},
+        {"in_flight_bytes": 0},
+        {"memory_bytes": -1},
+    ],
+)
+def test_settings_out_of_bounds_are_refused(wrong: dict[str, int]) -> None:
+    with pytest.raises(InvalidInputError, match="is not between") as caught:
+        UploadSettings(**wrong)  # type: ignore[arg-type]
+    assert caught.value.code == "BAD_OPTION"
+
+
+def test_parts_are_sent_while_the_caller_writes(store: MemoryObjectStore) -> None:
+    sent = threading.Event()
+    plan = FaultPlan().run_after("upload_part", sent.set)
+    stream = stream_on(plan.wrap(store), small(PART))
+    stream.write(b"x" * PART)
+    assert sent.wait(30)
+    stream.close()
+    assert plan.count("upload_part") == 1
+
+
+def test_bytes_in_flight_are_bounded(store: MemoryObjectStore) -> None:
+    gate = Gate()
+    plan = FaultPlan()
+    plan.run_before("upload_part", gate.hold, nth=1).run_before("upload_part", gate.hold, nth=2)
+    transfer = small(PART, in_flight=2 * PART)
+    stream = stream_on(plan.wrap(store), transfer)
+    writer = threading.Thread(target=stream.write, args=(b"x" * (PART * 10),))
+    writer.start()
+    assert gate.entered.wait(30)
+    writer.join(0.05)
+    assert writer.is_alive()
+    assert stream.tell() <= 3 * PART
+    gate.opened.set()
+    writer.join(30)
+    stream.close()
+    assert len(completed_bytes(store, stream.pending)) == 10 * PART
+
+
+def test_a_part_larger_than_all_that_may_be_in_flight_is_sent_alone(
+    store: MemoryObjectStore,
+) -> None:
+    stream = stream_on(store, small(PART, in_flight=1))
+    stream.write(b"x" * PART * 3)
+    stream.close()
+    assert len(completed_bytes(store, stream.pending)) == 3 * PART
+
+
+def test_sealed_files_are_sent_side_by_side(store: MemoryObjectStore) -> None:
+    both = threading.Barrier(2, timeout=30)
+    plan = FaultPlan()
+    plan.run_before("upload_part", both.wait, nth=1).run_before("upload_part", both.wait, nth=2)
+    wrapped, transfer = plan.wrap(store), small(PART)
+    streams = [stream_on(wrapped, transfer, key) for key in ("t/a-job", "t/b-job")]
+    for stream in streams:
+        stream.write(b"x")
+        stream.seal()
+        stream.seal()
+        with pytest.raises(StreamClosedError, match="sealed"):
+            stream.write(b"y")
+        assert not stream.closed
+    for stream in streams:
+        stream.close()
+        assert completed_bytes(store, stream.pending) == b"x"
+
+
+def test_a_later_write_raises_what_a_part_met_in_the_background(store: MemoryObjectStore) -> None:
+    plan = FaultPlan().fail("upload_part", TransientError("lost"))
+    stream = stream_on(plan.wrap(store), small(PART))
+    with pytest.raises(TransientError, match="lost"):
+        for _ in range(1_000_000):
+            stream.write(b"x" * PART)
+    assert stream.failed
+    assert plan.count("upload_part") < 1000
+    stream.abort()
+    assert open_uploads(store) == []
+
+
+def test_a_crash_sends_nothing_more(store: MemoryObjectStore) -> None:
+    plan = FaultPlan().crash_after("upload_part", nth=2)
+    stream = stream_on(plan.wrap(store), small(PART, threads=1))
+    with pytest.raises(Crash):
+        stream.write(b"x" * PART * 2)
+        stream.close()
+    assert plan.count("abort_upload") == 0
+    assert visible(store) == []
+    assert open_uploads(store) == [KEY]  # the pipeline's to find
+
+
+def test_a_with_block_that_fails_aborts_its_file(store: MemoryObjectStore) -> None:
+    with pytest.raises(KeyError), stream_on(store) as stream:
+        stream.write(b"half")
+        raise KeyError("the caller's own")
+    assert stream.aborted
+    assert open_uploads(store) == []
+
+
+def test_a_forgotten_file_is_not_finished_by_the_garbage_collector(
+    store: MemoryObjectStore,
+) -> None:
+    plan = FaultPlan()
+    stream = stream_on(plan.wrap(store))
+    stream.write(b"half")
+    plan.forget_calls()
+    del stream
+    assert plan.count() == 0
+
+
+def test_it_is_a_file_to_the_io_module(store: MemoryObjectStore) -> None:
+    stream = stream_on(store)
+    assert stream.writable()
+    assert not stream.readable()
+    assert not stream.seekable()
+    assert stream.name == f"s3://{BUCKET}/{KEY}"
+    assert stream.mode == "wb"
+    with pytest.raises(io.UnsupportedOperation):
+        stream.read()
+    with io.TextIOWrapper(stream, encoding="utf-8", newline="") as text:
+        csv.writer(text).writerows([["a", "b"], ["ü", "2"]])
+    assert completed_bytes(store, stream.pending) == "a,b\r\nü,2\r\n".encode()
+
+
+def test_arrow_writes_parquet_into_it() -> None:
+    store = MemoryObjectStore(BUCKET, min_part_bytes=1000)
+    stream = stream_on(store, small(1000))
+    table = pa.table({"n": list(range(10_000))})
+    with stream:
+        parquet.write_table(table, stream, row_group_size=2500)
+    body = completed_bytes(store, stream.pending)
+    assert len(stream.pending.etags) > 5
+    assert parquet.read_table(pa.BufferReader(body)).equals(table)

@@ -1,0 +1,339 @@
+"""A task attempt: its files, its manifest, its end."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+
+import pytest
+
+from s3commit.core.errors import (
+    InvalidInputError,
+    NotFoundError,
+    PreconditionError,
+    S3CommitError,
+    TransientError,
+)
+from s3commit.core.layout import META_ATTEMPT, META_JOB, META_TASK
+from s3commit.testing.faults import Crash, FaultPlan
+from s3commit.testing.store import MemoryObjectStore
+from s3commit.writer.job import Job, open_job
+from s3commit.writer.sizes import MIB
+from s3commit.writer.standing import TURNS
+from tests.writer.support import (
+    BUCKET,
+    DESTINATION,
+    Gate,
+    ScriptedEnvironment,
+    completed_bytes,
+    files_of,
+    open_uploads,
+    visible,
+)
+
+
+@pytest.fixture
+def store() -> MemoryObjectStore:
+    return MemoryObjectStore(BUCKET)
+
+
+@pytest.fixture
+def plan() -> FaultPlan:
+    return FaultPlan()
+
+
+@pytest.fixture
+def job(store: MemoryObjectStore, plan: FaultPlan) -> Job:
+    job = open_job(
+        DESTINATION, store=plan.wrap(store), environment=ScriptedEnvironment(), job_id="job"
+    )
+    plan.forget_calls()
+    return job
+
+
+def test_a_finished_task_is_a_manifest_of_its_files(job: Job, store: MemoryObjectStore) -> None:
+    with job.task("7") as task:
+        with task.open("dt=1/a.csv", rows=2) as first:
+            first.write(b"abc")
+        with task.open("dt=2/b.csv") as second:
+            second.write(b"x" * 9 * MIB)
+        second.rows = 5  # known after the last byte only
+    counted = task.counted
+    assert counted is not None
+    assert counted.manifest == "tasks/7/id-0001.pendingset"
+    assert (counted.task_id, counted.attempt_id) == ("7", "id-0001")
+    assert (counted.files, counted.bytes) == (2, 9 * MIB + 3)
+    body = store.get(BUCKET, job.directory.prefix + counted.manifest, max_bytes=MIB).body
+    assert counted.sha256 == hashlib.sha256(body).hexdigest()
+    files = files_of(store, job, counted)
+    assert [(file.key, file.rows) for file in files] == [
+        ("t/dt=1/a-job.csv", 2),
+        ("t/dt=2/b-job.csv", 5),
+    ]
+    assert completed_bytes(store, files[1]) == b"x" * 9 * MIB
+    assert store.head(BUCKET, files[1].key).metadata == {  # type: ignore[union-attr]
+        META_JOB: "job",
+        META_TASK: "7",
+        META_ATTEMPT: "id-0001",
+    }
+
+
+def test_i1_nothing_of_a_finished_task_is_visible(job: Job, store: MemoryObjectStore) -> None:
+    with job.task("0") as task, task.open("a") as file:
+        file.write(b"abc")
+    assert [key for key in visible(store) if "__magic_job-" not in key] == []
+
+
+def test_cost_a_task_is_one_put_beside_its_files(job: Job, plan: FaultPlan) -> None:
+    with job.task("0") as task:
+        for number in range(5):
+            with task.open(f"{number}") as file:
+                file.write(b"x" * 9 * MIB)
+    assert plan.counts() == {"create_upload": 5, "put": 1, "upload_part": 10}
+
+
+def test_a_task_without_files_costs_nothing_and_counts_as_none(job: Job, plan: FaultPlan) -> None:
+    with job.task("0") as task:
+        pass
+    assert task.counted is None
+    assert plan.count() == 0
+
+
+def test_i3_each_try_has_an_attempt_id_of_its_own(job: Job) -> None:
+    first, second = job.task("0"), job.task("0")
+    assert first.attempt_id != second.attempt_id
+    assert job.task("0", "given").attempt_id == "given"
+
+
+@pytest.mark.parametrize("task_id", ["", "a/b", "..", "x" * 65, "a b"])
+def test_an_id_that_can_not_be_part_of_a_key_is_refused(job: Job, task_id: str) -> None:
+    with pytest.raises(InvalidInputError, match="task id"):
+        job.task(task_id)
+    with pytest.raises(InvalidInputError, match="attempt id"):
+        job.task("0", task_id)
+
+
+def test_a_path_is_opened_once_in_a_task(job: Job, plan: FaultPlan) -> None:
+    task = job.task("0")
+    task.open("a.csv").close()
+    for same in ("a.csv", "a-job.csv"):
+        with pytest.raises(InvalidInputError, match="opened") as caught:
+            task.open(same)
+        assert caught.value.code == "DUPLICATE_PATH"
+    assert plan.count("create_upload") == 1
+    task.abort()
+
+
+def test_a_bad_path_is_refused_without_a_request(job: Job, plan: FaultPlan) -> None:
+    with pytest.raises(InvalidInputError):
+        job.task("0").open("../outside")
+    assert plan.count() == 0
+
+
+def test_an_open_file_is_not_finished_behind_its_writers_back(job: Job, plan: FaultPlan) -> None:
+    task = job.task("0")
+    file = task.open("a")
+    with pytest.raises(InvalidInputError, match="still open") as caught:
+        task.finish()
+    assert caught.value.code == "FILE_OPEN"
+    assert plan.count("put") == 0
+    file.close()
+    assert task.finish() is not None
+
+
+def test_sealed_files_are_closed_by_finish(job: Job, store: MemoryObjectStore) -> None:
+    task = job.task("0")
+    for number in range(3):
+        file = task.open(f"{number}")
+        file.write(b"abc")
+        file.seal()
+    counted = task.finish()
+    assert counted is not None
+    assert counted.files == 3
+    assert [completed_bytes(store, file) for file in files_of(store, job, counted)] == [b"abc"] * 3
+
+
+def test_an_aborted_file_is_left_out(job: Job, store: MemoryObjectStore) -> None:
+    task = job.task("0")
+    task.open("a").close()
+    task.open("b").abort()
+    counted = task.finish()
+    assert counted is not None
+    assert [file.key for file in files_of(store, job, counted)] == ["t/a-job"]
+    assert open_uploads(store) == ["t/a-job"]
+
+
+def test_i2_a_task_with_a_failed_file_can_not_be_finished(
+    job: Job, plan: FaultPlan, store: MemoryObjectStore
+) -> None:
+    plan.fail("upload_part", TransientError("no"), nth=2)
+    task = job.task("0")
+    task.open("a").close()
+    with pytest.raises(TransientError):
+        task.open("b").close()
+    with pytest.raises(InvalidInputError, match="t/b-job failed") as caught:
+        task.finish()
+    assert caught.value.code == "FILE_FAILED"
+    assert plan.count("put") == 0
+    assert task.abort() == []
+    assert open_uploads(store) == []
+
+
+def test_i2_a_start_that_failed_counts_as_a_failed_file(job: Job, plan: FaultPlan) -> None:
+    plan.lose_response("create_upload")
+    task = job.task("0")
+    with pytest.raises(TransientError):
+        task.open("a")
+    with pytest.raises(InvalidInputError, match="failed"):
+        task.finish()
+
+
+def test_i4_a_block_that_fails_aborts_all_its_uploads(
+    job: Job, store: MemoryObjectStore, plan: FaultPlan
+) -> None:
+    with pytest.raises(KeyError), job.task("0") as task:
+        task.open("closed").close()
+        task.open("open").write(b"x")
+        raise KeyError
+    assert open_uploads(store) == []
+    assert plan.count("put") == 0
+    with pytest.raises(S3CommitError, match="has ended"):
+        task.open("late")
+
+
+def test_i4_abort_goes_on_past_an_error_and_returns_it(
+    job: Job, store: MemoryObjectStore, plan: FaultPlan
+) -> None:
+    error = TransientError("unreachable")
+    plan.fail("abort_upload", error, nth=2)
+    task = job.task("0")
+    for name in "abc":
+        task.open(name).close()
+    assert task.abort() == [error]
+    assert open_uploads(store) == ["t/b-job"]
+    assert task.abort() == []
+
+
+def test_i4_a_manifest_that_can_not_be_put_aborts_the_uploads(
+    job: Job, store: MemoryObjectStore, plan: FaultPlan
+) -> None:
+    plan.fail("put", TransientError("unreachable"))
+    with pytest.raises(TransientError), job.task("0") as task:
+        task.open("a").close()
+    assert open_uploads(store) == []
+    assert task.counted is None
+
+
+def test_a_finish_that_failed_may_be_tried_again(job: Job, plan: FaultPlan) -> None:
+    plan.lose_response("put")
+    task = job.task("0")
+    task.open("a").close()
+    with pytest.raises(TransientError):
+        task.finish()
+    counted = task.finish()
+    assert counted is not None
+    assert task.finish() == counted
+    assert plan.counts() == {"create_upload": 1, "get": 1, "put": 2, "upload_part": 1}
+
+
+def test_a_lost_answer_to_the_manifests_put_is_told_from_a_stranger(
+    job: Job, store: MemoryObjectStore, plan: FaultPlan
+) -> None:
+    own, stranger = job.task("0"), job.task("0", "used-before")
+    stranger_key = job.directory.manifest("0", "used-before")
+    store.put(BUCKET, stranger_key, b"x" * 10_000)
+    stranger.open("b").close()
+    with pytest.raises(PreconditionError, match="left alone"):
+        stranger.finish()
+    store.put(BUCKET, job.directory.manifest("0", own.attempt_id), b"small")
+    own.open("a").close()
+    with pytest.raises(PreconditionError, match="left alone"):
+        own.finish()
+    assert store.get(BUCKET, stranger_key, max_bytes=MIB).body == b"x" * 10_000
+
+
+def test_a_store_that_contradicts_itself_is_asked_a_few_times_only(
+    job: Job, plan: FaultPlan
+) -> None:
+    plan.fail("put", PreconditionError("exists"), times=None)
+    plan.fail("get", NotFoundError("does not exist"), times=None)
+    task = job.task("0")
+    task.open("a").close()
+    with pytest.raises(TransientError, match="can not be found"):
+        task.finish()
+    assert plan.count("put") == plan.count("get") == TURNS
+    task.abort()
+
+
+def test_a5_abort_after_finish_leaves_the_attempt_to_the_driver(
+    job: Job, store: MemoryObjectStore
+) -> None:
+    task = job.task("0")
+    task.open("a").close()
+    task.finish()
+    assert task.abort() == []
+    assert open_uploads(store) == ["t/a-job"]
+
+
+def test_i4_a_file_whose_start_comes_back_after_the_abort_is_aborted(
+    job: Job, store: MemoryObjectStore, plan: FaultPlan
+) -> None:
+    gate = Gate()
+    plan.run_after("create_upload", gate.hold)
+    task = job.task("0")
+    caught: list[S3CommitError] = []
+
+    def open_late() -> None:
+        try:
+            task.open("a")
+        except S3CommitError as error:
+            caught.append(error)
+
+    opener = threading.Thread(target=open_late)
+    opener.start()
+    assert gate.entered.wait(30)
+    task.abort()
+    gate.opened.set()
+    opener.join(30)
+    assert [error.code for error in caught] == ["TASK_ENDED"]
+    assert open_uploads(store) == []
+
+
+def test_files_may_be_written_from_many_threads(job: Job, store: MemoryObjectStore) -> None:
+    task = job.task("0")
+
+    def write(number: int) -> None:
+        with task.open(f"p={number}/f") as file:
+            file.write(bytes([number]) * 1000)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    counted = task.finish()
+    assert counted is not None
+    for file in files_of(store, job, counted):
+        body = completed_bytes(store, file)
+        assert body == body[:1] * 1000
+
+
+@pytest.mark.parametrize("nth", range(1, 7))
+def test_i1_i3_a_crash_at_any_request_leaves_nothing_visible_and_nothing_counted(
+    store: MemoryObjectStore, nth: int
+) -> None:
+    plan = FaultPlan().crash_before(nth=nth)
+    job = open_job(DESTINATION, store=store, job_id="job", environment=ScriptedEnvironment())
+    wrapped = Job(job.spec, job.settings, None, ScriptedEnvironment(), plan.wrap(store))
+    task = wrapped.task("0")
+    try:
+        for name in "ab":
+            with task.open(name) as file:
+                file.write(b"x")
+        task.finish()
+    except Crash:
+        assert task.counted is None
+    assert bool(plan.fired) == (nth <= 5)
+    assert [key for key in visible(store) if "__magic_job-" not in key] == []
+    manifests = visible(store, job.directory.tasks)
+    assert len(manifests) == (1 if nth > 5 else 0)
