@@ -18,7 +18,7 @@ def make_pipeline() -> Pipeline:
     settings = Settings.read(os.environ)
     return Pipeline(
         store=S3ObjectStore(make_client()),
-        ledger=DynamoLedger(settings.table, ttl_days=settings.ledger_ttl_days),
+        ledger=DynamoLedger(settings.table),
         clock=SystemClock(),
         parallel=ThreadMap(MAX_POOL_CONNECTIONS),
     )

@@ -1,0 +1,66 @@
+"""The handlers' real modules, their pipeline exchanged for one over the fakes."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from s3commit.aws import env
+from tests.core.world import World
+
+ENVIRONMENT = {
+    env.TABLE: "ledger",
+    env.STATE_MACHINE: "arn:aws:states:eu-central-1:123456789012:stateMachine:s3commit",
+    env.LEDGER_TTL_DAYS: "90",
+    env.POWERTOOLS_SERVICE_NAME: env.SERVICE,
+    env.POWERTOOLS_METRICS_NAMESPACE: env.METRICS_NAMESPACE,
+}
+
+
+@dataclass(frozen=True)
+class Context:
+    """What Powertools reads of Lambda's context."""
+
+    function_name: str = "function"
+    memory_limit_in_mb: int = 256
+    invoked_function_arn: str = "arn:aws:lambda:eu-central-1:123456789012:function:function"
+    aws_request_id: str = "request-1"
+
+
+Call = Callable[[str, dict[str, Any]], dict[str, Any]]
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.fixture
+def module(world: World, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
+    """Import a handler's module by name, as Lambda does, in the environment of the stack."""
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+
+    def load(name: str) -> ModuleType:
+        loaded = importlib.import_module(f"lambdas.{name}")
+        if hasattr(loaded, "pipeline"):
+            monkeypatch.setattr(loaded, "pipeline", world.pipeline)
+        return loaded
+
+    return load
+
+
+@pytest.fixture
+def call(module: Callable[[str], ModuleType]) -> Call:
+    """Invoke a function by name."""
+
+    def invoke(name: str, event: dict[str, Any]) -> dict[str, Any]:
+        answer: dict[str, Any] = module(name).handler(event, Context())
+        return answer
+
+    return invoke

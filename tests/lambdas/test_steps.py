@@ -1,0 +1,133 @@
+"""The functions of the state machine: the ticket goes round, JSON in and JSON out."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from s3commit.core.errors import InvalidInputError, JobRefusedError, S3CommitError
+from s3commit.core.ports import LostRaceError
+from s3commit.core.ticket import decode_ticket, execution_input
+from tests.core.world import World, place_of
+from tests.lambdas.conftest import Call
+
+PLACE = place_of()
+EXECUTION = "arn:aws:states:eu-central-1:123456789012:execution:s3commit:job"
+
+
+def step(call: Call, function: str, name: str, ticket: dict[str, Any]) -> dict[str, Any]:
+    """Invoke as the state machine does; what is not JSON would not survive."""
+    event = {"step": name, "execution": EXECUTION, "ticket": ticket}
+    answer: dict[str, Any] = json.loads(json.dumps(call(function, json.loads(json.dumps(event)))))
+    return answer
+
+
+def decided(world: World, call: Call) -> dict[str, Any]:
+    ticket: dict[str, Any] = execution_input(PLACE)
+    for name in (
+        "SealJob",
+        "VerifyManifests",
+        "AcquireDestination",
+        "CheckConditions",
+        "DecideCommit",
+    ):
+        ticket = step(call, "decide_job", name, ticket)
+    return ticket
+
+
+def complete(world: World, call: Call, ticket: dict[str, Any]) -> list[dict[str, Any]]:
+    """What the Map does: each unit of the plan with the pieces of the ticket that it selects."""
+    pieces = {name: ticket[name] for name in ("jobId", "bucket", "directory", "generation")}
+    return [
+        json.loads(json.dumps(call("complete_unit", {"unit": unit, "ticket": pieces})))
+        for unit in world.json(ticket["plan"])
+    ]
+
+
+def test_a_job_goes_through_the_functions_to_its_commit(world: World, call: Call) -> None:
+    world.open(PLACE)
+    world.request(PLACE, *[world.attempt(PLACE, f"t{number}") for number in range(3)])
+    ticket = decided(world, call)
+    assert (ticket["state"], ticket["units"], ticket["files"]) == ("COMMITTING", 1, 3)
+    assert world.visible() == {}
+    ticket["completed"] = complete(world, call, ticket)
+    assert ticket["completed"] == [{"unit": 0, "files": 3, "lost": 0}]
+    ticket = step(call, "publish_job", "BeginPublish", ticket)
+    ticket = step(call, "remove_replaced", "RemoveReplaced", ticket)
+    ticket = step(call, "publish_job", "PublishSuccess", ticket)
+    ticket = step(call, "tidy_job", "TidyUp", ticket)
+    assert (ticket["outcome"], ticket["files"], ticket["code"]) == ("COMMITTED", 3, "")
+    assert world.result(PLACE).execution == EXECUTION
+
+
+@pytest.mark.parametrize(
+    "completed",
+    [
+        [],
+        [{"unit": 0, "files": 2, "lost": 0}],
+        [{"unit": 0, "files": 3, "lost": 0}, {"unit": 0, "files": 3, "lost": 0}],
+        [{"unit": 1, "files": 3, "lost": 0}],
+    ],
+    ids=str,
+)
+def test_i2_units_that_are_not_all_counted_once_keep_the_job_committing(
+    world: World, call: Call, completed: list[dict[str, Any]]
+) -> None:
+    world.request(PLACE, *[world.attempt(PLACE, f"t{number}") for number in range(3)])
+    ticket = decided(world, call) | {"completed": completed}
+    assert step(call, "publish_job", "BeginPublish", ticket)["state"] == "COMMITTING"
+
+
+def test_i2_a_swallowed_failure_of_a_worker_can_not_pass_for_success(
+    world: World, call: Call
+) -> None:
+    world.request(PLACE, world.attempt(PLACE, "t0"))
+    ticket = decided(world, call) | {"completed": [None]}
+    with pytest.raises(InvalidInputError):
+        step(call, "publish_job", "BeginPublish", ticket)
+    assert world.record(PLACE).state == "COMMITTING"
+
+
+def test_a_refusal_travels_through_the_machine_into_the_result(world: World, call: Call) -> None:
+    counted = world.attempt(PLACE, "t0")
+    world.request(PLACE, counted)
+    world.store.delete("lake", PLACE.prefix + counted.manifest)
+    ticket = step(call, "decide_job", "SealJob", execution_input(PLACE))
+    with pytest.raises(JobRefusedError) as caught:
+        step(call, "decide_job", "VerifyManifests", ticket)
+    # What Step Functions catches: the error's class, and a JSON cause made by Lambda.
+    cause = json.dumps({"errorMessage": str(caught.value), "errorType": "JobRefusedError"})
+    ticket["refusal"] = {"Error": type(caught.value).__name__, "Cause": cause}
+    ticket = step(call, "undo_job", "AbortJob", ticket)
+    assert (ticket["outcome"], ticket["code"]) == ("ABORTED", "MANIFEST_MISSING")
+    error = world.result(PLACE).error
+    assert error is not None
+    assert error.message == f"manifest {counted.manifest} is not there"
+
+
+def test_an_execution_that_was_overtaken_is_told_so_by_class(world: World, call: Call) -> None:
+    world.request(PLACE, world.attempt(PLACE, "t0"))
+    first = step(call, "decide_job", "SealJob", execution_input(PLACE))
+    step(call, "decide_job", "SealJob", execution_input(PLACE))
+    with pytest.raises(LostRaceError):
+        step(call, "decide_job", "VerifyManifests", first)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"jobId": "another"}, {"directory": "sales/"}, {"bucket": 7}, {"generation": -1}]
+)
+def test_a_ticket_that_contradicts_itself_is_refused(
+    world: World, call: Call, changes: dict[str, Any]
+) -> None:
+    with pytest.raises(S3CommitError):
+        step(call, "decide_job", "SealJob", execution_input(PLACE) | changes)
+    assert world.ledger.job(PLACE.job_id) is None
+
+
+def test_the_ticket_comes_back_as_it_was(world: World, call: Call) -> None:
+    world.request(PLACE, world.attempt(PLACE, "t0"))
+    ticket = decided(world, call)
+    again = decode_ticket(ticket)
+    assert (again.state, again.generation, again.plan) == ("COMMITTING", 1, PLACE.plan)
