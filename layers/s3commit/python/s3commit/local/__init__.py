@@ -1,1 +1,1 @@
-"""The embedded runtime: runs the synthesized template on this machine."""
+"""The embedded runtime: the synthesized template, the real handlers and the real state machine."""

@@ -1,0 +1,171 @@
+"""Reads a CDK cloud assembly: stacks in the order of their dependencies, and their assets.
+
+Format: https://github.com/aws/aws-cdk-cli/tree/main/packages/@aws-cdk/cloud-assembly-schema
+(`manifest.json`, `*.assets.json`, `*.template.json`). Nothing is resolved here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from s3commit.local.errors import LocalRuntimeError, UnsupportedTemplateError
+
+Json = dict[str, Any]
+
+STACK_ARTIFACT = "aws:cloudformation:stack"
+ASSETS_ARTIFACT = "cdk:asset-manifest"
+IGNORED_ARTIFACTS = frozenset(
+    {"cdk:tree", "cdk:feature-flag-report", "cdk:policy-validation-report"}
+)
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time a zip can hold: same content, same bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """A file asset: ``bucket`` is still the template's text, ``key`` is the object's key."""
+
+    bucket: str
+    key: str
+    source: Path
+    packaging: str
+
+    def read(self) -> bytes:
+        """The bytes that are published: the file, or the folder as a zip.
+
+        Entries are stored without compression and in name order with a fixed time, so the bytes
+        depend on the content alone. Raises `LocalRuntimeError` if the source is missing.
+        """
+        if not self.source.exists():
+            raise LocalRuntimeError(f"asset {self.source} is missing: synthesize again")
+        if self.packaging == "file":
+            return self.source.read_bytes()
+        buffer = BytesIO()
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+            for path in sorted(self.source.rglob("*")):
+                if path.is_dir() or "__pycache__" in path.parts:
+                    continue
+                entry = zipfile.ZipInfo(path.relative_to(self.source).as_posix(), _EPOCH)
+                entry.external_attr = (path.stat().st_mode & 0o777) << 16
+                archive.writestr(entry, path.read_bytes())
+        return buffer.getvalue()
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """One stack: its template as it was written, and the file assets it publishes."""
+
+    name: str
+    template: Json
+    assets: tuple[Asset, ...] = ()
+    depends_on: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def resources(self) -> dict[str, Json]:
+        """Logical id → resource, as in the template."""
+        resources: dict[str, Json] = self.template.get("Resources", {})
+        return resources
+
+    @property
+    def outputs(self) -> dict[str, Json]:
+        """Output name → output, as in the template."""
+        outputs: dict[str, Json] = self.template.get("Outputs", {})
+        return outputs
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """The stacks of a cloud assembly, each after those that it depends on."""
+
+    directory: Path
+    stacks: tuple[Stack, ...]
+
+    @property
+    def digest(self) -> str:
+        """A digest of all templates, for caches."""
+        text = json.dumps([stack.template for stack in self.stacks], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def load_assembly(directory: Path) -> Assembly:
+    """The assembly in ``directory``.
+
+    Raises `LocalRuntimeError` if there is none or it is damaged, `UnsupportedTemplateError` for a
+    kind of artifact that the runtime does not know.
+    """
+    manifest = _read_json(directory / "manifest.json")
+    artifacts: dict[str, Json] = manifest.get("artifacts", {})
+    stacks: dict[str, Stack] = {}
+    for name, artifact in artifacts.items():
+        kind = artifact.get("type")
+        if kind == STACK_ARTIFACT:
+            stacks[name] = _stack(directory, name, artifact, artifacts)
+        elif kind != ASSETS_ARTIFACT and kind not in IGNORED_ARTIFACTS:
+            raise UnsupportedTemplateError(f"artifact {name} has the unknown type {kind}")
+    if not stacks:
+        raise LocalRuntimeError(f"{directory} holds no stack")
+    graph = {name: stack.depends_on for name, stack in stacks.items()}
+    try:
+        order = list(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        raise LocalRuntimeError(f"the stacks depend on each other: {error.args[1]}") from error
+    return Assembly(directory, tuple(stacks[name] for name in order))
+
+
+def _stack(directory: Path, name: str, artifact: Json, artifacts: dict[str, Json]) -> Stack:
+    properties = artifact.get("properties", {})
+    dependencies = artifact.get("dependencies", [])
+    assets: list[Asset] = []
+    for dependency in dependencies:
+        if artifacts.get(dependency, {}).get("type") == ASSETS_ARTIFACT:
+            assets += _assets(directory, artifacts[dependency]["properties"]["file"])
+    return Stack(
+        name=properties.get("stackName", name),
+        template=_read_json(directory / properties["templateFile"]),
+        assets=tuple(asset for asset in assets if asset.source.suffixes[-2:] != _TEMPLATE),
+        depends_on=frozenset(
+            dependency
+            for dependency in dependencies
+            if artifacts.get(dependency, {}).get("type") == STACK_ARTIFACT
+        ),
+    )
+
+
+_TEMPLATE = [".template", ".json"]
+
+
+def _assets(directory: Path, file: str) -> list[Asset]:
+    manifest = _read_json(directory / file)
+    if manifest.get("dockerImages"):
+        raise UnsupportedTemplateError(f"{file} has container images, which do not run here")
+    assets = []
+    for entry in manifest.get("files", {}).values():
+        source = entry["source"]
+        if "path" not in source:
+            raise UnsupportedTemplateError(f"{file} has an asset that is made by a program")
+        for destination in entry["destinations"].values():
+            assets.append(
+                Asset(
+                    bucket=destination["bucketName"],
+                    key=destination["objectKey"],
+                    source=directory / source["path"],
+                    packaging=source.get("packaging", "file"),
+                )
+            )
+    return assets
+
+
+def _read_json(path: Path) -> Json:
+    try:
+        document: Json = json.loads(path.read_text())
+    except FileNotFoundError as error:
+        raise LocalRuntimeError(f"{path} is missing: is this a synthesized assembly?") from error
+    except json.JSONDecodeError as error:
+        raise LocalRuntimeError(f"{path} is no JSON: {error}") from error
+    return document

@@ -1,0 +1,73 @@
+"""The HTTP endpoint: moto's application in this process, on a port of its own."""
+
+# ruff: noqa: PLC0415 - moto takes half a second: who only reads this module does not pay
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+from typing import Any
+
+from s3commit.local.errors import LocalRuntimeError
+
+HOST = "127.0.0.1"
+
+
+class Endpoint:
+    """Serves every AWS API at one URL, from construction until `close`.
+
+    Raises `LocalRuntimeError` if the port is taken. ``verbose`` logs each request to stderr.
+    """
+
+    def __init__(self, port: int = 0, *, verbose: bool = False) -> None:
+        from moto.moto_server.werkzeug_app import (
+            DomainDispatcherApplication,
+            MotoRequestHandler,
+            create_backend_app,
+        )
+        from werkzeug.serving import make_server
+
+        class Handler(MotoRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+
+            def log(self, type: str, message: str, *args: Any) -> None:
+                if verbose:
+                    super().log(type, message, *args)
+
+        logging.getLogger("werkzeug").setLevel(logging.INFO if verbose else logging.ERROR)
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            self._socket.bind((HOST, port))
+        except OSError as error:
+            self._socket.close()
+            raise LocalRuntimeError(f"port {port} can't be used: {error.strerror}") from error
+        self._socket.listen(256)
+        self.port: int = self._socket.getsockname()[1]
+        self._server: Any = make_server(
+            HOST,
+            self.port,
+            DomainDispatcherApplication(create_backend_app),
+            threaded=True,
+            request_handler=Handler,
+            fd=self._socket.fileno(),
+        )
+        server: Any = self._server
+        server.daemon_threads, server.block_on_close = True, False
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, name="endpoint", daemon=True
+        )
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        """``http://127.0.0.1:<port>``."""
+        return f"http://{HOST}:{self.port}"
+
+    def close(self) -> None:
+        """Stop accepting; requests that run are let go."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._socket.close()
+        self._thread.join()

@@ -1,0 +1,17 @@
+"""What the embedded runtime says when it cannot run a template."""
+
+from __future__ import annotations
+
+from s3commit.core.errors import S3CommitError
+
+
+class LocalRuntimeError(S3CommitError):
+    """The template cannot be run here, or the runtime cannot start; nothing was changed in AWS."""
+
+    code = "LOCAL_RUNTIME"
+
+
+class UnsupportedTemplateError(LocalRuntimeError):
+    """The template uses something the loader does not know; the message names it."""
+
+    code = "UNSUPPORTED_TEMPLATE"

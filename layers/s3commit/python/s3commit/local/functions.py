@@ -1,0 +1,62 @@
+"""Moto's functions as the executor sees them, and their logs in the CloudWatch Logs backend."""
+
+# ruff: noqa: PLC0415 - moto takes half a second: who only reads this module does not pay
+from __future__ import annotations
+
+import threading
+import time
+from functools import partial
+from typing import Any
+
+from s3commit.local.lambda_executor import Executor
+from s3commit.local.worker import FunctionSpec, Outcome
+
+_LOG_LOCK = threading.Lock()
+
+
+def spec_of(function: Any, executor: Executor) -> FunctionSpec:
+    """The spec of moto's ``LambdaFunction``; its code and layers are unpacked if need be."""
+    store = executor.store
+    layers = []
+    for layer in function.layers:
+        version = _layer_version(function, layer["Arn"])
+        layers.append(store.unpack(version.code_sha_256, partial(getattr, version, "code_bytes")))
+    logging = function.logging_config
+    environment = {str(key): str(value) for key, value in function.environment_vars.items()}
+    if logging.get("LogFormat") == "JSON":
+        environment["AWS_LAMBDA_LOG_FORMAT"] = "JSON"
+        environment["AWS_LAMBDA_LOG_LEVEL"] = logging.get("ApplicationLogLevel", "INFO")
+    reserved = function.reserved_concurrency
+    return FunctionSpec(
+        name=function.function_name,
+        arn=function.function_arn,
+        handler=function.handler,
+        version="$LATEST",
+        timeout=float(function.timeout),
+        memory=int(function.memory_size),
+        runtime=str(function.run_time),
+        log_group=function.logs_group_name,
+        environment=tuple(sorted(environment.items())),
+        code=store.unpack(function.code_sha_256, lambda: function.code_bytes),
+        layers=tuple(layers),
+        reserved=None if reserved is None else int(reserved),
+    )
+
+
+def _layer_version(function: Any, arn: str) -> Any:
+    from moto.awslambda.models import lambda_backends
+
+    return lambda_backends[function.account_id][function.region].layers_versions_by_arn(arn)
+
+
+def keep_logs(account: str, region: str, spec: FunctionSpec, outcome: Outcome) -> None:
+    """Put the lines of a call into the function's log group."""
+    from moto.logs.models import logs_backends
+
+    backend = logs_backends[account][region]
+    now = int(time.time() * 1000)
+    events = [{"timestamp": now, "message": line} for line in outcome.logs.splitlines()]
+    with _LOG_LOCK:
+        backend.ensure_log_group(spec.log_group)
+        backend.ensure_log_stream(spec.log_group, outcome.log_stream)
+        backend.put_log_events(spec.log_group, outcome.log_stream, events)

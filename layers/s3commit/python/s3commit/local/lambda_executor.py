@@ -1,0 +1,174 @@
+"""Runs functions: pools of persistent workers, concurrency limits, asynchronous calls."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from s3commit.local.packages import PackageStore, link_runtime
+from s3commit.local.runtime_api import RuntimeApi
+from s3commit.local.worker import FunctionSpec, Outcome, Worker
+
+# AWS waits a minute before the first retry of an asynchronous call and two before the second:
+# https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html
+ASYNC_RETRY_SECONDS = (60.0, 120.0)
+Observer = Callable[[FunctionSpec, Outcome], None]
+
+
+class ThrottledError(Exception):
+    """The function has used up its reserved concurrency (HTTP 429 in AWS)."""
+
+
+class _Pool:
+    """The workers of one function version; ``idle`` is a stack, the warmest is on top."""
+
+    def __init__(self) -> None:
+        self.idle: list[Worker] = []
+        self.busy: set[Worker] = set()
+        self.running = 0
+
+
+class Executor:
+    """Calls functions in worker processes.
+
+    ``environment`` is given to every worker (endpoint, region, credentials). ``observe`` sees each
+    outcome. At most ``max_workers`` processes a function run at a time; further calls wait, which
+    in AWS would be more environments. It does not retry synchronous calls.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        environment: dict[str, str],
+        *,
+        store: PackageStore | None = None,
+        observe: Observer | None = None,
+        max_workers: int | None = None,
+        async_retry_seconds: tuple[float, ...] = ASYNC_RETRY_SECONDS,
+    ) -> None:
+        self.store = store or PackageStore()
+        self._environment = environment
+        self._runtime = link_runtime(directory)
+        self._observe = observe
+        self._limit = max_workers or max(4, 2 * (os.cpu_count() or 1))
+        self._retry_seconds = async_retry_seconds
+        self._api = RuntimeApi()
+        self._pools: dict[FunctionSpec, _Pool] = {}
+        self._changed = threading.Condition()
+        self._closing = threading.Event()
+        self._background = ThreadPoolExecutor(16, thread_name_prefix="async-invoke")
+
+    def invoke(self, spec: FunctionSpec, payload: bytes) -> Outcome:
+        """Call the function and wait. Raises `ThrottledError`; a failed call is an `Outcome`."""
+        worker = self._take(spec)
+        try:
+            outcome = worker.invoke(payload)
+        finally:
+            self._give_back(worker)
+        if self._observe and not self._closing.is_set():
+            self._observe(spec, outcome)
+        return outcome
+
+    def invoke_async(self, spec: FunctionSpec, payload: bytes) -> None:
+        """Queue a call; it is tried again if it fails, twice, and as often as it is throttled."""
+        if not self._closing.is_set():
+            self._background.submit(self._invoke_with_retries, spec, payload)
+
+    def _invoke_with_retries(self, spec: FunctionSpec, payload: bytes) -> None:
+        delays = list(self._retry_seconds)
+        while not self._closing.is_set():
+            try:
+                if not self.invoke(spec, payload).failed or not delays:
+                    return
+                delay = delays.pop(0)
+            except ThrottledError:
+                delay = 1.0
+            self._closing.wait(delay)
+
+    def warm(self, specs: Iterable[FunctionSpec]) -> None:
+        """Start a worker for each function that has none, two at a time, and wait for them."""
+        with ThreadPoolExecutor(2, thread_name_prefix="warm") as starters:
+            list(starters.map(self._warm_one, specs))
+
+    def _warm_one(self, spec: FunctionSpec) -> None:
+        with self._changed:
+            pool = self._pools.setdefault(spec, _Pool())
+            if self._closing.is_set() or pool.idle or pool.busy:
+                return
+            worker = self._start(spec)
+            pool.busy.add(worker)
+            pool.running += 1
+        worker.wait_ready()
+        self._give_back(worker)
+
+    def close(self) -> None:
+        """Kill every worker and wait until the last has ended; running calls end as failed."""
+        self._closing.set()
+        with self._changed:
+            workers = [w for pool in self._pools.values() for w in (*pool.idle, *pool.busy)]
+            self._changed.notify_all()
+        for worker in workers:
+            worker.kill()
+        self._background.shutdown(wait=True, cancel_futures=True)
+        self._api.close()
+
+    def _take(self, spec: FunctionSpec) -> Worker:
+        with self._changed:
+            pool = self._pools.setdefault(spec, _Pool())
+            if spec.reserved is not None and pool.running >= spec.reserved:
+                raise ThrottledError(spec.name)
+            pool.running += 1
+            try:
+                self._changed.wait_for(
+                    lambda: self._closing.is_set() or pool.idle or len(pool.busy) < self._limit
+                )
+                if self._closing.is_set():
+                    raise ThrottledError(f"{spec.name}: the runtime is stopping")
+                while pool.idle and not pool.idle[-1].alive:
+                    pool.idle.pop()
+                worker = pool.idle.pop() if pool.idle else self._start(spec)
+            except BaseException:
+                pool.running -= 1
+                raise
+            pool.busy.add(worker)
+            return worker
+
+    def _give_back(self, worker: Worker) -> None:
+        with self._changed:
+            pool = self._pools[worker.spec]
+            pool.busy.discard(worker)
+            pool.running -= 1
+            if worker.alive and not self._closing.is_set():
+                pool.idle.append(worker)
+            self._changed.notify_all()
+
+    def _start(self, spec: FunctionSpec) -> Worker:
+        return Worker(spec, self._api, self._runtime, self._environment)
+
+
+def report_failures(spec: FunctionSpec, outcome: Outcome) -> None:
+    """Print error lines of a function, and how a failed call ended, to stderr."""
+    for line in outcome.logs.splitlines():
+        if _is_error(line):
+            print(f"{spec.name}: {line}", file=sys.stderr, flush=True)  # noqa: T201
+    if outcome.failed:
+        try:
+            error = json.loads(outcome.payload)
+            text = f"{error.get('errorType')}: {error.get('errorMessage')}"
+        except (json.JSONDecodeError, AttributeError):
+            text = outcome.payload.decode(errors="replace")
+        print(f"{spec.name}: failed: {text}", file=sys.stderr, flush=True)  # noqa: T201
+
+
+def _is_error(line: str) -> bool:
+    if line.startswith("{"):
+        try:
+            return json.loads(line).get("level") in {"ERROR", "CRITICAL"}
+        except (json.JSONDecodeError, AttributeError):
+            return False
+    return line.startswith(("[ERROR]", "[CRITICAL]"))

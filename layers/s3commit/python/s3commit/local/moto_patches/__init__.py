@@ -1,0 +1,30 @@
+"""Every difference between moto and AWS that matters here, mended in one place.
+
+Each patch is one function whose docstring says what AWS does, with its page, and what moto does.
+Each has a test of the behaviour in ``tests/local/test_moto_*.py``.
+"""
+
+from s3commit.local.moto_patches import (
+    dynamodb,
+    eventing,
+    functions,
+    s3_conditions,
+    s3_uploads,
+    sqs,
+    stepfunctions,
+)
+from s3commit.local.moto_patches.registry import PATCHES, Host, Patcher, apply_patches
+
+__all__ = [
+    "PATCHES",
+    "Host",
+    "Patcher",
+    "apply_patches",
+    "dynamodb",
+    "eventing",
+    "functions",
+    "s3_conditions",
+    "s3_uploads",
+    "sqs",
+    "stepfunctions",
+]

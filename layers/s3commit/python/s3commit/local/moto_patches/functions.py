@@ -1,0 +1,113 @@
+"""Lambda: functions that really run."""
+
+# ruff: noqa: PLC0415 - moto takes half a second: who only reads this module does not pay
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from s3commit.local.moto_patches.registry import Patcher, patch
+
+LOG_TAIL = 4096
+
+
+@patch
+def lambda_runs_here(patcher: Patcher) -> None:
+    """Invoke calls the function's code; an Event call returns at once and is retried twice.
+
+    AWS: https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html. moto: needs Docker, starts a
+    container for each call, and runs Event calls synchronously. Every caller inside moto ends here.
+    """
+    from moto.awslambda.models import LambdaFunction
+
+    host = patcher.host
+
+    def make(_original: Any) -> Any:
+        def invoke(self: Any, body: Any, request_headers: Any, response_headers: Any) -> bytes:
+            payload = body if isinstance(body, bytes) else (body or "{}").encode()
+            kind = request_headers.get("x-amz-invocation-type", "RequestResponse")
+            if kind == "DryRun":
+                return b""
+            if kind == "Event":
+                host.invoke_async(self, payload or b"{}")
+                return b""
+            result, failed, logs = host.invoke(self, payload or b"{}")
+            if failed:
+                response_headers["x-amz-function-error"] = "Unhandled"
+            tail = base64.b64encode(logs.encode()[-LOG_TAIL:])
+            response_headers["x-amz-log-result"] = tail.decode()
+            return result
+
+        return invoke
+
+    patcher.replace(LambdaFunction, "invoke", make)
+
+
+@patch
+def lambda_logging_config(patcher: Patcher) -> None:
+    """A function logs to the log group of its LoggingConfig.
+
+    AWS: https://docs.aws.amazon.com/lambda/latest/api/API_LoggingConfig.html. moto: drops it.
+    """
+    from moto.awslambda.models import LambdaFunction
+
+    def make(original: Any) -> Any:
+        def init(self: Any, account_id: str, spec: dict[str, Any], *rest: Any, **kw: Any) -> None:
+            original(self, account_id, spec, *rest, **kw)
+            self.logging_config = spec.get("LoggingConfig") or {}
+            self.logs_group_name = self.logging_config.get("LogGroup", self.logs_group_name)
+
+        return init
+
+    patcher.replace(LambdaFunction, "__init__", make)
+
+
+@patch
+def s3_invokes_lambda_asynchronously(patcher: Patcher) -> None:
+    """A notification to a function is an asynchronous call.
+
+    AWS: https://docs.aws.amazon.com/AmazonS3/latest/userguide/EventNotifications.html. moto: runs
+    the function inside PutObject, and swallows its errors.
+    """
+    from moto.s3 import notifications
+
+    host = patcher.host
+
+    def make(_original: Any) -> Any:
+        def invoke(account_id: str, event_body: Any, fn_arn: str, region_name: str) -> None:
+            import json
+
+            from moto.awslambda.utils import get_backend
+
+            function = get_backend(account_id, region_name).get_function(fn_arn)
+            host.invoke_async(function, json.dumps(event_body).encode())
+
+        return invoke
+
+    patcher.replace(notifications, "_invoke_awslambda", make)
+
+
+@patch
+def sqs_mapping_polls(patcher: Patcher) -> None:
+    """An event source mapping polls its queue, in batches, with partial failures and redelivery.
+
+    AWS: https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html. moto: runs the function inside
+    SendMessage, a record at a time, and deletes the records that the function reported as failed.
+    """
+    from moto.awslambda.models import LambdaBackend
+    from moto.sqs.models import sqs_backends
+
+    host = patcher.host
+
+    def make(original: Any) -> Any:
+        def create_event_source_mapping(self: Any, spec: dict[str, Any]) -> Any:
+            mapping = original(self, spec)
+            for queue in sqs_backends[self.account_id][self.region_name].queues.values():
+                if queue.queue_arn == mapping.event_source_arn:
+                    queue.lambda_event_source_mappings.pop(mapping.function_arn, None)
+            host.add_mapping(mapping)
+            return mapping
+
+        return create_event_source_mapping
+
+    patcher.replace(LambdaBackend, "create_event_source_mapping", make)

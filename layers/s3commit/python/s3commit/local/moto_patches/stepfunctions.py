@@ -1,0 +1,256 @@
+"""Step Functions: failures of a distributed map count, and executions are started once."""
+
+# ruff: noqa: PLC0415 - moto takes half a second: who only reads this module does not pay
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import uuid
+from datetime import datetime
+from importlib import import_module
+from typing import Any, cast
+
+from s3commit.local.moto_patches.registry import Patcher, patch
+
+_PARSER = "moto.stepfunctions.parser"
+_MAP = f"{_PARSER}.asl.component.state.exec.state_map.iteration"
+
+
+@patch
+def machines_execute(patcher: Patcher) -> None:
+    """A state machine that is started runs.
+
+    AWS: https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html.
+    moto: has an interpreter, switched off, which calls a fixed port and makes a client for each
+    call; here its clients are kept and call this server.
+    """
+    import boto3
+    from botocore.config import Config
+    from moto.stepfunctions import responses
+    from moto.stepfunctions.parser import models  # noqa: F401 - loads what is patched below
+    from moto.stepfunctions.parser.asl.utils import boto_client
+
+    host = patcher.host
+    clients: dict[tuple[str, str], Any] = {}
+    lock = threading.Lock()
+
+    def client_for(region: str, service: str, state_credentials: Any = None) -> Any:
+        del state_credentials
+        with lock:
+            if (region, service) not in clients:
+                session: Any = boto3.session.Session()
+                clients[region, service] = session.client(
+                    service,
+                    region_name=region,
+                    endpoint_url=host.endpoint,
+                    aws_access_key_id="local",
+                    aws_secret_access_key="local",
+                    config=Config(
+                        parameter_validation=False,
+                        retries={"total_max_attempts": 1},
+                        connect_timeout=60,
+                        read_timeout=None,
+                        max_pool_connections=128,
+                    ),
+                )
+            return clients[region, service]
+
+    patcher.replace(
+        responses,
+        "default_user_config",
+        lambda config: config | {"stepfunctions": {"execute_state_machine": True}},
+    )
+    original = boto_client.boto_client_for
+    for name, module in list(sys.modules.items()):
+        if name.startswith(_PARSER) and getattr(module, "boto_client_for", None) is original:
+            patcher.replace(module, "boto_client_for", lambda _original: client_for)
+
+
+@patch
+def executions_start_once(patcher: Patcher) -> None:
+    """Of two starts with one name at most one runs; a start without a name gets a name of its own.
+
+    AWS: https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html
+    (same name and input while running: the same execution; else ExecutionAlreadyExists). moto: two
+    threads may both start, and every execution without a name is called ``None``.
+    """
+    from moto.stepfunctions.parser.models import StepFunctionsParserBackend
+
+    lock = threading.Lock()
+
+    def make(original: Any) -> Any:
+        def start_execution(
+            self: Any,
+            state_machine_arn: str,
+            name: str | None = None,
+            execution_input: str | None = None,
+            trace_header: Any = None,
+        ) -> Any:
+            with lock:
+                return original(
+                    self,
+                    state_machine_arn,
+                    name or str(uuid.uuid4()),
+                    execution_input,
+                    trace_header,
+                )
+
+        return start_execution
+
+    patcher.replace(StepFunctionsParserBackend, "start_execution", make)
+
+
+@patch
+def definitions_are_rewritten(patcher: Patcher) -> None:
+    """Children of a distributed map may be EXPRESS, and a tolerated percentage an integer.
+
+    AWS: https://docs.aws.amazon.com/step-functions/latest/dg/state-map-distributed.html. moto: its
+    grammar knows STANDARD and fractions only. DescribeStateMachine still shows what was given.
+    """
+    from moto.stepfunctions.parser.asl.parse.asl_parser import AmazonStateLanguageParser
+
+    def make(original: Any) -> Any:
+        def parse(definition: str) -> Any:
+            try:
+                document = json.loads(definition)
+            except ValueError:
+                return original(definition)
+            return original(json.dumps(_rewritten(document)))
+
+        return parse
+
+    patcher.replace(AmazonStateLanguageParser, "parse", make)
+
+
+def _rewritten(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_rewritten(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    result = {key: _rewritten(item) for key, item in value.items()}
+    config = result.get("ProcessorConfig")
+    if isinstance(config, dict) and config.get("ExecutionType") == "EXPRESS":
+        result["ProcessorConfig"] = config | {"ExecutionType": "STANDARD"}
+    if isinstance(result.get("ToleratedFailurePercentage"), int):
+        result["ToleratedFailurePercentage"] = float(result["ToleratedFailurePercentage"])
+    return result
+
+
+@patch
+def map_run_failures_count(patcher: Patcher) -> None:
+    """A distributed map fails when more of its children failed than is tolerated (default: none).
+
+    AWS: https://docs.aws.amazon.com/step-functions/latest/dg/state-map-distributed.html
+    (States.ExceedToleratedFailureThreshold). moto: the state succeeds, with null for each failure.
+    """
+    from moto.stepfunctions.parser import api
+    from moto.stepfunctions.parser.asl.component.common.error_name import (
+        failure_event,
+        states_error_name,
+        states_error_name_type,
+    )
+    from moto.stepfunctions.parser.asl.component.state.exec.state_map.iteration import (
+        distributed_iteration_component as distributed,
+    )
+
+    kind = states_error_name_type.StatesErrorNameType.StatesExceedToleratedFailureThreshold
+
+    def make(original: Any) -> Any:
+        def map_run(self: Any, env: Any, eval_input: Any) -> None:
+            original(self, env=env, eval_input=eval_input)
+            if not _exceeds(eval_input.map_run_record):
+                return
+            env.stack.pop()
+            details = {
+                "error": kind.to_name(),
+                "cause": "The specified tolerated failure threshold was exceeded",
+            }
+            event = failure_event.FailureEvent(
+                env=env,
+                error_name=states_error_name.StatesErrorName(typ=kind),
+                event_type=api.HistoryEventType.MapRunFailed,
+                event_details=cast("Any", {"executionFailedEventDetails": details}),
+            )
+            raise failure_event.FailureEventException(failure_event=event)
+
+        return map_run
+
+    patcher.replace(distributed.DistributedIterationComponent, "_map_run", make)
+
+
+def _exceeds(record: Any) -> bool:
+    items = record.item_counter
+    failed = items.failed.get() + items.timed_out.get() + items.aborted.get()
+    count, percentage = record.tolerated_failure_count, record.tolerated_failure_percentage
+    if count and failed > count:
+        return True
+    if percentage and failed * 100 > percentage * max(1, items.total.get()):
+        return True
+    return bool(failed) and not count and not percentage
+
+
+@patch
+def map_workers_do_not_nest(patcher: Patcher) -> None:
+    """A distributed map has any number of items.
+
+    AWS: https://docs.aws.amazon.com/step-functions/latest/dg/state-map-distributed.html. moto: a
+    worker calls itself for each next item, and dies of RecursionError after some hundred of them;
+    the map then never ends.
+    """
+    module: Any = import_module(f"{_MAP}.itemprocessor.distributed_item_processor_worker")
+
+    def make(_original: Any) -> Any:
+        def eval_pool(self: Any, job: Any, worker_frame: Any) -> None:
+            while job is not None:
+                job_frame = worker_frame.open_inner_frame()
+                self._eval_job(env=job_frame, job=job)
+                worker_frame.delete_frame(job_frame)
+                if isinstance(job.job_output, Exception) or self.stopped():
+                    break
+                next_job = self._job_pool.next_job()
+                if next_job is None:
+                    break
+                self._job_pool.close_job(job)
+                job = next_job
+            # The frame goes before the last job: the map goes on when all jobs are closed.
+            self._env.delete_frame(worker_frame)
+            if job is not None:
+                self._job_pool.close_job(job)
+
+        return eval_pool
+
+    patcher.replace(module.DistributedItemProcessorWorker, "_eval_pool", make)
+
+
+@patch
+def sdk_results_are_json(patcher: Patcher) -> None:
+    """Times and bodies in the result of an AWS SDK task are text.
+
+    AWS: https://docs.aws.amazon.com/step-functions/latest/dg/supported-services-awssdk.html. moto:
+    leaves Python objects in the state, and DescribeExecution is a 500.
+    """
+    from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (
+        state_task_service_aws_sdk as module,
+    )
+
+    def make(original: Any) -> Any:
+        def eval_service_task(self: Any, env: Any, *args: Any, **kwargs: Any) -> None:
+            original(self, env, *args, **kwargs)
+            env.stack.append(_as_json(env.stack.pop()))
+
+        return eval_service_task
+
+    patcher.replace(module.StateTaskServiceAwsSdk, "_eval_service_task", make)
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _as_json(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_as_json(item) for item in value]
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    if hasattr(value, "read"):
+        return value.read().decode()
+    return value

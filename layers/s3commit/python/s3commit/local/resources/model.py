@@ -1,0 +1,90 @@
+"""What the loader knows of a resource type, and what it gives to the functions that create one."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from s3commit.local.errors import UnsupportedTemplateError
+from s3commit.local.intrinsics import Created
+
+Properties = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a resource stands: its stack and its logical id."""
+
+    stack: str
+    logical_id: str
+
+    def name(self, limit: int, *, lower: bool = False, suffix: str = "") -> str:
+        """A physical name of at most ``limit`` characters, the same in every run."""
+        name = f"{self.stack}-{self.logical_id}"
+        if lower:
+            name = name.lower()
+        if len(name) + len(suffix) > limit:
+            digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+            name = f"{name[: limit - len(suffix) - 9]}-{digest}"
+        return name + suffix
+
+
+@dataclass(slots=True)
+class Context:
+    """The moto server as the loader sees it."""
+
+    endpoint: str
+    account: str
+    region: str
+    client: Callable[[str], Any]
+    bucket_names: Mapping[Place, str] = field(default_factory=dict)
+
+
+Create = Callable[[Context, Place, Properties], Created]
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceType:
+    """A CloudFormation type: what is applied, and what is left to AWS and why.
+
+    A property that is in neither table is refused. ``check`` looks at nested properties, before
+    anything is created; it raises `UnsupportedTemplateError`.
+    """
+
+    create: Create
+    applies: frozenset[str]
+    leaves: Mapping[str, str] = field(default_factory=dict)
+    check: Callable[[Properties], object] | None = None
+
+    def refused(self, properties: Properties) -> list[str]:
+        """The names of the properties that are in neither table."""
+        return sorted(set(properties) - self.applies - set(self.leaves))
+
+
+def pick(value: Mapping[str, Any], names: Mapping[str, str], where: str) -> dict[str, Any]:
+    """``value`` with its keys renamed by ``names``.
+
+    Raises `UnsupportedTemplateError` for a key that ``names`` does not have.
+    """
+    unknown = sorted(set(value) - set(names))
+    if unknown:
+        raise UnsupportedTemplateError(f"{where}.{unknown[0]} is not known here")
+    return {names[key]: item for key, item in value.items()}
+
+
+def same(*names: str) -> dict[str, str]:
+    """A renaming that changes nothing, for `pick`."""
+    return {name: name for name in names}
+
+
+def given(properties: Properties, *names: str) -> dict[str, Any]:
+    """The properties among ``names`` that the template has."""
+    return {name: properties[name] for name in names if name in properties}
+
+
+def tags(properties: Properties) -> list[dict[str, str]]:
+    """The template's tags as a list of Key and Value."""
+    found: list[dict[str, str]] = properties.get("Tags", [])
+    return found

