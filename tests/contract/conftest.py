@@ -1,0 +1,205 @@
+"""The implementations that one behaviour suite runs on, and where they are known to differ."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import boto3
+import pytest
+
+from s3commit.aws.ledger import DynamoLedger
+from s3commit.aws.s3 import S3ObjectStore
+from s3commit.aws.s3_client import make_client
+from s3commit.core.ports import Ledger, ObjectFacts, ObjectStore
+from s3commit.testing.memory import MemoryLedger, MemoryObjectStore
+from tests.conftest import REGION
+
+T = TypeVar("T")
+
+PART = 5 * 1024 * 1024  # S3's minimum
+PAGE = 7  # of the adapters, so that every longer listing has pages
+THREADS = 8
+
+
+@dataclass(frozen=True)
+class Differences:
+    """Where an implementation does not do what S3 does; a test asserts what it does instead."""
+
+    checks_length: bool = True  # False: MpuObjectSize is ignored
+    newline_in_keys: bool = True  # False: a key with a newline is a 404
+    lists_in_key_order: bool = True  # False: what is below `b/` comes before `b-`
+    pages_uploads: bool = True  # False: a truncated listing of uploads has no NextKeyMarker
+    encodes_upload_keys: bool = True  # False: says that it encodes the keys of uploads, does not
+    forgets_replaced_parts: bool = (
+        True  # False: a part that was sent again completes by either etag
+    )
+    completes_atomically: bool = True  # False: completions at once with If-None-Match may all win
+    null_version: bool = False  # True: a completion without versioning has the version "null"
+
+
+KNOWN = {
+    "memory": Differences(),
+    "moto": Differences(newline_in_keys=False, null_version=True),
+    "weed": Differences(
+        checks_length=False,
+        lists_in_key_order=False,
+        pages_uploads=False,
+        encodes_upload_keys=False,
+        forgets_replaced_parts=False,
+        completes_atomically=False,
+    ),
+}
+
+
+@dataclass
+class Backend:
+    """One implementation with its two buckets, one of them versioned."""
+
+    name: str
+    store: ObjectStore
+    versioned_store: ObjectStore
+    known: Differences
+    bucket: str = "contract"
+    versioned: str = "contract-versioned"
+    places: Iterator[int] = field(default_factory=itertools.count)
+
+
+@dataclass
+class Place:
+    """A prefix of the backend's bucket for one test alone."""
+
+    store: ObjectStore
+    bucket: str
+    prefix: str
+    known: Differences
+
+    def key(self, name: str = "data") -> str:
+        return self.prefix + name
+
+    def upload(self, key: str, *parts: bytes, **metadata: str) -> tuple[str, list[str]]:
+        """Start an upload and send its parts: its id and etags."""
+        upload_id = self.store.create_upload(
+            self.bucket, key, metadata=metadata, content_type="application/octet-stream"
+        )
+        etags = [
+            self.store.upload_part(self.bucket, key, upload_id, number, part)
+            for number, part in enumerate(parts, start=1)
+        ]
+        return upload_id, etags
+
+    def complete(self, key: str, *parts: bytes, **metadata: str) -> ObjectFacts:
+        """An upload from start to end."""
+        upload_id, etags = self.upload(key, *parts, **metadata)
+        length = sum(map(len, parts))
+        return self.store.complete_upload(self.bucket, key, upload_id, etags, length=length)
+
+    def body(self, key: str) -> bytes:
+        return self.store.get(self.bucket, key, max_bytes=100 * PART).body
+
+
+def at_once(calls: Sequence[Callable[[], T]]) -> list[T | Exception]:
+    """Make the calls on a thread each; what each returned or raised."""
+
+    def outcome(call: Callable[[], T]) -> T | Exception:
+        try:
+            return call()
+        except Exception as error:
+            return error
+
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return list(pool.map(outcome, calls))
+
+
+def winners(outcomes: Sequence[T | Exception], *, lose_by: type[Exception]) -> list[T]:
+    """What those who won returned; every other lost by ``lose_by``."""
+    won = []
+    for outcome in outcomes:
+        if not isinstance(outcome, Exception):
+            won.append(outcome)
+        elif not isinstance(outcome, lose_by):
+            raise outcome
+    return won
+
+
+def _s3_backend(name: str, endpoint: str) -> Backend:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ENDPOINT_URL", endpoint)
+        client = make_client()
+    store = S3ObjectStore(client, page=PAGE)
+    backend = Backend(name, store, store, KNOWN[name])
+    for bucket in (backend.bucket, backend.versioned):
+        client.create_bucket(
+            Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION}
+        )
+    client.put_bucket_versioning(
+        Bucket=backend.versioned, VersioningConfiguration={"Status": "Enabled"}
+    )
+    return backend
+
+
+@pytest.fixture(scope="session", params=sorted(KNOWN))
+def backend(request: pytest.FixtureRequest) -> Backend:
+    """Each object store in turn."""
+    if request.param == "memory":
+        plain = MemoryObjectStore("contract")
+        versioned = MemoryObjectStore("contract-versioned", versioned=True)
+        return Backend("memory", plain, versioned, KNOWN["memory"])
+    return _s3_backend(request.param, request.getfixturevalue(f"{request.param}_endpoint"))
+
+
+@pytest.fixture
+def place(backend: Backend) -> Place:
+    """A prefix of its own in the bucket without versions."""
+    prefix = f"place-{next(backend.places)}/"
+    return Place(backend.store, backend.bucket, prefix, backend.known)
+
+
+@pytest.fixture
+def versioned(backend: Backend) -> Place:
+    """A prefix of its own in the bucket with versions."""
+    prefix = f"place-{next(backend.places)}/"
+    return Place(backend.versioned_store, backend.versioned, prefix, backend.known)
+
+
+def create_table(name: str, endpoint: str) -> None:
+    """The ledger's table, as the storage stack has it."""
+    boto3.client("dynamodb", endpoint_url=endpoint, region_name=REGION).create_table(
+        TableName=name,
+        BillingMode="PAY_PER_REQUEST",
+        AttributeDefinitions=[
+            {"AttributeName": attribute, "AttributeType": "S"}
+            for attribute in ("pk", "sk", "state", "updated_at")
+        ],
+        KeySchema=[
+            {"AttributeName": "pk", "KeyType": "HASH"},
+            {"AttributeName": "sk", "KeyType": "RANGE"},
+        ],
+        GlobalSecondaryIndexes=[
+            {
+                "IndexName": "by-state",
+                "KeySchema": [
+                    {"AttributeName": "state", "KeyType": "HASH"},
+                    {"AttributeName": "updated_at", "KeyType": "RANGE"},
+                ],
+                "Projection": {"ProjectionType": "ALL"},
+            }
+        ],
+    )
+
+
+@pytest.fixture(params=["memory", "moto"])
+def ledger(request: pytest.FixtureRequest) -> Ledger:
+    """Each ledger in turn, empty."""
+    if request.param == "memory":
+        return MemoryLedger()
+    endpoint = request.getfixturevalue("moto_endpoint")
+    table = f"ledger-{next(_TABLES)}"
+    create_table(table, endpoint)
+    return DynamoLedger(table, region=REGION, host=endpoint, page=PAGE)
+
+
+_TABLES = itertools.count()

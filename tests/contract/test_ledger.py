@@ -1,0 +1,528 @@
+"""The ledger: what every implementation of it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from s3commit.core.model import (
+    AttemptRecord,
+    Conflict,
+    Destination,
+    Failure,
+    JobRecord,
+    PlanFacts,
+    Scope,
+)
+from s3commit.core.ports import Ledger, LockMode, LostRaceError
+from s3commit.core.states import ENDED, TRANSITIONS, IllegalTransitionError, JobState
+from tests.contract.conftest import THREADS, at_once, winners
+
+T0 = "2026-11-21T22:00:00.000Z"
+T1 = "2026-11-21T22:00:01.000Z"
+T2 = "2026-11-21T22:00:02.000Z"
+NODE = "lake/table/"
+PLAN = PlanFacts(sha256="a" * 64, units=2, files=3, bytes=12345, rows=99)
+OTHER_PLAN = replace(PLAN, sha256="b" * 64, rows=None)
+
+# How a job gets into each state; the decision is taken by `decide`.
+PATHS: dict[JobState, list[JobState]] = {
+    JobState.OPEN: [],
+    JobState.SEALED: [JobState.SEALED],
+    JobState.COMMITTING: [JobState.SEALED, JobState.COMMITTING],
+    JobState.PUBLISHING: [JobState.SEALED, JobState.COMMITTING, JobState.PUBLISHING],
+    JobState.COMMITTED: [
+        JobState.SEALED,
+        JobState.COMMITTING,
+        JobState.PUBLISHING,
+        JobState.COMMITTED,
+    ],
+    JobState.ABORTING: [JobState.ABORTING],
+    JobState.ABORTED: [JobState.ABORTING, JobState.ABORTED],
+    JobState.ROLLING_BACK: [JobState.SEALED, JobState.COMMITTING, JobState.ROLLING_BACK],
+    JobState.ROLLED_BACK: [
+        JobState.SEALED,
+        JobState.COMMITTING,
+        JobState.ROLLING_BACK,
+        JobState.ROLLED_BACK,
+    ],
+}
+STEPS = [
+    (source, target)
+    for source, targets in TRANSITIONS.items()
+    for target in sorted(targets)
+    if target is not JobState.COMMITTING
+]
+
+
+def a_job(job_id: str = "job-1", **fields: object) -> JobRecord:
+    record = JobRecord(
+        job_id=job_id,
+        destination=Destination("lake", "table/"),
+        directory=f"table/__magic_job-{job_id}/",
+        state=JobState.OPEN,
+        generation=0,
+        created_at=T0,
+        updated_at=T0,
+    )
+    return replace(record, **fields)  # type: ignore[arg-type]
+
+
+def an_attempt(task: int, attempt: int = 0, job_id: str = "job-1") -> AttemptRecord:
+    return AttemptRecord(
+        job_id=job_id,
+        task_id=f"task-{task}",
+        attempt_id=f"attempt-{attempt}",
+        manifest=f"table/__magic_job-{job_id}/tasks/task-{task}/attempt-{attempt}.pendingset",
+        sha256="c" * 64,
+        files=task,
+        bytes=task * 1000,
+        rows=None if task % 2 else task,
+    )
+
+
+def bring_to(ledger: Ledger, state: JobState, job_id: str = "job-1", now: str = T0) -> JobRecord:
+    """A new job in ``state`` at generation 0."""
+    record = ledger.open_job(a_job(job_id, updated_at=now))
+    for target in PATHS[state]:
+        if target is JobState.COMMITTING:
+            ledger.note_plan(job_id, generation=0, plan=PLAN, now=now)
+            assert ledger.acquire(NODE, job_id=job_id, mode=LockMode.SHARED)
+            record = ledger.decide(job_id, generation=0, plan=PLAN, lock_node=NODE, now=now)
+        else:
+            record = ledger.advance(
+                job_id, source=record.state, target=target, generation=0, now=now
+            )
+    return record
+
+
+def lost(call: Callable[[], object]) -> JobRecord | None:
+    """What the loser of ``call`` is told."""
+    with pytest.raises(LostRaceError) as caught:
+        call()
+    return caught.value.found
+
+
+def test_a_job_is_read_as_it_was_opened(ledger: Ledger) -> None:
+    full = a_job(
+        conflict=Conflict.REPLACE,
+        scope=Scope.PARTITION,
+        partition_by=("dt", "ländle"),
+        idempotency_key="query:7",
+        plan=OTHER_PLAN,
+        failure=Failure("CODE", "why, in words"),
+        decided_at=T1,
+        finished_at=T2,
+        execution="arn:aws:states:eu-central-1:000000000000:execution:m:job-1",
+    )
+    assert ledger.open_job(full) == full
+    assert ledger.open_job(a_job("job-2")) == a_job("job-2")
+
+    assert ledger.job("job-1") == full
+    assert ledger.job("job-2") == a_job("job-2")
+
+
+def test_an_unknown_job_has_no_record(ledger: Ledger) -> None:
+    assert ledger.job("nobody") is None
+    assert list(ledger.attempts("nobody")) == []
+
+
+def test_opening_a_job_again_returns_the_one_that_stands(ledger: Ledger) -> None:
+    first = ledger.open_job(a_job(execution="first"))
+
+    assert ledger.open_job(a_job(execution="second")) == first
+    assert ledger.job("job-1") == first
+
+
+def test_of_openings_at_once_one_stands(ledger: Ledger) -> None:
+    records = [a_job(execution=str(number)) for number in range(THREADS)]
+
+    outcomes = at_once([lambda record=record: ledger.open_job(record) for record in records])
+
+    assert set(outcomes) == {ledger.job("job-1")}
+
+
+@pytest.mark.parametrize(("source", "target"), STEPS)
+def test_each_transition_of_the_table_is_taken(
+    ledger: Ledger, source: JobState, target: JobState
+) -> None:
+    before = bring_to(ledger, source)
+
+    after = ledger.advance("job-1", source=source, target=target, generation=0, now=T1)
+
+    assert after == ledger.job("job-1")
+    assert after == replace(
+        before,
+        state=target,
+        updated_at=T1,
+        finished_at=T1 if target in ENDED else None,
+    )
+
+
+@pytest.mark.parametrize("source", JobState)
+def test_any_other_transition_is_illegal_and_changes_nothing(
+    ledger: Ledger, source: JobState
+) -> None:
+    before = bring_to(ledger, source)
+    for target in JobState:
+        if (source, target) not in STEPS:
+            with pytest.raises(IllegalTransitionError):
+                ledger.advance("job-1", source=source, target=target, generation=0, now=T1)
+
+    assert ledger.job("job-1") == before
+
+
+def test_a_transition_stores_plan_and_failure(ledger: Ledger) -> None:
+    bring_to(ledger, JobState.SEALED)
+    failure = Failure("REFUSED", "for a reason")
+
+    after = ledger.advance(
+        "job-1",
+        source=JobState.SEALED,
+        target=JobState.ABORTING,
+        generation=0,
+        now=T1,
+        plan=PLAN,
+        failure=failure,
+    )
+    ended = ledger.advance(
+        "job-1", source=JobState.ABORTING, target=JobState.ABORTED, generation=0, now=T2
+    )
+
+    assert (after.plan, after.failure) == (PLAN, failure)
+    assert (ended.plan, ended.failure, ended.finished_at) == (PLAN, failure, T2)
+
+
+def test_a_transition_out_of_another_state_is_lost(ledger: Ledger) -> None:
+    stands = bring_to(ledger, JobState.ABORTING)
+
+    found = lost(
+        lambda: ledger.advance(
+            "job-1", source=JobState.OPEN, target=JobState.SEALED, generation=0, now=T1
+        )
+    )
+
+    assert found == stands == ledger.job("job-1")
+
+
+def test_a_transition_of_no_job_is_lost_to_nobody(ledger: Ledger) -> None:
+    found = lost(
+        lambda: ledger.advance(
+            "nobody", source=JobState.OPEN, target=JobState.SEALED, generation=0, now=T1
+        )
+    )
+
+    assert found is None
+    assert ledger.job("nobody") is None
+    assert lost(lambda: ledger.take_over("nobody", generation=0, execution="e", now=T1)) is None
+    assert lost(lambda: ledger.note_plan("nobody", generation=0, plan=PLAN, now=T1)) is None
+
+
+def test_of_transitions_at_once_one_is_taken(ledger: Ledger) -> None:
+    bring_to(ledger, JobState.SEALED)
+
+    outcomes = at_once(
+        [
+            lambda number=number: ledger.advance(
+                "job-1",
+                source=JobState.SEALED,
+                target=JobState.ABORTING,
+                generation=0,
+                now=T1,
+                failure=Failure("C", str(number)),
+            )
+            for number in range(THREADS)
+        ]
+    )
+
+    (won,) = winners(outcomes, lose_by=LostRaceError)
+    assert ledger.job("job-1") == won
+
+
+@pytest.mark.parametrize("state", JobState)
+def test_a_take_over_raises_the_generation(ledger: Ledger, state: JobState) -> None:
+    before = bring_to(ledger, state)
+
+    after = ledger.take_over("job-1", generation=0, execution="second", now=T1)
+
+    assert after == ledger.job("job-1")
+    assert after == replace(before, generation=1, execution="second", updated_at=T1)
+
+
+def test_of_take_overs_at_once_one_is_granted(ledger: Ledger) -> None:
+    bring_to(ledger, JobState.SEALED)
+
+    outcomes = at_once(
+        [
+            lambda number=number: ledger.take_over(
+                "job-1", generation=0, execution=str(number), now=T1
+            )
+            for number in range(THREADS)
+        ]
+    )
+
+    (won,) = winners(outcomes, lose_by=LostRaceError)
+    assert won.generation == 1
+    assert ledger.job("job-1") == won
+
+
+def test_who_was_taken_over_writes_nothing_more(ledger: Ledger) -> None:
+    """The fence: an execution that wakes up late has an old generation."""
+    bring_to(ledger, JobState.SEALED)
+    ledger.note_plan("job-1", generation=0, plan=PLAN, now=T0)
+    ledger.acquire(NODE, job_id="job-1", mode=LockMode.SHARED)
+    stands = ledger.take_over("job-1", generation=0, execution="second", now=T1)
+
+    for call in (
+        lambda: ledger.take_over("job-1", generation=0, execution="first", now=T2),
+        lambda: ledger.note_plan("job-1", generation=0, plan=OTHER_PLAN, now=T2),
+        lambda: ledger.decide("job-1", generation=0, plan=PLAN, lock_node=NODE, now=T2),
+        lambda: ledger.advance(
+            "job-1", source=JobState.SEALED, target=JobState.ABORTING, generation=0, now=T2
+        ),
+    ):
+        assert lost(call) == stands
+    assert ledger.job("job-1") == stands
+    decided = ledger.decide("job-1", generation=1, plan=PLAN, lock_node=NODE, now=T2)
+    assert decided.state is JobState.COMMITTING
+
+
+def test_a_plan_is_noted_and_replaced_while_sealed(ledger: Ledger) -> None:
+    before = bring_to(ledger, JobState.SEALED)
+
+    ledger.note_plan("job-1", generation=0, plan=OTHER_PLAN, now=T0)
+    after = ledger.note_plan("job-1", generation=0, plan=PLAN, now=T1)
+
+    assert after == ledger.job("job-1") == replace(before, plan=PLAN, updated_at=T1)
+
+
+@pytest.mark.parametrize("state", [state for state in JobState if state is not JobState.SEALED])
+def test_a_plan_is_noted_only_while_sealed(ledger: Ledger, state: JobState) -> None:
+    stands = bring_to(ledger, state)
+
+    assert lost(lambda: ledger.note_plan("job-1", generation=0, plan=PLAN, now=T1)) == stands
+
+
+def test_the_decision_is_stored_with_its_time(ledger: Ledger) -> None:
+    bring_to(ledger, JobState.SEALED)
+    before = ledger.note_plan("job-1", generation=0, plan=PLAN, now=T0)
+    ledger.acquire(NODE, job_id="job-1", mode=LockMode.EXCLUSIVE)
+
+    after = ledger.decide("job-1", generation=0, plan=PLAN, lock_node=NODE, now=T1)
+
+    assert after == ledger.job("job-1")
+    assert after == replace(before, state=JobState.COMMITTING, decided_at=T1, updated_at=T1)
+
+
+@pytest.mark.parametrize("state", [state for state in JobState if state is not JobState.SEALED])
+def test_only_a_sealed_job_is_decided(ledger: Ledger, state: JobState) -> None:
+    stands = bring_to(ledger, state)
+    ledger.acquire(NODE, job_id="job-1", mode=LockMode.SHARED)
+
+    found = lost(lambda: ledger.decide("job-1", generation=0, plan=PLAN, lock_node=NODE, now=T1))
+
+    assert found == stands == ledger.job("job-1")
+
+
+@pytest.mark.parametrize("noted", [None, OTHER_PLAN], ids=["no plan", "another plan"])
+def test_a_decision_on_a_stale_plan_is_lost(ledger: Ledger, noted: PlanFacts | None) -> None:
+    stands = bring_to(ledger, JobState.SEALED)
+    ledger.acquire(NODE, job_id="job-1", mode=LockMode.SHARED)
+    if noted is not None:
+        stands = ledger.note_plan("job-1", generation=0, plan=noted, now=T0)
+
+    found = lost(lambda: ledger.decide("job-1", generation=0, plan=PLAN, lock_node=NODE, now=T1))
+
+    assert found == stands == ledger.job("job-1")
+
+
+def test_i6_a_decision_without_the_lock_is_lost(ledger: Ledger) -> None:
+    bring_to(ledger, JobState.SEALED)
+    stands = ledger.note_plan("job-1", generation=0, plan=PLAN, now=T0)
+
+    def decide() -> JobRecord:
+        return ledger.decide("job-1", generation=0, plan=PLAN, lock_node=NODE, now=T1)
+
+    assert lost(decide) == stands
+    ledger.acquire(NODE, job_id="another", mode=LockMode.EXCLUSIVE)
+    assert lost(decide) == stands
+    ledger.release(NODE, job_id="another")
+    ledger.acquire(NODE + "part/", job_id="job-1", mode=LockMode.EXCLUSIVE)
+    assert lost(decide) == stands
+    ledger.acquire(NODE, job_id="job-1", mode=LockMode.EXCLUSIVE)
+    ledger.release(NODE, job_id="job-1")
+    assert lost(decide) == stands == ledger.job("job-1")
+
+
+def test_of_decisions_and_aborts_at_once_one_is_taken(ledger: Ledger) -> None:
+    bring_to(ledger, JobState.SEALED)
+    ledger.note_plan("job-1", generation=0, plan=PLAN, now=T0)
+    ledger.acquire(NODE, job_id="job-1", mode=LockMode.SHARED)
+
+    def decide() -> JobRecord:
+        return ledger.decide("job-1", generation=0, plan=PLAN, lock_node=NODE, now=T1)
+
+    def abort() -> JobRecord:
+        return ledger.advance(
+            "job-1", source=JobState.SEALED, target=JobState.ABORTING, generation=0, now=T1
+        )
+
+    outcomes = at_once([decide, abort] * (THREADS // 2))
+
+    (won,) = winners(outcomes, lose_by=LostRaceError)
+    assert ledger.job("job-1") == won
+
+
+def test_attempts_are_read_as_they_were_noted(ledger: Ledger) -> None:
+    noted = {an_attempt(task, attempt) for task in range(5) for attempt in range(2)}
+    ledger.record_attempts(noted)
+    ledger.record_attempts([])
+    ledger.record_attempts([an_attempt(0, job_id="job-10")])
+
+    assert sorted(ledger.attempts("job-1"), key=repr) == sorted(noted, key=repr)
+    assert list(ledger.attempts("job-10")) == [an_attempt(0, job_id="job-10")]
+
+
+def test_an_attempt_keeps_its_first_note(ledger: Ledger) -> None:
+    ledger.record_attempts([an_attempt(1), an_attempt(2)])
+
+    changed = replace(an_attempt(1), sha256="d" * 64, files=7)
+    ledger.record_attempts([an_attempt(3), changed, an_attempt(2), an_attempt(4)])
+    ledger.record_attempts([changed])
+
+    found = sorted(ledger.attempts("job-1"), key=lambda attempt: attempt.task_id)
+    assert found == [an_attempt(task) for task in (1, 2, 3, 4)]
+
+
+def test_of_two_notes_of_an_attempt_in_one_batch_the_first_stands(ledger: Ledger) -> None:
+    ledger.record_attempts([an_attempt(1), replace(an_attempt(1), sha256="d" * 64)])
+
+    assert list(ledger.attempts("job-1")) == [an_attempt(1)]
+
+
+def test_hundreds_of_attempts_are_noted_in_one_call(ledger: Ledger) -> None:
+    attempts = [an_attempt(task) for task in range(250)]
+
+    ledger.record_attempts(attempts[100:140])
+    ledger.record_attempts(iter(attempts))
+
+    found = sorted(ledger.attempts("job-1"), key=lambda attempt: attempt.files)
+    assert found == attempts
+
+
+def test_i6_exclusive_stands_beside_nothing(ledger: Ledger) -> None:
+    assert ledger.acquire(NODE, job_id="one", mode=LockMode.EXCLUSIVE)
+
+    assert not ledger.acquire(NODE, job_id="two", mode=LockMode.EXCLUSIVE)
+    assert not ledger.acquire(NODE, job_id="two", mode=LockMode.SHARED)
+    assert ledger.lock_holders(NODE) == {"one"}
+
+
+def test_i6_shared_stands_beside_shared_alone(ledger: Ledger) -> None:
+    assert ledger.acquire(NODE, job_id="one", mode=LockMode.SHARED)
+    assert ledger.acquire(NODE, job_id="two", mode=LockMode.SHARED)
+
+    assert not ledger.acquire(NODE, job_id="three", mode=LockMode.EXCLUSIVE)
+    assert not ledger.acquire(NODE, job_id="one", mode=LockMode.EXCLUSIVE)
+    assert ledger.lock_holders(NODE) == {"one", "two"}
+
+
+@pytest.mark.parametrize("mode", LockMode)
+def test_acquiring_again_is_success(ledger: Ledger, mode: LockMode) -> None:
+    assert ledger.acquire(NODE, job_id="one", mode=mode)
+    assert ledger.acquire(NODE, job_id="one", mode=mode)
+
+    assert ledger.lock_holders(NODE) == {"one"}
+
+
+def test_the_only_holder_may_have_it_exclusive_and_keeps_that(ledger: Ledger) -> None:
+    ledger.acquire(NODE, job_id="one", mode=LockMode.SHARED)
+
+    assert ledger.acquire(NODE, job_id="one", mode=LockMode.EXCLUSIVE)
+    assert ledger.acquire(NODE, job_id="one", mode=LockMode.SHARED)
+    assert not ledger.acquire(NODE, job_id="two", mode=LockMode.SHARED)
+
+
+def test_a_released_lock_is_free(ledger: Ledger) -> None:
+    ledger.acquire(NODE, job_id="one", mode=LockMode.SHARED)
+    ledger.acquire(NODE, job_id="two", mode=LockMode.SHARED)
+
+    ledger.release(NODE, job_id="one")
+    assert ledger.lock_holders(NODE) == {"two"}
+    assert not ledger.acquire(NODE, job_id="three", mode=LockMode.EXCLUSIVE)
+    ledger.release(NODE, job_id="two")
+    assert ledger.lock_holders(NODE) == frozenset()
+    assert ledger.acquire(NODE, job_id="three", mode=LockMode.EXCLUSIVE)
+
+
+def test_releasing_what_is_not_held_is_success(ledger: Ledger) -> None:
+    ledger.release(NODE, job_id="one")
+    ledger.acquire(NODE, job_id="two", mode=LockMode.EXCLUSIVE)
+
+    ledger.release(NODE, job_id="one")
+
+    assert ledger.lock_holders(NODE) == {"two"}
+
+
+def test_a_prefix_of_a_name_is_another_node(ledger: Ledger) -> None:
+    ledger.acquire("lake/data1/", job_id="one", mode=LockMode.EXCLUSIVE)
+
+    assert ledger.acquire("lake/data10/", job_id="two", mode=LockMode.EXCLUSIVE)
+
+
+def test_i6_of_exclusive_claims_at_once_one_is_granted(ledger: Ledger) -> None:
+    for attempt in range(5):
+        node = f"{NODE}{attempt}/"
+        outcomes = at_once(
+            [
+                lambda job=f"job-{number}", node=node: ledger.acquire(
+                    node, job_id=job, mode=LockMode.EXCLUSIVE
+                )
+                for number in range(THREADS)
+            ]
+        )
+
+        assert outcomes.count(True) == 1
+        assert outcomes.count(False) == THREADS - 1
+        assert ledger.lock_holders(node) == {f"job-{outcomes.index(True)}"}
+
+
+def test_shared_claims_at_once_are_all_granted_and_all_released(ledger: Ledger) -> None:
+    jobs = [f"job-{number}" for number in range(THREADS)]
+
+    def acquire_and_release(job: str) -> bool:
+        held = ledger.acquire(NODE, job_id=job, mode=LockMode.SHARED)
+        ledger.release(NODE, job_id=job)
+        return held
+
+    assert at_once([lambda job=job: acquire_and_release(job) for job in jobs]) == [True] * THREADS
+    assert ledger.lock_holders(NODE) == frozenset()
+    assert ledger.acquire(NODE, job_id="after", mode=LockMode.EXCLUSIVE)
+
+
+def test_jobs_are_listed_by_state_oldest_first(ledger: Ledger) -> None:
+    times = [f"2026-11-21T22:00:{second:02d}.000Z" for second in (9, 3, 5, 1, 7)]
+    for number, now in enumerate(times):
+        bring_to(ledger, JobState.SEALED, f"job-{number}", now)
+    bring_to(ledger, JobState.OPEN, "open", times[3])
+    bring_to(ledger, JobState.ABORTED, "ended", times[3])
+    ledger.acquire(NODE, job_id="job-0", mode=LockMode.SHARED)
+    ledger.record_attempts([an_attempt(1, job_id="job-0")])
+
+    found = list(ledger.jobs_in(JobState.SEALED, before=times[4]))
+
+    assert [record.job_id for record in found] == ["job-3", "job-1", "job-2"]
+    assert found[0] == ledger.job("job-3")
+    assert [r.job_id for r in ledger.jobs_in(JobState.ABORTED, before=T1[:-1])] == []
+    assert [r.job_id for r in ledger.jobs_in(JobState.ABORTED, before=times[0])] == ["ended"]
+
+
+def test_more_jobs_than_a_page_holds_are_listed(ledger: Ledger) -> None:
+    for number in range(20):
+        ledger.open_job(a_job(f"job-{number}", updated_at=f"2026-11-21T22:00:{number:02d}.000Z"))
+
+    found = ledger.jobs_in(JobState.OPEN, before="2026-11-22T00:00:00.000Z")
+
+    assert [record.job_id for record in found] == [f"job-{number}" for number in range(20)]

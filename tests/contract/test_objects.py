@@ -1,0 +1,245 @@
+"""Whole objects: what every object store does with them."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+
+from s3commit.core.errors import InvalidInputError, NotFoundError, PreconditionError
+from tests.contract.conftest import THREADS, Backend, Place, at_once, winners
+
+UNUSUAL = [
+    "a space",
+    "a+plus",
+    "a%20percent",
+    "dt=2026-11-21/part-0",
+    "ünï/€/語",
+    "question?x=1&y#z",
+    "<quotes'\">",
+    "tilde~and,comma;",
+    "tab\there",
+]
+
+
+def quoted_md5(body: bytes) -> str:
+    return f'"{hashlib.md5(body).hexdigest()}"'
+
+
+def test_an_object_is_read_as_it_was_put(place: Place) -> None:
+    etag = place.store.put(place.bucket, place.key(), b"some bytes")
+
+    found = place.store.get(place.bucket, place.key(), max_bytes=10)
+
+    assert found.body == b"some bytes"
+    assert etag == found.facts.etag == quoted_md5(b"some bytes")
+    assert (found.facts.key, found.facts.length) == (place.key(), 10)
+    assert found.facts.version_id is None
+    assert place.store.head(place.bucket, place.key()) == found.facts
+
+
+def test_an_empty_object_is_an_object(place: Place) -> None:
+    place.store.put(place.bucket, place.key(), b"")
+
+    assert place.store.get(place.bucket, place.key(), max_bytes=0).body == b""
+
+
+def test_an_object_that_is_not_there_is_not_found(place: Place) -> None:
+    assert place.store.head(place.bucket, place.key()) is None
+    with pytest.raises(NotFoundError) as caught:
+        place.store.get(place.bucket, place.key(), max_bytes=1)
+    assert caught.value.code == "NOT_FOUND"
+
+
+def test_an_object_past_the_bound_is_too_large(place: Place) -> None:
+    place.store.put(place.bucket, place.key(), b"12345")
+
+    with pytest.raises(InvalidInputError) as caught:
+        place.store.get(place.bucket, place.key(), max_bytes=4)
+    assert caught.value.code == "TOO_LARGE"
+    assert place.store.get(place.bucket, place.key(), max_bytes=5).body == b"12345"
+
+
+def test_a_bucket_that_is_not_there_is_said_to_be_missing(backend: Backend) -> None:
+    store, nowhere = backend.store, "no-such-bucket"
+    for call in (
+        lambda: store.get(nowhere, "k", max_bytes=1),
+        lambda: store.put(nowhere, "k", b""),
+        lambda: store.delete(nowhere, "k"),
+        lambda: list(store.list(nowhere, "")),
+        lambda: list(store.list_uploads(nowhere, "")),
+        lambda: store.create_upload(nowhere, "k", metadata={}, content_type="text/plain"),
+    ):
+        with pytest.raises(NotFoundError) as caught:
+            call()
+        assert caught.value.code == "NO_BUCKET"
+    assert store.head(nowhere, "k") is None
+
+
+def test_a_put_replaces_what_was_there(place: Place) -> None:
+    place.store.put(place.bucket, place.key(), b"one")
+    place.store.put(place.bucket, place.key(), b"two")
+
+    assert place.body(place.key()) == b"two"
+
+
+def test_a_put_if_absent_takes_only_a_free_place(place: Place) -> None:
+    place.store.put(place.bucket, place.key(), b"first", if_absent=True)
+
+    with pytest.raises(PreconditionError):
+        place.store.put(place.bucket, place.key(), b"second", if_absent=True)
+    assert place.body(place.key()) == b"first"
+
+
+def test_a_put_if_absent_has_one_winner(place: Place) -> None:
+    for attempt in range(3):
+        key = place.key(str(attempt))
+        bodies = [f"writer {number}".encode() for number in range(THREADS)]
+
+        outcomes = at_once(
+            [
+                lambda body=body, key=key: place.store.put(place.bucket, key, body, if_absent=True)
+                for body in bodies
+            ]
+        )
+
+        (etag,) = winners(outcomes, lose_by=PreconditionError)
+        assert quoted_md5(place.body(key)) == etag
+
+
+def test_a_put_if_match_wants_the_very_object(place: Place) -> None:
+    old = place.store.put(place.bucket, place.key(), b"old")
+    new = place.store.put(place.bucket, place.key(), b"new", if_match=old)
+
+    with pytest.raises(PreconditionError):
+        place.store.put(place.bucket, place.key(), b"late", if_match=old)
+    assert place.body(place.key()) == b"new"
+    assert new == quoted_md5(b"new")
+
+
+def test_a_put_if_match_wants_an_object(place: Place) -> None:
+    with pytest.raises(PreconditionError):
+        place.store.put(place.bucket, place.key(), b"late", if_match=quoted_md5(b"x"))
+    assert place.store.head(place.bucket, place.key()) is None
+
+
+def test_a_put_if_match_has_one_winner(place: Place) -> None:
+    etag = place.store.put(place.bucket, place.key(), b"before")
+    bodies = [f"writer {number}".encode() for number in range(THREADS)]
+
+    outcomes = at_once(
+        [
+            lambda body=body: place.store.put(place.bucket, place.key(), body, if_match=etag)
+            for body in bodies
+        ]
+    )
+
+    (won,) = winners(outcomes, lose_by=PreconditionError)
+    assert quoted_md5(place.body(place.key())) == won
+
+
+def test_a_deleted_object_is_gone_and_its_place_free(place: Place) -> None:
+    place.store.put(place.bucket, place.key(), b"x")
+
+    place.store.delete(place.bucket, place.key())
+
+    assert place.store.head(place.bucket, place.key()) is None
+    place.store.put(place.bucket, place.key(), b"y", if_absent=True)
+
+
+def test_deleting_nothing_is_success(place: Place) -> None:
+    place.store.delete(place.bucket, place.key())
+    place.store.delete(place.bucket, place.key(), if_match=quoted_md5(b"x"))
+
+
+def test_a_delete_if_match_spares_another_object(place: Place) -> None:
+    """I5: what is not the recorded object stays."""
+    old = place.store.put(place.bucket, place.key(), b"old")
+    new = place.store.put(place.bucket, place.key(), b"new")
+
+    with pytest.raises(PreconditionError):
+        place.store.delete(place.bucket, place.key(), if_match=old)
+    assert place.body(place.key()) == b"new"
+    place.store.delete(place.bucket, place.key(), if_match=new)
+    assert place.store.head(place.bucket, place.key()) is None
+
+
+def test_a_listing_has_every_object_below_the_prefix_and_no_other(place: Place) -> None:
+    names = [f"data1/{number:02d}" for number in range(30)]
+    for name in [*names, "data10/x", "data"]:
+        place.store.put(place.bucket, place.key(name), name.encode())
+
+    found = list(place.store.list(place.bucket, place.key("data1/")))
+
+    assert [line.key for line in found] == [place.key(name) for name in names]
+    assert [line.etag for line in found] == [quoted_md5(name.encode()) for name in names]
+    assert {line.length for line in found} == {8}
+
+
+def test_a_listing_of_nothing_is_empty(place: Place) -> None:
+    assert list(place.store.list(place.bucket, place.key("none/"))) == []
+
+
+def test_a_listing_is_in_the_order_of_the_keys_bytes(place: Place) -> None:
+    names = ["B", "Z", "a", "b", "b-c", "b/c", "é", "語"]
+    for name in reversed(names):
+        place.store.put(place.bucket, place.key(name), b"")
+
+    found = [line.key for line in place.store.list(place.bucket, place.prefix)]
+
+    if not place.known.lists_in_key_order:
+        names = ["B", "Z", "a", "b", "b/c", "b-c", "é", "語"]
+    assert found == [place.key(name) for name in names]
+
+
+@pytest.mark.parametrize("name", UNUSUAL)
+def test_an_unusual_key_is_a_key(place: Place, name: str) -> None:
+    place.store.put(place.bucket, place.key(name), b"x", if_absent=True)
+
+    assert place.body(place.key(name)) == b"x"
+    assert [line.key for line in place.store.list(place.bucket, place.prefix)] == [place.key(name)]
+    place.store.delete(place.bucket, place.key(name), if_match=quoted_md5(b"x"))
+    assert place.store.head(place.bucket, place.key(name)) is None
+
+
+def test_a_newline_may_be_in_a_key(place: Place) -> None:
+    key = place.key("new\nline")
+    if not place.known.newline_in_keys:
+        with pytest.raises(NotFoundError):
+            place.store.put(place.bucket, key, b"x")
+        return
+
+    place.store.put(place.bucket, key, b"x")
+
+    assert [line.key for line in place.store.list(place.bucket, place.prefix)] == [key]
+
+
+def test_a_versioned_delete_hides_and_a_deleted_version_restores(versioned: Place) -> None:
+    store, bucket, key = versioned.store, versioned.bucket, versioned.key()
+    store.put(bucket, key, b"before")
+    store.put(bucket, key, b"after")
+    after = store.head(bucket, key)
+    assert after is not None
+    assert after.version_id is not None
+
+    store.delete(bucket, key, version_id=after.version_id)
+    assert versioned.body(key) == b"before"
+
+    store.delete(bucket, key)
+    assert store.head(bucket, key) is None
+    assert list(store.list(bucket, versioned.prefix)) == []
+    store.put(bucket, key, b"again", if_absent=True)
+    store.delete(bucket, key, version_id=after.version_id)
+    assert versioned.body(key) == b"again"
+
+
+def test_a_versioned_delete_if_match_looks_at_the_current_version(versioned: Place) -> None:
+    store, bucket, key = versioned.store, versioned.bucket, versioned.key()
+    old = store.put(bucket, key, b"old")
+    new = store.put(bucket, key, b"new")
+
+    with pytest.raises(PreconditionError):
+        store.delete(bucket, key, if_match=old)
+    store.delete(bucket, key, if_match=new)
+
+    assert store.head(bucket, key) is None

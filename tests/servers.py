@@ -1,0 +1,143 @@
+"""The S3 servers of the tests. Run as a script it is the moto server: it prints its URL."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, cast
+
+START_SECONDS = 60
+
+
+def read_line(process: subprocess.Popen[str]) -> str:
+    """The first line that the process prints."""
+    assert process.stdout is not None
+    line = process.stdout.readline().strip()
+    assert line, f"the server ended with {process.wait(10)}"
+    return line
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody uses, nor the ones 10,000 above (SeaweedFS takes those for gRPC)."""
+    found: list[int] = []
+    while len(found) < count:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1] % 30_000 + 20_000
+        with socket.socket() as probe, socket.socket() as grpc:
+            try:
+                probe.bind(("127.0.0.1", port))
+                grpc.bind(("127.0.0.1", port + 10_000))
+            except OSError:
+                continue
+        if port not in found:
+            found.append(port)
+    return found
+
+
+class Weed:
+    """A SeaweedFS server with everything below ``directory``, while it is entered."""
+
+    def __init__(self, directory: Path, ports: list[int]) -> None:
+        self._directory = directory
+        self._ports = ports
+        self.endpoint = f"http://127.0.0.1:{ports[3]}"
+
+    def __enter__(self) -> Self:
+        program = shutil.which("weed", path=str(Path(sys.executable).parent))
+        assert program, "weed is not installed: pip install -r requirements.txt"
+        with (self._directory / "log").open("w") as log:
+            self._process = subprocess.Popen(
+                [program, *self._arguments()], stdout=log, stderr=log, cwd=self._directory
+            )
+        self._wait()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._process.kill()  # a gentle stop takes ten seconds
+        self._process.wait()
+
+    def _arguments(self) -> list[str]:
+        config = self._directory / "s3.json"
+        keys = [{"accessKey": "testing", "secretKey": "testing"}]
+        actions = ["Admin", "Read", "Write", "List", "Tagging"]
+        identity = {"name": "testing", "credentials": keys, "actions": actions}
+        config.write_text(json.dumps({"identities": [identity]}))
+        data = self._directory / "data"
+        data.mkdir()
+        master, volume, filer, s3 = self._ports
+        flags: dict[str, Any] = {
+            "dir": data,
+            "ip": "127.0.0.1",
+            "ip.bind": "127.0.0.1",
+            "master.port": master,
+            "master.telemetry": "false",
+            "master.volumeSizeLimitMB": 64,
+            "volume.port": volume,
+            "volume.max": 0,
+            "filer": "true",
+            "filer.port": filer,
+            "filer.localSocket": self._directory / "filer.sock",
+            "s3": "true",
+            "s3.port": s3,
+            "s3.localSocket": self._directory / "s3.sock",
+            "s3.config": config,
+            "s3.iam": "false",
+            "s3.autoCreateBucket": "false",
+            "s3.port.iceberg": 0,
+            "s3.port.lance": 0,
+        }
+        return [
+            "-logtostderr=true",
+            "server",
+            *(f"-{name}={value}" for name, value in flags.items()),
+        ]
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            assert self._process.poll() is None, (self._directory / "log").read_text()[-2000:]
+            try:
+                urllib.request.urlopen(self.endpoint, timeout=1).close()
+            except urllib.error.HTTPError as answer:  # 403: it is there and asks who we are
+                answer.close()
+                return
+            except OSError:
+                time.sleep(0.1)
+        raise AssertionError((self._directory / "log").read_text()[-2000:])
+
+
+def _serve_moto() -> None:
+    os.environ.update(AWS_ACCESS_KEY_ID="testing", AWS_SECRET_ACCESS_KEY="testing")
+    from moto.server import ThreadedMotoServer
+
+    from s3commit.local.moto_patches import PATCHES, Host, Patcher
+
+    patcher = Patcher(cast("Host", None))  # neither S3's patches nor DynamoDB's ask the host
+    for name, patch in PATCHES.items():
+        if name.startswith(("s3_", "dynamodb_")):
+            patch(patcher)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    print(f"http://{host}:{port}", flush=True)
+    sys.stdin.read()  # until the tests end, or die
+    server.stop()
+
+
+if __name__ == "__main__":
+    _serve_moto()
