@@ -10,6 +10,7 @@ from s3commit.aws import env
 from stacks.config import DeployConfig
 from stacks.dependencies import ROOT, dependencies_layer
 from stacks.functions import FUNCTIONS, RUNTIME, PipelineFunction, Surroundings
+from stacks.inbox import BATCH_WINDOW_SECONDS
 from stacks.observability import Observability
 from stacks.routing import consume
 from stacks.storage import S3CommitStorage
@@ -119,7 +120,7 @@ class S3CommitPipeline(cdk.Stack):
             inbox=storage.ingest,
             consumer=functions["ingest_pendingsets"],
             max_concurrency=20,
-            window_seconds=1,
+            window_seconds=BATCH_WINDOW_SECONDS,
         )
         consume(
             self,

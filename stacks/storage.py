@@ -16,7 +16,7 @@ from constructs import Construct
 from stacks.checks import acknowledge, acknowledge_wildcard
 from stacks.config import DeployConfig
 from stacks.functions import FUNCTIONS
-from stacks.inbox import Inbox
+from stacks.inbox import BATCH_WINDOW_SECONDS, Inbox
 
 PENDINGSET_SUFFIX = ".pendingset"
 REQUEST_SUFFIX = "/request.json"
@@ -167,9 +167,9 @@ def _string(name: str) -> dynamodb.Attribute:
 
 
 def _visibility(function: str) -> cdk.Duration:
-    # AWS asks for six times the function's timeout:
+    # AWS asks for six times the function's timeout, and the batching window on top:
     # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
-    return cdk.Duration.seconds(6 * FUNCTIONS[function].timeout)
+    return cdk.Duration.seconds(6 * FUNCTIONS[function].timeout + BATCH_WINDOW_SECONDS)
 
 
 def _lifecycle(config: DeployConfig) -> list[s3.LifecycleRule]:

@@ -69,7 +69,7 @@ def _retry(errors: list[str], *, first: int, attempts: int, longest: int) -> Sta
     return {
         "ErrorEquals": errors,
         "IntervalSeconds": first,
-        "BackoffRate": 2,
+        "BackoffRate": 2.0,
         "MaxDelaySeconds": longest,
         "MaxAttempts": attempts,
         "JitterStrategy": "FULL",
@@ -140,7 +140,6 @@ def _complete_uploads(functions: Mapping[str, str], max_concurrency: int) -> Sta
     )
     return {
         "Type": "Map",
-        "Label": "CompleteUploads",
         "MaxConcurrency": max_concurrency,
         "ItemReader": {
             "Resource": f"arn:{cdk.Aws.PARTITION}:states:::s3:getObject",

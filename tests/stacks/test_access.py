@@ -79,8 +79,11 @@ EVERY_FUNCTION = {
     "Logs": {"logs:CreateLogStream", "logs:PutLogEvents"},
 }
 STATE_MACHINE = {
-    **{name: {"lambda:InvokeFunction"} for name in ALLOWED if name not in
-       {"ingest_pendingsets", "dispatch_requests"}},
+    **{
+        name: {"lambda:InvokeFunction"}
+        for name in ALLOWED
+        if name not in {"ingest_pendingsets", "dispatch_requests"}
+    },
     f"{JOB}plan.json": {"s3:GetObject"},
     "event-bus/default": {"events:PutEvents"},
     "CommitJobMachine": {"states:StartExecution"},

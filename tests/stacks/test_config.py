@@ -1,0 +1,101 @@
+"""Parameters are checked before anything is built, and each is documented."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from stacks.config import LOG_PERIODS, ConfigError, DeployConfig, parameter_name
+from stacks.dependencies import ROOT
+from tests.stacks.synthesized import KEY_ARN
+
+GOOD: dict[str, tuple[Any, Any]] = {
+    "name": ("dev", "dev"),
+    "bucketName": ("my-lake", "my-lake"),
+    "importBucket": ("my.lake", "my.lake"),
+    "kmsKeyArn": (KEY_ARN, KEY_ARN),
+    "accessLogsBucket": ("logs", "logs"),
+    "versioned": ("true", True),
+    "noncurrentDays": ("7", 7),
+    "abortIncompleteDays": (3, 3),
+    "ledgerTtlDays": ("90", 90),
+    "logRetentionDays": ("365", 365),
+    "architecture": ("x86_64", "x86_64"),
+    "maxConcurrency": ("100", 100),
+    "alarmEmail": ("a@b.example", "a@b.example"),
+}
+BAD: dict[str, list[Any]] = {
+    "name": ["", "Dev", "1st", "a" * 21, 3],
+    "bucketName": ["x", "My-Lake", "a/b"],
+    "importBucket": ["s3://lake"],
+    "kmsKeyArn": ["alias/mine", "arn:aws:kms:eu-central-1:111122223333:alias/mine"],
+    "accessLogsBucket": ["-"],
+    "versioned": ["yes", 1, None],
+    "noncurrentDays": ["0", "a week", True],
+    "abortIncompleteDays": ["1", "366", "-3"],
+    "ledgerTtlDays": ["1.5"],
+    "logRetentionDays": ["31", None],
+    "architecture": ["arm"],
+    "maxConcurrency": ["0", "1001"],
+    "alarmEmail": ["nobody"],
+}
+
+
+def _read(**parameters: Any) -> DeployConfig:
+    return DeployConfig.from_context({f"s3commit:{key}": each for key, each in parameters.items()})
+
+
+def _field(parameter: str) -> str:
+    return next(
+        each.name for each in fields(DeployConfig) if parameter_name(each.name) == parameter
+    )
+
+
+def test_every_parameter_is_tried_here() -> None:
+    assert set(GOOD) == set(BAD) == {parameter_name(each.name) for each in fields(DeployConfig)}
+
+
+@pytest.mark.parametrize("parameter", sorted(GOOD))
+def test_a_good_value_is_taken(parameter: str) -> None:
+    given, expected = GOOD[parameter]
+    assert getattr(_read(**{parameter: given}), _field(parameter)) == expected
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"), [(name, value) for name, values in BAD.items() for value in values]
+)
+def test_a_bad_value_is_refused_in_one_line_that_names_it(parameter: str, value: Any) -> None:
+    with pytest.raises(ConfigError, match=rf"^parameter s3commit:{parameter}=.* must be .*$"):
+        _read(**{parameter: value})
+
+
+def test_an_unknown_parameter_is_refused_with_those_known() -> None:
+    with pytest.raises(
+        ConfigError, match=r"unknown parameter s3commit:bucket; known are .*bucketN"
+    ):
+        _read(bucket="lake")
+
+
+def test_the_context_of_others_is_left_alone() -> None:
+    assert DeployConfig.from_context({"@aws-cdk/core:x": True, "other": 1}) == DeployConfig()
+
+
+@pytest.mark.parametrize("parameter", ["bucketName", "versioned", "abortIncompleteDays"])
+def test_an_imported_bucket_is_not_configured(parameter: str) -> None:
+    with pytest.raises(ConfigError, match=f"leave out {parameter} and set that on the bucket"):
+        _read(importBucket="lake", **{parameter: GOOD[parameter][0]})
+
+
+def test_a_name_keeps_deployments_apart() -> None:
+    assert _read(name="dev").stack_name("S3CommitStorage") == "S3CommitStorage-dev"
+    assert _read().stack_name("S3CommitStorage") == "S3CommitStorage"
+
+
+def test_every_parameter_is_in_the_deployment_guide() -> None:
+    guide = (ROOT / "docs" / "deploy.md").read_text()
+    rows = set(re.findall(r"^\| `([A-Za-z]+)` \|", guide, re.MULTILINE))
+    assert set(GOOD) <= rows
+    assert all(f"{days}" in guide for days in LOG_PERIODS)

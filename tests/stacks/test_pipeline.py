@@ -1,0 +1,159 @@
+"""Functions, layers and queues fit together."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from s3commit.aws import env
+from stacks.dependencies import ROOT
+from stacks.functions import FUNCTIONS
+from tests.stacks.synthesized import Assembly, Resource, functions, of_type, only
+
+PACKAGE = ROOT / "layers" / "s3commit" / "python" / "s3commit"
+VARIABLES = {env.TABLE, env.STATE_MACHINE, env.LEDGER_TTL_DAYS}
+POWERTOOLS = {
+    env.POWERTOOLS_SERVICE_NAME: env.SERVICE,
+    env.POWERTOOLS_METRICS_NAMESPACE: env.METRICS_NAMESPACE,
+    env.POWERTOOLS_LOG_LEVEL: "INFO",
+}
+
+
+def test_every_function_has_its_handler_and_every_handler_its_function(assembly: Assembly) -> None:
+    handlers = {path.stem for path in (ROOT / "lambdas").glob("*.py")} - {"__init__"}
+    assert set(functions(assembly.pipeline)) == set(FUNCTIONS) == handlers
+
+
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+def test_a_function_is_given_the_variables_that_it_reads(assembly: Assembly, name: str) -> None:
+    _, function = functions(assembly.pipeline)[name]
+    variables = function["Properties"]["Environment"]["Variables"]
+    assert {key: variables.pop(key) for key in POWERTOOLS} == POWERTOOLS
+    assert set(variables) == set(FUNCTIONS[name].reads)
+
+
+def test_every_variable_that_is_set_is_read_and_the_other_way_round() -> None:
+    given = {variable for function in FUNCTIONS.values() for variable in function.reads}
+    settings = (PACKAGE / "aws" / "settings.py").read_text()
+    read = set(re.findall(r"\benv\.([A-Z_]+)", settings))
+    assert given == VARIABLES == {getattr(env, name) for name in read}
+
+
+def test_no_other_module_reads_the_environment() -> None:
+    modules = [*(ROOT / "lambdas").glob("*.py"), *(PACKAGE / "aws").glob("*.py")]
+    reading = [path.stem for path in modules if re.search(r"environ\[|getenv", path.read_text())]
+    assert reading == ["settings"]
+
+
+def test_every_metric_of_the_vocabulary_is_counted_somewhere() -> None:
+    vocabulary = (PACKAGE / "aws" / "env.py").read_text()
+    names = re.findall(r"^([A-Z_]+): Final = \"[A-Z][a-z]", vocabulary, re.MULTILINE)
+        r"^([A-Z_]+): Final = \"[A-Z][a-z]", (PACKAGE / "aws/env.py").read_text(), re.M
+    )
+    code = "".join(path.read_text() for path in (ROOT / "lambdas").glob("*.py"))
+    assert len(names) >= 8
+    assert [name for name in names if f"env.{name}" not in code] == []
+
+
+def test_functions_run_on_one_architecture_with_both_layers(
+    assembly: Assembly, encrypted: Assembly
+) -> None:
+    for each, architecture in ((assembly, "arm64"), (encrypted, "x86_64")):
+        for _, function in functions(each.pipeline).values():
+            properties = function["Properties"]
+            assert properties["Architectures"] == [architecture]
+            assert properties["Runtime"] == "python3.13"
+            assert len(properties["Layers"]) == 2
+            assert properties["TracingConfig"] == {"Mode": "Active"}
+
+
+def test_every_log_is_kept_for_a_set_time(assembly: Assembly) -> None:
+    for group in of_type(assembly.pipeline, "AWS::Logs::LogGroup").values():
+        assert group["Properties"]["RetentionInDays"] == 30
+    for _, function in functions(assembly.pipeline).values():
+        assert "LogGroup" in function["Properties"]["LoggingConfig"]
+
+
+def test_the_package_layer_holds_what_handlers_import_and_no_more(assembly: Assembly) -> None:
+    content = _layer(assembly, "PackageLayer")
+    assert {path.name for path in (content / "python" / "s3commit").iterdir()} == {
+        *("__init__.py", "py.typed", "aws", "core")
+    }
+    assert not list(content.rglob("*.pyc"))
+
+
+def test_the_code_holds_the_handlers_alone(assembly: Assembly) -> None:
+    _, function = functions(assembly.pipeline)["decide_job"]
+    content = assembly.asset_of(function)
+    assert {path.suffix for path in content.rglob("*")} == {".py"}
+    assert (content / "decide_job.py").is_file()
+
+
+@pytest.mark.parametrize(
+    ("name", "queue"), [("ingest_pendingsets", "Ingest"), ("dispatch_requests", "Request")]
+)
+def test_a_queue_feeds_its_function_and_gets_failed_messages_back(
+    assembly: Assembly, name: str, queue: str
+) -> None:
+    mapping = _mapping(assembly, name)["Properties"]
+    assert f"GetAtt{queue}Queue" in mapping["EventSourceArn"]["Fn::ImportValue"]
+    assert mapping["BatchSize"] == 10
+    assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    assert mapping.get("MaximumBatchingWindowInSeconds", 0) <= 1
+    assert mapping["ScalingConfig"]["MaximumConcurrency"] >= 2
+
+
+@pytest.mark.parametrize(
+    ("name", "queue"), [("ingest_pendingsets", "Ingest"), ("dispatch_requests", "Request")]
+)
+def test_a_message_stays_hidden_for_six_timeouts(assembly: Assembly, name: str, queue: str) -> None:
+    queues = of_type(assembly.storage, "AWS::SQS::Queue")
+    hidden = next(
+        each["Properties"]["VisibilityTimeout"]
+        for key, each in queues.items()
+        if key.startswith(f"{queue}Queue")
+    )
+    window = _mapping(assembly, name)["Properties"].get("MaximumBatchingWindowInSeconds", 0)
+    _, function = functions(assembly.pipeline)[name]
+    assert hidden >= 6 * function["Properties"]["Timeout"] + window
+
+
+def test_alarms_watch_queues_jobs_and_functions(assembly: Assembly) -> None:
+    alarms = of_type(assembly.pipeline, "AWS::CloudWatch::Alarm")
+    watched = {re.sub(r"[0-9A-F]{8}$", "", key).removeprefix("Observability") for key in alarms}
+    assert watched == {
+        *("IngestDeadLetters", "IngestBacklog", "RequestDeadLetters", "RequestBacklog"),
+        *("JobsFailed", "JobsTimedOut", "FunctionErrors", "FunctionThrottles"),
+    }
+    for alarm in alarms.values():
+        assert alarm["Properties"]["AlarmActions"]
+        assert alarm["Properties"]["AlarmDescription"]
+        assert alarm["Properties"]["TreatMissingData"] == "notBreaching"
+
+
+def test_alarms_are_mailed_if_an_address_is_given(assembly: Assembly, encrypted: Assembly) -> None:
+    assert not of_type(assembly.pipeline, "AWS::SNS::Subscription")
+    assert only(encrypted.pipeline, "AWS::SNS::Subscription")["Properties"]["Endpoint"] == (
+        "oncall@example.com"
+    )
+
+
+def test_the_state_machine_is_an_output(assembly: Assembly) -> None:
+    assert set(assembly.pipeline["Outputs"]) == {"StateMachineArn"}
+
+
+def _mapping(assembly: Assembly, name: str) -> Resource:
+    logical_id, _ = functions(assembly.pipeline)[name]
+    mappings = of_type(assembly.pipeline, "AWS::Lambda::EventSourceMapping").values()
+    (mapping,) = [
+        one for one in mappings if one["Properties"]["FunctionName"] == {"Ref": logical_id}
+    ]
+    return mapping
+
+
+def _layer(assembly: Assembly, name: str) -> Path:
+    layers = of_type(assembly.pipeline, "AWS::Lambda::LayerVersion")
+    (layer,) = [resource for key, resource in layers.items() if key.startswith(name)]
+    return assembly.asset_of(layer)
