@@ -351,7 +351,7 @@ def test_a4_abort_during_close_makes_close_fail_and_leaves_nothing(
     closer.start()
     assert gate.entered.wait(30)
     aborter.start()
-    assert stream._stop.wait(30)
+    assert stream._parts.stopped.wait(30)
     gate.opened.set()
     closer.join(30)
     aborter.join(30)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import errno
 import io
 import threading
-from concurrent.futures import Future, wait
 from enum import Enum, auto
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -13,12 +11,11 @@ from typing import TYPE_CHECKING
 from s3commit.core.model import PendingFile
 from s3commit.core.ports import UploadStarter
 from s3commit.writer.environment import Environment, SystemEnvironment
-from s3commit.writer.spool import PartBuffer
+from s3commit.writer.parts import Parts
 from s3commit.writer.transfer import Transfer
 from s3commit.writer.values import (
     CAPABILITIES,
     AbortReport,
-    StreamAbortedError,
     StreamClosedError,
     StreamStatistics,
     Target,
@@ -63,24 +60,12 @@ class PendingUpload(io.BufferedIOBase):
         super().__init__()
         self.target = target
         self.rows = rows
-        self._store = store
-        self._transfer = transfer
         self._environment = environment or SystemEnvironment()
         self._state = _State.OPEN
-        self._error: BaseException | None = None
-        self._dropped = False
-        self._stop = threading.Event()
         self._writing = threading.RLock()  # held through a write, close or abort
-        self._counting = threading.Lock()
-        self._futures: list[Future[str]] = []
         self._etags: tuple[str, ...] = ()
-        self._written = self._uploaded = self._spooled = self._saved = 0
-        self._parts_uploaded = self._parts_failed = 0
-        self._created = self._now()
-        self._buffer = transfer.buffer(1)
-        self._upload_id = store.create_upload(
-            target.bucket, target.key, metadata=target.metadata, content_type=target.content_type
-        )
+        self._created = self._saved = self._now()
+        self._parts = Parts(store, target, transfer)
 
     @property
     def name(self) -> str:
@@ -106,7 +91,7 @@ class PendingUpload(io.BufferedIOBase):
     def failed(self) -> bool:
         """Whether a write, a part or `close` failed, so that the file can not be whole."""
         return self._state is _State.FAILED or (
-            self._error is not None and self._state is not _State.ABORTED
+            self._parts.error is not None and self._state is not _State.ABORTED
         )
 
     @property
@@ -123,9 +108,9 @@ class PendingUpload(io.BufferedIOBase):
         return PendingFile(
             bucket=target.bucket,
             key=target.key,
-            upload_id=self._upload_id,
+            upload_id=self._parts.upload_id,
             etags=self._etags,
-            length=self._written,
+            length=self._parts.length,
             job_id=target.job_id,
             task_id=target.task_id,
             attempt_id=target.attempt_id,
@@ -137,15 +122,7 @@ class PendingUpload(io.BufferedIOBase):
     @property
     def statistics(self) -> StreamStatistics:
         """The counts so far; also during and after `close`."""
-        with self._counting:
-            return StreamStatistics(
-                bytes_written=self._written,
-                bytes_uploaded=self._uploaded,
-                bytes_spooled=self._spooled,
-                parts_submitted=len(self._futures),
-                parts_uploaded=self._parts_uploaded,
-                parts_failed=self._parts_failed,
-            )
+        return self._parts.statistics
 
     def writable(self) -> bool:
         """True, as of any file opened for writing."""
@@ -157,7 +134,7 @@ class PendingUpload(io.BufferedIOBase):
 
     def tell(self) -> int:
         """How many bytes were written."""
-        return self._written
+        return self._parts.length
 
     def flush(self) -> None:
         """Do nothing: bytes are durable when the stream is closed, and not before."""
@@ -171,11 +148,7 @@ class PendingUpload(io.BufferedIOBase):
         """
         with memoryview(data) as raw, raw.cast("B") as view, self._writing:
             self._check_open()
-            try:
-                self._take(view)
-            except BaseException as error:
-                self._note(error)
-                raise
+            self._parts.take(view)
             return len(view)
 
     def seal(self) -> None:
@@ -188,11 +161,7 @@ class PendingUpload(io.BufferedIOBase):
             if self._state is _State.SEALED:
                 return
             self._check_open()
-            try:
-                self._seal()
-            except BaseException as error:
-                self._note(error)
-                raise
+            self._seal()
 
     def close(self) -> None:
         """Send the last part and wait for all of them; afterwards `pending` names the file.
@@ -207,7 +176,7 @@ class PendingUpload(io.BufferedIOBase):
                 self._finish()
             except Exception:
                 # nothing but a concurrent abort() stops an open stream
-                self._give_up(_State.ABORTED if self._stop.is_set() else _State.FAILED)
+                self._give_up(_State.ABORTED if self._parts.stopped.is_set() else _State.FAILED)
                 raise
             except BaseException:
                 # The process is told to die: no more requests, the pipeline cleans up.
@@ -222,8 +191,7 @@ class PendingUpload(io.BufferedIOBase):
         """
         if self.closed:
             return AbortReport(already_closed=True)
-        self._stop.set()
-        self._transfer.wake()
+        self._parts.stop()
         with self._writing:
             if self._state not in _LIVE:  # closed while this waited
                 return AbortReport(already_closed=True)
@@ -252,93 +220,24 @@ class PendingUpload(io.BufferedIOBase):
         pass
 
     def _check_open(self) -> None:
-        if self._state is not _State.OPEN or self._stop.is_set():
+        if self._state is not _State.OPEN or self._parts.stopped.is_set():
             state = _State.ABORTED if self._state is _State.OPEN else self._state
             raise StreamClosedError(f"write to {self.name}, which is {state.name.lower()}")
 
-    def _take(self, view: memoryview) -> None:
-        if self._written + len(view) > self._transfer.settings.parts.capacity:
-            raise OSError(errno.EFBIG, "file is larger than S3's parts can hold", self.name)
-        while len(view):
-            self._check_open()  # an abort does not wait for the rest of a long write
-            self._check_parts()
-            taken = self._buffer.append(view)
-            view = view[taken:]
-            self._written += taken
-            if len(self._buffer) == self._buffer.capacity:
-                self._submit()
-
-    def _check_parts(self) -> None:
-        if self._error is not None:
-            raise self._error
-
     def _seal(self) -> None:
-        self._check_parts()
-        if len(self._buffer) or not self._futures:  # an empty file is one empty part
-            self._submit()
+        self._parts.seal()
         self._state = _State.SEALED
-
-    def _submit(self) -> None:
-        number = len(self._futures) + 1
-        part, self._buffer = self._buffer, self._transfer.buffer(number + 1)
-        self._spooled += part.on_disk
-        try:
-            future = self._transfer.send(
-                len(part), lambda: self._send(number, part), stopped=self._stop.is_set
-            )
-        except BaseException:
-            part.discard()
-            raise
-        self._futures.append(future)
-
-    def _send(self, number: int, part: PartBuffer) -> str:
-        """Runs in a thread of the task's pool."""
-        try:
-            if self._stop.is_set():
-                raise StreamAbortedError(f"{self.name} was aborted")
-            size = len(part)
-            with part.view() as body:
-                etag = self._store.upload_part(
-                    self.target.bucket, self.target.key, self._upload_id, number, body
-                )
-        except BaseException as error:
-            self._note(error)
-            with self._counting:
-                self._parts_failed += 1
-            raise
-        finally:
-            part.discard()
-        with self._counting:
-            self._parts_uploaded += 1
-            self._uploaded += size
-        return etag
-
-    def _note(self, error: BaseException) -> None:
-        with self._counting:
-            self._error = self._error or error
 
     def _finish(self) -> None:
         if self._state is _State.OPEN:
             self._seal()
-        self._etags = tuple(future.result() for future in self._futures)
-        self._check_parts()
+        self._etags = self._parts.etags()
         self._saved = self._now()
         self._state = _State.CLOSED
 
     def _give_up(self, state: _State) -> Exception | None:
         self._state = state
-        self._stop.set()
-        self._transfer.wake()
-        wait(self._futures)  # a part that arrives after the abort would be paid for
-        self._buffer.discard()
-        if self._dropped:
-            return None
-        try:
-            self._store.abort_upload(self.target.bucket, self.target.key, self._upload_id)
-        except Exception as error:
-            return error
-        self._dropped = True
-        return None
+        return self._parts.drop()
 
     def _now(self) -> int:
         return int(self._environment.epoch() * 1000)
