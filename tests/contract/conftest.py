@@ -133,7 +133,7 @@ def _s3_backend(name: str, endpoint: str) -> Backend:
     backend = Backend(name, store, store, KNOWN[name])
     for bucket in (backend.bucket, backend.versioned):
         client.create_bucket(
-            Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION}
+            Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": "eu-central-1"}
         )
     client.put_bucket_versioning(
         Bucket=backend.versioned, VersioningConfiguration={"Status": "Enabled"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -139,7 +140,7 @@ def test_opening_a_job_again_returns_the_one_that_stands(ledger: Ledger) -> None
 def test_of_openings_at_once_one_stands(ledger: Ledger) -> None:
     records = [a_job(execution=str(number)) for number in range(THREADS)]
 
-    outcomes = at_once([lambda record=record: ledger.open_job(record) for record in records])
+    outcomes = at_once([partial(ledger.open_job, record) for record in records])
 
     assert set(outcomes) == {ledger.job("job-1")}
 
@@ -225,7 +226,8 @@ def test_of_transitions_at_once_one_is_taken(ledger: Ledger) -> None:
 
     outcomes = at_once(
         [
-            lambda number=number: ledger.advance(
+            partial(
+                ledger.advance,
                 "job-1",
                 source=JobState.SEALED,
                 target=JobState.ABORTING,
@@ -256,9 +258,7 @@ def test_of_take_overs_at_once_one_is_granted(ledger: Ledger) -> None:
 
     outcomes = at_once(
         [
-            lambda number=number: ledger.take_over(
-                "job-1", generation=0, execution=str(number), now=T1
-            )
+            partial(ledger.take_over, "job-1", generation=0, execution=str(number), now=T1)
             for number in range(THREADS)
         ]
     )
@@ -375,6 +375,20 @@ def test_of_decisions_and_aborts_at_once_one_is_taken(ledger: Ledger) -> None:
     assert ledger.job("job-1") == won
 
 
+def test_a_unit_is_begun_for_the_first_time_once(ledger: Ledger) -> None:
+    assert ledger.begin_unit("job-1", 0)
+    assert ledger.begin_unit("job-1", 10)
+    assert ledger.begin_unit("job-2", 0)
+
+    assert not ledger.begin_unit("job-1", 0)
+
+
+def test_of_workers_that_begin_a_unit_at_once_one_is_first(ledger: Ledger) -> None:
+    outcomes = at_once([partial(ledger.begin_unit, "job-1", 7)] * THREADS)
+
+    assert sorted(outcomes, key=bool) == [False] * (THREADS - 1) + [True]
+
+
 def test_attempts_are_read_as_they_were_noted(ledger: Ledger) -> None:
     noted = {an_attempt(task, attempt) for task in range(5) for attempt in range(2)}
     ledger.record_attempts(noted)
@@ -477,9 +491,7 @@ def test_i6_of_exclusive_claims_at_once_one_is_granted(ledger: Ledger) -> None:
         node = f"{NODE}{attempt}/"
         outcomes = at_once(
             [
-                lambda job=f"job-{number}", node=node: ledger.acquire(
-                    node, job_id=job, mode=LockMode.EXCLUSIVE
-                )
+                partial(ledger.acquire, node, job_id=f"job-{number}", mode=LockMode.EXCLUSIVE)
                 for number in range(THREADS)
             ]
         )
@@ -497,7 +509,7 @@ def test_shared_claims_at_once_are_all_granted_and_all_released(ledger: Ledger) 
         ledger.release(NODE, job_id=job)
         return held
 
-    assert at_once([lambda job=job: acquire_and_release(job) for job in jobs]) == [True] * THREADS
+    assert at_once([partial(acquire_and_release, job) for job in jobs]) == [True] * THREADS
     assert ledger.lock_holders(NODE) == frozenset()
     assert ledger.acquire(NODE, job_id="after", mode=LockMode.EXCLUSIVE)
 

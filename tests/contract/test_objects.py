@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import partial
 
 import pytest
 
@@ -97,10 +98,7 @@ def test_a_put_if_absent_has_one_winner(place: Place) -> None:
         bodies = [f"writer {number}".encode() for number in range(THREADS)]
 
         outcomes = at_once(
-            [
-                lambda body=body, key=key: place.store.put(place.bucket, key, body, if_absent=True)
-                for body in bodies
-            ]
+            [partial(place.store.put, place.bucket, key, body, if_absent=True) for body in bodies]
         )
 
         (etag,) = winners(outcomes, lose_by=PreconditionError)
@@ -129,7 +127,7 @@ def test_a_put_if_match_has_one_winner(place: Place) -> None:
 
     outcomes = at_once(
         [
-            lambda body=body: place.store.put(place.bucket, place.key(), body, if_match=etag)
+            partial(place.store.put, place.bucket, place.key(), body, if_match=etag)
             for body in bodies
         ]
     )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 
 import pytest
 
@@ -103,7 +105,9 @@ def test_parts_may_come_in_any_order(place: Place) -> None:
         pytest.param(lambda etags: [*etags, etags[1]], id="one too many"),
     ],
 )
-def test_other_parts_than_those_sent_are_refused(place: Place, chosen) -> None:  # type: ignore[no-untyped-def]
+def test_other_parts_than_those_sent_are_refused(
+    place: Place, chosen: Callable[[list[str]], list[str]]
+) -> None:
     upload_id, etags = place.upload(place.key(), b"a" * PART, b"b")
 
     with pytest.raises(JobRefusedError) as caught:
@@ -250,9 +254,7 @@ def test_completing_if_absent_has_one_winner(place: Place) -> None:
 
     outcomes = at_once(
         [
-            lambda upload_id=upload_id, etags=etags: store.complete_upload(
-                bucket, key, upload_id, etags, length=8, if_absent=True
-            )
+            partial(store.complete_upload, bucket, key, upload_id, etags, length=8, if_absent=True)
             for upload_id, etags in uploads
         ]
     )
@@ -268,14 +270,11 @@ def test_an_upload_that_is_completed_and_aborted_at_once_is_one_of_both(place: P
         key = place.key(str(attempt))
         upload_id, etags = place.upload(key, b"x")
 
-        completed, _ = at_once(
-            [
-                lambda key=key, upload_id=upload_id, etags=etags: store.complete_upload(
-                    bucket, key, upload_id, etags, length=1
-                ),
-                lambda key=key, upload_id=upload_id: store.abort_upload(bucket, key, upload_id),
-            ]
-        )
+        both: list[Callable[[], object]] = [
+            partial(store.complete_upload, bucket, key, upload_id, etags, length=1),
+            partial(store.abort_upload, bucket, key, upload_id),
+        ]
+        completed, _ = at_once(both)
 
         visible = store.head(bucket, key) is not None
         assert visible == (not isinstance(completed, UploadGoneError))

@@ -26,18 +26,22 @@ from s3commit.aws.ledger_items import (
     AttemptItem,
     JobItem,
     LockItem,
-    attempt_item,
+    UnitItem,
     attempt_key,
-    attempt_record,
     bind,
-    failure_map,
-    job_item,
     job_key,
-    job_record,
     lock_key,
-    plan_map,
     shard_key,
     translated,
+    unit_key,
+)
+from s3commit.aws.ledger_records import (
+    attempt_item,
+    attempt_record,
+    failure_map,
+    job_item,
+    job_record,
+    plan_map,
 )
 from s3commit.aws.locks import DynamoLocks
 from s3commit.core.errors import PreconditionError
@@ -46,7 +50,7 @@ from s3commit.core.ports import Clock, LostRaceError
 from s3commit.core.states import ENDED, IllegalTransitionError, JobState, check_transition
 
 JOB_DAYS = 90  # how long an ended job stays in the ledger
-ATTEMPT_DAYS = 30  # how long the note of an attempt does, which S3 can always replace
+NOTE_DAYS = 30  # how long the note of an attempt or a unit does, which S3 can always replace
 TRANSACTION = 100  # items: DynamoDB's limit
 
 
@@ -54,7 +58,7 @@ class DynamoLedger(DynamoLocks):
     """Implements `s3commit.core.ports.Ledger` on one table; thread-safe.
 
     ``region`` and ``host`` (an endpoint's URL) None mean the standard AWS configuration. ``clock``
-    is read for the attempts' time to live alone.
+    is read for the time to live of notes alone.
     """
 
     def __init__(
@@ -172,6 +176,18 @@ class DynamoLedger(DynamoLocks):
             job_id, JobState.SEALED, generation, condition=condition, actions=actions, now=now
         )
 
+    def begin_unit(self, job_id: str, unit: int) -> bool:
+        """See `Ledger.begin_unit`."""
+        nobody_began_it = UnitItem.pk.does_not_exist()
+        expires_at = _days_after(self._clock.now(), NOTE_DAYS)
+        item = self._items.unit(*unit_key(job_id, unit), expires_at=expires_at)
+        try:
+            with translated(f"beginning unit {unit} of job {job_id}"):
+                item.save(nobody_began_it)
+        except PreconditionError:
+            return False  # or our own, with the answer lost: then the worker looks in vain
+        return True
+
     def record_attempts(self, attempts: Iterable[AttemptRecord]) -> None:
         """See `Ledger.record_attempts`.
 
@@ -241,7 +257,7 @@ class DynamoLedger(DynamoLocks):
     def _note_together(self, group: list[AttemptRecord]) -> list[AttemptRecord]:
         """Note all of ``group`` in one transaction; return those to try again."""
         nobody_noted_it = AttemptItem.pk.does_not_exist()
-        expires_at = _days_after(self._clock.now(), ATTEMPT_DAYS)
+        expires_at = _days_after(self._clock.now(), NOTE_DAYS)
         try:
             with (
                 translated(f"noting {len(group)} attempts of job {group[0].job_id}"),

@@ -1,13 +1,14 @@
-"""The ledger's items in DynamoDB: one table, three kinds of item.
+"""The ledger's items in DynamoDB: one table, four kinds of item.
 
 | item | pk | sk |
 |---|---|---|
 | job | ``JOB#<job id>`` | ``JOB`` |
 | attempt | ``ATTEMPTS#<job id>#<shard>`` | ``<task id>#<attempt id>`` |
+| unit | ``UNITS#<job id>#<shard>`` | ``<unit>`` |
 | lock | ``LOCK#<bucket>/<prefix>`` | ``LOCK`` |
 
-Attempts are spread over shards by task, because a partition takes about 1,000 writes a second. The
-index ``by-state`` (``state``, ``updated_at``) holds job items only: no other item has its keys.
+Attempts and units are spread over shards, by task and by number, because a partition takes about
+1,000 writes a second. The index ``by-state`` (``state``, ``updated_at``) holds job items only: no other item has its keys.
 ``expires_at`` is the table's TTL attribute, in seconds since 1970.
 
 No `VersionAttribute` anywhere: the generation is the protocol's own and is written out.
@@ -33,16 +34,7 @@ from pynamodb.indexes import AllProjection, GlobalSecondaryIndex
 from pynamodb.models import Model
 
 from s3commit.aws.failures import translate
-from s3commit.core.model import (
-    AttemptRecord,
-    Conflict,
-    Destination,
-    Failure,
-    JobRecord,
-    PlanFacts,
-    Scope,
-)
-from s3commit.core.states import JobState
+from s3commit.core.model import AttemptRecord
 
 SHARDS = 10
 BY_STATE = "by-state"
@@ -130,6 +122,10 @@ class AttemptItem(LedgerItem):
     rows = NumberAttribute(null=True)
 
 
+class UnitItem(LedgerItem):
+    """A unit that a worker has begun; that it is there says all."""
+
+
 class LockItem(LedgerItem):
     """Who holds a node, and how. DynamoDB drops ``holders`` with its last member."""
 
@@ -139,10 +135,11 @@ class LockItem(LedgerItem):
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """The three kinds of item, bound to one table and sharing one connection."""
+    """The kinds of item, bound to one table and sharing one connection."""
 
     job: type[JobItem]
     attempt: type[AttemptItem]
+    unit: type[UnitItem]
     lock: type[LockItem]
 
 
@@ -163,9 +160,11 @@ def bind(table: str, *, region: str | None, host: str | None) -> Items:
         meta = type("Meta", (), dict(settings))
         return cast("type[_I]", type(kind.__name__, (kind,), {"Meta": meta}))
 
-    items = Items(bound(JobItem), bound(AttemptItem), bound(LockItem))
+    job = bound(JobItem)
+    items = Items(job, bound(AttemptItem), bound(UnitItem), bound(LockItem))
     # One connection, so one client and one pool: the job's knows the keys and the index of all.
-    items.attempt._connection = items.lock._connection = items.job._get_connection()
+    for other in (items.attempt, items.unit, items.lock):
+        other._connection = job._get_connection()
     return items
 
 
@@ -199,102 +198,6 @@ def shard_key(job_id: str, shard: int) -> str:
     return f"ATTEMPTS#{job_id}#{shard}"
 
 
-def plan_map(plan: PlanFacts) -> PlanMap:
-    """`PlanFacts` as DynamoDB stores it."""
-    return PlanMap(  # type: ignore[no-untyped-call]
-        sha256=plan.sha256, units=plan.units, files=plan.files, bytes=plan.bytes, rows=plan.rows
-    )
-
-
-def failure_map(failure: Failure) -> FailureMap:
-    """`Failure` as DynamoDB stores it."""
-    return FailureMap(  # type: ignore[no-untyped-call]
-        code=failure.code, message=failure.message
-    )
-
-
-def job_item(kind: type[JobItem], record: JobRecord, token: str) -> JobItem:
-    """The item of a new record."""
-    pk, sk = job_key(record.job_id)
-    return kind(
-        pk,
-        sk,
-        job_id=record.job_id,
-        bucket=record.destination.bucket,
-        prefix=record.destination.prefix,
-        directory=record.directory,
-        state=record.state.value,
-        generation=record.generation,
-        created_at=record.created_at,
-        updated_at=record.updated_at,
-        conflict=record.conflict.value,
-        scope=record.scope.value,
-        partition_by=list(record.partition_by),
-        idempotency_key=record.idempotency_key,
-        plan=plan_map(record.plan) if record.plan else None,
-        failure=failure_map(record.failure) if record.failure else None,
-        decided_at=record.decided_at,
-        finished_at=record.finished_at,
-        execution=record.execution,
-        token=token,
-    )
-
-
-def job_record(item: JobItem) -> JobRecord:
-    """The record of an item."""
-    plan, failure = item.plan, item.failure
-    return JobRecord(
-        job_id=item.job_id,
-        destination=Destination(item.bucket, item.prefix),
-        directory=item.directory,
-        state=JobState(item.state),
-        generation=int(item.generation),
-        created_at=item.created_at,
-        updated_at=item.updated_at,
-        conflict=Conflict(item.conflict),
-        scope=Scope(item.scope),
-        partition_by=tuple(item.partition_by),
-        idempotency_key=item.idempotency_key,
-        plan=_plan_facts(plan) if plan else None,
-        failure=Failure(failure.code, failure.message) if failure else None,
-        decided_at=item.decided_at,
-        finished_at=item.finished_at,
-        execution=item.execution,
-    )
-
-
-def _plan_facts(plan: PlanMap) -> PlanFacts:
-    rows = None if plan.rows is None else int(plan.rows)
-    return PlanFacts(plan.sha256, int(plan.units), int(plan.files), int(plan.bytes), rows)
-
-
-def attempt_item(kind: type[AttemptItem], attempt: AttemptRecord, expires_at: int) -> AttemptItem:
-    """The item of an attempt."""
-    pk, sk = attempt_key(attempt)
-    return kind(
-        pk,
-        sk,
-        expires_at=expires_at,
-        job_id=attempt.job_id,
-        task_id=attempt.task_id,
-        attempt_id=attempt.attempt_id,
-        manifest=attempt.manifest,
-        sha256=attempt.sha256,
-        files=attempt.files,
-        bytes=attempt.bytes,
-        rows=attempt.rows,
-    )
-
-
-def attempt_record(item: AttemptItem) -> AttemptRecord:
-    """The record of an item."""
-    return AttemptRecord(
-        job_id=item.job_id,
-        task_id=item.task_id,
-        attempt_id=item.attempt_id,
-        manifest=item.manifest,
-        sha256=item.sha256,
-        files=int(item.files),
-        bytes=int(item.bytes),
-        rows=None if item.rows is None else int(item.rows),
-    )
+def unit_key(job_id: str, unit: int) -> tuple[str, str]:
+    """The keys of a unit's item."""
+    return f"UNITS#{job_id}#{unit % SHARDS}", str(unit)
