@@ -8,7 +8,8 @@
 | lock | ``LOCK#<bucket>/<prefix>`` | ``LOCK`` |
 
 Attempts and units are spread over shards, by task and by number, because a partition takes about
-1,000 writes a second. The index ``by-state`` (``state``, ``updated_at``) holds job items only: no other item has its keys.
+1,000 writes a second. The index ``by-state`` (``state``, ``updated_at``) holds job items only: no
+other item has its keys.
 ``expires_at`` is the table's TTL attribute, in seconds since 1970.
 
 No `VersionAttribute` anywhere: the generation is the protocol's own and is written out.
