@@ -19,10 +19,9 @@ from botocore.exceptions import (
     NoCredentialsError,
     PartialCredentialsError,
     SSOError,
+    TokenRetrievalError,
 )
-from botocore.exceptions import (
-    ConnectionError as ConnectionFailure,
-)
+from botocore.exceptions import ConnectionError as ConnectionFailure
 
 from s3commit.core.errors import (
     AccessError,
@@ -100,6 +99,7 @@ _NO_CREDENTIALS = (
     PartialCredentialsError,
     CredentialRetrievalError,
     SSOError,
+    TokenRetrievalError,
 )
 
 # What one item's condition did to a transaction (CancellationReasons).

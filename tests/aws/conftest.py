@@ -1,0 +1,67 @@
+"""An S3 client that answers what a test says, without a server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from botocore.compat import HTTPHeaders
+
+from s3commit.aws import s3_client
+from s3commit.aws.s3 import S3ObjectStore
+from s3commit.aws.s3_client import Encryption
+
+
+class _Raw:
+    """As much of an HTTP response as botocore reads."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    def stream(self, *_: Any, **__: Any) -> list[bytes]:
+        return [self._body]
+
+
+@dataclass
+class Answers:
+    """Canned HTTP answers, used up in order; ``requests`` is what was asked."""
+
+    waiting: list[tuple[int, bytes, dict[str, str]]] = field(default_factory=list)
+    requests: list[AWSPreparedRequest] = field(default_factory=list)
+
+    def add(self, status: int, body: str = "", **headers: str) -> None:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        self.waiting.append((status, body.encode(), named))
+
+    def error(self, status: int, code: str) -> None:
+        self.add(status, f"<Error><Code>{code}</Code><Message>in words</Message></Error>")
+
+    def __call__(self, request: AWSPreparedRequest, **_: Any) -> AWSResponse:
+        self.requests.append(request)
+        status, body, headers = self.waiting.pop(0)
+        return AWSResponse(request.url, status, HTTPHeaders.from_dict(headers), _Raw(body))
+
+
+@pytest.fixture
+def answers() -> Answers:
+    return Answers()
+
+
+@pytest.fixture
+def make_store(
+    answers: Answers, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[S3ObjectStore, list[float]]]:
+    """A store on canned answers, and the pauses that it made; botocore does not retry."""
+    monkeypatch.setattr(s3_client, "TOTAL_MAX_ATTEMPTS", 1)
+
+    def make(encryption: Encryption | None = None) -> tuple[S3ObjectStore, list[float]]:
+        client = s3_client.make_client()
+        events: Any = client.meta.events
+        events.register("before-send.s3.*", answers)
+        pauses: list[float] = []
+        return S3ObjectStore(client, encryption=encryption, sleep=pauses.append), pauses
+
+    return make

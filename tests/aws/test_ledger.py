@@ -1,0 +1,231 @@
+"""How the ledger lies in DynamoDB, and what it makes of lost and refused requests."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+
+from s3commit.aws.clock import SystemClock
+from s3commit.aws.ledger import JOB_DAYS, NOTE_DAYS, DynamoLedger
+from s3commit.core.errors import NotFoundError, TransientError
+from s3commit.core.ports import LockMode
+from s3commit.core.states import JobState
+from s3commit.testing.memory import ManualClock
+from tests.conftest import REGION
+from tests.contract.conftest import create_table
+from tests.contract.test_ledger import NODE, PLAN, T0, T1, a_job, an_attempt, bring_to
+
+DAY = 86400
+EPOCH_OF_T0 = 1795298400  # 2026-11-21T22:00:00Z
+
+_TABLES = itertools.count()
+
+
+@pytest.fixture
+def table(moto_endpoint: str) -> str:
+    name = f"layout-{next(_TABLES)}"
+    create_table(name, moto_endpoint)
+    return name
+
+
+@pytest.fixture
+def ledger(table: str, moto_endpoint: str) -> DynamoLedger:
+    return DynamoLedger(table, region=REGION, host=moto_endpoint, clock=ManualClock(T0))
+
+
+@pytest.fixture
+def items(table: str, moto_endpoint: str) -> Callable[[], dict[tuple[str, str], dict[str, Any]]]:
+    client = boto3.resource("dynamodb", endpoint_url=moto_endpoint, region_name=REGION)
+
+    def read() -> dict[tuple[str, str], dict[str, Any]]:
+        found = client.Table(table).scan()["Items"]
+        return {(str(item["pk"]), str(item["sk"])): dict(item) for item in found}
+
+    return read
+
+
+def events_of(ledger: DynamoLedger) -> Any:
+    """The hooks of the ledger's own client."""
+    return ledger._items.job._get_connection().connection.client.meta.events
+
+
+def lose_first_answer(ledger: DynamoLedger, operation: str) -> list[int]:
+    """Let botocore send the first request again, as if its answer had been lost."""
+    sent: list[int] = []
+
+    def again(attempts: int, **_: Any) -> int | None:
+        sent.append(attempts)
+        return 0 if attempts == 1 else None
+
+    events_of(ledger).register_first(f"needs-retry.dynamodb.{operation}", again)
+    return sent
+
+
+def test_items_have_the_keys_of_the_contract(
+    ledger: DynamoLedger, items: Callable[[], dict[tuple[str, str], dict[str, Any]]]
+) -> None:
+    ledger.open_job(a_job())
+    ledger.record_attempts([an_attempt(3)])
+    ledger.begin_unit("job-1", 12)
+    ledger.acquire(NODE, job_id="job-1", mode=LockMode.SHARED)
+
+    found = items()
+
+    assert set(found) == {
+        ("JOB#job-1", "JOB"),
+        ("ATTEMPTS#job-1#3", "task-3#attempt-0"),
+        ("UNITS#job-1#2", "12"),
+        ("LOCK#lake/table/", "LOCK"),
+    }
+    assert found["LOCK#lake/table/", "LOCK"]["holders"] == {"job-1"}
+    assert found["LOCK#lake/table/", "LOCK"]["mode"] == "SHARED"
+    in_index = [key for key, item in found.items() if {"state", "updated_at"} <= set(item)]
+    assert in_index == [("JOB#job-1", "JOB")]
+
+
+def test_only_what_has_ended_expires(
+    ledger: DynamoLedger, items: Callable[[], dict[tuple[str, str], dict[str, Any]]]
+) -> None:
+    bring_to(ledger, JobState.ABORTING)
+    assert "expires_at" not in items()["JOB#job-1", "JOB"]
+    ledger.advance("job-1", source=JobState.ABORTING, target=JobState.ABORTED, generation=0, now=T0)
+    ledger.record_attempts([an_attempt(3)])
+    ledger.begin_unit("job-1", 12)
+    ledger.acquire(NODE, job_id="job-1", mode=LockMode.SHARED)
+
+    expiry = {pk: item.get("expires_at") for (pk, _), item in items().items()}
+
+    assert expiry == {
+        "JOB#job-1": EPOCH_OF_T0 + JOB_DAYS * DAY,
+        "ATTEMPTS#job-1#3": EPOCH_OF_T0 + NOTE_DAYS * DAY,
+        "UNITS#job-1#2": EPOCH_OF_T0 + NOTE_DAYS * DAY,
+        "LOCK#lake/table/": None,
+    }
+
+
+def test_attempts_are_spread_over_ten_partitions(
+    ledger: DynamoLedger, items: Callable[[], dict[tuple[str, str], dict[str, Any]]]
+) -> None:
+    ledger.record_attempts(an_attempt(task) for task in range(100))
+
+    assert len({pk for pk, _ in items()}) == 10
+
+
+def test_a_released_lock_leaves_no_item(
+    ledger: DynamoLedger, items: Callable[[], dict[tuple[str, str], dict[str, Any]]]
+) -> None:
+    ledger.acquire(NODE, job_id="one", mode=LockMode.SHARED)
+    ledger.release(NODE, job_id="one")
+
+    assert items() == {}
+
+
+def test_a_transition_whose_answer_is_lost_is_known_as_ones_own(ledger: DynamoLedger) -> None:
+    ledger.open_job(a_job())
+    sent = lose_first_answer(ledger, "UpdateItem")
+
+    sealed = ledger.advance(
+        "job-1", source=JobState.OPEN, target=JobState.SEALED, generation=0, now=T1
+    )
+
+    assert sent == [1, 2]
+    assert sealed == ledger.job("job-1")
+    assert sealed.state is JobState.SEALED
+
+
+def test_a_take_over_whose_answer_is_lost_is_known_as_ones_own(ledger: DynamoLedger) -> None:
+    ledger.open_job(a_job())
+    sent = lose_first_answer(ledger, "UpdateItem")
+
+    taken = ledger.take_over("job-1", generation=0, execution="second", now=T1)
+
+    assert sent == [1, 2]
+    assert (taken.generation, taken.execution) == (1, "second")
+
+
+def test_a_decision_whose_answer_is_lost_is_known_as_ones_own(ledger: DynamoLedger) -> None:
+    bring_to(ledger, JobState.SEALED)
+    ledger.note_plan("job-1", generation=0, plan=PLAN, now=T0)
+    ledger.acquire(NODE, job_id="job-1", mode=LockMode.EXCLUSIVE)
+    sent = lose_first_answer(ledger, "TransactWriteItems")
+
+    decided = ledger.decide("job-1", generation=0, plan=PLAN, lock_node=NODE, now=T1)
+
+    assert sent == [1, 2]
+    assert decided == ledger.job("job-1")
+
+
+def test_notes_whose_answer_is_lost_are_noted_once(ledger: DynamoLedger) -> None:
+    sent = lose_first_answer(ledger, "TransactWriteItems")
+
+    ledger.record_attempts([an_attempt(1), an_attempt(2)])
+
+    assert sent == [1, 2]
+    assert len(list(ledger.attempts("job-1"))) == 2
+
+
+@pytest.mark.parametrize(
+    "code", ["ThrottlingException", "ProvisionedThroughputExceededException", "InternalServerError"]
+)
+def test_throttling_is_transient(ledger: DynamoLedger, code: str) -> None:
+    def throttled(**_: Any) -> None:
+        raise ClientError({"Error": {"Code": code, "Message": "too much"}}, "Any")
+
+    events_of(ledger).register_first("before-call.dynamodb.*", throttled)
+
+    for call in (
+        lambda: ledger.job("job-1"),
+        lambda: ledger.open_job(a_job()),
+        lambda: ledger.take_over("job-1", generation=0, execution="e", now=T1),
+        lambda: ledger.record_attempts([an_attempt(1)]),
+        lambda: list(ledger.attempts("job-1")),
+        lambda: ledger.begin_unit("job-1", 1),
+        lambda: ledger.acquire(NODE, job_id="job-1", mode=LockMode.SHARED),
+        lambda: ledger.release(NODE, job_id="job-1"),
+        lambda: ledger.lock_holders(NODE),
+        lambda: list(ledger.jobs_in(JobState.OPEN, before=T1)),
+    ):
+        with pytest.raises(TransientError):
+            call()
+
+
+def test_a_table_that_is_not_there_is_said_to_be_missing(moto_endpoint: str) -> None:
+    ledger = DynamoLedger("no-such-table", region=REGION, host=moto_endpoint)
+
+    with pytest.raises(NotFoundError) as caught:
+        ledger.job("job-1")
+
+    assert caught.value.code == "NO_TABLE"
+
+
+@pytest.mark.parametrize("variable", ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB"])
+def test_the_standard_configuration_finds_the_endpoint(
+    table: str, moto_endpoint: str, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.setenv(variable, moto_endpoint)
+
+    assert DynamoLedger(table).open_job(a_job()) == a_job()
+
+
+def test_two_tables_in_one_process_stay_apart(ledger: DynamoLedger, moto_endpoint: str) -> None:
+    name = f"layout-{next(_TABLES)}"
+    create_table(name, moto_endpoint)
+    other = DynamoLedger(name, region=REGION, host=moto_endpoint)
+
+    ledger.open_job(a_job())
+
+    assert other.job("job-1") is None
+    assert [*other.jobs_in(JobState.OPEN, before=T1)] == []
+    assert [*ledger.jobs_in(JobState.OPEN, before=T1)] == [a_job()]
+
+
+def test_the_system_clock_speaks_rfc_3339_with_milliseconds() -> None:
+    now = SystemClock().now()
+
+    assert len(now) == len(T0)
+    assert now.endswith("Z")

@@ -1,0 +1,189 @@
+"""What the S3 adapter sends, and what it makes of answers that no emulator gives."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+from xml.sax.saxutils import escape
+
+import pytest
+
+from s3commit.aws.s3 import CONFLICT_TRIES, S3ObjectStore
+from s3commit.aws.s3_client import Encryption
+from s3commit.core.errors import JobRefusedError, PreconditionError, TransientError
+from s3commit.core.ports import OpenUpload
+from tests.aws.conftest import Answers
+
+MakeStore = Callable[..., tuple[S3ObjectStore, list[float]]]
+
+UPLOAD_STARTED = (
+    "<InitiateMultipartUploadResult><UploadId>id</UploadId></InitiateMultipartUploadResult>"
+)
+COMPLETED = '<CompleteMultipartUploadResult><ETag>"e-1"</ETag></CompleteMultipartUploadResult>'
+
+
+def complete(store: S3ObjectStore, *, if_absent: bool = False) -> object:
+    return store.complete_upload("lake", "k", "id", ['"a"'], length=5, if_absent=if_absent)
+
+
+def test_a_completion_is_one_request_with_the_length(
+    make_store: MakeStore, answers: Answers
+) -> None:
+    store, _ = make_store()
+    answers.add(200, COMPLETED, x_amz_version_id="v1")
+
+    facts = store.complete_upload("lake", "k", "id", ['"a"'], length=5, if_absent=True)
+
+    (request,) = answers.requests
+    assert request.headers["x-amz-mp-object-size"] == b"5"
+    assert request.headers["If-None-Match"] == b"*"
+    assert (facts.etag, facts.length, facts.version_id) == ('"e-1"', 5, "v1")
+
+
+def test_an_error_inside_a_200_is_an_error(make_store: MakeStore, answers: Answers) -> None:
+    store, _ = make_store()
+    answers.error(200, "InternalError")
+
+    with pytest.raises(TransientError):
+        complete(store)
+
+
+def test_a_conflict_is_final_for_a_conditional_completion(
+    make_store: MakeStore, answers: Answers
+) -> None:
+    store, pauses = make_store()
+    answers.error(409, "ConditionalRequestConflict")
+    answers.error(409, "OperationAborted")
+
+    with pytest.raises(PreconditionError):
+        complete(store, if_absent=True)
+    with pytest.raises(TransientError):
+        complete(store)
+    assert pauses == []
+
+
+def test_no_part_is_refused_without_a_request(make_store: MakeStore, answers: Answers) -> None:
+    store, _ = make_store()
+
+    with pytest.raises(JobRefusedError) as caught:
+        store.complete_upload("lake", "k", "id", [], length=0)
+
+    assert caught.value.code == "PARTS_MISMATCH"
+    assert answers.requests == []
+
+
+def test_a_put_is_repeated_after_a_conflict(make_store: MakeStore, answers: Answers) -> None:
+    store, pauses = make_store()
+    answers.error(409, "ConditionalRequestConflict")
+    answers.error(409, "ConditionalRequestConflict")
+    answers.error(412, "PreconditionFailed")
+
+    with pytest.raises(PreconditionError):
+        store.put("lake", "k", b"x", if_absent=True)
+
+    assert pauses == [0.1, 0.2]
+
+
+def test_a_conflict_without_end_is_transient(make_store: MakeStore, answers: Answers) -> None:
+    store, pauses = make_store()
+    for _ in range(CONFLICT_TRIES):
+        answers.error(409, "ConditionalRequestConflict")
+
+    with pytest.raises(TransientError):
+        store.delete("lake", "k", if_match='"e"')
+
+    assert len(answers.requests) == CONFLICT_TRIES == len(pauses) + 1
+
+
+def test_throttling_is_left_to_botocore_and_the_caller(
+    make_store: MakeStore, answers: Answers
+) -> None:
+    store, pauses = make_store()
+    answers.error(503, "SlowDown")
+
+    with pytest.raises(TransientError):
+        store.put("lake", "k", b"x")
+
+    assert pauses == []
+
+
+def test_nothing_to_delete_is_success_even_as_a_412(
+    make_store: MakeStore, answers: Answers
+) -> None:
+    store, _ = make_store()
+    answers.error(412, "PreconditionFailed")
+    answers.add(404)
+    store.delete("lake", "k", if_match='"e"')
+
+    answers.error(404, "NoSuchKey")
+    store.delete("lake", "k", if_match='"e"')
+
+
+def test_keys_that_xml_can_not_carry_come_encoded(make_store: MakeStore, answers: Answers) -> None:
+    store, _ = make_store()
+    page = (
+        "<ListMultipartUploadsResult><EncodingType>url</EncodingType>{}"
+        "<Upload><Key>{}</Key><UploadId>{}</UploadId>"
+        "<Initiated>2026-11-21T22:00:00.000Z</Initiated></Upload></ListMultipartUploadsResult>"
+    )
+    more = (
+        "<IsTruncated>true</IsTruncated><NextKeyMarker>a%01+b%2B</NextKeyMarker>"
+        "<NextUploadIdMarker>one</NextUploadIdMarker>"
+    )
+    answers.add(200, page.format(more, "a%01+b%2B", "one"))
+    answers.add(200, page.format("<IsTruncated>false</IsTruncated>", escape("%E8%AA%9E"), "two"))
+
+    found = list(store.list_uploads("lake", ""))
+
+    moment = "2026-11-21T22:00:00.000Z"
+    assert found == [OpenUpload("a\x01 b+", "one", moment), OpenUpload("語", "two", moment)]
+    assert "encoding-type=url" in answers.requests[0].url
+    assert "key-marker=a%01%20b%2B" in answers.requests[1].url
+    assert "upload-id-marker=one" in answers.requests[1].url
+
+
+def test_no_checksum_is_sent_that_a_manifest_can_not_repeat(
+    make_store: MakeStore, answers: Answers
+) -> None:
+    store, _ = make_store()
+    answers.add(200, UPLOAD_STARTED)
+    answers.add(200, ETag='"p"')
+    upload_id = store.create_upload("lake", "k", metadata={"A": "b"}, content_type="x/y")
+
+    store.upload_part("lake", "k", upload_id, 1, memoryview(b"bytes"))
+
+    for request in answers.requests:
+        names = [name.lower() for name in request.headers]
+        assert not [name for name in names if "checksum" in name or "trailer" in name]
+    body: Any = answers.requests[1].body
+    assert body.read() == b"bytes"
+
+
+def test_encryption_is_asked_for_where_objects_begin(
+    make_store: MakeStore, answers: Answers
+) -> None:
+    store, _ = make_store(Encryption("aws:kms", key_id="key-1", bucket_key=True))
+    answers.add(200, ETag='"e"')
+    answers.add(200, UPLOAD_STARTED)
+
+    store.put("lake", "k", b"x")
+    store.create_upload("lake", "k", metadata={}, content_type="x/y")
+
+    for request in answers.requests:
+        assert request.headers["x-amz-server-side-encryption"] == b"aws:kms"
+        assert request.headers["x-amz-server-side-encryption-aws-kms-key-id"] == b"key-1"
+        assert request.headers["x-amz-server-side-encryption-bucket-key-enabled"] == b"true"
+
+
+def test_a_client_imports_no_ledger() -> None:
+    """A Spark executor imports the S3 side alone: what it need not load costs each task time."""
+    code = "import sys, s3commit.aws.s3; print(*{m.split('.')[0] for m in sys.modules})"
+
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+
+    assert "boto3" in loaded
+    assert not {"pynamodb", "aws_lambda_powertools", "moto", "pyarrow", "pyspark"} & set(loaded)

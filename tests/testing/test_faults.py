@@ -1,0 +1,165 @@
+"""The fault plan: it strikes where it is told to, and says what was called."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from s3commit.core.errors import NotFoundError, TransientError
+from s3commit.core.ports import LockMode
+from s3commit.testing.faults import Crash, FaultPlan
+from s3commit.testing.memory import MemoryLedger, MemoryObjectStore
+from tests.contract.conftest import at_once
+
+
+def a_store() -> MemoryObjectStore:
+    return MemoryObjectStore("lake")
+
+
+def test_without_rules_nothing_strikes_and_all_is_counted() -> None:
+    plan = FaultPlan()
+    store, ledger = plan.wrap(a_store()), plan.wrap(MemoryLedger())
+
+    store.put("lake", "a", b"1")
+    store.put("lake", key="b", body=b"2")
+    assert [line.key for line in store.list("lake", "")] == ["a", "b"]
+    assert ledger.acquire("node", job_id="j", mode=LockMode.SHARED)
+
+    assert plan.counts() == {"acquire": 1, "list": 1, "put": 2}
+    assert (plan.count(), plan.count("put"), plan.count("get")) == (4, 2, 0)
+    assert [(call.number, call.verb, call.key) for call in plan.calls] == [
+        (1, "put", "a"),
+        (2, "put", "b"),
+        (3, "list", ""),
+        (4, "acquire", ""),
+    ]
+    assert plan.calls[1].arguments["body"] == b"2"
+    assert plan.fired == []
+
+
+def test_a_failure_comes_instead_of_the_nth_call() -> None:
+    plan = FaultPlan().fail("put", TransientError("503"), nth=2)
+    store = plan.wrap(a_store())
+
+    store.put("lake", "a", b"")
+    with pytest.raises(TransientError, match="503"):
+        store.put("lake", "b", b"")
+    assert store.head("lake", "b") is None
+    store.put("lake", "b", b"")
+
+    assert [call.key for call in plan.fired] == ["b"]
+
+
+def test_a_failure_may_last() -> None:
+    plan = FaultPlan().fail("head", TransientError("503"), nth=2, times=None)
+    store = plan.wrap(a_store())
+
+    store.head("lake", "a")
+    for _ in range(3):
+        with pytest.raises(TransientError):
+            store.head("lake", "a")
+
+
+def test_a_rule_may_choose_by_key() -> None:
+    plan = FaultPlan().fail("put", TransientError("503"), where=lambda call: call.key == "b")
+    store = plan.wrap(a_store())
+
+    store.put("lake", "a", b"")
+    with pytest.raises(TransientError):
+        store.put("lake", "b", b"")
+
+
+def test_a_crash_before_a_call_leaves_it_undone() -> None:
+    store = a_store()
+
+    with pytest.raises(Crash):
+        FaultPlan().crash_before("put").wrap(store).put("lake", "a", b"")
+
+    assert store.head("lake", "a") is None
+
+
+def test_a_crash_after_a_call_leaves_it_done_and_no_handler_stops_it() -> None:
+    store = a_store()
+
+    def careless() -> None:
+        try:
+            FaultPlan().crash_after("put").wrap(store).put("lake", "a", b"")
+        except Exception as error:
+            raise AssertionError("a dead process handled an error") from error
+
+    with pytest.raises(Crash, match="put a"):
+        careless()
+    assert store.head("lake", "a") is not None
+
+
+def test_a_lost_response_is_an_error_after_the_deed() -> None:
+    store = a_store()
+    wrapped = FaultPlan().lose_response("put").wrap(store)
+
+    with pytest.raises(TransientError):
+        wrapped.put("lake", "a", b"")
+
+    assert store.head("lake", "a") is not None
+
+
+def test_a_call_that_fails_by_itself_fails_as_itself() -> None:
+    wrapped = FaultPlan().lose_response("get").wrap(a_store())
+
+    with pytest.raises(NotFoundError):
+        wrapped.get("lake", "a", max_bytes=1)
+
+
+def test_another_process_may_get_in_between() -> None:
+    store = a_store()
+    plan = FaultPlan()
+    wrapped = plan.wrap(store)
+    plan.run_before("put", lambda: store.put("lake", "early", b""))
+    plan.run_after("put", lambda: store.delete("lake", "late"))
+
+    wrapped.put("lake", "late", b"")
+
+    assert [line.key for line in store.list("lake", "")] == ["early"]
+
+
+def test_every_crash_point_of_a_run_can_be_enumerated() -> None:
+    def run(plan: FaultPlan) -> None:
+        store = plan.wrap(a_store())
+        store.put("lake", "a", b"")
+        store.head("lake", "a")
+        store.delete("lake", "a")
+
+    points = []
+    for nth in range(1, 100):
+        plan = FaultPlan().crash_before(nth=nth)
+        try:
+            run(plan)
+        except Crash:
+            points.append(plan.fired[0].verb)
+        else:
+            break
+
+    assert points == ["put", "head", "delete"]
+
+
+def test_forgotten_calls_are_not_counted_and_rules_go_on() -> None:
+    plan = FaultPlan().crash_before("head", nth=2)
+    store = plan.wrap(a_store())
+    store.head("lake", "a")
+    plan.forget_calls()
+
+    with pytest.raises(Crash):
+        store.head("lake", "a")
+
+    assert plan.counts() == {"head": 1}
+
+
+def test_a_rule_strikes_once_among_threads() -> None:
+    plan = FaultPlan().fail("put", TransientError("503"), nth=5)
+    store = plan.wrap(a_store())
+
+    outcomes = at_once([partial(store.put, "lake", str(number), b"") for number in range(16)])
+
+    assert sum(isinstance(outcome, TransientError) for outcome in outcomes) == 1
+    assert plan.count("put") == 16
+    assert sorted(call.number for call in plan.calls) == list(range(1, 17))
