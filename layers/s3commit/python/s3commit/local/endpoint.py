@@ -35,7 +35,8 @@ class Endpoint:
                 if verbose:
                     super().log(type, message, *args)
 
-        logging.getLogger("werkzeug").setLevel(logging.INFO if verbose else logging.ERROR)
+        for name in ("werkzeug", "moto"):
+            logging.getLogger(name).setLevel(logging.INFO if verbose else logging.ERROR)
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

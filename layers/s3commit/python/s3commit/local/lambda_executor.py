@@ -110,10 +110,13 @@ class Executor:
         """Kill every worker and wait until the last has ended; running calls end as failed."""
         self._closing.set()
         with self._changed:
-            workers = [w for pool in self._pools.values() for w in (*pool.idle, *pool.busy)]
+            idle = [worker for pool in self._pools.values() for worker in pool.idle]
+            busy = [worker for pool in self._pools.values() for worker in pool.busy]
             self._changed.notify_all()
-        for worker in workers:
-            worker.kill()
+        for worker in busy:
+            worker.kill()  # its call ends, and whoever made the call closes it
+        for worker in idle:
+            worker.close()
         self._background.shutdown(wait=True, cancel_futures=True)
         self._api.close()
 
@@ -130,7 +133,7 @@ class Executor:
                 if self._closing.is_set():
                     raise ThrottledError(f"{spec.name}: the runtime is stopping")
                 while pool.idle and not pool.idle[-1].alive:
-                    pool.idle.pop()
+                    pool.idle.pop().close()
                 worker = pool.idle.pop() if pool.idle else self._start(spec)
             except BaseException:
                 pool.running -= 1
@@ -145,6 +148,8 @@ class Executor:
             pool.running -= 1
             if worker.alive and not self._closing.is_set():
                 pool.idle.append(worker)
+            else:
+                worker.close()
             self._changed.notify_all()
 
     def _start(self, spec: FunctionSpec) -> Worker:

@@ -19,7 +19,12 @@ from s3commit.local.assembly import load_assembly
 from s3commit.local.endpoint import Endpoint
 from s3commit.local.errors import LocalRuntimeError
 from s3commit.local.functions import keep_logs, spec_of
-from s3commit.local.lambda_executor import ASYNC_RETRY_SECONDS, Executor, report_failures
+from s3commit.local.lambda_executor import (
+    ASYNC_RETRY_SECONDS,
+    Executor,
+    Observer,
+    report_failures,
+)
 from s3commit.local.loader import Loaded, check, data_bucket, load
 from s3commit.local.poller import Poller
 from s3commit.local.resources import Context
@@ -38,7 +43,8 @@ class LocalRuntime:
     """Runs the template of ``assembly`` on ``127.0.0.1``; all state is in memory.
 
     A context manager. ``port`` 0 takes a free one; ``bucket`` renames the data bucket. One runtime
-    a process at a time: moto's state is the process's. `start` raises `LocalRuntimeError`, and
+    a process at a time: moto's state is the process's. ``observe`` sees the outcome of every call
+    of a function, in the thread that made it. `start` raises `LocalRuntimeError`, and
     `UnsupportedTemplateError` before anything is started.
     """
 
@@ -54,6 +60,7 @@ class LocalRuntime:
         bucket: str | None = None,
         verbose: bool = False,
         clock: Clock | None = None,
+        observe: Observer | None = None,
         async_retry_seconds: tuple[float, ...] = ASYNC_RETRY_SECONDS,
         warm: bool = True,
         without_patches: frozenset[str] = frozenset(),
@@ -63,6 +70,7 @@ class LocalRuntime:
         self._wanted_bucket = bucket
         self._verbose = verbose
         self._clock = clock or SystemClock()
+        self._observer = observe
         self._retry_seconds = async_retry_seconds
         self._warm = warm
         self._without = without_patches
@@ -152,12 +160,17 @@ class LocalRuntime:
         """The ARN of the state machine."""
         return self._output("StateMachineArn")
 
-    def _output(self, name: str) -> str:
+    @property
+    def outputs(self) -> dict[str, str]:
+        """The outputs of all stacks by name. Raises `LocalRuntimeError` if it is not running."""
         if self._loaded is None:
             raise LocalRuntimeError("the embedded runtime is not running")
-        if name not in self._loaded.outputs:
+        return self._loaded.outputs
+
+    def _output(self, name: str) -> str:
+        if name not in self.outputs:
             raise LocalRuntimeError(f"no stack has the output {name}")
-        return self._loaded.outputs[name]
+        return self.outputs[name]
 
     def environment(self) -> dict[str, str]:
         """The standard AWS variables that lead any SDK here."""
@@ -226,6 +239,8 @@ class LocalRuntime:
     def _observe(self, spec: FunctionSpec, outcome: Outcome) -> None:
         keep_logs(ACCOUNT, REGION, spec, outcome)
         report_failures(spec, outcome)
+        if self._observer:
+            self._observer(spec, outcome)
 
     def _warm_up(self) -> None:
         from moto.awslambda.models import lambda_backends

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import subprocess
@@ -12,6 +13,7 @@ import time
 import uuid
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from io import FileIO
 from pathlib import Path
 
 from s3commit.local.runtime_api import Channel, Invocation, RuntimeApi
@@ -62,7 +64,7 @@ class Worker:
         self._channel, address = api.open(self._id)
         today = datetime.now(UTC).strftime("%Y/%m/%d")
         self.log_stream = f"{today}/[{spec.version}]{self._id}"
-        self._log = tempfile.TemporaryFile("a+b", buffering=0)  # noqa: SIM115 - as long as I am
+        self._log = _open_log()
         self._process = self._start(address, runtime, environment)
         threading.Thread(target=self._reap, name=f"worker-{spec.name}", daemon=True).start()
 
@@ -126,6 +128,11 @@ class Worker:
         self._process.kill()
         self._process.wait()
 
+    def close(self) -> None:
+        """End the process and let its log go; for when no call runs."""
+        self.kill()
+        self._log.close()
+
     def _reap(self) -> None:
         self._process.wait()
         self._channel.close()
@@ -179,6 +186,14 @@ class Worker:
         text = self._log.read().decode(errors="replace")
         self._log.truncate(0)
         return text.replace("\r", "\n")
+
+
+def _open_log() -> FileIO:
+    # Appending, so that the worker writes at the start again after the file was truncated.
+    handle, name = tempfile.mkstemp(prefix="s3commit-worker-")
+    Path(name).unlink()
+    fcntl.fcntl(handle, fcntl.F_SETFL, fcntl.fcntl(handle, fcntl.F_GETFL) | os.O_APPEND)
+    return FileIO(handle, "a+")
 
 
 def _error(kind: str, request_id: str, text: str) -> bytes:

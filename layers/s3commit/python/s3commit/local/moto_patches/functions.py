@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
+from s3commit.local.lambda_executor import ThrottledError
 from s3commit.local.moto_patches.registry import Patcher, patch
 
 LOG_TAIL = 4096
@@ -18,7 +19,11 @@ def lambda_runs_here(patcher: Patcher) -> None:
     AWS: https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html. moto: needs Docker, starts a
     container for each call, and runs Event calls synchronously. Every caller inside moto ends here.
     """
+    from moto.awslambda.exceptions import LambdaClientError
     from moto.awslambda.models import LambdaFunction
+
+    class TooManyRequestsError(LambdaClientError):
+        code = 429
 
     host = patcher.host
 
@@ -31,7 +36,10 @@ def lambda_runs_here(patcher: Patcher) -> None:
             if kind == "Event":
                 host.invoke_async(self, payload or b"{}")
                 return b""
-            result, failed, logs = host.invoke(self, payload or b"{}")
+            try:
+                result, failed, logs = host.invoke(self, payload or b"{}")
+            except ThrottledError as error:
+                raise TooManyRequestsError("TooManyRequestsException", "Rate Exceeded.") from error
             if failed:
                 response_headers["x-amz-function-error"] = "Unhandled"
             tail = base64.b64encode(logs.encode()[-LOG_TAIL:])

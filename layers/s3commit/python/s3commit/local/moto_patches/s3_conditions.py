@@ -52,7 +52,7 @@ def s3_delete_if_exists(patcher: Patcher) -> None:
             if self.headers.get("If-Match") == "*":
                 if self.backend.get_object(self.bucket_name, self.parse_key_name()) is None:
                     raise PreconditionFailed("If-Match")
-                del self.headers["If-Match"]
+                self.headers = {k: v for k, v in self.headers.items() if k != "If-Match"}
             return original(self)
 
         return delete_object

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import json
+import os
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from s3commit.local.server import LocalRuntime
+from s3commit.local.worker import FunctionSpec, Outcome
+from tests.local import templates
+
+# To see that a test holds a patch: name the patch, and see the test fail.
+WITHOUT = frozenset(filter(None, os.environ.get("S3COMMIT_TEST_WITHOUT_PATCH", "").split(",")))
+
+
+class FakeClock:
+    def __init__(self) -> None:
+        self.moment = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        return self.moment
+
+
+@dataclass
+class Calls:
+    """Every outcome of every function, and a way to wait for one."""
+
+    seen: list[tuple[FunctionSpec, Outcome]] = field(default_factory=list)
+    changed: threading.Condition = field(default_factory=threading.Condition)
+
+    def __call__(self, spec: FunctionSpec, outcome: Outcome) -> None:
+        with self.changed:
+            self.seen.append((spec, outcome))
+            self.changed.notify_all()
+
+    def of(self, text: str) -> list[Outcome]:
+        return [outcome for _, outcome in self.seen if text in outcome.logs]
+
+    def wait(self, text: str, count: int = 1, timeout: float = 20) -> list[Outcome]:
+        """The outcomes whose logs have ``text``, when there are ``count``."""
+        with self.changed:
+            assert self.changed.wait_for(lambda: len(self.of(text)) >= count, timeout), (
+                f"{len(self.of(text))} of {count} calls with {text!r} in time"
+            )
+            return self.of(text)
+
+    def wait_until(self, condition: Callable[[], bool], timeout: float = 20) -> None:
+        with self.changed:
+            assert self.changed.wait_for(condition, timeout)
+
+
+@dataclass
+class Local:
+    """The running runtime and its clients."""
+
+    runtime: LocalRuntime
+    calls: Calls
+    clock: FakeClock
+
+    def __post_init__(self) -> None:
+        self.s3 = self.runtime.client("s3")
+        self.sqs = self.runtime.client("sqs")
+        self.functions = self.runtime.client("lambda")
+        self.machines = self.runtime.client("stepfunctions")
+        self.dynamodb = self.runtime.client("dynamodb")
+        self.bucket = self.runtime.bucket
+
+    def output(self, name: str) -> str:
+        return self.runtime.outputs[name]
+
+    def invoke(self, name: str, event: Any, **more: Any) -> dict[str, Any]:
+        answer: dict[str, Any] = self.functions.invoke(
+            FunctionName=self.output(name), Payload=json.dumps(event), **more
+        )
+        body = answer["Payload"].read()
+        answer["Result"] = json.loads(body) if body else None
+        return answer
+
+    def run(self, event: Any, name: str | None = None) -> dict[str, Any]:
+        """Start an execution and wait for its end."""
+        arn = self.machines.start_execution(
+            stateMachineArn=self.runtime.state_machine_arn,
+            name=name or uuid.uuid4().hex,
+            input=json.dumps(event),
+        )["executionArn"]
+        return self.ended(arn)
+
+    def ended(self, arn: str, timeout: float = 20) -> dict[str, Any]:
+        pause = threading.Event()
+        for _ in range(int(timeout / 0.02)):
+            found: dict[str, Any] = self.machines.describe_execution(executionArn=arn)
+            if found["status"] != "RUNNING":
+                return found
+            pause.wait(0.02)
+        raise AssertionError(f"{arn} runs on")
+
+
+@pytest.fixture(scope="session")
+def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("assembly") / "cdk.out"
+    return templates.write(directory, templates.storage(), templates.pipeline())
+
+
+@pytest.fixture(scope="package")
+def local(assembly: Path) -> Iterator[Local]:
+    calls, clock = Calls(), FakeClock()
+    with LocalRuntime(
+        assembly,
+        observe=calls,
+        clock=clock,
+        async_retry_seconds=(0.01, 0.01),
+        warm=False,
+        without_patches=WITHOUT,
+    ) as runtime:
+        yield Local(runtime, calls, clock)
+
+
+@pytest.fixture
+def key() -> str:
+    """A key that no other test uses."""
+    return f"k/{uuid.uuid4().hex}"

@@ -1,0 +1,69 @@
+"""The function of the tests: does what its event says."""
+
+import importlib
+import json
+import logging
+import os
+import sys
+import time
+from pathlib import Path
+
+STARTED = time.time()
+logging.getLogger().setLevel("INFO")
+
+
+class TransientError(Exception):
+    pass
+
+
+def handler(event, context):
+    do = event.get("do", "echo")
+    if do == "raise":
+        raise TransientError(event["message"])
+    if do == "exit":
+        os._exit(event["status"])
+    if do == "sleep":
+        time.sleep(event["seconds"])
+        return {"slept": event["seconds"]}
+    if do == "describe":
+        return {
+            "pid": os.getpid(),
+            "environment": dict(os.environ),
+            "path": sys.path,
+            "cwd": str(Path.cwd()),
+            "name": context.function_name,
+            "arn": context.invoked_function_arn,
+            "request": context.aws_request_id,
+            "remaining": context.get_remaining_time_in_millis(),
+            "log_group": context.log_group_name,
+        }
+    if do == "import":
+        return {"file": importlib.import_module(event["name"]).__file__}
+    if do == "log":
+        print("printed line")
+        logging.info("an info line")
+        logging.error("an error line")
+        return None
+    return {"echo": event}
+
+
+def batch(event, context):
+    failures = []
+    for record in event["Records"]:
+        body = json.loads(record["body"])
+        if body.get("fail"):
+            failures.append({"itemIdentifier": record["messageId"]})
+    if any(json.loads(r["body"]).get("explode") for r in event["Records"]):
+        raise TransientError("the whole batch")
+    print(json.dumps({"batch": event["Records"]}))
+    return {"batchItemFailures": failures}
+
+
+def receive(event, context):
+    print(json.dumps({"received": event}))
+
+
+def unit(event, context):
+    if event.get("fail"):
+        raise TransientError("unit failed")
+    return {"unit": event["n"]}

@@ -1,0 +1,3 @@
+"""What the layer of the tests brings."""
+
+WHO = "layer"

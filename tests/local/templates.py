@@ -1,0 +1,287 @@
+"""A small cloud assembly, written by hand: every kind of thing that the runtime has to do."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+ASSET_BUCKET = "cdk-hnb659fds-assets-${AWS::AccountId}-${AWS::Region}"
+CODE = "c0de.zip"
+LAYER = "1a7e5.zip"
+DEFINITION_KEY = "def.json"
+Json = dict[str, Any]
+
+
+def asset_of(key: str) -> Json:
+    return {"S3Bucket": {"Fn::Sub": ASSET_BUCKET}, "S3Key": key}
+
+
+def function(handler: str, **properties: Any) -> Json:
+    return {
+        "Type": "AWS::Lambda::Function",
+        "DependsOn": ["Role"],
+        "Properties": {
+            "Code": asset_of(CODE),
+            "Handler": handler,
+            "Role": {"Fn::GetAtt": ["Role", "Arn"]},
+            "Runtime": "python3.13",
+            "Architectures": ["arm64"],
+            "Layers": [{"Ref": "Layer"}],
+            "Timeout": 10,
+            "MemorySize": 256,
+            "Environment": {"Variables": {"TABLE": {"Fn::ImportValue": "Storage:Table"}}},
+            **properties,
+        },
+    }
+
+
+def task(function_id: str, **more: Any) -> Json:
+    return {
+        "Type": "Task",
+        "Resource": "arn:aws:states:::lambda:invoke",
+        "Parameters": {"FunctionName": "${" + function_id + "}", "Payload.$": "$"},
+        "OutputPath": "$.Payload",
+        **more,
+    }
+
+
+MACHINE: Json = {
+    "StartAt": "Choose",
+    "States": {
+        "Choose": {
+            "Type": "Choice",
+            "Choices": [
+                {"Variable": "$.do", "StringEquals": "map", "Next": "Units"},
+                {"Variable": "$.do", "StringEquals": "wait", "Next": "Wait"},
+                {"Variable": "$.do", "StringEquals": "list", "Next": "List"},
+            ],
+            "Default": "Call",
+        },
+        "Call": task("Probe", End=True, Catch=[{"ErrorEquals": ["TransientError"], "Next": "Bad"}]),
+        "Bad": {"Type": "Pass", "Result": {"caught": True}, "End": True},
+        "Wait": {"Type": "Wait", "SecondsPath": "$.seconds", "End": True},
+        "List": {
+            "Type": "Task",
+            "Resource": "arn:aws:states:::aws-sdk:s3:listObjectsV2",
+            "Parameters": {"Bucket.$": "$.bucket"},
+            "End": True,
+        },
+        "Units": {
+            "Type": "Map",
+            "ItemReader": {
+                "Resource": "arn:aws:states:::s3:getObject",
+                "ReaderConfig": {"InputType": "JSON"},
+                "Parameters": {"Bucket.$": "$.bucket", "Key.$": "$.key"},
+            },
+            "MaxConcurrency": 2,
+            "ToleratedFailurePercentage": 0,
+            "ItemProcessor": {
+                "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "EXPRESS"},
+                "StartAt": "Kind",
+                "States": {
+                    "Kind": {
+                        "Type": "Choice",
+                        "Choices": [{"Variable": "$.call", "BooleanEquals": True, "Next": "Unit"}],
+                        "Default": "Same",
+                    },
+                    "Same": {"Type": "Pass", "End": True},
+                    "Unit": task("Unit", End=True),
+                },
+            },
+            "ResultPath": "$.done",
+            "End": True,
+        },
+    },
+}
+
+
+def storage() -> Json:
+    queue = {"Fn::GetAtt": ["Queue", "Arn"]}
+    return {
+        "Resources": {
+            "Dead": {"Type": "AWS::SQS::Queue"},
+            "Queue": {
+                "Type": "AWS::SQS::Queue",
+                "Properties": {
+                    "VisibilityTimeout": 2,
+                    "RedrivePolicy": {
+                        "deadLetterTargetArn": {"Fn::GetAtt": ["Dead", "Arn"]},
+                        "maxReceiveCount": 2,
+                    },
+                },
+            },
+            "Events": {"Type": "AWS::SQS::Queue"},
+            "QueuePolicy": {
+                "Type": "AWS::SQS::QueuePolicy",
+                "Properties": {"Queues": [{"Ref": "Queue"}], "PolicyDocument": {"Statement": []}},
+            },
+            "Bucket": {
+                "Type": "AWS::S3::Bucket",
+                "DependsOn": "QueuePolicy",
+                "Properties": {
+                    "VersioningConfiguration": {"Status": "Enabled"},
+                    "LifecycleConfiguration": {
+                        "Rules": [
+                            {
+                                "Id": "uploads",
+                                "Status": "Enabled",
+                                "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7},
+                            }
+                        ]
+                    },
+                    "NotificationConfiguration": {
+                        "QueueConfigurations": [
+                            {
+                                "Event": "s3:ObjectCreated:*",
+                                "Queue": {"Fn::GetAtt": ["Events", "Arn"]},
+                                "Filter": {
+                                    "S3Key": {"Rules": [{"Name": "suffix", "Value": ".announced"}]}
+                                },
+                            }
+                        ]
+                    },
+                },
+            },
+            "Table": {
+                "Type": "AWS::DynamoDB::Table",
+                "Properties": {
+                    "KeySchema": [
+                        {"AttributeName": "pk", "KeyType": "HASH"},
+                        {"AttributeName": "sk", "KeyType": "RANGE"},
+                    ],
+                    "AttributeDefinitions": [
+                        {"AttributeName": "pk", "AttributeType": "S"},
+                        {"AttributeName": "sk", "AttributeType": "S"},
+                    ],
+                    "BillingMode": "PAY_PER_REQUEST",
+                    "TimeToLiveSpecification": {"AttributeName": "expires_at", "Enabled": True},
+                    "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True},
+                },
+            },
+        },
+        "Outputs": {
+            "BucketName": {"Value": {"Ref": "Bucket"}},
+            "TableName": {"Value": {"Ref": "Table"}, "Export": {"Name": "Storage:Table"}},
+            "QueueUrl": {"Value": {"Ref": "Queue"}},
+            "QueueArn": {"Value": queue, "Export": {"Name": "Storage:Queue"}},
+            "DeadUrl": {"Value": {"Ref": "Dead"}},
+            "EventsUrl": {"Value": {"Ref": "Events"}},
+            "EventsArn": {
+                "Value": {"Fn::GetAtt": ["Events", "Arn"]},
+                "Export": {"Name": "Storage:Events"},
+            },
+        },
+    }
+
+
+def pipeline() -> Json:
+    functions = {
+        "Probe": function("probe.handler"),
+        "Slow": function("probe.handler", Timeout=1),
+        "Single": function("probe.handler", ReservedConcurrentExecutions=1),
+        "Broken": function("broken.handler"),
+        "Batch": function("probe.batch", LoggingConfig={"LogGroup": {"Ref": "Logs"}}),
+        "Receiver": function("probe.receive"),
+        "Unit": function("probe.unit"),
+    }
+    names = {name: {"Ref": name} for name in functions}
+    return {
+        "Resources": {
+            "Role": {
+                "Type": "AWS::IAM::Role",
+                "Properties": {"AssumeRolePolicyDocument": {"Statement": []}},
+            },
+            "Logs": {"Type": "AWS::Logs::LogGroup", "Properties": {"RetentionInDays": 30}},
+            "Layer": {
+                "Type": "AWS::Lambda::LayerVersion",
+                "Properties": {"Content": asset_of(LAYER)},
+            },
+            **functions,
+            "Mapping": {
+                "Type": "AWS::Lambda::EventSourceMapping",
+                "Properties": {
+                    "EventSourceArn": {"Fn::ImportValue": "Storage:Queue"},
+                    "FunctionName": {"Ref": "Batch"},
+                    "BatchSize": 10,
+                    "MaximumBatchingWindowInSeconds": 1,
+                    "ScalingConfig": {"MaximumConcurrency": 2},
+                    "FunctionResponseTypes": ["ReportBatchItemFailures"],
+                },
+            },
+            "Machine": {
+                "Type": "AWS::StepFunctions::StateMachine",
+                "Properties": {
+                    "RoleArn": {"Fn::GetAtt": ["Role", "Arn"]},
+                    "DefinitionString": json.dumps(MACHINE),
+                    "DefinitionSubstitutions": names,
+                },
+            },
+            "OnEvent": {
+                "Type": "AWS::Events::Rule",
+                "Properties": {
+                    "EventPattern": {"source": ["tests"]},
+                    "Targets": [
+                        {"Id": "F", "Arn": {"Fn::GetAtt": ["Receiver", "Arn"]}},
+                        {
+                            "Id": "M",
+                            "Arn": {"Ref": "Machine"},
+                            "Input": '{"do":"call","from":"rule"}',
+                            "RoleArn": {"Fn::GetAtt": ["Role", "Arn"]},
+                        },
+                        {"Id": "Q", "Arn": {"Fn::ImportValue": "Storage:Events"}},
+                    ],
+                },
+            },
+            "Hourly": {
+                "Type": "AWS::Events::Rule",
+                "Properties": {
+                    "ScheduleExpression": "rate(1 hour)",
+                    "Targets": [
+                        {
+                            "Id": "F",
+                            "Arn": {"Fn::GetAtt": ["Receiver", "Arn"]},
+                            "Input": '{"tick":"hourly"}',
+                        }
+                    ],
+                },
+            },
+        },
+        "Outputs": {"StateMachineArn": {"Value": {"Ref": "Machine"}}}
+        | {name: {"Value": value} for name, value in names.items()},
+    }
+
+
+def write(directory: Path, storage: Json, pipeline: Json) -> Path:
+    """Write the two stacks as a cloud assembly and return its directory."""
+    directory.mkdir(parents=True, exist_ok=True)
+    ignore = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(HERE / "fixture_code", directory / "asset.code", ignore=ignore)
+    shutil.copytree(HERE / "fixture_layer", directory / "asset.layer", ignore=ignore)
+    artifacts: Json = {"Tree": {"type": "cdk:tree"}}
+    for name, template, needs in (("Storage", storage, []), ("Pipeline", pipeline, ["Storage"])):
+        (directory / f"{name}.template.json").write_text(json.dumps(template))
+        files = {
+            key: {
+                "source": {"path": path, "packaging": "zip"},
+                "destinations": {"here": {"bucketName": ASSET_BUCKET, "objectKey": key}},
+            }
+            for key, path in ((CODE, "asset.code"), (LAYER, "asset.layer"))
+            if name == "Pipeline"
+        }
+        (directory / f"{name}.assets.json").write_text(json.dumps({"files": files}))
+        artifacts[f"{name}.assets"] = {
+            "type": "cdk:asset-manifest",
+            "properties": {"file": f"{name}.assets.json"},
+        }
+        artifacts[name] = {
+            "type": "aws:cloudformation:stack",
+            "properties": {"templateFile": f"{name}.template.json"},
+            "dependencies": [f"{name}.assets", *needs],
+        }
+    # The dependent stack stands first: order comes from what depends on what.
+    ordered = dict(reversed(artifacts.items()))
+    (directory / "manifest.json").write_text(json.dumps({"artifacts": ordered}))
+    return directory

@@ -1,0 +1,179 @@
+"""Functions run in workers of their own, as Lambda runs them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.local.conftest import Local
+
+
+def test_a_function_gets_its_event_and_its_context(local: Local) -> None:
+    answer = local.invoke("Probe", {"do": "describe"})
+    seen = answer["Result"]
+    assert "FunctionError" not in answer
+    assert seen["name"] == local.output("Probe")
+    assert seen["arn"].endswith(":function:" + local.output("Probe"))
+    assert 9_000 < seen["remaining"] <= 10_000
+    assert seen["log_group"] == "/aws/lambda/" + local.output("Probe")
+
+
+def test_a_worker_is_used_again(local: Local) -> None:
+    first = local.invoke("Probe", {"do": "describe"})["Result"]
+    second = local.invoke("Probe", {"do": "describe"})["Result"]
+    assert first["pid"] == second["pid"]
+    assert first["request"] != second["request"]
+
+
+def test_a_worker_has_the_environment_of_its_function_and_none_of_ours(
+    local: Local, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "somebody")
+    monkeypatch.setenv("PYTHONPATH", "/somewhere")
+    local.invoke("Single", {"do": "exit", "status": 1})  # a new worker follows
+    seen = local.invoke("Single", {"do": "describe"})["Result"]["environment"]
+    assert seen["TABLE"] == local.runtime.table
+    assert seen["AWS_ENDPOINT_URL"] == local.runtime.endpoint
+    assert seen["AWS_REGION"] == local.runtime.region
+    assert "AWS_PROFILE" not in seen
+    assert "PYTHONPATH" not in seen
+
+
+def test_a_worker_sees_its_code_and_layers_and_no_package_of_ours(local: Local) -> None:
+    layer = local.invoke("Probe", {"do": "import", "name": "from_layer"})["Result"]["file"]
+    assert "/packages/" in layer
+    for name in ("boto3", "s3commit", "moto", "pytest"):
+        answer = local.invoke("Probe", {"do": "import", "name": name})
+        assert answer["Result"]["errorType"] == "ModuleNotFoundError", name
+    path = local.invoke("Probe", {"do": "describe"})["Result"]["path"]
+    assert not [entry for entry in path if "site-packages" in entry]
+
+
+def test_an_exception_is_handed_on_with_its_class_name(local: Local) -> None:
+    answer = local.invoke("Probe", {"do": "raise", "message": "no luck"})
+    assert answer["FunctionError"] == "Unhandled"
+    assert answer["Result"]["errorType"] == "TransientError"
+    assert answer["Result"]["errorMessage"] == "no luck"
+    assert "probe.py" in "".join(answer["Result"]["stackTrace"])
+
+
+def test_a_function_that_takes_too_long_is_killed(local: Local) -> None:
+    answer = local.invoke("Slow", {"do": "sleep", "seconds": 30})
+    assert answer["FunctionError"] == "Unhandled"
+    assert answer["Result"]["errorType"] == "Sandbox.Timedout"
+    assert "timed out after 1.00 seconds" in answer["Result"]["errorMessage"]
+    assert local.invoke("Slow", {"do": "echo"})["Result"] == {"echo": {"do": "echo"}}
+
+
+def test_a_function_whose_process_ends_has_failed(local: Local) -> None:
+    answer = local.invoke("Slow", {"do": "exit", "status": 3})
+    assert answer["Result"]["errorType"] == "Runtime.ExitError"
+    assert answer["Result"]["errorMessage"].endswith("exit status 3")
+    assert "FunctionError" not in local.invoke("Slow", {"do": "echo"})
+
+
+def test_a_module_that_does_not_import_is_the_error_of_the_call(local: Local) -> None:
+    answer = local.invoke("Broken", {})
+    assert answer["FunctionError"] == "Unhandled"
+    assert answer["Result"]["errorType"] == "RuntimeError"
+    assert answer["Result"]["errorMessage"] == "broken on import"
+
+
+def test_logs_are_in_the_tail_and_in_the_log_group_and_errors_on_stderr(
+    local: Local, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = local.invoke("Probe", {"do": "log"}, LogType="Tail")
+    tail = base64.b64decode(answer["LogResult"]).decode()
+    request = answer["ResponseMetadata"]["HTTPHeaders"].get("x-amzn-requestid", "")
+    for text in ("printed line", "an info line", "an error line", "START RequestId", "REPORT"):
+        assert text in tail, request
+    group = "/aws/lambda/" + local.output("Probe")
+    events = local.runtime.client("logs").filter_log_events(
+        logGroupName=group, filterPattern="printed"
+    )["events"]
+    assert any(event["message"] == "printed line" for event in events)
+    shown = capsys.readouterr().err
+    assert "an error line" in shown
+    assert "an info line" not in shown
+
+
+def test_logs_of_one_call_are_not_those_of_the_next(local: Local) -> None:
+    local.invoke("Probe", {"do": "log"})
+    answer = local.invoke("Probe", {"do": "echo"}, LogType="Tail")
+    assert "printed line" not in base64.b64decode(answer["LogResult"]).decode()
+
+
+def test_a_function_logs_to_the_group_of_its_logging_config(local: Local) -> None:
+    group = local.runtime.outputs["Batch"]
+    local.invoke("Batch", {"Records": []})
+    streams = local.runtime.client("logs").describe_log_streams(logGroupName="Pipeline-Logs")[
+        "logStreams"
+    ]
+    assert streams, group
+
+
+def test_an_event_call_returns_at_once_and_is_tried_three_times(local: Local) -> None:
+    answer = local.invoke("Probe", {"do": "raise", "message": "async-1"}, InvocationType="Event")
+    assert answer["StatusCode"] == 202
+    assert len(local.calls.wait("async-1", 3)) == 3
+
+
+def test_reserved_concurrency_is_a_limit(local: Local) -> None:
+    limits: list[tuple[str, int]] = []
+
+    def sleep() -> None:
+        while True:
+            try:
+                local.invoke("Single", {"do": "sleep", "seconds": 1})
+            except ClientError:
+                continue
+            return
+
+    with ThreadPoolExecutor(1) as pool:
+        sleeping = pool.submit(sleep)
+        while not sleeping.done():
+            try:
+                local.invoke("Single", {"do": "echo"})
+            except ClientError as error:
+                status = error.response["ResponseMetadata"]["HTTPStatusCode"]
+                limits.append((error.response["Error"]["Code"], status))
+    assert set(limits) == {("TooManyRequestsException", 429)}
+    assert "FunctionError" not in local.invoke("Single", {"do": "echo"})
+
+
+def test_calls_at_one_time_run_in_different_workers(local: Local) -> None:
+    pids: list[int] = []
+
+    def call() -> None:
+        local.invoke("Unit", {"n": 1})
+        pids.append(local.invoke("Probe", {"do": "describe"})["Result"]["pid"])
+
+    threads = [threading.Thread(target=call) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(pids) == 3
+    assert os.getpid() not in pids
+
+
+def test_a_dry_run_calls_nothing(local: Local) -> None:
+    answer = local.invoke("Probe", {"do": "raise", "message": "dry"}, InvocationType="DryRun")
+    assert answer["StatusCode"] == 204
+    assert not local.calls.of("dry")
+
+
+def test_code_is_unpacked_once(local: Local) -> None:
+    files = [
+        Path(local.invoke(name, {"do": "import", "name": "probe"})["Result"]["file"])
+        for name in ("Probe", "Slow")
+    ]
+    assert files[0] == files[1]
+    assert json.dumps(str(files[0]))

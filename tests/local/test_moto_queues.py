@@ -1,0 +1,191 @@
+"""The patches of SQS, its mappings, and S3's notifications."""
+
+from __future__ import annotations
+
+import json
+import threading
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from tests.local.conftest import Local
+from tests.local.stress import switching_fast
+
+
+@pytest.fixture(autouse=True)
+def warm(local: Local) -> None:
+    """A worker that is up: its start may take longer than the short visibility timeout."""
+    local.invoke("Batch", {"Records": []})
+
+
+def records(outcomes: list[Any]) -> list[list[dict[str, Any]]]:
+    """The batches that the function printed."""
+    found = []
+    for outcome in outcomes:
+        for line in outcome.logs.splitlines():
+            if line.startswith('{"batch"'):
+                found.append(json.loads(line)["batch"])
+    return found
+
+
+def test_messages_come_in_batches(local: Local) -> None:
+    mark = uuid.uuid4().hex
+    entries = [{"Id": str(n), "MessageBody": json.dumps({"m": mark, "n": n})} for n in range(8)]
+    local.sqs.send_message_batch(QueueUrl=local.output("QueueUrl"), Entries=entries)
+    seen: set[int] = set()
+
+    def all_seen() -> bool:
+        for batch in records(local.calls.of(mark)):
+            seen.update(json.loads(record["body"])["n"] for record in batch)
+        return seen == set(range(8))
+
+    local.calls.wait_until(all_seen)
+    batches = records(local.calls.of(mark))
+    assert max(len(batch) for batch in batches) > 1
+    record = batches[0][0]
+    assert record["eventSource"] == "aws:sqs"
+    assert record["eventSourceARN"] == local.output("QueueArn")
+    assert record["attributes"]["ApproximateReceiveCount"] == "1"
+
+
+def test_sending_does_not_wait_for_the_function(local: Local) -> None:
+    before = len(local.calls.seen)
+    local.sqs.send_message(QueueUrl=local.output("QueueUrl"), MessageBody='{"m":"later"}')
+    assert not local.calls.of("later") or len(local.calls.seen) > before
+    local.calls.wait("later")
+
+
+def test_only_the_reported_message_comes_again_and_ends_in_the_dead_letter_queue(
+    local: Local,
+) -> None:
+    mark = uuid.uuid4().hex
+    url = local.output("QueueUrl")
+    local.sqs.send_message(QueueUrl=url, MessageBody=json.dumps({"m": mark, "fail": True}))
+    local.sqs.send_message(QueueUrl=url, MessageBody=json.dumps({"m": mark, "good": True}))
+    dead = dead_letter(local, mark)
+    assert json.loads(dead["Body"])["fail"]
+    counts = [
+        (json.loads(r["body"]).get("fail", False), r["attributes"]["ApproximateReceiveCount"])
+        for batch in records(local.calls.of(mark))
+        for r in batch
+    ]
+    assert sorted(counts) == [(False, "1"), (True, "1"), (True, "2")]
+
+
+def test_a_batch_whose_call_failed_comes_again_whole(local: Local) -> None:
+    mark = uuid.uuid4().hex
+    local.sqs.send_message(
+        QueueUrl=local.output("QueueUrl"), MessageBody=json.dumps({"m": mark, "explode": True})
+    )
+    assert json.loads(dead_letter(local, mark)["Body"])["m"] == mark
+
+
+def dead_letter(local: Local, mark: str) -> dict[str, Any]:
+    for _ in range(10):
+        answer = local.sqs.receive_message(
+            QueueUrl=local.output("DeadUrl"), WaitTimeSeconds=3, VisibilityTimeout=0
+        )
+        for message in answer.get("Messages", []):
+            if mark in message["Body"]:
+                found: dict[str, Any] = message
+                local.sqs.delete_message(
+                    QueueUrl=local.output("DeadUrl"), ReceiptHandle=message["ReceiptHandle"]
+                )
+                return found
+    raise AssertionError("nothing in the dead-letter queue")
+
+
+def test_no_message_is_lost_when_others_are_deleted(local: Local) -> None:
+    url = local.sqs.create_queue(QueueName="stress")["QueueUrl"]
+    total, seen = 200, set()
+    lock = threading.Lock()
+
+    def send(n: int) -> None:
+        local.sqs.send_message(QueueUrl=url, MessageBody=str(n))
+
+    def drain(_: int) -> None:
+        while answer := local.sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=3).get(
+            "Messages"
+        ):
+            for message in answer:
+                with lock:
+                    assert message["Body"] not in seen, "one message, two receivers"
+                    seen.add(message["Body"])
+                local.sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+
+    with switching_fast(), ThreadPoolExecutor(8) as pool:
+        sends = [pool.submit(send, n) for n in range(total)]
+        drains = [pool.submit(drain, n) for n in range(8)]
+        for future in [*sends, *drains]:
+            future.result()
+    drain(0)
+    assert len(seen) == total
+
+
+def s3_events(local: Local, key: str) -> list[str]:
+    names = []
+    while answer := local.sqs.receive_message(
+        QueueUrl=local.output("EventsUrl"), MaxNumberOfMessages=10
+    ).get("Messages"):
+        for message in answer:
+            for record in json.loads(message["Body"]).get("Records", []):
+                if record["s3"]["object"]["key"] == key.replace("/", "%2F"):
+                    names.append(record["eventName"])
+    return names
+
+
+def test_a_completed_upload_is_announced_once(local: Local, key: str) -> None:
+    key += ".announced"
+    upload = local.s3.create_multipart_upload(Bucket=local.bucket, Key=key)["UploadId"]
+    where = {"Bucket": local.bucket, "Key": key, "UploadId": upload}
+    etag = local.s3.upload_part(**where, PartNumber=1, Body=b"x")["ETag"]
+    parts = {"Parts": [{"PartNumber": 1, "ETag": etag}]}
+    local.s3.complete_multipart_upload(**where, MultipartUpload=parts)
+    assert s3_events(local, key) == ["ObjectCreated:CompleteMultipartUpload"]
+
+
+def test_a_put_object_is_announced_if_its_suffix_matches(local: Local, key: str) -> None:
+    for suffix in (".announced", ".silent"):
+        local.s3.put_object(Bucket=local.bucket, Key=key + suffix, Body=b"x")
+    assert s3_events(local, key + ".announced") == ["ObjectCreated:Put"]
+    assert s3_events(local, key + ".silent") == []
+
+
+def test_a_notification_to_a_function_does_not_hold_up_the_put(local: Local, key: str) -> None:
+    name = "direct-to-function"
+    local.s3.create_bucket(Bucket=name)
+    arn = local.functions.get_function(FunctionName=local.output("Receiver"))["Configuration"]
+    local.s3.put_bucket_notification_configuration(
+        Bucket=name,
+        NotificationConfiguration={
+            "LambdaFunctionConfigurations": [
+                {"LambdaFunctionArn": arn["FunctionArn"], "Events": ["s3:ObjectCreated:*"]}
+            ]
+        },
+    )
+    threads = {thread.name for thread in threading.enumerate()}
+    local.s3.put_object(Bucket=name, Key=key, Body=b"x")
+    outcome = local.calls.wait(key.replace("/", "%2F"))[0]
+    assert not outcome.failed
+    assert threads
+
+
+def test_the_function_of_a_notification_runs_in_a_thread_of_its_own(local: Local, key: str) -> None:
+    runner: list[str] = []
+    original = local.calls.__class__.__call__
+
+    def spy(self: Any, spec: Any, outcome: Any) -> None:
+        if key.replace("/", "%2F") in outcome.logs:
+            runner.append(threading.current_thread().name)
+        original(self, spec, outcome)
+
+    local.calls.__class__.__call__ = spy  # type: ignore[method-assign]
+    try:
+        local.s3.put_object(Bucket="direct-to-function", Key=key, Body=b"x")
+        local.calls.wait(key.replace("/", "%2F"))
+    finally:
+        local.calls.__class__.__call__ = original  # type: ignore[method-assign]
+    assert runner
+    assert runner[0].startswith("async-invoke")

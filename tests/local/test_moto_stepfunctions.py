@@ -1,0 +1,103 @@
+"""The patches of Step Functions."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.local.conftest import Local
+from tests.local.stress import switching_fast
+
+
+def test_a_machine_calls_its_functions(local: Local) -> None:
+    ended = local.run({"do": "call", "n": 1})
+    assert ended["status"] == "SUCCEEDED", ended
+    assert json.loads(ended["output"])["echo"]["n"] == 1
+
+
+def test_a_machine_catches_an_error_by_the_class_of_the_exception(local: Local) -> None:
+    ended = local.run({"do": "raise", "message": "caught"})
+    assert ended["status"] == "FAILED" or json.loads(ended["output"]) == {"caught": True}
+    assert ended["status"] == "SUCCEEDED"
+
+
+def units(local: Local, key: str, items: list[dict[str, object]]) -> dict[str, object]:
+    local.s3.put_object(Bucket=local.bucket, Key=key, Body=json.dumps(items))
+    return local.run({"do": "map", "bucket": local.bucket, "key": key})
+
+
+def test_a_distributed_map_with_express_children_and_an_integer_percentage_runs(
+    local: Local, key: str
+) -> None:
+    ended = units(local, key, [{"n": n, "call": True} for n in range(4)])
+    assert ended["status"] == "SUCCEEDED", ended
+    done = json.loads(str(ended["output"]))["done"]
+    assert done == [{"unit": n} for n in range(4)]
+    arn = local.runtime.state_machine_arn
+    given = local.machines.describe_state_machine(stateMachineArn=arn)["definition"]
+    assert "EXPRESS" in given
+
+
+def test_one_failed_child_fails_the_map(local: Local, key: str) -> None:
+    items = [{"n": n, "call": True, "fail": n == 1} for n in range(3)]
+    ended = units(local, key, items)
+    assert ended["status"] == "FAILED"
+    assert ended["error"] == "States.ExceedToleratedFailureThreshold"
+
+
+def test_a_map_over_nothing_is_empty(local: Local, key: str) -> None:
+    ended = units(local, key, [])
+    assert json.loads(str(ended["output"]))["done"] == []
+
+
+def test_a_map_has_any_number_of_items(local: Local, key: str) -> None:
+    ended = units(local, key, [{"n": n, "call": False} for n in range(2200)])
+    assert ended["status"] == "SUCCEEDED"
+    assert len(json.loads(str(ended["output"]))["done"]) == 2200
+
+
+def test_times_in_the_result_of_an_sdk_task_are_text(local: Local, key: str) -> None:
+    local.s3.put_object(Bucket=local.bucket, Key=key, Body=b"x")
+    ended = local.run({"do": "list", "bucket": local.bucket})
+    assert ended["status"] == "SUCCEEDED"
+    assert "T" in json.loads(ended["output"])["Contents"][0]["LastModified"]
+
+
+def test_starts_without_a_name_are_different_executions(local: Local) -> None:
+    arns = {
+        local.machines.start_execution(
+            stateMachineArn=local.runtime.state_machine_arn, input='{"do":"call"}'
+        )["executionArn"]
+        for _ in range(2)
+    }
+    assert len(arns) == 2
+    for arn in arns:
+        assert local.ended(arn)["status"] == "SUCCEEDED"
+
+
+def test_a_name_is_started_once(local: Local) -> None:
+    name = uuid.uuid4().hex
+    waiting = json.dumps({"do": "wait", "seconds": 1})
+
+    def start(text: str) -> str:
+        arn: str = local.machines.start_execution(
+            stateMachineArn=local.runtime.state_machine_arn, name=name, input=text
+        )["executionArn"]
+        return arn
+
+    with switching_fast(), ThreadPoolExecutor(8) as pool:
+        arns = set(pool.map(start, [waiting] * 16))
+    assert len(arns) == 1
+    with pytest.raises(ClientError) as error:
+        start('{"do":"call"}')
+    assert error.value.response["Error"]["Code"] == "ExecutionAlreadyExists"
+    local.ended(arns.pop())
+    with pytest.raises(ClientError) as error:
+        start(waiting)
+    assert error.value.response["Error"]["Code"] == "ExecutionAlreadyExists"
+    listed = local.machines.list_executions(stateMachineArn=local.runtime.state_machine_arn)
+    assert [e["name"] for e in listed["executions"]].count(name) == 1
