@@ -8,6 +8,7 @@ import random
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
 from s3commit.core.model import Destination
 from s3commit.spark.files import Limits, Router, TaskFiles
 from s3commit.spark.options import COMPRESSIONS, MB, Options
@@ -53,12 +54,13 @@ class Disk:
         ]
 
 
-def limits(**changes: int) -> Limits:
-    small = {"row_group_bytes": 64 * MB, "stage_bytes": MB, "buffer_bytes": 128 * MB}
-    return Limits(
-        **{**small, **changes},
-        **{name: None for name in ("max_records", "target_bytes") if name not in changes},
-    )
+def limits(
+    *,
+    buffer_bytes: int = 128 * MB,
+    max_records: int | None = None,
+    target_bytes: int | None = None,
+) -> Limits:
+    return Limits(64 * MB, MB, buffer_bytes, max_records, target_bytes)
 
 
 def batch(ids: range | list[int], width: int = 10) -> pa.RecordBatch:

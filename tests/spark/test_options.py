@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from s3commit.core.errors import InvalidInputError
 from s3commit.core.model import Conflict, Scope
 from s3commit.spark.options import KNOWN, MB, Options, parse_options

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from collections.abc import Sequence
 from decimal import Decimal
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from s3commit.core.errors import InvalidInputError
 from s3commit.spark.partitions import directory, escape, split, unescape, value_texts
 
@@ -34,7 +36,7 @@ def test_null_and_the_empty_string_share_a_directory() -> None:
     assert directory(("dt",), (None,)) == directory(("dt",), ("",)) == f"dt={DEFAULT}/"
 
 
-def texts(values: list[object], kind: pa.DataType) -> list[str | None]:
+def texts(values: Sequence[object], kind: pa.DataType) -> list[str | None]:
     return value_texts(pa.array(values, kind))
 
 

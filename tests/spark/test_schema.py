@@ -20,6 +20,7 @@ from pyspark.sql.types import (
     VariantType,
     YearMonthIntervalType,
 )
+
 from s3commit.core.errors import InvalidInputError
 from s3commit.spark.schema import ROW_METADATA, SPARK_VERSION, check_schema
 

@@ -48,8 +48,8 @@ def start_batch(options: Options, schema: StructType, overwrite: bool) -> BatchW
     checked = check_schema(schema, options.partition_by)
     job = open_job(
         options.destination.uri,
-        conflict=options.conflict,
-        scope=options.scope,
+        conflict=options.conflict.value,
+        scope=options.scope.value,
         partition_by=checked.partition_names,
         conditions=options.conditions,
         client=CLIENT,

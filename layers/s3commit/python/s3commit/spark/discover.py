@@ -37,12 +37,13 @@ from s3commit.core.layout import is_hidden
 from s3commit.core.model import Destination
 from s3commit.spark.partitions import DEFAULT_PARTITION, unescape
 
-_INTEGER = re.compile(r"[+-]?\d+")
+_INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
+_DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
 # What Java's Double.parseDouble takes, without hexadecimal forms.
 _DOUBLE = re.compile(
     r"\s*[+-]?(NaN|Infinity|((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[fFdD]?))\s*", re.ASCII
 )
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +96,9 @@ def partition_schema(files: list[FoundFile]) -> StructType:
 
 
 def infer_type(texts: Iterable[str | None]) -> DataType:
-    """The type that takes all of the texts; a column of nulls alone is a string."""
+    """The type that takes all of the texts; a column of nulls alone is void, as for Spark."""
     nothing: DataType = NullType()
-    kind = reduce(_wider, map(_kind_of, texts), nothing)
-    return StringType() if isinstance(kind, NullType) else kind
+    return reduce(_wider, map(_kind_of, texts), nothing)
 
 
 def _kind_of(text: str | None) -> DataType:
@@ -110,8 +110,8 @@ def _kind_of(text: str | None) -> DataType:
             return IntegerType()
         if -(2**63) <= number < 2**63:
             return LongType()
-        digits = len(str(abs(number)))
-        return DecimalType(digits, 0) if digits <= 38 else DoubleType()
+    if _DECIMAL.fullmatch(text) and (digits := _whole_digits(Decimal(text))):
+        return DecimalType(digits, 0)
     if _DOUBLE.fullmatch(text):
         return DoubleType()
     if _DATE.fullmatch(text):
@@ -121,6 +121,16 @@ def _kind_of(text: str | None) -> DataType:
             return StringType()
         return DateType()
     return StringType()
+
+
+def _whole_digits(number: Decimal) -> int | None:
+    """The digits of a number written without decimals (``1e3`` too), if Spark's decimal has them.
+
+    As in Java's BigDecimal it is the notation that counts: ``1.0`` has a decimal.
+    """
+    exponent = number.as_tuple().exponent
+    digits = max(1, number.adjusted() + 1)
+    return digits if isinstance(exponent, int) and exponent >= 0 and digits <= 38 else None
 
 
 def _wider(one: DataType, other: DataType) -> DataType:

@@ -1,0 +1,150 @@
+"""Tasks that fail, die or run twice: all of the counted attempts are visible, or nothing is."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import StructType
+
+from s3commit.core.states import JobState
+from s3commit.spark.batch import BatchWriter, TaskMessage
+from s3commit.spark.source import S3CommitDataSource
+from tests.spark.test_write import load, save
+from tests.spark.tiny import Place
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def disturbed(frame: DataFrame, disturb: Callable[[int, int], None]) -> DataFrame:
+    """``frame`` with ``disturb(partition, attempt)`` called after the first batch of each task.
+
+    It runs in a Python worker of its own, upstream of the writer.
+    """
+
+    def pass_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for number, batch in enumerate(batches):
+            yield batch
+            if number == 0:
+                disturb(*task_ids())
+
+    return frame.mapInArrow(pass_on, frame.schema)
+
+
+def task_ids() -> tuple[int, int]:
+    """The partition and the attempt number of the Spark task that asks."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None
+    return context.partitionId(), context.attemptNumber()
+
+
+def fail_first_try(partition: int, attempt: int) -> None:
+    if partition == 1 and attempt == 0:
+        raise RuntimeError("the first try fails")
+
+
+def fail_always(partition: int, attempt: int) -> None:
+    if partition == 1:
+        raise RuntimeError("this task always fails")
+
+
+def ids(frame: DataFrame) -> list[int]:
+    return sorted(row.id for row in frame.collect())
+
+
+@pytest.fixture(autouse=True)
+def batches_of_100(spark: SparkSession) -> Iterator[None]:
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "100")
+    yield
+    spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+
+
+def test_i2_i3_a_task_that_fails_once_is_counted_once(spark: SparkSession, place: Place) -> None:
+    save(disturbed(spark.range(0, 1000, 1, 2), fail_first_try), place, maxRecordsPerFile=50)
+    assert ids(load(spark, place)) == list(range(1000))
+    place.tidy()
+    assert len(place.data) == len(place.committed()) == 20
+    assert place.uploads == []
+
+
+def test_i1_i4_a_task_that_fails_for_good_leaves_nothing(spark: SparkSession, place: Place) -> None:
+    from pyspark.errors import PySparkException
+
+    with pytest.raises(PySparkException, match="this task always fails"):
+        save(disturbed(spark.range(0, 1000, 1, 2), fail_always), place, maxRecordsPerFile=50)
+    assert place.tidy().state is JobState.ABORTED
+    assert place.data == place.uploads == []
+    assert "_SUCCESS" not in place.names
+
+
+def kill_first_try(partition: int, attempt: int) -> None:
+    if partition == 1 and attempt == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class DisturbedWriter(BatchWriter):
+    """Calls ``disturb`` in the writer's own process: in the middle of a write, or at its end."""
+
+    def __init__(self, inner: BatchWriter, disturb: Callable[[int, int], None], at_end: bool):
+        super().__init__(inner.options, inner.schema, inner.job)
+        self.disturb = disturb
+        self.at_end = at_end
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
+        def watched() -> Iterator[pa.RecordBatch]:
+            for number, batch in enumerate(iterator):
+                if number == 3 and not self.at_end:
+                    self.disturb(*task_ids())
+                yield batch
+
+        message = super().write(watched())
+        if self.at_end:
+            self.disturb(*task_ids())
+        return message
+
+
+def save_disturbed(
+    spark: SparkSession, place: Place, disturb: Callable[[int, int], None], *, at_end: bool
+) -> None:
+    """Save 1000 rows of two tasks, 20 files in all, with a disturbed writer."""
+
+    class Disturbed(S3CommitDataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "s3commit_disturbed"
+
+        def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
+            return DisturbedWriter(super().writer(schema, overwrite), disturb, at_end)
+
+    spark.dataSource.register(Disturbed)
+    writer = spark.range(0, 1000, 1, 2).write.format("s3commit_disturbed")
+    writer.option("maxRecordsPerFile", 50).mode("append").save(place.uri)
+
+
+def test_i2_i4_a_writer_process_killed_in_the_middle_is_tried_again(
+    spark: SparkSession, place: Place
+) -> None:
+    save_disturbed(spark, place, kill_first_try, at_end=False)
+    assert ids(load(spark, place)) == list(range(1000))
+    place.tidy()
+    assert sum(file.rows or 0 for file in place.committed()) == 1000
+    assert place.uploads == []
+
+
+def test_i3_i4_of_two_attempts_that_finish_one_counts(spark: SparkSession, place: Place) -> None:
+    # The first try fails when its manifest is in S3 and before Spark hears of it.
+    save_disturbed(spark, place, fail_first_try, at_end=True)
+    record = place.tidy()
+    attempts = {(one.task_id, one.attempt_id) for one in place.tiny.ledger.attempts(record.job_id)}
+    assert len({task for task, _ in attempts}) == 2
+    assert len(attempts) == 3
+    assert ids(load(spark, place)) == list(range(1000))
+    assert len(place.data) == 20
+    assert place.uploads == []

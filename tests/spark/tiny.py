@@ -1,0 +1,183 @@
+"""An S3 server with the protocol behind it, in this process: what a Spark job needs, and no more.
+
+The steps are the real ones, over a ledger in memory; the events come through a queue.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import uuid
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote_plus
+
+from moto.server import ThreadedMotoServer
+
+from s3commit.aws.clock import SystemClock
+from s3commit.aws.s3 import S3ObjectStore
+from s3commit.core.errors import InvalidInputError
+from s3commit.core.layout import JobDirectory, parse_destination, parse_directory
+from s3commit.core.model import JobRecord
+from s3commit.core.protocol.ingest import judge_arrival, note_arrivals
+from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.core.published import CommittedFile, decode_commit_manifest
+from s3commit.testing.execution import run_execution
+from s3commit.testing.ledger import MemoryLedger
+
+BUCKET = "tests-spark"
+CREDENTIALS = {
+    "AWS_ACCESS_KEY_ID": "testing",
+    "AWS_SECRET_ACCESS_KEY": "testing",
+    "AWS_REGION": "us-east-1",
+    "AWS_DEFAULT_REGION": "us-east-1",
+}
+
+
+class TinyPipeline:
+    """The server, the bucket with its notifications, and one thread that runs the protocol."""
+
+    def __init__(self) -> None:
+        self._server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+        self._server.start()
+        host, port = self._server.get_host_and_port()
+        self.endpoint = f"http://{host}:{port}"
+        self.ledger = MemoryLedger()
+        self.failures: list[BaseException] = []
+        self._ended: dict[str, threading.Event] = {}
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="tiny-pipeline")
+
+    def start(self) -> None:
+        """Make bucket and queue, and begin; the environment must name the endpoint."""
+        import boto3
+
+        self.s3: Any = boto3.client("s3")
+        self._sqs: Any = boto3.client("sqs")
+        self.store = S3ObjectStore(self.s3)
+        self.pipeline = Pipeline(self.store, self.ledger, SystemClock())
+        self._queue = self._sqs.create_queue(QueueName="events")["QueueUrl"]
+        self.add_bucket(BUCKET)
+        self._thread.start()
+
+    def add_bucket(self, name: str, *, notifies: bool = True) -> None:
+        """A bucket with the pipeline's notifications, or without."""
+        self.s3.create_bucket(Bucket=name)
+        if notifies:
+            arn = self._sqs.get_queue_attributes(QueueUrl=self._queue, AttributeNames=["QueueArn"])[
+                "Attributes"
+            ]["QueueArn"]
+            rules = [
+                {
+                    "QueueArn": arn,
+                    "Events": ["s3:ObjectCreated:*"],
+                    "Filter": {"Key": {"FilterRules": [{"Name": "suffix", "Value": suffix}]}},
+                }
+                for suffix in (".pendingset", "/request.json")
+            ]
+            self.s3.put_bucket_notification_configuration(
+                Bucket=name, NotificationConfiguration={"QueueConfigurations": rules}
+            )
+
+    def stop(self) -> None:
+        """End the thread and the server."""
+        self._stop.set()
+        self._thread.join()
+        self._server.stop()
+
+    def wait_until_tidy(self, job_id: str) -> JobRecord:
+        """Wait until the job's execution is over, and give the ledger's record."""
+        assert self._event(job_id).wait(30), f"job {job_id} has not ended"
+        assert not self.failures, self.failures
+        record = self.ledger.job(job_id)
+        assert record is not None
+        return record
+
+    def _event(self, job_id: str) -> threading.Event:
+        return self._ended.setdefault(job_id, threading.Event())
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            answer = self._sqs.receive_message(
+                QueueUrl=self._queue, WaitTimeSeconds=1, MaxNumberOfMessages=10
+            )
+            for message in answer.get("Messages", []):
+                self._sqs.delete_message(
+                    QueueUrl=self._queue, ReceiptHandle=message["ReceiptHandle"]
+                )
+                for event in json.loads(message["Body"]).get("Records", []):
+                    try:
+                        self._handle(event["s3"]["bucket"]["name"], event["s3"]["object"]["key"])
+                    except Exception as error:
+                        self.failures.append(error)
+
+    def _handle(self, bucket: str, quoted: str) -> None:
+        key = unquote_plus(quoted)
+        if key.endswith("/request.json"):
+            place = parse_directory(bucket, key)
+            run_execution(self.pipeline, place)
+            self._event(place.job_id).set()
+        else:
+            # A manifest that is not acceptable is refused again by the request that counts it.
+            with contextlib.suppress(InvalidInputError):
+                note_arrivals(self.pipeline, [judge_arrival(self.pipeline, bucket, key)])
+
+
+class Place:
+    """One test's destination, seen from outside."""
+
+    def __init__(self, tiny: TinyPipeline) -> None:
+        self.tiny = tiny
+        self.uri = f"s3://{BUCKET}/{uuid.uuid4().hex[:12]}/table"
+        self.destination = parse_destination(self.uri)
+
+    @property
+    def names(self) -> list[str]:
+        """Every object, below the destination."""
+        prefix = self.destination.prefix
+        return [one.key[len(prefix) :] for one in self.tiny.store.list(BUCKET, prefix)]
+
+    @property
+    def data(self) -> list[str]:
+        """The visible data files, below the destination."""
+        return [name for name in self.names if not name.startswith("_")]
+
+    @property
+    def uploads(self) -> list[str]:
+        """The keys of the uploads that are open."""
+        uploads = self.tiny.store.list_uploads(BUCKET, self.destination.prefix)
+        return [upload.key for upload in uploads]
+
+    @property
+    def jobs(self) -> list[str]:
+        """The ids of the jobs that were opened, in no order."""
+        suffix = "/job.json"
+        return [
+            name[len("__magic_job-") : -len(suffix)] for name in self.names if name.endswith(suffix)
+        ]
+
+    def tidy(self) -> JobRecord:
+        """Wait for the only job to end, and give its record."""
+        (job_id,) = self.jobs
+        return self.tiny.wait_until_tidy(job_id)
+
+    def committed(self) -> list[CommittedFile]:
+        """The files that the only job's commit manifest lists."""
+        (job_id,) = self.jobs
+        key = JobDirectory(self.destination, job_id).commits
+        stored = self.tiny.store.get(BUCKET, key, max_bytes=1 << 24)
+        return decode_commit_manifest(stored.body)[1]
+
+    def put(self, name: str, body: bytes) -> None:
+        """Put an object that no job made."""
+        self.tiny.store.put(BUCKET, self.destination.prefix + name, body)
+
+    def download(self, target: Path) -> str:
+        """Copy the data files to a local directory, for Spark's own reader."""
+        for name in self.data:
+            path = target / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            key = self.destination.prefix + name
+            path.write_bytes(self.tiny.store.get(BUCKET, key, max_bytes=1 << 28).body)
+        return str(target)
