@@ -16,7 +16,7 @@ from stacks.routing import consume
 from stacks.storage import S3CommitStorage
 from stacks.workflow import MAP_FUNCTION, STEPS, Workflow
 
-_NOT_IN_LAYER = ("cli", "local", "spark", "testing", "writer")
+_NOT_IN_LAYER = ("__main__.py", "cli", "local", "spark", "testing", "writer")
 _BYTECODE = ["**/__pycache__", "**/*.pyc"]
 
 

@@ -325,25 +325,28 @@ class Workflow(Construct):
         The machine waits for its role's policy, which would wait for the machine.
         """
         arn = self.machine.state_machine_arn
-        runs = cdk.Stack.of(self).format_arn(
+        executions = cdk.Stack.of(self).format_arn(
             service="states",
             resource="execution",
-            resource_name=f"{self.machine.state_machine_name}/*",
+            resource_name=self.machine.state_machine_name,
             arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
         )
+        # https://docs.aws.amazon.com/step-functions/latest/dg/iam-policies-eg-dist-map.html
+        runs = [f"{executions}:*", f"{executions}/*"]
         policy = iam.Policy(
             self,
             "MapRuns",
             statements=[
                 iam.PolicyStatement(actions=["states:StartExecution"], resources=[arn]),
                 iam.PolicyStatement(
-                    actions=["states:DescribeExecution", "states:StopExecution"], resources=[runs]
+                    actions=["states:DescribeExecution", "states:StopExecution"], resources=runs
                 ),
             ],
         )
         policy.attach_to_role(self.role)
-        acknowledge_wildcard(
-            policy,
-            runs,
-            "The children of this machine's own Map runs; their names are made at run time.",
-        )
+        for resource in runs:
+            acknowledge_wildcard(
+                policy,
+                resource,
+                "The children of this machine's own Map runs; their names are made at run time.",
+            )

@@ -87,6 +87,7 @@ STATE_MACHINE = {
     f"{JOB}plan.json": {"s3:GetObject"},
     "event-bus/default": {"events:PutEvents"},
     "CommitJobMachine": {"states:StartExecution"},
+    "execution:*": {"states:DescribeExecution", "states:StopExecution"},
     "execution/*": {"states:DescribeExecution", "states:StopExecution"},
     "*": {
         "xray:PutTraceSegments",
@@ -182,7 +183,7 @@ def _short(template: dict[str, Any], resource: Any) -> str:
         case {"Fn::Join": ["", [{"Fn::ImportValue": _} as bucket, str(keys)]]}:
             return _short(template, bucket) + keys
         case {"Fn::Join": ["", [*_, str(tail)]]}:
-            return "execution/*" if tail == "/*" or tail.endswith(":*") else tail.lstrip(":")
+            return "execution" + tail if tail in {":*", "/*"} else tail.lstrip(":")
         case {"Fn::ImportValue": str(export)}:
             names = {"DataBucket": "bucket", "Ledger": "table", "Ingest": "IngestQueue"}
             names["Request"] = "RequestQueue"
