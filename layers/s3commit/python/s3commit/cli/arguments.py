@@ -1,0 +1,93 @@
+"""How people name jobs, destinations and ages on the command line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from s3commit.cli.human import parse_age
+from s3commit.core.errors import InvalidInputError
+from s3commit.core.layout import MAGIC_PREFIX, JobDirectory, check_id, parse_destination
+from s3commit.core.layout import parse_directory as directory_of_key
+from s3commit.core.model import Destination
+
+
+@dataclass(frozen=True, slots=True)
+class JobName:
+    """A job as it was named: by id alone, or by its directory. ``text`` is what was typed."""
+
+    text: str
+    job_id: str
+    place: JobDirectory | None = None
+
+
+def parse_job(text: str) -> JobName:
+    """A job id, or the s3:// URI of a job directory or of anything in it.
+
+    Raises `InvalidInputError`.
+    """
+    if "://" not in text:
+        return JobName(text, check_id(text, "job id"))
+    scheme, _, rest = text.partition("://")
+    bucket, _, key = rest.partition("/")
+    try:
+        place = directory_of_key(bucket, f"{key}/")
+    except InvalidInputError:
+        raise InvalidInputError(
+            f"{text!r} is no job directory: it has no {MAGIC_PREFIX}<job id>/; a job at a"
+            " destination is named by: JOB_ID --destination s3://bucket/prefix/",
+            code="BAD_PATH",
+        ) from None
+    destination = parse_destination(f"{scheme}://{bucket}/{place.destination.prefix}")
+    return JobName(text, place.job_id, JobDirectory(destination, place.job_id))
+
+
+class _Job(click.ParamType[JobName]):
+    name = "job"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> JobName:
+        try:
+            return value if isinstance(value, JobName) else parse_job(value)
+        except InvalidInputError as error:
+            self.fail(error.message, param, ctx)
+
+
+class _Destination(click.ParamType[Destination]):
+    name = "destination"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Destination:
+        try:
+            return value if isinstance(value, Destination) else parse_destination(value)
+        except InvalidInputError as error:
+            self.fail(error.message, param, ctx)
+
+
+class _Age(click.ParamType[int]):
+    name = "age"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            return value if isinstance(value, int) else parse_age(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+JOB = _Job()
+DESTINATION = _Destination()
+AGE = _Age()
+
+
+def destination_option(function: Any) -> Any:
+    """``--destination``: where a job lies that is named by its id."""
+    return click.option(
+        "--destination",
+        type=DESTINATION,
+        metavar="URI",
+        help="The job's destination, if JOB is an id and there is no table.",
+    )(function)

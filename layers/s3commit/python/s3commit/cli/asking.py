@@ -1,0 +1,139 @@
+"""Asking in a driver's place: the checks before an abort or a commit is written."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from s3commit.cli.facts import JobFacts, own_uploads
+from s3commit.cli.human import many
+from s3commit.cli.session import Session
+from s3commit.core.errors import InvalidInputError, JobRefusedError, PreconditionError
+from s3commit.core.layout import JobDirectory, parse_manifest_key
+from s3commit.core.manifest import MAX_MANIFEST_BYTES, decode_pendingset
+from s3commit.core.model import AbortRequest, PendingSet
+from s3commit.core.states import JobState
+
+SHOWN = 3  # names in a message
+
+
+@dataclass(frozen=True, slots=True)
+class Countable:
+    """What a commit of every manifest would make visible; ``unfinished`` uploads would not be."""
+
+    attempts: int
+    files: int
+    bytes: int
+    rows: int | None
+    unfinished: int
+
+
+def refuse_second_word(facts: JobFacts) -> None:
+    """Raise `PreconditionError` if the job has its request, or has ended."""
+    job = facts.place.job_id
+    if facts.ended:
+        raise PreconditionError(f"job {job} is {facts.state} already", code="JOB_ENDED")
+    if facts.request_stands:
+        raise PreconditionError(
+            f"job {job}: its {asked_for(facts)} was requested before, and decides; see:"
+            f" s3commit show {facts.located.name}",
+            code="OTHER_REQUEST",
+        )
+
+
+def asked_for(facts: JobFacts) -> str:
+    """What the request that stands asks for."""
+    if facts.request is None:
+        return "request, which can not be read,"
+    return "abort" if isinstance(facts.request, AbortRequest) else "commit"
+
+
+def is_given_up(facts: JobFacts) -> bool:
+    """Whether the job's abort was asked for, or it has ended without being committed."""
+    if facts.ended:
+        return facts.state in {JobState.ABORTED, JobState.ROLLED_BACK}
+    return isinstance(facts.request, AbortRequest)
+
+
+def count_everything(session: Session, facts: JobFacts) -> Countable:
+    """Judge every manifest as the pipeline would, against the uploads that are open.
+
+    Raises `JobRefusedError` for what would only end in an abort: ``NO_MANIFEST``,
+    ``TWO_ATTEMPTS``, ``UPLOAD_GONE``, or a manifest that is not acceptable.
+    """
+    place = facts.place
+    _refuse_two_attempts(facts)
+    open_ids = {upload.upload_id for upload in own_uploads(session, place)}
+    files = total = 0
+    rows: int | None = 0
+    gone: list[str] = []
+    for pending in session.parallel(
+        lambda key: _read_manifest(session, place, key), facts.manifests
+    ):
+        files += len(pending.files)
+        total += pending.bytes
+        rows = None if rows is None or pending.rows is None else rows + pending.rows
+        gone += [file.key for file in pending.files if file.upload_id not in open_ids]
+        open_ids.difference_update(file.upload_id for file in pending.files)
+    if gone:
+        raise JobRefusedError(
+            f"{many(len(gone), 'upload')} that the manifests name {_are(len(gone))} gone, so the"
+            f" commit would end in an abort: {_some(gone)}",
+            code="UPLOAD_GONE",
+        )
+    return Countable(len(facts.manifests), files, total, rows, len(open_ids))
+
+
+def refuse_unfinished(facts: JobFacts, countable: Countable) -> None:
+    """Raise `JobRefusedError` (``UNFINISHED``) if uploads are open that no manifest names."""
+    count = countable.unfinished
+    if count:
+        raise JobRefusedError(
+            f"{many(count, 'open upload')} of job {facts.place.job_id} {_are(count)} in no"
+            " manifest: of tasks that are not done, or of attempts that died. If every task is"
+            " done, add --partial, and they are aborted",
+            code="UNFINISHED",
+        )
+
+
+def _refuse_two_attempts(facts: JobFacts) -> None:
+    place = facts.place
+    if not facts.manifests:
+        raise JobRefusedError(
+            f"job {place.job_id} has no manifest: no task of it is done, there is nothing to"
+            " commit",
+            code="NO_MANIFEST",
+        )
+    tasks = Counter(_task_of(place, key) for key in facts.manifests)
+    twice = sorted(task for task, manifests in tasks.items() if manifests > 1)
+    if twice:
+        raise JobRefusedError(
+            f"{many(len(twice), 'task has', 'tasks have')} two manifests, and only the driver"
+            f" knows which counts: {_some(twice)}",
+            code="TWO_ATTEMPTS",
+        )
+
+
+def _task_of(place: JobDirectory, key: str) -> str:
+    try:
+        return parse_manifest_key(place.bucket, key)[1]
+    except InvalidInputError as error:
+        raise JobRefusedError(error.message, code=error.code) from error
+
+
+def _read_manifest(session: Session, place: JobDirectory, key: str) -> PendingSet:
+    stored = session.store.get(place.bucket, key, max_bytes=MAX_MANIFEST_BYTES)
+    try:
+        return decode_pendingset(stored.body, place)
+    except InvalidInputError as error:
+        name = key[len(place.prefix) :]
+        raise JobRefusedError(f"manifest {name}: {error.message}", code=error.code) from error
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(names[:SHOWN])
+    return f"{shown} and {len(names) - SHOWN} more" if len(names) > SHOWN else shown

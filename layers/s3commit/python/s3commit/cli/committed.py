@@ -1,0 +1,59 @@
+"""The committed jobs of a destination, as ``_commits/`` tells them."""
+
+from __future__ import annotations
+
+from s3commit.cli.session import Session
+from s3commit.core.errors import InvalidInputError, NotFoundError
+from s3commit.core.layout import COMMITS, JobDirectory
+from s3commit.core.model import Destination
+from s3commit.core.published import (
+    MAX_COMMITS_BYTES,
+    MAX_LINE_BYTES,
+    CommitHeader,
+    CommittedFile,
+    decode_commit_header,
+    decode_commit_manifest,
+)
+
+SUFFIX = ".jsonl"
+
+
+def committed_jobs(session: Session, destination: Destination) -> list[CommitHeader]:
+    """The header of every committed job, in the order of their decisions.
+
+    One request a job. Raises `InvalidInputError` for a manifest that can not be read.
+    """
+    prefix = destination.prefix + COMMITS
+    keys = [
+        found.key
+        for found in session.store.list(destination.bucket, prefix)
+        if found.key.endswith(SUFFIX) and "/" not in found.key[len(prefix) :]
+    ]
+    headers = session.parallel(lambda key: _header(session, destination.bucket, key), keys)
+    return sorted(headers, key=lambda header: (header.decided_at, header.job_id))
+
+
+def committed_files(
+    session: Session, destination: Destination, job_id: str
+) -> tuple[CommitHeader, list[CommittedFile]]:
+    """A committed job's files, all of them. Raises `NotFoundError` (``NOT_COMMITTED``)."""
+    place = JobDirectory(destination, job_id)
+    try:
+        stored = session.store.get(place.bucket, place.commits, max_bytes=MAX_COMMITS_BYTES)
+    except NotFoundError as error:
+        if error.code != NotFoundError.code:
+            raise
+        raise NotFoundError(
+            f"job {job_id} is not committed at {destination.uri}: there is no"
+            f" s3://{place.bucket}/{place.commits}",
+            code="NOT_COMMITTED",
+        ) from error
+    return decode_commit_manifest(stored.body)
+
+
+def _header(session: Session, bucket: str, key: str) -> CommitHeader:
+    line = session.peek.first_bytes(bucket, key, MAX_LINE_BYTES).split(b"\n", 1)[0]
+    try:
+        return decode_commit_header(line)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"s3://{bucket}/{key}: {error.message}", code=error.code) from error

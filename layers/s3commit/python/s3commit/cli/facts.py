@@ -1,0 +1,189 @@
+"""All that S3 and the ledger know of one job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import TypeVar
+
+from s3commit.cli.locate import Located
+from s3commit.cli.session import Session
+from s3commit.core.documents import (
+    MAX_JOB_BYTES,
+    MAX_REQUEST_BYTES,
+    MAX_RESULT_BYTES,
+    decode_job,
+    decode_request,
+    decode_result,
+)
+from s3commit.core.errors import AccessError, InvalidInputError, NotFoundError
+from s3commit.core.layout import PENDINGSET_SUFFIX, JobDirectory, belongs_to_job
+from s3commit.core.model import AbortRequest, CommitRequest, JobRecord, JobResult, JobSpec
+from s3commit.core.ports import OpenUpload
+from s3commit.core.states import ENDED, JobState
+
+SCANNED_UPLOADS = 20_000  # of the destination: 20 requests, then `show` stops counting
+REQUESTED = "REQUESTED"  # S3 alone knows no more between the driver's word and the outcome
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """What the ledger noted of the attempts whose manifests arrived."""
+
+    attempts: int
+    tasks: int
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobFacts:
+    """One job as it stands. What is None is not there, or not known without the ledger.
+
+    ``manifests`` are keys; ``problems`` say which documents could not be read, and why.
+    ``uploads_complete`` is False if counting stopped before the end of the listing.
+    """
+
+    located: Located
+    record: JobRecord | None
+    noted: Noted | None
+    spec: JobSpec | None
+    request: CommitRequest | AbortRequest | None
+    request_stands: bool
+    result: JobResult | None
+    committed: bool
+    manifests: tuple[str, ...]
+    uploads: tuple[OpenUpload, ...]
+    uploads_complete: bool
+    problems: tuple[str, ...]
+
+    @property
+    def place(self) -> JobDirectory:
+        """Where the job lies."""
+        return self.located.place
+
+    @property
+    def state(self) -> str:
+        """The ledger's state, or what S3 alone tells: OPEN, REQUESTED, PUBLISHING or the end."""
+        if self.result is not None:
+            return self.result.outcome.value
+        if self.record is not None:
+            return self.record.state.value
+        if self.committed:
+            return JobState.PUBLISHING.value
+        return REQUESTED if self.request_stands else JobState.OPEN.value
+
+    @property
+    def ended(self) -> bool:
+        """Whether no word can change the outcome any more, by whatever knows it."""
+        gone_on = self.record is not None and self.record.state in ENDED
+        return gone_on or self.result is not None or self.committed
+
+
+class _Reader:
+    """Reads documents of one job directory, and keeps what is wrong with them."""
+
+    def __init__(self, session: Session, place: JobDirectory) -> None:
+        self._store = session.store
+        self._place = place
+        self.problems: list[str] = []
+
+    def read(self, key: str, max_bytes: int, decode: Callable[[bytes], T]) -> T | None:
+        try:
+            return decode(self._store.get(self._place.bucket, key, max_bytes=max_bytes).body)
+        except NotFoundError as error:
+            if error.code != NotFoundError.code:  # the bucket is not there
+                raise
+        except InvalidInputError as error:
+            name = key.rsplit("/", 1)[-1]
+            self.problems.append(f"{name} can not be read: {error.message} [{error.code}]")
+        return None
+
+
+def read_facts(session: Session, located: Located) -> JobFacts:
+    """Read all of a job: five reads, its directory's listing, and one of open uploads.
+
+    Raises `NotFoundError` (``NO_JOB``) if nothing is known of it.
+    """
+    place, store = located.place, session.store
+    record = located.record()
+    keys = [found.key for found in store.list(place.bucket, place.prefix)]
+    reader = _Reader(session, place)
+    facts = JobFacts(
+        located=located,
+        record=record,
+        noted=_noted(located) if record else None,
+        spec=reader.read(place.job, MAX_JOB_BYTES, lambda body: decode_job(body, place)),
+        request=reader.read(
+            place.request, MAX_REQUEST_BYTES, lambda body: decode_request(body, place)
+        ),
+        request_stands=place.request in keys,
+        result=reader.read(place.result, MAX_RESULT_BYTES, decode_result),
+        committed=store.head(place.bucket, place.commits) is not None,
+        manifests=tuple(key for key in keys if key.endswith(PENDINGSET_SUFFIX)),
+        uploads=(),
+        uploads_complete=True,
+        problems=tuple(reader.problems),
+    )
+    if record is None and not keys and not facts.committed:
+        raise no_job(located)
+    return facts
+
+
+def no_job(located: Located) -> NotFoundError:
+    """The error of a job of which there is no trace."""
+    return NotFoundError(
+        f"no job {located.place.job_id} at {located.place.destination.uri}: check the id and the"
+        " place",
+        code="NO_JOB",
+    )
+
+
+def read_outcome(session: Session, located: Located) -> JobResult | None:
+    """``result.json``, if it is there yet.
+
+    Without s3:ListBucket, S3 answers 403 for an object that is not there.
+    """
+    place = located.place
+    try:
+        stored = session.store.get(place.bucket, place.result, max_bytes=MAX_RESULT_BYTES)
+    except AccessError:
+        return None
+    except NotFoundError as error:
+        if error.code != NotFoundError.code:
+            raise
+        return None
+    return decode_result(stored.body)
+
+
+def own_uploads(session: Session, place: JobDirectory) -> Iterator[OpenUpload]:
+    """The open uploads whose file name carries the job's id."""
+    for upload in session.store.list_uploads(place.bucket, place.destination.prefix):
+        if belongs_to_job(upload.key, place.job_id):
+            yield upload
+
+
+def some_uploads(session: Session, place: JobDirectory) -> tuple[tuple[OpenUpload, ...], bool]:
+    """The job's open uploads among the first of the destination's, and whether those were all."""
+    listing = session.store.list_uploads(place.bucket, place.destination.prefix)
+    scanned = list(islice(listing, SCANNED_UPLOADS + 1))
+    mine = tuple(
+        upload for upload in scanned[:SCANNED_UPLOADS] if belongs_to_job(upload.key, place.job_id)
+    )
+    return mine, len(scanned) <= SCANNED_UPLOADS
+
+
+def _noted(located: Located) -> Noted | None:
+    if located.ledger is None:
+        return None
+    attempts = files = total = 0
+    tasks: set[str] = set()
+    for attempt in located.ledger.attempts(located.place.job_id):
+        attempts += 1
+        tasks.add(attempt.task_id)
+        files += attempt.files
+        total += attempt.bytes
+    return Noted(attempts, len(tasks), files, total)

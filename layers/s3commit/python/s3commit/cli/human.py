@@ -1,0 +1,78 @@
+"""Numbers and moments as people read and write them."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+_AGE = re.compile(r"(\d{1,6})([smhdw])", re.ASCII)
+
+
+def parse_age(text: str) -> int:
+    """``90s``, ``15m``, ``12h``, ``2d`` or ``1w`` in seconds. Raises `ValueError`."""
+    found = _AGE.fullmatch(text.strip())
+    if not found:
+        raise ValueError(f"{text!r} is no age: give a number with s, m, h, d or w, like 2d")
+    return int(found[1]) * _SECONDS[found[2]]
+
+
+def age(seconds: float) -> str:
+    """The two largest units: ``2d 3h``, ``5m 10s``, ``0s``."""
+    left = max(0, int(seconds))
+    words: list[str] = []
+    for unit in ("d", "h", "m", "s"):
+        count, left = divmod(left, _SECONDS[unit])
+        if count or words:
+            words.append(f"{count}{unit}" if count else "")
+        if len(words) == 2:
+            break
+    return " ".join(filter(None, words)) or "0s"
+
+
+def size(count: int | None) -> str:
+    """``512 B``, ``1.5 KiB``, ``12.0 GiB``; ``-`` for what is not known."""
+    if count is None:
+        return "-"
+    if count < 1024:
+        return f"{count} B"
+    value = float(count)
+    for unit in ("KiB", "MiB", "GiB", "TiB"):
+        value /= 1024
+        if value < 1024:
+            return f"{value:.1f} {unit}"
+    return f"{value / 1024:.1f} PiB"
+
+
+def number(count: int | None) -> str:
+    """The number, or ``-`` for what is not known."""
+    return "-" if count is None else str(count)
+
+
+def many(count: int, one: str, several: str | None = None) -> str:
+    """``1 file``, ``3 files``."""
+    return f"{count} {one if count == 1 else several or one + 's'}"
+
+
+def moment(text: str | None) -> str:
+    """RFC 3339 to the second, in UTC, as it stands: ``2026-11-21 22:07:22``."""
+    return text[:19].replace("T", " ") if text else "-"
+
+
+def epoch_of(text: str) -> float:
+    """RFC 3339 as seconds since 1970."""
+    return datetime.fromisoformat(text).timestamp()
+
+
+def one_line(text: str) -> str:
+    """The text on one line, with nothing in it that moves a terminal's cursor."""
+    return printable(" ".join(text.split()))
+
+
+def printable(text: str) -> str:
+    """The text with its control characters spelled out: keys are made by others."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
+    )

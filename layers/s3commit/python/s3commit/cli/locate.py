@@ -1,0 +1,69 @@
+"""From a job's name to the place in S3 where it lies, and its record in the ledger."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from s3commit.aws import env
+from s3commit.cli.arguments import JobName
+from s3commit.cli.session import Session
+from s3commit.cli.verb import USAGE, Problem
+from s3commit.core.errors import NotFoundError
+from s3commit.core.layout import JobDirectory
+from s3commit.core.model import Destination, JobRecord
+from s3commit.core.ports import Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A job's place; ``ledger`` is None if the command works from S3 alone.
+
+    ``name`` is what to type for the job in a next command.
+    """
+
+    name: str
+    place: JobDirectory
+    ledger: Ledger | None = None
+
+    def record(self) -> JobRecord | None:
+        """The record as it is now. Raises `NotFoundError` if it is of a job elsewhere."""
+        record = self.ledger.job(self.place.job_id) if self.ledger else None
+        if record and (record.destination != self.place.destination):
+            raise NotFoundError(
+                f"the ledger has job {record.job_id} at {record.destination.uri}, not at"
+                f" {self.place.destination.uri}",
+                code="JOB_ELSEWHERE",
+            )
+        return record
+
+    @property
+    def uri(self) -> str:
+        """The job directory."""
+        return f"s3://{self.place.bucket}/{self.place.prefix}"
+
+
+def locate(
+    session: Session, job: JobName, table: str | None, destination: Destination | None = None
+) -> Located:
+    """Find the job's place; whether anything is there is another question.
+
+    Raises `NotFoundError` if the id is not in the ledger.
+    """
+    ledger = session.ledger(table) if table else None
+    place = job.place or (JobDirectory(destination, job.job_id) if destination else None)
+    if place is not None:
+        return Located(f"s3://{place.bucket}/{place.prefix}", place, ledger)
+    if ledger is None:
+        raise Problem(
+            f"to find job {job.job_id} by its id name the ledger's table with --table or"
+            f" {env.TABLE}, or the job's place with --destination",
+            USAGE,
+        )
+    record = ledger.job(job.job_id)
+    if record is None:
+        raise NotFoundError(
+            f"no job {job.job_id} in table {table}: check the id, or look for it in S3 with"
+            " --destination (the ledger forgets ended jobs after a while)",
+            code="NO_JOB",
+        )
+    return Located(job.job_id, JobDirectory(record.destination, record.job_id), ledger)

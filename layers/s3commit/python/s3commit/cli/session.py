@@ -1,0 +1,67 @@
+"""What the verbs reach the world by, connected when it is first needed."""
+
+# ruff: noqa: PLC0415 - boto3 takes 300 ms: `--help` and a usage error do not pay for it
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from s3commit.writer.environment import Environment, SystemEnvironment
+
+if TYPE_CHECKING:
+    from s3commit.cli.peek import Peek
+    from s3commit.core.ports import Ledger
+    from s3commit.core.protocol.pipeline import ParallelMap
+    from s3commit.writer.standing import WriterStore
+
+WORKERS = 16
+
+
+class Session:
+    """The store, the ledger and the clock of one command, by the standard AWS configuration.
+
+    Tests set `store`, `peek`, `parallel` and `environment`, and put a ledger into `ledgers`.
+    """
+
+    def __init__(self) -> None:
+        self.environment: Environment = SystemEnvironment()
+        self.ledgers: dict[str, Ledger] = {}
+
+    @cached_property
+    def store(self) -> WriterStore:
+        """The object store; the command never completes an upload."""
+        from s3commit.aws.s3 import S3ObjectStore
+
+        return S3ObjectStore(self._client)
+
+    @cached_property
+    def peek(self) -> Peek:
+        """What the ports do not have."""
+        from s3commit.cli.peek import S3Peek
+
+        return S3Peek(self._client)
+
+    @cached_property
+    def parallel(self) -> ParallelMap:
+        """The map for many small requests; results in any order."""
+        from s3commit.aws.parallel import ThreadMap
+
+        return ThreadMap(WORKERS)
+
+    def ledger(self, table: str) -> Ledger:
+        """The ledger in the table."""
+        from s3commit.aws.failures import translated
+        from s3commit.aws.ledger import DynamoLedger
+
+        if table not in self.ledgers:
+            with translated(f"connecting to table {table}"):
+                self.ledgers[table] = DynamoLedger(table)
+        return self.ledgers[table]
+
+    @cached_property
+    def _client(self) -> Any:
+        from s3commit.aws.failures import translated
+        from s3commit.aws.s3_client import make_client
+
+        with translated("connecting to S3"):
+            return make_client(connections=WORKERS)

@@ -1,0 +1,1 @@
+"""The verbs, one a module: parse, one call, print."""

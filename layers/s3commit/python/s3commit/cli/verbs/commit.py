@@ -1,0 +1,97 @@
+"""``s3commit commit``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from s3commit.cli.arguments import JOB, JobName, destination_option
+from s3commit.cli.asking import (
+    Countable,
+    count_everything,
+    refuse_second_word,
+    refuse_unfinished,
+)
+from s3commit.cli.facts import JobFacts, read_facts
+from s3commit.cli.human import many, number, size
+from s3commit.cli.locate import locate
+from s3commit.cli.render import Printer
+from s3commit.cli.session import Session
+from s3commit.cli.verb import dry_run_option, table_option, verb
+from s3commit.core.model import CommitRequest, Destination
+from s3commit.writer.asking import Patience, ask_commit
+
+TIMEOUT = 60.0  # seconds to get the request through
+
+
+@verb(changes=True)
+@click.argument("jobdir", metavar="JOBDIR", type=JOB)
+@table_option
+@destination_option
+@click.option("--partial", is_flag=True, help="Also if uploads are open that no manifest names.")
+@dry_run_option
+def commit(
+    session: Session,
+    printer: Printer,
+    *,
+    jobdir: JobName,
+    table: str | None,
+    destination: Destination | None,
+    partial: bool,
+    dry_run: bool,
+) -> None:
+    """Finish a job whose driver died.
+
+    Asks for the commit in the place of a driver that died before it could; every manifest
+    counts. JOBDIR is the s3:// URI of the job directory, or a job id. Be sure that no task of
+    the job is running any more.
+
+    First every manifest is checked against the uploads that are open. Refused (exit 3), with
+    nothing changed, if a request stands, if a task has two manifests, or if uploads are open
+    that no manifest names: their tasks may not be done.
+    """
+    facts = read_facts(session, locate(session, jobdir, table, destination))
+    refuse_second_word(facts)
+    countable = count_everything(session, facts)
+    if not partial:
+        refuse_unfinished(facts, countable)
+    if not dry_run:
+        patience = Patience(session.environment, TIMEOUT)
+        ask_commit(session.store, facts.place, CommitRequest(jobdir.job_id, None), patience)
+    _tell(printer, facts, countable, dry_run)
+
+
+def _tell(printer: Printer, facts: JobFacts, countable: Countable, dry_run: bool) -> None:
+    if printer.json:
+        printer.document(_document(facts, countable, dry_run))
+        return
+    uri = f"s3://{facts.place.bucket}/{facts.place.request}"
+    amount = (
+        f"{many(countable.attempts, 'manifest')}, {many(countable.files, 'file')},"
+        f" {size(countable.bytes)}, {number(countable.rows)} rows"
+    )
+    if dry_run:
+        printer.line(f"dry run: would write {uri}, and with it ask to commit {amount}")
+    else:
+        printer.line(f"commit of job {facts.place.job_id} requested ({amount}): wrote {uri}")
+        printer.note(f"follow it: s3commit watch {facts.located.name}")
+    if countable.unfinished:
+        printer.note(
+            f"{many(countable.unfinished, 'open upload')} in no manifest: to be aborted at the end"
+        )
+
+
+def _document(facts: JobFacts, countable: Countable, dry_run: bool) -> dict[str, Any]:
+    return {
+        "jobId": facts.place.job_id,
+        "action": "commit",
+        "request": f"s3://{facts.place.bucket}/{facts.place.request}",
+        "written": not dry_run,
+        "dryRun": dry_run,
+        "manifests": countable.attempts,
+        "files": countable.files,
+        "bytes": countable.bytes,
+        "rows": countable.rows,
+        "unfinishedUploads": countable.unfinished,
+    }

@@ -1,0 +1,41 @@
+"""``s3commit demo``."""
+
+# ruff: noqa: PLC0415 - the demo brings Spark and the embedded runtime with it
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from s3commit.cli.verb import Verb, reported
+from s3commit.cli.verbs.local import require_local
+
+
+@click.command(cls=Verb)
+@click.option("--keep", is_flag=True, help="Leave the runtime up at the end, to look around.")
+@click.option(
+    "--project",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=".",
+    show_default=True,
+    help="A checkout of s3commit, with its app.py.",
+)
+@click.option(
+    "--pace",
+    type=click.FloatRange(min=0),
+    default=1.0,
+    show_default=True,
+    help="How slowly the story is told; 0 does not wait.",
+)
+@click.option("--verbose", is_flag=True, help="Show the traceback of an error.")
+@click.pass_context
+def demo(ctx: click.Context, keep: bool, project: Path, pace: float, verbose: bool) -> None:
+    """See it work: a Spark job on this machine.
+
+    Runs the embedded pipeline and a Spark job against it, and shows what becomes visible when.
+    """
+    with reported(changes=False, verbose=verbose):
+        require_local()
+        from s3commit.cli.demo import run_demo
+
+        ctx.exit(run_demo(keep=keep, project=project, pace=pace))

@@ -1,0 +1,60 @@
+"""``s3commit local``."""
+
+# ruff: noqa: PLC0415 - the embedded runtime is an extra, and takes a second to import
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+
+from s3commit.cli.verb import FAILED, Problem, Verbs, reported
+
+NEEDED = ("moto", "flask", "awslambdaric")  # of the extra `local`
+
+
+@click.group(cls=Verbs)
+def local() -> None:
+    """Run the pipeline here, without AWS."""
+
+
+def require_local() -> None:
+    """Raise `Problem`, in one line, if the extra ``local`` is not installed."""
+    lacking = [name for name in NEEDED if find_spec(name) is None]
+    if lacking:
+        raise Problem(
+            f"the embedded runtime needs {', '.join(lacking)}; install:"
+            " pip install 's3commit[local]'",
+            FAILED,
+        )
+
+
+@local.command("up")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="0 takes a free one.")
+@click.option("--bucket", metavar="NAME", help="The data bucket's name; else as the stack says.")
+@click.option(
+    "--assembly",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="A synthesized cloud assembly; else the project's app is synthesized.",
+)
+@click.option(
+    "--project",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=".",
+    show_default=True,
+    help="A checkout of s3commit, with its app.py.",
+)
+@click.option("--verbose", is_flag=True, help="Log each request; show the traceback of an error.")
+def up(port: int, bucket: str | None, assembly: Path | None, project: Path, verbose: bool) -> None:
+    """Serve the real stacks on 127.0.0.1 until interrupted: real handlers, real state machine.
+
+    When it is ready it prints one line of JSON on stdout, with the endpoint, the bucket, the
+    table, the state machine and the keys. All state is in memory and gone at the end.
+    """
+    with reported(changes=False, verbose=verbose):
+        require_local()
+        from s3commit.local.server import run_foreground
+        from s3commit.local.synth import synthesize
+
+        chosen = assembly or synthesize(project, project / ".s3commit" / "assembly")
+        run_foreground(chosen, port, bucket, verbose=verbose)

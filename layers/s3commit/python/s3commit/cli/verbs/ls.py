@@ -1,0 +1,89 @@
+"""``s3commit ls``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from s3commit.cli.arguments import DESTINATION, JOB, JobName
+from s3commit.cli.committed import committed_files, committed_jobs
+from s3commit.cli.human import many, moment, number, size
+from s3commit.cli.render import Printer
+from s3commit.cli.session import Session
+from s3commit.cli.verb import verb
+from s3commit.core.model import Destination
+from s3commit.core.published import CommitHeader, CommittedFile
+
+
+@verb()
+@click.argument("destination", type=DESTINATION)
+@click.option("--files", "job", type=JOB, metavar="JOB", help="The files of one committed job.")
+def ls(session: Session, printer: Printer, destination: Destination, job: JobName | None) -> None:
+    """List the committed jobs of a table.
+
+    The oldest first; times are UTC. They are read from _commits/, the immutable manifests that
+    stand there for good: what a reader who needs a snapshot reads.
+    """
+    if job is not None:
+        _list_files(printer, *committed_files(session, destination, job.job_id))
+    else:
+        _list_jobs(printer, destination, committed_jobs(session, destination))
+
+
+def _list_jobs(printer: Printer, destination: Destination, jobs: list[CommitHeader]) -> None:
+    if printer.json:
+        documents = [_job_document(job) for job in jobs]
+        printer.document({"destination": destination.uri, "jobs": documents})
+        return
+    if jobs:
+        printer.table(
+            ["DECIDED", "FILES", "SIZE", "ROWS", "JOB"],
+            [
+                [
+                    moment(job.decided_at)[:16],
+                    str(job.files),
+                    size(job.bytes),
+                    number(job.rows),
+                    job.job_id,
+                ]
+                for job in jobs
+            ],
+            right=["FILES", "SIZE", "ROWS"],
+        )
+    files, total = sum(job.files for job in jobs), sum(job.bytes for job in jobs)
+    amount = f": {many(files, 'file')}, {size(total)}" if jobs else ""
+    printer.note(f"{many(len(jobs), 'committed job')} at {destination.uri}{amount}")
+
+
+def _list_files(printer: Printer, header: CommitHeader, files: list[CommittedFile]) -> None:
+    if printer.json:
+        documents = [
+            {"key": file.key, "bytes": file.length, "rows": file.rows, "etag": file.etag}
+            for file in files
+        ]
+        printer.document({**_job_document(header), "files": documents})
+        return
+    prefix = header.destination.split("/", 3)[-1]
+    if files:
+        printer.table(
+            ["SIZE", "ROWS", "FILE"],
+            [
+                [size(file.length), number(file.rows), file.key.removeprefix(prefix)]
+                for file in files
+            ],
+            right=["SIZE", "ROWS"],
+        )
+    printer.note(f"{many(len(files), 'file')} of job {header.job_id} at {header.destination}")
+
+
+def _job_document(job: CommitHeader) -> dict[str, Any]:
+    return {
+        "jobId": job.job_id,
+        "decidedAt": job.decided_at,
+        "fileCount": job.files,
+        "bytes": job.bytes,
+        "rows": job.rows,
+        "partitionBy": list(job.partition_by),
+        "idempotencyKey": job.idempotency_key,
+    }

@@ -1,0 +1,125 @@
+"""``s3commit uploads``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from s3commit.cli.arguments import AGE, DESTINATION
+from s3commit.cli.human import age, many, size
+from s3commit.cli.leftovers import Leftover, Owner, abort_leftovers, find_leftovers, measure
+from s3commit.cli.render import Printer
+from s3commit.cli.session import Session
+from s3commit.cli.verb import FAILED, USAGE, Problem, dry_run_option, table_option, verb
+from s3commit.core.model import Destination
+
+
+@verb(changes=True)
+@click.argument("destination", type=DESTINATION)
+@table_option
+@click.option("--abort", is_flag=True, help="Abort those that no job can complete any more.")
+@click.option(
+    "--older-than",
+    type=AGE,
+    default="2d",
+    show_default=True,
+    help="Age from which an upload of an unknown job is aborted: 12h, 2d, 1w.",
+)
+@click.option("--bytes", "measured", is_flag=True, help="Add up their parts: a request an upload.")
+@dry_run_option
+def uploads(
+    session: Session,
+    printer: Printer,
+    *,
+    destination: Destination,
+    table: str | None,
+    abort: bool,
+    older_than: int,
+    measured: bool,
+    dry_run: bool,
+) -> None:
+    """List open uploads; abort dead ones.
+
+    \b
+    Below DESTINATION, the oldest first. They are invisible, and paid for.
+    OWNER is told by the job id in the file name:
+      ended      its job has ended; --abort aborts it, whatever its age
+      under way  its job may still commit it; never aborted
+      unknown    no trace of its job; --abort aborts it if older than --older-than
+      foreign    no job id in its name; never aborted
+    """  # noqa: D301 - click wants the backspace
+    if dry_run and not abort:
+        raise Problem("--dry-run goes with --abort; without it nothing is changed anyway", USAGE)
+    found = find_leftovers(session, destination, session.ledger(table) if table else None)
+    if measured:
+        found = measure(session, destination, found)
+    if abort and dry_run:
+        found = [_planned(leftover, older_than) for leftover in found]
+    elif abort:
+        found = abort_leftovers(session, destination, found, older_than)
+    _tell(printer, destination, found)
+    _fail_if_any_failed(found)
+
+
+def _planned(leftover: Leftover, older_than: int) -> Leftover:
+    return replace(leftover, done="would abort" if leftover.may_go(older_than) else "would keep")
+
+
+def _tell(printer: Printer, destination: Destination, found: list[Leftover]) -> None:
+    if printer.json:
+        documents = [_document(leftover) for leftover in found]
+        printer.document({"destination": destination.uri, "uploads": documents})
+        return
+    if found:
+        _print(printer, destination, found)
+    printer.note(_summary(destination, found))
+
+
+def _document(leftover: Leftover) -> dict[str, Any]:
+    return {
+        "key": leftover.upload.key,
+        "uploadId": leftover.upload.upload_id,
+        "initiated": leftover.upload.initiated,
+        "ageSeconds": leftover.seconds,
+        "owner": leftover.owner.value,
+        "jobId": leftover.job_id,
+        "bytes": leftover.bytes,
+        "done": leftover.done,
+    }
+
+
+def _print(printer: Printer, destination: Destination, found: list[Leftover]) -> None:
+    measured = any(leftover.bytes is not None for leftover in found)
+    done = any(leftover.done for leftover in found)
+    headers = ["AGE", "OWNER", *["SIZE"] * measured, *["DONE"] * done, "FILE"]
+    rows = [
+        [
+            age(leftover.seconds),
+            leftover.owner.value,
+            *[size(leftover.bytes)] * measured,
+            *[leftover.done or ""] * done,
+            leftover.upload.key.removeprefix(destination.prefix),
+        ]
+        for leftover in found
+    ]
+    printer.table(headers, rows, right=["SIZE"])
+
+
+def _summary(destination: Destination, found: list[Leftover]) -> str:
+    owners = Counter(leftover.owner for leftover in found)
+    parts = [f"{owners[owner]} {owner.value}" for owner in Owner if owners[owner]]
+    done = Counter((leftover.done or "").split(":")[0] for leftover in found if leftover.done)
+    parts += [f"{count} {what}" for what, count in done.items()]
+    each = f": {', '.join(parts)}" if parts else ""
+    return f"{many(len(found), 'open upload')} below {destination.uri}{each}"
+
+
+def _fail_if_any_failed(found: list[Leftover]) -> None:
+    failed = [leftover.done for leftover in found if (leftover.done or "").startswith("failed")]
+    if failed:
+        raise Problem(
+            f"{many(len(failed), 'upload')} could not be aborted, {failed[0]}; run it again", FAILED
+        )
