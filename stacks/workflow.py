@@ -209,9 +209,10 @@ def definition(functions: Mapping[str, str], max_concurrency: int) -> State:
                 "PUBLISHING": "RemoveReplaced",
                 "ABORTING": "AbortJob",
                 "ROLLING_BACK": "RollBack",
-                "COMMITTED": "TidyUp",
-                "ABORTED": "TidyUp",
-                "ROLLED_BACK": "TidyUp",
+                # Ended in the ledger, perhaps without its result: the last step repeats safely.
+                "COMMITTED": "PublishSuccess",
+                "ABORTED": "AbortJob",
+                "ROLLED_BACK": "RollBack",
             },
         ),
         "VerifyManifests": _step("VerifyManifests", functions, "AcquireDestination"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import pytest
 from statelint.linter import Linter
 
 from s3commit.core.states import ENDED, JobState
+from s3commit.core.ticket import OUTCOMES, Ticket, encode_ticket
+from s3commit.testing import execution
 from stacks.functions import FUNCTIONS
 from stacks.workflow import MAP_FUNCTION, REFUSING, STEPS, definition
 from tests.stacks.synthesized import Assembly, cfn_lint, functions, of_type, only
@@ -56,10 +59,30 @@ def test_state_names_are_those_of_the_runbook(machine: dict[str, Any]) -> None:
 
 def test_an_execution_goes_on_wherever_the_ledger_says(machine: dict[str, Any]) -> None:
     targets = _targets(machine["States"]["WhereToGoOn"])
+    assert targets == {str(state): step for state, step in execution.ENTRY.items()}
     assert set(targets) == set(JobState) - {JobState.OPEN}  # sealing leaves no job OPEN
-    assert {targets[state] for state in ENDED} == {"TidyUp"}
-    assert targets["COMMITTING"] == "CompleteUploads"
-    assert targets["PUBLISHING"] == "RemoveReplaced"
+
+
+def test_the_protocol_is_tested_along_the_routes_that_are_deployed(machine: dict[str, Any]) -> None:
+    """The tests of the protocol run `s3commit.testing.execution`: it takes the same ways."""
+    assert set(STEPS) == set(execution.STEPS)
+    assert execution.REFUSING == REFUSING
+    for step, route in execution.ROUTES.items():
+        for ticket in _tickets(step):
+            assert _follow(machine, step, encode_ticket(ticket)) == route(ticket), (step, ticket)
+
+
+def test_the_ticket_has_whatever_the_machine_asks_of_it(machine: dict[str, Any]) -> None:
+    (ticket, *_) = _tickets("PublishSuccess")
+    paths = set(re.findall(r'"\$\.(\w+)"', json.dumps(machine)))
+    # Put there by the machine itself: the results of the Map, a refusal, the item of a Map.
+    assert paths - set(encode_ticket(ticket)) <= {
+        "completed",
+        "refusal",
+        "Payload",
+        "unit",
+        "ticket",
+    }
 
 
 def test_i1_nothing_is_completed_before_the_decision(machine: dict[str, Any]) -> None:
@@ -151,6 +174,39 @@ def test_executions_are_logged_whole_and_traced(assembly: Assembly) -> None:
     assert properties["TracingConfiguration"] == {"Enabled": True}
     assert properties["LoggingConfiguration"]["Level"] == "ALL"
     assert len(of_type(assembly.pipeline, "AWS::Logs::LogGroup")) == len(FUNCTIONS) + 1
+
+
+def _tickets(step: str) -> list[Ticket]:
+    """With what a step may leave behind."""
+    ways: dict[str, list[dict[str, Any]]] = {
+        "SealJob": [{"state": state} for state in execution.ENTRY],
+        "AcquireDestination": [{"acquired": acquired} for acquired in (True, False)],
+        "DecideCommit": [{"state": JobState.COMMITTING}],
+        "BeginPublish": [
+            {"state": state}
+            for state in (JobState.COMMITTING, JobState.PUBLISHING, JobState.ROLLING_BACK)
+        ],
+        "TidyUp": [{"state": state, "outcome": OUTCOMES[state]} for state in ENDED],
+    }
+    ticket = Ticket("job", "lake", "sales/__magic_job-job/")
+    return [replace(ticket, **way) for way in ways.get(step, [{}])]
+
+
+def _follow(machine: dict[str, Any], step: str, ticket: dict[str, Any]) -> str:
+    """The next step after ``step``; nothing if the execution ends."""
+    state = machine["States"][step]
+    while True:
+        name: str = state.get("Next") or next(
+            way["Next"]
+            for way in state["Choices"]
+            if ticket[way["Variable"].removeprefix("$.")]
+            == way.get("StringEquals", way.get("BooleanEquals"))
+        )
+        state = machine["States"][name]
+        if name in STEPS or state["Type"] == "Map":
+            return name
+        if state["Type"] == "Succeed":
+            return ""
 
 
 def _lint_fields(machine: dict[str, Any], directory: Path) -> str:
