@@ -116,7 +116,19 @@ def storage() -> Json:
             "Events": {"Type": "AWS::SQS::Queue"},
             "QueuePolicy": {
                 "Type": "AWS::SQS::QueuePolicy",
-                "Properties": {"Queues": [{"Ref": "Queue"}], "PolicyDocument": {"Statement": []}},
+                "Properties": {
+                    "Queues": [{"Ref": "Queue"}],
+                    "PolicyDocument": {
+                        "Statement": [
+                            {
+                                "Effect": "Allow",
+                                "Principal": {"Service": "s3.amazonaws.com"},
+                                "Action": "sqs:SendMessage",
+                                "Resource": queue,
+                            }
+                        ]
+                    },
+                },
             },
             "Bucket": {
                 "Type": "AWS::S3::Bucket",

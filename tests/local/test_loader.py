@@ -1,0 +1,174 @@
+"""What the loader creates, and what it refuses before it creates anything."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from s3commit.local.assembly import load_assembly
+from s3commit.local.errors import LocalRuntimeError, UnsupportedTemplateError
+from s3commit.local.loader import check, data_bucket
+from s3commit.local.resources import TYPES, Context, Place
+from s3commit.local.resources.compute import definition
+from s3commit.local.resources.storage import create_global_table, lifecycle, notification
+from s3commit.local.server import LocalRuntime
+from tests.local import templates
+from tests.local.conftest import Local
+
+Change = Callable[[dict[str, Any]], object]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda r: r.update(Cache={"Type": "AWS::ElastiCache::Cache"}),
+            r"Pipeline/Cache \(AWS::ElastiCache::Cache\): the type",
+        ),
+        (
+            lambda r: r["Probe"]["Properties"].update(VpcConfig={}),
+            r"Pipeline/Probe \(AWS::Lambda::Function\): the property VpcConfig",
+        ),
+        (
+            lambda r: r["Probe"].update(CreationPolicy={}),
+            r"Pipeline/Probe \(AWS::Lambda::Function\): the attribute CreationPolicy",
+        ),
+        (
+            lambda r: r.update(
+                B={
+                    "Type": "AWS::S3::Bucket",
+                    "Properties": {"LifecycleConfiguration": {"Rules": [{"Transitions": []}]}},
+                }
+            ),
+            r"Pipeline/B \(AWS::S3::Bucket\): LifecycleConfiguration.Rules.Transitions",
+        ),
+    ],
+)
+def test_what_is_not_known_is_refused_before_anything_starts(
+    tmp_path: Path, change: Change, message: str
+) -> None:
+    pipeline = templates.pipeline()
+    change(pipeline["Resources"])
+    directory = templates.write(tmp_path / "out", templates.storage(), pipeline)
+    threads = threading.active_count()
+    with pytest.raises(UnsupportedTemplateError, match=message):
+        LocalRuntime(directory).start()
+    assert threading.active_count() == threads
+
+
+def test_every_property_is_either_applied_or_left_with_a_reason() -> None:
+    for name, kind in TYPES.items():
+        assert not kind.applies & set(kind.leaves), name
+        assert all(kind.leaves.values()), name
+
+
+def test_the_bucket_has_its_settings(local: Local) -> None:
+    versioning = local.s3.get_bucket_versioning(Bucket=local.bucket)
+    assert versioning["Status"] == "Enabled"
+    rules = local.s3.get_bucket_lifecycle_configuration(Bucket=local.bucket)["Rules"]
+    assert rules[0]["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 7}
+    queues = local.s3.get_bucket_notification_configuration(Bucket=local.bucket)
+    assert queues["QueueConfigurations"][0]["QueueArn"] == local.output("EventsArn")
+
+
+def test_the_table_has_its_time_to_live_and_its_recovery(local: Local) -> None:
+    name = local.runtime.table
+    ttl = local.dynamodb.describe_time_to_live(TableName=name)["TimeToLiveDescription"]
+    assert ttl == {"TimeToLiveStatus": "ENABLED", "AttributeName": "expires_at"}
+    backups = local.dynamodb.describe_continuous_backups(TableName=name)
+    recovery = backups["ContinuousBackupsDescription"]["PointInTimeRecoveryDescription"]
+    assert recovery["PointInTimeRecoveryStatus"] == "ENABLED"
+
+
+def test_the_function_has_what_the_template_says(local: Local) -> None:
+    found = local.functions.get_function_configuration(FunctionName=local.output("Probe"))
+    assert found["Architectures"] == ["arm64"]
+    assert found["Timeout"] == 10
+    assert found["MemorySize"] == 256
+    assert len(found["Layers"]) == 1
+
+
+def test_the_queue_sends_what_fails_to_its_dead_letter_queue(local: Local) -> None:
+    attributes = local.sqs.get_queue_attributes(
+        QueueUrl=local.output("QueueUrl"), AttributeNames=["All"]
+    )["Attributes"]
+    assert '"maxReceiveCount": 2' in attributes["RedrivePolicy"]
+    assert "Policy" in attributes
+
+
+def test_the_output_names_the_data_bucket(assembly: Path, tmp_path: Path) -> None:
+    assert data_bucket(load_assembly(assembly)) == Place("Storage", "Bucket")
+    storage = templates.storage()
+    storage["Outputs"]["BucketName"] = {"Value": "imported-bucket"}
+    other = templates.write(tmp_path / "out", storage, templates.pipeline())
+    with pytest.raises(LocalRuntimeError, match="can't be renamed"):
+        data_bucket(load_assembly(other))
+
+
+def test_a_circle_is_an_error_that_names_it(tmp_path: Path) -> None:
+    storage = templates.storage()
+    storage["Resources"]["QueuePolicy"]["DependsOn"] = "Bucket"
+    check(load_assembly(templates.write(tmp_path / "o", storage, templates.pipeline())))
+
+
+def test_notifications_become_what_the_api_takes() -> None:
+    rules = {"S3Key": {"Rules": [{"Name": "suffix", "Value": ".x"}]}}
+    given = {
+        "QueueConfigurations": [{"Event": "s3:ObjectCreated:*", "Queue": "q", "Filter": rules}],
+        "LambdaConfigurations": [{"Event": "s3:ObjectRemoved:*", "Function": "f"}],
+        "EventBridgeConfiguration": {"EventBridgeEnabled": True},
+    }
+    assert notification(given) == {
+        "QueueConfigurations": [
+            {
+                "Events": ["s3:ObjectCreated:*"],
+                "QueueArn": "q",
+                "Filter": {"Key": {"FilterRules": [{"Name": "suffix", "Value": ".x"}]}},
+            }
+        ],
+        "LambdaFunctionConfigurations": [
+            {"Events": ["s3:ObjectRemoved:*"], "LambdaFunctionArn": "f"}
+        ],
+        "EventBridgeConfiguration": {},
+    }
+
+
+def test_lifecycle_rules_become_what_the_api_takes() -> None:
+    given = {"Rules": [{"Id": "x", "Status": "Enabled", "Prefix": "p", "ExpirationInDays": 3}]}
+    assert lifecycle(given) == {
+        "Rules": [
+            {"ID": "x", "Status": "Enabled", "Filter": {"Prefix": "p"}, "Expiration": {"Days": 3}}
+        ]
+    }
+
+
+def test_a_definition_may_stand_in_an_asset(local: Local, key: str) -> None:
+    local.s3.put_object(Bucket=local.bucket, Key=key, Body=b'{"a":"${F}","b":"${Other}"}')
+    context = Context(local.runtime.endpoint, "1", "us-east-1", local.runtime.client)
+    properties = {
+        "DefinitionS3Location": {"Bucket": local.bucket, "Key": key},
+        "DefinitionSubstitutions": {"F": "arn:f"},
+    }
+    assert definition(context, properties) == '{"a":"arn:f","b":"${Other}"}'
+
+
+def test_a_global_table_is_the_table_of_its_first_replica(local: Local) -> None:
+    table = templates.storage()["Resources"]["Table"]["Properties"]
+    recovery = table.pop("PointInTimeRecoverySpecification")
+    replica = {"Region": "us-east-1", "PointInTimeRecoverySpecification": recovery}
+    context = Context(local.runtime.endpoint, "1", "us-east-1", local.runtime.client)
+    made = create_global_table(context, Place("S", "Global"), table | {"Replicas": [replica]})
+    backups = local.dynamodb.describe_continuous_backups(TableName=made.ref)
+    recovered = backups["ContinuousBackupsDescription"]["PointInTimeRecoveryDescription"]
+    assert recovered["PointInTimeRecoveryStatus"] == "ENABLED"
+
+
+def test_a_long_name_is_cut_and_stays_different() -> None:
+    one, two = Place("S" * 60, "LogicalA"), Place("S" * 60, "LogicalB")
+    assert len(one.name(63)) == 63
+    assert one.name(63) != two.name(63)
+    assert one.name(80, suffix=".fifo").endswith(".fifo")

@@ -1,0 +1,131 @@
+"""The runtime as a program: one line on stdout, and nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from s3commit.local.errors import LocalRuntimeError
+from s3commit.local.server import LocalRuntime
+from tests.local.conftest import Local
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from s3commit.local.server import run_foreground
+run_foreground(Path(sys.argv[1]), 0, sys.argv[2])
+"""
+KEYS = ["endpoint", "bucket", "region", "table", "stateMachine", "accessKey", "secretKey"]
+
+
+@pytest.fixture
+def program(assembly: Path) -> Iterator[subprocess.Popen[str]]:
+    source = Path(__file__).parents[2] / "layers/s3commit/python"
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(assembly), "my-bucket"],
+        env=os.environ | {"PYTHONPATH": str(source)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        yield process
+        process.kill()
+
+
+def ready(process: subprocess.Popen[str]) -> dict[str, str]:
+    assert process.stdout
+    line: dict[str, str] = json.loads(process.stdout.readline())
+    return line
+
+
+def invoke(line: dict[str, str]) -> int:
+    """Call a function and return its worker's process id."""
+    client: Any = boto3.client(
+        "lambda",
+        endpoint_url=line["endpoint"],
+        region_name=line["region"],
+        aws_access_key_id=line["accessKey"],
+        aws_secret_access_key=line["secretKey"],
+    )
+    name = next(
+        f["FunctionName"]
+        for f in client.list_functions()["Functions"]
+        if f["FunctionName"].endswith("Probe")
+    )
+    answer = client.invoke(FunctionName=name, Payload='{"do":"describe"}')
+    return int(json.load(answer["Payload"])["pid"])
+
+
+def gone(pid: int) -> bool:
+    for _ in range(500):
+        try:
+            stat = Path(f"/proc/{pid}/stat").read_text()
+        except FileNotFoundError:
+            return True
+        if stat.rsplit(")", 1)[1].split()[0] == "Z":  # ended; whoever inherited it will reap it
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_it_prints_one_line_and_ends_cleanly_on_sigterm(program: subprocess.Popen[str]) -> None:
+    line = ready(program)
+    assert list(line) == KEYS
+    assert line["bucket"] == "my-bucket"
+    assert line["stateMachine"].startswith("arn:aws:states:")
+    with pytest.raises(urllib.error.HTTPError) as error:
+        urllib.request.urlopen(line["endpoint"] + "/my-bucket/nothing", timeout=10)
+    assert error.value.code in {403, 404}
+    error.value.close()
+    worker = invoke(line)
+    program.send_signal(signal.SIGTERM)
+    out, err = program.communicate(timeout=20)
+    assert program.returncode == 0
+    assert out == ""
+    assert err == ""
+    assert gone(worker)
+
+
+def test_its_workers_end_when_it_is_killed(program: subprocess.Popen[str]) -> None:
+    worker = invoke(ready(program))
+    program.kill()
+    program.wait()
+    assert gone(worker)
+
+
+def test_two_at_a_time_in_one_process_are_refused(local: Local, assembly: Path) -> None:
+    with pytest.raises(LocalRuntimeError, match="running in this process already"):
+        LocalRuntime(assembly).start()
+    assert json.loads(local.runtime.ready_line())["table"] == local.runtime.table
+
+
+def test_a_port_that_is_taken_is_said_in_one_line(assembly: Path, local: Local) -> None:
+    port = local.runtime.endpoint.rsplit(":", 1)[1]
+    source = Path(__file__).parents[2] / "layers/s3commit/python"
+    program = (
+        "import sys; from pathlib import Path; from s3commit.local.server import LocalRuntime;"
+        f"LocalRuntime(Path(sys.argv[1]), port={port}).start()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(assembly)],
+        env=os.environ | {"PYTHONPATH": str(source)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (
+        done.stderr.strip()
+        .rsplit("\n", 1)[-1]
+        .endswith(f"port {port} can't be used: Address already in use")
+    )

@@ -1,0 +1,71 @@
+"""Synthesizing once for each state of the sources."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from s3commit.local.errors import LocalRuntimeError
+from s3commit.local.synth import node, synthesize
+
+APP = """
+import os, pathlib
+out = pathlib.Path(os.environ["CDK_OUTDIR"])
+assert os.environ["JSII_NODE"]
+(out / "manifest.json").write_text("{}")
+log = pathlib.Path("runs.log")
+log.write_text((log.read_text() if log.exists() else "") + "x")
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "app.py").write_text(APP)
+    (tmp_path / "stacks").mkdir()
+    (tmp_path / "stacks" / "one.py").write_text("1")
+    return tmp_path
+
+
+def runs(project: Path) -> int:
+    return len((project / "runs.log").read_text())
+
+
+def test_a_second_time_nothing_is_made_unless_a_source_has_changed(project: Path) -> None:
+    out = project / "out"
+    assert synthesize(project, out) == out
+    synthesize(project, out)
+    assert runs(project) == 1
+    (project / "stacks" / "one.py").write_text("2")
+    synthesize(project, out)
+    assert runs(project) == 2
+
+
+def test_no_app_is_said_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(LocalRuntimeError, match=r"has no app\.py"):
+        synthesize(tmp_path, tmp_path / "out")
+
+
+def test_an_app_that_fails_is_said_in_one_line(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "app.py").write_text("import sys; print('some detail'); sys.exit('no stack today')")
+    with pytest.raises(LocalRuntimeError, match=r"app\.py failed \(exit 1\): no stack today"):
+        synthesize(project, project / "out")
+    assert "some detail" in capsys.readouterr().err
+    assert not (project / "out").exists()
+
+
+def test_a_directory_that_holds_something_else_is_kept(project: Path) -> None:
+    out = project / "out"
+    out.mkdir()
+    (out / "thesis.txt").write_text("years of work")
+    with pytest.raises(LocalRuntimeError, match="holds no assembly"):
+        synthesize(project, out)
+    assert (out / "thesis.txt").exists()
+
+
+def test_node_is_found_without_one_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.delenv("JSII_NODE", raising=False)
+    assert node().is_file()
