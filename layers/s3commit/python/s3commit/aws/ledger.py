@@ -49,7 +49,7 @@ from s3commit.core.model import AttemptRecord, Failure, JobRecord, PlanFacts
 from s3commit.core.ports import Clock, LostRaceError
 from s3commit.core.states import ENDED, IllegalTransitionError, JobState, check_transition
 
-JOB_DAYS = 90  # how long an ended job stays in the ledger
+JOB_DAYS = 30  # how long an ended job stays in the ledger, unless the deployment says else
 NOTE_DAYS = 30  # how long the note of an attempt or a unit does, which S3 can always replace
 TRANSACTION = 100  # items: DynamoDB's limit
 
@@ -58,7 +58,7 @@ class DynamoLedger(DynamoLocks):
     """Implements `s3commit.core.ports.Ledger` on one table; thread-safe.
 
     ``region`` and ``host`` (an endpoint's URL) None mean the standard AWS configuration. ``clock``
-    is read for the time to live of notes alone.
+    is read for the time to live of notes alone; an ended job lives for ``job_days``.
     """
 
     def __init__(
@@ -69,8 +69,10 @@ class DynamoLedger(DynamoLocks):
         host: str | None = None,
         clock: Clock | None = None,
         page: int | None = None,
+        job_days: int = JOB_DAYS,
     ) -> None:
         super().__init__(bind(table, region=region, host=host))
+        self._job_days = job_days
         self._clock = clock or SystemClock()
         self._page = page
 
@@ -125,7 +127,7 @@ class DynamoLedger(DynamoLocks):
             actions.append(JobItem.failure.set(failure_map(failure)))
         if target in ENDED:
             actions.append(JobItem.finished_at.set(now))
-            actions.append(JobItem.expires_at.set(_days_after(now, JOB_DAYS)))
+            actions.append(JobItem.expires_at.set(_days_after(now, self._job_days)))
         condition = still_in_source & nobody_took_over_since
         return self._update(
             job_id, source, generation, condition=condition, actions=actions, now=now

@@ -18,7 +18,7 @@ def make_pipeline() -> Pipeline:
     settings = Settings.read(os.environ)
     return Pipeline(
         store=S3ObjectStore(make_client()),
-        ledger=DynamoLedger(settings.table),
+        ledger=DynamoLedger(settings.table, job_days=settings.ledger_ttl_days),
         clock=SystemClock(),
         parallel=ThreadMap(MAX_POOL_CONNECTIONS),
     )

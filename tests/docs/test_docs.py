@@ -1,0 +1,38 @@
+"""The documents say what the code does."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def test_the_picture_of_the_states_is_the_codes_table() -> None:
+    made = subprocess.run(
+        [sys.executable, str(ROOT / "docs" / "states.py")],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert f"```mermaid\n{made}```" in (ROOT / "docs" / "protocol.md").read_text()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_within_the_repository_leads_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
+        if "://" not in target:
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_path_that_is_named_exists(page: Path) -> None:
+    pattern = r"`((?:tests|docs|bench|stacks|lambdas|core|aws|local)/[\w./-]*[\w/])`"
+    for path in re.findall(pattern, page.read_text()):
+        package = ROOT / "layers" / "s3commit" / "python" / "s3commit"
+        assert (ROOT / path).exists() or (package / path).exists(), f"{page.name} names {path}"
