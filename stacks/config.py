@@ -90,7 +90,7 @@ class DeployConfig:
     versioned: bool = _parameter(_flag, default=False)
     noncurrent_days: int = _parameter(_number(1, 3650), default=30)
     abort_incomplete_days: int = _parameter(_number(2, 365), default=7)
-    ledger_ttl_days: int = _parameter(_number(1, 3650), default=30)
+    ledger_ttl_days: int = _parameter(_number(1, 3650), default=90)
     log_retention_days: int = _parameter(_log_period, default=30)
     architecture: str = _parameter(_matching("arm64|x86_64", "arm64 or x86_64"), default="arm64")
     max_concurrency: int = _parameter(_number(1, 1000), default=40)

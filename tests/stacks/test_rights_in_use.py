@@ -1,0 +1,290 @@
+"""The handlers, on S3 and DynamoDB of a real server, call nothing that their roles forbid.
+
+The server asks nobody for rights, so each call is noted and held against `stacks.access`. What is
+granted and was never needed here is named below, with its reason.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import uuid
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from typing import Any
+
+import boto3
+import pytest
+from botocore.client import BaseClient
+from botocore.exceptions import ClientError
+
+from s3commit.aws import env
+from s3commit.aws.clock import SystemClock
+from s3commit.aws.ledger import DynamoLedger
+from s3commit.aws.s3 import S3ObjectStore
+from s3commit.aws.s3_client import make_client
+from s3commit.aws.wiring import make_pipeline
+from s3commit.core.layout import JobDirectory
+from s3commit.core.model import CountedAttempt
+from s3commit.core.ticket import execution_input
+from stacks.access import ACCESS, REPLACED
+from stacks.workflow import STEPS
+from tests.core.world import BUCKET, World, place_of
+from tests.stacks.synthesized import Assembly, only
+
+Needed = tuple[str, str]  # an action, and the key, or "" for the bucket and for the ledger
+
+S3_ACTIONS = {
+    "GetObject": "GetObject",
+    "HeadObject": "GetObject",
+    "PutObject": "PutObject",
+    "CreateMultipartUpload": "PutObject",
+    "UploadPart": "PutObject",
+    "CompleteMultipartUpload": "PutObject",
+    "AbortMultipartUpload": "AbortMultipartUpload",
+    "ListParts": "ListMultipartUploadParts",
+    "DeleteObject": "DeleteObject",
+}
+S3_BUCKET_ACTIONS = {
+    "ListObjectsV2": "ListBucket",
+    "ListMultipartUploads": "ListBucketMultipartUploads",
+}
+TRANSACTION_ACTIONS = {
+    "Put": "PutItem",
+    "Update": "UpdateItem",
+    "Delete": "DeleteItem",
+    "ConditionCheck": "ConditionCheckItem",
+}
+
+# Granted for jobs that replace what was at their destination, which come next.
+NOT_NEEDED_YET = {
+    "remove_replaced": {"GetObject", "DeleteObject", "DeleteObjectVersion", "ListBucket"},
+}
+
+
+class Recorder:
+    """Which rights each function has needed."""
+
+    def __init__(self) -> None:
+        self.needed: dict[str, set[Needed]] = defaultdict(set)
+        self._function = ""
+
+    @contextmanager
+    def as_function(self, name: str) -> Iterator[None]:
+        self._function = name
+        yield
+        self._function = ""
+
+    def note(self, service: str, operation: str, parameters: dict[str, Any]) -> None:
+        if self._function:
+            rights = _s3 if service == "s3" else _dynamodb
+            self.needed[self._function] |= set(rights(operation, parameters))
+
+    def note_missing(self, operation: str) -> None:
+        # S3 answers 403 instead of 404 to one who may not list the bucket.
+        if self._function and operation in {"GetObject", "HeadObject"}:
+            self.needed[self._function].add(("ListBucket", ""))
+
+
+def _s3(operation: str, parameters: dict[str, Any]) -> Iterator[Needed]:
+    if operation in S3_BUCKET_ACTIONS:
+        yield S3_BUCKET_ACTIONS[operation], ""
+        return
+    action = S3_ACTIONS[operation]
+    yield action + ("Version" if "VersionId" in parameters else ""), parameters["Key"]
+    if "IfMatch" in parameters:
+        # https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-delete-enforce.html
+        yield "GetObject", parameters["Key"]
+
+
+def _dynamodb(operation: str, parameters: dict[str, Any]) -> Iterator[Needed]:
+    if operation != "TransactWriteItems":
+        yield operation, ""
+        return
+    for item in parameters["TransactItems"]:
+        for kind in item:
+            yield TRANSACTION_ACTIONS[kind], ""
+
+
+@pytest.fixture(scope="module")
+def recorder() -> Iterator[Recorder]:
+    recorder = Recorder()
+    call: Any = vars(BaseClient)["_make_api_call"]
+
+    def noting(self: BaseClient, operation: str, parameters: dict[str, Any]) -> Any:
+        recorder.note(self.meta.service_model.service_name, operation, parameters)
+        try:
+            return call(self, operation, parameters)
+        except ClientError as error:
+            if error.response["ResponseMetadata"]["HTTPStatusCode"] == 404:
+                recorder.note_missing(operation)
+            raise
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BaseClient, "_make_api_call", noting)
+        yield recorder
+
+
+class Server(World):
+    """The world of the protocol's tests, on S3 and DynamoDB; the handlers' real modules."""
+
+    def __init__(self, recorder: Recorder, table: str) -> None:
+        super().__init__()
+        self._recorder = recorder
+        self._real = make_pipeline()
+        self.client = make_client()
+        self.store = S3ObjectStore(self.client)  # type: ignore[assignment]
+        self.ledger = DynamoLedger(table)  # type: ignore[assignment]
+        self.clock = SystemClock()  # type: ignore[assignment]
+
+    def call(self, name: str, event: dict[str, Any]) -> dict[str, Any]:
+        module = importlib.import_module(f"lambdas.{name}")
+        with pytest.MonkeyPatch.context() as patch, self._recorder.as_function(name):
+            patch.setattr(module, "pipeline", self._real)
+            answer: dict[str, Any] = module.handler(json.loads(json.dumps(event)), _Context())
+        return answer
+
+    def arrive(self, place: JobDirectory, attempt: CountedAttempt) -> None:
+        key = {"key": place.prefix + attempt.manifest}
+        record = {"s3": {"bucket": {"name": BUCKET}, "object": key}}
+        message = {"messageId": "1", "body": json.dumps({"Records": [record]})}
+        answer = self.call("ingest_pendingsets", {"Records": [message]})
+        assert answer == {"batchItemFailures": []}
+
+    def steps(self, ticket: dict[str, Any], *names: str) -> dict[str, Any]:
+        for name in names:
+            event = {"step": name, "execution": "arn", "ticket": ticket}
+            ticket = self.call(STEPS[name], event)
+        return ticket
+
+    def decide(self, place: JobDirectory) -> dict[str, Any]:
+        ticket = self.steps(execution_input(place), "SealJob", "VerifyManifests")
+        return self.steps(ticket, "AcquireDestination", "CheckConditions", "DecideCommit")
+
+    def complete(self, ticket: dict[str, Any]) -> dict[str, Any]:
+        units = self.json(ticket["plan"])
+        done = [self.call("complete_unit", {"unit": unit, "ticket": ticket}) for unit in units]
+        return ticket | {"completed": done}
+
+
+class _Context:
+    function_name = "function"
+    memory_limit_in_mb = 256
+    invoked_function_arn = "arn:aws:lambda:eu-central-1:111122223333:function:function"
+    aws_request_id = "request"
+
+
+@pytest.fixture(scope="module")
+def server(moto_endpoint: str, assembly: Assembly, recorder: Recorder) -> Iterator[Server]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ENDPOINT_URL", moto_endpoint)
+        table = f"ledger-{uuid.uuid4().hex}"
+        patch.setenv(env.TABLE, table)
+        patch.setenv(env.LEDGER_TTL_DAYS, "90")
+        patch.setenv(env.STATE_MACHINE, "arn")
+        patch.setenv(env.POWERTOOLS_SERVICE_NAME, env.SERVICE)
+        patch.setenv(env.POWERTOOLS_METRICS_NAMESPACE, env.METRICS_NAMESPACE)
+        described = only(assembly.storage, "AWS::DynamoDB::Table")["Properties"]
+        shape = ("AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes", "BillingMode")
+        boto3.client("dynamodb").create_table(
+            TableName=table, **{name: described[name] for name in shape}
+        )
+        world = Server(recorder, table)
+        world.client.create_bucket(
+            Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": "eu-central-1"}
+        )
+        yield world
+
+
+@pytest.fixture(scope="module")
+def needed(server: Server, recorder: Recorder) -> dict[str, set[Needed]]:
+    """Jobs of every fate, and what their functions called."""
+    for fate in (_committed, _aborted, _refused, _rolled_back, _rolled_back_by_version):
+        fate(server, place_of(job_id=fate.__name__.strip("_")))
+    return recorder.needed
+
+
+def _committed(server: Server, place: JobDirectory) -> None:
+    """Each step twice, as after a lost answer; one loser in time and one after the end."""
+    server.open(place)
+    server.attempt(place, "t1", "loser")
+    attempts = [server.attempt(place, task) for task in ("t0", "t1")]
+    for attempt in attempts:
+        server.arrive(place, attempt)
+    server.request(place, *attempts)
+    server.complete(server.decide(place))
+    ticket = server.steps(execution_input(place), "SealJob")
+    ticket = server.steps(server.complete(ticket), "BeginPublish", "RemoveReplaced")
+    ticket = server.steps(ticket, "PublishSuccess", "PublishSuccess", "TidyUp", "TidyUp")
+    assert ticket["outcome"] == "COMMITTED"
+    server.arrive(place, server.attempt(place, "t1", "late"))
+    assert server.open_uploads(place.destination.prefix) == []
+
+
+def _aborted(server: Server, place: JobDirectory) -> None:
+    server.attempt(place, "t0")
+    server.ask_abort(place)
+    ticket = server.steps(execution_input(place), "SealJob", "AbortJob", "AbortJob", "TidyUp")
+    assert ticket["outcome"] == "ABORTED"
+
+
+def _refused(server: Server, place: JobDirectory) -> None:
+    """A job of stock S3A without job.json; an upload that is gone before the decision."""
+    attempt = server.attempt(place, "t0")
+    server.arrive(place, attempt)
+    server.request(place, attempt)
+    ticket = server.steps(execution_input(place), "SealJob")
+    _lose_one_upload(server, place)
+    with pytest.raises(Exception, match="UPLOAD_GONE"):
+        server.steps(ticket, "VerifyManifests")
+    assert server.steps(ticket, "AbortJob", "TidyUp")["outcome"] == "ABORTED"
+
+
+def _rolled_back(server: Server, place: JobDirectory) -> None:
+    """An upload is gone after the decision."""
+    server.request(place, server.attempt(place, "t0"), server.attempt(place, "t1"))
+    ticket = server.decide(place)
+    _lose_one_upload(server, place)
+    ticket = server.steps(server.complete(ticket), "BeginPublish", "RollBack", "TidyUp")
+    assert ticket["outcome"] == "ROLLED_BACK"
+
+
+def _rolled_back_by_version(server: Server, place: JobDirectory) -> None:
+    server.client.put_bucket_versioning(
+        Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"}
+    )
+    _rolled_back(server, place)
+
+
+def _lose_one_upload(server: Server, place: JobDirectory) -> None:
+    uploads = server.store.list_uploads(BUCKET, place.destination.prefix)
+    upload = next(one for one in uploads if place.job_id in one.key)
+    server.store.abort_upload(BUCKET, upload.key, upload.upload_id)
+
+
+@pytest.mark.parametrize("name", sorted(set(ACCESS) - {"dispatch_requests"}))
+def test_a_role_allows_what_its_function_calls(needed: dict[str, set[Needed]], name: str) -> None:
+    assert needed[name]
+    access = ACCESS[name]
+    for action, key in needed[name]:
+        patterns = [pattern for pattern, granted in access.objects.items() if action in granted]
+        allowed = (
+            any(fnmatchcase(key, pattern) for pattern in patterns)
+            if key
+            else action in (*access.bucket, *access.ledger)
+        )
+        assert allowed, f"{name} called {action} on {key or 'the bucket or table'}"
+
+
+@pytest.mark.parametrize("name", sorted(set(ACCESS) - {"dispatch_requests"}))
+def test_a_role_has_no_right_that_its_function_never_needs(
+    needed: dict[str, set[Needed]], name: str
+) -> None:
+    access = ACCESS[name]
+    called = {action for action, _ in needed[name]} | NOT_NEEDED_YET.get(name, set())
+    assert {*access.bucket, *access.ledger} <= called
+    for pattern, granted in access.objects.items():
+        if pattern != REPLACED:
+            assert set(granted) <= called, pattern
