@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -44,7 +45,7 @@ class Upload:
 def test_an_aborted_upload_is_no_such_upload_to_all(local: Local, key: str) -> None:
     upload = Upload(local, key, b"x")
     upload.abort()
-    calls = (
+    calls: tuple[Callable[[], Any], ...] = (
         upload.complete,
         lambda: upload.part(2, b"y"),
         lambda: local.s3.list_parts(**upload.where),
@@ -58,11 +59,13 @@ def test_an_aborted_upload_is_no_such_upload_to_all(local: Local, key: str) -> N
 
 def test_an_upload_belongs_to_its_key(local: Local, key: str) -> None:
     upload = Upload(local, key, b"x")
-    for call in (
+    elsewhere = upload.where | {"Key": key + "2"}
+    calls: tuple[Callable[[], Any], ...] = (
         lambda: upload.complete(Key=key + "2"),
-        lambda: local.s3.abort_multipart_upload(**upload.where | {"Key": key + "2"}),
-        lambda: local.s3.list_parts(**upload.where | {"Key": key + "2"}),
-    ):
+        lambda: local.s3.abort_multipart_upload(**elsewhere),
+        lambda: local.s3.list_parts(**elsewhere),
+    )
+    for call in calls:
         with pytest.raises(ClientError) as error:
             call()
         assert code(error) == ("NoSuchUpload", 404)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -25,7 +26,7 @@ def test_a_machine_catches_an_error_by_the_class_of_the_exception(local: Local) 
     assert ended["status"] == "SUCCEEDED"
 
 
-def units(local: Local, key: str, items: list[dict[str, object]]) -> dict[str, object]:
+def units(local: Local, key: str, items: list[Any]) -> dict[str, Any]:
     local.s3.put_object(Bucket=local.bucket, Key=key, Body=json.dumps(items))
     return local.run({"do": "map", "bucket": local.bucket, "key": key})
 

@@ -7,8 +7,9 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
-STARTED = time.time()
+Event = dict[str, Any]
 logging.getLogger().setLevel("INFO")
 
 
@@ -16,7 +17,7 @@ class TransientError(Exception):
     pass
 
 
-def handler(event, context):
+def handler(event: Event, context: Any) -> Any:
     do = event.get("do", "echo")
     if do == "raise":
         raise TransientError(event["message"])
@@ -47,7 +48,7 @@ def handler(event, context):
     return {"echo": event}
 
 
-def batch(event, context):
+def batch(event: Event, context: Any) -> Any:
     failures = []
     for record in event["Records"]:
         body = json.loads(record["body"])
@@ -59,11 +60,11 @@ def batch(event, context):
     return {"batchItemFailures": failures}
 
 
-def receive(event, context):
+def receive(event: Event, context: Any) -> Any:
     print(json.dumps({"received": event}))
 
 
-def unit(event, context):
+def unit(event: Event, context: Any) -> Any:
     if event.get("fail"):
         raise TransientError("unit failed")
     return {"unit": event["n"]}
