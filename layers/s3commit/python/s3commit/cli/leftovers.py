@@ -13,6 +13,7 @@ from s3commit.core.errors import InvalidInputError, S3CommitError, UploadGoneErr
 from s3commit.core.layout import (
     COMMITS,
     MAGIC_PREFIX,
+    JobDirectory,
     belongs_to_job,
     parse_directory,
 )
@@ -55,11 +56,13 @@ class _Jobs:
     """Which jobs have ended, by their directories, ``_commits/`` and the ledger."""
 
     def __init__(self, session: Session, destination: Destination, ledger: Ledger | None) -> None:
-        self._destination = destination
+        self._store = session.store
+        self._bucket = destination.bucket
         self._ledger = ledger
-        self._ended = dict(_jobs_in_s3(session, destination))
-        self._asked: dict[str, Owner] = {}
-        self._odd = [job_id for job_id in self._ended if not _UUID.fullmatch(job_id)]
+        self._here = dict(_jobs_at(session, destination))
+        self._odd = [job_id for job_id in self._here if not _UUID.fullmatch(job_id)]
+        self._recorded: dict[str, Owner | None] = {}
+        self._traced: dict[tuple[str, str], Owner | None] = {}
 
     def owner(self, key: str) -> tuple[Owner, str | None]:
         """Whose the upload at ``key`` is; if several jobs could have made it, a live one did."""
@@ -67,23 +70,45 @@ class _Jobs:
         found += [job_id for job_id in self._odd if belongs_to_job(key, job_id)]
         if not found:
             return Owner.FOREIGN, None
-        owners = [(self._of(job_id), job_id) for job_id in found]
+        owners = [(self._of(key, job_id), job_id) for job_id in found]
         rank = [Owner.UNDER_WAY, Owner.ENDED, Owner.UNKNOWN]
         return min(owners, key=lambda owner: rank.index(owner[0]))
 
-    def _of(self, job_id: str) -> Owner:
-        if self._ended.get(job_id):
+    def _of(self, key: str, job_id: str) -> Owner:
+        if self._here.get(job_id) is Owner.ENDED:
             return Owner.ENDED
-        if job_id not in self._asked:
-            self._asked[job_id] = self._ask(job_id)
-        return self._asked[job_id]
+        if job_id not in self._recorded:
+            self._recorded[job_id] = self._record(job_id)
+        known = self._recorded[job_id] or self._here.get(job_id)
+        return known or self._elsewhere(key, job_id)
 
-    def _ask(self, job_id: str) -> Owner:
+    def _record(self, job_id: str) -> Owner | None:
         record = self._ledger.job(job_id) if self._ledger else None
-        if record is not None:
-            here = record.destination.bucket == self._destination.bucket
-            return Owner.ENDED if here and record.state in ENDED else Owner.UNDER_WAY
-        return Owner.UNDER_WAY if job_id in self._ended else Owner.UNKNOWN
+        if record is None:
+            return None
+        here = record.destination.bucket == self._bucket
+        return Owner.ENDED if here and record.state in ENDED else Owner.UNDER_WAY
+
+    def _elsewhere(self, key: str, job_id: str) -> Owner:
+        """By the job directory in a directory above the file: a job writes below its own only."""
+        directories = key.split("/")[:-1]
+        for depth in range(len(directories), 0, -1):
+            where = ("/".join(directories[:depth]) + "/", job_id)
+            if where not in self._traced:
+                self._traced[where] = self._trace(*where)
+            owner = self._traced[where]
+            if owner is not None:
+                return owner
+        return Owner.UNKNOWN
+
+    def _trace(self, prefix: str, job_id: str) -> Owner | None:
+        place = JobDirectory(Destination(self._bucket, prefix), job_id)
+        if self._store.head(self._bucket, place.result) is not None:
+            return Owner.ENDED
+        if next(iter(self._store.list(self._bucket, place.prefix)), None) is not None:
+            return Owner.UNDER_WAY
+        committed = self._store.head(self._bucket, place.commits) is not None
+        return Owner.ENDED if committed else None
 
 
 def find_leftovers(
@@ -91,8 +116,9 @@ def find_leftovers(
 ) -> list[Leftover]:
     """Every open upload below the destination, the oldest first.
 
-    Requests: the listings of the uploads, of the job directories and of ``_commits/``, and with a
-    ledger a read for each job that S3 does not show as ended.
+    Requests: the listings of the uploads, of the job directories and of ``_commits/``; for each job
+    that these do not show as ended a read of the ledger; for one that is not found there either,
+    three for each directory above its files.
     """
     jobs = _Jobs(session, destination, ledger)
     now = session.environment.epoch()
@@ -101,7 +127,7 @@ def find_leftovers(
         owner, job_id = jobs.owner(upload.key)
         seconds = max(0, int(now - epoch_of(upload.initiated)))
         found.append(Leftover(upload, owner, job_id, seconds))
-    return sorted(found, key=lambda leftover: (-leftover.seconds, leftover.upload.key))
+    return _in_order(found)
 
 
 def measure(
@@ -139,20 +165,22 @@ def abort_leftovers(
 
 
 def _in_order(found: Iterable[Leftover]) -> list[Leftover]:
-    return sorted(found, key=lambda leftover: (-leftover.seconds, leftover.upload.key))
+    return sorted(found, key=lambda leftover: (leftover.upload.initiated, leftover.upload.key))
 
 
-def _jobs_in_s3(session: Session, destination: Destination) -> Iterator[tuple[str, bool]]:
-    """The jobs of which S3 has a trace at the destination, and whether they have ended."""
+def _jobs_at(session: Session, destination: Destination) -> Iterator[tuple[str, Owner]]:
+    """The jobs of which there is a trace at the destination itself."""
     bucket, prefix = destination.bucket, destination.prefix
     for found in session.store.list(bucket, prefix + COMMITS):
-        yield found.key.rsplit("/", 1)[-1].removesuffix(".jsonl"), True
-    ended: dict[str, bool] = {}
+        yield found.key.rsplit("/", 1)[-1].removesuffix(".jsonl"), Owner.ENDED
+    owners: dict[str, Owner] = {}
     for found in session.store.list(bucket, prefix + MAGIC_PREFIX):
         try:
             place = parse_directory(bucket, found.key)
         except InvalidInputError:
             continue  # the name of no job of ours
-        ended[place.job_id] = ended.get(place.job_id, False) or found.key == place.result
+        if found.key == place.result:
+            owners[place.job_id] = Owner.ENDED
+        owners.setdefault(place.job_id, Owner.UNDER_WAY)
     # A directory tells more than _commits/: without its result the job is being published.
-    yield from ended.items()
+    yield from owners.items()

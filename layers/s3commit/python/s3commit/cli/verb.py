@@ -66,6 +66,8 @@ class Verb(click.Command):
 class Verbs(click.Group):
     """A group whose usage errors are one line; lists its verbs in the order given."""
 
+    command_class = Verb
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """See click."""
         with _usage_in_one_line(ctx):
@@ -157,8 +159,8 @@ def _exit_code(error: S3CommitError) -> int:
 
 
 def _line(error: S3CommitError, changes: bool) -> str:
-    known = error.code and error.code not in error.message
-    told = f"{error.message} [{error.code}]" if known else error.message
+    bare = error.code == S3CommitError.code or error.code in error.message
+    told = error.message if bare else f"{error.message} [{error.code}]"
     advice = _advice(error, changes)
     return f"{told}; {advice}" if advice else told
 

@@ -16,7 +16,7 @@ from s3commit.cli.locate import Located, locate
 from s3commit.cli.render import Printer
 from s3commit.cli.session import Session
 from s3commit.cli.verb import table_option, verb
-from s3commit.core.errors import JobFailedError, OutcomeUnknownError
+from s3commit.core.errors import JobFailedError, OutcomeUnknownError, TransientError
 from s3commit.core.model import Destination, JobResult, Outcome
 from s3commit.core.states import JobState
 from s3commit.writer.asking import Patience
@@ -68,10 +68,13 @@ def watch(
 
 def _follow(session: Session, located: Located, timeout: int) -> Iterator[_Change]:
     patience = Patience(session.environment, timeout)
-    seen = ""
+    seen = trouble = ""
     while True:
-        result = read_outcome(session, located)
-        state = result.outcome.value if result else _state(session, located)
+        try:
+            result = read_outcome(session, located)
+            state = result.outcome.value if result else _state(session, located)
+        except TransientError as error:  # the next look may go through
+            result, state, trouble = None, seen, f" ({error.message})"
         if result is not None or state != seen:
             seen = state
             yield _Change(timestamp(session.environment), state, result)
@@ -79,8 +82,8 @@ def _follow(session: Session, located: Located, timeout: int) -> Iterator[_Chang
             return
         if not patience.pause():
             raise OutcomeUnknownError(
-                f"job {located.place.job_id} has not ended after {age(timeout)}, it is {seen} and"
-                f" goes on; see: s3commit show {located.name}"
+                f"job {located.place.job_id} has not ended after {age(timeout)}, it is"
+                f" {seen or 'unseen'}{trouble} and goes on; see: s3commit show {located.name}"
             )
 
 

@@ -1,0 +1,135 @@
+"""A desk with the command on it: a world in memory, or one on a moto server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from click.testing import CliRunner, Result
+
+from s3commit.cli.app import app
+from s3commit.cli.human import epoch_of
+from s3commit.cli.session import Session
+from s3commit.core.layout import JobDirectory
+from s3commit.testing.clock import ManualClock
+from s3commit.testing.store import MemoryObjectStore
+from tests.core.world import World, place_of
+
+TABLE = "ledger"
+JOB = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
+OTHER = "11111111-7425-40de-944b-e07fc1f90ae7"
+SALES = "s3://lake/sales/"
+
+
+class WorldEnvironment:
+    """The world's clock; whoever sleeps moves it, and ``on_sleep`` acts meanwhile."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self.clock = clock
+        self.on_sleep: Callable[[], object] = lambda: None
+
+    def epoch(self) -> float:
+        return epoch_of(self.clock.now())
+
+    def monotonic(self) -> float:
+        return self.epoch()
+
+    def new_id(self) -> str:
+        raise AssertionError("the command makes no ids")
+
+    def sleep(self, seconds: float) -> None:
+        self.clock.advance(seconds)
+        self.on_sleep()
+
+
+class MemoryPeek:
+    """Looks into the store in memory."""
+
+    def __init__(self, store: MemoryObjectStore) -> None:
+        self._store = store
+
+    def first_bytes(self, bucket: str, key: str, count: int) -> bytes:
+        return self._store.get(bucket, key, max_bytes=1 << 30).body[:count]
+
+    def uploaded_bytes(self, bucket: str, key: str, upload_id: str) -> int:
+        return sum(map(len, self._store._upload(bucket, key, upload_id).parts.values()))
+
+
+@dataclass
+class Desk:
+    """The command over a world in memory."""
+
+    world: World = field(default_factory=World)
+
+    def __post_init__(self) -> None:
+        self.environment = WorldEnvironment(self.world.clock)
+        self.session = Session()
+        self.session.store = self.world.plan.wrap(self.world.store)
+        self.session.peek = MemoryPeek(self.world.store)
+        self.session.parallel = map
+        self.session.environment = self.environment
+        self.session.ledgers[TABLE] = self.world.ledger
+
+    def run(self, *arguments: str, exit_code: int = 0) -> Result:
+        """Run the command and see that it ends as it should."""
+        result = CliRunner().invoke(app, arguments, obj=self.session)
+        assert result.exit_code == exit_code, result.output
+        return result
+
+    def json(self, *arguments: str, exit_code: int = 0) -> Any:
+        return json.loads(self.run(*arguments, "--output", "json", exit_code=exit_code).stdout)
+
+    def fails(self, *arguments: str, exit_code: int) -> str:
+        """Run the command, see that it fails with one line and no data, and return the line."""
+        result = self.run(*arguments, exit_code=exit_code)
+        lines = result.stderr.splitlines()
+        assert len(lines) == 1, result.stderr
+        assert lines[0].startswith("error: ")
+        assert result.stdout == ""
+        return lines[0]
+
+    def while_it_waits(self, *steps: Callable[[], object]) -> None:
+        """Do one step each time that the command sleeps; it must not sleep more often."""
+        left = iter(steps)
+
+        def act() -> None:
+            next(left)()
+
+        self.environment.on_sleep = act
+
+    # Jobs in the states that people ask about.
+
+    def open_job(self, job_id: str = JOB, *, tasks: int = 2) -> JobDirectory:
+        """A job whose tasks are done and noted; nobody has asked for anything."""
+        place = place_of(job_id)
+        self.world.open(place, created_at="2026-11-21T22:00:00.000Z", client="test/1")
+        for task in range(tasks):
+            self.world.announce(place, self.world.attempt(place, str(task)))
+        return place
+
+    def requested_job(self, job_id: str = JOB) -> JobDirectory:
+        """A job whose commit is requested, and no execution has begun."""
+        place = place_of(job_id)
+        self.world.open(place)
+        attempts = [self.world.attempt(place, task) for task in "01"]
+        for attempt in attempts:
+            self.world.announce(place, attempt)
+        self.world.request(place, *attempts)
+        return place
+
+    def committed_job(self, job_id: str = JOB) -> JobDirectory:
+        place = self.requested_job(job_id)
+        self.world.run(place)
+        return place
+
+    def aborted_job(self, job_id: str = JOB) -> JobDirectory:
+        place = self.open_job(job_id)
+        self.world.ask_abort(place)
+        self.world.run(place)
+        return place
+
+
+def uri_of(place: JobDirectory) -> str:
+    return f"s3://{place.bucket}/{place.prefix}"

@@ -1,0 +1,163 @@
+"""``s3commit abort`` and ``commit``: a driver's word in the driver's place."""
+
+from __future__ import annotations
+
+import pytest
+
+from s3commit.core.errors import TransientError
+from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, uri_of
+from tests.core.world import BUCKET, place_of
+
+
+def keys(desk: Desk) -> list[str]:
+    return desk.world.all_keys()
+
+
+def test_i4_an_aborted_job_ends_with_no_upload_open(desk: Desk) -> None:
+    place = desk.open_job()
+    result = desk.run("abort", JOB, "--table", TABLE, "--reason", "wrong date")
+    assert result.stdout == f"abort of job {JOB} requested: wrote {uri_of(place)}request.json\n"
+    assert result.stderr == f"follow it: s3commit watch {JOB}\n"
+    desk.world.run(place)
+    error = desk.world.result(place).error
+    assert error is not None
+    assert (error.code, error.message) == ("ABORTED_BY_CLIENT", "wrong date")
+    assert desk.world.open_uploads() == []
+
+
+def test_the_first_word_stands_an_abort_after_a_commit_is_refused(desk: Desk) -> None:
+    place = desk.requested_job()
+    line = desk.fails("abort", JOB, "--table", TABLE, exit_code=3)
+    assert f"its commit was requested before, and decides; see: s3commit show {JOB}" in line
+    assert "nothing was changed" in line
+    desk.world.run(place)
+    assert desk.world.result(place).outcome == "COMMITTED"
+
+
+def test_a_commit_that_comes_in_between_wins(desk: Desk) -> None:
+    place = desk.open_job()
+    attempt = desk.world.attempt(place, "9")
+    desk.world.plan.run_before("put", lambda: desk.world.request(place, attempt))
+    line = desk.fails("abort", uri_of(place), exit_code=3)
+    assert "its commit was requested first" in line
+
+
+def test_a_second_abort_has_nothing_to_do(desk: Desk) -> None:
+    place = desk.open_job()
+    desk.run("abort", uri_of(place))
+    document = desk.json("abort", uri_of(place))
+    assert (document["written"], document["state"]) == (False, "REQUESTED")
+    desk.world.run(place)
+    again = desk.run("abort", uri_of(place))
+    assert again.stdout == f"job {JOB} is given up already (ABORTED): nothing to do\n"
+
+
+@pytest.mark.parametrize("verb", ["abort", "commit"])
+def test_a_committed_job_takes_no_word(desk: Desk, verb: str) -> None:
+    desk.committed_job()
+    assert f"job {JOB} is COMMITTED already" in desk.fails(verb, JOB, "--table", TABLE, exit_code=3)
+
+
+@pytest.mark.parametrize("verb", ["abort", "commit"])
+def test_a_dry_run_writes_nothing(desk: Desk, verb: str) -> None:
+    place = desk.open_job()
+    before = keys(desk)
+    result = desk.run(verb, uri_of(place), "--dry-run")
+    assert result.stdout.startswith(f"dry run: would write {uri_of(place)}request.json")
+    document = desk.json(verb, uri_of(place), "--dry-run")
+    assert (document["dryRun"], document["written"]) == (True, False)
+    assert keys(desk) == before
+
+
+@pytest.mark.parametrize("verb", ["abort", "commit"])
+def test_a_job_that_is_nowhere_gets_no_request(desk: Desk, verb: str) -> None:
+    desk.fails(verb, OTHER, "--destination", SALES, exit_code=1)
+    assert keys(desk) == []
+
+
+@pytest.mark.parametrize("verb", ["abort", "commit"])
+def test_a_request_that_can_not_be_read_is_left_alone(desk: Desk, verb: str) -> None:
+    place = desk.open_job()
+    desk.world.store.put(BUCKET, place.request, b"{}")
+    assert "can not be read" in desk.fails(verb, JOB, "--table", TABLE, exit_code=3)
+    assert desk.world.store.get(BUCKET, place.request, max_bytes=9).body == b"{}"
+
+
+def test_i2_the_job_of_a_dead_driver_is_committed_whole(desk: Desk) -> None:
+    place = desk.open_job(tasks=3)
+    result = desk.run("commit", uri_of(place))
+    assert result.stdout == (
+        f"commit of job {JOB} requested (3 manifests, 3 files, 12 B, 12 rows):"
+        f" wrote {uri_of(place)}request.json\n"
+    )
+    assert "attempts" not in desk.world.json(place.request)
+    desk.world.run(place)
+    assert len(desk.world.visible()) == 3
+    assert desk.world.open_uploads() == []
+
+
+def test_a_commit_where_a_request_stands_is_refused(desk: Desk) -> None:
+    desk.requested_job()
+    line = desk.fails("commit", JOB, "--table", TABLE, exit_code=3)
+    assert "its commit was requested before" in line
+    place = desk.open_job(OTHER)
+    desk.world.ask_abort(place)
+    line = desk.fails("commit", OTHER, "--table", TABLE, exit_code=3)
+    assert "its abort was requested before" in line
+
+
+def test_i3_two_attempts_of_a_task_are_refused(desk: Desk) -> None:
+    place = desk.open_job()
+    desk.world.attempt(place, "1", "a1", files={f"part-1b-{JOB}.parquet": b"x"})
+    line = desk.fails("commit", JOB, "--table", TABLE, exit_code=3)
+    assert "1 task has two manifests, and only the driver knows which counts: 1" in line
+    assert not desk.world.store.head(BUCKET, place.request)
+
+
+def test_uploads_without_a_manifest_need_a_word(desk: Desk) -> None:
+    place = desk.open_job()
+    desk.world.upload(place, f"part-9-{JOB}.parquet", b"half", task="9", attempt="a9")
+    line = desk.fails("commit", JOB, "--table", TABLE, exit_code=3)
+    assert f"1 open upload of job {JOB} is in no manifest" in line
+    assert "--partial" in line
+    result = desk.run("commit", JOB, "--table", TABLE, "--partial")
+    assert "1 open upload in no manifest: to be aborted at the end" in result.stderr
+    desk.world.run(place)
+    assert len(desk.world.visible()) == 2
+    assert desk.world.open_uploads() == []
+
+
+def test_a_manifest_whose_upload_is_gone_is_refused(desk: Desk) -> None:
+    place = desk.open_job()
+    (upload, _) = desk.world.store.list_uploads(BUCKET, "sales/")
+    desk.world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
+    line = desk.fails("commit", uri_of(place), exit_code=3)
+    assert "1 upload that the manifests name is gone" in line
+    assert upload.key in line
+
+
+def test_i7_a_manifest_that_is_not_acceptable_is_refused(desk: Desk) -> None:
+    place = desk.open_job()
+    desk.world.store.put(BUCKET, place.manifest("9", "a9"), b"{}")
+    line = desk.fails("commit", uri_of(place), exit_code=3)
+    assert "manifest tasks/9/a9.pendingset: " in line
+
+
+def test_a_job_without_a_manifest_has_nothing_to_commit(desk: Desk) -> None:
+    desk.world.open(place_of(JOB))
+    assert "no manifest" in desk.fails("commit", JOB, "--destination", SALES, exit_code=3)
+
+
+def test_a_commit_whose_fate_is_unknown_exits_4(desk: Desk) -> None:
+    place = desk.open_job()
+    desk.world.plan.fail("put", TransientError("timed out"), times=None)
+    line = desk.fails("commit", uri_of(place), exit_code=4)
+    assert f"outcome of job {JOB} unknown: timed out; it may still be committed" in line
+
+
+def test_an_abort_whose_answer_is_lost_may_be_repeated(desk: Desk) -> None:
+    place = desk.open_job()
+    desk.world.plan.lose_response("put")
+    line = desk.fails("abort", uri_of(place), exit_code=1)
+    assert "it may or may not have happened, repeating the command is harmless" in line
+    assert desk.json("abort", uri_of(place))["written"] is False

@@ -1,0 +1,125 @@
+"""The command as people run it: no fakes in it, S3 and DynamoDB answered by a server."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from typing import Any
+
+import boto3
+import pytest
+from click.testing import CliRunner, Result
+
+from s3commit.aws import env
+from s3commit.aws.clock import SystemClock
+from s3commit.aws.ledger import DynamoLedger
+from s3commit.aws.s3 import S3ObjectStore
+from s3commit.cli.app import app
+from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.testing.execution import run_execution
+from s3commit.writer.job import Job, open_job
+from tests.cli.support import uri_of
+from tests.conftest import REGION
+from tests.contract.conftest import create_table
+
+_NUMBERS = itertools.count()
+
+
+@pytest.fixture
+def pipeline(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
+    """A bucket and a table of one name, and the environment that leads there."""
+    name = f"desk-{next(_NUMBERS)}"
+    monkeypatch.setenv("AWS_ENDPOINT_URL", moto_endpoint)
+    monkeypatch.setenv(env.TABLE, name)
+    create_table(name, moto_endpoint)
+    region: Any = {"LocationConstraint": REGION}
+    boto3.client("s3").create_bucket(Bucket=name, CreateBucketConfiguration=region)
+    return Pipeline(S3ObjectStore(), DynamoLedger(name), SystemClock())
+
+
+@pytest.fixture
+def job(pipeline: Pipeline) -> Job:
+    """A job with two files written, whose driver has asked for nothing."""
+    job = open_job(f"s3://{os.environ[env.TABLE]}/sales/", store=pipeline.store)
+    for name in ("dt=1/a.csv", "dt=2/b.csv"):
+        with job.task(name[3]) as task, task.open(name) as file:
+            file.write(b"hello")
+    return job
+
+
+def run(*arguments: str, exit_code: int = 0) -> Result:
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == exit_code, result.output
+    return result
+
+
+def test_a_dead_drivers_job_from_first_look_to_its_files(pipeline: Pipeline, job: Job) -> None:
+    uri, destination = uri_of(job.directory), job.spec.destination.uri
+    assert json.loads(run("show", uri, "--output", "json").stdout)["state"] == "OPEN"
+    (first, second) = json.loads(run("uploads", destination, "--bytes", "--output", "json").stdout)[
+        "uploads"
+    ]
+    assert (first["owner"], first["bytes"], second["bytes"]) == ("under way", 5, 5)
+    run("commit", uri)
+    run_execution(pipeline, job.directory)
+    assert "COMMITTED" in run("watch", job.job_id).stdout
+    (listed,) = json.loads(run("ls", destination, "--output", "json").stdout)["jobs"]
+    assert (listed["jobId"], listed["fileCount"], listed["bytes"]) == (job.job_id, 2, 10)
+    files = json.loads(run("ls", destination, "--files", job.job_id, "--output", "json").stdout)
+    assert len(files["files"]) == 2
+    shown = json.loads(run("show", job.job_id, "--output", "json").stdout)
+    assert (shown["state"], shown["openUploads"]) == ("COMMITTED", 0)
+    status = json.loads(run("status", "--all", "--output", "json").stdout)
+    assert status["counts"] == {"COMMITTED": 1}
+
+
+def test_i4_an_abort_leaves_nothing_open(pipeline: Pipeline, job: Job) -> None:
+    run("abort", uri_of(job.directory), "--reason", "no use")
+    run_execution(pipeline, job.directory)
+    assert "ended ABORTED" in run("watch", job.job_id, exit_code=3).stderr
+    assert run("uploads", job.spec.destination.uri).stderr.startswith("0 open uploads")
+
+
+def test_dead_uploads_are_aborted(pipeline: Pipeline, job: Job) -> None:
+    run("abort", uri_of(job.directory))
+    run_execution(pipeline, job.directory)
+    pipeline.store.create_upload(
+        job.directory.bucket,
+        f"sales/part-9-{job.job_id}.csv",
+        metadata={},
+        content_type="text/csv",
+    )
+    assert "1 aborted" in run("uploads", job.spec.destination.uri, "--abort").stderr
+    assert run("uploads", job.spec.destination.uri).stderr.startswith("0 open uploads")
+
+
+def test_a_table_that_is_not_there_is_one_line(pipeline: Pipeline) -> None:
+    told = run("status", "--table", "no-such-table", exit_code=1).stderr
+    assert len(told.splitlines()) == 1
+    assert "[NO_TABLE]" in told
+
+
+def test_a_bucket_that_is_not_there_is_one_line(pipeline: Pipeline) -> None:
+    told = run("ls", "s3://no-such-bucket-here/t/", exit_code=1).stderr
+    assert len(told.splitlines()) == 1
+    assert "[NO_BUCKET]" in told
+
+
+def test_a_profile_that_is_not_there_is_one_line(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "nobody")
+    for arguments in (("ls", "s3://lake/t/"), ("status",)):
+        told = run(*arguments, exit_code=1).stderr
+        assert len(told.splitlines()) == 1
+        assert "nobody" in told
+
+
+def test_without_a_region_the_ledger_is_one_line(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AWS_REGION")
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+    told = run("status", exit_code=1).stderr
+    assert told.endswith("You must specify a region. [INVALID_INPUT]\n")

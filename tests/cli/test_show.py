@@ -1,0 +1,176 @@
+"""``s3commit show``: everything about one job, from the ledger and S3, or from S3 alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from s3commit.cli.advice import MEANING, console_url
+from s3commit.cli.facts import REQUESTED
+from s3commit.core.model import PlanFacts
+from s3commit.core.ports import LockMode
+from s3commit.core.states import JobState
+from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, uri_of
+from tests.core.world import BUCKET
+
+ARN = "arn:aws:states:eu-central-1:123456789012:execution:Machine:" + JOB
+
+
+def text_of(desk: Desk, *arguments: str) -> str:
+    """The output with single blanks."""
+    return "\n".join(" ".join(line.split()) for line in desk.run(*arguments).stdout.splitlines())
+
+
+def test_an_open_job_says_what_it_waits_for(desk: Desk) -> None:
+    place = desk.open_job()
+    text = text_of(desk, "show", JOB, "--table", TABLE)
+    assert f"job {JOB}\ndestination s3://lake/sales/\nstate OPEN\n" in text
+    assert "created 2026-11-21 22:00:00 by test/1" in text
+    assert "request none\nmanifests 2 in S3\nnoted 2 attempts of 2 tasks: 2 files, 8 B" in text
+    assert "open uploads 2" in text
+    assert "next it waits for its driver to ask for commit or abort" in text
+    assert f"s3commit commit {uri_of(place)} --dry-run" in text
+
+
+@pytest.mark.parametrize("deeper", ["", "request.json", "tasks/0/a0.pendingset"])
+def test_a_uri_in_the_job_directory_does_without_a_table(desk: Desk, deeper: str) -> None:
+    place = desk.requested_job()
+    document = desk.json("show", uri_of(place) + deeper)
+    assert document["state"] == REQUESTED
+    assert document["inLedger"] is False
+    assert document["noted"] is None
+    assert "how far it is the ledger knows: name it with --table" in document["next"]
+
+
+def test_an_id_with_its_destination_does_too(desk: Desk) -> None:
+    desk.requested_job()
+    for scheme in ("s3", "s3a"):
+        where = f"{scheme}://lake/sales"
+        assert desk.json("show", JOB, "--destination", where)["jobId"] == JOB
+
+
+def test_counted_attempts_stand_beside_the_noted_ones(desk: Desk) -> None:
+    place = desk.open_job(tasks=3)
+    world = desk.world
+    world.request(place, world.attempt(place, "9"))
+    document = desk.json("show", JOB, "--table", TABLE)
+    assert document["request"] == {"action": "commit", "attempts": 1, "files": 1, "bytes": 4}
+    assert document["noted"] == {"attempts": 3, "tasks": 3, "files": 3, "bytes": 12}
+    assert document["manifests"] == 4
+    assert document["openUploads"] == 4
+    assert "takes it up within seconds" in document["next"][0]
+    assert "dispatch_requests" in document["next"][1]
+
+
+def test_a_committed_job_names_its_files(desk: Desk) -> None:
+    desk.committed_job()
+    text = text_of(desk, "show", JOB, "--table", TABLE)
+    assert "state COMMITTED\nended: all files are visible" in text
+    assert "result COMMITTED at 2026-11-21 22:00:00\n2 files, 8 B, 8 rows; decided" in text
+    assert "plan 2 files, 8 B in 1 unit" in text
+    assert f"s3commit ls {SALES} --files {JOB}" in text
+
+
+def test_an_aborted_job_says_why_and_what_is_left(desk: Desk) -> None:
+    place = desk.aborted_job()
+    desk.world.upload(place, f"part-9-{JOB}.parquet", b"late", task="9", attempt="a9")
+    document = desk.json("show", JOB, "--table", TABLE)
+    assert document["error"] == {"code": "ABORTED_BY_CLIENT", "message": "driver gave up"}
+    assert document["request"] == {"action": "abort", "reason": "driver gave up"}
+    assert document["openUploads"] == 1
+    assert "run the job again, as a new job" in document["next"][0]
+    assert f"s3commit uploads {SALES} --abort" in document["next"][1]
+
+
+def test_a_job_at_work_that_is_silent_sends_to_its_execution(desk: Desk) -> None:
+    place = desk.requested_job()
+    ledger, clock = desk.world.ledger, desk.world.clock
+    record = ledger.take_over(JOB, generation=0, execution=ARN, now=clock.now())
+    ledger.advance(JOB, source=JobState.OPEN, target=JobState.SEALED, generation=1, now=clock.now())
+    plan = PlanFacts("0" * 64, 1, 2, 8, 8)
+    ledger.note_plan(JOB, generation=1, plan=plan, now=clock.now())
+    ledger.acquire("node", job_id=JOB, mode=LockMode.SHARED)
+    ledger.decide(JOB, generation=1, plan=plan, lock_node="node", now=clock.now())
+    document = desk.json("show", JOB, "--table", TABLE)
+    assert document["state"] == "COMMITTING"
+    assert document["next"] == [
+        "it rolls forward until every file is visible. It can not be aborted any more"
+    ]
+    clock.advance(2 * 3600)
+    document = desk.json("show", JOB, "--table", TABLE)
+    assert "nothing changed for 2h: look at the execution" in document["next"][1]
+    assert document["console"].endswith(f"/v2/executions/details/{ARN}")
+    assert document["generation"] == record.generation
+    assert document["directory"] == uri_of(place)
+
+
+def test_a_document_that_can_not_be_read_is_named(desk: Desk) -> None:
+    place = desk.open_job()
+    desk.world.store.put(BUCKET, place.request, b"{}")
+    document = desk.json("show", JOB, "--table", TABLE)
+    assert len(document["problems"]) == 1
+    assert document["problems"][0].startswith("request.json can not be read: ")
+    assert "abort the job" in document["next"][0]
+    assert "problem request.json can not be read" in text_of(desk, "show", JOB, "--table", TABLE)
+
+
+def test_where_others_have_too_many_uploads_counting_stops(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("s3commit.cli.facts.SCANNED_UPLOADS", 1)
+    desk.open_job()
+    document = desk.json("show", JOB, "--table", TABLE)
+    assert (document["openUploads"], document["openUploadsComplete"]) == (1, False)
+    assert "open uploads 1 or more" in text_of(desk, "show", JOB, "--table", TABLE)
+
+
+def test_an_unknown_id_is_one_line(desk: Desk) -> None:
+    line = desk.fails("show", OTHER, "--table", TABLE, exit_code=1)
+    assert f"no job {OTHER} in table ledger" in line
+
+
+def test_a_place_where_nothing_is_is_one_line(desk: Desk) -> None:
+    line = desk.fails("show", OTHER, "--destination", SALES, exit_code=1)
+    assert f"no job {OTHER} at s3://lake/sales/" in line
+
+
+def test_an_id_alone_is_usage(desk: Desk) -> None:
+    line = desk.fails("show", JOB, exit_code=2)
+    assert "--table or S3COMMIT_TABLE, or the job's place with --destination" in line
+
+
+@pytest.mark.parametrize("bad", ["s3://lake/sales/", "ftp://lake/__magic_job-1/", "no id!"])
+def test_a_bad_name_is_usage(desk: Desk, bad: str) -> None:
+    desk.fails("show", bad, exit_code=2)
+
+
+def test_a_job_id_that_the_ledger_has_elsewhere_is_not_mixed_up(desk: Desk) -> None:
+    desk.open_job()
+    line = desk.fails("show", JOB, "--destination", "s3://lake/b/", "--table", TABLE, exit_code=1)
+    assert "at s3://lake/sales/, not at s3://lake/b/" in line
+
+
+def test_a_bucket_that_is_not_there_is_one_line(desk: Desk) -> None:
+    line = desk.fails("show", JOB, "--destination", "s3://nowhere/b/", exit_code=1)
+    assert "there is no bucket nowhere [NO_BUCKET]" in line
+
+
+def test_every_state_has_a_meaning() -> None:
+    assert set(MEANING) == {*JobState, REQUESTED}
+
+
+@pytest.mark.parametrize("state", [state for state in JobState if state is not JobState.OPEN])
+def test_every_state_has_a_next_step(desk: Desk, state: JobState) -> None:
+    place = desk.requested_job()
+    record = replace(desk.world.record(place), state=state)
+    desk.world.ledger._store(record)
+    assert all(desk.json("show", JOB, "--table", TABLE)["next"])
+
+
+def test_the_console_is_that_of_the_partition() -> None:
+    assert console_url(ARN.replace("aws:", "aws-cn:", 1)) == (
+        "https://eu-central-1.console.amazonaws.cn/states/home?region=eu-central-1"
+        f"#/v2/executions/details/{ARN.replace('aws:', 'aws-cn:', 1)}"
+    )
+    assert console_url("execution-1") is None

@@ -1,0 +1,92 @@
+"""``s3commit status``: what is under way, and what needs someone."""
+
+from __future__ import annotations
+
+from s3commit.core.states import JobState
+from tests.cli.support import JOB, OTHER, TABLE, Desk
+
+HOUR = 3600
+
+
+def test_the_jobs_under_way_come_oldest_first(desk: Desk) -> None:
+    desk.open_job(JOB)
+    desk.world.clock.advance(60)
+    desk.open_job(OTHER)
+    desk.world.clock.advance(125)
+    result = desk.run("status", "--table", TABLE)
+    header, first, second = result.stdout.splitlines()
+    assert header.split() == ["!", "STATE", "AGE", "JOB", "DESTINATION"]
+    assert first.split() == ["OPEN", "3m", "5s", JOB, "s3://lake/sales/"]
+    assert second.split() == ["OPEN", "2m", "5s", OTHER, "s3://lake/sales/"]
+    assert result.stderr == "2 jobs: 2 OPEN\n"
+
+
+def test_what_is_silent_for_too_long_comes_first_and_is_marked(desk: Desk) -> None:
+    desk.open_job(OTHER)
+    desk.world.clock.advance(60)
+    place = desk.open_job(JOB)
+    record = desk.world.record(place)
+    desk.world.ledger.advance(
+        JOB,
+        source=JobState.OPEN,
+        target=JobState.SEALED,
+        generation=record.generation,
+        now=desk.world.clock.now(),
+    )
+    desk.world.clock.advance(2 * HOUR)
+    result = desk.run("status", "--table", TABLE)
+    assert [line[0] for line in result.stdout.splitlines()[1:]] == ["!", " "]
+    assert result.stdout.splitlines()[1].split()[:2] == ["!", "SEALED"]
+    assert result.stderr == "2 jobs: 1 SEALED, 1 OPEN; 1 needs attention (!)\n"
+
+
+def test_an_open_job_has_a_day(desk: Desk) -> None:
+    desk.open_job(JOB)
+    desk.world.clock.advance(23 * HOUR)
+    assert [job["attention"] for job in desk.json("status", "--table", TABLE)["jobs"]] == [False]
+    desk.world.clock.advance(2 * HOUR)
+    assert [job["attention"] for job in desk.json("status", "--table", TABLE)["jobs"]] == [True]
+
+
+def test_ended_jobs_are_shown_on_demand(desk: Desk) -> None:
+    desk.committed_job(JOB)
+    desk.aborted_job(OTHER)
+    assert desk.run("status", "--table", TABLE).stderr == "no jobs\n"
+    every = desk.json("status", "--table", TABLE, "--all")
+    assert every["counts"] == {"COMMITTED": 1, "ABORTED": 1}
+    (aborted,) = desk.json("status", "--table", TABLE, "--state", "aborted")["jobs"]
+    assert (aborted["jobId"], aborted["code"]) == (OTHER, "ABORTED_BY_CLIENT")
+
+
+def test_the_json_has_stable_keys(desk: Desk) -> None:
+    desk.open_job(JOB)
+    desk.world.clock.advance(10)
+    document = desk.json("status", "--table", TABLE)
+    assert document["table"] == TABLE
+    assert document["complete"] is True
+    (job,) = document["jobs"]
+    assert job["ageSeconds"] == 10
+    assert set(job) == {
+        "jobId",
+        "state",
+        "attention",
+        "ageSeconds",
+        "createdAt",
+        "updatedAt",
+        "destination",
+        "execution",
+        "code",
+    }
+
+
+def test_a_limit_that_cuts_is_said(desk: Desk) -> None:
+    desk.open_job(JOB)
+    desk.open_job(OTHER)
+    result = desk.run("status", "--table", TABLE, "--limit", "1")
+    assert len(result.stdout.splitlines()) == 2
+    assert "there are more: raise --limit" in result.stderr
+    assert desk.json("status", "--table", TABLE, "--limit", "1")["complete"] is False
+
+
+def test_without_a_table_it_is_usage(desk: Desk) -> None:
+    assert "--table or S3COMMIT_TABLE" in desk.fails("status", exit_code=2)

@@ -1,0 +1,155 @@
+"""``s3commit uploads``: what is open, whose it is, and what may be aborted."""
+
+from __future__ import annotations
+
+import pytest
+
+from s3commit.core.errors import AccessError
+from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk
+from tests.core.world import BUCKET, place_of
+
+STRANGER = "33333333-7425-40de-944b-e07fc1f90ae7"
+DAY = 86400
+
+
+def start(desk: Desk, name: str, body: bytes = b"12345") -> str:
+    """An upload of which there is no manifest."""
+    key = f"sales/{name}"
+    upload_id = desk.world.store.create_upload(BUCKET, key, metadata={}, content_type="text/plain")
+    desk.world.store.upload_part(BUCKET, key, upload_id, 1, body)
+    return key
+
+
+@pytest.fixture
+def left(desk: Desk) -> dict[str, str]:
+    """One upload of each owner, by owner; the job under way has two of its own besides."""
+    desk.open_job(JOB, tasks=0)
+    desk.aborted_job(OTHER)
+    return {
+        "under way": start(desk, f"part-9-{JOB}.parquet"),
+        "ended": start(desk, f"dt=1/part-9-{OTHER}.c000.parquet"),
+        "unknown": start(desk, f"part-9-{STRANGER}.parquet"),
+        "foreign": start(desk, "backup.tar"),
+    }
+
+
+def owners(desk: Desk, *arguments: str) -> dict[str, str]:
+    found = desk.json("uploads", SALES, *arguments)["uploads"]
+    return {upload["owner"]: upload["key"] for upload in found}
+
+
+@pytest.mark.parametrize("table", [(), ("--table", TABLE)])
+def test_each_upload_has_its_owner(
+    desk: Desk, left: dict[str, str], table: tuple[str, ...]
+) -> None:
+    assert owners(desk, *table) == left
+
+
+def test_the_text_tells_age_owner_and_file(desk: Desk, left: dict[str, str]) -> None:
+    desk.world.clock.advance(3 * DAY)
+    result = desk.run("uploads", SALES, "--bytes")
+    lines = result.stdout.splitlines()
+    assert lines[0].split() == ["AGE", "OWNER", "SIZE", "FILE"]
+    assert lines[1].split() == ["3d", "under", "way", "5", "B", f"part-9-{JOB}.parquet"]
+    assert result.stderr == (
+        "4 open uploads below s3://lake/sales/: 1 ended, 1 under way, 1 unknown, 1 foreign\n"
+    )
+    assert len(left) == 4
+
+
+def test_i5_only_what_is_dead_is_aborted(desk: Desk, left: dict[str, str]) -> None:
+    desk.world.clock.advance(3 * DAY)
+    result = desk.run("uploads", SALES, "--abort")
+    assert desk.world.open_uploads() == sorted([left["under way"], left["foreign"]])
+    assert result.stderr.endswith("1 foreign, 2 kept, 2 aborted\n")
+
+
+def test_i5_an_unknown_upload_that_is_young_is_kept(desk: Desk, left: dict[str, str]) -> None:
+    desk.world.clock.advance(DAY)
+    desk.run("uploads", SALES, "--abort")
+    assert left["unknown"] in desk.world.open_uploads()
+    assert left["ended"] not in desk.world.open_uploads()
+    desk.run("uploads", SALES, "--abort", "--older-than", "12h")
+    assert left["unknown"] not in desk.world.open_uploads()
+
+
+def test_a_dry_run_aborts_nothing_and_says_what_it_would(desk: Desk, left: dict[str, str]) -> None:
+    found = desk.json("uploads", SALES, "--abort", "--dry-run")["uploads"]
+    assert {upload["owner"]: upload["done"] for upload in found} == {
+        "under way": "would keep",
+        "ended": "would abort",
+        "unknown": "would keep",
+        "foreign": "would keep",
+    }
+    assert desk.world.open_uploads() == sorted(left.values())
+
+
+def test_i5_a_job_that_s3_shows_as_under_way_is_kept_without_a_ledger(desk: Desk) -> None:
+    place = desk.requested_job(JOB)
+    desk.world.clock.advance(9 * DAY)
+    desk.run("uploads", SALES, "--abort")
+    desk.world.run(place)
+    assert desk.world.result(place).outcome == "COMMITTED"
+
+
+@pytest.mark.parametrize("table", [(), ("--table", TABLE)])
+@pytest.mark.parametrize("prefix", ["sales/", "sales/north/", "sales/north/dt=1/"])
+def test_i5_a_job_under_way_is_kept_wherever_above_the_file_it_lies(
+    desk: Desk, prefix: str, table: tuple[str, ...]
+) -> None:
+    place = place_of(JOB, prefix)
+    desk.world.open(place)
+    name = f"sales/north/dt=1/part-{JOB}.x".removeprefix(prefix)
+    desk.world.announce(place, desk.world.attempt(place, "0", files={name: b"1"}))
+    desk.world.clock.advance(9 * DAY)
+    for destination in (SALES, "s3://lake/sales/north/", "s3://lake/sales/north/dt=1/"):
+        found = desk.json("uploads", destination, "--abort", *table)["uploads"]
+        assert {upload["owner"] for upload in found} <= {"under way"}
+    assert len(desk.world.open_uploads()) == 1
+
+
+def test_an_upload_of_a_job_that_ended_above_is_ended(desk: Desk) -> None:
+    desk.aborted_job(JOB)
+    start(desk, f"dt=1/part-9-{JOB}.parquet")
+    (upload,) = desk.json("uploads", "s3://lake/sales/dt=1/")["uploads"]
+    assert upload["owner"] == "ended"
+
+
+def test_a_job_whose_directory_is_gone_has_ended_by_its_commit(desk: Desk) -> None:
+    place = desk.committed_job(JOB)
+    for key in desk.world.all_keys(place.prefix):
+        desk.world.store.delete(BUCKET, key)
+    start(desk, f"part-9-{JOB}.parquet")
+    assert list(owners(desk)) == ["ended"]
+
+
+def test_i5_a_name_that_two_jobs_could_have_made_belongs_to_the_live_one(desk: Desk) -> None:
+    desk.aborted_job("job-1")
+    desk.open_job("job-12", tasks=0)
+    start(desk, "part-0-job-12.parquet")
+    assert list(owners(desk)) == ["under way"]
+
+
+def test_an_abort_that_fails_is_said_and_exits_1(desk: Desk, left: dict[str, str]) -> None:
+    desk.world.plan.fail("abort_upload", AccessError("denied"), times=None)
+    result = desk.run("uploads", SALES, "--abort", exit_code=1)
+    assert "failed: denied" in result.stdout
+    assert result.stderr.splitlines()[-1] == (
+        "error: 1 upload could not be aborted, failed: denied; run it again"
+    )
+    assert desk.world.open_uploads() == sorted(left.values())
+
+
+def test_no_upload_is_no_error(desk: Desk) -> None:
+    result = desk.run("uploads", SALES, "--abort")
+    assert (result.stdout, result.stderr) == ("", "0 open uploads below s3://lake/sales/\n")
+
+
+def test_a_dry_run_of_nothing_is_usage(desk: Desk) -> None:
+    assert "--dry-run goes with --abort" in desk.fails("uploads", SALES, "--dry-run", exit_code=2)
+
+
+def test_a_key_can_not_move_the_cursor(desk: Desk) -> None:
+    start(desk, "evil\x1b[2J.bin")
+    assert "\x1b" not in desk.run("uploads", SALES).stdout
+    assert "evil\\x1b[2J.bin" in desk.run("uploads", SALES).stdout

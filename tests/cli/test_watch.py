@@ -1,0 +1,122 @@
+"""``s3commit watch``: a line a state, and the exit code by the outcome."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from s3commit.core.documents import encode_result
+from s3commit.core.errors import AccessError, TransientError
+from s3commit.core.model import JobResult, Outcome
+from s3commit.core.states import JobState
+from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, uri_of
+from tests.core.world import BUCKET
+
+
+def test_a_job_is_followed_to_its_commit(desk: Desk) -> None:
+    place = desk.requested_job()
+    desk.while_it_waits(lambda: None, lambda: desk.world.run(place))
+    lines = desk.run("watch", JOB, "--table", TABLE).stdout.splitlines()
+    assert [line.split()[2] for line in lines] == ["OPEN", "COMMITTED"]
+    assert lines[1].endswith("ended: all files are visible: 2 files, 8 B")
+
+
+def test_each_state_is_a_line_of_json(desk: Desk) -> None:
+    place = desk.requested_job()
+    ledger, clock = desk.world.ledger, desk.world.clock
+
+    def seal() -> object:
+        ledger.take_over(JOB, generation=0, execution="e", now=clock.now())
+        return ledger.advance(
+            JOB, source=JobState.OPEN, target=JobState.SEALED, generation=1, now=clock.now()
+        )
+
+    desk.while_it_waits(seal, lambda: desk.world.run(place))
+    output = desk.run("watch", JOB, "--table", TABLE, "--output", "json").stdout
+    changes = [json.loads(line) for line in output.splitlines()]
+    assert [change["state"] for change in changes] == ["OPEN", "SEALED", "COMMITTED"]
+    assert [change["outcome"] for change in changes] == [None, None, "COMMITTED"]
+    assert (changes[2]["files"], changes[2]["rows"]) == (2, 8)
+
+
+def test_s3_alone_tells_less_and_the_same_end(desk: Desk) -> None:
+    place = desk.requested_job()
+    desk.environment.on_sleep = lambda: desk.world.run(place)
+    lines = desk.run("watch", uri_of(place)).stdout.splitlines()
+    assert [line.split()[2] for line in lines] == ["REQUESTED", "COMMITTED"]
+
+
+@pytest.mark.parametrize("outcome", [Outcome.ABORTED, Outcome.ROLLED_BACK])
+def test_a_job_that_is_not_committed_exits_3_and_says_why(desk: Desk, outcome: Outcome) -> None:
+    place = desk.requested_job()
+    result = JobResult(JOB, outcome, None, 0, 0, None, None, "2026-11-21T22:00:01.000Z", "")
+    desk.world.store.put(BUCKET, place.result, encode_result(result))
+    ended = desk.run("watch", uri_of(place), exit_code=3)
+    assert ended.stdout.split()[2] == outcome.value
+    assert f"ended {outcome}, none of its files is visible: no reason given" in ended.stderr
+
+
+def test_an_aborted_job_gives_the_pipelines_reason(desk: Desk) -> None:
+    desk.aborted_job()
+    ended = desk.run("watch", JOB, "--table", TABLE, exit_code=3)
+    assert "driver gave up [ABORTED_BY_CLIENT]" in ended.stderr
+
+
+def test_a_job_that_takes_longer_exits_4_and_goes_on(desk: Desk) -> None:
+    desk.requested_job()
+    ended = desk.run("watch", JOB, "--table", TABLE, "--timeout", "30s", exit_code=4)
+    assert f"has not ended after 30s, it is OPEN and goes on; see: s3commit show {JOB}" in (
+        ended.stderr
+    )
+
+
+def test_without_the_right_to_list_a_missing_result_is_waited_for(desk: Desk) -> None:
+    place = desk.requested_job()
+    desk.world.plan.fail(
+        "get", AccessError("403"), nth=2, where=lambda call: call.key == place.result
+    )
+    desk.environment.on_sleep = lambda: desk.world.run(place)
+    desk.run("watch", JOB, "--destination", SALES)
+
+
+def test_a_look_that_fails_in_passing_is_taken_again(desk: Desk) -> None:
+    place = desk.requested_job()
+    desk.world.plan.fail(
+        "get", TransientError("503"), nth=2, times=3, where=lambda call: call.key == place.result
+    )
+    desk.while_it_waits(lambda: None, lambda: None, lambda: desk.world.run(place))
+    lines = desk.run("watch", JOB, "--destination", SALES).stdout.splitlines()
+    assert [line.split()[2] for line in lines] == ["COMMITTED"]
+
+
+def test_a_store_that_stays_away_leaves_the_outcome_unknown(desk: Desk) -> None:
+    place = desk.requested_job()
+    desk.world.plan.fail(
+        "get", TransientError("503"), nth=2, times=None, where=lambda call: call.key == place.result
+    )
+    line = desk.fails("watch", JOB, "--destination", SALES, exit_code=4)
+    assert "has not ended after 15m, it is unseen (503) and goes on" in line
+
+
+def test_a_job_that_is_nowhere_is_not_waited_for(desk: Desk) -> None:
+    before = desk.environment.epoch()
+    desk.fails("watch", OTHER, "--destination", SALES, exit_code=1)
+    assert desk.environment.epoch() - before < 1
+
+
+def test_an_interrupt_stops_the_watching_alone(desk: Desk) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    desk.requested_job()
+    desk.environment.on_sleep = interrupt
+    ended = desk.run("watch", JOB, "--table", TABLE, exit_code=130)
+    assert ended.stderr == (
+        "error: interrupted; the jobs go on, whatever was asked for before stands\n"
+    )
+
+
+def test_a_bad_timeout_is_usage(desk: Desk) -> None:
+    line = desk.fails("watch", JOB, "--timeout", "soon", exit_code=2)
+    assert "is no age: give a number with s, m, h, d or w" in line
