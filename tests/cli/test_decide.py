@@ -87,7 +87,7 @@ def test_i2_the_job_of_a_dead_driver_is_committed_whole(desk: Desk) -> None:
     place = desk.open_job(tasks=3)
     result = desk.run("commit", uri_of(place))
     assert result.stdout == (
-        f"commit of job {JOB} requested (3 manifests, 3 files, 12 B, 12 rows):"
+        f"commit of job {JOB} requested (3 manifests: 3 files, 12 B, 12 rows):"
         f" wrote {uri_of(place)}request.json\n"
     )
     assert "attempts" not in desk.world.json(place.request)

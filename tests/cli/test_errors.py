@@ -41,6 +41,10 @@ EXITS: list[tuple[S3CommitError, int, str]] = [
 ]
 
 
+def python(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)
+
+
 @pytest.mark.parametrize(("error", "exit_code", "line"), EXITS, ids=str)
 def test_each_error_has_its_exit_code_and_its_line(
     desk: Desk, error: S3CommitError, exit_code: int, line: str
@@ -110,12 +114,7 @@ def test_the_help_loads_nothing_that_is_slow() -> None:
 
 
 def test_the_module_is_the_command() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "s3commit", "--version"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = python("-m", "s3commit", "--version")
     assert (done.returncode, done.stdout) == (0, "s3commit, version 0.1.0\n")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from s3commit.cli.human import age, many, number, parse_age, printable, size
+from s3commit.cli.human import age, amount, many, number, parse_age, printable, size
 
 
 @pytest.mark.parametrize(
@@ -59,5 +59,7 @@ def test_small_words() -> None:
         "2 files",
         "0 are",
     )
+    assert amount(1, 5, None) == "1 file, 5 B"
+    assert amount(2, 5, 1) == "2 files, 5 B, 1 row"
     assert (number(None), number(7)) == ("-", "7")
     assert printable("a\x1b\u202eb") == "a\\x1b\\u202eb"

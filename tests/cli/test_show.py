@@ -68,7 +68,7 @@ def test_a_committed_job_names_its_files(desk: Desk) -> None:
     text = text_of(desk, "show", JOB, "--table", TABLE)
     assert "state COMMITTED\nended: all files are visible" in text
     assert "result COMMITTED at 2026-11-21 22:00:00\n2 files, 8 B, 8 rows; decided" in text
-    assert "plan 2 files, 8 B in 1 unit" in text
+    assert "plan 2 files, 8 B, 8 rows in 1 unit" in text
     assert f"s3commit ls {SALES} --files {JOB}" in text
 
 

@@ -22,7 +22,7 @@ def start(desk: Desk, name: str, body: bytes = b"12345") -> str:
 
 @pytest.fixture
 def left(desk: Desk) -> dict[str, str]:
-    """One upload of each owner, by owner; the job under way has two of its own besides."""
+    """One upload of each owner, by owner."""
     desk.open_job(JOB, tasks=0)
     desk.aborted_job(OTHER)
     return {

@@ -19,7 +19,7 @@ def test_a_job_is_followed_to_its_commit(desk: Desk) -> None:
     desk.while_it_waits(lambda: None, lambda: desk.world.run(place))
     lines = desk.run("watch", JOB, "--table", TABLE).stdout.splitlines()
     assert [line.split()[2] for line in lines] == ["OPEN", "COMMITTED"]
-    assert lines[1].endswith("ended: all files are visible: 2 files, 8 B")
+    assert lines[1].endswith("ended: all files are visible: 2 files, 8 B, 8 rows")
 
 
 def test_each_state_is_a_line_of_json(desk: Desk) -> None:

@@ -54,6 +54,12 @@ def many(count: int, one: str, several: str | None = None) -> str:
     return f"{count} {one if count == 1 else several or one + 's'}"
 
 
+def amount(files: int, total: int, rows: int | None) -> str:
+    """``3 files, 1.5 KiB, 10 rows``; rows that nobody counted are left out."""
+    counted = "" if rows is None else f", {many(rows, 'row')}"
+    return f"{many(files, 'file')}, {size(total)}{counted}"
+
+
 def moment(text: str | None) -> str:
     """RFC 3339 to the second, in UTC, as it stands: ``2026-11-21 22:07:22``."""
     return text[:19].replace("T", " ") if text else "-"

@@ -14,7 +14,7 @@ from s3commit.cli.asking import (
     refuse_unfinished,
 )
 from s3commit.cli.facts import JobFacts, read_facts
-from s3commit.cli.human import many, number, size
+from s3commit.cli.human import amount, many
 from s3commit.cli.locate import locate
 from s3commit.cli.render import Printer
 from s3commit.cli.session import Session
@@ -67,14 +67,12 @@ def _tell(printer: Printer, facts: JobFacts, countable: Countable, dry_run: bool
         printer.document(_document(facts, countable, dry_run))
         return
     uri = f"s3://{facts.place.bucket}/{facts.place.request}"
-    amount = (
-        f"{many(countable.attempts, 'manifest')}, {many(countable.files, 'file')},"
-        f" {size(countable.bytes)}, {number(countable.rows)} rows"
-    )
+    content = amount(countable.files, countable.bytes, countable.rows)
+    counted = f"{many(countable.attempts, 'manifest')}: {content}"
     if dry_run:
-        printer.line(f"dry run: would write {uri}, and with it ask to commit {amount}")
+        printer.line(f"dry run: would write {uri}, and with it ask to commit {counted}")
     else:
-        printer.line(f"commit of job {facts.place.job_id} requested ({amount}): wrote {uri}")
+        printer.line(f"commit of job {facts.place.job_id} requested ({counted}): wrote {uri}")
         printer.note(f"follow it: s3commit watch {facts.located.name}")
     if countable.unfinished:
         printer.note(

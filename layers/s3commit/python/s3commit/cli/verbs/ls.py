@@ -8,7 +8,7 @@ import click
 
 from s3commit.cli.arguments import DESTINATION, JOB, JobName
 from s3commit.cli.committed import committed_files, committed_jobs
-from s3commit.cli.human import many, moment, number, size
+from s3commit.cli.human import amount, many, moment, number, size
 from s3commit.cli.render import Printer
 from s3commit.cli.session import Session
 from s3commit.cli.verb import verb
@@ -20,7 +20,7 @@ from s3commit.core.published import CommitHeader, CommittedFile
 @click.argument("destination", type=DESTINATION)
 @click.option("--files", "job", type=JOB, metavar="JOB", help="The files of one committed job.")
 def ls(session: Session, printer: Printer, destination: Destination, job: JobName | None) -> None:
-    """List the committed jobs of a table.
+    """List the committed jobs of a destination.
 
     The oldest first; times are UTC. They are read from _commits/, the immutable manifests that
     stand there for good: what a reader who needs a snapshot reads.
@@ -52,8 +52,8 @@ def _list_jobs(printer: Printer, destination: Destination, jobs: list[CommitHead
             right=["FILES", "SIZE", "ROWS"],
         )
     files, total = sum(job.files for job in jobs), sum(job.bytes for job in jobs)
-    amount = f": {many(files, 'file')}, {size(total)}" if jobs else ""
-    printer.note(f"{many(len(jobs), 'committed job')} at {destination.uri}{amount}")
+    each = f": {amount(files, total, None)}" if jobs else ""
+    printer.note(f"{many(len(jobs), 'committed job')} at {destination.uri}{each}")
 
 
 def _list_files(printer: Printer, header: CommitHeader, files: list[CommittedFile]) -> None:

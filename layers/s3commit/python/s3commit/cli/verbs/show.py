@@ -11,7 +11,7 @@ import click
 from s3commit.cli.advice import MEANING, console_url, next_step
 from s3commit.cli.arguments import JOB, JobName, destination_option
 from s3commit.cli.facts import JobFacts, read_facts, some_uploads
-from s3commit.cli.human import age, epoch_of, many, moment, number, size
+from s3commit.cli.human import age, amount, epoch_of, many, moment, size
 from s3commit.cli.locate import locate
 from s3commit.cli.render import Printer
 from s3commit.cli.session import Session
@@ -112,7 +112,7 @@ def _asked(facts: JobFacts) -> Pairs:
     if facts.record is not None and facts.record.plan is not None:
         plan = facts.record.plan
         units = f" in {many(plan.units, 'unit')}" if plan.units else ""
-        yield "plan", f"{many(plan.files, 'file')}, {size(plan.bytes)}{units}"
+        yield "plan", f"{amount(plan.files, plan.bytes, plan.rows)}{units}"
     more = "" if facts.uploads_complete else " or more (too many at the destination to count)"
     yield "open uploads", f"{len(facts.uploads)}{more}"
 
@@ -134,7 +134,7 @@ def _outcome(facts: JobFacts) -> Pairs:
         if result.decided_at:
             yield (
                 "result",
-                f"{many(result.files, 'file')}, {size(result.bytes)}, {number(result.rows)} rows;"
+                f"{amount(result.files, result.bytes, result.rows)};"
                 f" decided {moment(result.decided_at)}",
             )
     if failure is not None:

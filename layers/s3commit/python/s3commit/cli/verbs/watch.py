@@ -11,7 +11,7 @@ import click
 from s3commit.cli.advice import MEANING
 from s3commit.cli.arguments import AGE, JOB, JobName, destination_option
 from s3commit.cli.facts import REQUESTED, read_facts, read_outcome
-from s3commit.cli.human import age, many, moment, size
+from s3commit.cli.human import age, amount, moment
 from s3commit.cli.locate import Located, locate
 from s3commit.cli.render import Printer
 from s3commit.cli.session import Session
@@ -99,7 +99,7 @@ def _line(change: _Change) -> str:
     told = MEANING[change.state]
     result = change.result
     if result is not None and result.outcome is Outcome.COMMITTED:
-        told = f"{told}: {many(result.files, 'file')}, {size(result.bytes)}"
+        told = f"{told}: {amount(result.files, result.bytes, result.rows)}"
     return f"{moment(change.at)}  {change.state:<12}  {told}"
 
 
