@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -70,3 +71,51 @@ def test_a_token_used_for_another_transaction_is_refused(local: Local, key: str)
     with pytest.raises(ClientError) as error:
         transact(local, key + "other", "t3" + key[2:30])
     assert error.value.response["Error"]["Code"] == "IdempotentParameterMismatchException"
+
+
+def test_a_transaction_copies_the_items_that_it_names_and_no_others(
+    local: Local, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from moto.dynamodb.models.dynamo_type import Item
+
+    copied: list[Any] = []
+
+    def spy(self: Any, memo: dict[int, Any]) -> Any:
+        copied.append(self)
+        made = memo[id(self)] = object.__new__(Item)
+        made.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        return made
+
+    for n in range(30):
+        local.dynamodb.put_item(TableName=local.runtime.table, Item=item(f"{key}/{n}"))
+    monkeypatch.setattr(Item, "__deepcopy__", spy, raising=False)
+    transact(local, key, "t4" + key[2:30])
+    assert len(copied) < 10
+
+
+def test_a_cancelled_transaction_leaves_everything_as_it_was(local: Local, key: str) -> None:
+    name = local.runtime.table
+    local.dynamodb.put_item(TableName=name, Item=item(key) | {"v": {"N": "1"}})
+    local.dynamodb.put_item(TableName=name, Item=item(key, "y"))
+    update = {
+        "TableName": name,
+        "Key": item(key),
+        "UpdateExpression": "SET v = v + :one",
+        "ExpressionAttributeValues": {":one": {"N": "1"}},
+    }
+    new = {"TableName": name, "Item": item(key, "new")}
+    refused = {
+        "TableName": name,
+        "Key": item(key, "absent"),
+        "ConditionExpression": "attribute_exists(pk)",
+    }
+    with pytest.raises(ClientError):
+        local.dynamodb.transact_write_items(
+            TransactItems=[{"Update": update}, {"Put": new}, {"ConditionCheck": refused}]
+        )
+    left = local.dynamodb.query(
+        TableName=name,
+        KeyConditionExpression="pk = :k",
+        ExpressionAttributeValues={":k": {"S": key}},
+    )["Items"]
+    assert left == [item(key) | {"v": {"N": "1"}}, item(key, "y")]

@@ -42,6 +42,7 @@ class Patcher:
     def __init__(self, host: Host) -> None:
         self.host = host
         self._undo: list[tuple[Any, str, Any]] = []
+        self._added: list[tuple[Any, str]] = []
 
     def replace(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
         """Set ``owner.name`` to ``make(what it was)``.
@@ -58,8 +59,17 @@ class Patcher:
         self._undo.append((owner, name, raw))
         setattr(owner, name, staticmethod(made) if isinstance(raw, staticmethod) else made)
 
+    def add(self, owner: Any, name: str, value: Any) -> None:
+        """Set ``owner.name``, which moto does not have itself."""
+        if name in vars(owner):
+            raise LocalRuntimeError(f"moto has {owner.__name__}.{name} now: look at the patch")
+        setattr(owner, name, value)
+        self._added.append((owner, name))
+
     def undo(self) -> None:
-        """Put back what was there, last first."""
+        """Put back what was there, last first, and take away what was not."""
+        while self._added:
+            delattr(*self._added.pop())
         while self._undo:
             owner, name, raw = self._undo.pop()
             setattr(owner, name, raw)
