@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-import os
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.spark.tiny import CREDENTIALS, Place, TinyPipeline
+from tests.spark.tiny import Place, TinyPipeline
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,31 +25,34 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session")
-def tiny(request: pytest.FixtureRequest) -> Iterator[TinyPipeline]:
+def tiny() -> Iterator[TinyPipeline]:
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
     pipeline = TinyPipeline()
-    before = dict(os.environ)
-    # Spark's workers inherit the environment that the JVM is started with.
-    os.environ.update(CREDENTIALS, AWS_ENDPOINT_URL=pipeline.endpoint)
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["PYTHONPATH"] = str(request.config.rootpath)  # some tests' own code runs there
-    try:
+    with environment(pipeline):
         pipeline.start()
-        yield pipeline
-        pipeline.stop()
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
+    yield pipeline
+    pipeline.stop()
+
+
+@contextmanager
+def environment(tiny: TinyPipeline, **more: str) -> Iterator[None]:
+    """Set for a while only: other tests of the same process have their own."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {**tiny.environment, **more}.items():
+            patch.setenv(name, value)
+        yield
 
 
 @pytest.fixture(scope="session")
-def spark(tiny: TinyPipeline, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def spark(
+    tiny: TinyPipeline, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
     from s3commit.spark import register
 
     warehouse = tmp_path_factory.mktemp("warehouse")
-    session = (
+    builder = (
         SparkSession.builder.master("local[2,3]")
         .config("spark.ui.enabled", "false")
         .config("spark.sql.shuffle.partitions", "2")
@@ -58,8 +61,11 @@ def spark(tiny: TinyPipeline, tmp_path_factory: pytest.TempPathFactory) -> Itera
         .config("spark.sql.session.timeZone", "America/New_York")
         # Short jobs end before the JVM's optimizing compiler pays.
         .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-        .getOrCreate()
     )
+    # Some tests' own code runs in the workers.
+    path = str(request.config.rootpath)
+    with environment(tiny, PYSPARK_PYTHON=sys.executable, PYTHONPATH=path):
+        session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     register(session)
     yield session
@@ -69,5 +75,6 @@ def spark(tiny: TinyPipeline, tmp_path_factory: pytest.TempPathFactory) -> Itera
 @pytest.fixture
 def place(tiny: TinyPipeline) -> Iterator[Place]:
     tiny.failures.clear()
-    yield Place(tiny)
+    with environment(tiny):
+        yield Place(tiny)
     assert not tiny.failures, tiny.failures

@@ -226,8 +226,29 @@ def test_what_cannot_be_written_is_refused_before_anything_is_uploaded(
         frame = spark.range(3).selectExpr(*split_columns(columns))
     with pytest.raises(AnalysisException) as caught:
         save(frame, place, **options)
-    assert says in str(caught.value)
+    message = str(caught.value).splitlines()
+    assert says in next(line for line in message if "s3commit.core.errors" in line)
+    assert len([line for line in message if line.lstrip().startswith("File")]) <= 1
     assert place.names == place.uploads == []
+
+
+def test_a_commit_without_an_answer_says_what_is_known_and_where_to_look(
+    spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyspark.errors import AnalysisException
+
+    monkeypatch.setattr(place.tiny, "_handle", lambda *_: None)
+    with pytest.raises(AnalysisException) as caught:
+        save(spark.range(3), place, commitTimeout="1s")
+    (job,) = place.jobs
+    message = str(caught.value)
+    assert f"outcome of job {job} unknown: no result after 1 s" in message
+    assert f"s3commit show {job}" in message
+    assert len([line for line in message.splitlines() if line.lstrip().startswith("File")]) <= 1
+    # Spark's abort came after it and found the commit request.
+    names = [name for name in place.names if name.endswith("/request.json")]
+    body = place.tiny.store.get(BUCKET, place.destination.prefix + names[0], max_bytes=1 << 20).body
+    assert b'"action":"commit"' in body
 
 
 class spark_conf:  # noqa: N801

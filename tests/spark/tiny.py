@@ -27,12 +27,6 @@ from s3commit.testing.execution import run_execution
 from s3commit.testing.ledger import MemoryLedger
 
 BUCKET = "tests-spark"
-CREDENTIALS = {
-    "AWS_ACCESS_KEY_ID": "testing",
-    "AWS_SECRET_ACCESS_KEY": "testing",
-    "AWS_REGION": "us-east-1",
-    "AWS_DEFAULT_REGION": "us-east-1",
-}
 
 
 class TinyPipeline:
@@ -42,7 +36,14 @@ class TinyPipeline:
         self._server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
         self._server.start()
         host, port = self._server.get_host_and_port()
-        self.endpoint = f"http://{host}:{port}"
+        # Spark's workers inherit what the JVM is started with; this process must have it as well.
+        self.environment = {
+            "AWS_ACCESS_KEY_ID": "testing",
+            "AWS_SECRET_ACCESS_KEY": "testing",
+            "AWS_REGION": "us-east-1",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+        }
         self.ledger = MemoryLedger()
         self.failures: list[BaseException] = []
         self._ended: dict[str, threading.Event] = {}

@@ -23,6 +23,7 @@ from s3commit.core.model import CountedAttempt, JobResult
 from s3commit.spark.files import Limits, Router, TaskFiles
 from s3commit.spark.options import Options
 from s3commit.spark.parquet import SUFFIXES, ParquetFile
+from s3commit.spark.plainly import plainly
 from s3commit.spark.schema import WriteSchema, check_schema
 from s3commit.writer.job import Job, open_job
 from s3commit.writer.sizes import UploadSettings
@@ -104,6 +105,7 @@ class BatchWriter(DataSourceArrowWriter):
                 _say(f"an upload of task {partition} could not be aborted yet: {error}")
             raise
 
+    @plainly
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Ask for the commit of the attempts that Spark counted, and wait for the outcome.
 
@@ -115,6 +117,7 @@ class BatchWriter(DataSourceArrowWriter):
         )
         _say(_summary(result, sum(message.rows for message in counted), self.job))
 
+    @plainly
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Ask for the abort; if a commit was asked for before, say so and change nothing."""
         _say(self.job.abort("Spark gave the write up").message)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from s3commit.core.errors import InvalidInputError
-from s3commit.core.layout import check_id, parse_destination
+from s3commit.core.layout import check_job_id, parse_destination
 from s3commit.core.model import Conflict, Destination, Scope
 
 MB: Final = 1024 * 1024
@@ -99,7 +99,7 @@ def parse_options(raw: Mapping[str, str]) -> Options:
             "conditions.minRows", lambda name, text: {"minRows": _count(name, text)}, {}
         ),
         memory_budget=take("memoryBudget", _memory, 256 * MB),
-        job_id=take("jobId", lambda _, text: check_id(text, "option jobId"), None),
+        job_id=take("jobId", lambda _, text: check_job_id(text), None),
     )
 
 

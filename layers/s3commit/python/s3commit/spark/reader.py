@@ -22,6 +22,7 @@ from s3commit.core.layout import JobDirectory
 from s3commit.core.published import decode_commit_manifest
 from s3commit.spark.discover import FoundFile, data_files, partition_schema, typed
 from s3commit.spark.options import MB, Options
+from s3commit.spark.plainly import plainly
 from s3commit.spark.ranges import RangeFile
 from s3commit.spark.schema import ROW_METADATA
 
@@ -70,6 +71,7 @@ class CommittedReader(DataSourceReader):
         self.options = options
         self.schema = schema
 
+    @plainly
     def partitions(self) -> Sequence[InputPartition]:
         """Splits of about 128 MB: large files by row groups, small ones together."""
         pieces = [

@@ -8,6 +8,7 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 from s3commit.spark.options import parse_options
+from s3commit.spark.plainly import plainly
 
 if TYPE_CHECKING:
     from s3commit.spark.batch import BatchWriter
@@ -25,18 +26,21 @@ class S3CommitDataSource(DataSource):
         """The name of the format."""
         return "s3commit"
 
+    @plainly
     def schema(self) -> StructType:
         """The schema of what is committed at the path, for a read without one."""
         from s3commit.spark.reader import committed_schema  # noqa: PLC0415
 
         return committed_schema(parse_options(self.options))
 
+    @plainly
     def reader(self, schema: StructType) -> CommittedReader:
         """A read of the files that are visible now, or of one job's."""
         from s3commit.spark.reader import CommittedReader  # noqa: PLC0415
 
         return CommittedReader(parse_options(self.options), schema)
 
+    @plainly
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         """A batch write. Opens the job; all that can be refused is refused before that."""
         from s3commit.spark.batch import start_batch  # noqa: PLC0415
