@@ -45,12 +45,15 @@ class Poller:
             thread.start()
 
     def stop(self) -> None:
-        """Stop polling and wait for the batches that are being handled."""
+        """Take no further batch; `join` waits for those that are being handled."""
         self._stopping.set()
         queue = self._queue()
         if queue is not None:
             with queue._messages_lock:
                 queue._messages_lock.notify_all()
+
+    def join(self) -> None:
+        """Wait for the threads to end, after `stop`."""
         for thread in self._threads:
             thread.join()
 
@@ -69,27 +72,27 @@ class Poller:
 
     def _receive(self, queue: Any) -> list[Any]:
         size = self._mapping.batch_size
-        visibility = int(queue.visibility_timeout)
-        messages = self._wait(queue, size, visibility)
+        messages = self._wait(queue, size)
         window = float(self._mapping.max_batch_window or 0)
         deadline = time.monotonic() + window
         while messages and len(messages) < size and time.monotonic() < deadline:
             if self._stopping.wait(min(0.05, window)):
                 break
-            messages += self._look(size - len(messages), visibility)
+            messages += self._look(queue, size - len(messages))
         return messages
 
-    def _wait(self, queue: Any, size: int, visibility: int) -> list[Any]:
+    def _wait(self, queue: Any, size: int) -> list[Any]:
         deadline = time.monotonic() + _WAIT
         while not self._stopping.is_set() and time.monotonic() < deadline:
-            messages = self._look(size, visibility)
+            messages = self._look(queue, size)
             if messages:
                 return messages
             with queue._messages_lock:
                 queue._messages_lock.wait(0.25)
         return []
 
-    def _look(self, size: int, visibility: int) -> list[Any]:
+    def _look(self, queue: Any, size: int) -> list[Any]:
+        visibility = int(queue.visibility_timeout)
         found: list[Any] = self._backend.receive_message(self._queue_name, size, 0, visibility)
         return found
 

@@ -1,0 +1,75 @@
+"""The whole pipeline, as `s3commit local up` runs the synthesized template, in its own process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import boto3.session
+import pytest
+
+ROOT = Path(__file__).parents[2]
+STOP_SECONDS = 30
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """What the ready line of `s3commit local up` says, and clients for it."""
+
+    endpoint: str
+    bucket: str
+    region: str
+    table: str
+    stateMachine: str  # noqa: N815 - the key of the ready line
+    accessKey: str  # noqa: N815
+    secretKey: str  # noqa: N815
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_REGION": self.region,
+            "AWS_DEFAULT_REGION": self.region,
+            "AWS_ACCESS_KEY_ID": self.accessKey,
+            "AWS_SECRET_ACCESS_KEY": self.secretKey,
+            "S3COMMIT_TABLE": self.table,
+        }
+
+    def client(self, service: str) -> Any:
+        session: Any = boto3.session.Session(
+            aws_access_key_id=self.accessKey,
+            aws_secret_access_key=self.secretKey,
+            region_name=self.region,
+        )
+        return session.client(service, endpoint_url=self.endpoint)
+
+
+@pytest.fixture(scope="session")
+def deployed() -> Iterator[Deployed]:
+    """The runtime as a newcomer starts it: a command in the foreground, stopped by Ctrl-C."""
+    command = [sys.executable, "-m", "s3commit", "local", "up", "--project", str(ROOT)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            assert line, f"s3commit local up ended with {process.wait(STOP_SECONDS)}"
+            yield Deployed(**json.loads(line))
+        finally:
+            process.send_signal(signal.SIGINT)
+            assert process.wait(STOP_SECONDS) == 0
+
+
+@pytest.fixture
+def environment(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> Deployed:
+    """The process's AWS configuration leads to the runtime, as a user's would to AWS."""
+    for name, value in deployed.environment.items():
+        monkeypatch.setenv(name, value)
+    assert os.environ["AWS_ENDPOINT_URL"] == deployed.endpoint
+    return deployed

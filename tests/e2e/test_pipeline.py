@@ -1,0 +1,141 @@
+"""The deployed wiring under many jobs, repeated events, and garbage in its queues."""
+
+from __future__ import annotations
+
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import s3commit
+from s3commit.aws.ledger import DynamoLedger
+from s3commit.core.model import JobResult, Outcome
+from s3commit.core.states import JobState
+from tests.e2e.conftest import Deployed
+
+WAIT_SECONDS = 60
+
+
+def write(deployed: Deployed, table: str, number: int, files: int = 3) -> JobResult:
+    with s3commit.open_job(f"s3://{deployed.bucket}/{table}/") as job:
+        counted = []
+        for part in range(files):
+            task = job.task(f"t{part}")
+            with task.open(f"n={number}/part-{part}.txt") as file:
+                file.write(f"{number} {part}".encode())
+            counted.append(task.finish())
+        return job.commit(counted, timeout=WAIT_SECONDS)
+
+
+def queue(deployed: Deployed, name: str, *, dead: bool = False) -> str:
+    urls = deployed.client("sqs").list_queues()["QueueUrls"]
+    [url] = [url for url in urls if name in url and ("Dead" in url) is dead]
+    return str(url)
+
+
+def depth(deployed: Deployed, url: str) -> int:
+    names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
+    found = deployed.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=names)
+    return sum(int(found["Attributes"][name]) for name in names)
+
+
+def until(condition: Any) -> None:
+    end = time.monotonic() + WAIT_SECONDS
+    while time.monotonic() < end:
+        if condition():
+            return
+        time.sleep(0.1)
+    raise AssertionError("waited in vain")
+
+
+def test_i2_many_jobs_at_once_into_one_table_all_appear_whole(environment: Deployed) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        results = list(pool.map(lambda n: write(environment, "e2e/many", n), range(16)))
+    assert {result.outcome for result in results} == {Outcome.COMMITTED}
+    s3 = environment.client("s3")
+    listed = s3.list_objects_v2(Bucket=environment.bucket, Prefix="e2e/many/n=")["Contents"]
+    bodies = {
+        s3.get_object(Bucket=environment.bucket, Key=one["Key"])["Body"].read() for one in listed
+    }
+    assert bodies == {f"{n} {part}".encode() for n in range(16) for part in range(3)}
+    marker = s3.get_object(Bucket=environment.bucket, Key="e2e/many/_SUCCESS")["Body"].read()
+    assert json.loads(marker)["jobId"] in {result.job_id for result in results}
+
+
+def test_a_repeated_request_event_starts_nothing(environment: Deployed) -> None:
+    result = write(environment, "e2e/repeated", 0)
+    directory = f"e2e/repeated/__magic_job-{result.job_id}/"
+    body = {
+        "Records": [
+            {
+                "eventName": "ObjectCreated:Put",
+                "s3": {
+                    "bucket": {"name": environment.bucket},
+                    "object": {"key": directory + "request.json"},
+                },
+            }
+        ]
+    }
+    url = queue(environment, "Request")
+    sqs, machine = environment.client("sqs"), environment.client("stepfunctions")
+
+    def executions() -> list[str]:
+        found = machine.list_executions(stateMachineArn=environment.stateMachine)["executions"]
+        return [one["name"] for one in found if one["name"] == result.job_id]
+
+    assert executions() == [result.job_id]
+    for _ in range(3):
+        sqs.send_message(QueueUrl=url, MessageBody=json.dumps(body))
+    until(lambda: depth(environment, url) == 0)
+    assert executions() == [result.job_id]
+
+
+def test_events_note_the_attempts_while_the_job_is_open(environment: Deployed) -> None:
+    ledger = DynamoLedger(environment.table, region=environment.region, host=environment.endpoint)
+    with s3commit.open_job(f"s3://{environment.bucket}/e2e/ledger/") as job:
+        counted = []
+        for part in range(3):
+            with job.task(f"t{part}") as task:
+                with task.open(f"part-{part}.txt") as file:
+                    file.write(b"x")
+                counted.append(task.finish())
+        until(lambda: len(list(ledger.attempts(job.job_id))) == 3)
+        noted = {attempt.sha256 for attempt in ledger.attempts(job.job_id)}
+        assert noted == {attempt.sha256 for attempt in counted if attempt}
+        record = ledger.job(job.job_id)
+        assert record is not None
+        assert record.state is JobState.OPEN
+        result = job.commit(counted, timeout=WAIT_SECONDS)
+    record = ledger.job(job.job_id)
+    assert record is not None
+    assert (record.state, record.execution) == (JobState.COMMITTED, result.execution)
+
+
+def test_the_outcome_is_announced_and_the_execution_reads_well(environment: Deployed) -> None:
+    result = write(environment, "e2e/announced", 0)
+    machine = environment.client("stepfunctions")
+    until(
+        lambda: machine.describe_execution(executionArn=result.execution)["status"] == "SUCCEEDED"
+    )
+    events = machine.get_execution_history(executionArn=result.execution)["events"]
+    names = [
+        event["stateEnteredEventDetails"]["name"]
+        for event in events
+        if "stateEnteredEventDetails" in event
+    ]
+    assert names[:3] == ["SealJob", "WhereToGoOn", "VerifyManifests"]
+    assert names[-4:] == ["AnnounceOutcome", "TidyUp", "HowItEnded", "JobCommitted"]
+
+
+def test_a_message_that_is_garbage_ends_in_the_dead_letter_queue(environment: Deployed) -> None:
+    sqs = environment.client("sqs")
+    inbox, dead = queue(environment, "Ingest"), queue(environment, "Ingest", dead=True)
+    timeout = sqs.get_queue_attributes(QueueUrl=inbox, AttributeNames=["VisibilityTimeout"])
+    sqs.set_queue_attributes(QueueUrl=inbox, Attributes={"VisibilityTimeout": "1"})
+    try:
+        sqs.send_message(QueueUrl=inbox, MessageBody="garbage")
+        until(lambda: depth(environment, dead) == 1)
+        assert write(environment, "e2e/after-garbage", 0).outcome is Outcome.COMMITTED
+    finally:
+        sqs.set_queue_attributes(QueueUrl=inbox, Attributes=timeout["Attributes"])
+        sqs.purge_queue(QueueUrl=dead)

@@ -1,0 +1,225 @@
+"""A job played by an ordinary S3 client, by the formats alone: no line of ours on this side."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+import uuid
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import Deployed
+
+WAIT_SECONDS = 60
+
+
+class PlainClient:
+    """boto3 and the documents of docs/protocol.md, nothing else."""
+
+    def __init__(self, deployed: Deployed, table: str) -> None:
+        self.s3 = deployed.client("s3")
+        self.bucket = deployed.bucket
+        self.table = table
+        self.job = str(uuid.uuid4())
+        self.directory = f"{table}/__magic_job-{self.job}/"
+
+    def put(self, name: str, document: dict[str, Any]) -> bytes:
+        body = json.dumps(document).encode()
+        self.s3.put_object(
+            Bucket=self.bucket, Key=self.directory + name, Body=body, IfNoneMatch="*"
+        )
+        return body
+
+    def setup(self) -> None:
+        self.put(
+            "job.json",
+            {
+                "version": 1,
+                "jobId": self.job,
+                "destination": f"s3://{self.bucket}/{self.table}/",
+                "conflict": "append",
+                "scope": "directory",
+                "partitionBy": [],
+                "idempotencyKey": None,
+                "createdAt": "2026-11-21T22:00:00Z",
+                "client": "plain",
+                "conditions": {},
+            },
+        )
+
+    def task(self, task: str, bodies: dict[str, bytes], attempt: str = "0") -> dict[str, Any]:
+        commits = [self.upload(task, attempt, name, body) for name, body in bodies.items()]
+        manifest = f"tasks/{task}/{attempt}.pendingset"
+        body = self.put(manifest, {"version": 3, "jobId": self.job, "commits": commits})
+        return {
+            "taskId": task,
+            "attemptId": attempt,
+            "manifest": manifest,
+            "sha256": hashlib.sha256(body).hexdigest(),
+            "files": len(commits),
+            "bytes": sum(map(len, bodies.values())),
+        }
+
+    def upload(self, task: str, attempt: str, name: str, body: bytes) -> dict[str, Any]:
+        where = {"Bucket": self.bucket, "Key": f"{self.table}/{name}-{self.job}.csv"}
+        metadata = {
+            "s3commit-job": self.job,
+            "s3commit-task": task,
+            "s3commit-attempt": attempt,
+        }
+        upload = self.s3.create_multipart_upload(**where, Metadata=metadata)["UploadId"]
+        part = self.s3.upload_part(**where, UploadId=upload, PartNumber=1, Body=body)
+        return {
+            "version": 2,
+            "uri": f"s3a://{self.bucket}/{where['Key']}",
+            "uploadId": upload,
+            "bucket": self.bucket,
+            "destinationKey": where["Key"],
+            "etags": [part["ETag"]],
+            "length": len(body),
+        }
+
+    def request(self, **words: Any) -> None:
+        self.put("request.json", {"version": 1, "jobId": self.job, **words})
+
+    def result(self) -> dict[str, Any]:
+        until = time.monotonic() + WAIT_SECONDS
+        while time.monotonic() < until:
+            try:
+                answer = self.s3.get_object(Bucket=self.bucket, Key=self.directory + "result.json")
+            except self.s3.exceptions.NoSuchKey:
+                time.sleep(0.05)
+                continue
+            found: dict[str, Any] = json.loads(answer["Body"].read())
+            return found
+        raise AssertionError("no result came")
+
+    def listed(self) -> list[str]:
+        listed = self.s3.list_objects_v2(Bucket=self.bucket, Prefix=self.table + "/")
+        return [one["Key"].removeprefix(self.table + "/") for one in listed.get("Contents", [])]
+
+    def data(self) -> dict[str, bytes]:
+        return {
+            name: self.s3.get_object(Bucket=self.bucket, Key=f"{self.table}/{name}")["Body"].read()
+            for name in self.listed()
+            if not name.startswith("_")
+        }
+
+    def uploads(self) -> list[str]:
+        listed = self.s3.list_multipart_uploads(Bucket=self.bucket, Prefix=self.table + "/")
+        return [one["Key"] for one in listed.get("Uploads", [])]
+
+
+@pytest.fixture
+def client(deployed: Deployed, request: pytest.FixtureRequest) -> PlainClient:
+    return PlainClient(deployed, f"plain/{request.node.name}".replace("[", "-").replace("]", ""))
+
+
+def await_tidied(client: PlainClient) -> None:
+    """TidyUp comes after the result, off the client's path."""
+    until = time.monotonic() + WAIT_SECONDS
+    while time.monotonic() < until:
+        left = [name for name in client.listed() if "/tasks/" in name or "plan.json" in name]
+        if not left and not client.uploads():
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"left behind: {client.listed()}, {client.uploads()}")
+
+
+def test_i1_i2_a_plain_client_commits_a_job(client: PlainClient) -> None:
+    client.setup()
+    attempts = [
+        client.task("0", {"a=1/part-0": b"1,2\n", "a=2/part-0": b""}),
+        client.task("1", {"a=1/part-1": b"3,4\n"}),
+    ]
+    assert client.data() == {}
+    client.request(action="commit", attempts=attempts)
+    result = client.result()
+    assert (result["outcome"], result["files"], result["bytes"]) == ("COMMITTED", 3, 8)
+    assert client.data() == {
+        f"a=1/part-0-{client.job}.csv": b"1,2\n",
+        f"a=1/part-1-{client.job}.csv": b"3,4\n",
+        f"a=2/part-0-{client.job}.csv": b"",
+    }
+    await_tidied(client)
+    marker = client.s3.get_object(Bucket=client.bucket, Key=f"{client.table}/_SUCCESS")
+    assert json.loads(marker["Body"].read())["jobId"] == client.job
+
+
+def test_i3_i4_losers_and_the_killed_leave_nothing(client: PlainClient) -> None:
+    client.setup()
+    client.task("0", {"part-0": b"loser"}, attempt="0")
+    client.upload("1", "0", "part-1", b"killed before its manifest")
+    winner = client.task("0", {"part-0": b"winner"}, attempt="1")
+    client.request(action="commit", attempts=[winner])
+    assert client.result()["outcome"] == "COMMITTED"
+    assert list(client.data().values()) == [b"winner"]
+    await_tidied(client)
+    late = client.task("0", {"part-0": b"late"}, attempt="2")
+    await_tidied(client)
+    assert list(client.data().values()) == [b"winner"]
+    assert late["manifest"] not in " ".join(client.listed())
+
+
+def test_i4_a_plain_client_aborts_a_job(client: PlainClient) -> None:
+    client.setup()
+    client.task("0", {"part-0": b"never"})
+    client.request(action="abort", reason="changed my mind")
+    result = client.result()
+    assert result["outcome"] == "ABORTED"
+    assert result["error"] == {"code": "ABORTED_BY_CLIENT", "message": "changed my mind"}
+    await_tidied(client)
+    assert client.data() == {}
+    assert "_SUCCESS" not in client.listed()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "code"),
+    [
+        ("length", "UPLOADS_LOST"),
+        ("digest", "MANIFEST_CHANGED"),
+        ("missing", "MANIFEST_MISSING"),
+        ("outside", "NOT_CONTAINED"),
+        ("gone", "UPLOAD_GONE"),
+        ("request", "BAD_FIELD"),
+    ],
+)
+def test_i2_i7_a_broken_job_ends_refused_with_nothing_visible(
+    client: PlainClient, spoil: str, code: str
+) -> None:
+    client.setup()
+    if spoil == "missing":
+        attempt = client.task("0", {"part-0": b"data"})
+        name = client.directory + attempt["manifest"]
+        client.s3.delete_object(Bucket=client.bucket, Key=name)
+    elif spoil == "digest":
+        attempt = client.task("0", {"part-0": b"data"}) | {"sha256": "0" * 64}
+    elif spoil == "request":
+        attempt = client.task("0", {"part-0": b"data"}) | {"manifest": "tasks/1/0.pendingset"}
+    else:
+        commit = client.upload("0", "0", "part-0", b"data")
+        if spoil == "length":
+            commit["length"] += 1
+        elif spoil == "outside":
+            commit["destinationKey"] = f"elsewhere/part-0-{client.job}.csv"
+        else:
+            where = {"Bucket": client.bucket, "Key": commit["destinationKey"]}
+            client.s3.abort_multipart_upload(**where, UploadId=commit["uploadId"])
+        manifest = "tasks/0/0.pendingset"
+        body = client.put(manifest, {"version": 3, "jobId": client.job, "commits": [commit]})
+        attempt = {
+            "taskId": "0",
+            "attemptId": "0",
+            "manifest": manifest,
+            "sha256": hashlib.sha256(body).hexdigest(),
+            "files": 1,
+            "bytes": commit["length"],
+        }
+    client.request(action="commit", attempts=[attempt])
+    result = client.result()
+    assert result["outcome"] == ("ROLLED_BACK" if spoil == "length" else "ABORTED")
+    assert result["error"]["code"] == code
+    assert client.data() == {}
+    await_tidied(client)
