@@ -8,13 +8,14 @@ from constructs import Construct
 
 from s3commit.aws import env
 from stacks.config import DeployConfig
+from stacks.definition import MAP_FUNCTION, STEPS
 from stacks.dependencies import ROOT, dependencies_layer
 from stacks.functions import FUNCTIONS, RUNTIME, PipelineFunction, Surroundings
 from stacks.inbox import BATCH_WINDOW_SECONDS
 from stacks.observability import Observability
 from stacks.routing import consume
 from stacks.storage import S3CommitStorage
-from stacks.workflow import MAP_FUNCTION, STEPS, Workflow
+from stacks.workflow import Workflow
 
 _NOT_IN_LAYER = ("__main__.py", "cli", "local", "spark", "testing", "writer")
 _BYTECODE = ["**/__pycache__", "**/*.pyc"]

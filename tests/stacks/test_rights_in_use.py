@@ -30,7 +30,7 @@ from s3commit.core.layout import JobDirectory
 from s3commit.core.model import CountedAttempt
 from s3commit.core.ticket import execution_input
 from stacks.access import ACCESS, REPLACED
-from stacks.workflow import STEPS
+from stacks.definition import STEPS
 from tests.core.world import BUCKET, World, place_of
 from tests.stacks.synthesized import Assembly, only
 
@@ -202,7 +202,7 @@ def server(moto_endpoint: str, assembly: Assembly, recorder: Recorder) -> Iterat
 def needed(server: Server, recorder: Recorder) -> dict[str, set[Needed]]:
     """Jobs of every fate, and what their functions called."""
     for fate in (_committed, _aborted, _refused, _rolled_back, _rolled_back_by_version):
-        fate(server, place_of(job_id=fate.__name__.strip("_")))
+        fate(server, place_of(job_id=str(uuid.uuid4())))
     return recorder.needed
 
 

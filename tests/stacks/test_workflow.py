@@ -15,8 +15,8 @@ from statelint.linter import Linter
 from s3commit.core.states import ENDED, JobState
 from s3commit.core.ticket import OUTCOMES, Ticket, encode_ticket
 from s3commit.testing import execution
+from stacks.definition import MAP_FUNCTION, REFUSING, STEPS, definition
 from stacks.functions import FUNCTIONS
-from stacks.workflow import MAP_FUNCTION, REFUSING, STEPS, definition
 from tests.stacks.synthesized import Assembly, cfn_lint, functions, of_type, only
 
 ARN = "arn:aws:lambda:eu-central-1:111122223333:function:"

@@ -1,0 +1,271 @@
+"""The state machine of a job, in the Amazon States Language.
+
+`definition` is a pure function, so that a test can lint it. It keeps to JSONPath, which the
+embedded runtime's interpreter speaks as well. State names are the words of the people on call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import aws_cdk as cdk
+
+from s3commit.aws import env
+from stacks.functions import FUNCTIONS
+
+State = dict[str, Any]
+
+# Which function carries out a step; `complete_unit` runs inside the Map.
+STEPS: dict[str, str] = {
+    "SealJob": "decide_job",
+    "VerifyManifests": "decide_job",
+    "AcquireDestination": "decide_job",
+    "CheckConditions": "decide_job",
+    "DecideCommit": "decide_job",
+    "BeginPublish": "publish_job",
+    "RemoveReplaced": "remove_replaced",
+    "PublishSuccess": "publish_job",
+    "AbortJob": "undo_job",
+    "RollBack": "undo_job",
+    "TidyUp": "tidy_job",
+}
+MAP_STEP = "CompleteUnit"
+MAP_FUNCTION = "complete_unit"
+
+# Before the decision a job may be refused; each of these steps can say so.
+REFUSING = frozenset({"VerifyManifests", "AcquireDestination", "CheckConditions", "DecideCommit"})
+
+EXECUTION_HOURS = 24
+LOCK_WAIT_SECONDS = 5
+NEXT_ROUND_SECONDS = 5
+
+_THROTTLED = [
+    "TransientError",
+    "Lambda.ServiceException",
+    "Lambda.AWSLambdaException",
+    "Lambda.SdkClientException",
+    "Lambda.ClientExecutionTimeoutException",
+    "Lambda.TooManyRequestsException",
+]
+# The process died or ran out of time: the next try may well do the same, so fewer of them.
+_DIED = [
+    "Lambda.Unknown",
+    "Sandbox.Timedout",
+    "Runtime.ExitError",
+    "Runtime.OutOfMemory",
+    "States.Timeout",
+]
+
+
+def _retry(errors: list[str], *, first: int, attempts: int, longest: int) -> State:
+    return {
+        "ErrorEquals": errors,
+        "IntervalSeconds": first,
+        "BackoffRate": 2.0,
+        "MaxDelaySeconds": longest,
+        "MaxAttempts": attempts,
+        "JitterStrategy": "FULL",
+    }
+
+
+_RETRIES = [
+    _retry(_THROTTLED, first=1, attempts=10, longest=60),
+    _retry(_DIED, first=2, attempts=4, longest=60),
+]
+# A child of the Map is an Express execution, which lives five minutes at most.
+_CHILD_RETRIES = [_retry([*_THROTTLED, *_DIED], first=1, attempts=4, longest=15)]
+_MAP_RETRIES = [
+    _retry(
+        ["States.ExceedToleratedFailureThreshold", "States.ItemReaderFailed", "States.Timeout"],
+        first=5,
+        attempts=8,
+        longest=120,
+    )
+]
+_LOST_RACE = {"ErrorEquals": ["LostRaceError"], "ResultPath": None, "Next": "Superseded"}
+_REFUSED = {"ErrorEquals": ["JobRefusedError"], "ResultPath": "$.refusal", "Next": "AbortJob"}
+
+
+def _invoke(function_arn: str, name: str, payload: State) -> State:
+    return {
+        "Type": "Task",
+        "Resource": f"arn:{cdk.Aws.PARTITION}:states:::lambda:invoke",
+        "Parameters": {
+            "FunctionName": function_arn,
+            "Payload": {"step.$": "$$.State.Name", "execution.$": "$$.Execution.Id", **payload},
+        },
+        "OutputPath": "$.Payload",
+        "TimeoutSeconds": FUNCTIONS[name].timeout + 30,
+    }
+
+
+def _step(step: str, functions: Mapping[str, str], following: str) -> State:
+    """One step: it takes the ticket and gives it back whole."""
+    name = STEPS[step]
+    return {
+        **_invoke(functions[name], name, {"ticket.$": "$"}),
+        "Retry": _RETRIES,
+        "Catch": [_REFUSED, _LOST_RACE] if step in REFUSING else [_LOST_RACE],
+        "Next": following,
+    }
+
+
+def _choice(variable: str, targets: Mapping[str, str]) -> State:
+    """By string. Without a default: a value that is not listed fails the execution."""
+    return {
+        "Type": "Choice",
+        "Choices": [
+            {"Variable": variable, "StringEquals": value, "Next": target}
+            for value, target in targets.items()
+        ],
+    }
+
+
+def _wait(seconds: int, following: str) -> State:
+    return {"Type": "Wait", "Seconds": seconds, "Next": following}
+
+
+def _complete_uploads(functions: Mapping[str, str], max_concurrency: int) -> State:
+    """The Map over the units of plan.json. Its tolerance is 0 by default: one loss fails it."""
+    unit = _invoke(
+        functions[MAP_FUNCTION], MAP_FUNCTION, {"ticket.$": "$.ticket", "unit.$": "$.unit"}
+    )
+    return {
+        "Type": "Map",
+        "MaxConcurrency": max_concurrency,
+        "ItemReader": {
+            "Resource": f"arn:{cdk.Aws.PARTITION}:states:::s3:getObject",
+            "ReaderConfig": {"InputType": "JSON"},
+            "Parameters": {"Bucket.$": "$.bucket", "Key.$": "$.plan"},
+        },
+        "ItemSelector": {
+            "unit.$": "$$.Map.Item.Value",
+            "ticket": {
+                "jobId.$": "$.jobId",
+                "bucket.$": "$.bucket",
+                "directory.$": "$.directory",
+                "generation.$": "$.generation",
+            },
+        },
+        "ItemProcessor": {
+            "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "EXPRESS"},
+            "StartAt": MAP_STEP,
+            "States": {MAP_STEP: {**unit, "Retry": _CHILD_RETRIES, "End": True}},
+        },
+        "ResultPath": "$.completed",
+        "Retry": _MAP_RETRIES,
+        "Next": "BeginPublish",
+    }
+
+
+def _announce() -> State:
+    return {
+        "Type": "Task",
+        "Resource": f"arn:{cdk.Aws.PARTITION}:states:::events:putEvents",
+        "Parameters": {
+            "Entries": [
+                {
+                    "Source": env.EVENT_SOURCE,
+                    "DetailType": env.EVENT_DETAIL_TYPE,
+                    "Detail": {
+                        f"{name}.$": f"$.{name}"
+                        for name in (
+                            "jobId",
+                            "bucket",
+                            "directory",
+                            "outcome",
+                            "code",
+                            "files",
+                            "bytes",
+                        )
+                    },
+                }
+            ]
+        },
+        "TimeoutSeconds": 60,
+        "Retry": [_retry(["States.ALL"], first=1, attempts=10, longest=60)],
+        "ResultPath": None,
+        "Next": "TidyUp",
+    }
+
+
+def _until_decided(functions: Mapping[str, str]) -> dict[str, State]:
+    return {
+        "SealJob": _step("SealJob", functions, "WhereToGoOn"),
+        "WhereToGoOn": _choice(
+            "$.state",
+            {
+                "SEALED": "VerifyManifests",
+                "COMMITTING": "CompleteUploads",
+                "PUBLISHING": "RemoveReplaced",
+                "ABORTING": "AbortJob",
+                "ROLLING_BACK": "RollBack",
+                # Ended in the ledger, perhaps without its result: the last step repeats safely.
+                "COMMITTED": "PublishSuccess",
+                "ABORTED": "AbortJob",
+                "ROLLED_BACK": "RollBack",
+            },
+        ),
+        "VerifyManifests": _step("VerifyManifests", functions, "AcquireDestination"),
+        "AcquireDestination": _step("AcquireDestination", functions, "DestinationFree"),
+        "DestinationFree": {
+            "Type": "Choice",
+            "Choices": [
+                {"Variable": "$.acquired", "BooleanEquals": True, "Next": "CheckConditions"},
+                {"Variable": "$.acquired", "BooleanEquals": False, "Next": "WaitForDestination"},
+            ],
+        },
+        "WaitForDestination": _wait(LOCK_WAIT_SECONDS, "AcquireDestination"),
+        "CheckConditions": _step("CheckConditions", functions, "DecideCommit"),
+        "DecideCommit": _step("DecideCommit", functions, "Decided"),
+        "Decided": _choice("$.state", {"COMMITTING": "CompleteUploads", "ABORTING": "AbortJob"}),
+    }
+
+
+def _until_published(functions: Mapping[str, str], max_concurrency: int) -> dict[str, State]:
+    return {
+        "CompleteUploads": _complete_uploads(functions, max_concurrency),
+        "BeginPublish": _step("BeginPublish", functions, "Published"),
+        "Published": _choice(
+            "$.state",
+            {
+                "PUBLISHING": "RemoveReplaced",
+                "ROLLING_BACK": "RollBack",
+                "COMMITTING": "WaitForNextRound",
+            },
+        ),
+        "WaitForNextRound": _wait(NEXT_ROUND_SECONDS, "CompleteUploads"),
+        "RemoveReplaced": _step("RemoveReplaced", functions, "PublishSuccess"),
+        "PublishSuccess": _step("PublishSuccess", functions, "AnnounceOutcome"),
+    }
+
+
+def _until_ended(functions: Mapping[str, str]) -> dict[str, State]:
+    ends = {
+        "COMMITTED": "JobCommitted",
+        "ABORTED": "JobAborted",
+        "ROLLED_BACK": "JobRolledBack",
+    }
+    return {
+        "AbortJob": _step("AbortJob", functions, "AnnounceOutcome"),
+        "RollBack": _step("RollBack", functions, "AnnounceOutcome"),
+        "AnnounceOutcome": _announce(),
+        "TidyUp": _step("TidyUp", functions, "HowItEnded"),
+        "HowItEnded": _choice("$.outcome", ends),
+        **{name: {"Type": "Succeed"} for name in (*ends.values(), "Superseded")},
+    }
+
+
+def definition(functions: Mapping[str, str], max_concurrency: int) -> State:
+    """The whole machine. ``functions`` maps a function's name to its ARN."""
+    return {
+        "Comment": "s3commit: one job, from its request to its result",
+        "StartAt": "SealJob",
+        "TimeoutSeconds": EXECUTION_HOURS * 3600,
+        "States": {
+            **_until_decided(functions),
+            **_until_published(functions, max_concurrency),
+            **_until_ended(functions),
+        },
+    }
