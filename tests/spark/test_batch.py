@@ -16,6 +16,7 @@ from s3commit.spark.options import parse_options
 from s3commit.writer.task import Task
 from tests.spark.tiny import Place
 
+JOB = "49f3d0eb-15fa-4d99-95ae-ddd67f0abad4"
 SCHEMA = StructType([StructField("id", LongType()), StructField("k", IntegerType())])
 
 
@@ -146,7 +147,7 @@ def test_partition_values_that_are_no_key_fail_the_task_with_the_reason(place: P
         ({"conflict": "fail"}, "conflict='fail' is not supported yet"),
         ({"conditions.minrows": "5"}, r"conditions\.\* are not supported yet"),
         ({"idempotencykey": "day-1"}, "idempotencyKey is not supported yet"),
-        ({"jobid": "x"}, "a write makes its own id"),
+        ({"jobid": JOB}, "a write makes its own id"),
         ({"partitionby": "id,k"}, "all columns are partition columns"),
     ],
 )

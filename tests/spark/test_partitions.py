@@ -57,6 +57,24 @@ def test_times_lose_trailing_zeros_and_follow_the_batchs_zone() -> None:
     assert texts([dt.date(2026, 1, 2), None], pa.date32()) == ["2026-01-02", None]
 
 
+@pytest.mark.parametrize(
+    ("zone", "text"),
+    [
+        ("GMT+02:00", "2026-11-21 02:00:00"),
+        ("-03:30", "2026-11-20 20:30:00"),
+        ("UTC", "2026-11-21 00:00:00"),
+        ("Z", "2026-11-21 00:00:00"),
+    ],
+)
+def test_javas_names_of_offsets_are_understood(zone: str, text: str) -> None:
+    assert texts([dt.datetime(2026, 11, 21)], pa.timestamp("us", tz=zone)) == [text]
+
+
+def test_a_time_zone_that_is_unknown_is_refused_with_the_setting() -> None:
+    with pytest.raises(InvalidInputError, match=r"spark\.sql\.session\.timeZone"):
+        texts([dt.datetime(2026, 11, 21)], pa.timestamp("us", tz="PST"))
+
+
 def test_a_year_of_five_digits_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="outside the years"):
         value_texts(pa.array([2932897], pa.int32()).cast(pa.date32()))

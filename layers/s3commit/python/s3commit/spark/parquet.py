@@ -48,6 +48,9 @@ class ParquetFile:
             schema,
             compression=compression,
             compression_level=_LEVELS.get(compression),
+            # As Spark's own writer does: readers skip pages, and small decimals are integers.
+            write_page_index=True,
+            store_decimal_as_integer=True,
         )
 
     @property

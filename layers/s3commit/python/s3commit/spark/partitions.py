@@ -6,6 +6,7 @@ The names follow Spark's `ExternalCatalogUtils.getPartitionPathString`: the valu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -21,6 +22,7 @@ DEFAULT_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 
 # org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils.charToEscape
 _ESCAPED: Final = frozenset(map(chr, range(1, 0x20))) | frozenset("\"#%'*/:=?\\\x7f{[]^")
+_OFFSET: Final = re.compile(r"(?:Z|UT|(?:GMT|UTC|UT)?([+-]\d\d:\d\d))")
 _ESCAPES: Final = str.maketrans({char: f"%{ord(char):02X}" for char in _ESCAPED})
 
 
@@ -59,7 +61,7 @@ def value_texts(values: pa.Array) -> list[str | None]:
     kind = values.type
     if types.is_timestamp(kind):
         # The batch carries the session's time zone, in which Spark names the directories.
-        local = pc.local_timestamp(values) if kind.tz else values
+        local = _local(values) if kind.tz else values
         return [_date_text(text, seconds=True) for text in local.cast(pa.string()).to_pylist()]
     if types.is_date(kind):
         return [_date_text(text) for text in values.cast(pa.string()).to_pylist()]
@@ -67,6 +69,21 @@ def value_texts(values: pa.Array) -> list[str | None]:
         return [text and _java_text(text) for text in values.cast(pa.string()).to_pylist()]
     form = _plain_form(kind)
     return [None if value is None else form(value) for value in values.to_pylist()]
+
+
+def _local(moments: pa.Array) -> pa.Array:
+    """The wall clock's time in the zone of the array's type."""
+    offset = _OFFSET.fullmatch(moments.type.tz)
+    if offset:  # Java's GMT+02:00 is Arrow's +02:00
+        moments = moments.cast(pa.timestamp(moments.type.unit, offset[1] or "UTC"))
+    try:
+        return pc.local_timestamp(moments)
+    except pa.ArrowInvalid as error:
+        raise InvalidInputError(
+            f"partitioning by a timestamp in the session's time zone {moments.type.tz}: {error}; "
+            "set spark.sql.session.timeZone to UTC or to a region such as Europe/Berlin",
+            code="BAD_PARTITION",
+        ) from error
 
 
 def _plain_form(kind: pa.DataType) -> Callable[..., str]:
