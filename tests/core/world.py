@@ -28,7 +28,9 @@ from s3commit.testing.faults import FaultPlan
 from s3commit.testing.memory import ManualClock, MemoryLedger, MemoryObjectStore
 
 BUCKET = "lake"
-JOB = "0b6f6f0e-job1"
+JOB = "0b6f6f0e-0000-4000-8000-000000000001"
+OTHER_JOB = "0b6f6f0e-0000-4000-8000-000000000002"
+NEIGHBOUR = "0b6f6f0e-0000-4000-8000-000000000003"
 
 
 def place_of(job_id: str = JOB, prefix: str = "sales/") -> JobDirectory:

@@ -50,7 +50,13 @@ def test_the_linters_would_find_a_mistake(machine: dict[str, Any], tmp_path: Pat
 def test_state_names_are_those_of_the_runbook(machine: dict[str, Any]) -> None:
     assert set(machine["States"]) == {
         *("SealJob", "WhereToGoOn", "VerifyManifests", "AcquireDestination", "DestinationFree"),
-        *("WaitForDestination", "CheckConditions", "DecideCommit", "Decided", "CompleteUploads"),
+        *(
+            "WaitForDestination",
+            "CheckConditions",
+            "DecideCommit",
+            "AnythingToComplete",
+            "CompleteUploads",
+        ),
         *("BeginPublish", "Published", "WaitForNextRound", "RemoveReplaced", "PublishSuccess"),
         *("AbortJob", "RollBack", "AnnounceOutcome", "TidyUp", "HowItEnded", "JobCommitted"),
         *("JobAborted", "JobRolledBack", "Superseded"),
@@ -59,7 +65,8 @@ def test_state_names_are_those_of_the_runbook(machine: dict[str, Any]) -> None:
 
 def test_an_execution_goes_on_wherever_the_ledger_says(machine: dict[str, Any]) -> None:
     targets = _targets(machine["States"]["WhereToGoOn"])
-    assert targets == {str(state): step for state, step in execution.ENTRY.items()}
+    entry = {str(state): step for state, step in execution.ENTRY.items()}
+    assert targets == entry | {"COMMITTING": "AnythingToComplete"}
     assert set(targets) == set(JobState) - {JobState.OPEN}  # sealing leaves no job OPEN
 
 
@@ -88,8 +95,10 @@ def test_the_ticket_has_whatever_the_machine_asks_of_it(machine: dict[str, Any])
 def test_i1_nothing_is_completed_before_the_decision(machine: dict[str, Any]) -> None:
     states = machine["States"]
     leading = {name for name, state in states.items() if "CompleteUploads" in _next(state)}
-    assert leading == {"WhereToGoOn", "Decided", "WaitForNextRound"}
-    assert _targets(states["Decided"])["COMMITTING"] == "CompleteUploads"
+    assert leading == {"AnythingToComplete"}
+    before = {name for name, state in states.items() if "AnythingToComplete" in _next(state)}
+    assert before == {"WhereToGoOn", "DecideCommit", "WaitForNextRound"}
+    assert _targets(states["WhereToGoOn"])["COMMITTING"] == "AnythingToComplete"
 
 
 def test_i10_old_data_goes_only_after_publishing_began(machine: dict[str, Any]) -> None:
@@ -179,11 +188,13 @@ def test_executions_are_logged_whole_and_traced(assembly: Assembly) -> None:
 def _tickets(step: str) -> list[Ticket]:
     """With what a step may leave behind."""
     ways: dict[str, list[dict[str, Any]]] = {
-        "SealJob": [{"state": state} for state in execution.ENTRY],
+        "SealJob": [
+            {"state": state, "units": units} for state in execution.ENTRY for units in (0, 2)
+        ],
         "AcquireDestination": [{"acquired": acquired} for acquired in (True, False)],
-        "DecideCommit": [{"state": JobState.COMMITTING}],
+        "DecideCommit": [{"state": JobState.COMMITTING, "units": units} for units in (0, 2)],
         "BeginPublish": [
-            {"state": state}
+            {"state": state, "units": 2}
             for state in (JobState.COMMITTING, JobState.PUBLISHING, JobState.ROLLING_BACK)
         ],
         "TidyUp": [{"state": state, "outcome": OUTCOMES[state]} for state in ENDED],
@@ -199,14 +210,20 @@ def _follow(machine: dict[str, Any], step: str, ticket: dict[str, Any]) -> str:
         name: str = state.get("Next") or next(
             way["Next"]
             for way in state["Choices"]
-            if ticket[way["Variable"].removeprefix("$.")]
-            == way.get("StringEquals", way.get("BooleanEquals"))
+            if _matches(way, ticket[way["Variable"].removeprefix("$.")])
         )
         state = machine["States"][name]
         if name in STEPS or state["Type"] == "Map":
             return name
         if state["Type"] == "Succeed":
             return ""
+
+
+def _matches(way: dict[str, Any], value: Any) -> bool:
+    if "NumericGreaterThan" in way:
+        return bool(value > way["NumericGreaterThan"])
+    kinds = ("StringEquals", "BooleanEquals", "NumericEquals")
+    return bool(value == next(way[kind] for kind in kinds if kind in way))
 
 
 def _lint_fields(machine: dict[str, Any], directory: Path) -> str:

@@ -6,21 +6,28 @@ Importing it costs nothing; the subpackages import what they need.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from s3commit.writer.job import Job, Task, open_job
+    from s3commit.writer.job import Job, open_job
+    from s3commit.writer.task import Task
 
 __version__ = "0.1.0"
 
 __all__ = ["Job", "Task", "__version__", "open_job"]
 
 
+_HOMES = {
+    "Job": "s3commit.writer.job",
+    "Task": "s3commit.writer.task",
+    "open_job": "s3commit.writer.job",
+}
+
+
 def __getattr__(name: str) -> Any:
     # Lazy, because the Lambda handlers and the stacks import this package on every cold start
     # and synth, and need neither boto3 nor the writer for it.
-    if name in {"Job", "Task", "open_job"}:
-        from s3commit.writer import job
-
-        return getattr(job, name)
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -57,16 +57,23 @@ ENTRY: dict[JobState, str] = {
     JobState.ROLLED_BACK: "RollBack",
 }
 
+
+def go_on(ticket: Ticket) -> str:
+    """The step with which an execution goes on; a plan without units has nothing to complete."""
+    step = ENTRY[ticket.state]
+    return "BeginPublish" if step == "CompleteUploads" and not ticket.units else step
+
+
 ROUTES: dict[str, Callable[[Ticket], str]] = {
-    "SealJob": lambda ticket: ENTRY[ticket.state],
+    "SealJob": go_on,
     "VerifyManifests": lambda _: "AcquireDestination",
     "AcquireDestination": lambda ticket: (
         "CheckConditions" if ticket.acquired else "AcquireDestination"
     ),
     "CheckConditions": lambda _: "DecideCommit",
-    "DecideCommit": lambda _: "CompleteUploads",
+    "DecideCommit": go_on,
     "CompleteUploads": lambda _: "BeginPublish",
-    "BeginPublish": lambda ticket: ENTRY[ticket.state],
+    "BeginPublish": go_on,
     "RemoveReplaced": lambda _: "PublishSuccess",
     "PublishSuccess": lambda _: "TidyUp",
     "AbortJob": lambda _: "TidyUp",

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from s3commit.core.errors import JobRefusedError, PreconditionError, UploadGoneError
 from s3commit.core.model import PendingFile, Unit
+from s3commit.core.ports import LostRaceError
 from s3commit.core.protocol.identity import is_ours
 from s3commit.core.protocol.pipeline import Pipeline, own_record, read_manifest
 from s3commit.core.states import JobState
@@ -18,9 +19,13 @@ def complete_unit(pipeline: Pipeline, ticket: Ticket, unit: Unit) -> UnitResult:
     Repeating it is harmless. The job's state and generation are asked first, so that nothing is
     completed before the decision (I1) or during a roll back; a worker that stalls right after
     asking is fenced by the uploads themselves, which a roll back aborts before it deletes.
-    Raises `TransientError` (try the unit again), `LostRaceError`.
+    A worker of an execution that was overtaken completes nothing and says so: BeginPublish then
+    finds out by the ledger. Raises `TransientError` (try the unit again).
     """
-    own_record(pipeline, ticket, JobState.COMMITTING)
+    try:
+        own_record(pipeline, ticket, JobState.COMMITTING)
+    except LostRaceError:
+        return UnitResult(unit.number, files=0, lost=0)
     first_time = pipeline.ledger.begin_unit(ticket.job_id, unit.number)
     done = list(
         pipeline.parallel(
