@@ -1,0 +1,72 @@
+"""``python -m bench``: run the benchmarks and print their figures."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from bench.figures import Figure, show
+from bench.machine import describe, load, summary
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run what is asked for; 1 if a goal is missed."""
+    chosen = _parse(arguments)
+    from bench import imports, latency, writing
+
+    console = Console()
+    machine = describe()
+    console.print(summary(machine), markup=False, soft_wrap=True)
+    settings = writing.Settings(chosen.rows, chosen.rounds, _say)
+    runs: dict[str, Callable[[], list[Figure]]] = {
+        "write": lambda: writing.write(settings),
+        "partitions": lambda: writing.partitions(settings),
+        "memory": lambda: writing.memory(settings),
+        "latency": lambda: latency.latency(_say),
+        "imports": lambda: imports.imports(_say),
+    }
+    figures: list[Figure] = []
+    for name in chosen.only or NAMES:
+        _say(f"{name} (load {load()})")
+        figures += runs[name]()
+    machine["loadAtEnd"] = load()
+    show(figures, console)
+    if chosen.json:
+        document = {"machine": machine, "figures": [figure.document() for figure in figures]}
+        chosen.json.write_text(json.dumps(document, indent=2) + "\n")
+    return int(any(figure.missed for figure in figures))
+
+
+NAMES: Final = ("write", "partitions", "memory", "latency", "imports")
+
+
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        "python -m bench", description="Measure s3commit beside its baselines (bench/README.md)."
+    )
+    parser.add_argument("--only", action="append", choices=NAMES, help="repeatable")
+    parser.add_argument("--rows", type=_positive, default=8_000_000, help="default: 8,000,000")
+    parser.add_argument("--rounds", type=_positive, default=3, help="of A B A B; default: 3")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="keep the figures here too")
+    return parser.parse_args(arguments)
+
+
+def _positive(text: str) -> int:
+    number = int(text.replace(",", "").replace("_", ""))
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return number
+
+
+def _say(line: str) -> None:
+    print(f"bench: {line}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

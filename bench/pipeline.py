@@ -1,0 +1,120 @@
+"""The store of the write benchmarks, and the protocol that commits their jobs for real.
+
+SeaweedFS sends no notifications, so a thread looks for each job's request instead, and runs the
+same steps that the state machine runs in AWS, with a ledger in memory.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from types import TracebackType
+from typing import Final, Self
+
+from s3commit.aws.clock import SystemClock
+from s3commit.aws.parallel import ThreadMap
+from s3commit.aws.s3 import S3ObjectStore
+from s3commit.aws.s3_client import MAX_POOL_CONNECTIONS
+from s3commit.core.layout import JobDirectory, parse_directory
+from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.testing.execution import run_execution
+from s3commit.testing.ledger import MemoryLedger
+from tests.servers import Weed
+
+BUCKET: Final = "bench"
+DATA: Final = "data/"  # jobs write below it
+LOOK_SECONDS: Final = 0.05
+REGION: Final = "us-east-1"
+
+
+class BenchWeed(Weed):
+    """SeaweedFS with a second user for the jobs, who has rights below `DATA` alone.
+
+    That is what the documentation asks for Spark in AWS. Here it also means that a job may not
+    read the bucket's notifications, of which SeaweedFS says that there are none, and goes on.
+    """
+
+    ADMIN: Final = "testing"
+    WRITER: Final = "writer"
+
+    @property
+    def pid(self) -> int:
+        """The server's process."""
+        return self._process.pid
+
+    def environment(self, user: str) -> dict[str, str]:
+        """The standard AWS variables that lead any SDK here, as ``user``."""
+        return {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_ACCESS_KEY_ID": user,
+            "AWS_SECRET_ACCESS_KEY": user,
+            "AWS_REGION": REGION,
+            "AWS_DEFAULT_REGION": REGION,
+            "AWS_EC2_METADATA_DISABLED": "true",
+        }
+
+    def _arguments(self) -> list[str]:
+        arguments = super()._arguments()
+        path = self._directory / "s3.json"
+        users = json.loads(path.read_text())
+        users["identities"].append(
+            {
+                "name": self.WRITER,
+                "credentials": [{"accessKey": self.WRITER, "secretKey": self.WRITER}],
+                "actions": [f"{right}:{BUCKET}/{DATA}*" for right in ("Read", "Write")],
+            }
+        )
+        path.write_text(json.dumps(users))
+        return arguments
+
+
+def make_pipeline(store: S3ObjectStore) -> Pipeline:
+    """The pipeline of a function in AWS, but for the ledger."""
+    return Pipeline(store, MemoryLedger(), SystemClock(), ThreadMap(MAX_POOL_CONNECTIONS))
+
+
+class Committer:
+    """Commits the one job below ``prefix`` when its driver asks for it, while it is entered."""
+
+    def __init__(self, pipeline: Pipeline, prefix: str) -> None:
+        self._pipeline = pipeline
+        self._prefix = prefix
+        self._stop = threading.Event()
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="bench-committer")
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        # The result is there before the job is tidied up; that is part of no figure.
+        if kind is not None:
+            self._stop.set()
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+
+    def _run(self) -> None:
+        try:
+            place = self._await_request()
+            if place is not None:
+                run_execution(self._pipeline, place)
+        except BaseException as error:
+            self._error = error
+
+    def _await_request(self) -> JobDirectory | None:
+        store, place = self._pipeline.store, None
+        while not self._stop.wait(LOOK_SECONDS):
+            if place is None:
+                for found in store.list(BUCKET, f"{self._prefix}__magic_job-"):
+                    place = parse_directory(BUCKET, found.key)
+                    break
+            elif store.head(BUCKET, place.request) is not None:
+                return place
+        return None

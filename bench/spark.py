@@ -1,0 +1,164 @@
+"""Spark as the write benchmarks run it: one JVM, fresh Python workers a session, the same rows."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self
+
+from bench.localfs import chmod_by_system_call
+from bench.pipeline import BUCKET, DATA, BenchWeed, Committer, make_pipeline
+from bench.processes import Meter
+from s3commit.aws.s3 import S3ObjectStore
+from s3commit.aws.s3_client import make_client
+from tests.servers import free_ports
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+VALUES: Final = 200  # of the partition column
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one write took, in seconds. ``jvm``, ``workers``, ``server`` and ``pipeline`` are CPU.
+
+    ``workers`` are the Python workers, the one that commits among them; ``server`` is SeaweedFS;
+    ``pipeline`` is this process, which runs the commit protocol in place of the Lambda functions.
+    """
+
+    wall: float
+    jvm: float
+    workers: float
+    server: float
+    pipeline: float
+
+    @property
+    def tasks(self) -> float:
+        """CPU of the JVM and the Python workers: what the Spark cluster pays for."""
+        return self.jvm + self.workers
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """The running store, a directory for Spark's own files, and the pipeline."""
+
+    weed: BenchWeed
+    store: S3ObjectStore
+    local: Path
+
+    @classmethod
+    @contextmanager
+    def running(cls, directory: Path) -> Iterator[Self]:
+        """Start the store below ``directory`` and point the environment at it, as a writer's."""
+        before = dict(os.environ)
+        with ExitStack() as stack:
+            stack.callback(os.environ.update, before)
+            stack.callback(os.environ.clear)
+            home = directory / "weed"
+            home.mkdir()
+            weed = stack.enter_context(BenchWeed(home, free_ports(4)))
+            os.environ.update(weed.environment(weed.ADMIN))
+            client = make_client()
+            client.create_bucket(Bucket=BUCKET)
+            # Spark's workers inherit the environment that the JVM is started with.
+            os.environ.update(weed.environment(weed.WRITER))
+            os.environ.update(PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1")
+            yield cls(weed, S3ObjectStore(client), directory)
+
+    @contextmanager
+    def session(self) -> Iterator[SparkSession]:
+        """A session with Python workers of its own, on two cores; Spark's own defaults else."""
+        from pyspark.sql import SparkSession
+
+        from s3commit.spark import register
+
+        spark = (
+            SparkSession.builder.master("local[2]")
+            .appName("s3commit bench")
+            .config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
+            .config("spark.driver.host", "127.0.0.1")
+            .config("spark.driver.memory", "3g")
+            .config("spark.sql.warehouse.dir", str(self.local / "warehouse"))
+            .config("spark.log.level", "ERROR")
+            .getOrCreate()
+        )
+        try:
+            register(spark)
+            chmod_by_system_call(spark)
+            yield spark
+        finally:
+            spark.stop()
+
+    def native(self, frame: DataFrame, *by: str) -> Cost:
+        """Spark's own parquet writer, snappy, to the local disk."""
+        target = self.local / uuid.uuid4().hex
+        writer = frame.write.mode("overwrite").option("compression", "snappy")
+        with self._measured(frame.sparkSession) as costs:
+            writer.partitionBy(*by).parquet(str(target))
+        shutil.rmtree(target)
+        return costs[0]
+
+    def ours(self, frame: DataFrame, *by: str) -> Cost:
+        """The format s3commit, snappy, to SeaweedFS, committed when it returns."""
+        prefix = f"{DATA}{uuid.uuid4().hex}/"
+        writer = frame.write.format("s3commit").mode("append")
+        if by:
+            writer = writer.option("partitionBy", ",".join(by))
+        with (
+            Committer(make_pipeline(self.store), prefix),
+            self._measured(frame.sparkSession) as costs,
+        ):
+            writer.save(f"s3://{BUCKET}/{prefix}")
+        for found in self.store.list(BUCKET, prefix):
+            self.store.delete(BUCKET, found.key)
+        return costs[0]
+
+    def nothing(self, frame: DataFrame) -> Cost:
+        """The rows made and thrown away: what both writers pay before they write."""
+        with self._measured(frame.sparkSession) as costs:
+            frame.write.format("noop").mode("overwrite").save()
+        return costs[0]
+
+    @contextmanager
+    def _measured(self, spark: SparkSession) -> Iterator[list[Cost]]:
+        costs: list[Cost] = []
+        with Meter(jvm_pid(spark)) as tasks, Meter(self.weed.pid) as server:
+            own, start = time.process_time(), time.perf_counter()
+            yield costs
+            wall, pipeline = time.perf_counter() - start, time.process_time() - own
+        costs.append(Cost(wall, tasks.own, tasks.below, server.own, pipeline))
+
+
+def jvm_pid(spark: SparkSession) -> int:
+    """The process of Spark's JVM, whose descendants the Python workers are."""
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    return int(jvm.java.lang.ProcessHandle.current().pid())
+
+
+def rows(spark: SparkSession, count: int, tasks: int) -> DataFrame:
+    """``count`` rows in ``tasks`` tasks, computed from their number, about 76 bytes each as Arrow.
+
+    An int, a long, a double, a string of 40 characters that does not compress, a timestamp, and
+    ``k``, an int with `VALUES` values in no order.
+    """
+    from pyspark.sql import functions as f
+
+    number = f.col("id")
+    return spark.range(0, count, 1, tasks).select(
+        (number % 1_000_000).cast("int").alias("a"),
+        (number * 7919).alias("b"),
+        f.rand(42).alias("c"),
+        f.sha1(number.cast("string")).alias("d"),
+        f.timestamp_micros(number * 1_000_003 + 1_700_000_000_000_000).alias("e"),
+        f.pmod(f.hash(number), f.lit(VALUES)).alias("k"),
+    )

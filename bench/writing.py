@@ -1,0 +1,199 @@
+"""Benchmarks 1 to 3: writing rows, writing them to 200 directories, and the workers' memory."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from bench.figures import Figure, Sample
+from bench.processes import largest_peak, reset_peaks
+from bench.spark import Bench, Cost, jvm_pid, rows
+from s3commit.spark import arrange
+from s3commit.spark.options import MB, parse_options
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+TASKS: Final = 4
+PARTITIONED_TASKS: Final = 2
+CPU_GOAL: Final = 1.5
+PARTITIONED_GOAL: Final = 1.0
+MEMORY_GOAL: Final = 1.0
+BASELINE: Final = "Spark to local disk"
+BUDGET: Final = parse_options({"path": "s3://bench/data/"}).memory_budget
+
+Say = Callable[[str], None]
+Make = Callable[["SparkSession"], "DataFrame"]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How much is measured, and where progress is said."""
+
+    rows: int
+    rounds: int
+    say: Say
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One of the writes that are measured in turn."""
+
+    name: str
+    run: Callable[[], Cost]
+
+
+def write(settings: Settings) -> list[Figure]:
+    """Benchmark 1: rows to one directory, against Spark's own writer to the local disk."""
+    with _bench() as bench, bench.session() as spark:
+        frame = rows(spark, settings.rows, TASKS)
+        few = rows(spark, settings.rows // 4, TASKS)
+        for warm in (bench.native, bench.ours, bench.nothing):
+            warm(few)
+        native, ours, nothing = _in_turn(
+            settings,
+            Variant("Spark to disk", lambda: bench.native(frame)),
+            Variant("s3commit", lambda: bench.ours(frame)),
+            Variant("rows alone", lambda: bench.nothing(frame)),
+        )
+    title = f"write {settings.rows:,} rows, {TASKS} tasks"
+    extra = _less(ours, nothing), _less(native, nothing)
+    return [
+        *_costs(title, ours, native, cpu_goal=CPU_GOAL),
+        _figure(title, "CPU without making the rows", *extra),
+    ]
+
+
+def partitions(settings: Settings) -> list[Figure]:
+    """Benchmark 2: rows to 200 directories, unsorted and arranged, against Spark's own writer."""
+    figures: list[Figure] = []
+    with _bench() as bench, bench.session() as spark:
+        plain = rows(spark, settings.rows, PARTITIONED_TASKS)
+        arranged = arrange(plain, "k", files=PARTITIONED_TASKS)
+        few = rows(spark, settings.rows // 4, PARTITIONED_TASKS)
+        bench.native(few, "k")
+        bench.ours(few, "k")
+        plain_native, plain_ours, arranged_native, arranged_ours = _in_turn(
+            settings,
+            Variant("Spark to disk, unsorted", lambda: bench.native(plain, "k")),
+            Variant("s3commit, unsorted", lambda: bench.ours(plain, "k")),
+            Variant("Spark to disk, arranged", lambda: bench.native(arranged, "k")),
+            Variant("s3commit, arranged", lambda: bench.ours(arranged, "k")),
+        )
+    for name, ours, native in (
+        ("unsorted", plain_ours, plain_native),
+        ("arranged", arranged_ours, arranged_native),
+    ):
+        title = f"200 partitions, {settings.rows:,} rows {name}, {PARTITIONED_TASKS} tasks"
+        figures += _costs(
+            title, ours, native, cpu_goal=PARTITIONED_GOAL, wall_goal=PARTITIONED_GOAL
+        )
+    return figures
+
+
+def memory(settings: Settings) -> list[Figure]:
+    """Benchmark 3: what a task's rows add to a Python worker, against the option memoryBudget."""
+    makes: list[tuple[str, Make, Sequence[str]]] = [
+        ("one directory", lambda spark: rows(spark, settings.rows, TASKS), ()),
+        ("200 unsorted", lambda spark: rows(spark, settings.rows, PARTITIONED_TASKS), ("k",)),
+        (
+            "200 arranged",
+            lambda spark: arrange(
+                rows(spark, settings.rows, PARTITIONED_TASKS), "k", files=PARTITIONED_TASKS
+            ),
+            ("k",),
+        ),
+    ]
+    figures = []
+    with _bench() as bench:
+        for name, make, by in makes:
+            idle, peak = _peaks(bench, make, by)
+            settings.say(f"{name}: idle {idle / MB:.0f} MB, peak {peak / MB:.0f} MB")
+            figures.append(
+                Figure(
+                    "worker memory",
+                    f"{name}: peak RSS above a worker that writes nothing ({idle / MB:.0f})",
+                    "MB",
+                    Sample(((peak - idle) / MB,)),
+                    "memoryBudget",
+                    Sample((BUDGET / MB,)),
+                    goal=MEMORY_GOAL,
+                )
+            )
+    return figures
+
+
+def _peaks(bench: Bench, make: Make, by: Sequence[str]) -> tuple[int, int]:
+    """The largest peak of a worker that writes no row, then that of one that writes; bytes."""
+    with bench.session() as spark:
+        pid, frame = jvm_pid(spark), make(spark)
+        bench.ours(frame.where("a < 0"), *by)
+        idle = largest_peak(pid)
+        reset_peaks(pid)
+        # Twice: Spark uses its workers again, with what their allocators keep.
+        bench.ours(frame, *by)
+        bench.ours(frame, *by)
+        return idle, largest_peak(pid)
+
+
+@contextmanager
+def _bench() -> Iterator[Bench]:
+    with (
+        tempfile.TemporaryDirectory(prefix="s3commit-bench-") as name,
+        Bench.running(Path(name)) as bench,
+    ):
+        yield bench
+
+
+def _in_turn(settings: Settings, *variants: Variant) -> list[list[Cost]]:
+    """The costs of each variant, measured A B A B, so that a disturbance meets all alike."""
+    costs: list[list[Cost]] = [[] for _ in variants]
+    for turn in range(settings.rounds):
+        for variant, kept in zip(variants, costs, strict=True):
+            kept.append(cost := variant.run())
+            settings.say(
+                f"round {turn + 1}, {variant.name}: {cost.wall:.1f} s; CPU: JVM {cost.jvm:.1f},"
+                f" Python workers {cost.workers:.1f}, server {cost.server:.1f}, pipeline"
+                f" {cost.pipeline:.1f}"
+            )
+    return costs
+
+
+def _costs(
+    title: str,
+    ours: list[Cost],
+    native: list[Cost],
+    *,
+    cpu_goal: float,
+    wall_goal: float | None = None,
+) -> list[Figure]:
+    cpu, wall = [cost.tasks for cost in native], [cost.wall for cost in native]
+    tasks, served = [cost.tasks for cost in ours], [cost.tasks + cost.server for cost in ours]
+    taken = [cost.wall for cost in ours]
+    return [
+        _figure(title, "CPU of the tasks", tasks, cpu, goal=cpu_goal),
+        _figure(title, "CPU with SeaweedFS's own", served, cpu),
+        _figure(title, "wall, the commit included", taken, wall, goal=wall_goal),
+    ]
+
+
+def _less(costs: list[Cost], nothing: list[Cost]) -> list[float]:
+    """Each write's CPU without that of making the rows, of the same round."""
+    return [cost.tasks - alone.tasks for cost, alone in zip(costs, nothing, strict=True)]
+
+
+def _figure(
+    title: str,
+    what: str,
+    measured: Iterable[float],
+    against: Iterable[float],
+    *,
+    goal: float | None = None,
+) -> Figure:
+    return Figure(
+        title, what, "s", Sample(tuple(measured)), BASELINE, Sample(tuple(against)), goal=goal
+    )

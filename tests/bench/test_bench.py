@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+import s3commit
+from bench import __main__ as command
+from bench import imports
+from bench.figures import Figure, Sample, show
+from bench.pipeline import BUCKET, BenchWeed, Committer, make_pipeline
+from bench.processes import Meter, Stat, largest_peak, reset_peaks, tree
+from s3commit.aws.s3 import S3ObjectStore
+from s3commit.aws.s3_client import make_client
+from tests.servers import free_ports
+
+BURN = "import sys, time\nwhile time.process_time() < 0.3: pass\nprint('burnt', flush=True)"
+
+
+def figure(measured: float, against: float, **goal: float) -> Figure:
+    one = Sample((measured,))
+    return Figure("write", "CPU", "s", one, "Spark", Sample((against,)), **goal)
+
+
+def test_a_ratio_is_of_the_medians() -> None:
+    found = Figure("w", "c", "s", Sample((1.0, 9.0, 3.0)), "b", Sample((2.0, 8.0, 1.0)))
+    assert (found.ratio, found.least_ratio) == (1.5, 1.0)
+
+
+def test_a_goal_is_missed_above_its_ratio_or_limit() -> None:
+    assert not figure(3, 2, goal=1.5).missed
+    assert figure(3.1, 2, goal=1.5).missed
+    assert figure(2.1, 9, limit=2).missed
+    assert not figure(9, 1).missed
+
+
+def test_the_table_shows_the_figure_with_its_baseline_and_ratio() -> None:
+    out = io.StringIO()
+    show([figure(3.1, 2, goal=1.5)], Console(file=out, width=160))
+    assert all(text in out.getvalue() for text in ("3.10", "Spark", "2.00", "1.55", "MISSED"))
+
+
+def test_a_process_name_with_spaces_and_parentheses_is_read() -> None:
+    fields = ["S", "7", *["0"] * 9, "100", "50", "20", "30", *["0"] * 4, "4711", "0"]
+    stat = Stat.parse(f"12 (a) b (c)) {' '.join(fields)}")
+    assert (stat.pid, stat.parent, stat.born) == (12, 7, 4711)
+    tick = 1 / os.sysconf("SC_CLK_TCK")
+    assert stat.own == pytest.approx(150 * tick)
+    assert stat.reaped == pytest.approx(50 * tick)
+
+
+def test_the_meter_counts_a_child_that_has_ended_and_was_waited_for() -> None:
+    with Meter(os.getpid()) as meter:
+        subprocess.run([sys.executable, "-c", BURN], check=True, capture_output=True)
+    assert 0.3 <= meter.below < 3
+
+
+def test_the_meter_counts_a_living_child_and_not_what_it_used_before() -> None:
+    program = f"{BURN}\nsys.stdin.read()"
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"burnt\n"
+        with Meter(child.pid) as meter:
+            pass
+        assert meter.own < 0.3
+        assert [stat.pid for stat in tree(child.pid)] == [child.pid]
+        child.communicate(b"")
+
+
+def test_the_peak_of_a_child_starts_again_when_it_is_reset() -> None:
+    program = (
+        "import sys\nsize = bytearray(60_000_000)\ndel size\nprint('ready', flush=True)\n"
+        "sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"ready\n"
+        assert largest_peak(os.getpid()) > 60_000_000
+        reset_peaks(os.getpid())
+        assert largest_peak(os.getpid()) < 60_000_000
+        child.communicate(b"")
+
+
+def test_a_job_without_rights_on_the_bucket_is_committed_by_the_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with BenchWeed(tmp_path, free_ports(4)) as weed:
+        for name, value in weed.environment(weed.ADMIN).items():
+            monkeypatch.setenv(name, value)
+        client = make_client()
+        client.create_bucket(Bucket=BUCKET)
+        store = S3ObjectStore(client)
+        for name, value in weed.environment(weed.WRITER).items():
+            monkeypatch.setenv(name, value)
+        with Committer(make_pipeline(store), "data/one/"):
+            job = s3commit.open_job(f"s3://{BUCKET}/data/one/")
+            with job.task("0") as task, task.open("a.bin") as file:
+                file.write(b"bench")
+            result = job.commit([task.counted], timeout=20)
+        assert result.files == 1
+        assert store.get(BUCKET, result_key(store), max_bytes=9).body == b"bench"
+    assert not [one for one in threading.enumerate() if one.name == "bench-committer"]
+
+
+def result_key(store: S3ObjectStore) -> str:
+    [key] = [
+        found.key
+        for found in store.list(BUCKET, "data/one/")
+        if not found.key.removeprefix("data/one/").startswith("_")
+    ]
+    return key
+
+
+def test_the_handlers_are_imported_with_nothing_but_the_layers() -> None:
+    times = imports._times("import dispatch_requests", "")
+    assert 0 < times.cpu < 60
+    assert "dispatch_requests" in imports.handlers()
+    with pytest.raises(subprocess.CalledProcessError):
+        imports._times("import rich", "")
+
+
+def test_the_command_keeps_machine_and_figures_in_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(imports, "imports", lambda say: [figure(3, 1, goal=2)])
+    file = tmp_path / "results.json"
+    assert command.main(["--only", "imports", "--json", str(file)]) == 1
+    kept = json.loads(file.read_text())
+    assert kept["figures"][0]["ratio"] == 3
+    assert kept["machine"]["cores"] == os.cpu_count()
+    assert "MISSED" in capsys.readouterr().out
