@@ -30,7 +30,7 @@ def function(handler: str, **properties: Any) -> Json:
             "Runtime": "python3.13",
             "Architectures": ["arm64"],
             "Layers": [{"Ref": "Layer"}],
-            "Timeout": 10,
+            "Timeout": 60,
             "MemorySize": 256,
             "Environment": {"Variables": {"TABLE": {"Fn::ImportValue": "Storage:Table"}}},
             **properties,

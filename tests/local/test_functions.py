@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import base64
-import json
 import os
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -21,7 +19,7 @@ def test_a_function_gets_its_event_and_its_context(local: Local) -> None:
     assert "FunctionError" not in answer
     assert seen["name"] == local.output("Probe")
     assert seen["arn"].endswith(":function:" + local.output("Probe"))
-    assert 9_000 < seen["remaining"] <= 10_000
+    assert 55_000 < seen["remaining"] <= 60_000
     assert seen["log_group"] == "/aws/lambda/" + local.output("Probe")
 
 
@@ -91,9 +89,8 @@ def test_logs_are_in_the_tail_and_in_the_log_group_and_errors_on_stderr(
 ) -> None:
     answer = local.invoke("Probe", {"do": "log"}, LogType="Tail")
     tail = base64.b64decode(answer["LogResult"]).decode()
-    request = answer["ResponseMetadata"]["HTTPHeaders"].get("x-amzn-requestid", "")
     for text in ("printed line", "an info line", "an error line", "START RequestId", "REPORT"):
-        assert text in tail, request
+        assert text in tail
     group = "/aws/lambda/" + local.output("Probe")
     events = local.runtime.client("logs").filter_log_events(
         logGroupName=group, filterPattern="printed"
@@ -111,12 +108,9 @@ def test_logs_of_one_call_are_not_those_of_the_next(local: Local) -> None:
 
 
 def test_a_function_logs_to_the_group_of_its_logging_config(local: Local) -> None:
-    group = local.runtime.outputs["Batch"]
     local.invoke("Batch", {"Records": []})
-    streams = local.runtime.client("logs").describe_log_streams(logGroupName="Pipeline-Logs")[
-        "logStreams"
-    ]
-    assert streams, group
+    events = local.runtime.client("logs").filter_log_events(logGroupName="Pipeline-Logs")["events"]
+    assert '{"batch": []}' in [event["message"] for event in events]
 
 
 def test_an_event_call_returns_at_once_and_is_tried_three_times(local: Local) -> None:
@@ -149,18 +143,13 @@ def test_reserved_concurrency_is_a_limit(local: Local) -> None:
 
 
 def test_calls_at_one_time_run_in_different_workers(local: Local) -> None:
-    pids: list[int] = []
-
-    def call() -> None:
-        local.invoke("Unit", {"n": 1})
-        pids.append(local.invoke("Probe", {"do": "describe"})["Result"]["pid"])
-
-    threads = [threading.Thread(target=call) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(pids) == 3
+    with ThreadPoolExecutor(2) as pool:
+        long = pool.submit(local.invoke, "Probe", {"do": "sleep", "seconds": 1})
+        pids = set()
+        while not long.done():
+            pids.add(local.invoke("Probe", {"do": "describe"})["Result"]["pid"])
+    assert "FunctionError" not in long.result()
+    assert pids
     assert os.getpid() not in pids
 
 
@@ -176,4 +165,3 @@ def test_code_is_unpacked_once(local: Local) -> None:
         for name in ("Probe", "Slow")
     ]
     assert files[0] == files[1]
-    assert json.dumps(str(files[0]))

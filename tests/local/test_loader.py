@@ -11,7 +11,7 @@ import pytest
 
 from s3commit.local.assembly import load_assembly
 from s3commit.local.errors import LocalRuntimeError, UnsupportedTemplateError
-from s3commit.local.loader import check, data_bucket
+from s3commit.local.loader import data_bucket, load
 from s3commit.local.resources import TYPES, Context, Place
 from s3commit.local.resources.compute import definition
 from s3commit.local.resources.storage import create_global_table, lifecycle, notification
@@ -87,7 +87,7 @@ def test_the_table_has_its_time_to_live_and_its_recovery(local: Local) -> None:
 def test_the_function_has_what_the_template_says(local: Local) -> None:
     found = local.functions.get_function_configuration(FunctionName=local.output("Probe"))
     assert found["Architectures"] == ["arm64"]
-    assert found["Timeout"] == 10
+    assert found["Timeout"] == 60
     assert found["MemorySize"] == 256
     assert len(found["Layers"]) == 1
 
@@ -109,10 +109,13 @@ def test_the_output_names_the_data_bucket(assembly: Path, tmp_path: Path) -> Non
         data_bucket(load_assembly(other))
 
 
-def test_a_circle_is_an_error_that_names_it(tmp_path: Path) -> None:
+def test_a_circle_is_an_error_that_names_it(local: Local, tmp_path: Path) -> None:
     storage = templates.storage()
     storage["Resources"]["QueuePolicy"]["DependsOn"] = "Bucket"
-    check(load_assembly(templates.write(tmp_path / "o", storage, templates.pipeline())))
+    assembly = load_assembly(templates.write(tmp_path / "o", storage, templates.pipeline()))
+    context = Context(local.runtime.endpoint, "1", "us-east-1", local.runtime.client)
+    with pytest.raises(LocalRuntimeError, match=r"in a circle: .*QueuePolicy"):
+        load(assembly, context)
 
 
 def test_notifications_become_what_the_api_takes() -> None:

@@ -50,11 +50,10 @@ def test_messages_come_in_batches(local: Local) -> None:
     assert record["attributes"]["ApproximateReceiveCount"] == "1"
 
 
-def test_sending_does_not_wait_for_the_function(local: Local) -> None:
-    before = len(local.calls.seen)
+def test_the_function_runs_in_a_thread_of_the_poller_not_of_the_sender(local: Local) -> None:
     local.sqs.send_message(QueueUrl=local.output("QueueUrl"), MessageBody='{"m":"later"}')
-    assert not local.calls.of("later") or len(local.calls.seen) > before
-    local.calls.wait("later")
+    outcome = local.calls.wait("later")[0]
+    assert local.calls.threads[outcome.request_id].startswith("poll-")
 
 
 def test_only_the_reported_message_comes_again_and_ends_in_the_dead_letter_queue(
@@ -153,7 +152,9 @@ def test_a_put_object_is_announced_if_its_suffix_matches(local: Local, key: str)
     assert s3_events(local, key + ".silent") == []
 
 
-def test_a_notification_to_a_function_does_not_hold_up_the_put(local: Local, key: str) -> None:
+def test_a_notification_to_a_function_runs_it_in_a_thread_of_its_own(
+    local: Local, key: str
+) -> None:
     name = "direct-to-function"
     local.s3.create_bucket(Bucket=name)
     arn = local.functions.get_function(FunctionName=local.output("Receiver"))["Configuration"]
@@ -165,27 +166,7 @@ def test_a_notification_to_a_function_does_not_hold_up_the_put(local: Local, key
             ]
         },
     )
-    threads = {thread.name for thread in threading.enumerate()}
     local.s3.put_object(Bucket=name, Key=key, Body=b"x")
     outcome = local.calls.wait(key.replace("/", "%2F"))[0]
     assert not outcome.failed
-    assert threads
-
-
-def test_the_function_of_a_notification_runs_in_a_thread_of_its_own(local: Local, key: str) -> None:
-    runner: list[str] = []
-    original = local.calls.__class__.__call__
-
-    def spy(self: Any, spec: Any, outcome: Any) -> None:
-        if key.replace("/", "%2F") in outcome.logs:
-            runner.append(threading.current_thread().name)
-        original(self, spec, outcome)
-
-    local.calls.__class__.__call__ = spy  # type: ignore[method-assign]
-    try:
-        local.s3.put_object(Bucket="direct-to-function", Key=key, Body=b"x")
-        local.calls.wait(key.replace("/", "%2F"))
-    finally:
-        local.calls.__class__.__call__ = original  # type: ignore[method-assign]
-    assert runner
-    assert runner[0].startswith("async-invoke")
+    assert local.calls.threads[outcome.request_id].startswith("async-invoke")

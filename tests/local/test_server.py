@@ -67,6 +67,18 @@ def invoke(line: dict[str, str]) -> int:
     return int(json.load(answer["Payload"])["pid"])
 
 
+def send(line: dict[str, str], event: str) -> None:
+    """Start an execution that calls a function with the event."""
+    client: Any = boto3.client(
+        "stepfunctions",
+        endpoint_url=line["endpoint"],
+        region_name=line["region"],
+        aws_access_key_id=line["accessKey"],
+        aws_secret_access_key=line["secretKey"],
+    )
+    client.start_execution(stateMachineArn=line["stateMachine"], input=event)
+
+
 def gone(pid: int) -> bool:
     for _ in range(500):
         try:
@@ -101,6 +113,16 @@ def test_its_workers_end_when_it_is_killed(program: subprocess.Popen[str]) -> No
     worker = invoke(ready(program))
     program.kill()
     program.wait()
+    assert gone(worker)
+
+
+def test_a_call_that_runs_does_not_hold_up_the_end(program: subprocess.Popen[str]) -> None:
+    line = ready(program)
+    worker = invoke(line)
+    send(line, '{"do":"sleep","seconds":50}')
+    program.send_signal(signal.SIGINT)
+    _, err = program.communicate(timeout=30)
+    assert (program.returncode, err) == (0, "")
     assert gone(worker)
 
 

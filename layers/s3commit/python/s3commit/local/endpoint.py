@@ -35,8 +35,9 @@ class Endpoint:
                 if verbose:
                     super().log(type, message, *args)
 
-        for name in ("werkzeug", "moto"):
-            logging.getLogger(name).setLevel(logging.INFO if verbose else logging.ERROR)
+        # moto says at length how each task of a state machine failed; the function said it before.
+        for name, quiet in (("werkzeug", logging.ERROR), ("moto", logging.CRITICAL)):
+            logging.getLogger(name).setLevel(logging.INFO if verbose else quiet)
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -72,3 +73,12 @@ class Endpoint:
         self._server.server_close()
         self._socket.close()
         self._thread.join()
+
+
+def forget_everything() -> None:
+    """Empty all of moto's backends, which are the process's."""
+    from moto.core.base_backend import BackendDict
+    from moto.core.model_instances import reset_model_data
+
+    BackendDict.reset()
+    reset_model_data()

@@ -108,6 +108,8 @@ class Executor:
 
     def close(self) -> None:
         """Kill every worker and wait until the last has ended; running calls end as failed."""
+        if self._closing.is_set():
+            return
         self._closing.set()
         with self._changed:
             idle = [worker for pool in self._pools.values() for worker in pool.idle]

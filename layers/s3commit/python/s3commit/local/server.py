@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from s3commit.local import moto_patches
 from s3commit.local.assembly import load_assembly
-from s3commit.local.endpoint import Endpoint
+from s3commit.local.endpoint import Endpoint, forget_everything
 from s3commit.local.errors import LocalRuntimeError
 from s3commit.local.functions import keep_logs, spec_of
 from s3commit.local.lambda_executor import (
@@ -77,6 +77,7 @@ class LocalRuntime:
         self._pollers: list[Poller] = []
         self._started: list[Any] = []
         self._loaded: Loaded | None = None
+        self._warming: threading.Thread | None = None
 
     def __enter__(self) -> Self:
         self.start()
@@ -105,8 +106,8 @@ class LocalRuntime:
             raise
 
     def _start(self, names: dict[Any, str]) -> None:
-        _reset_moto()
-        self._started.append(_reset_moto)
+        forget_everything()
+        self._started.append(forget_everything)
         self._directory = tempfile.TemporaryDirectory(prefix="s3commit-local-")
         self._started.append(self._directory.cleanup)
         self._endpoint = Endpoint(self._wanted_port, verbose=self._verbose)
@@ -121,7 +122,8 @@ class LocalRuntime:
         self._targets = Targets(ACCOUNT, REGION, self.invoke_async)
         patcher = moto_patches.apply_patches(self, without=self._without)
         self._started.append(patcher.undo)
-        self._started.append(self._stop_executions)
+        # The workers go before whoever waits for them, or a long call would hold up the end.
+        self._started += [self._join, self._executor.close, self._stop_executions]
         self._started.append(self._stop_pollers)
         context = Context(self.endpoint, ACCOUNT, REGION, functools.cache(self.client), names)
         self._loaded = load(self._assembly, context)
@@ -129,16 +131,15 @@ class LocalRuntime:
         self.ticker.start()
         self._started.append(self.ticker.stop)
         if self._warm:
-            thread = threading.Thread(target=self._warm_up, name="warm-up", daemon=True)
-            thread.start()
-            self._started.append(thread.join)
+            self._warming = threading.Thread(target=self._warm_up, name="warm-up", daemon=True)
+            self._warming.start()
 
     def stop(self) -> None:
         """Stop everything, last first; no thread of ours and no process is left."""
         while self._started:
             self._started.pop()()
         self._pollers.clear()
-        self._loaded = None
+        self._warming = self._loaded = None
 
     @property
     def endpoint(self) -> str:
@@ -252,6 +253,12 @@ class LocalRuntime:
         for poller in self._pollers:
             poller.stop()
 
+    def _join(self) -> None:
+        for poller in self._pollers:
+            poller.join()
+        if self._warming is not None:
+            self._warming.join()
+
     def _stop_executions(self) -> None:
         from moto.stepfunctions.parser.models import stepfunctions_parser_backends
 
@@ -259,14 +266,6 @@ class LocalRuntime:
             for execution in machine.executions:
                 if execution.status == "RUNNING":
                     execution.stop(stop_date=None, error=None, cause="the runtime stops")
-
-
-def _reset_moto() -> None:
-    from moto.core.base_backend import BackendDict
-    from moto.core.model_instances import reset_model_data
-
-    BackendDict.reset()
-    reset_model_data()
 
 
 def run_foreground(

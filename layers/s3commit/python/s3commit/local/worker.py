@@ -72,7 +72,8 @@ class Worker:
         self, address: str, runtime: Path, environment: dict[str, str]
     ) -> subprocess.Popen[bytes]:
         spec = self.spec
-        search = [spec.code, *(layer / "python" for layer in spec.layers), runtime]
+        # All layers are one /opt in Lambda, where a later one covers an earlier one.
+        search = [spec.code, *(layer / "python" for layer in reversed(spec.layers)), runtime]
         own = {
             "_HANDLER": spec.handler,
             "S3COMMIT_WORKER_PATH": json.dumps([str(path) for path in search]),

@@ -98,7 +98,11 @@ def apply_patches(host: Host, *, without: frozenset[str] = frozenset()) -> Patch
             "pip install -r requirements.txt"
         )
     patcher = Patcher(host)
-    for name, function in PATCHES.items():
-        if name not in without:
-            function(patcher)
+    try:
+        for name, function in PATCHES.items():
+            if name not in without:
+                function(patcher)
+    except BaseException:
+        patcher.undo()
+        raise
     return patcher

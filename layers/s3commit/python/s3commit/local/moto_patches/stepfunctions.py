@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
+import time
 import uuid
 from datetime import datetime
 from importlib import import_module
@@ -13,6 +14,7 @@ from typing import Any, cast
 
 from s3commit.local.moto_patches.registry import Patcher, patch
 
+_PARSE_SECONDS = 30
 _PARSER = "moto.stepfunctions.parser"
 _MAP = f"{_PARSER}.asl.component.state.exec.state_map.iteration"
 
@@ -99,6 +101,30 @@ def executions_start_once(patcher: Patcher) -> None:
         return start_execution
 
     patcher.replace(StepFunctionsParserBackend, "start_execution", make)
+
+
+@patch
+def executions_can_be_stopped_at_once(patcher: Patcher) -> None:
+    """An execution that was started can be stopped from then on.
+
+    AWS: https://docs.aws.amazon.com/step-functions/latest/apireference/API_StopExecution.html.
+    moto: a 500, or no effect, until the execution's thread has parsed the definition; here
+    StopExecution waits for that.
+    """
+    from moto.stepfunctions.parser.backend.execution_worker import ExecutionWorker
+
+    def make(original: Any) -> Any:
+        def stop(self: Any, **how: Any) -> None:
+            deadline = time.monotonic() + _PARSE_SECONDS
+            while self.env is None or self.env.program_state() is None:
+                if time.monotonic() > deadline:
+                    raise TimeoutError("the definition is not parsed yet")
+                time.sleep(0.01)
+            original(self, **how)
+
+        return stop
+
+    patcher.replace(ExecutionWorker, "stop", make)
 
 
 @patch
