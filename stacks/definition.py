@@ -255,8 +255,19 @@ def _until_ended(functions: Mapping[str, str]) -> dict[str, State]:
         "ROLLED_BACK": "JobRolledBack",
     }
     return {
-        "AbortJob": _step("AbortJob", functions, "AnnounceOutcome"),
-        "RollBack": _step("RollBack", functions, "AnnounceOutcome"),
+        "AbortJob": _step("AbortJob", functions, "Undone"),
+        "RollBack": _step("RollBack", functions, "Undone"),
+        # A task that nobody has stopped yet may still open uploads.
+        "Undone": _choice(
+            "$.state",
+            {
+                "ABORTED": "AnnounceOutcome",
+                "ROLLED_BACK": "AnnounceOutcome",
+                "ABORTING": "WaitForUploads",
+                "ROLLING_BACK": "WaitForUploads",
+            },
+        ),
+        "WaitForUploads": _wait(NEXT_ROUND_SECONDS, "WhereToGoOn"),
         "AnnounceOutcome": _announce(),
         "TidyUp": _step("TidyUp", functions, "HowItEnded"),
         "HowItEnded": _choice("$.outcome", ends),

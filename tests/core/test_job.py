@@ -298,3 +298,21 @@ def test_a_completion_repeated_is_looked_at_even_if_s3_says_yes() -> None:
     world.run(place)
     looks = [call for call in world.plan.calls if call.verb == "head" and "part-t0" in call.key]
     assert len(looks) == 1
+
+
+def test_i4_a_task_that_nobody_has_stopped_is_waited_for_while_it_opens_uploads() -> None:
+    world, place = World(), place_of()
+    world.open(place)
+    world.ask_abort(place)
+    key = f"sales/part-t9-{JOB}.parquet"
+
+    def zombie() -> None:
+        world.store.create_upload(BUCKET, key, metadata={}, content_type="x")
+
+    zombie()
+    for nth in range(1, 7):  # more often than AbortJob looks in one call
+        world.plan.run_before("abort_upload", zombie, nth=nth)
+    entered = world.run(place)
+    assert entered == ["SealJob", "AbortJob", "AbortJob", "TidyUp"]
+    assert world.result(place).outcome is Outcome.ABORTED
+    assert world.open_uploads() == []

@@ -58,7 +58,16 @@ def test_state_names_are_those_of_the_runbook(machine: dict[str, Any]) -> None:
             "CompleteUploads",
         ),
         *("BeginPublish", "Published", "WaitForNextRound", "RemoveReplaced", "PublishSuccess"),
-        *("AbortJob", "RollBack", "AnnounceOutcome", "TidyUp", "HowItEnded", "JobCommitted"),
+        *(
+            "AbortJob",
+            "RollBack",
+            "Undone",
+            "WaitForUploads",
+            "AnnounceOutcome",
+            "TidyUp",
+            "HowItEnded",
+            "JobCommitted",
+        ),
         *("JobAborted", "JobRolledBack", "Superseded"),
     }
 
@@ -196,6 +205,14 @@ def _tickets(step: str) -> list[Ticket]:
         "BeginPublish": [
             {"state": state, "units": 2}
             for state in (JobState.COMMITTING, JobState.PUBLISHING, JobState.ROLLING_BACK)
+        ],
+        "AbortJob": [
+            {"state": JobState.ABORTING},
+            {"state": JobState.ABORTED, "outcome": OUTCOMES[JobState.ABORTED]},
+        ],
+        "RollBack": [
+            {"state": JobState.ROLLING_BACK},
+            {"state": JobState.ROLLED_BACK, "outcome": OUTCOMES[JobState.ROLLED_BACK]},
         ],
         "TidyUp": [{"state": state, "outcome": OUTCOMES[state]} for state in ENDED],
     }

@@ -76,8 +76,8 @@ ROUTES: dict[str, Callable[[Ticket], str]] = {
     "BeginPublish": go_on,
     "RemoveReplaced": lambda _: "PublishSuccess",
     "PublishSuccess": lambda _: "TidyUp",
-    "AbortJob": lambda _: "TidyUp",
-    "RollBack": lambda _: "TidyUp",
+    "AbortJob": lambda ticket: "TidyUp" if ticket.outcome else go_on(ticket),
+    "RollBack": lambda ticket: "TidyUp" if ticket.outcome else go_on(ticket),
     "TidyUp": lambda _: "",
 }
 

@@ -24,8 +24,8 @@ REFUSED = Failure("REFUSED", "the job was refused")
 def abort_job(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     """End a job before its decision: abort all its uploads (I4), then ABORTED and the result.
 
-    A SEALED job comes here with the refusal of the step that refused it. Raises
-    `TransientError` while S3 still holds an upload, `LostRaceError`.
+    A SEALED job comes here with the refusal of the step that refused it. While uploads are still
+    being opened the job stays ABORTING, and the caller comes again. Raises `LostRaceError`.
     """
     record = own_record(pipeline, ticket, JobState.SEALED, JobState.ABORTING, JobState.ABORTED)
     if record.state is JobState.SEALED:
@@ -38,7 +38,8 @@ def abort_job(pipeline: Pipeline, ticket: Ticket) -> Ticket:
             failure=ticket.refusal or REFUSED,
         )
     if record.state is JobState.ABORTING:
-        abort_uploads(pipeline, ticket.place)
+        if not abort_uploads(pipeline, ticket.place):
+            return ticket.after(record)
         record = _end(pipeline, record, JobState.ABORTED)
     return _conclude(pipeline, ticket, record)
 
@@ -47,11 +48,13 @@ def roll_back(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     """Undo a decided job of which a file is lost: afterwards none of its files is visible (I2).
 
     First every upload is aborted, which fences off workers that still complete; then what is
-    visible and provably ours is deleted; then both are looked at once more.
+    visible and provably ours is deleted; then both are looked at once more. While uploads are
+    still being opened the job stays ROLLING_BACK, and the caller comes again.
     """
     record = own_record(pipeline, ticket, JobState.ROLLING_BACK, JobState.ROLLED_BACK)
     if record.state is JobState.ROLLING_BACK:
-        abort_uploads(pipeline, ticket.place)
+        if not abort_uploads(pipeline, ticket.place):
+            return ticket.after(record)
         for facts in list(_own_objects(pipeline, ticket.place)):
             _delete(pipeline, ticket.place, facts)
         _verify_undone(pipeline, ticket.place)
@@ -62,7 +65,8 @@ def roll_back(pipeline: Pipeline, ticket: Ticket) -> Ticket:
 def tidy_up(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     """After the end: abort what losers left open (I4), delete manifests and plan.
 
-    ``job.json``, ``request.json`` and ``result.json`` stay for the retention time.
+    ``job.json``, ``request.json`` and ``result.json`` stay for the retention time. A loser that
+    still runs is not waited for: its manifest is aborted when it arrives.
     """
     own_record(pipeline, ticket, JobState.COMMITTED, JobState.ABORTED, JobState.ROLLED_BACK)
     place = ticket.place
@@ -91,22 +95,21 @@ def _conclude(pipeline: Pipeline, ticket: Ticket, record: JobRecord) -> Ticket:
     return ticket.after(record)
 
 
-def abort_uploads(pipeline: Pipeline, place: JobDirectory) -> int:
-    """Abort every open upload of the job, counted or not; return how many there were (I4, I5).
+def abort_uploads(pipeline: Pipeline, place: JobDirectory) -> bool:
+    """Abort every open upload of the job, counted or not; True if none is left (I4, I5).
 
     The job's id in the file name, before the first dot, proves whose an upload is; manifests are
     not asked, since an attempt that was killed has none. Listed again until nothing is left: S3
-    may keep parts that were in flight during an abort.
+    may keep parts that were in flight during an abort, and a task that nobody has stopped yet
+    may open new ones faster than they are aborted.
     """
-    aborted: set[str] = set()
     for _ in range(ABORT_ROUNDS):
         found = list(_own_uploads(pipeline, place))
         if not found:
-            return len(aborted)
+            return True
         for _done in pipeline.parallel(lambda upload: _abort(pipeline, place, upload), found):
             pass
-        aborted.update(upload.upload_id for upload in found)
-    raise TransientError(f"uploads of job {place.job_id} are still open after aborting them")
+    return False
 
 
 def _own_uploads(pipeline: Pipeline, place: JobDirectory) -> Iterator[OpenUpload]:
