@@ -7,11 +7,12 @@ import functools
 import json
 import os
 import signal
+import socket
 import sys
 import tempfile
 import threading
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Any, Self
 
 from s3commit.local import moto_patches
@@ -275,21 +276,25 @@ def run_foreground(
 
     Raises `LocalRuntimeError` if it cannot start. To be called in the main thread.
     """
-    over = threading.Event()
-
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        over.set()
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    # A signal writes a byte here, whichever thread the kernel gave it to; a main thread that waits
+    # for a lock may not hear of it.
+    woken, waking = socket.socketpair()
+    waking.setblocking(False)
+    before_fd = signal.set_wakeup_fd(waking.fileno())
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, lambda *_: None) for number in numbers}
     out = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     sys.stdout.flush()
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever a library prints goes to stderr
     try:
         with LocalRuntime(assembly, port=port, bucket=bucket, verbose=verbose) as runtime:
             print(runtime.ready_line(), file=out, flush=True)
-            over.wait()
+            woken.recv(1)
     finally:
         os.dup2(out.fileno(), sys.stdout.fileno())
         out.close()
         for number, handler in before.items():
             signal.signal(number, handler)
+        signal.set_wakeup_fd(before_fd)
+        woken.close()
+        waking.close()
