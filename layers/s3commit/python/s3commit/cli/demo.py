@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from s3commit.cli.demo_data import PARTITION_BY, flights, make_session
+from s3commit.cli.demo_quiet import only_our_lines
 from s3commit.cli.demo_show import Story, Watch, states_of
 from s3commit.core.documents import decode_result
 from s3commit.core.errors import InvalidInputError, S3CommitError
@@ -50,6 +51,7 @@ def run_demo(*, keep: bool, project: Path, pace: float) -> int:
     story.title("s3commit demo: all of a job's files appear, or none do")
     with ExitStack() as stack:
         runtime = _start_runtime(story, project, stack)
+        stack.enter_context(only_our_lines())
         spark, source = _start_spark(story, stack)
         _main_job(story, runtime, spark, source)
         _failing_job(story, runtime, source)
