@@ -63,7 +63,7 @@ test: lint java ## Lint, then all tests
 lint: setup ## Style, types and the arrows between the packages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy app.py stacks lambdas layers/s3commit/python/s3commit tests
+	$(BIN)/mypy app.py stacks lambdas layers/s3commit/python/s3commit tests bench docs
 	$(BIN)/lint-imports
 
 .PHONY: format

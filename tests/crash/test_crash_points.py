@@ -87,7 +87,9 @@ def check_ended(world: World, outcome: Outcome) -> None:
 
 
 @pytest.mark.parametrize("versioned", [False, True], ids=["plain", "versioned"])
-@pytest.mark.parametrize(("scenario", "outcome"), SCENARIOS, ids=lambda value: getattr(value, "__name__", ""))
+@pytest.mark.parametrize(
+    ("scenario", "outcome"), SCENARIOS, ids=lambda value: getattr(value, "__name__", "")
+)
 @pytest.mark.parametrize("when", ["before", "after", "answer lost"])
 def test_i1_i2_i4_i5_i9_whatever_the_crash_point_the_job_ends_whole(
     when: str, scenario: Callable[[World], None], outcome: Outcome, versioned: bool
