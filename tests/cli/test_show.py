@@ -140,7 +140,7 @@ def test_an_id_alone_is_usage(desk: Desk) -> None:
     assert "--table or S3COMMIT_TABLE, or the job's place with --destination" in line
 
 
-@pytest.mark.parametrize("bad", ["s3://lake/sales/", "ftp://lake/__magic_job-1/", "no id!"])
+@pytest.mark.parametrize("bad", ["s3://lake/sales/", f"ftp://lake/__magic_job-{JOB}/", "daily"])
 def test_a_bad_name_is_usage(desk: Desk, bad: str) -> None:
     desk.fails("show", bad, exit_code=2)
 

@@ -123,11 +123,25 @@ def test_a_job_whose_directory_is_gone_has_ended_by_its_commit(desk: Desk) -> No
     assert list(owners(desk)) == ["ended"]
 
 
-def test_i5_a_name_that_two_jobs_could_have_made_belongs_to_the_live_one(desk: Desk) -> None:
-    desk.aborted_job("job-1")
-    desk.open_job("job-12", tasks=0)
-    start(desk, "part-0-job-12.parquet")
-    assert list(owners(desk)) == ["under way"]
+@pytest.mark.parametrize(
+    ("name", "owner"),
+    [
+        (f"part-{OTHER}-{JOB}.parquet", "under way"),
+        (f"part-{OTHER}-{STRANGER}.{OTHER}.parquet", "unknown"),
+        (f"part-{JOB}-{OTHER}.parquet", "ended"),
+        (f"{OTHER}.parquet", "ended"),
+        (f"part-{OTHER}-c000.parquet", "foreign"),
+        (f"part-a{OTHER}.parquet", "foreign"),
+        (f"{OTHER}/part.{OTHER}", "foreign"),
+    ],
+)
+def test_i5_only_the_id_that_ends_the_name_before_its_first_dot_tells_the_owner(
+    desk: Desk, name: str, owner: str
+) -> None:
+    desk.aborted_job(OTHER)
+    desk.open_job(JOB, tasks=0)
+    start(desk, name)
+    assert list(owners(desk)) == [owner]
 
 
 def test_an_abort_that_fails_is_said_and_exits_1(desk: Desk, left: dict[str, str]) -> None:

@@ -20,7 +20,7 @@ from s3commit.core.manifest import (
     expected_etag,
 )
 from s3commit.core.model import PendingFile, PendingSet
-from tests.core.world import BUCKET, JOB, place_of
+from tests.core.world import BUCKET, JOB, OTHER_JOB, place_of
 
 PLACE = place_of()
 
@@ -174,6 +174,8 @@ HOSTILE = [
     (COMMIT + "destinationKey", "sales/part-00000.parquet", "NAME_NOT_UNIQUE"),
     (COMMIT + "destinationKey", f"sales/part.{JOB}.parquet", "NAME_NOT_UNIQUE"),
     (COMMIT + "destinationKey", f"sales/{JOB}/part.parquet", "NAME_NOT_UNIQUE"),
+    (COMMIT + "destinationKey", f"sales/part-{JOB}-c000.parquet", "NAME_NOT_UNIQUE"),
+    (COMMIT + "destinationKey", f"sales/part-{JOB}-{OTHER_JOB}.parquet", "NAME_NOT_UNIQUE"),
     (COMMIT + "destinationKey", f"sales/{'x' * 1024}-{JOB}", "NOT_CONTAINED"),
     (COMMIT + "destinationKey", "sales/", "NOT_CONTAINED"),
     (COMMIT + "destinationKey", "", "BAD_FIELD"),

@@ -19,7 +19,13 @@ from s3commit.writer.values import Target
 
 BUCKET = "lake"
 DESTINATION = "s3://lake/t/"
-KEY = "t/part-0-job.bin"
+JOB = "0b6f6f0e-0000-4000-8000-000000000001"
+KEY = f"t/part-0-{JOB}.bin"
+
+
+def fake_id(nth: int) -> str:
+    """The nth id that a scripted environment makes."""
+    return f"00000000-0000-4000-8000-{nth:012d}"
 
 
 class ScriptedEnvironment:
@@ -37,7 +43,7 @@ class ScriptedEnvironment:
         return 1000.0 + sum(self.slept)
 
     def new_id(self) -> str:
-        return f"id-{next(self._ids):04d}"
+        return fake_id(next(self._ids))
 
     def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
@@ -70,7 +76,7 @@ def stream_on(
     """A stream over the store, outside of any task."""
     return PendingUpload(
         store,
-        Target(BUCKET, key, {META_JOB: "job"}),
+        Target(BUCKET, key, {META_JOB: JOB}),
         transfer or small(),
         environment=environment or ScriptedEnvironment(),
     )

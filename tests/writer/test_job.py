@@ -35,7 +35,9 @@ from s3commit.writer.sizes import UploadSettings
 from tests.writer.support import (
     BUCKET,
     DESTINATION,
+    JOB,
     ScriptedEnvironment,
+    fake_id,
     open_uploads,
     result_of,
     visible,
@@ -61,7 +63,7 @@ def environment() -> ScriptedEnvironment:
 
 @pytest.fixture
 def job(store: MemoryObjectStore, plan: FaultPlan, environment: ScriptedEnvironment) -> Job:
-    job = open_job(DESTINATION, store=plan.wrap(store), environment=environment, job_id="job")
+    job = open_job(DESTINATION, store=plan.wrap(store), environment=environment, job_id=JOB)
     plan.forget_calls()
     return job
 
@@ -101,7 +103,7 @@ def test_open_writes_down_what_the_client_said(
     spec = decode_job(body, job.directory)
     assert spec == job.spec
     assert (spec.job_id, spec.client, spec.created_at) == (
-        "id-0001",
+        fake_id(1),
         "test",
         "2026-11-21T22:07:22.000Z",
     )
@@ -126,6 +128,7 @@ def test_another_conflict_than_append_is_refused_before_anything_is_written(
         (DESTINATION, {"scope": "table"}),
         (DESTINATION, {"job_id": "a/b"}),
         (DESTINATION, {"job_id": ""}),
+        (DESTINATION, {"job_id": "daily"}),
     ],
 )
 def test_what_can_not_be_is_refused_before_anything_is_written(
@@ -149,9 +152,9 @@ def test_no_access_is_one_clear_line(store: MemoryObjectStore) -> None:
 
 
 def test_a_job_id_is_never_used_twice(store: MemoryObjectStore) -> None:
-    open_job(DESTINATION, store=store, job_id="daily", client="first")
-    with pytest.raises(InvalidInputError, match="job id daily is taken") as caught:
-        open_job(DESTINATION, store=store, job_id="daily", client="second")
+    open_job(DESTINATION, store=store, job_id=JOB, client="first")
+    with pytest.raises(InvalidInputError, match=f"job id {JOB} is taken") as caught:
+        open_job(DESTINATION, store=store, job_id=JOB, client="second")
     assert caught.value.code == "JOB_EXISTS"
 
 
@@ -160,7 +163,7 @@ def test_a_repeated_put_of_its_own_job_json_is_no_conflict(
 ) -> None:
     # botocore sends again when an answer gets lost, and S3 then refuses the client's own object
     for _ in range(2):
-        open_job(DESTINATION, store=store, job_id="job", environment=environment)
+        open_job(DESTINATION, store=store, job_id=JOB, environment=environment)
 
 
 class FakeS3:
@@ -255,7 +258,7 @@ def test_i3_the_request_names_exactly_the_counted_attempts(
 ) -> None:
     end(store, job, Outcome.COMMITTED)
     job.commit([attempt("1"), None, attempt("0")])
-    assert standing(store, job) == CommitRequest("job", (attempt("0"), attempt("1")))
+    assert standing(store, job) == CommitRequest(JOB, (attempt("0"), attempt("1")))
 
 
 def test_i3_two_attempts_of_one_task_are_refused_without_a_request(
@@ -270,7 +273,7 @@ def test_i3_two_attempts_of_one_task_are_refused_without_a_request(
 def test_a_job_without_files_can_be_committed(job: Job, store: MemoryObjectStore) -> None:
     end(store, job, Outcome.COMMITTED)
     job.commit([None, None])
-    assert standing(store, job) == CommitRequest("job", ())
+    assert standing(store, job) == CommitRequest(JOB, ())
 
 
 @pytest.mark.parametrize("outcome", [Outcome.ABORTED, Outcome.ROLLED_BACK])
@@ -292,7 +295,7 @@ def test_the_looks_grow_from_20_ms_to_a_second_and_end_in_time(
     assert sum(environment.slept) == pytest.approx(5)
     message = caught.value.message
     assert "no result after 5 s" in message
-    assert "`s3commit show job`" in message
+    assert f"`s3commit show {JOB}`" in message
     assert "Step Functions console" in message
     assert "\n" not in message
 
@@ -309,14 +312,14 @@ def test_a_commit_after_an_abort_says_which_word_stands(job: Job, store: MemoryO
     with pytest.raises(JobRefusedError, match=r"abort was requested first \(no sign") as caught:
         job.commit([attempt()])
     assert caught.value.code == "ABORT_REQUESTED"
-    assert standing(store, job) == AbortRequest("job", "no sign of life")
+    assert standing(store, job) == AbortRequest(JOB, "no sign of life")
 
 
 @pytest.mark.parametrize("other", [(attempt("0", "b"),), (), None])
 def test_i3_another_commit_request_that_stands_is_not_waited_for(
     job: Job, store: MemoryObjectStore, other: tuple[CountedAttempt, ...] | None
 ) -> None:
-    store.put(BUCKET, job.directory.request, encode_request(CommitRequest("job", other)))
+    store.put(BUCKET, job.directory.request, encode_request(CommitRequest(JOB, other)))
     end(store, job, Outcome.COMMITTED)
     with pytest.raises(PreconditionError, match="another commit request") as caught:
         job.commit([attempt("0", "a")])
@@ -381,9 +384,9 @@ def test_a_result_that_can_not_be_read_leaves_the_outcome_unknown(
 def test_abort_is_the_jobs_word_if_it_is_the_first(job: Job, store: MemoryObjectStore) -> None:
     answer = job.abort("task 3 failed")
     assert answer.accepted
-    assert standing(store, job) == AbortRequest("job", "task 3 failed")
+    assert standing(store, job) == AbortRequest(JOB, "task 3 failed")
     assert job.abort("again").accepted
-    assert standing(store, job) == AbortRequest("job", "task 3 failed")
+    assert standing(store, job) == AbortRequest(JOB, "task 3 failed")
 
 
 def test_i2_abort_after_a_commit_request_changes_nothing_and_says_so(
@@ -394,7 +397,7 @@ def test_i2_abort_after_a_commit_request_changes_nothing_and_says_so(
     answer = job.abort("the driver gave up")
     assert not answer.accepted
     assert "commit was requested first" in answer.message
-    assert standing(store, job) == CommitRequest("job", (attempt(),))
+    assert standing(store, job) == CommitRequest(JOB, (attempt(),))
 
 
 def test_a_block_that_fails_aborts_the_job_and_keeps_its_error(
@@ -402,7 +405,7 @@ def test_a_block_that_fails_aborts_the_job_and_keeps_its_error(
 ) -> None:
     with pytest.raises(KeyError), job:
         raise KeyError("x")
-    assert standing(store, job) == AbortRequest("job", "KeyError: 'x'")
+    assert standing(store, job) == AbortRequest(JOB, "KeyError: 'x'")
 
 
 def test_a_block_that_ends_without_commit_aborts_the_job(
@@ -438,7 +441,7 @@ def test_a_job_travels_without_its_store(
     store: MemoryObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = UploadSettings(threads=2)
-    job = open_job(DESTINATION, store=store, settings=settings, job_id="job")
+    job = open_job(DESTINATION, store=store, settings=settings, job_id=JOB)
     copy = pickle.loads(pickle.dumps(job))
     assert (copy.spec, copy.settings, copy.directory) == (job.spec, settings, job.directory)
 
@@ -449,7 +452,7 @@ def test_a_job_travels_without_its_store(
         file.write(b"x")
     copy.task("1")
     assert made == [1]  # once a process, when it is needed
-    assert open_uploads(store) == ["t/a-job"]
+    assert open_uploads(store) == [f"t/a-{JOB}"]
     counted = pickle.loads(pickle.dumps(task.counted))
     end(store, job, Outcome.COMMITTED)
     assert job.commit([counted]).outcome is Outcome.COMMITTED

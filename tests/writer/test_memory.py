@@ -17,6 +17,7 @@ from s3commit.writer.spool import MemoryBudget, PartBuffer, Spool
 from s3commit.writer.transfer import Transfer
 from tests.writer.support import (
     BUCKET,
+    JOB,
     SmallSettings,
     completed_bytes,
     open_uploads,
@@ -55,7 +56,7 @@ def test_three_hundred_open_files_hold_within_the_budget() -> None:
     chunk = os.urandom(16 * KIB)
     tracemalloc.start()
     try:
-        streams = [stream_on(store, transfer, f"t/{number}-job") for number in range(STREAMS)]
+        streams = [stream_on(store, transfer, f"t/{number}-{JOB}") for number in range(STREAMS)]
         for _ in range(total // len(chunk)):
             for stream in streams:
                 stream.write(chunk)
@@ -102,7 +103,7 @@ def test_a_part_larger_than_the_budget_goes_by_way_of_the_disk() -> None:
 
 def test_a_file_that_ends_or_is_aborted_gives_its_share_back() -> None:
     store, transfer = MemoryObjectStore(BUCKET), small(100, memory=150)
-    first, second = stream_on(store, transfer, "t/a-job"), stream_on(store, transfer, "t/b-job")
+    first, second = (stream_on(store, transfer, f"t/{name}-{JOB}") for name in "ab")
     first.write(b"x" * 90)
     second.write(b"y" * 90)
     assert transfer.memory.used == 90
@@ -117,7 +118,7 @@ def test_a_failed_part_gives_memory_and_disk_back() -> None:
     plan = FaultPlan().fail("upload_part", OSError("reset"), times=None)
     transfer = small(100, memory=50)
     for number in range(5):
-        stream = stream_on(plan.wrap(MemoryObjectStore(BUCKET)), transfer, f"t/{number}-job")
+        stream = stream_on(plan.wrap(MemoryObjectStore(BUCKET)), transfer, f"t/{number}-{JOB}")
         stream.write(b"x" * 60)
         with pytest.raises(OSError, match="reset"):
             stream.close()

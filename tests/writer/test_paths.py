@@ -10,20 +10,24 @@ from s3commit.core.errors import InvalidInputError
 from s3commit.core.layout import JobDirectory, belongs_to_job, is_hidden
 from s3commit.core.model import Destination
 from s3commit.writer.paths import file_key
+from tests.writer.support import JOB
 
-DIRECTORY = JobDirectory(Destination("lake", "t/"), "9f2c")
+DIRECTORY = JobDirectory(Destination("lake", "t/"), JOB)
 
 
 @pytest.mark.parametrize(
     ("path", "key"),
     [
-        ("part-0.snappy.parquet", "t/part-0-9f2c.snappy.parquet"),
-        ("dt=2026-11-21/part-0.parquet", "t/dt=2026-11-21/part-0-9f2c.parquet"),
-        ("dt=1.5/part", "t/dt=1.5/part-9f2c"),
-        ("part-00003-9f2c.c000.parquet", "t/part-00003-9f2c.c000.parquet"),
-        ("part.9f2c.parquet", "t/part-9f2c.9f2c.parquet"),
-        ("_day=1/f", "t/_day=1/f-9f2c"),
-        ("größe=ä/f.csv", "t/größe=ä/f-9f2c.csv"),
+        ("part-0.snappy.parquet", f"t/part-0-{JOB}.snappy.parquet"),
+        ("dt=2026-11-21/part-0.parquet", f"t/dt=2026-11-21/part-0-{JOB}.parquet"),
+        ("dt=1.5/part", f"t/dt=1.5/part-{JOB}"),
+        (f"part-00003-{JOB}.c000.parquet", f"t/part-00003-{JOB}.c000.parquet"),
+        (f"part.{JOB}.parquet", f"t/part-{JOB}.{JOB}.parquet"),
+        (f"{JOB}.csv", f"t/{JOB}.csv"),
+        (f"part-{JOB}-c000.csv", f"t/part-{JOB}-c000-{JOB}.csv"),
+        (f"{JOB}/f", f"t/{JOB}/f-{JOB}"),
+        ("_day=1/f", f"t/_day=1/f-{JOB}"),
+        ("größe=ä/f.csv", f"t/größe=ä/f-{JOB}.csv"),
     ],
 )
 def test_the_job_id_comes_before_the_first_dot_of_the_name(path: str, key: str) -> None:
@@ -45,7 +49,7 @@ def test_the_job_id_comes_before_the_first_dot_of_the_name(path: str, key: str) 
         ".hidden",
         "a/_b/c",
         "a/.b/c",
-        "__magic_job-9f2c/job.json",
+        f"__magic_job-{JOB}/job.json",
         "_commits/x",
         "_x=1",
         "a\nb",
@@ -63,7 +67,7 @@ def test_i7_a_path_that_is_no_data_below_the_destination_is_refused(path: str) -
 
 
 def test_a_key_of_1024_bytes_is_the_longest() -> None:
-    assert len(file_key(DIRECTORY, "x" * (1024 - len("t/-9f2c")))) == 1024
+    assert len(file_key(DIRECTORY, "x" * (1024 - len(f"t/-{JOB}")))) == 1024
 
 
 @given(st.text())
@@ -74,5 +78,5 @@ def test_i7_what_is_accepted_is_visible_data_of_the_job(path: str) -> None:
         return
     assert key.startswith("t/")
     assert len(key.encode()) <= 1024
-    assert belongs_to_job(key, "9f2c")
+    assert belongs_to_job(key, JOB)
     assert not is_hidden(key.removeprefix("t/"))

@@ -28,6 +28,7 @@ from s3commit.writer.transfer import Transfer
 from s3commit.writer.values import StreamClosedError
 from tests.writer.support import (
     BUCKET,
+    JOB,
     KEY,
     Gate,
     completed_bytes,
@@ -158,7 +159,7 @@ def test_sealed_files_are_sent_side_by_side(store: MemoryObjectStore) -> None:
     plan = FaultPlan()
     plan.run_before("upload_part", both.wait, nth=1).run_before("upload_part", both.wait, nth=2)
     wrapped, transfer = plan.wrap(store), small(PART)
-    streams = [stream_on(wrapped, transfer, key) for key in ("t/a-job", "t/b-job")]
+    streams = [stream_on(wrapped, transfer, key) for key in (f"t/a-{JOB}", f"t/b-{JOB}")]
     for stream in streams:
         stream.write(b"x")
         stream.seal()

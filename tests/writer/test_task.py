@@ -23,9 +23,11 @@ from s3commit.writer.standing import TURNS
 from tests.writer.support import (
     BUCKET,
     DESTINATION,
+    JOB,
     Gate,
     ScriptedEnvironment,
     completed_bytes,
+    fake_id,
     files_of,
     open_uploads,
     visible,
@@ -45,7 +47,7 @@ def plan() -> FaultPlan:
 @pytest.fixture
 def job(store: MemoryObjectStore, plan: FaultPlan) -> Job:
     job = open_job(
-        DESTINATION, store=plan.wrap(store), environment=ScriptedEnvironment(), job_id="job"
+        DESTINATION, store=plan.wrap(store), environment=ScriptedEnvironment(), job_id=JOB
     )
     plan.forget_calls()
     return job
@@ -60,21 +62,21 @@ def test_a_finished_task_is_a_manifest_of_its_files(job: Job, store: MemoryObjec
         second.rows = 5  # known after the last byte only
     counted = task.counted
     assert counted is not None
-    assert counted.manifest == "tasks/7/id-0001.pendingset"
-    assert (counted.task_id, counted.attempt_id) == ("7", "id-0001")
+    assert counted.manifest == f"tasks/7/{fake_id(1)}.pendingset"
+    assert (counted.task_id, counted.attempt_id) == ("7", fake_id(1))
     assert (counted.files, counted.bytes) == (2, 9 * MIB + 3)
     body = store.get(BUCKET, job.directory.prefix + counted.manifest, max_bytes=MIB).body
     assert counted.sha256 == hashlib.sha256(body).hexdigest()
     files = files_of(store, job, counted)
     assert [(file.key, file.rows) for file in files] == [
-        ("t/dt=1/a-job.csv", 2),
-        ("t/dt=2/b-job.csv", 5),
+        (f"t/dt=1/a-{JOB}.csv", 2),
+        (f"t/dt=2/b-{JOB}.csv", 5),
     ]
     assert completed_bytes(store, files[1]) == b"x" * 9 * MIB
     assert store.head(BUCKET, files[1].key).metadata == {  # type: ignore[union-attr]
-        META_JOB: "job",
+        META_JOB: JOB,
         META_TASK: "7",
-        META_ATTEMPT: "id-0001",
+        META_ATTEMPT: fake_id(1),
     }
 
 
@@ -116,7 +118,7 @@ def test_an_id_that_can_not_be_part_of_a_key_is_refused(job: Job, task_id: str) 
 def test_a_path_is_opened_once_in_a_task(job: Job, plan: FaultPlan) -> None:
     task = job.task("0")
     task.open("a.csv").close()
-    for same in ("a.csv", "a-job.csv"):
+    for same in ("a.csv", f"a-{JOB}.csv"):
         with pytest.raises(InvalidInputError, match="opened") as caught:
             task.open(same)
         assert caught.value.code == "DUPLICATE_PATH"
@@ -159,8 +161,8 @@ def test_an_aborted_file_is_left_out(job: Job, store: MemoryObjectStore) -> None
     task.open("b").abort()
     counted = task.finish()
     assert counted is not None
-    assert [file.key for file in files_of(store, job, counted)] == ["t/a-job"]
-    assert open_uploads(store) == ["t/a-job"]
+    assert [file.key for file in files_of(store, job, counted)] == [f"t/a-{JOB}"]
+    assert open_uploads(store) == [f"t/a-{JOB}"]
 
 
 def test_i2_a_task_with_a_failed_file_can_not_be_finished(
@@ -171,7 +173,7 @@ def test_i2_a_task_with_a_failed_file_can_not_be_finished(
     task.open("a").close()
     with pytest.raises(TransientError):
         task.open("b").close()
-    with pytest.raises(InvalidInputError, match="t/b-job failed") as caught:
+    with pytest.raises(InvalidInputError, match=f"t/b-{JOB} failed") as caught:
         task.finish()
     assert caught.value.code == "FILE_FAILED"
     assert plan.count("put") == 0
@@ -210,7 +212,7 @@ def test_i4_abort_goes_on_past_an_error_and_returns_it(
     for name in "abc":
         task.open(name).close()
     assert task.abort() == [error]
-    assert open_uploads(store) == ["t/b-job"]
+    assert open_uploads(store) == [f"t/b-{JOB}"]
     assert task.abort() == []
 
 
@@ -272,7 +274,7 @@ def test_a5_abort_after_finish_leaves_the_attempt_to_the_driver(
     task.open("a").close()
     task.finish()
     assert task.abort() == []
-    assert open_uploads(store) == ["t/a-job"]
+    assert open_uploads(store) == [f"t/a-{JOB}"]
 
 
 def test_i4_a_file_whose_start_comes_back_after_the_abort_is_aborted(
@@ -323,7 +325,7 @@ def test_i1_i3_a_crash_at_any_request_leaves_nothing_visible_and_nothing_counted
     store: MemoryObjectStore, nth: int
 ) -> None:
     plan = FaultPlan().crash_before(nth=nth)
-    job = open_job(DESTINATION, store=store, job_id="job", environment=ScriptedEnvironment())
+    job = open_job(DESTINATION, store=store, job_id=JOB, environment=ScriptedEnvironment())
     wrapped = Job(job.spec, job.settings, None, ScriptedEnvironment(), plan.wrap(store))
     task = wrapped.task("0")
     try:

@@ -9,7 +9,7 @@ import click
 
 from s3commit.cli.human import parse_age
 from s3commit.core.errors import InvalidInputError
-from s3commit.core.layout import MAGIC_PREFIX, JobDirectory, check_id, parse_destination
+from s3commit.core.layout import MAGIC_PREFIX, JobDirectory, check_job_id, parse_destination
 from s3commit.core.layout import parse_directory as directory_of_key
 from s3commit.core.model import Destination
 
@@ -29,7 +29,7 @@ def parse_job(text: str) -> JobName:
     Raises `InvalidInputError`.
     """
     if "://" not in text:
-        return JobName(text, check_id(text, "job id"))
+        return JobName(text, check_job_id(text))
     scheme, _, rest = text.partition("://")
     bucket, _, key = rest.partition("/")
     try:

@@ -10,19 +10,13 @@ from enum import StrEnum
 from s3commit.cli.human import epoch_of
 from s3commit.cli.session import Session
 from s3commit.core.errors import InvalidInputError, S3CommitError, UploadGoneError
-from s3commit.core.layout import (
-    COMMITS,
-    MAGIC_PREFIX,
-    JobDirectory,
-    belongs_to_job,
-    parse_directory,
-)
+from s3commit.core.layout import COMMITS, MAGIC_PREFIX, JobDirectory, parse_directory
 from s3commit.core.model import Destination
 from s3commit.core.ports import Ledger, OpenUpload
 from s3commit.core.states import ENDED
 
-# What a writer takes as a job id unless it is told otherwise.
-_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
+# What `belongs_to_job` asks of a file's name before its first dot, for any job.
+_OWNED = re.compile(r"(?:^|-)([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})\Z", re.IGNORECASE)
 
 
 class Owner(StrEnum):
@@ -60,19 +54,13 @@ class _Jobs:
         self._bucket = destination.bucket
         self._ledger = ledger
         self._here = dict(_jobs_at(session, destination))
-        self._odd = [job_id for job_id in self._here if not _UUID.fullmatch(job_id)]
         self._recorded: dict[str, Owner | None] = {}
         self._traced: dict[tuple[str, str], Owner | None] = {}
 
     def owner(self, key: str) -> tuple[Owner, str | None]:
-        """Whose the upload at ``key`` is; if several jobs could have made it, a live one did."""
-        found = [*_UUID.findall(key.rsplit("/", 1)[-1].split(".", 1)[0])]
-        found += [job_id for job_id in self._odd if belongs_to_job(key, job_id)]
-        if not found:
-            return Owner.FOREIGN, None
-        owners = [(self._of(key, job_id), job_id) for job_id in found]
-        rank = [Owner.UNDER_WAY, Owner.ENDED, Owner.UNKNOWN]
-        return min(owners, key=lambda owner: rank.index(owner[0]))
+        """Whose the upload at ``key`` is, and the id of the one job that can have made it."""
+        found = _OWNED.search(key.rsplit("/", 1)[-1].split(".", 1)[0])
+        return (self._of(key, found[1]), found[1]) if found else (Owner.FOREIGN, None)
 
     def _of(self, key: str, job_id: str) -> Owner:
         if self._here.get(job_id) is Owner.ENDED:

@@ -33,8 +33,11 @@ MAX_KEY_BYTES = 1024  # https://docs.aws.amazon.com/AmazonS3/latest/userguide/ob
 # An id becomes a part of keys, of an execution's name and of ledger keys: 80 characters is Step
 # Functions' limit for a name, and a recovery appends a suffix to it.
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+# A job's id proves, in file names, whose an upload is. Ids of one fixed form can't be parts of each
+# other; with free ones, job "1" would own whatever has a 1 in its name (docs/adr/0004).
+_JOB_ID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]")
-_DIRECTORY = re.compile(rf"(?P<prefix>(?:.*/)?){MAGIC_PREFIX}(?P<job>{_ID.pattern})/")
+_DIRECTORY = re.compile(rf"(?P<prefix>(?:.*/)?){MAGIC_PREFIX}(?P<job>{_JOB_ID.pattern})/")
 
 
 def check_id(value: str, what: str) -> str:
@@ -46,11 +49,18 @@ def check_id(value: str, what: str) -> str:
     return value
 
 
+def check_job_id(value: str) -> str:
+    """Return ``value`` if it may be a job's id, a UUID, else raise `InvalidInputError`."""
+    if not _JOB_ID.fullmatch(value):
+        raise InvalidInputError(f"job id {value[:80]!r} is no UUID", code="BAD_ID")
+    return value
+
+
 def parse_destination(uri: str) -> Destination:
     """``s3://bucket/any/prefix`` (or s3a, s3n) as a `Destination`.
 
     Raises `InvalidInputError` for another scheme, a bad bucket name, and for a prefix that is
-    empty, hidden, or has empty, ``.`` or ``..`` elements.
+    empty, lies in a job directory, or has empty, ``.`` or ``..`` elements.
     """
     scheme, separator, rest = uri.partition("://")
     if not separator or scheme not in {"s3", "s3a", "s3n"}:
@@ -165,6 +175,10 @@ def is_hidden(relative_key: str) -> bool:
 
 
 def belongs_to_job(key: str, job_id: str) -> bool:
-    """Whether the file name says by itself that the job made it (the id before the first dot)."""
+    """Whether the file name says by itself that the job made it.
+
+    Before its first dot it ends with ``-`` and the job's id, or is the id. Ids are UUIDs, so no
+    name can say this of two jobs.
+    """
     stem = key.rsplit("/", 1)[-1].split(".", 1)[0]
-    return job_id in stem
+    return stem == job_id or stem.endswith("-" + job_id)

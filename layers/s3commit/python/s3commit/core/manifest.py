@@ -183,7 +183,7 @@ def _check_contained(file: PendingFile, directory: JobDirectory) -> None:
     if is_hidden(relative):
         _refuse("NOT_CONTAINED", f"{where} has a hidden name, which is no data")
     if not belongs_to_job(file.key, directory.job_id):
-        _refuse("NAME_NOT_UNIQUE", f"{where} lacks the job id before the first dot of its name")
+        _refuse("NAME_NOT_UNIQUE", f"{where} does not end with the job id before the first dot")
 
 
 def _refuse(code: str, message: str) -> NoReturn:

@@ -20,7 +20,7 @@ class Environment(Protocol):
         ...
 
     def new_id(self) -> str:
-        """An id that no one else has: 1 to 64 letters, digits, ``-`` or ``_``."""
+        """An id that no one else has, a UUID."""
         ...
 
     def sleep(self, seconds: float) -> None:

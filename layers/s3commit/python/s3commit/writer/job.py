@@ -24,7 +24,7 @@ from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_client import Encryption, make_client
 from s3commit.core.documents import MAX_JOB_BYTES, encode_job
 from s3commit.core.errors import AccessError, InvalidInputError, NotFoundError, S3CommitError
-from s3commit.core.layout import JobDirectory, check_id, parse_destination
+from s3commit.core.layout import JobDirectory, check_job_id, parse_destination
 from s3commit.core.model import (
     CommitRequest,
     Conflict,
@@ -164,7 +164,7 @@ def open_job(
     """
     environment = environment or SystemEnvironment()
     spec = JobSpec(
-        job_id=check_id(environment.new_id() if job_id is None else job_id, "job id"),
+        job_id=check_job_id(environment.new_id() if job_id is None else job_id),
         destination=parse_destination(destination),
         conflict=_supported(conflict),
         scope=_scope(scope),

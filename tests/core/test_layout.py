@@ -1,0 +1,265 @@
+"""Ids, destinations and keys: what is accepted, what is refused, and whose a name says it is."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from s3commit.core.errors import InvalidInputError
+from s3commit.core.layout import (
+    JobDirectory,
+    belongs_to_job,
+    check_job_id,
+    is_hidden,
+    parse_destination,
+    parse_directory,
+    parse_manifest_key,
+)
+from s3commit.core.model import Destination
+from tests.core.world import JOB, OTHER_JOB
+
+UUIDS = st.uuids().map(str)
+DIRECTORY = JobDirectory(Destination("lake", "sales/north/"), JOB)
+
+
+# --- a job's id
+
+
+@given(UUIDS)
+def test_a_uuid_is_a_job_id_in_either_case(job_id: str) -> None:
+    assert check_job_id(job_id) == job_id
+    assert check_job_id(job_id.upper()) == job_id.upper()
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "",
+        "1",
+        "daily",
+        JOB[:-1],
+        JOB + "0",
+        JOB + "\n",
+        " " + JOB,
+        f"{JOB}/",
+        f"../{JOB}",
+        JOB.replace("-", "/"),
+        JOB.replace("-", ""),
+        JOB.replace("b", "g"),
+        "{" + JOB + "}",
+        "urn:uuid:" + JOB,
+        "\u0660" + JOB[1:],
+        "x" * 10_000,
+    ],
+)
+def test_another_form_is_no_job_id(bad: str) -> None:
+    with pytest.raises(InvalidInputError, match="is no UUID") as caught:
+        check_job_id(bad)
+    assert caught.value.code == "BAD_ID"
+    assert len(caught.value.message) < 150
+
+
+# --- whose a file is
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        f"sales/part-0-{JOB}.parquet",
+        f"sales/dt=2026-11-21/part-00003-{JOB}.c000.snappy.parquet",
+        f"sales/part-0-{JOB}",
+        f"sales/{JOB}.csv",
+        f"sales/{JOB}",
+        JOB,
+        f"sales/part-{OTHER_JOB}-{JOB}.csv",
+    ],
+)
+def test_i5_the_id_that_ends_the_name_before_its_first_dot_is_the_owners(key: str) -> None:
+    assert belongs_to_job(key, JOB)
+    assert not belongs_to_job(key, OTHER_JOB)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        f"sales/part-{JOB}-{OTHER_JOB}.parquet",  # of the other, with this id in the middle
+        f"sales/{JOB}-{OTHER_JOB}.parquet",
+        f"sales/{JOB}-0.parquet",
+        f"sales/part-{JOB}-c000.parquet",
+        f"sales/part-{JOB}0.parquet",
+        f"sales/part{JOB}.parquet",
+        f"sales/part-{JOB[:-1]}.parquet",
+        f"sales/part-{JOB.upper()}.parquet",
+        f"sales/part-0.{JOB}",
+        f"sales/part-0.x-{JOB}.parquet",
+        f"sales/part-{OTHER_JOB}.x-{JOB}.parquet",
+        f"sales/.{JOB}",
+        f"{JOB}/part-0.parquet",
+        f"sales/x-{JOB}/part-{OTHER_JOB}.parquet",
+        f"sales/part-{JOB}/",
+        "sales/part-0.parquet",
+        "",
+    ],
+)
+def test_i5_an_id_elsewhere_in_the_key_proves_nothing(key: str) -> None:
+    assert not belongs_to_job(key, JOB)
+
+
+@given(UUIDS, UUIDS, st.text())
+def test_i5_no_name_says_of_two_jobs_that_they_made_it(one: str, two: str, text: str) -> None:
+    for key in (f"{text}-{one}.{two}", f"{text}{two}-{one}", f"{one}/{text}-{two}"):
+        assert one == two or not (belongs_to_job(key, one) and belongs_to_job(key, two))
+
+
+# --- a destination
+
+
+@pytest.mark.parametrize("scheme", ["s3", "s3a", "s3n"])
+@pytest.mark.parametrize("end", ["", "/"])
+def test_a_destination_is_a_bucket_and_a_prefix_that_ends_with_a_slash(
+    scheme: str, end: str
+) -> None:
+    assert parse_destination(f"{scheme}://lake/a/_b/.c{end}") == Destination("lake", "a/_b/.c/")
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "",
+        "lake/sales",
+        "/lake/sales",
+        "s3:/lake/sales",
+        "S3://lake/sales",
+        "https://lake/sales",
+        "file:///lake/sales",
+        "s3://",
+        "s3:///sales",
+        "s3://lake",
+        "s3://lake/",
+        "s3://lake//",
+        "s3://lake//sales",
+        "s3://lake/sales//",
+        "s3://lake/a//b",
+        "s3://lake/./b",
+        "s3://lake/a/.",
+        "s3://lake/a/../b",
+        "s3://lake/..",
+        "s3://Lake/sales",
+        "s3://la_ke/sales",
+        "s3://la/sales",
+        "s3://-lake/sales",
+        "s3://lake-/sales",
+        "s3://lake:80/sales",
+        "s3://" + "x" * 64 + "/sales",
+        f"s3://lake/__magic_job-{JOB}/",
+        f"s3://lake/sales/__magic_job-{JOB}/tasks",
+        "s3://lake/__magic_job-/sales",
+    ],
+)
+def test_what_no_table_may_have_as_its_place_is_refused(bad: str) -> None:
+    with pytest.raises(InvalidInputError, match="path ") as caught:
+        parse_destination(bad)
+    assert caught.value.code == "BAD_PATH"
+
+
+# --- the keys of a job, and back
+
+
+@pytest.mark.parametrize("prefix", ["sales/", "sales/north/", "a b/dt=1/ü/"])
+def test_every_key_of_a_job_directory_leads_back_to_it(prefix: str) -> None:
+    place = JobDirectory(Destination("lake", prefix), str(uuid.uuid4()))
+    keys = (place.prefix, place.job, place.request, place.result, place.plan, place.tasks)
+    for key in (*keys, place.manifest("t", "a"), place.prefix + "other/x"):
+        assert parse_directory("lake", key) == place
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "",
+        "sales/part-0.parquet",
+        f"sales/part-0-{JOB}.parquet",
+        DIRECTORY.commits,
+        DIRECTORY.success,
+        DIRECTORY.prefix.removesuffix("/"),
+        "sales/__magic_job-/job.json",
+        "sales/__magic_job-1/job.json",
+        f"sales/__magic_job-{JOB}0/job.json",
+        f"sales/__magic_job-x{JOB}/job.json",
+        f"sales/x__magic_job-{JOB}/job.json",
+        f"sales/__magic_{JOB}/job.json",
+    ],
+)
+def test_a_key_in_no_job_directory_is_refused(key: str) -> None:
+    with pytest.raises(InvalidInputError, match="lies in no job directory") as caught:
+        parse_directory("lake", key)
+    assert caught.value.code == "BAD_KEY"
+
+
+_IDS = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", fullmatch=True)
+
+
+@given(_IDS, _IDS)
+def test_a_manifests_key_leads_back_to_its_attempt(task_id: str, attempt_id: str) -> None:
+    key = DIRECTORY.manifest(task_id, attempt_id)
+    assert parse_manifest_key("lake", key) == (DIRECTORY, task_id, attempt_id)
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("", "BAD_KEY"),
+        ("job.json", "BAD_KEY"),
+        ("0.pendingset", "BAD_KEY"),
+        ("tasks/0.pendingset", "BAD_KEY"),
+        ("tasks/0/0/0.pendingset", "BAD_KEY"),
+        ("other/0/0.pendingset", "BAD_KEY"),
+        ("tasks/0/0.json", "BAD_KEY"),
+        ("tasks/0/0.pendingset/", "BAD_KEY"),
+        ("tasks//0.pendingset", "BAD_ID"),
+        ("tasks/0/.pendingset", "BAD_ID"),
+        ("tasks/../0.pendingset", "BAD_ID"),
+        ("tasks/0/a.b.pendingset", "BAD_ID"),
+        (f"tasks/{'x' * 65}/0.pendingset", "BAD_ID"),
+    ],
+)
+def test_a_key_that_is_no_manifests_is_refused(name: str, code: str) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        parse_manifest_key("lake", DIRECTORY.prefix + name)
+    assert caught.value.code == code
+
+
+def test_a_manifest_outside_of_a_job_directory_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="lies in no job directory"):
+        parse_manifest_key("lake", "sales/__magic_job-1/tasks/0/0.pendingset")
+
+
+# --- what readers see
+
+
+@pytest.mark.parametrize(
+    ("relative_key", "hidden"),
+    [
+        ("x", False),
+        ("a/x", False),
+        ("x_y.z", False),
+        ("day=1/x", False),
+        ("_x", True),
+        ("a/_x", True),
+        ("_x/a", True),
+        ("_x=1", False),
+        ("_day=1/x", False),
+        ("_day=1/_x", True),
+        (".x", True),
+        (".x=1", True),
+        ("a/.x/b", True),
+        ("_SUCCESS", True),
+        (f"_commits/{JOB}.jsonl", True),
+        (f"__magic_job-{JOB}/job.json", True),
+    ],
+)
+def test_i7_names_that_readers_skip_are_hidden(relative_key: str, hidden: bool) -> None:
+    assert is_hidden(relative_key) is hidden
