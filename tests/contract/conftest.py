@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -130,7 +131,9 @@ def _s3_backend(name: str, endpoint: str) -> Backend:
         patch.setenv("AWS_ENDPOINT_URL", endpoint)
         client = make_client()
     store = S3ObjectStore(client, page=PAGE)
-    backend = Backend(name, store, store, KNOWN[name])
+    # Of its own: a fixture with parameters is set up again for each file that xdist deals out.
+    bucket = f"contract-{uuid.uuid4().hex}"
+    backend = Backend(name, store, store, KNOWN[name], bucket, f"{bucket}-versioned")
     for bucket in (backend.bucket, backend.versioned):
         client.create_bucket(
             Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": "eu-central-1"}
