@@ -243,7 +243,7 @@ def test_a_commit_without_an_answer_says_what_is_known_and_where_to_look(
     (job,) = place.jobs
     message = str(caught.value)
     assert f"outcome of job {job} unknown: no result after 1 s" in message
-    assert f"s3commit show {job}" in message
+    assert f"s3commit show {place.uri}/__magic_job-{job}/" in message
     assert len([line for line in message.splitlines() if line.lstrip().startswith("File")]) <= 1
     # Spark's abort came after it and found the commit request.
     names = [name for name in place.names if name.endswith("/request.json")]

@@ -295,7 +295,7 @@ def test_the_looks_grow_from_20_ms_to_a_second_and_end_in_time(
     assert sum(environment.slept) == pytest.approx(5)
     message = caught.value.message
     assert "no result after 5 s" in message
-    assert f"`s3commit show {JOB}`" in message
+    assert f"`s3commit show {job.directory.uri}`" in message
     assert "Step Functions console" in message
     assert "\n" not in message
 

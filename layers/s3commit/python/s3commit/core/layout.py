@@ -101,6 +101,11 @@ class JobDirectory:
         return f"{self.destination.prefix}{MAGIC_PREFIX}{self.job_id}/"
 
     @property
+    def uri(self) -> str:
+        """The directory as people name it: the id with the place where to look for it."""
+        return f"s3://{self.bucket}/{self.prefix}"
+
+    @property
     def job(self) -> str:
         """The key of ``job.json``."""
         return self.prefix + JOB_FILE

@@ -167,8 +167,8 @@ def shared_store(encryption: Encryption | None) -> S3ObjectStore:
 def _summary(result: JobResult, rows: int, job: Job) -> str:
     files = "1 file" if result.files == 1 else f"{result.files:,} files"
     return (
-        f"committed {files}, {_size(result.bytes)}, {rows:,} rows to {job.spec.destination.uri}"
-        f" as job {job.job_id} (s3commit show {job.job_id})"
+        f"committed {files}, {_size(result.bytes)}, {rows:,} rows;"
+        f" see: s3commit show {job.directory.uri}"
     )
 
 

@@ -37,6 +37,7 @@ KNOWN: Final = (
     "conditions.minRows",
     "memoryBudget",
     "jobId",
+    "version",
 )
 _SPELLING: Final = {name.lower(): name for name in KNOWN}
 # Spark's own way to hand over load([p, q]); never typed by a person.
@@ -99,8 +100,12 @@ def parse_options(raw: Mapping[str, str]) -> Options:
             "conditions.minRows", lambda name, text: {"minRows": _count(name, text)}, {}
         ),
         memory_budget=take("memoryBudget", _memory, 256 * MB),
-        job_id=take("jobId", lambda _, text: check_job_id(text), None),
+        job_id=take("jobId", _job_id, None) or take("version", _job_id, None),
     )
+
+
+def _job_id(_: str, text: str) -> str | None:
+    return check_job_id(text)
 
 
 def parse_size(name: str, text: str) -> int:

@@ -103,7 +103,7 @@ def ask_abort(store: WriterStore, directory: JobDirectory, reason: str) -> Abort
     return AbortAnswer(
         False,
         f"job {job_id} is not aborted: its commit was requested first, and the pipeline decides;"
-        f" see: s3commit show {job_id}",
+        f" see: s3commit show {directory.uri}",
     )
 
 
@@ -173,7 +173,7 @@ def _unknown(directory: JobDirectory, why: str) -> OutcomeUnknownError:
     job_id = directory.job_id
     return OutcomeUnknownError(
         f"outcome of job {job_id} unknown: {why}; it may still be committed. Look it up with"
-        f" `s3commit show {job_id}`, or as execution {job_id} in the Step Functions console"
+        f" `s3commit show {directory.uri}`, or as execution {job_id} in the Step Functions console"
     )
 
 
