@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 
 from bench.figures import Figure, show
 from bench.machine import describe, load, summary
+
+if TYPE_CHECKING:
+    from bench.spark import Bench
+
+NAMES: Final = ("write", "partitions", "memory", "latency", "imports")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -20,21 +28,25 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = _parse(arguments)
     from bench import imports, latency, writing
 
-    console = Console()
+    # A pipe has no width, and Rich would take 80.
+    console = Console() if sys.stdout.isatty() else Console(width=120)
     machine = describe()
     console.print(summary(machine), markup=False, soft_wrap=True)
     settings = writing.Settings(chosen.rows, chosen.rounds, _say)
-    runs: dict[str, Callable[[], list[Figure]]] = {
-        "write": lambda: writing.write(settings),
-        "partitions": lambda: writing.partitions(settings),
-        "memory": lambda: writing.memory(settings),
-        "latency": lambda: latency.latency(_say),
-        "imports": lambda: imports.imports(_say),
-    }
     figures: list[Figure] = []
-    for name in chosen.only or NAMES:
-        _say(f"{name} (load {load()})")
-        figures += runs[name]()
+    with ExitStack() as stack:
+        # One for all: Spark's JVM has the environment that it was started with.
+        bench = functools.cache(lambda: stack.enter_context(_bench()))
+        runs: dict[str, Callable[[], list[Figure]]] = {
+            "write": lambda: writing.write(bench(), settings),
+            "partitions": lambda: writing.partitions(bench(), settings),
+            "memory": lambda: writing.memory(bench(), settings),
+            "latency": lambda: latency.latency(_say),
+            "imports": lambda: imports.imports(_say),
+        }
+        for name in chosen.only or NAMES:
+            _say(f"{name} (load {load()})")
+            figures += runs[name]()
     machine["loadAtEnd"] = load()
     show(figures, console)
     if chosen.json:
@@ -43,7 +55,15 @@ def main(arguments: list[str] | None = None) -> int:
     return int(any(figure.missed for figure in figures))
 
 
-NAMES: Final = ("write", "partitions", "memory", "latency", "imports")
+@contextmanager
+def _bench() -> Iterator[Bench]:
+    from bench.spark import Bench
+
+    with (
+        tempfile.TemporaryDirectory(prefix="s3commit-bench-") as name,
+        Bench.running(Path(name)) as bench,
+    ):
+        yield bench
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from rich.console import Console
@@ -96,24 +97,22 @@ class Figure:
 
 
 def show(figures: Iterable[Figure], console: Console) -> None:
-    """Print the figures as a table."""
-    table = Table(title="min / median / max; the ratio is of the medians (of the minima)")
-    for title in ("benchmark", "what", "measured", "baseline", "its figure", "ratio", "goal"):
-        table.add_column(title, overflow="fold")
-    before = ""
-    for figure in figures:
-        table.add_row(
-            "" if figure.benchmark == before else figure.benchmark,
-            f"{figure.what} [{figure.unit}]",
-            figure.measured.text(),
-            figure.baseline,
-            figure.against.text(),
-            f"{figure.ratio:.2f} ({figure.least_ratio:.2f})",
-            figure.verdict,
-            style="bold red" if figure.missed else None,
-        )
-        before = figure.benchmark
-    console.print(table, markup=False)
+    """Print a table for each benchmark, with its baseline in the title."""
+    console.print("min / median / max; the ratio is of the medians (of the minima)", markup=False)
+    for (benchmark, baseline), group in groupby(figures, lambda one: (one.benchmark, one.baseline)):
+        table = Table(title=f"{benchmark}; baseline: {baseline}", title_justify="left")
+        for title in ("what", "measured", "baseline", "ratio", "goal"):
+            table.add_column(title, overflow="fold")
+        for figure in group:
+            table.add_row(
+                f"{figure.what} [{figure.unit}]".replace("[", "\\["),
+                figure.measured.text(),
+                figure.against.text(),
+                f"{figure.ratio:.2f} ({figure.least_ratio:.2f})",
+                figure.verdict,
+                style="bold red" if figure.missed else None,
+            )
+        console.print(table)
 
 
 def _number(value: float) -> str:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from bench.figures import Figure, Sample
@@ -47,11 +44,11 @@ class Variant:
     run: Callable[[], Cost]
 
 
-def write(settings: Settings) -> list[Figure]:
+def write(bench: Bench, settings: Settings) -> list[Figure]:
     """Benchmark 1: rows to one directory, against Spark's own writer to the local disk."""
-    with _bench() as bench, bench.session() as spark:
+    with bench.session() as spark:
         frame = rows(spark, settings.rows, TASKS)
-        few = rows(spark, settings.rows // 4, TASKS)
+        few = rows(spark, settings.rows // 2, TASKS)
         for warm in (bench.native, bench.ours, bench.nothing):
             warm(few)
         native, ours, nothing = _in_turn(
@@ -68,13 +65,13 @@ def write(settings: Settings) -> list[Figure]:
     ]
 
 
-def partitions(settings: Settings) -> list[Figure]:
+def partitions(bench: Bench, settings: Settings) -> list[Figure]:
     """Benchmark 2: rows to 200 directories, unsorted and arranged, against Spark's own writer."""
     figures: list[Figure] = []
-    with _bench() as bench, bench.session() as spark:
+    with bench.session() as spark:
         plain = rows(spark, settings.rows, PARTITIONED_TASKS)
         arranged = arrange(plain, "k", files=PARTITIONED_TASKS)
-        few = rows(spark, settings.rows // 4, PARTITIONED_TASKS)
+        few = rows(spark, settings.rows // 2, PARTITIONED_TASKS)
         bench.native(few, "k")
         bench.ours(few, "k")
         plain_native, plain_ours, arranged_native, arranged_ours = _in_turn(
@@ -95,7 +92,7 @@ def partitions(settings: Settings) -> list[Figure]:
     return figures
 
 
-def memory(settings: Settings) -> list[Figure]:
+def memory(bench: Bench, settings: Settings) -> list[Figure]:
     """Benchmark 3: what a task's rows add to a Python worker, against the option memoryBudget."""
     makes: list[tuple[str, Make, Sequence[str]]] = [
         ("one directory", lambda spark: rows(spark, settings.rows, TASKS), ()),
@@ -109,21 +106,20 @@ def memory(settings: Settings) -> list[Figure]:
         ),
     ]
     figures = []
-    with _bench() as bench:
-        for name, make, by in makes:
-            idle, peak = _peaks(bench, make, by)
-            settings.say(f"{name}: idle {idle / MB:.0f} MB, peak {peak / MB:.0f} MB")
-            figures.append(
-                Figure(
-                    "worker memory",
-                    f"{name}: peak RSS above a worker that writes nothing ({idle / MB:.0f})",
-                    "MB",
-                    Sample(((peak - idle) / MB,)),
-                    "memoryBudget",
-                    Sample((BUDGET / MB,)),
-                    goal=MEMORY_GOAL,
-                )
+    for name, make, by in makes:
+        idle, peak = _peaks(bench, make, by)
+        settings.say(f"{name}: idle {idle / MB:.0f} MB, peak {peak / MB:.0f} MB")
+        figures.append(
+            Figure(
+                "worker memory",
+                f"{name}: peak RSS above the {idle / MB:.0f} MB of an idle worker",
+                "MB",
+                Sample(((peak - idle) / MB,)),
+                "memoryBudget",
+                Sample((BUDGET / MB,)),
+                goal=MEMORY_GOAL,
             )
+        )
     return figures
 
 
@@ -138,15 +134,6 @@ def _peaks(bench: Bench, make: Make, by: Sequence[str]) -> tuple[int, int]:
         bench.ours(frame, *by)
         bench.ours(frame, *by)
         return idle, largest_peak(pid)
-
-
-@contextmanager
-def _bench() -> Iterator[Bench]:
-    with (
-        tempfile.TemporaryDirectory(prefix="s3commit-bench-") as name,
-        Bench.running(Path(name)) as bench,
-    ):
-        yield bench
 
 
 def _in_turn(settings: Settings, *variants: Variant) -> list[list[Cost]]:
