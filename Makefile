@@ -57,7 +57,8 @@ demo: setup java ## Run the main job against the embedded runtime
 
 .PHONY: test
 test: lint java ## Lint, then all tests
-	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS)
+	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) --ignore tests/local
+	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) tests/local  # apart: it patches moto in the process
 
 .PHONY: lint
 lint: setup ## Style, types and the arrows between the packages

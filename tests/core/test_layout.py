@@ -75,6 +75,7 @@ def test_another_form_is_no_job_id(bad: str) -> None:
         f"sales/{JOB}",
         JOB,
         f"sales/part-{OTHER_JOB}-{JOB}.csv",
+        f"sales/part-00003-{JOB}-c000.snappy.parquet",  # Spark's own writers
     ],
 )
 def test_i5_the_id_that_ends_the_name_before_its_first_dot_is_the_owners(key: str) -> None:
@@ -88,7 +89,6 @@ def test_i5_the_id_that_ends_the_name_before_its_first_dot_is_the_owners(key: st
         f"sales/part-{JOB}-{OTHER_JOB}.parquet",  # of the other, with this id in the middle
         f"sales/{JOB}-{OTHER_JOB}.parquet",
         f"sales/{JOB}-0.parquet",
-        f"sales/part-{JOB}-c000.parquet",
         f"sales/part-{JOB}0.parquet",
         f"sales/part{JOB}.parquet",
         f"sales/part-{JOB[:-1]}.parquet",
@@ -263,3 +263,9 @@ def test_a_manifest_outside_of_a_job_directory_is_refused() -> None:
 )
 def test_i7_names_that_readers_skip_are_hidden(relative_key: str, hidden: bool) -> None:
     assert is_hidden(relative_key) is hidden
+
+
+@pytest.mark.parametrize("prefix", ["", "/", "a//", "a/../", f"a/__magic_job-{OTHER_JOB}/"])
+def test_i7_a_job_directory_where_no_table_may_be_is_refused(prefix: str) -> None:
+    with pytest.raises(InvalidInputError):
+        parse_directory("lake", f"{prefix}__magic_job-{JOB}/request.json")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -10,13 +9,10 @@ from enum import StrEnum
 from s3commit.cli.human import epoch_of
 from s3commit.cli.session import Session
 from s3commit.core.errors import InvalidInputError, S3CommitError, UploadGoneError
-from s3commit.core.layout import COMMITS, MAGIC_PREFIX, JobDirectory, parse_directory
+from s3commit.core.layout import COMMITS, MAGIC_PREFIX, JobDirectory, owner_of, parse_directory
 from s3commit.core.model import Destination
 from s3commit.core.ports import Ledger, OpenUpload
 from s3commit.core.states import ENDED
-
-# What `belongs_to_job` asks of a file's name before its first dot, for any job.
-_OWNED = re.compile(r"(?:^|-)([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})\Z", re.IGNORECASE)
 
 
 class Owner(StrEnum):
@@ -59,8 +55,8 @@ class _Jobs:
 
     def owner(self, key: str) -> tuple[Owner, str | None]:
         """Whose the upload at ``key`` is, and the id of the one job that can have made it."""
-        found = _OWNED.search(key.rsplit("/", 1)[-1].split(".", 1)[0])
-        return (self._of(key, found[1]), found[1]) if found else (Owner.FOREIGN, None)
+        job_id = owner_of(key)
+        return (self._of(key, job_id), job_id) if job_id else (Owner.FOREIGN, None)
 
     def _of(self, key: str, job_id: str) -> Owner:
         if self._here.get(job_id) is Owner.ENDED:

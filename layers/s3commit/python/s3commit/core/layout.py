@@ -36,6 +36,8 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 # A job's id proves, in file names, whose an upload is. Ids of one fixed form can't be parts of each
 # other; with free ones, job "1" would own whatever has a 1 in its name (docs/adr/0004).
 _JOB_ID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+# `part-00003-<id>` is ours and Hadoop's staging committer's, `part-00003-<id>-c000` Spark's own.
+_OWNER = re.compile(rf"(?:^|-)(?P<job>{_JOB_ID.pattern})(?:-c\d+)?\Z")
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]")
 _DIRECTORY = re.compile(rf"(?P<prefix>(?:.*/)?){MAGIC_PREFIX}(?P<job>{_JOB_ID.pattern})/")
 
@@ -150,11 +152,14 @@ class JobDirectory:
 
 
 def parse_directory(bucket: str, key: str) -> JobDirectory:
-    """The job directory in which ``key`` lies. Raises `InvalidInputError` if in none."""
+    """The job directory in which ``key`` lies.
+
+    Raises `InvalidInputError` if it lies in none, or in one whose place no table may have.
+    """
     found = _DIRECTORY.match(key)
     if not found:
         raise InvalidInputError(f"key {key[:200]!r} lies in no job directory", code="BAD_KEY")
-    return JobDirectory(Destination(bucket, found["prefix"]), found["job"])
+    return JobDirectory(parse_destination(f"s3://{bucket}/{found['prefix']}"), found["job"])
 
 
 def parse_manifest_key(bucket: str, key: str) -> tuple[JobDirectory, str, str]:
@@ -179,11 +184,16 @@ def is_hidden(relative_key: str) -> bool:
     )
 
 
-def belongs_to_job(key: str, job_id: str) -> bool:
-    """Whether the file name says by itself that the job made it.
+def owner_of(key: str) -> str | None:
+    """The id of the one job that can have made the file, by its name; None if it names none.
 
-    Before its first dot it ends with ``-`` and the job's id, or is the id. Ids are UUIDs, so no
-    name can say this of two jobs.
+    Before its first dot the name is the job's id, or ends with ``-`` and the id; Spark's own
+    writers put a counter (``-c000``) behind it. Ids are UUIDs, so no name has two owners.
     """
-    stem = key.rsplit("/", 1)[-1].split(".", 1)[0]
-    return stem == job_id or stem.endswith("-" + job_id)
+    found = _OWNER.search(key.rsplit("/", 1)[-1].split(".", 1)[0])
+    return found["job"] if found else None
+
+
+def belongs_to_job(key: str, job_id: str) -> bool:
+    """Whether the file name says by itself that the job made it."""
+    return owner_of(key) == job_id
