@@ -130,7 +130,7 @@ def test_a_job_whose_directory_is_gone_has_ended_by_its_commit(desk: Desk) -> No
         (f"part-{OTHER}-{STRANGER}.{OTHER}.parquet", "unknown"),
         (f"part-{JOB}-{OTHER}.parquet", "ended"),
         (f"{OTHER}.parquet", "ended"),
-        (f"part-{OTHER}-c000.parquet", "foreign"),
+        (f"part-{OTHER}-0.parquet", "foreign"),
         (f"part-a{OTHER}.parquet", "foreign"),
         (f"{OTHER}/part.{OTHER}", "foreign"),
     ],

@@ -174,7 +174,7 @@ HOSTILE = [
     (COMMIT + "destinationKey", "sales/part-00000.parquet", "NAME_NOT_UNIQUE"),
     (COMMIT + "destinationKey", f"sales/part.{JOB}.parquet", "NAME_NOT_UNIQUE"),
     (COMMIT + "destinationKey", f"sales/{JOB}/part.parquet", "NAME_NOT_UNIQUE"),
-    (COMMIT + "destinationKey", f"sales/part-{JOB}-c000.parquet", "NAME_NOT_UNIQUE"),
+    (COMMIT + "destinationKey", f"sales/part-{JOB}-0.parquet", "NAME_NOT_UNIQUE"),
     (COMMIT + "destinationKey", f"sales/part-{JOB}-{OTHER_JOB}.parquet", "NAME_NOT_UNIQUE"),
     (COMMIT + "destinationKey", f"sales/{'x' * 1024}-{JOB}", "NOT_CONTAINED"),
     (COMMIT + "destinationKey", "sales/", "NOT_CONTAINED"),
