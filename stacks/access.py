@@ -62,7 +62,7 @@ ACCESS: dict[str, Access] = {
             REPLACED: ("PutObject",),
         },
         bucket=("ListBucket", "ListBucketMultipartUploads"),
-        ledger=("GetItem", "PutItem", "UpdateItem", "ConditionCheckItem"),
+        ledger=("GetItem", "PutItem", "UpdateItem", "DeleteItem", "ConditionCheckItem"),
     ),
     "complete_unit": Access(
         objects={DATA: ("GetObject", "PutObject")},

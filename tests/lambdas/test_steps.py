@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 
-from s3commit.core.errors import InvalidInputError, JobRefusedError, S3CommitError
+from s3commit.core.errors import (
+    InvalidInputError,
+    JobRefusedError,
+    S3CommitError,
+    TransientError,
+)
 from s3commit.core.ports import LostRaceError
 from s3commit.core.ticket import decode_ticket, execution_input
 from tests.core.world import World, place_of
@@ -17,9 +22,11 @@ PLACE = place_of()
 EXECUTION = "arn:aws:states:eu-central-1:123456789012:execution:s3commit:job"
 
 
-def step(call: Call, function: str, name: str, ticket: dict[str, Any]) -> dict[str, Any]:
+def step(
+    call: Call, function: str, name: str, ticket: dict[str, Any], *, execution: str = EXECUTION
+) -> dict[str, Any]:
     """Invoke as the state machine does; what is not JSON would not survive."""
-    event = {"step": name, "execution": EXECUTION, "ticket": ticket}
+    event = {"step": name, "execution": execution, "ticket": ticket}
     answer: dict[str, Any] = json.loads(json.dumps(call(function, json.loads(json.dumps(event)))))
     return answer
 
@@ -110,9 +117,21 @@ def test_a_refusal_travels_through_the_machine_into_the_result(world: World, cal
 def test_an_execution_that_was_overtaken_is_told_so_by_class(world: World, call: Call) -> None:
     world.request(PLACE, world.attempt(PLACE, "t0"))
     first = step(call, "decide_job", "SealJob", execution_input(PLACE))
-    step(call, "decide_job", "SealJob", execution_input(PLACE))
+    step(call, "decide_job", "SealJob", execution_input(PLACE), execution="another")
     with pytest.raises(LostRaceError):
         step(call, "decide_job", "VerifyManifests", first)
+
+
+def test_a_step_that_runs_twice_at_once_is_worth_another_try(world: World, call: Call) -> None:
+    world.request(PLACE, world.attempt(PLACE, "t0"))
+    ticket = step(call, "decide_job", "SealJob", execution_input(PLACE))
+    for name in ("VerifyManifests", "AcquireDestination", "CheckConditions"):
+        ticket = step(call, "decide_job", name, ticket)
+    twin = dict(ticket)
+    world.plan.run_before("decide", lambda: step(call, "decide_job", "DecideCommit", twin))
+    with pytest.raises(TransientError):
+        step(call, "decide_job", "DecideCommit", ticket)
+    assert step(call, "decide_job", "DecideCommit", ticket)["state"] == "COMMITTING"
 
 
 @pytest.mark.parametrize(

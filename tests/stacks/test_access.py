@@ -35,6 +35,7 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
             "dynamodb:GetItem",
             "dynamodb:PutItem",
             "dynamodb:UpdateItem",
+            "dynamodb:DeleteItem",
             "dynamodb:ConditionCheckItem",
         },
     },

@@ -26,6 +26,7 @@ from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_client import make_client
 from s3commit.aws.wiring import make_pipeline
+from s3commit.core.errors import TransientError
 from s3commit.core.layout import JobDirectory
 from s3commit.core.model import CountedAttempt
 from s3commit.core.ticket import execution_input
@@ -74,8 +75,10 @@ class Recorder:
     @contextmanager
     def as_function(self, name: str) -> Iterator[None]:
         self._function = name
-        yield
-        self._function = ""
+        try:
+            yield
+        finally:
+            self._function = ""
 
     def note(self, service: str, operation: str, parameters: dict[str, Any]) -> None:
         if self._function:
@@ -240,6 +243,8 @@ def _refused(server: Server, place: JobDirectory) -> None:
     with pytest.raises(Exception, match="UPLOAD_GONE"):
         server.steps(ticket, "VerifyManifests")
     assert server.steps(ticket, "AbortJob", "TidyUp")["outcome"] == "ABORTED"
+    with pytest.raises(TransientError):  # a late twin lets the lock go that it took
+        server.steps(ticket, "AcquireDestination")
 
 
 def _rolled_back(server: Server, place: JobDirectory) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from s3commit.aws.telemetry import logger
 from s3commit.core.errors import InvalidInputError, JobRefusedError
-from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.core.protocol.pipeline import Pipeline, beside_twins
 from s3commit.core.ticket import Ticket, decode_ticket, encode_ticket, refusal_text
 
 Step = Callable[[Pipeline, Ticket], Ticket]
@@ -25,7 +25,8 @@ def run_step(
     name = event["step"]
     logger.append_keys(job_id=ticket.job_id, step=name, execution=ticket.execution)
     try:
-        after = steps[name](pipeline, ticket)
+        with beside_twins(ticket):
+            after = steps[name](pipeline, ticket)
     except (JobRefusedError, InvalidInputError) as error:
         logger.warning("step refused the job", code=error.code, reason=error.message)
         raise JobRefusedError(refusal_text(error.code, error.message), code=error.code) from error

@@ -16,7 +16,7 @@ from s3commit.core.plan import MAX_PLAN_BYTES, decode_plan
 from s3commit.core.ports import LostRaceError
 from s3commit.core.protocol.complete import complete_unit
 from s3commit.core.protocol.decide import acquire_destination, check_conditions, decide_commit
-from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.core.protocol.pipeline import Pipeline, beside_twins
 from s3commit.core.protocol.publish import begin_publish, publish_success, remove_replaced
 from s3commit.core.protocol.seal import seal_job
 from s3commit.core.protocol.undo import abort_job, roll_back, tidy_up
@@ -112,11 +112,10 @@ def run_execution(
 def _attempt(pipeline: Pipeline, name: str, ticket: Ticket) -> Ticket:
     for attempt in range(RETRIES):
         try:
-            return (
-                _complete_uploads(pipeline, ticket)
-                if name == "CompleteUploads"
-                else STEPS[name](pipeline, ticket)
-            )
+            if name == "CompleteUploads":
+                return _complete_uploads(pipeline, ticket)
+            with beside_twins(ticket):
+                return STEPS[name](pipeline, ticket)
         except TransientError:
             if attempt == RETRIES - 1:
                 raise

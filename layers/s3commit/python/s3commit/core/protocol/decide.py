@@ -10,7 +10,7 @@ from s3commit.core.policy import MAX_WAITS
 from s3commit.core.ports import LockMode, LostRaceError
 from s3commit.core.protocol.pipeline import Pipeline, own_record, read_spec
 from s3commit.core.protocol.seal import check_spec
-from s3commit.core.states import JobState
+from s3commit.core.states import ENDED, JobState
 from s3commit.core.ticket import Ticket
 
 
@@ -25,9 +25,10 @@ def acquire_destination(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     Append runs beside append, so an appending job shares it. Locks are held by jobs, not by
     executions: one that takes over finds it held. Raises `JobRefusedError` after the last wait.
     """
-    own_record(pipeline, ticket, JobState.SEALED)
     node = lock_node(ticket.place)
-    if pipeline.ledger.acquire(node, job_id=ticket.job_id, mode=LockMode.SHARED):
+    acquired = pipeline.ledger.acquire(node, job_id=ticket.job_id, mode=LockMode.SHARED)
+    _still_wanted(pipeline, ticket, node)
+    if acquired:
         return replace(ticket, acquired=True)
     if ticket.waits >= MAX_WAITS:
         holders = ", ".join(sorted(pipeline.ledger.lock_holders(node)))
@@ -36,6 +37,19 @@ def acquire_destination(pipeline: Pipeline, ticket: Ticket) -> Ticket:
             code="DESTINATION_BUSY",
         )
     return replace(ticket, acquired=False, waits=ticket.waits + 1)
+
+
+def _still_wanted(pipeline: Pipeline, ticket: Ticket, node: str) -> None:
+    """Asked when the lock is held: whoever ends the job later lets it go.
+
+    Whoever has ended it before has done so already; a late waker's lock would stand for ever.
+    """
+    try:
+        own_record(pipeline, ticket, JobState.SEALED)
+    except LostRaceError as error:
+        if error.found is not None and error.found.state in ENDED:
+            pipeline.ledger.release(node, job_id=ticket.job_id)
+        raise
 
 
 def check_conditions(pipeline: Pipeline, ticket: Ticket) -> Ticket:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from s3commit.core.documents import MAX_JOB_BYTES, decode_job
-from s3commit.core.errors import InvalidInputError, JobRefusedError, NotFoundError
+from s3commit.core.errors import (
+    InvalidInputError,
+    JobRefusedError,
+    NotFoundError,
+    TransientError,
+)
 from s3commit.core.layout import JobDirectory, parse_manifest_key
 from s3commit.core.manifest import MAX_MANIFEST_BYTES, decode_pendingset, digest
 from s3commit.core.model import JobRecord, JobSpec, PendingSet
@@ -78,6 +84,36 @@ def own_record(pipeline: Pipeline, ticket: Ticket, *expected: JobState) -> JobRe
     if record is None or record.generation != ticket.generation or record.state not in expected:
         raise LostRaceError(f"job {ticket.job_id} has moved on without this execution", record)
     return record
+
+
+@contextmanager
+def beside_twins(ticket: Ticket) -> Iterator[None]:
+    """Turn a race lost against a twin of the same step into `TransientError`: run it again.
+
+    A try that was given up (its answer was lost, or late) may still run. If it is faster than the
+    one that is listened to, that one must not give the job up as another execution's: nobody
+    would go on with it. Run again, the step finds what its twin has done.
+    """
+    try:
+        yield
+    except LostRaceError as error:
+        found = error.found
+        if found is None or not ticket.execution or found.execution != ticket.execution:
+            raise
+        raise TransientError(f"a twin of this step was faster: {error.message}") from error
+
+
+@contextmanager
+def unless_overtaken(pipeline: Pipeline, ticket: Ticket, *expected: JobState) -> Iterator[None]:
+    """What is missing may be so because another execution has ended the job and tidied up.
+
+    Then `LostRaceError` is raised, which ends this one in peace.
+    """
+    try:
+        yield
+    except (JobRefusedError, NotFoundError):
+        own_record(pipeline, ticket, *expected)
+        raise
 
 
 def read_commit_manifest(

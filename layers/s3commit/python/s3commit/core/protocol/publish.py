@@ -17,6 +17,7 @@ from s3commit.core.protocol.pipeline import (
     own_record,
     read_commit_manifest,
     read_manifest,
+    unless_overtaken,
 )
 from s3commit.core.protocol.upload import put_lines
 from s3commit.core.published import (
@@ -46,7 +47,8 @@ def begin_publish(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     )
     if record.state is not JobState.COMMITTING:  # a repetition after a lost response
         return ticket.after(record)
-    units = {unit.number: unit for unit in _read_plan(pipeline, ticket.place, record)}
+    with unless_overtaken(pipeline, ticket, JobState.COMMITTING):
+        units = {unit.number: unit for unit in _read_plan(pipeline, ticket.place, record)}
     lost = sum(result.lost for result in ticket.completed)
     if lost:
         failure = Failure(
@@ -96,7 +98,8 @@ def publish_success(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     """Commit manifest, marker, ledger, result: in this order, each step repeatable (I9)."""
     record = own_record(pipeline, ticket, JobState.PUBLISHING, JobState.COMMITTED)
     if record.state is JobState.PUBLISHING:
-        names = _publish_manifest(pipeline, ticket.place, record)
+        with unless_overtaken(pipeline, ticket, JobState.PUBLISHING):
+            names = _publish_manifest(pipeline, ticket.place, record)
         _put_marker(pipeline, ticket, record, names)
         record = pipeline.ledger.advance(
             record.job_id,

@@ -32,9 +32,10 @@ ABORTED_BY_CLIENT = "ABORTED_BY_CLIENT"
 def seal_job(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     """Take the job over and, if it is OPEN, fix what its request says: SEALED or ABORTING.
 
-    A job that is further on is left in its state; the caller goes on from there. Each call raises
-    the generation, so whatever an earlier execution still tries is refused by the ledger.
-    Raises `LostRaceError` if another execution takes over at the same time.
+    A job that is further on is left in its state; the caller goes on from there. Taking over raises
+    the generation, so whatever an earlier execution still tries is refused by the ledger. An
+    execution takes over once: its repeated call, even one that comes late, must not fence it off
+    from itself. Raises `LostRaceError` if another one takes over at the same time.
     """
     place = ticket.place
     record = _find_or_open(pipeline, place)
@@ -44,12 +45,14 @@ def seal_job(pipeline: Pipeline, ticket: Ticket) -> Ticket:
         )
     if record.state in ENDED:
         return ticket.after(record)
-    record = pipeline.ledger.take_over(
-        record.job_id,
-        generation=record.generation,
-        execution=ticket.execution,
-        now=pipeline.clock.now(),
-    )
+    has_it_already = record.execution == ticket.execution != ""
+    if not has_it_already:
+        record = pipeline.ledger.take_over(
+            record.job_id,
+            generation=record.generation,
+            execution=ticket.execution,
+            now=pipeline.clock.now(),
+        )
     if record.state is JobState.OPEN:
         record = _seal(pipeline, place, record)
     return ticket.after(record)

@@ -1,0 +1,129 @@
+"""Two processes at work on one job, the second one wholly at each single call of the first one.
+
+The first stalls before or after a call. Meanwhile another execution ends the job, or a twin of the
+very step runs to its end (Lambda gave the first try up, and it runs all the same). Then the first
+one wakes: it must do no harm, and the job must come to its end (I1-I5, I9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+import pytest
+
+from s3commit.core.errors import NotFoundError, S3CommitError
+from s3commit.core.model import Outcome
+from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.core.ticket import Ticket
+from s3commit.testing import execution
+from s3commit.testing.execution import SUPERSEDED
+from s3commit.testing.memory import MemoryObjectStore
+from tests.core.world import BUCKET, World, place_of
+from tests.crash.test_crash_points import SCENARIOS, check_ended
+
+Scenario = Callable[[World], None]
+
+
+@dataclass
+class TwoFaced(World):
+    """A world whose store may answer a repeated completion with success."""
+
+    repeats_complete: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.store = MemoryObjectStore(
+            BUCKET,
+            versioned=self.versioned,
+            clock=self.clock,
+            repeats_complete=self.repeats_complete,
+        )
+        self.pipeline = Pipeline(
+            self.plan.wrap(self.store), self.plan.wrap(self.ledger), self.clock
+        )
+
+
+def interrupted(world: World, when: str, point: int, action: Callable[[], object]) -> None:
+    """``action`` before or after the call number ``point`` of the world."""
+    {"before": world.plan.run_before, "after": world.plan.run_after}[when](None, action, nth=point)
+
+
+def reached(world: World, point: int) -> bool:
+    return any(call.number == point for call in world.plan.fired)
+
+
+SCENARIO = pytest.mark.parametrize(
+    ("scenario", "outcome"), SCENARIOS, ids=lambda value: getattr(value, "__name__", "")
+)
+WHEN = pytest.mark.parametrize("when", ["before", "after"])
+REPEATS = pytest.mark.parametrize("repeats", [False, True], ids=["404 again", "200 again"])
+
+
+@pytest.mark.parametrize("versioned", [False, True], ids=["plain", "versioned"])
+@REPEATS
+@SCENARIO
+@WHEN
+def test_i1_i2_i4_i5_i9_an_execution_that_was_overtaken_at_any_call_does_no_harm(
+    when: str, scenario: Scenario, outcome: Outcome, repeats: bool, versioned: bool
+) -> None:
+    point = 0
+    while True:
+        point += 1
+        world = TwoFaced(versioned=versioned, repeats_complete=repeats)
+
+        def second(world: World = world) -> None:
+            world.run(place_of(), "execution-2")
+            check_ended(world, outcome)
+
+        interrupted(world, when, point, second)
+        world.store.create_upload(BUCKET, "sales2/theirs", metadata={}, content_type="x")
+        scenario(world)
+        # Step Functions itself reads the plan for the Map. Where the other execution has deleted
+        # it by then, this one fails there; its workers and steps do no more.
+        with suppress(NotFoundError):
+            world.run(place_of(), "execution-1")
+        check_ended(world, outcome)
+        if not reached(world, point):
+            assert point > 20, "the enumeration must have reached the whole job"
+            return
+
+
+@REPEATS
+@SCENARIO
+@WHEN
+def test_i1_i2_i4_i5_i9_a_step_whose_twin_runs_at_any_call_goes_on(
+    when: str,
+    scenario: Scenario,
+    outcome: Outcome,
+    repeats: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The machine hears of one of the two alone: that one must not give the job up."""
+    attempt = execution._attempt
+    under_way: list[tuple[str, Ticket]] = []
+
+    def noting(pipeline: Pipeline, name: str, ticket: Ticket) -> Ticket:
+        under_way.append((name, ticket))
+        return attempt(pipeline, name, ticket)
+
+    monkeypatch.setattr(execution, "_attempt", noting)
+    point = 0
+    while True:
+        point += 1
+        world = TwoFaced(repeats_complete=repeats)
+
+        def twin(world: World = world) -> None:
+            with suppress(S3CommitError):
+                attempt(world.pipeline, *under_way[-1])
+
+        interrupted(world, when, point, twin)
+        world.store.create_upload(BUCKET, "sales2/theirs", metadata={}, content_type="x")
+        scenario(world)
+        entered = world.run(place_of(), "execution-1")
+        assert SUPERSEDED not in entered, (point, entered)
+        check_ended(world, outcome)
+        if not reached(world, point):
+            assert point > 20, "the enumeration must have reached the whole job"
+            return
