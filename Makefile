@@ -57,8 +57,10 @@ demo: setup java ## Run the main job against the embedded runtime
 
 .PHONY: test
 test: lint java ## Lint, then all tests
-	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) --ignore tests/local
-	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) tests/local  # apart: it patches moto in the process
+	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) --ignore tests/local --ignore tests/spark
+	@# Apart, since these run a moto server within the tests' own process.
+	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) tests/spark
+	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) tests/local
 
 .PHONY: lint
 lint: setup ## Style, types and the arrows between the packages
