@@ -48,6 +48,7 @@ ACCESS: dict[str, Access] = {
     "ingest_pendingsets": Access(
         objects={
             JOB_DIRECTORY: ("GetObject",),
+            COMMITS: ("GetObject",),
             MANIFESTS: ("DeleteObject",),
             DATA: ("AbortMultipartUpload",),
         },

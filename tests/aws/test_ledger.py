@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import boto3
@@ -106,6 +107,14 @@ def test_only_what_has_ended_expires(
         "UNITS#job-1#2": EPOCH_OF_T0 + NOTE_DAYS * DAY,
         "LOCK#lake/table/": None,
     }
+
+
+def test_a_job_that_had_ended_before_the_ledger_knew_it_expires_as_well(
+    ledger: DynamoLedger, items: Callable[[], dict[tuple[str, str], dict[str, Any]]]
+) -> None:
+    ledger.open_job(replace(a_job(), state=JobState.ABORTED))
+    expires_at = items()["JOB#job-1", "JOB"]["expires_at"]
+    assert expires_at == EPOCH_OF_T0 + JOB_DAYS * DAY
 
 
 def test_attempts_are_spread_over_ten_partitions(

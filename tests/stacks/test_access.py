@@ -18,6 +18,7 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
         "bucket": {"s3:ListBucket"},
         "bucket/*": {"s3:AbortMultipartUpload"},
         f"{JOB}*": {"s3:GetObject"},
+        "bucket/*/_commits/*": {"s3:GetObject"},
         f"{JOB}*.pendingset": {"s3:DeleteObject"},
         "table": {"dynamodb:GetItem", "dynamodb:PutItem"},
         "IngestQueue": {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"},

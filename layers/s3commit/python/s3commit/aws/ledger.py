@@ -85,6 +85,8 @@ class DynamoLedger(DynamoLocks):
         """See `Ledger.open_job`."""
         nobody_was_here = JobItem.pk.does_not_exist()
         item = job_item(self._items.job, record, _token())
+        if record.state in ENDED:  # forgotten here and remembered in S3: to be forgotten again
+            item.expires_at = _days_after(self._clock.now(), self._job_days)
         try:
             with translated(f"opening job {record.job_id} in the ledger"):
                 item.save(nobody_was_here)

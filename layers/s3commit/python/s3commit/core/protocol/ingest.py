@@ -9,7 +9,8 @@ from s3commit.core.errors import InvalidInputError, NotFoundError
 from s3commit.core.layout import JobDirectory, parse_manifest_key
 from s3commit.core.manifest import MAX_MANIFEST_BYTES, decode_pendingset, digest
 from s3commit.core.model import AttemptRecord, JobRecord, PendingSet
-from s3commit.core.protocol.pipeline import Pipeline, new_record, read_spec
+from s3commit.core.protocol.pipeline import Pipeline, read_spec
+from s3commit.core.protocol.remembered import open_unknown
 from s3commit.core.states import ENDED
 
 
@@ -67,8 +68,7 @@ def note_arrivals(pipeline: Pipeline, arrivals: Iterable[Arrival]) -> int:
 def _record(pipeline: Pipeline, place: JobDirectory) -> JobRecord:
     record = pipeline.ledger.job(place.job_id)
     if record is None:
-        spec = read_spec(pipeline, place)
-        record = pipeline.ledger.open_job(new_record(spec, place, pipeline.clock.now()))
+        record = open_unknown(pipeline, place, read_spec(pipeline, place))
     if record.directory != place.prefix:
         raise InvalidInputError(
             f"job {place.job_id} is already at {record.destination.uri}", code="JOB_ID_TAKEN"

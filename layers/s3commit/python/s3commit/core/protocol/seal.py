@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from s3commit.core.documents import (
-    MAX_REQUEST_BYTES,
-    MAX_RESULT_BYTES,
-    decode_request,
-    decode_result,
-)
-from s3commit.core.errors import InvalidInputError, JobRefusedError, NotFoundError
+from s3commit.core.documents import MAX_REQUEST_BYTES, decode_request
+from s3commit.core.errors import InvalidInputError, JobRefusedError
 from s3commit.core.layout import JobDirectory
 from s3commit.core.model import (
     AbortRequest,
@@ -18,11 +11,10 @@ from s3commit.core.model import (
     Conflict,
     Failure,
     JobRecord,
-    JobResult,
     JobSpec,
-    PlanFacts,
 )
-from s3commit.core.protocol.pipeline import Pipeline, new_record, read_commit_manifest, read_spec
+from s3commit.core.protocol.pipeline import Pipeline, read_spec
+from s3commit.core.protocol.remembered import open_unknown
 from s3commit.core.states import ENDED, JobState
 from s3commit.core.ticket import Ticket
 
@@ -110,40 +102,4 @@ def _find_or_open(pipeline: Pipeline, place: JobDirectory) -> JobRecord:
     except InvalidInputError:
         # The record is needed to end the job by; _why_not says what is wrong with it.
         spec = JobSpec(place.job_id, place.destination)
-    record = new_record(spec, place, pipeline.clock.now())
-    return pipeline.ledger.open_job(_remembered(pipeline, place, record))
-
-
-def _remembered(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> JobRecord:
-    """The record as S3 remembers the job, where the ledger has forgotten it (I8).
-
-    A job with a result has ended so. One with a commit manifest has all its files visible and
-    goes on from there, whatever else is missing.
-    """
-    result = _result(pipeline, place)
-    if result is not None:
-        return replace(
-            record,
-            state=JobState(result.outcome.value),
-            failure=result.error,
-            plan=PlanFacts("", 0, result.files, result.bytes, result.rows),
-            decided_at=result.decided_at,
-            finished_at=result.finished_at,
-        )
-    if pipeline.store.head(place.bucket, place.commits) is None:
-        return record
-    header, _ = read_commit_manifest(pipeline, place)
-    return replace(
-        record,
-        state=JobState.PUBLISHING,
-        plan=PlanFacts("", 0, header.files, header.bytes, header.rows),
-        decided_at=header.decided_at,
-    )
-
-
-def _result(pipeline: Pipeline, place: JobDirectory) -> JobResult | None:
-    try:
-        stored = pipeline.store.get(place.bucket, place.result, max_bytes=MAX_RESULT_BYTES)
-    except NotFoundError:
-        return None
-    return decode_result(stored.body)
+    return open_unknown(pipeline, place, spec)

@@ -1,0 +1,53 @@
+"""A job that the ledger does not know: new, or forgotten there and remembered in S3 (I8)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from s3commit.core.documents import MAX_RESULT_BYTES, decode_result
+from s3commit.core.errors import NotFoundError
+from s3commit.core.layout import JobDirectory
+from s3commit.core.model import JobRecord, JobResult, JobSpec, PlanFacts
+from s3commit.core.protocol.pipeline import Pipeline, new_record, read_commit_manifest
+from s3commit.core.states import JobState
+
+
+def open_unknown(pipeline: Pipeline, place: JobDirectory, spec: JobSpec) -> JobRecord:
+    """The ledger's record of a job that it does not know, as S3 remembers it.
+
+    A job with a result has ended so, and stays so: a ledger forgets ended jobs, and neither a late
+    manifest nor a repeated request may open them again (I3). One with a commit manifest has all
+    its files visible and goes on from there, whatever else is missing.
+    """
+    record = new_record(spec, place, pipeline.clock.now())
+    return pipeline.ledger.open_job(_remembered(pipeline, place, record))
+
+
+def _remembered(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> JobRecord:
+    result = _result(pipeline, place)
+    if result is not None:
+        return replace(
+            record,
+            state=JobState(result.outcome.value),
+            failure=result.error,
+            plan=PlanFacts("", 0, result.files, result.bytes, result.rows),
+            decided_at=result.decided_at,
+            finished_at=result.finished_at,
+        )
+    if pipeline.store.head(place.bucket, place.commits) is None:
+        return record
+    header, _ = read_commit_manifest(pipeline, place)
+    return replace(
+        record,
+        state=JobState.PUBLISHING,
+        plan=PlanFacts("", 0, header.files, header.bytes, header.rows),
+        decided_at=header.decided_at,
+    )
+
+
+def _result(pipeline: Pipeline, place: JobDirectory) -> JobResult | None:
+    try:
+        stored = pipeline.store.get(place.bucket, place.result, max_bytes=MAX_RESULT_BYTES)
+    except NotFoundError:
+        return None
+    return decode_result(stored.body)
