@@ -13,7 +13,6 @@ from s3commit.core.policy import ABORT_ROUNDS
 from s3commit.core.ports import ObjectFacts, OpenUpload
 from s3commit.core.protocol.decide import lock_node
 from s3commit.core.protocol.ending import write_result
-from s3commit.core.protocol.identity import is_ours
 from s3commit.core.protocol.pipeline import Pipeline, own_record, read_manifest
 from s3commit.core.states import JobState
 from s3commit.core.ticket import Ticket
@@ -123,11 +122,13 @@ def _abort(pipeline: Pipeline, place: JobDirectory, upload: OpenUpload) -> None:
 
 
 def _own_objects(pipeline: Pipeline, place: JobDirectory) -> Iterator[ObjectFacts]:
-    """What is visible of the job: found by name, proven by metadata, or by etag and length (I5).
+    """What is visible of the job: found by name, proven by metadata, or by the plan (I5).
 
-    The listing, not the plan, since a manifest may be what was lost.
+    The listing, not the plan, since a manifest may be what was lost. A file without metadata whose
+    key and length are planned is ours even if its etag can't be foretold, as behind KMS: the name
+    carries the job's id (docs/adr/0004), and what is left visible would break I2.
     """
-    planned: dict[str, PendingFile] | None = None
+    planned: dict[str, int] | None = None
     for listed in pipeline.store.list(place.bucket, place.destination.prefix):
         relative = listed.key[len(place.destination.prefix) :]
         if is_hidden(relative) or not belongs_to_job(listed.key, place.job_id):
@@ -135,12 +136,13 @@ def _own_objects(pipeline: Pipeline, place: JobDirectory) -> Iterator[ObjectFact
         facts = pipeline.store.head(place.bucket, listed.key)
         if facts is None:
             continue
-        if facts.metadata.get(META_JOB) == place.job_id:
-            yield facts
+        if META_JOB in facts.metadata:
+            if facts.metadata[META_JOB] == place.job_id:
+                yield facts
             continue
         if planned is None:
-            planned = {file.key: file for file in _planned(pipeline, place)}
-        if listed.key in planned and is_ours(planned[listed.key], facts):
+            planned = {file.key: file.length for file in _planned(pipeline, place)}
+        if planned.get(listed.key) == facts.length:
             yield facts
 
 
@@ -156,13 +158,15 @@ def _planned(pipeline: Pipeline, place: JobDirectory) -> Iterator[PendingFile]:
 
 
 def _delete(pipeline: Pipeline, place: JobDirectory, facts: ObjectFacts) -> None:
-    # By version on a versioned bucket, so that what the file covered comes back.
-    pipeline.store.delete(
-        place.bucket,
-        facts.key,
-        if_match=None if facts.version_id else facts.etag,
-        version_id=facts.version_id,
-    )
+    # By version on a versioned bucket, so that what the file covered comes back. One that has
+    # become another since is looked at again: _verify_undone calls it ours, or nobody's.
+    with suppress(PreconditionError):
+        pipeline.store.delete(
+            place.bucket,
+            facts.key,
+            if_match=None if facts.version_id else facts.etag,
+            version_id=facts.version_id,
+        )
 
 
 def _verify_undone(pipeline: Pipeline, place: JobDirectory) -> None:

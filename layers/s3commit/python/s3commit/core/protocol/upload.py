@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from s3commit.core.errors import PreconditionError, UploadGoneError
+from s3commit.core.errors import PreconditionError, TransientError, UploadGoneError
 from s3commit.core.layout import META_JOB, JobDirectory
 from s3commit.core.policy import PUT_BYTES
 from s3commit.core.protocol.pipeline import Pipeline
@@ -13,6 +13,7 @@ from s3commit.core.protocol.pipeline import Pipeline
 def put_lines(pipeline: Pipeline, place: JobDirectory, key: str, lines: Iterable[bytes]) -> None:
     """Put the lines as one object, unless it is there already, which is success.
 
+    Raises `TransientError` if it is neither: another one is being put, or the upload was aborted.
     Short ones go up with one PUT, long ones in parts. The key's name must carry the job's id, so
     that `TidyUp` finds the upload of a worker that died on the way.
     """
@@ -25,9 +26,10 @@ def put_lines(pipeline: Pipeline, place: JobDirectory, key: str, lines: Iterable
             buffer.clear()
     try:
         sender.finish(bytes(buffer))
-    except (PreconditionError, UploadGoneError):
+    except (PreconditionError, UploadGoneError) as error:
         if pipeline.store.head(place.bucket, key) is None:
-            raise
+            # S3 answers 409 to one of two that complete at once, before the other one's is there.
+            raise TransientError(error.message) from error
 
 
 class _Sender:

@@ -1,0 +1,116 @@
+"""Interleavings that once broke a guarantee, one by one; the enumerations can't reach them."""
+
+from __future__ import annotations
+
+import pytest
+
+from s3commit.core.errors import PreconditionError, TransientError
+from s3commit.core.model import CountedAttempt, Outcome
+from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.core.protocol.upload import put_lines
+from s3commit.core.states import JobState
+from s3commit.testing.faults import FaultPlan
+from s3commit.testing.memory import MemoryLedger
+from tests.core.world import BUCKET, JOB, World, place_of
+
+
+def forget(world: World) -> None:
+    """The ledger is lost, or its item has expired: an ended job has a time to live there."""
+    world.ledger = MemoryLedger()
+    world.pipeline = Pipeline(world.plan.wrap(world.store), world.ledger, world.clock)
+
+
+def test_i3_i4_i8_a_late_manifest_of_a_job_that_the_ledger_forgot_does_not_open_it_again() -> None:
+    world, place = World(), place_of()
+    world.open(place)
+    gone = CountedAttempt("t0", "a1", place.manifest_name("t0", "a1"), "0" * 64, 1, 5)
+    world.request(place, gone)
+    world.run(place)
+    assert world.result(place).outcome is Outcome.ABORTED
+    forget(world)
+    late = world.attempt(place, "t0", "a1")
+    assert world.announce(place, late) == 1
+    assert world.open_uploads() == []
+    assert world.record(place).state is JobState.ABORTED
+
+
+def test_i8_a_late_manifest_of_a_published_job_that_the_ledger_forgot_keeps_it_published() -> None:
+    world, place = World(), place_of()
+    world.open(place)
+    world.request(place, world.attempt(place, "t0"))
+    world.run(place)
+    world.store.delete(BUCKET, place.result)
+    forget(world)
+    world.announce(place, world.attempt(place, "t0", "a1"))
+    assert world.record(place).state is JobState.PUBLISHING
+    assert world.run(place)[-1] == "TidyUp"
+    assert list(world.visible().values()) == [b"t0 a0"]
+    assert world.open_uploads() == []
+
+
+class Encrypted(World):
+    """A bucket behind KMS: an object's etag is no MD5 of its parts' etags."""
+
+    def encrypt(self) -> None:
+        bucket = self.store._buckets[BUCKET]
+        for key, versions in bucket.objects.items():
+            if key.endswith(".parquet"):
+                bucket.objects[key] = [
+                    type(one)(one.version_id, one.body, '"' + "e" * 32 + '-1"', {})
+                    for one in versions
+                ]
+
+
+def test_i2_a_roll_back_removes_files_that_neither_metadata_nor_etag_proves() -> None:
+    """A client that sets no metadata, on a bucket behind KMS: the name is the proof (ADR 4)."""
+    world, place = Encrypted(), place_of()
+    world.open(place)
+    world.request(place, *[world.attempt(place, f"t{number}") for number in range(3)])
+    victim = list(world.store.list_uploads(BUCKET, "sales/"))[1]
+
+    def lose() -> None:
+        world.store.abort_upload(BUCKET, victim.key, victim.upload_id)
+
+    world.plan.run_after("decide", lose)
+    world.plan.run_after("complete_upload", world.encrypt)
+    world.plan.run_after("complete_upload", world.encrypt, nth=3)
+    assert world.run(place)[-2:] == ["RollBack", "TidyUp"]
+    assert world.result(place).outcome is Outcome.ROLLED_BACK
+    assert world.visible() == {}
+
+
+def test_i2_a_roll_back_looks_again_at_a_file_that_changed_before_its_delete() -> None:
+    world, place = World(), place_of()
+    world.open(place)
+    world.request(place, *[world.attempt(place, f"t{number}") for number in range(2)])
+    victim = list(world.store.list_uploads(BUCKET, "sales/"))[1]
+
+    def lose() -> None:
+        world.store.abort_upload(BUCKET, victim.key, victim.upload_id)
+
+    foreign = f"sales/part-t0-{JOB}.parquet"
+    world.plan.run_after("decide", lose)
+    world.plan.run_before("delete", lambda: world.store.put(BUCKET, foreign, b"not the same"))
+    assert world.run(place)[-2:] == ["RollBack", "TidyUp"]
+    assert world.visible() == {foreign: b"not the same"}
+
+
+def test_i9_a_commit_manifest_that_is_being_put_by_another_is_tried_again() -> None:
+    """S3 answers 409 to one of two completions at once, before the other one's is to be seen."""
+    error = PreconditionError("another request is under way", code="CONFLICT")
+    world = World(plan=FaultPlan().fail("complete_upload", error))
+    place = place_of()
+    lines = [b"x" * (9 * 1024 * 1024)]
+    with pytest.raises(TransientError):
+        put_lines(world.pipeline, place, place.commits, lines)
+    put_lines(world.pipeline, place, place.commits, lines)
+    assert world.store.head(BUCKET, place.commits) is not None
+
+
+def test_i6_the_lock_that_a_late_waker_takes_is_let_go() -> None:
+    world, place = World(), place_of()
+    world.open(place)
+    world.request(place, world.attempt(place, "t0"))
+    world.plan.run_before("acquire", lambda: world.run(place, "execution-2"))
+    assert world.run(place, "execution-1")[-1] == "Superseded"
+    assert world.ledger.lock_holders("lake/sales/") == frozenset()
