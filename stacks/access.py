@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 JOB_DIRECTORY = "*/__magic_job-*/*"
 MANIFESTS = "*/__magic_job-*/*.pendingset"
-PLAN = "*/__magic_job-*/plan.json"
+PLAN = "*/__magic_job-*/plan-*.json"
 REPLACED = "*/__magic_job-*/replaced.jsonl"
 RESULT = "*/__magic_job-*/result.json"
 COMMITS = "*/_commits/*"

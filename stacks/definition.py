@@ -127,7 +127,7 @@ def _wait(seconds: int, following: str) -> State:
 
 
 def _complete_uploads(functions: Mapping[str, str], max_concurrency: int) -> State:
-    """The Map over the units of plan.json. Its tolerance is 0 by default: one loss fails it."""
+    """The Map over the units of the plan. Its tolerance is 0 by default: one loss fails it."""
     unit = _invoke(
         functions[MAP_FUNCTION], MAP_FUNCTION, {"ticket.$": "$.ticket", "unit.$": "$.unit"}
     )

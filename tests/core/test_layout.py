@@ -171,7 +171,7 @@ def test_what_no_table_may_have_as_its_place_is_refused(bad: str) -> None:
 @pytest.mark.parametrize("prefix", ["sales/", "sales/north/", "a b/dt=1/ü/"])
 def test_every_key_of_a_job_directory_leads_back_to_it(prefix: str) -> None:
     place = JobDirectory(Destination("lake", prefix), str(uuid.uuid4()))
-    keys = (place.prefix, place.job, place.request, place.result, place.plan, place.tasks)
+    keys = (place.prefix, place.job, place.request, place.result, place.plan("5ee"), place.tasks)
     for key in (*keys, place.manifest("t", "a"), place.prefix + "other/x"):
         assert parse_directory("lake", key) == place
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from s3commit.core.documents import encode_request
 from s3commit.core.errors import PreconditionError, TransientError
-from s3commit.core.model import CountedAttempt, Outcome
+from s3commit.core.model import CommitRequest, CountedAttempt, Outcome
 from s3commit.core.protocol.pipeline import Pipeline
 from s3commit.core.protocol.upload import put_lines
 from s3commit.core.states import JobState
-from s3commit.testing.faults import FaultPlan
+from s3commit.testing.faults import Call, FaultPlan
 from s3commit.testing.memory import MemoryLedger
 from tests.core.world import BUCKET, JOB, World, place_of
 
@@ -18,6 +19,34 @@ def forget(world: World) -> None:
     """The ledger is lost, or its item has expired: an ended job has a time to live there."""
     world.ledger = MemoryLedger()
     world.pipeline = Pipeline(world.plan.wrap(world.store), world.ledger, world.clock)
+
+
+def test_i2_a_plan_put_late_by_an_execution_that_was_overtaken_changes_nothing() -> None:
+    """A request that names no attempts counts what is there: two executions may make two plans."""
+    world, place = World(), place_of()
+    world.open(place)
+    world.attempt(place, "t0")
+    world.store.put(BUCKET, place.request, encode_request(CommitRequest(JOB, None)))
+    stalled: list[Call] = []
+
+    def is_plan(call: Call) -> bool:
+        if "/plan" in call.key and not stalled:
+            stalled.append(call)
+            return True
+        return False
+
+    def put_at_last() -> None:
+        world.store.put(BUCKET, stalled[0].key, stalled[0].arguments["body"])
+
+    def second() -> None:
+        world.attempt(place, "t1")
+        world.plan.run_after("decide", put_at_last)
+        assert world.run(place, "execution-2")[-1] == "TidyUp"
+
+    world.plan.run_before("put", second, where=is_plan)
+    assert world.run(place, "execution-1")[-1] == "Superseded"
+    assert world.result(place).outcome is Outcome.COMMITTED
+    assert sorted(world.visible().values()) == [b"t0 a0", b"t1 a0"]
 
 
 def test_i3_i4_i8_a_late_manifest_of_a_job_that_the_ledger_forgot_does_not_open_it_again() -> None:

@@ -121,7 +121,7 @@ def await_tidied(client: PlainClient) -> None:
     """TidyUp comes after the result, off the client's path."""
     until = time.monotonic() + WAIT_SECONDS
     while time.monotonic() < until:
-        left = [name for name in client.listed() if "/tasks/" in name or "plan.json" in name]
+        left = [name for name in client.listed() if "/tasks/" in name or "/plan-" in name]
         if not left and not client.uploads():
             return
         time.sleep(0.05)

@@ -30,7 +30,7 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
     "decide_job": {
         "bucket": {"s3:ListBucket", "s3:ListBucketMultipartUploads"},
         "bucket/*": {"s3:GetObject", "s3:ListMultipartUploadParts"},
-        f"{JOB}plan.json": {"s3:PutObject"},
+        f"{JOB}plan-*.json": {"s3:PutObject"},
         f"{JOB}replaced.jsonl": {"s3:PutObject"},
         "table": {
             "dynamodb:GetItem",
@@ -86,7 +86,7 @@ STATE_MACHINE = {
         for name in ALLOWED
         if name not in {"ingest_pendingsets", "dispatch_requests"}
     },
-    f"{JOB}plan.json": {"s3:GetObject"},
+    f"{JOB}plan-*.json": {"s3:GetObject"},
     "event-bus/default": {"events:PutEvents"},
     "CommitJobMachine": {"states:StartExecution"},
     "execution:*": {"states:DescribeExecution", "states:StopExecution"},

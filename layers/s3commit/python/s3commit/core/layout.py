@@ -16,7 +16,7 @@ MAGIC_PREFIX = "__magic_job-"
 JOB_FILE = "job.json"
 REQUEST_FILE = "request.json"
 RESULT_FILE = "result.json"
-PLAN_FILE = "plan.json"
+PLANS = "plan-"
 REPLACED_FILE = "replaced.jsonl"
 TASKS = "tasks/"
 PENDINGSET_SUFFIX = ".pendingset"
@@ -123,9 +123,9 @@ class JobDirectory:
         return self.prefix + RESULT_FILE
 
     @property
-    def plan(self) -> str:
-        """The key of ``plan.json``."""
-        return self.prefix + PLAN_FILE
+    def plans(self) -> str:
+        """The prefix of the plans' keys."""
+        return self.prefix + PLANS
 
     @property
     def tasks(self) -> str:
@@ -141,6 +141,10 @@ class JobDirectory:
     def success(self) -> str:
         """The key of the destination's ``_SUCCESS``."""
         return self.destination.prefix + SUCCESS
+
+    def plan(self, sha256: str) -> str:
+        """The key of the plan with that digest: no plan can be put over another (docs/adr/0007)."""
+        return f"{self.plans}{sha256[:32]}.json"
 
     def manifest_name(self, task_id: str, attempt_id: str) -> str:
         """The manifest's key relative to the directory."""

@@ -52,7 +52,7 @@ def unit_json(unit: Unit) -> dict[str, Any]:
 
 
 def encode_plan(units: Iterable[Unit]) -> bytes:
-    """``plan.json``: an array of units, as the state machine's Map reads it."""
+    """The plan: an array of units, as the state machine's Map reads it."""
     return dump([unit_json(unit) for unit in units])
 
 
@@ -72,7 +72,7 @@ def decode_unit(value: object, path: str = "$") -> Unit:
 
 
 def decode_plan(body: bytes) -> list[Unit]:
-    """Read ``plan.json``. Raises `InvalidInputError`."""
-    wrapped = {"units": parse(body, what="plan.json", max_bytes=MAX_PLAN_BYTES)}
+    """Read a plan. Raises `InvalidInputError`."""
+    wrapped = {"units": parse(body, what="plan", max_bytes=MAX_PLAN_BYTES)}
     fields = Fields(wrapped, "$")
     return [decode_unit(unit.value, unit.path) for unit in fields.objects("units", most=MAX_SLICES)]

@@ -60,7 +60,7 @@ class Ticket:
             self,
             generation=record.generation,
             state=record.state,
-            plan=self.place.plan if plan else "",
+            plan=self.place.plan(plan.sha256) if plan else "",
             units=plan.units if plan else 0,
             files=plan.files if plan else 0,
             bytes=plan.bytes if plan else 0,

@@ -79,9 +79,10 @@ def _move(
 
 def _read_plan(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> list[Unit]:
     """The plan that was decided; another one than the ledger's digest names is not acted on."""
-    stored = pipeline.store.get(place.bucket, place.plan, max_bytes=MAX_PLAN_BYTES)
-    if record.plan is None or digest(stored.body) != record.plan.sha256:
-        raise JobRefusedError("plan.json is not the one that was decided", code="PLAN_CHANGED")
+    decided = record.plan.sha256 if record.plan else ""
+    stored = pipeline.store.get(place.bucket, place.plan(decided), max_bytes=MAX_PLAN_BYTES)
+    if digest(stored.body) != decided:
+        raise JobRefusedError("the plan is not the one that was decided", code="PLAN_CHANGED")
     return decode_plan(stored.body)
 
 

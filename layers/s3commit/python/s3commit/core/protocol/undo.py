@@ -54,9 +54,9 @@ def roll_back(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     if record.state is JobState.ROLLING_BACK:
         if not abort_uploads(pipeline, ticket.place):
             return ticket.after(record)
-        for facts in list(_own_objects(pipeline, ticket.place)):
+        for facts in list(_own_objects(pipeline, ticket.place, record)):
             _delete(pipeline, ticket.place, facts)
-        _verify_undone(pipeline, ticket.place)
+        _verify_undone(pipeline, ticket.place, record)
         record = _end(pipeline, record, JobState.ROLLED_BACK)
     return _conclude(pipeline, ticket, record)
 
@@ -70,11 +70,9 @@ def tidy_up(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     own_record(pipeline, ticket, JobState.COMMITTED, JobState.ABORTED, JobState.ROLLED_BACK)
     place = ticket.place
     abort_uploads(pipeline, place)
-    for listed in pipeline.store.list(place.bucket, place.tasks):
-        _delete_seen(pipeline, place.bucket, listed.key, listed.etag)
-    plan = pipeline.store.head(place.bucket, place.plan)
-    if plan is not None:
-        _delete_seen(pipeline, place.bucket, place.plan, plan.etag)
+    for prefix in (place.tasks, place.plans):
+        for listed in pipeline.store.list(place.bucket, prefix):
+            _delete_seen(pipeline, place.bucket, listed.key, listed.etag)
     return ticket
 
 
@@ -121,7 +119,9 @@ def _abort(pipeline: Pipeline, place: JobDirectory, upload: OpenUpload) -> None:
     pipeline.store.abort_upload(place.bucket, upload.key, upload.upload_id)
 
 
-def _own_objects(pipeline: Pipeline, place: JobDirectory) -> Iterator[ObjectFacts]:
+def _own_objects(
+    pipeline: Pipeline, place: JobDirectory, record: JobRecord
+) -> Iterator[ObjectFacts]:
     """What is visible of the job: found by name, proven by metadata, or by the plan (I5).
 
     The listing, not the plan, since a manifest may be what was lost. A file without metadata whose
@@ -141,13 +141,14 @@ def _own_objects(pipeline: Pipeline, place: JobDirectory) -> Iterator[ObjectFact
                 yield facts
             continue
         if planned is None:
-            planned = {file.key: file.length for file in _planned(pipeline, place)}
+            planned = {file.key: file.length for file in _planned(pipeline, place, record)}
         if planned.get(listed.key) == facts.length:
             yield facts
 
 
-def _planned(pipeline: Pipeline, place: JobDirectory) -> Iterator[PendingFile]:
-    stored = pipeline.store.get(place.bucket, place.plan, max_bytes=MAX_PLAN_BYTES)
+def _planned(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> Iterator[PendingFile]:
+    decided = place.plan(record.plan.sha256 if record.plan else "")
+    stored = pipeline.store.get(place.bucket, decided, max_bytes=MAX_PLAN_BYTES)
     for unit in decode_plan(stored.body):
         for part in unit.slices:
             try:
@@ -169,8 +170,8 @@ def _delete(pipeline: Pipeline, place: JobDirectory, facts: ObjectFacts) -> None
         )
 
 
-def _verify_undone(pipeline: Pipeline, place: JobDirectory) -> None:
-    visible = next(_own_objects(pipeline, place), None)
+def _verify_undone(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> None:
+    visible = next(_own_objects(pipeline, place, record), None)
     if visible is not None:
         raise TransientError(f"{visible.key} of job {place.job_id} is still visible")
     if next(_own_uploads(pipeline, place), None) is not None:

@@ -31,7 +31,7 @@ class _Verified:
 
 
 def verify_manifests(pipeline: Pipeline, ticket: Ticket) -> Ticket:
-    """Judge every counted manifest, see that its uploads are open, and write ``plan.json``.
+    """Judge every counted manifest, see that its uploads are open, and write the plan.
 
     Reads from S3 what no event brought. Memory: about 150 bytes a file. Repeating it writes the
     same plan. Raises `JobRefusedError` if anything is amiss; nothing was completed then.
@@ -46,7 +46,7 @@ def verify_manifests(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     _refuse_shared_keys(verified)
     _refuse_missing_uploads(pipeline, place, verified)
     facts, body = _plan(verified)
-    pipeline.store.put(place.bucket, place.plan, body)
+    pipeline.store.put(place.bucket, place.plan(facts.sha256), body)
     record = pipeline.ledger.note_plan(
         record.job_id, generation=record.generation, plan=facts, now=pipeline.clock.now()
     )
