@@ -10,7 +10,7 @@ from s3commit.core.model import CommitRequest, CountedAttempt, Outcome
 from s3commit.core.protocol.pipeline import Pipeline
 from s3commit.core.protocol.upload import put_lines
 from s3commit.core.states import JobState
-from s3commit.testing.faults import Call, FaultPlan
+from s3commit.testing.faults import Call, Crash, FaultPlan
 from s3commit.testing.memory import MemoryLedger
 from tests.core.world import BUCKET, JOB, World, place_of
 
@@ -143,3 +143,17 @@ def test_i6_the_lock_that_a_late_waker_takes_is_let_go() -> None:
     world.plan.run_before("acquire", lambda: world.run(place, "execution-2"))
     assert world.run(place, "execution-1")[-1] == "Superseded"
     assert world.ledger.lock_holders("lake/sales/") == frozenset()
+
+
+def test_i2_a_refused_job_whose_ledger_was_lost_while_it_was_committing_leaves_no_file() -> None:
+    world, place = World(plan=FaultPlan().crash_after("complete_upload")), place_of()
+    world.open(place)
+    world.request(place, *[world.attempt(place, f"t{number}") for number in range(2)])
+    with pytest.raises(Crash):
+        world.run(place)
+    forget(world)
+    upload = next(world.store.list_uploads(BUCKET, "sales/"))
+    world.store.abort_upload(BUCKET, upload.key, upload.upload_id)  # a lifecycle rule
+    world.run(place, "execution-2")
+    assert world.result(place).outcome is Outcome.ABORTED
+    assert world.visible() == {}

@@ -7,9 +7,12 @@ from contextlib import suppress
 from s3commit.core.documents import encode_result
 from s3commit.core.errors import PreconditionError
 from s3commit.core.layout import JobDirectory
-from s3commit.core.model import JobRecord, JobResult, Outcome
+from s3commit.core.model import Failure, JobRecord, JobResult, Outcome
 from s3commit.core.protocol.pipeline import Pipeline
 from s3commit.core.ticket import OUTCOMES
+
+# A refusal may quote a stranger's document; a client reads no endless text.
+LONGEST_MESSAGE = 4000
 
 
 def write_result(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> None:
@@ -19,7 +22,7 @@ def write_result(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> 
     result = JobResult(
         job_id=record.job_id,
         outcome=OUTCOMES[record.state],
-        error=record.failure,
+        error=_short(record.failure),
         files=plan.files if plan else 0,
         bytes=plan.bytes if plan else 0,
         rows=plan.rows if plan else None,
@@ -30,3 +33,7 @@ def write_result(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> 
     # If it is there, this step ran before; a job ends once, so that result says the same.
     with suppress(PreconditionError):
         pipeline.store.put(place.bucket, place.result, encode_result(result), if_absent=True)
+
+
+def _short(failure: Failure | None) -> Failure | None:
+    return failure and Failure(failure.code[:100], failure.message[:LONGEST_MESSAGE])

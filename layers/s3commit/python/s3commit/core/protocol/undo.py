@@ -14,6 +14,7 @@ from s3commit.core.ports import ObjectFacts, OpenUpload
 from s3commit.core.protocol.decide import lock_node
 from s3commit.core.protocol.ending import write_result
 from s3commit.core.protocol.pipeline import Pipeline, own_record, read_manifest
+from s3commit.core.protocol.seal import ABORTED_BY_CLIENT
 from s3commit.core.states import JobState
 from s3commit.core.ticket import Ticket
 
@@ -39,6 +40,10 @@ def abort_job(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     if record.state is JobState.ABORTING:
         if not abort_uploads(pipeline, ticket.place):
             return ticket.after(record)
+        if record.failure is None or record.failure.code != ABORTED_BY_CLIENT:
+            # Refused after a commit was asked for. Had the ledger been lost during an earlier
+            # decision of the same job, files of it would be visible already (I2).
+            _delete_own_objects(pipeline, ticket.place, record)
         record = _end(pipeline, record, JobState.ABORTED)
     return _conclude(pipeline, ticket, record)
 
@@ -54,8 +59,7 @@ def roll_back(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     if record.state is JobState.ROLLING_BACK:
         if not abort_uploads(pipeline, ticket.place):
             return ticket.after(record)
-        for facts in list(_own_objects(pipeline, ticket.place, record)):
-            _delete(pipeline, ticket.place, facts)
+        _delete_own_objects(pipeline, ticket.place, record)
         _verify_undone(pipeline, ticket.place, record)
         record = _end(pipeline, record, JobState.ROLLED_BACK)
     return _conclude(pipeline, ticket, record)
@@ -156,6 +160,11 @@ def _planned(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> Iter
             except JobRefusedError:
                 continue  # without its manifest a file can only be proven by its metadata
             yield from pending.files[part.start : part.stop]
+
+
+def _delete_own_objects(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> None:
+    for facts in list(_own_objects(pipeline, place, record)):
+        _delete(pipeline, place, facts)
 
 
 def _delete(pipeline: Pipeline, place: JobDirectory, facts: ObjectFacts) -> None:
