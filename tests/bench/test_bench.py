@@ -140,3 +140,30 @@ def test_the_command_keeps_machine_and_figures_in_the_file(
     assert kept["figures"][0]["ratio"] == 3
     assert kept["machine"]["cores"] == os.cpu_count()
     assert "MISSED" in capsys.readouterr().out
+
+
+def test_a_file_of_many_keeps_little_after_its_row_group() -> None:
+    """Arrow's own default keeps 1.7 MB a file here (see `s3commit.spark.parquet`)."""
+    import pyarrow as pa
+
+    from s3commit.spark.parquet import ParquetFile
+
+    class Nowhere:
+        rows: int | None = None
+
+        def write(self, data: bytes, /) -> int:
+            return len(data)
+
+        def seal(self) -> None:
+            pass
+
+    batch = pa.record_batch({"number": pa.array(range(13_000), pa.int64())})
+    before = pa.total_allocated_bytes()
+    files = [ParquetFile(Nowhere(), batch.schema, "snappy", crowded=True) for _ in range(20)]
+    for file in files:
+        file.append(batch)
+        file.flush()
+    kept = (pa.total_allocated_bytes() - before) / len(files)
+    for file in files:
+        file.close()
+    assert kept < 300_000

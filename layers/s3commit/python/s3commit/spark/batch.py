@@ -10,6 +10,7 @@ import functools
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -20,14 +21,18 @@ from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_client import Encryption, make_client
 from s3commit.core.errors import InvalidInputError, S3CommitError
 from s3commit.core.model import CountedAttempt, JobResult
-from s3commit.spark.files import Limits, Router, TaskFiles
+from s3commit.spark.files import CROWD, Limits, Router, TaskFiles
 from s3commit.spark.options import Options
 from s3commit.spark.parquet import SUFFIXES, ParquetFile
 from s3commit.spark.plainly import plainly
 from s3commit.spark.schema import WriteSchema, check_schema
+from s3commit.writer.bucket import S3BucketProbe
 from s3commit.writer.job import Job, open_job
 from s3commit.writer.sizes import UploadSettings
 from s3commit.writer.task import Task
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
 
 CLIENT = "s3commit-spark"
 
@@ -54,8 +59,13 @@ def start_batch(options: Options, schema: StructType, overwrite: bool) -> BatchW
         partition_by=checked.partition_names,
         conditions=options.conditions,
         client=CLIENT,
-        # A quarter for encoded bytes on their way, which lie on disk beyond it; the rest for rows.
-        settings=UploadSettings(memory_bytes=options.memory_budget // 4),
+        # Encoded bytes on their way: beyond it they wait on disk.
+        settings=UploadSettings(
+            memory_bytes=options.memory_budget // 8,
+            in_flight_bytes=options.memory_budget * 3 // 32,
+        ),
+        store=shared_store(None),
+        probe=S3BucketProbe(shared_client()),
     )
     return BatchWriter(options, checked, job)
 
@@ -112,6 +122,7 @@ class BatchWriter(DataSourceArrowWriter):
         Raises what `Job.commit` raises. Spark then calls `abort`, which finds the request.
         """
         counted = [message for message in messages if isinstance(message, TaskMessage)]
+        self.job.connect(shared_store(self.job.encryption))
         result = self.job.commit(
             (message.attempt for message in counted), timeout=self.options.commit_timeout
         )
@@ -120,6 +131,7 @@ class BatchWriter(DataSourceArrowWriter):
     @plainly
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Ask for the abort; if a commit was asked for before, say so and change nothing."""
+        self.job.connect(shared_store(self.job.encryption))
         _say(self.job.abort("Spark gave the write up").message)
 
 
@@ -138,10 +150,13 @@ def write_rows(
 
     def open_file(directory: str, counter: int) -> ParquetFile:
         name = f"part-{partition:05d}-{task.directory.job_id}.c{counter:03d}{suffix}"
-        return ParquetFile(task.open(directory + name), data_schema, options.compression)
+        output = task.open(directory + name)
+        crowded = files.open_files >= CROWD
+        return ParquetFile(output, data_schema, options.compression, crowded=crowded)
 
-    memory = options.memory_budget - options.memory_budget // 4
-    limits = Limits.of(options, memory)
+    # Half is left for the encoder, for the copies of parts that are being sent and for what the
+    # allocators keep: it is the process's peak that has to fit (bench/README.md measures it).
+    limits = Limits.of(options, options.memory_budget * 5 // 16)
     files = TaskFiles(open_file, limits)
     router = Router(files, names, limits.stage_bytes)
     try:
@@ -159,9 +174,15 @@ def write_rows(
 
 
 @functools.lru_cache(maxsize=1)
+def shared_client() -> S3Client:
+    """The process's client."""
+    return make_client()
+
+
+@functools.lru_cache(maxsize=1)
 def shared_store(encryption: Encryption | None) -> S3ObjectStore:
     """The process's store: Spark uses its Python workers again, and a client takes 0.25 s."""
-    return S3ObjectStore(make_client(), encryption=encryption)
+    return S3ObjectStore(shared_client(), encryption=encryption)
 
 
 def _summary(result: JobResult, rows: int, job: Job) -> str:

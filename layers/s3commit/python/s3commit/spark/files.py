@@ -15,7 +15,8 @@ from s3commit.spark.partitions import split
 
 # Bigger row groups compress no better (795, 751 and 741 MB with 16, 64 and 128 MB of Arrow data).
 ROW_GROUP_BYTES: Final = 64 * MB
-STAGE_BYTES: Final = 24 * MB
+STAGE_BYTES: Final = 16 * MB
+CROWD: Final = 4  # open files at once; sorted input has one
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Limits:
         """
         stage = min(STAGE_BYTES, memory // 8)
         return cls(
-            row_group_bytes=min(ROW_GROUP_BYTES, memory // 3),
+            row_group_bytes=min(ROW_GROUP_BYTES, memory * 3 // 4),
             stage_bytes=stage,
             buffer_bytes=memory - 2 * stage,
             max_records=options.max_records_per_file,
@@ -60,6 +61,11 @@ class TaskFiles:
         self._buffered = 0
         # Encoded bytes per Arrow byte; 1 until a row group has been written.
         self._ratio = 1.0
+
+    @property
+    def open_files(self) -> int:
+        """How many files are open."""
+        return len(self._files)
 
     def append(self, directory: str, rows: pa.RecordBatch) -> None:
         """Add ``rows`` to the directory's open file, or to several where a limit is reached."""

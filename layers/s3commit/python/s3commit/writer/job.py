@@ -84,6 +84,10 @@ class Job:
             environment=self.environment,
         )
 
+    def connect(self, store: WriterStore) -> None:
+        """Use ``store`` from here on: for a process that has one, and need not make another."""
+        self._store = store
+
     def commit(
         self,
         attempts: Iterable[CountedAttempt | None],

@@ -16,7 +16,9 @@ import weakref
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import IO
+from typing import IO, Final
+
+_OWN_MEMORY: Final = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
 
 
 class MemoryBudget:
@@ -140,6 +142,10 @@ def _rounded(size: int) -> int:
 class PartBuffer:
     """The bytes of one part: its head on disk (if memory ran out), its tail in memory.
 
+    The tail is a memory map of its own, of which only what is written takes memory, and which goes
+    back to the system whole. A growing ``bytearray`` is moved about on the heap; with hundreds of
+    streams the gaps that this leaves took as much memory as the parts themselves.
+
     Not thread-safe: one writer fills it, then one sender reads it. `discard` gives everything
     back and must be called once.
     """
@@ -150,11 +156,11 @@ class PartBuffer:
         self._spool = spool
         self._offset: int | None = None
         self._on_disk = 0
-        self._tail = bytearray()
-        self._taken = 0
+        self._tail: mmap.mmap | None = None
+        self._taken = 0  # bytes of the tail
 
     def __len__(self) -> int:
-        return self._on_disk + len(self._tail)
+        return self._on_disk + self._taken
 
     @property
     def on_disk(self) -> int:
@@ -164,10 +170,14 @@ class PartBuffer:
     def append(self, data: memoryview) -> int:
         """Copy as much of ``data`` as fits; return how many bytes. Raises `OSError`."""
         size = min(len(data), self.capacity - len(self))
+        if not size:
+            return 0
         piece = data[:size]
         if self._budget.try_take(size):
+            if self._tail is None:
+                self._tail = mmap.mmap(-1, self.capacity, flags=_OWN_MEMORY)
+            self._tail[self._taken : self._taken + size] = piece
             self._taken += size
-            self._tail += piece
         else:
             self._flush()
             self._write(piece)
@@ -177,7 +187,7 @@ class PartBuffer:
     def view(self) -> Iterator[memoryview]:
         """All bytes of the part in one piece, valid within the block."""
         if self._offset is None:
-            with _released(memoryview(self._tail)) as view:
+            with _released(self._tail_view()) as view:
                 yield view
             return
         self._flush()
@@ -186,21 +196,29 @@ class PartBuffer:
 
     def discard(self) -> None:
         """Give memory and disk back; the bytes are gone."""
-        self._tail = bytearray()
-        self._budget.give(self._taken)
-        self._taken = 0
+        self._drop_tail()
         if self._offset is not None:
             self._spool.free(self._offset, self.capacity)
             self._offset = None
         self._on_disk = 0
 
-    def _flush(self) -> None:
-        self._write(self._tail)
-        self._tail = bytearray()
+    def _tail_view(self) -> memoryview:
+        return memoryview(self._tail or b"")[: self._taken]
+
+    def _drop_tail(self) -> None:
+        if self._tail is not None:
+            with suppress(BufferError):  # see _released
+                self._tail.close()
+            self._tail = None
         self._budget.give(self._taken)
         self._taken = 0
 
-    def _write(self, data: bytes | bytearray | memoryview) -> None:
+    def _flush(self) -> None:
+        with _released(self._tail_view()) as view:
+            self._write(view)
+        self._drop_tail()
+
+    def _write(self, data: memoryview) -> None:
         if not len(data):
             return
         if self._offset is None:
