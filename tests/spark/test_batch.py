@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
-from s3commit.core.errors import InvalidInputError, JobFailedError
+from s3commit.core.errors import InvalidInputError, JobFailedError, S3CommitError
 from s3commit.core.states import JobState
 from s3commit.spark.batch import BatchWriter, TaskMessage, shared_store, start_batch, write_rows
 from s3commit.spark.options import parse_options
@@ -55,6 +55,14 @@ def test_a_job_says_what_it_did_in_one_line(
         f" see: s3commit show {place.uri}/__magic_job-{job}/\n"
     )
     assert said.out == ""
+
+
+def test_i2_a_task_without_a_message_is_never_left_out_in_silence(place: Place) -> None:
+    writer = start(place)
+    message = run_task(writer, 0, batch(range(500)))
+    with pytest.raises(S3CommitError, match="1 of 2 tasks sent no word"):
+        writer.commit([message, None])
+    assert place.committed() == []
 
 
 def test_the_writer_and_its_messages_travel_between_processes(place: Place) -> None:

@@ -122,6 +122,13 @@ class BatchWriter(DataSourceArrowWriter):
         Raises what `Job.commit` raises. Spark then calls `abort`, which finds the request.
         """
         counted = [message for message in messages if isinstance(message, TaskMessage)]
+        if len(counted) != len(messages):
+            # To commit without that task would lose its rows in silence.
+            raise S3CommitError(
+                f"{len(messages) - len(counted)} of {len(messages)} tasks sent no word of what they"
+                f" wrote; nothing of job {self.job.job_id} is committed. Write the data again.",
+                code="TASK_MISSING",
+            )
         self.job.connect(shared_store(self.job.encryption))
         result = self.job.commit(
             (message.attempt for message in counted), timeout=self.options.commit_timeout
