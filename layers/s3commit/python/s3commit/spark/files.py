@@ -132,7 +132,9 @@ class TaskFiles:
         for file in sorted(self._files.values(), key=lambda file: file.buffered, reverse=True):
             self._flush(file)
             if self._buffered <= 0.75 * self._limits.buffer_bytes:
-                return
+                break
+        # What was flushed was in many small pieces, which the allocator would keep.
+        pa.default_memory_pool().release_unused()
 
 
 class Router:
