@@ -43,11 +43,17 @@ class World:
     """One bucket, one ledger, one clock, and a fault plan over both."""
 
     versioned: bool = False
+    repeats_complete: bool = False
     plan: FaultPlan = field(default_factory=FaultPlan)
 
     def __post_init__(self) -> None:
         self.clock = ManualClock(step=0.001)
-        self.store = MemoryObjectStore(BUCKET, versioned=self.versioned, clock=self.clock)
+        self.store = MemoryObjectStore(
+            BUCKET,
+            versioned=self.versioned,
+            repeats_complete=self.repeats_complete,
+            clock=self.clock,
+        )
         self.ledger = MemoryLedger()
         self.pipeline = Pipeline(
             self.plan.wrap(self.store), self.plan.wrap(self.ledger), self.clock

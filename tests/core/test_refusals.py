@@ -1,0 +1,90 @@
+"""What VerifyManifests refuses, and what a worker does not take for its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from s3commit.core.errors import TransientError
+from s3commit.core.layout import META_ATTEMPT, META_JOB, META_TASK
+from s3commit.core.manifest import encode_pendingset, expected_etag
+from s3commit.core.model import Outcome, PendingFile, PendingSet
+from s3commit.core.ports import ObjectFacts
+from s3commit.core.protocol.identity import is_ours
+from tests.core.world import BUCKET, JOB, OTHER_JOB, World, place_of
+
+PLACE = place_of()
+
+
+def refused(world: World) -> str:
+    """Run the job; its code, when it has ended ABORTED with nothing visible and nothing open."""
+    world.run(PLACE)
+    result = world.result(PLACE)
+    assert result.outcome is Outcome.ABORTED
+    assert world.visible() == {}
+    assert world.open_uploads() == []
+    assert result.error is not None
+    return result.error.code
+
+
+def test_i2_a_key_that_two_tasks_write_is_refused() -> None:
+    world = World()
+    name = f"part-{JOB}.parquet"
+    tasks = [world.attempt(PLACE, task, files={name: task.encode()}) for task in ("t0", "t1")]
+    world.request(PLACE, *tasks)
+    assert refused(world) == "DUPLICATE_KEY"
+
+
+def test_i2_a_manifest_that_changed_after_its_task_wrote_it_is_refused() -> None:
+    world = World()
+    counted = world.attempt(PLACE, "t0")
+    other = world.upload(PLACE, f"other-{JOB}.parquet", b"t0 a0", task="t0", attempt="a0")
+    body = encode_pendingset(PendingSet(JOB, (other,), "t0", "a0"))
+    world.store.put(BUCKET, PLACE.prefix + counted.manifest, body)  # sound, and not the one
+    world.request(PLACE, counted)
+    assert refused(world) == "MANIFEST_CHANGED"
+
+
+def test_i2_counts_that_differ_from_the_manifest_are_refused() -> None:
+    world = World()
+    world.request(PLACE, replace(world.attempt(PLACE, "t0"), files=2))
+    assert refused(world) == "COUNTS_DIFFER"
+
+
+def test_i2_a_repeated_completion_is_not_believed_when_the_object_is_gone() -> None:
+    """S3 may say 200 to it whatever became of the object since (ADR 5)."""
+    world = World(repeats_complete=True)
+    tasks = [world.attempt(PLACE, f"t{number}") for number in range(2)]
+    key = f"sales/part-t0-{JOB}.parquet"
+    world.request(PLACE, *tasks)
+    world.plan.fail("complete_upload", TransientError("503"), nth=2)  # the unit is tried again
+    world.plan.run_before("complete_upload", lambda: world.store.delete(BUCKET, key), nth=3)
+    world.run(PLACE)
+    assert world.result(PLACE).outcome is Outcome.ROLLED_BACK
+    assert world.visible() == {}
+
+
+FILE = PendingFile(
+    BUCKET, "sales/x", "u", ('"0cc175b9c0f1b6a831c399e269772661"',), 5, JOB, "t0", "a0"
+)
+OURS = {META_JOB: JOB, META_TASK: "t0", META_ATTEMPT: "a0"}
+
+
+@pytest.mark.parametrize(
+    ("facts", "ours"),
+    [
+        (ObjectFacts("sales/x", '"any"', 5, OURS), True),
+        (ObjectFacts("sales/x", '"any"', 6, OURS), False),
+        (ObjectFacts("sales/x", '"any"', 5, OURS | {META_ATTEMPT: "a1"}), False),
+        (ObjectFacts("sales/x", '"any"', 5, OURS | {META_TASK: "t1"}), False),
+        (ObjectFacts("sales/x", '"any"', 5, OURS | {META_JOB: OTHER_JOB}), False),
+        (ObjectFacts("sales/x", expected_etag(FILE), 5, {}), True),
+        (ObjectFacts("sales/x", '"any"', 5, {}), False),
+        (None, False),
+    ],
+)
+def test_i5_an_object_is_ours_by_attempt_and_length_or_by_etag(
+    facts: ObjectFacts | None, ours: bool
+) -> None:
+    assert is_ours(FILE, facts) is ours
