@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, cast
 
+from s3commit.local.errors import UnsupportedTemplateError
 from s3commit.local.schedule import Timer, parse
 
 InvokeAsync = Callable[[Any, bytes], None]
@@ -93,7 +94,7 @@ class Targets:
 
             sns_backends[account][region].publish(arn=arn, message=payload)
         else:
-            raise NotImplementedError(f"targets of {service} are not known here")
+            raise UnsupportedTemplateError(f"targets of {service} are not known here")
 
 
 def _payload(target: dict[str, Any], event: dict[str, Any]) -> str:
