@@ -11,8 +11,9 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 
 from s3commit.core.errors import InvalidInputError, JobFailedError, S3CommitError
 from s3commit.core.states import JobState
-from s3commit.spark.batch import BatchWriter, TaskMessage, shared_store, start_batch, write_rows
+from s3commit.spark.batch import BatchWriter, TaskMessage, shared_store, start_batch
 from s3commit.spark.options import parse_options
+from s3commit.spark.rows import write_rows
 from s3commit.writer.task import Task
 from tests.spark.tiny import Place
 
@@ -34,7 +35,8 @@ def run_task(writer: BatchWriter, partition: int, *batches: pa.RecordBatch) -> T
         settings=job.settings,
         environment=job.environment,
     )
-    return write_rows(task, partition, iter(batches), writer.options, writer.schema)
+    rows = write_rows(task, partition, iter(batches), writer.options, writer.schema)
+    return TaskMessage(task.finish(), rows)
 
 
 def batch(ids: range) -> pa.RecordBatch:

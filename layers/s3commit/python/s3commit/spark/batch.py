@@ -21,10 +21,9 @@ from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_client import Encryption, make_client
 from s3commit.core.errors import InvalidInputError, S3CommitError
 from s3commit.core.model import CountedAttempt, JobResult
-from s3commit.spark.files import CROWD, Limits, Router, TaskFiles
 from s3commit.spark.options import Options
-from s3commit.spark.parquet import SUFFIXES, ParquetFile
 from s3commit.spark.plainly import plainly
+from s3commit.spark.rows import write_rows
 from s3commit.spark.schema import WriteSchema, check_schema
 from s3commit.writer.bucket import S3BucketProbe
 from s3commit.writer.job import Job, open_job
@@ -109,7 +108,8 @@ class BatchWriter(DataSourceArrowWriter):
             environment=self.job.environment,
         )
         try:
-            return write_rows(task, partition, iterator, self.options, self.schema)
+            rows = write_rows(task, partition, iterator, self.options, self.schema)
+            return TaskMessage(task.finish(), rows)
         except BaseException:
             for error in task.abort():
                 _say(f"an upload of task {partition} could not be aborted yet: {error}")
@@ -140,44 +140,6 @@ class BatchWriter(DataSourceArrowWriter):
         """Ask for the abort; if a commit was asked for before, say so and change nothing."""
         self.job.connect(shared_store(self.job.encryption))
         _say(self.job.abort("Spark gave the write up").message)
-
-
-def write_rows(
-    task: Task,
-    partition: int,
-    batches: Iterator[pa.RecordBatch],
-    options: Options,
-    schema: WriteSchema,
-) -> TaskMessage:
-    """Write ``batches`` as the files of ``task``, and finish it."""
-    names = schema.partition_names
-    metadata = schema.parquet_metadata
-    suffix = SUFFIXES[options.compression]
-    data_schema: pa.Schema | None = None
-
-    def open_file(directory: str, counter: int) -> ParquetFile:
-        name = f"part-{partition:05d}-{task.directory.job_id}.c{counter:03d}{suffix}"
-        output = task.open(directory + name)
-        crowded = files.open_files >= CROWD
-        return ParquetFile(output, data_schema, options.compression, crowded=crowded)
-
-    # Half is left for the encoder, for the copies of parts that are being sent and for what the
-    # allocators keep: it is the process's peak that has to fit (bench/README.md measures it).
-    limits = Limits.of(options, options.memory_budget * 5 // 16)
-    files = TaskFiles(open_file, limits)
-    router = Router(files, names, limits.stage_bytes)
-    try:
-        for batch in batches:
-            if data_schema is None:
-                columns = [field for field in batch.schema if field.name not in names]
-                data_schema = pa.schema(columns, metadata=metadata)
-            router.add(batch)
-        router.drain()
-        files.close_all()
-    except BaseException:
-        files.discard()
-        raise
-    return TaskMessage(task.finish(), files.rows)
 
 
 @functools.lru_cache(maxsize=1)

@@ -1,0 +1,51 @@
+"""The rows of one Spark partition, written as the files of one task attempt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from s3commit.spark.files import CROWD, Limits, Router, TaskFiles
+from s3commit.spark.options import Options
+from s3commit.spark.parquet import SUFFIXES, ParquetFile
+from s3commit.spark.schema import WriteSchema
+from s3commit.writer.task import Task
+
+
+def write_rows(
+    task: Task,
+    partition: int,
+    batches: Iterator[pa.RecordBatch],
+    options: Options,
+    schema: WriteSchema,
+) -> int:
+    """Write ``batches`` as the files of ``task``, every one sealed; return how many rows."""
+    names = schema.partition_names
+    metadata = schema.parquet_metadata
+    suffix = SUFFIXES[options.compression]
+    data_schema: pa.Schema | None = None
+
+    def open_file(directory: str, counter: int) -> ParquetFile:
+        name = f"part-{partition:05d}-{task.directory.job_id}.c{counter:03d}{suffix}"
+        output = task.open(directory + name)
+        crowded = files.open_files >= CROWD
+        return ParquetFile(output, data_schema, options.compression, crowded=crowded)
+
+    # Half is left for the encoder, for the copies of parts that are being sent and for what the
+    # allocators keep: it is the process's peak that has to fit (bench/README.md measures it).
+    limits = Limits.of(options, options.memory_budget * 5 // 16)
+    files = TaskFiles(open_file, limits)
+    router = Router(files, names, limits.stage_bytes)
+    try:
+        for batch in batches:
+            if data_schema is None:
+                columns = [field for field in batch.schema if field.name not in names]
+                data_schema = pa.schema(columns, metadata=metadata)
+            router.add(batch)
+        router.drain()
+        files.close_all()
+    except BaseException:
+        files.discard()
+        raise
+    return files.rows
