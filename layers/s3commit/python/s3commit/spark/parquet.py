@@ -8,14 +8,6 @@ from typing import Final, Protocol
 import pyarrow as pa
 from pyarrow import parquet
 
-# What readers and Spark call the codecs in file names.
-SUFFIXES: Final = {
-    "snappy": ".snappy.parquet",
-    "zstd": ".zstd.parquet",
-    "gzip": ".gz.parquet",
-    "lz4": ".lz4raw.parquet",
-    "none": ".parquet",
-}
 # Arrow's own default for gzip is 9, three times the time for a percent of size; zlib's is 6.
 _LEVELS: Final = {"gzip": 6}
 # Arrow keeps the encoder of the last column after each row group, with the table of the values of

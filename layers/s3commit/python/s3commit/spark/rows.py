@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from s3commit.spark.files import CROWD, Limits, Router, TaskFiles
+from s3commit.spark.formats import FORMATS
 from s3commit.spark.options import Options
-from s3commit.spark.parquet import SUFFIXES, ParquetFile
+from s3commit.spark.parquet import ParquetFile
 from s3commit.spark.schema import WriteSchema
 from s3commit.writer.task import Task
 
@@ -23,7 +24,7 @@ def write_rows(
     """Write ``batches`` as the files of ``task``, every one sealed; return how many rows."""
     names = schema.partition_names
     metadata = schema.parquet_metadata
-    suffix = SUFFIXES[options.compression]
+    suffix = FORMATS[options.file_format].suffixes[options.compression]
     data_schema: pa.Schema | None = None
 
     def open_file(directory: str, counter: int) -> ParquetFile:
