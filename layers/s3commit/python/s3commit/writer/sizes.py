@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Final
 
 from s3commit.core.errors import InvalidInputError
@@ -20,8 +21,16 @@ MAX_FILE_BYTES: Final = 5 * TIB
 
 DEFAULT_PART_BYTES: Final = 8 * MIB
 DEFAULT_THREADS: Final = 4
+MAX_THREADS: Final = 256
 DEFAULT_IN_FLIGHT_BYTES: Final = 32 * MIB
 DEFAULT_MEMORY_BYTES: Final = 64 * MIB
+
+
+class Upload(StrEnum):
+    """When a file's bytes go up."""
+
+    STREAM = "stream"  # each part as it gets full, while the task writes
+    STAGE = "stage"  # when the file is whole; until then it lies on local disk
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +77,9 @@ class UploadSettings:
     that is memory as well: give a directory on disk.
 
     ``threads`` send parts, at most ``in_flight_bytes`` at once (always one part, however big);
-    a writer that is faster than S3 waits. Raises `InvalidInputError` (``BAD_OPTION``).
+    a writer that is faster than S3 waits. ``upload`` is how files are written whose opener does
+    not say: staged files lie whole in ``spool_directory`` until they are closed, and take no
+    memory. Raises `InvalidInputError` (``BAD_OPTION``).
     """
 
     parts: PartSizes = field(default_factory=PartSizes)
@@ -76,10 +87,11 @@ class UploadSettings:
     in_flight_bytes: int = DEFAULT_IN_FLIGHT_BYTES
     memory_bytes: int = DEFAULT_MEMORY_BYTES
     spool_directory: str | None = None
+    upload: Upload = Upload.STREAM
 
     def __post_init__(self) -> None:
         _within("part size", self.parts.first, MIN_PART_BYTES, MAX_PART_BYTES)
-        _within("threads", self.threads, 1, 256)
+        _within("threads", self.threads, 1, MAX_THREADS)
         _within("in-flight bytes", self.in_flight_bytes, 1, TIB)
         _within("memory bytes", self.memory_bytes, 0, TIB)
 
