@@ -7,7 +7,8 @@ from typing import Any
 from s3commit.aws.steps import run_step
 from s3commit.aws.telemetry import logger
 from s3commit.aws.wiring import make_pipeline
-from s3commit.core.protocol.decide import acquire_destination, check_conditions, decide_commit
+from s3commit.core.protocol.acquire import acquire_destination
+from s3commit.core.protocol.decide import check_conditions, decide_commit
 from s3commit.core.protocol.seal import seal_job
 from s3commit.core.protocol.verify import verify_manifests
 

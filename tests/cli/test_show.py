@@ -9,7 +9,6 @@ import pytest
 from s3commit.cli.advice import MEANING, console_url
 from s3commit.cli.facts import REQUESTED
 from s3commit.core.model import PlanFacts
-from s3commit.core.ports import LockMode
 from s3commit.core.states import JobState
 from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, uri_of
 from tests.core.world import BUCKET
@@ -89,9 +88,8 @@ def test_a_job_at_work_that_is_silent_sends_to_its_execution(desk: Desk) -> None
     record = ledger.take_over(JOB, generation=0, execution=ARN, now=clock.now())
     ledger.advance(JOB, source=JobState.OPEN, target=JobState.SEALED, generation=1, now=clock.now())
     plan = PlanFacts("0" * 64, 1, 2, 8, 8)
-    ledger.note_plan(JOB, generation=1, plan=plan, now=clock.now())
-    ledger.acquire("node", job_id=JOB, mode=LockMode.SHARED)
-    ledger.decide(JOB, generation=1, plan=plan, lock_node="node", now=clock.now())
+    ledger.note(JOB, generation=1, plan=plan, now=clock.now())
+    ledger.decide(JOB, generation=1, plan=plan, replaced=None, locks=(), now=clock.now())
     document = desk.json("show", JOB, "--table", TABLE)
     assert document["state"] == "COMMITTING"
     assert document["next"] == [

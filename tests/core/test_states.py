@@ -9,8 +9,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from s3commit.core.locks import LockMode, ask, let_go
 from s3commit.core.model import JobRecord, PlanFacts
-from s3commit.core.ports import LockMode, LostRaceError
+from s3commit.core.ports import LostRaceError
 from s3commit.core.states import ENDED, TRANSITIONS, IllegalTransitionError, JobState
 from s3commit.core.states import check_transition as check
 from s3commit.testing.memory import ManualClock, MemoryLedger
@@ -102,10 +103,9 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @rule(held=st.booleans())
     def lock(self, held: bool) -> None:
-        if held:
-            assert self.ledger.acquire(NODE, job_id=self.job, mode=LockMode.SHARED)
-        else:
-            self.ledger.release(NODE, job_id=self.job)
+        lock, now = self.ledger.lock(NODE), self.clock.now()
+        taken, _ = ask(lock, self.job, LockMode.SHARED, since=now, now=now)
+        assert self.ledger.put_lock(taken if held else let_go(lock, self.job))
         self.held = held
 
     @rule(noted=st.booleans(), stale=st.integers(0, 1))
@@ -113,14 +113,15 @@ class LedgerMachine(RuleBasedStateMachine):
         before = self.record
         try:
             if noted:
-                self.ledger.note_plan(
+                self.ledger.note(
                     self.job, generation=before.generation, plan=PLAN, now=self.clock.now()
                 )
             self.ledger.decide(
                 self.job,
                 generation=before.generation - stale,
                 plan=PLAN,
-                lock_node=NODE,
+                replaced=None,
+                locks=[NODE],
                 now=self.clock.now(),
             )
         except LostRaceError:

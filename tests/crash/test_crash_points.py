@@ -83,7 +83,7 @@ def check_ended(world: World, outcome: Outcome) -> None:
     assert world.open_uploads("sales/") == []
     assert world.open_uploads("sales2/") == ["sales2/theirs"]
     assert not [key for key in world.all_keys(place.tasks) if key.endswith(".pendingset")]
-    assert world.ledger.lock_holders("lake/sales/") == frozenset()
+    assert world.ledger.lock("lake/sales/").empty
 
 
 @pytest.mark.parametrize("versioned", [False, True], ids=["plain", "versioned"])

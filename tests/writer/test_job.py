@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
 import s3commit
+from s3commit.core.conditions import Conditions
 from s3commit.core.documents import decode_job, decode_request, encode_request, encode_result
 from s3commit.core.errors import (
     AccessError,
@@ -107,16 +109,33 @@ def test_open_writes_down_what_the_client_said(
         "test",
         "2026-11-21T22:07:22.000Z",
     )
-    assert (spec.partition_by, spec.conditions) == (("dt",), {"minRows": 1})
+    assert (spec.partition_by, spec.conditions) == (("dt",), Conditions(min_rows=1))
 
 
-@pytest.mark.parametrize("conflict", ["fail", "replace", "upsert"])
-def test_another_conflict_than_append_is_refused_before_anything_is_written(
-    store: MemoryObjectStore, conflict: str
+@pytest.mark.parametrize("conflict", ["fail", "replace"])
+def test_each_conflict_policy_stands_in_job_json(store: MemoryObjectStore, conflict: str) -> None:
+    job = open_job(DESTINATION, conflict=conflict, scope="partition", store=store)
+    spec = decode_job(store.get("lake", job.directory.job, max_bytes=10**6).body, job.directory)
+    assert (spec.conflict, spec.scope) == (conflict, "partition")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"conflict": "upsert"},
+        {"scope": "table"},
+        {"names": "random"},
+        {"idempotency_key": ""},
+        {"conditions": {"minRow": 1}},
+        {"conditions": {"maxNullFraction": {"price": 1.5}}},
+    ],
+)
+def test_what_is_not_offered_is_refused_before_anything_is_written(
+    store: MemoryObjectStore, wrong: dict[str, Any]
 ) -> None:
-    with pytest.raises(InvalidInputError, match="use conflict='append'") as caught:
-        open_job(DESTINATION, conflict=conflict, store=store)
-    assert caught.value.code == "UNSUPPORTED_CONFLICT"
+    with pytest.raises(InvalidInputError) as caught:
+        open_job(DESTINATION, store=store, **wrong)
+    assert caught.value.code in {"BAD_OPTION", "BAD_CONDITION"}
     assert visible(store) == []
 
 

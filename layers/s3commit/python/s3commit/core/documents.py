@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, TypeVar
 
+from s3commit.core.conditions import decode_conditions, encode_conditions
 from s3commit.core.errors import InvalidInputError
 from s3commit.core.jsontext import Fields, dump, parse
 from s3commit.core.layout import JobDirectory, check_id, parse_destination
@@ -16,6 +17,7 @@ from s3commit.core.model import (
     Failure,
     JobResult,
     JobSpec,
+    Names,
     Outcome,
     Scope,
 )
@@ -27,7 +29,7 @@ MAX_REQUEST_BYTES = 128 * 1024 * 1024
 MAX_ATTEMPTS = 500_000
 MAX_TEXT = 1024
 
-Choice = TypeVar("Choice", Conflict, Scope, Outcome)
+Choice = TypeVar("Choice", Conflict, Scope, Outcome, Names)
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -45,7 +47,8 @@ def encode_job(spec: JobSpec) -> bytes:
             "idempotencyKey": spec.idempotency_key,
             "createdAt": spec.created_at,
             "client": spec.client,
-            "conditions": spec.conditions,
+            "conditions": encode_conditions(spec.conditions),
+            "names": spec.names,
         }
     )
 
@@ -66,7 +69,8 @@ def decode_job(body: bytes, directory: JobDirectory) -> JobSpec:
         idempotency_key=fields.optional_text("idempotencyKey", longest=MAX_TEXT),
         created_at=fields.text("createdAt", "", longest=64),
         client=fields.text("client", "", longest=MAX_TEXT),
-        conditions=fields.mapping("conditions"),
+        conditions=decode_conditions(fields.mapping("conditions")),
+        names=_choice(Names, fields.text("names", Names.UNIQUE), "names"),
     )
     if spec.job_id != directory.job_id or spec.destination != directory.destination:
         raise InvalidInputError(
@@ -156,6 +160,7 @@ def encode_result(result: JobResult) -> bytes:
             "decidedAt": result.decided_at,
             "finishedAt": result.finished_at,
             "execution": result.execution,
+            "replaced": result.replaced,
         }
     )
 
@@ -177,6 +182,7 @@ def decode_result(body: bytes) -> JobResult:
         decided_at=fields.optional_text("decidedAt"),
         finished_at=fields.text("finishedAt"),
         execution=fields.text("execution", ""),
+        replaced=fields.integer("replaced", 0),
     )
 
 

@@ -17,6 +17,9 @@ JOB_FILE = "job.json"
 REQUEST_FILE = "request.json"
 RESULT_FILE = "result.json"
 PLANS = "plan-"
+PARTITIONS = "partitions-"
+REPLACED = "replaced-"
+REPLACED_PAGES = "replaced/"
 TASKS = "tasks/"
 PENDINGSET_SUFFIX = ".pendingset"
 COMMITS = "_commits/"
@@ -127,6 +130,22 @@ class JobDirectory:
         return self.prefix + PLANS
 
     @property
+    def pages(self) -> str:
+        """The prefix of the pages of replace lists."""
+        return self.prefix + REPLACED_PAGES
+
+    @property
+    def scratch(self) -> tuple[str, ...]:
+        """The prefixes of what a job that has ended needs no more."""
+        return (
+            self.prefix + TASKS,
+            self.prefix + PLANS,
+            self.prefix + PARTITIONS,
+            self.prefix + REPLACED,
+            self.prefix + REPLACED_PAGES,
+        )
+
+    @property
     def tasks(self) -> str:
         """The prefix under which the manifests lie."""
         return self.prefix + TASKS
@@ -144,6 +163,26 @@ class JobDirectory:
     def plan(self, sha256: str) -> str:
         """The key of the plan with that digest: no plan can be put over another (docs/adr/0007)."""
         return f"{self.plans}{sha256[:32]}.json"
+
+    def partitions(self, sha256: str) -> str:
+        """The key of the list of the job's partitions, named by its digest as a plan is."""
+        return f"{self.prefix}{PARTITIONS}{sha256[:32]}.json"
+
+    def replaced(self, sha256: str) -> str:
+        """The key of the index of a replace list, named by its digest."""
+        return f"{self.prefix}{REPLACED}{sha256[:32]}.json"
+
+    def page(self, sha256: str) -> str:
+        """The key of one page of a replace list, named by its digest."""
+        return f"{self.pages}{sha256[:32]}.jsonl"
+
+    def once(self, digest: str) -> str:
+        """The key of the note that says which job has an idempotency key (its digest)."""
+        return f"{self.destination.prefix}{COMMITS}once/{digest}.json"
+
+    def relative(self, key: str) -> str:
+        """The key relative to the destination, in which it must lie."""
+        return key[len(self.destination.prefix) :]
 
     def manifest_name(self, task_id: str, attempt_id: str) -> str:
         """The manifest's key relative to the directory."""
@@ -185,6 +224,17 @@ def is_hidden(relative_key: str) -> bool:
         element.startswith(".") or (element.startswith("_") and "=" not in element)
         for element in relative_key.split("/")
     )
+
+
+def is_data(relative_key: str) -> bool:
+    """Whether a key below a destination is data: not hidden, and no marker of a directory."""
+    return not relative_key.endswith("/") and not is_hidden(relative_key)
+
+
+def partition_of(relative_key: str) -> str:
+    """The directory of a file relative to its destination, with its ``/``; empty for the root."""
+    directory, separator, _ = relative_key.rpartition("/")
+    return directory + separator
 
 
 def owner_of(key: str) -> str | None:

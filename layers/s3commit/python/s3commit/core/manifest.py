@@ -14,10 +14,11 @@ import hashlib
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
+from s3commit.core.conditions import MAX_COLUMNS
 from s3commit.core.errors import InvalidInputError
 from s3commit.core.jsontext import Fields, dump, parse
 from s3commit.core.layout import MAX_KEY_BYTES, JobDirectory, belongs_to_job, is_hidden
-from s3commit.core.model import PendingFile, PendingSet
+from s3commit.core.model import Names, PendingFile, PendingSet
 
 FILE_VERSION = 2
 SET_VERSION = 3
@@ -86,13 +87,18 @@ def _file_json(file: PendingFile) -> dict[str, Any]:
         "extraData": file.extra,
         "length": file.length,
         "rows": file.rows,
+        "nulls": file.nulls,
         "partCount": len(file.etags),
         "iostatistics": _NO_STATISTICS,
     }
 
 
-def decode_pendingset(body: bytes, directory: JobDirectory) -> PendingSet:
+def decode_pendingset(
+    body: bytes, directory: JobDirectory, *, names: Names = Names.UNIQUE
+) -> PendingSet:
     """Read the manifest that lies in ``directory`` and refuse it whole if anything is amiss.
+
+    ``names`` EXACT admits files whose names do not carry the job's id.
 
     Raises `InvalidInputError`; its code is ``BAD_JSON``, ``TOO_LARGE``, ``BAD_VERSION``,
     ``BAD_FIELD``, ``DUPLICATE_KEY``, ``WRONG_JOB``, ``NOT_CONTAINED`` or ``NAME_NOT_UNIQUE``.
@@ -108,7 +114,7 @@ def decode_pendingset(body: bytes, directory: JobDirectory) -> PendingSet:
     _check_set(pending)
     _check_job(pending, directory)
     for file in pending.files:
-        _check_contained(file, directory)
+        _check_contained(file, directory, names)
     return pending
 
 
@@ -132,7 +138,17 @@ def _file(fields: Fields) -> PendingFile:
         saved=fields.integer("saved", 0),
         text=fields.text("text", ""),
         extra=extra,
+        nulls=_nulls(fields),
     )
+
+
+def _nulls(fields: Fields) -> dict[str, int]:
+    counts = fields.mapping("nulls")
+    if len(counts) > MAX_COLUMNS or not all(
+        type(count) is int and count >= 0 for count in counts.values()
+    ):
+        _refuse("BAD_FIELD", f"{fields.path}.nulls must map columns to counts")
+    return counts
 
 
 def _check_set(pending: PendingSet) -> None:
@@ -168,7 +184,7 @@ def _named(values: Iterable[str]) -> set[str]:
     return {value for value in values if value}
 
 
-def _check_contained(file: PendingFile, directory: JobDirectory) -> None:
+def _check_contained(file: PendingFile, directory: JobDirectory, names: Names) -> None:
     """I7: the file lies in the destination, as data, under a name that only this job uses."""
     where = f"file {file.key[:200]!r}"
     if file.bucket != directory.bucket:
@@ -182,7 +198,7 @@ def _check_contained(file: PendingFile, directory: JobDirectory) -> None:
         _refuse("NOT_CONTAINED", f"{where} has an empty, '.' or '..' element")
     if is_hidden(relative):
         _refuse("NOT_CONTAINED", f"{where} has a hidden name, which is no data")
-    if not belongs_to_job(file.key, directory.job_id):
+    if names is Names.UNIQUE and not belongs_to_job(file.key, directory.job_id):
         _refuse("NAME_NOT_UNIQUE", f"{where} does not end with the job id before the first dot")
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
 
+from s3commit.core.conditions import Conditions
 from s3commit.core.states import JobState
 
 
@@ -22,6 +23,13 @@ class Scope(StrEnum):
 
     DIRECTORY = "directory"
     PARTITION = "partition"
+
+
+class Names(StrEnum):
+    """Whether a job's file names carry its id, or are the program's own."""
+
+    UNIQUE = "unique"
+    EXACT = "exact"
 
 
 class Outcome(StrEnum):
@@ -50,7 +58,8 @@ class PendingFile:
     """One pending upload: Hadoop's SinglePendingCommit, version 2.
 
     ``etags[i]`` is the etag of part i+1, as S3 returned it. ``length`` is in bytes, ``created``
-    and ``saved`` in milliseconds since 1970. ``rows`` is None where the writer did not count.
+    and ``saved`` in milliseconds since 1970. ``rows`` is None where the writer did not count;
+    ``nulls`` has the count of nulls of each column that a condition of the job names.
     """
 
     bucket: str
@@ -67,6 +76,7 @@ class PendingFile:
     saved: int = 0
     text: str = ""
     extra: dict[str, str] = field(default_factory=dict)
+    nulls: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +99,22 @@ class PendingSet:
         counts = [file.rows for file in self.files]
         return None if None in counts else sum(count for count in counts if count is not None)
 
+    @property
+    def nulls(self) -> dict[str, int | None]:
+        """The nulls of all files together, for each column that one of them counted."""
+        return add_nulls(file.nulls for file in self.files)
+
+
+def add_nulls(counts: Iterable[Mapping[str, int | None]]) -> dict[str, int | None]:
+    """Add counts of nulls by column; None for a column that not all of them have."""
+    total: dict[str, int | None] = {}
+    for number, one in enumerate(counts):
+        for column in total.keys() | one.keys():
+            before = total.get(column, None if number else 0)
+            more = one.get(column)
+            total[column] = None if before is None or more is None else before + more
+    return total
+
 
 @dataclass(frozen=True, slots=True)
 class JobSpec:
@@ -102,7 +128,8 @@ class JobSpec:
     idempotency_key: str | None = None
     created_at: str = ""
     client: str = ""
-    conditions: dict[str, Any] = field(default_factory=dict)
+    conditions: Conditions = field(default_factory=Conditions)
+    names: Names = Names.UNIQUE
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +176,10 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """``result.json``: the outcome, for the client. Counts are of the committed files."""
+    """``result.json``: the outcome, for the client. Counts are of the committed files.
+
+    ``replaced`` counts the files of before that the job's policy removed.
+    """
 
     job_id: str
     outcome: Outcome
@@ -160,6 +190,15 @@ class JobResult:
     decided_at: str | None
     finished_at: str
     execution: str
+    replaced: int = 0
+
+    @property
+    def already_committed(self) -> bool:
+        """Whether another job with the same idempotency key was committed: nothing was added."""
+        return self.error is not None and self.error.code == ALREADY_COMMITTED
+
+
+ALREADY_COMMITTED = "ALREADY_COMMITTED"  # code of a job whose idempotency key another job has
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,13 +226,33 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class PlanFacts:
-    """What the ledger keeps of a plan: its digest and counts (the plan itself lies in S3)."""
+    """What the ledger keeps of a plan: its digest and counts (the plan itself lies in S3).
+
+    ``partitions`` is the digest of the document that lists them, where the policy asks for it.
+    ``nulls`` has, for each column that a condition names, its nulls (None: not counted).
+    """
 
     sha256: str
     units: int
     files: int
     bytes: int
     rows: int | None
+    partitions: str = ""
+    nulls: dict[str, int | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacedFacts:
+    """What the ledger keeps of a replace list: the digest of its index, and counts.
+
+    ``overwrites`` says that files of exact names cover ones that are there, which is allowed on a
+    versioned bucket alone.
+    """
+
+    sha256: str
+    files: int
+    bytes: int
+    overwrites: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +274,8 @@ class JobRecord:
     """The ledger's record of a job.
 
     ``generation`` grows by one whenever an execution takes the job over; every later write of
-    that execution is conditional on it. Times are RFC 3339, UTC.
+    that execution is conditional on it. ``locks`` are the nodes that the job may hold, noted
+    before the first is taken. Times are RFC 3339, UTC.
     """
 
     job_id: str
@@ -229,7 +289,10 @@ class JobRecord:
     scope: Scope = Scope.DIRECTORY
     partition_by: tuple[str, ...] = ()
     idempotency_key: str | None = None
+    names: Names = Names.UNIQUE
     plan: PlanFacts | None = None
+    replaced: ReplacedFacts | None = None
+    locks: tuple[str, ...] = ()
     failure: Failure | None = None
     decided_at: str | None = None
     finished_at: str | None = None

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Protocol, Self
 
 from s3commit.core.errors import S3CommitError
-from s3commit.core.model import AttemptRecord, Failure, JobRecord, PlanFacts
+from s3commit.core.locks import LockRecord
+from s3commit.core.model import AttemptRecord, Failure, JobRecord, PlanFacts, ReplacedFacts
 from s3commit.core.states import JobState
 
 
@@ -84,6 +84,10 @@ class ObjectReader(Protocol):
         """Every open upload whose key starts with ``prefix``, however many pages."""
         ...
 
+    def is_versioned(self, bucket: str) -> bool:
+        """Whether the bucket keeps the versions of before (versioning enabled, not suspended)."""
+        ...
+
     def upload_is_open(self, bucket: str, key: str, upload_id: str) -> bool:
         """Whether S3 still holds the upload (ListParts: the word that counts after an abort)."""
         ...
@@ -115,6 +119,14 @@ class ObjectWriter(Protocol):
         """Delete the object (or the version); nothing to delete is success.
 
         Raises `PreconditionError` if ``if_match`` is given and the object is another one.
+        """
+        ...
+
+    def delete_seen(self, bucket: str, objects: Sequence[ListedObject]) -> None:
+        """Delete up to 1,000 objects with one call, each only if it still has the etag seen.
+
+        One that is gone, or is another object by now, is passed over in silence. Raises
+        `TransientError` if some could not be judged; those that could be are deleted.
         """
         ...
 
@@ -167,13 +179,6 @@ class UploadCompleter(Protocol):
 
 class ObjectStore(ObjectReader, ObjectWriter, UploadStarter, UploadCompleter, Protocol):
     """All verbs together, for adapters and for the contract suite; consumers ask for less."""
-
-
-class LockMode(StrEnum):
-    """SHARED beside SHARED; EXCLUSIVE beside nothing."""
-
-    SHARED = "SHARED"
-    EXCLUSIVE = "EXCLUSIVE"
 
 
 class LostRaceError(S3CommitError):
@@ -239,17 +244,36 @@ class Ledger(Protocol):
         ...
 
     def decide(
-        self, job_id: str, *, generation: int, plan: PlanFacts, lock_node: str, now: str
+        self,
+        job_id: str,
+        *,
+        generation: int,
+        plan: PlanFacts,
+        replaced: ReplacedFacts | None,
+        locks: Sequence[str],
+        now: str,
     ) -> JobRecord:
-        """SEALED→COMMITTING, the decision: one transaction over the job and its lock.
+        """SEALED→COMMITTING, the decision: one transaction over the job and its locks.
 
-        Conditional on state, generation, the plan's digest and the lock being held by the job.
-        Raises `LostRaceError`.
+        Conditional on state, generation, the digests of plan and replace list, and on each node of
+        ``locks`` (at most 98) being held by the job. Raises `LostRaceError`.
         """
         ...
 
-    def note_plan(self, job_id: str, *, generation: int, plan: PlanFacts, now: str) -> JobRecord:
-        """Store the plan of a SEALED job. Raises `LostRaceError`."""
+    def note(
+        self,
+        job_id: str,
+        *,
+        generation: int,
+        now: str,
+        plan: PlanFacts | None = None,
+        locks: Sequence[str] | None = None,
+        replaced: ReplacedFacts | None = None,
+    ) -> JobRecord:
+        """Store what was found out about a SEALED job; None leaves a fact as it is.
+
+        Raises `LostRaceError`.
+        """
         ...
 
     def begin_unit(self, job_id: str, unit: int) -> bool:
@@ -270,16 +294,17 @@ class Ledger(Protocol):
         """Every noted attempt of the job, in no order."""
         ...
 
-    def acquire(self, node: str, *, job_id: str, mode: LockMode) -> bool:
-        """Hold the lock of ``node`` for the job; True if it holds it now (also if it did)."""
+    def lock(self, node: str) -> LockRecord:
+        """The node's lock, read consistently; an empty one with version 0 if there is none."""
         ...
 
-    def release(self, node: str, *, job_id: str) -> None:
-        """Let the lock go; one that is not held is success."""
-        ...
+    def put_lock(self, record: LockRecord) -> bool:
+        """Store the record, on condition that the stored one still has ``record.version``.
 
-    def lock_holders(self, node: str) -> frozenset[str]:
-        """The ids of the jobs that hold the node's lock."""
+        The stored version then is one more. An empty record may be kept or dropped, but a version
+        that was seen never comes back with other contents. False if the condition does not hold;
+        then nothing was changed.
+        """
         ...
 
     def jobs_in(self, state: JobState, *, before: str) -> Iterator[JobRecord]:

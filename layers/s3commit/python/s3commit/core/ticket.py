@@ -24,7 +24,10 @@ OUTCOMES: dict[JobState, Outcome] = {
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """One execution's view of a job; ``generation`` is the one that its writes are fenced by."""
+    """One execution's view of a job; ``generation`` is the one that its writes are fenced by.
+
+    ``since`` is when it first asked for its locks (RFC 3339, UTC): its turn among those who wait.
+    """
 
     job_id: str
     bucket: str
@@ -38,6 +41,7 @@ class Ticket:
     bytes: int = 0
     acquired: bool = False
     waits: int = 0
+    since: str = ""
     outcome: str = ""
     code: str = ""
     completed: tuple[UnitResult, ...] = ()
@@ -100,6 +104,7 @@ def encode_ticket(ticket: Ticket) -> dict[str, Any]:
         "bytes": ticket.bytes,
         "acquired": ticket.acquired,
         "waits": ticket.waits,
+        "since": ticket.since,
         "outcome": str(ticket.outcome),
         "code": ticket.code,
         "completed": [],  # filled by the Map, read by BeginPublish, never passed on
@@ -122,6 +127,7 @@ def decode_ticket(value: object, *, execution: str = "") -> Ticket:
         bytes=fields.integer("bytes", 0),
         acquired=fields.value.get("acquired") is True,
         waits=fields.integer("waits", 0),
+        since=fields.text("since", "", longest=64),
         outcome=fields.text("outcome", ""),
         code=fields.text("code", ""),
         completed=_completed(fields),

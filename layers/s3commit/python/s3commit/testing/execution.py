@@ -14,8 +14,9 @@ from s3commit.core.layout import JobDirectory
 from s3commit.core.model import Failure
 from s3commit.core.plan import MAX_PLAN_BYTES, decode_plan
 from s3commit.core.ports import LostRaceError
+from s3commit.core.protocol.acquire import acquire_destination
 from s3commit.core.protocol.complete import complete_unit
-from s3commit.core.protocol.decide import acquire_destination, check_conditions, decide_commit
+from s3commit.core.protocol.decide import check_conditions, decide_commit
 from s3commit.core.protocol.pipeline import Pipeline, beside_twins
 from s3commit.core.protocol.publish import begin_publish, publish_success, remove_replaced
 from s3commit.core.protocol.seal import seal_job

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from s3commit.core.model import AttemptRecord, Failure, JobRecord, PlanFacts
-from s3commit.core.ports import LockMode, LostRaceError
+from s3commit.core.locks import LockRecord
+from s3commit.core.model import AttemptRecord, Failure, JobRecord, PlanFacts, ReplacedFacts
+from s3commit.core.ports import LostRaceError
 from s3commit.core.states import ENDED, IllegalTransitionError, JobState, check_transition
 
 
@@ -17,7 +18,7 @@ class MemoryLedger:
     def __init__(self) -> None:
         self._jobs: dict[str, JobRecord] = {}
         self._attempts: dict[str, dict[tuple[str, str], AttemptRecord]] = {}
-        self._locks: dict[str, tuple[LockMode, frozenset[str]]] = {}
+        self._locks: dict[str, LockRecord] = {}
         self._units: set[tuple[str, int]] = set()
         self._lock = threading.RLock()
 
@@ -68,24 +69,51 @@ class MemoryLedger:
             )
 
     def decide(
-        self, job_id: str, *, generation: int, plan: PlanFacts, lock_node: str, now: str
+        self,
+        job_id: str,
+        *,
+        generation: int,
+        plan: PlanFacts,
+        replaced: ReplacedFacts | None,
+        locks: Sequence[str],
+        now: str,
     ) -> JobRecord:
         """See `Ledger.decide`."""
         with self._lock:
             record = self._expect(job_id, JobState.SEALED, generation)
             if record.plan is None or record.plan.sha256 != plan.sha256:
                 raise LostRaceError(f"job {job_id}: its plan is another one by now", record)
-            if job_id not in self.lock_holders(lock_node):
-                raise LostRaceError(f"job {job_id} does not hold the lock {lock_node}", record)
+            if (record.replaced and record.replaced.sha256) != (replaced and replaced.sha256):
+                raise LostRaceError(f"job {job_id}: its replace list is another by now", record)
+            for node in locks:
+                if job_id not in self.lock(node).holders:
+                    raise LostRaceError(f"job {job_id} does not hold the lock {node}", record)
             return self._store(
                 replace(record, state=JobState.COMMITTING, decided_at=now, updated_at=now)
             )
 
-    def note_plan(self, job_id: str, *, generation: int, plan: PlanFacts, now: str) -> JobRecord:
-        """See `Ledger.note_plan`."""
+    def note(
+        self,
+        job_id: str,
+        *,
+        generation: int,
+        now: str,
+        plan: PlanFacts | None = None,
+        locks: Sequence[str] | None = None,
+        replaced: ReplacedFacts | None = None,
+    ) -> JobRecord:
+        """See `Ledger.note`."""
         with self._lock:
             record = self._expect(job_id, JobState.SEALED, generation)
-            return self._store(replace(record, plan=plan, updated_at=now))
+            return self._store(
+                replace(
+                    record,
+                    updated_at=now,
+                    plan=plan or record.plan,
+                    locks=record.locks if locks is None else tuple(locks),
+                    replaced=replaced or record.replaced,
+                )
+            )
 
     def begin_unit(self, job_id: str, unit: int) -> bool:
         """See `Ledger.begin_unit`."""
@@ -106,33 +134,18 @@ class MemoryLedger:
         with self._lock:
             return iter(list(self._attempts.get(job_id, {}).values()))
 
-    def acquire(self, node: str, *, job_id: str, mode: LockMode) -> bool:
-        """See `Ledger.acquire`."""
+    def lock(self, node: str) -> LockRecord:
+        """See `Ledger.lock`."""
         with self._lock:
-            held, holders = self._locks.get(node, (mode, frozenset[str]()))
-            alone = holders <= {job_id}
-            if LockMode.EXCLUSIVE in {mode, held} and not alone:
+            return self._locks.get(node, LockRecord(node))
+
+    def put_lock(self, record: LockRecord) -> bool:
+        """See `Ledger.put_lock`."""
+        with self._lock:
+            if self.lock(record.node).version != record.version:
                 return False
-            if job_id in holders and held is LockMode.EXCLUSIVE:
-                return True
-            self._locks[node] = (mode, holders | {job_id})
+            self._locks[record.node] = replace(record, version=record.version + 1)
             return True
-
-    def release(self, node: str, *, job_id: str) -> None:
-        """See `Ledger.release`."""
-        with self._lock:
-            if node not in self._locks:
-                return
-            mode, holders = self._locks[node]
-            if holders - {job_id}:
-                self._locks[node] = (mode, holders - {job_id})
-            else:
-                del self._locks[node]
-
-    def lock_holders(self, node: str) -> frozenset[str]:
-        """See `Ledger.lock_holders`."""
-        with self._lock:
-            return self._locks[node][1] if node in self._locks else frozenset()
 
     def jobs_in(self, state: JobState, *, before: str) -> Iterator[JobRecord]:
         """See `Ledger.jobs_in`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 from s3commit.core.errors import (
     InvalidInputError,
@@ -83,6 +84,11 @@ class MemoryObjectStore:
             ]
         return iter(sorted(found, key=lambda upload: (upload.key.encode(), upload.initiated)))
 
+    def is_versioned(self, bucket: str) -> bool:
+        """See `ObjectReader.is_versioned`."""
+        self._bucket(bucket)
+        return self._versioned
+
     def upload_is_open(self, bucket: str, key: str, upload_id: str) -> bool:
         """See `ObjectReader.upload_is_open`."""
         with self._lock:
@@ -122,6 +128,13 @@ class MemoryObjectStore:
                 holder.remove_version(key, version_id)
             else:
                 holder.remove(key, f"version-{next(self._serial):06d}")
+
+    def delete_seen(self, bucket: str, objects: Sequence[ListedObject]) -> None:
+        """See `ObjectWriter.delete_seen`."""
+        with self._lock:
+            for seen in objects:
+                with suppress(PreconditionError):
+                    self.delete(bucket, seen.key, if_match=seen.etag)
 
     def create_upload(
         self, bucket: str, key: str, *, metadata: dict[str, str], content_type: str

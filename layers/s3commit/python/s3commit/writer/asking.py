@@ -108,7 +108,7 @@ def ask_abort(store: WriterStore, directory: JobDirectory, reason: str) -> Abort
 
 
 def wait_for_result(store: WriterStore, directory: JobDirectory, patience: Patience) -> JobResult:
-    """Poll ``result.json`` and return it if the job is committed.
+    """Poll ``result.json`` and return it if the job is committed, or its data was by another job.
 
     Raises `JobFailedError` with the result's code and message if it is not,
     `OutcomeUnknownError` when the time is over or the result can't be read.
@@ -159,7 +159,7 @@ def _read(body: bytes, directory: JobDirectory) -> CommitRequest | AbortRequest:
 
 
 def _judged(result: JobResult) -> JobResult:
-    if result.outcome is Outcome.COMMITTED:
+    if result.outcome is Outcome.COMMITTED or result.already_committed:
         return result
     error = result.error
     raise JobFailedError(

@@ -17,12 +17,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 from s3commit import __version__
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_client import Encryption, make_client
-from s3commit.core.documents import MAX_JOB_BYTES, encode_job
+from s3commit.core.conditions import Conditions, decode_conditions
+from s3commit.core.documents import MAX_JOB_BYTES, MAX_TEXT, encode_job
 from s3commit.core.errors import AccessError, InvalidInputError, NotFoundError, S3CommitError
 from s3commit.core.layout import JobDirectory, check_job_id, parse_destination
 from s3commit.core.model import (
@@ -31,6 +32,7 @@ from s3commit.core.model import (
     CountedAttempt,
     JobResult,
     JobSpec,
+    Names,
     Scope,
 )
 from s3commit.writer.asking import AbortAnswer, Patience, ask_abort, ask_commit, wait_for_result
@@ -41,6 +43,8 @@ from s3commit.writer.standing import WriterStore, put_first
 from s3commit.writer.task import Task
 
 DEFAULT_COMMIT_TIMEOUT: Final = 900.0  # seconds
+Choice = TypeVar("Choice", Conflict, Scope, Names)
+
 DEFAULT_CLIENT: Final = f"s3commit-python/{__version__}"
 
 
@@ -96,7 +100,9 @@ class Job:
     ) -> JobResult:
         """Ask for the commit of exactly these attempts and wait for the outcome.
 
-        None stands for a task without files. Returns the result if the job is committed. Raises
+        None stands for a task without files. Returns the result if the job is committed, also if
+        it adds nothing since another job with the same idempotency key has been
+        (`JobResult.already_committed`; its error names that job). Raises
         `JobFailedError` with the pipeline's code if it is not; `JobRefusedError`
         (``ABORT_REQUESTED``) or `PreconditionError` (``OTHER_REQUEST``) if another word stands;
         `OutcomeUnknownError` after ``timeout`` seconds: the job may be committed, also later. May
@@ -148,7 +154,9 @@ def open_job(
     conflict: str = Conflict.APPEND,
     scope: str = Scope.DIRECTORY,
     partition_by: Iterable[str] = (),
-    conditions: Mapping[str, Any] | None = None,
+    conditions: Conditions | Mapping[str, Any] | None = None,
+    idempotency_key: str | None = None,
+    names: str = Names.UNIQUE,
     client: str = DEFAULT_CLIENT,
     job_id: str | None = None,
     settings: UploadSettings | None = None,
@@ -159,23 +167,32 @@ def open_job(
 ) -> Job:
     """Start a job at ``s3://bucket/prefix/``: two requests, before anything is written.
 
+    ``conflict`` is ``append``, ``fail`` (refuse if files are there) or ``replace`` (remove them
+    once all new ones are visible); ``scope`` says where: ``directory``, all of the destination,
+    or ``partition``, the directories that the job writes. ``conditions`` must hold of the job's
+    data (`s3commit.core.conditions`; a mapping as in ``job.json``). Of the jobs with one
+    ``idempotency_key`` at one destination at most one is committed. ``names="exact"`` leaves file
+    names as the program gives them, without the job's id.
+
     ``client`` names the program in ``job.json``; ``job_id`` is a new UUID unless given, and never
     used twice. A ``store`` given by hand is trusted to have a pipeline unless ``probe`` says more.
 
     Raises, each with one line that says what to do: `InvalidInputError` (``BAD_PATH``,
-    ``BAD_ID``, ``BAD_OPTION``, ``UNSUPPORTED_CONFLICT``, ``JOB_EXISTS``), `NotFoundError`
+    ``BAD_ID``, ``BAD_OPTION``, ``BAD_CONDITION``, ``JOB_EXISTS``), `NotFoundError`
     (``NO_BUCKET``, ``NO_PIPELINE``), `AccessError`, `TransientError`.
     """
     environment = environment or SystemEnvironment()
     spec = JobSpec(
         job_id=check_job_id(environment.new_id() if job_id is None else job_id),
         destination=parse_destination(destination),
-        conflict=_supported(conflict),
-        scope=_scope(scope),
+        conflict=_choice(Conflict, conflict, "conflict"),
+        scope=_choice(Scope, scope, "scope"),
         partition_by=tuple(partition_by),
         created_at=timestamp(environment),
         client=client,
-        conditions=dict(conditions or {}),
+        idempotency_key=_key(idempotency_key),
+        conditions=_conditions(conditions),
+        names=_choice(Names, names, "names"),
     )
     body = encode_job(spec)
     if store is None:
@@ -213,19 +230,21 @@ def _counted(attempts: Iterable[CountedAttempt | None]) -> tuple[CountedAttempt,
     return tuple(sorted(counted, key=lambda attempt: attempt.task_id))
 
 
-def _supported(conflict: str) -> Conflict:
-    if conflict != Conflict.APPEND:
-        raise InvalidInputError(
-            f"conflict={conflict!r} is not supported yet: use conflict='append'",
-            code="UNSUPPORTED_CONFLICT",
-        )
-    return Conflict.APPEND
-
-
-def _scope(scope: str) -> Scope:
+def _choice(kind: type[Choice], value: str, what: str) -> Choice:
     try:
-        return Scope(scope)
+        return kind(value)
     except ValueError:
+        known = ", ".join(repr(str(one)) for one in kind)
+        raise InvalidInputError(f"{what}={value!r} is none of {known}", code="BAD_OPTION") from None
+
+
+def _conditions(given: Conditions | Mapping[str, Any] | None) -> Conditions:
+    return given if isinstance(given, Conditions) else decode_conditions(given or {})
+
+
+def _key(key: str | None) -> str | None:
+    if key is not None and not 1 <= len(key) <= MAX_TEXT:
         raise InvalidInputError(
-            f"scope={scope!r} is neither 'directory' nor 'partition'", code="BAD_OPTION"
-        ) from None
+            f"idempotency_key has {len(key)} characters, not 1 to {MAX_TEXT}", code="BAD_OPTION"
+        )
+    return key

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from s3commit.core.errors import JobRefusedError, PreconditionError, UploadGoneError
-from s3commit.core.model import PendingFile, Unit
+from s3commit.core.model import JobRecord, Names, PendingFile, Unit
 from s3commit.core.ports import LostRaceError
 from s3commit.core.protocol.identity import is_ours
 from s3commit.core.protocol.pipeline import Pipeline, own_record, read_manifest
@@ -23,24 +23,36 @@ def complete_unit(pipeline: Pipeline, ticket: Ticket, unit: Unit) -> UnitResult:
     finds out by the ledger. Raises `TransientError` (try the unit again).
     """
     try:
-        own_record(pipeline, ticket, JobState.COMMITTING)
+        record = own_record(pipeline, ticket, JobState.COMMITTING)
     except LostRaceError:
         return UnitResult(unit.number, files=0, lost=0)
     first_time = pipeline.ledger.begin_unit(ticket.job_id, unit.number)
     done = list(
         pipeline.parallel(
-            lambda file: complete_file(pipeline, file, look=not first_time),
-            _files(pipeline, ticket, unit),
+            lambda file: complete_file(
+                pipeline, file, look=not first_time, if_absent=_must_be_new(record)
+            ),
+            _files(pipeline, ticket, record, unit),
         )
     )
     visible = sum(done)
     return UnitResult(unit.number, files=visible, lost=unit.files - visible)
 
 
-def _files(pipeline: Pipeline, ticket: Ticket, unit: Unit) -> Iterator[PendingFile]:
+def _must_be_new(record: JobRecord) -> bool:
+    """Names unique to the job are new; an exact one must be, unless it may cover another (I2)."""
+    covers = record.replaced is not None and record.replaced.overwrites
+    return record.names is Names.EXACT and not covers
+
+
+def _files(
+    pipeline: Pipeline, ticket: Ticket, record: JobRecord, unit: Unit
+) -> Iterator[PendingFile]:
     for part in unit.slices:
         try:
-            pending = read_manifest(pipeline, ticket.place, part.manifest, part.sha256)
+            pending = read_manifest(
+                pipeline, ticket.place, part.manifest, part.sha256, names=record.names
+            )
         except JobRefusedError:
             # After the decision a manifest that is gone or changed means that nobody knows the
             # etags any more: its files count as lost, and BeginPublish rolls back.
@@ -48,15 +60,23 @@ def _files(pipeline: Pipeline, ticket: Ticket, unit: Unit) -> Iterator[PendingFi
         yield from pending.files[part.start : part.stop]
 
 
-def complete_file(pipeline: Pipeline, file: PendingFile, *, look: bool) -> bool:
+def complete_file(
+    pipeline: Pipeline, file: PendingFile, *, look: bool, if_absent: bool = False
+) -> bool:
     """Complete one upload; True if the file is visible, False if it never can be.
 
     With ``look`` the object is inspected even if S3 says 200: the answer to a repeated completion
-    does not prove that the object is there now.
+    does not prove that the object is there now. With ``if_absent`` a key that exists is not
+    covered; S3's refusal is final, the parts would have to be sent again.
     """
     try:
         pipeline.store.complete_upload(
-            file.bucket, file.key, file.upload_id, file.etags, length=file.length
+            file.bucket,
+            file.key,
+            file.upload_id,
+            file.etags,
+            length=file.length,
+            if_absent=if_absent,
         )
         if not look:
             return True

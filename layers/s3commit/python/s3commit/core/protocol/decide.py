@@ -1,84 +1,115 @@
-"""AcquireDestination, CheckConditions and DecideCommit: from a sound plan to the decision."""
+"""CheckConditions and DecideCommit: from a sound plan to the decision."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from s3commit.core.errors import JobRefusedError
 from s3commit.core.layout import JobDirectory
-from s3commit.core.policy import MAX_WAITS
-from s3commit.core.ports import LockMode, LostRaceError
-from s3commit.core.protocol.pipeline import Pipeline, own_record, read_spec
-from s3commit.core.protocol.seal import check_spec
-from s3commit.core.states import ENDED, JobState
+from s3commit.core.model import Conflict, JobRecord, Names, PendingFile, ReplacedFacts
+from s3commit.core.ports import LostRaceError
+from s3commit.core.protocol.acquire import claims_of
+from s3commit.core.protocol.identity import is_ours
+from s3commit.core.protocol.once import take_key
+from s3commit.core.protocol.pipeline import Pipeline, own_record, planned_files, read_spec
+from s3commit.core.protocol.replace import files_of_before, write_list
+from s3commit.core.states import JobState
 from s3commit.core.ticket import Ticket
 
 
-def lock_node(place: JobDirectory) -> str:
-    """The name of the lock that stands on a destination."""
-    return f"{place.bucket}/{place.destination.prefix}"
-
-
-def acquire_destination(pipeline: Pipeline, ticket: Ticket) -> Ticket:
-    """Hold the destination's lock for the job, or say that it has to wait (I6).
-
-    Append runs beside append, so an appending job shares it. Locks are held by jobs, not by
-    executions: one that takes over finds it held. Raises `JobRefusedError` after the last wait.
-    """
-    node = lock_node(ticket.place)
-    acquired = pipeline.ledger.acquire(node, job_id=ticket.job_id, mode=LockMode.SHARED)
-    _still_wanted(pipeline, ticket, node)
-    if acquired:
-        return replace(ticket, acquired=True)
-    if ticket.waits >= MAX_WAITS:
-        holders = ", ".join(sorted(pipeline.ledger.lock_holders(node)))
-        raise JobRefusedError(
-            f"the destination has been held by {holders} for too long; write again later",
-            code="DESTINATION_BUSY",
-        )
-    return replace(ticket, acquired=False, waits=ticket.waits + 1)
-
-
-def _still_wanted(pipeline: Pipeline, ticket: Ticket, node: str) -> None:
-    """Asked when the lock is held: whoever ends the job later lets it go.
-
-    Whoever has ended it before has done so already; a late waker's lock would stand for ever.
-    """
-    try:
-        own_record(pipeline, ticket, JobState.SEALED)
-    except LostRaceError as error:
-        if error.found is not None and error.found.state in ENDED:
-            pipeline.ledger.release(node, job_id=ticket.job_id)
-        raise
-
-
 def check_conditions(pipeline: Pipeline, ticket: Ticket) -> Ticket:
-    """Judge the job's policy against what is at the destination.
+    """Judge the job's conditions, its key and its policy against what is at the destination.
 
-    Appending asks nothing of it: the names are unique to the job, which the codec has checked.
-    Raises `JobRefusedError` for a policy that this version does not offer.
+    Under the job's locks, so that what is seen stays so for all jobs until it has ended. Writes the
+    replace list of a job that replaces. Raises `JobRefusedError` with the figure that failed it.
     """
-    own_record(pipeline, ticket, JobState.SEALED)
-    check_spec(read_spec(pipeline, ticket.place))
-    return ticket
+    place = ticket.place
+    record = own_record(pipeline, ticket, JobState.SEALED)
+    # First, so that a job that is run again is told that, and not that its files are in the way.
+    take_key(pipeline, place, record, reserve=False)
+    _judge_counts(pipeline, place, record)
+    if record.conflict is Conflict.FAIL:
+        _refuse_files(pipeline, place, record)
+    overwrites = record.names is Names.EXACT and _overwrites(pipeline, place, record)
+    if record.conflict is Conflict.REPLACE:
+        record = _note_replaced(pipeline, place, record, overwrites)
+    take_key(pipeline, place, record, reserve=True)
+    return ticket.after(record)
+
+
+def _judge_counts(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> None:
+    plan = record.plan
+    failed = plan and read_spec(pipeline, place).conditions.failed(
+        plan.files, plan.rows, plan.nulls
+    )
+    if failed:
+        raise JobRefusedError(failed, code="CONDITION_FAILED")
+
+
+def _refuse_files(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> None:
+    found = next(files_of_before(pipeline, place, record), None)
+    if found is not None:
+        raise JobRefusedError(
+            f"conflict 'fail': {found.key} is there already", code="DESTINATION_NOT_EMPTY"
+        )
+
+
+def _overwrites(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> bool:
+    """Whether exact names cover objects that are there, which must be possible to bring back.
+
+    Raises `JobRefusedError` (``KEY_EXISTS``) where it is not.
+    """
+
+    def covered(file: PendingFile) -> str:
+        facts = pipeline.store.head(file.bucket, file.key)
+        return "" if facts is None or is_ours(file, facts) else file.key
+
+    files = planned_files(pipeline, place, record)
+    found = next((key for key in pipeline.parallel(covered, files) if key), "")
+    if found and (
+        record.conflict is not Conflict.REPLACE or not pipeline.store.is_versioned(place.bucket)
+    ):
+        raise JobRefusedError(
+            f"{found} is there already, and could not be brought back if the job had to be undone:"
+            " use conflict 'replace' on a bucket with versioning, or names unique to the job",
+            code="KEY_EXISTS",
+        )
+    return bool(found)
+
+
+def _note_replaced(
+    pipeline: Pipeline, place: JobDirectory, record: JobRecord, overwrites: bool
+) -> JobRecord:
+    files = files_of_before(pipeline, place, record)
+    if record.names is Names.EXACT:
+        own = {file.key for file in planned_files(pipeline, place, record)}
+        files = (listed for listed in files if listed.key not in own)
+    facts: ReplacedFacts = write_list(pipeline, place, files, overwrites=overwrites)
+    return pipeline.ledger.note(
+        record.job_id, generation=record.generation, now=pipeline.clock.now(), replaced=facts
+    )
 
 
 def decide_commit(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     """The decision: from here on the job is going to be committed (I1, I6).
 
-    Raises `LostRaceError` if the state, generation, plan or lock is not what it was; nothing is
-    decided then. Repeated after a lost response, it finds its own decision and goes on.
+    Raises `LostRaceError` if the state, generation, plan, replace list or a lock is not what it
+    was; nothing is decided then. Repeated after a lost response, it finds its own decision.
     """
     record = own_record(pipeline, ticket, JobState.SEALED, JobState.COMMITTING)
     if record.state is JobState.COMMITTING:
         return ticket.after(record)
     if record.plan is None:
         raise LostRaceError(f"job {ticket.job_id} has no plan", record)
+    if record.conflict is Conflict.REPLACE and record.replaced is None:
+        raise LostRaceError(f"job {ticket.job_id} has no replace list", record)
+    # Those above are held by intention only, and busy: the job's own nodes tell the same.
+    claims = claims_of(pipeline, ticket, record)
+    locks = [claim.node for claim in claims if not claim.intention]
     decided = pipeline.ledger.decide(
         record.job_id,
         generation=record.generation,
         plan=record.plan,
-        lock_node=lock_node(ticket.place),
+        replaced=record.replaced,
+        locks=locks,
         now=pipeline.clock.now(),
     )
     return ticket.after(decided)

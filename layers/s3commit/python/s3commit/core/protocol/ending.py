@@ -29,6 +29,7 @@ def write_result(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> 
         decided_at=record.decided_at,
         finished_at=record.finished_at or pipeline.clock.now(),
         execution=record.execution,
+        replaced=record.replaced.files if committed and record.replaced else 0,
     )
     # If it is there, this step ran before; a job ends once, so that result says the same.
     with suppress(PreconditionError):

@@ -39,8 +39,8 @@ def judge_arrival(pipeline: Pipeline, bucket: str, key: str) -> Arrival:
         stored = pipeline.store.get(bucket, key, max_bytes=MAX_MANIFEST_BYTES)
     except NotFoundError:
         return Arrival(key, gone=True)
-    pending = decode_pendingset(stored.body, place)
     record = _record(pipeline, place)
+    pending = decode_pendingset(stored.body, place, names=record.names)
     if record.state in ENDED:
         return Arrival(key, late=_abort_late(pipeline, place, key, stored.facts.etag, pending))
     return Arrival(

@@ -16,7 +16,8 @@ from s3commit.core.errors import (
 )
 from s3commit.core.layout import JobDirectory, parse_manifest_key
 from s3commit.core.manifest import MAX_MANIFEST_BYTES, decode_pendingset, digest
-from s3commit.core.model import JobRecord, JobSpec, PendingSet
+from s3commit.core.model import JobRecord, JobSpec, Names, PendingFile, PendingSet, Unit
+from s3commit.core.plan import MAX_PLAN_BYTES, decode_plan
 from s3commit.core.ports import Clock, Ledger, LostRaceError, ObjectStore
 from s3commit.core.published import (
     MAX_COMMITS_BYTES,
@@ -49,12 +50,14 @@ class Pipeline:
 def read_spec(pipeline: Pipeline, place: JobDirectory) -> JobSpec:
     """The job's ``job.json``; without one (stock S3A) the job appends to where it lies.
 
+    Stock S3A's file names carry another id than the job's, or none.
+
     Raises `InvalidInputError` if there is one and it is not acceptable.
     """
     try:
         stored = pipeline.store.get(place.bucket, place.job, max_bytes=MAX_JOB_BYTES)
     except NotFoundError:
-        return JobSpec(place.job_id, place.destination)
+        return JobSpec(place.job_id, place.destination, names=Names.EXACT)
     return decode_job(stored.body, place)
 
 
@@ -72,6 +75,7 @@ def new_record(spec: JobSpec, place: JobDirectory, now: str) -> JobRecord:
         scope=spec.scope,
         partition_by=spec.partition_by,
         idempotency_key=spec.idempotency_key,
+        names=spec.names,
     )
 
 
@@ -124,7 +128,9 @@ def read_commit_manifest(
     return decode_commit_manifest(stored.body)
 
 
-def read_manifest(pipeline: Pipeline, place: JobDirectory, name: str, sha256: str) -> PendingSet:
+def read_manifest(
+    pipeline: Pipeline, place: JobDirectory, name: str, sha256: str, *, names: Names
+) -> PendingSet:
     """The manifest ``name`` (relative to the directory), as the request or plan names it.
 
     Raises `JobRefusedError`: ``MANIFEST_MISSING``, ``MANIFEST_CHANGED`` (other bytes than the
@@ -141,11 +147,33 @@ def read_manifest(pipeline: Pipeline, place: JobDirectory, name: str, sha256: st
             f"manifest {name} has changed since its task wrote it", code="MANIFEST_CHANGED"
         )
     try:
-        pending = decode_pendingset(stored.body, place)
+        pending = decode_pendingset(stored.body, place, names=names)
         _, task_id, attempt_id = parse_manifest_key(place.bucket, place.prefix + name)
     except InvalidInputError as error:
         raise JobRefusedError(f"manifest {name}: {error.message}", code=error.code) from error
     return _with_ids(pending, place.job_id, task_id, attempt_id)
+
+
+def read_plan(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> list[Unit]:
+    """The plan that the ledger names; another one is not acted on.
+
+    Raises `NotFoundError`, and `JobRefusedError` (``PLAN_CHANGED``).
+    """
+    decided = record.plan.sha256 if record.plan else ""
+    stored = pipeline.store.get(place.bucket, place.plan(decided), max_bytes=MAX_PLAN_BYTES)
+    if digest(stored.body) != decided:
+        raise JobRefusedError("the plan is not the one that was decided", code="PLAN_CHANGED")
+    return decode_plan(stored.body)
+
+
+def planned_files(
+    pipeline: Pipeline, place: JobDirectory, record: JobRecord
+) -> Iterator[PendingFile]:
+    """Every file of the plan, manifest by manifest. Raises as `read_plan` and `read_manifest`."""
+    for unit in read_plan(pipeline, place, record):
+        for part in unit.slices:
+            pending = read_manifest(pipeline, place, part.manifest, part.sha256, names=record.names)
+            yield from pending.files[part.start : part.stop]
 
 
 def _with_ids(pending: PendingSet, job_id: str, task_id: str, attempt_id: str) -> PendingSet:

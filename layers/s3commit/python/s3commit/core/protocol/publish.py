@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from s3commit.core.errors import JobRefusedError, NotFoundError, PreconditionError, TransientError
+from s3commit.core.errors import NotFoundError, PreconditionError, TransientError
 from s3commit.core.layout import JobDirectory
-from s3commit.core.manifest import digest, expected_etag
-from s3commit.core.model import Failure, JobRecord, Unit
-from s3commit.core.plan import MAX_PLAN_BYTES, decode_plan
+from s3commit.core.manifest import expected_etag
+from s3commit.core.model import Failure, JobRecord
 from s3commit.core.policy import MARKER_ROUNDS
-from s3commit.core.protocol.decide import lock_node
+from s3commit.core.protocol.acquire import release_locks
 from s3commit.core.protocol.ending import write_result
 from s3commit.core.protocol.pipeline import (
     Pipeline,
     own_record,
+    planned_files,
     read_commit_manifest,
-    read_manifest,
+    read_plan,
     unless_overtaken,
 )
+from s3commit.core.protocol.replace import remove_listed
 from s3commit.core.protocol.upload import put_lines
 from s3commit.core.published import (
     MAX_SUCCESS_BYTES,
@@ -48,7 +49,7 @@ def begin_publish(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     if record.state is not JobState.COMMITTING:  # a repetition after a lost response
         return ticket.after(record)
     with unless_overtaken(pipeline, ticket, JobState.COMMITTING):
-        units = {unit.number: unit for unit in _read_plan(pipeline, ticket.place, record)}
+        units = {unit.number: unit for unit in read_plan(pipeline, ticket.place, record)}
     lost = sum(result.lost for result in ticket.completed)
     if lost:
         failure = Failure(
@@ -77,21 +78,15 @@ def _move(
     return ticket.after(moved)
 
 
-def _read_plan(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> list[Unit]:
-    """The plan that was decided; another one than the ledger's digest names is not acted on."""
-    decided = record.plan.sha256 if record.plan else ""
-    stored = pipeline.store.get(place.bucket, place.plan(decided), max_bytes=MAX_PLAN_BYTES)
-    if digest(stored.body) != decided:
-        raise JobRefusedError("the plan is not the one that was decided", code="PLAN_CHANGED")
-    return decode_plan(stored.body)
-
-
 def remove_replaced(pipeline: Pipeline, ticket: Ticket) -> Ticket:
-    """Delete what the recorded list of replaced objects says, and nothing else (I5, I10).
+    """Delete what the decided replace list says, and nothing else (I5, I10).
 
-    Without a list, as in every appending job, there is nothing to delete.
+    All files of the job are visible now. Without a list, as in every appending job, there is
+    nothing to delete.
     """
-    own_record(pipeline, ticket, JobState.PUBLISHING)
+    record = own_record(pipeline, ticket, JobState.PUBLISHING)
+    with unless_overtaken(pipeline, ticket, JobState.PUBLISHING):
+        remove_listed(pipeline, ticket.place, record)
     return ticket
 
 
@@ -109,7 +104,7 @@ def publish_success(pipeline: Pipeline, ticket: Ticket) -> Ticket:
             generation=record.generation,
             now=pipeline.clock.now(),
         )
-    pipeline.ledger.release(lock_node(ticket.place), job_id=record.job_id)
+    release_locks(pipeline, record)
     write_result(pipeline, ticket.place, record)
     return ticket.after(record)
 
@@ -135,11 +130,8 @@ def _publish_manifest(pipeline: Pipeline, place: JobDirectory, record: JobRecord
 def _committed(
     pipeline: Pipeline, place: JobDirectory, record: JobRecord
 ) -> Iterator[CommittedFile]:
-    for unit in _read_plan(pipeline, place, record):
-        for part in unit.slices:
-            pending = read_manifest(pipeline, place, part.manifest, part.sha256)
-            for file in pending.files[part.start : part.stop]:
-                yield CommittedFile(file.key, file.length, expected_etag(file), file.rows)
+    for file in planned_files(pipeline, place, record):
+        yield CommittedFile(file.key, file.length, expected_etag(file), file.rows)
 
 
 def _put_marker(pipeline: Pipeline, ticket: Ticket, record: JobRecord, names: list[str]) -> None:

@@ -8,7 +8,6 @@ from s3commit.core.layout import JobDirectory
 from s3commit.core.model import (
     AbortRequest,
     CommitRequest,
-    Conflict,
     Failure,
     JobRecord,
     JobSpec,
@@ -68,7 +67,7 @@ def _why_not(pipeline: Pipeline, place: JobDirectory) -> Failure | None:
         request = read_request(pipeline, place)
         if isinstance(request, AbortRequest):
             return Failure(ABORTED_BY_CLIENT, request.reason or "the client asked for it")
-        check_spec(read_spec(pipeline, place))
+        read_spec(pipeline, place)
     except (InvalidInputError, JobRefusedError) as error:
         return Failure(error.code, error.message)
     return None
@@ -78,19 +77,6 @@ def read_request(pipeline: Pipeline, place: JobDirectory) -> CommitRequest | Abo
     """The driver's word. Raises `InvalidInputError`, and `NotFoundError` if there is none."""
     stored = pipeline.store.get(place.bucket, place.request, max_bytes=MAX_REQUEST_BYTES)
     return decode_request(stored.body, place)
-
-
-def check_spec(spec: JobSpec) -> None:
-    """Refuse what this version does not do, rather than do something else."""
-    if spec.conflict is not Conflict.APPEND:
-        raise JobRefusedError(
-            f"conflict {spec.conflict.value!r} is not offered yet; use 'append'",
-            code="UNSUPPORTED_CONFLICT",
-        )
-    if spec.conditions or spec.idempotency_key:
-        raise JobRefusedError(
-            "conditions and idempotencyKey are not offered yet", code="UNSUPPORTED_OPTION"
-        )
 
 
 def _find_or_open(pipeline: Pipeline, place: JobDirectory) -> JobRecord:

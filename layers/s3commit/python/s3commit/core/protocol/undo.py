@@ -7,12 +7,13 @@ from contextlib import suppress
 
 from s3commit.core.errors import JobRefusedError, PreconditionError, TransientError
 from s3commit.core.layout import META_JOB, JobDirectory, belongs_to_job, is_hidden
-from s3commit.core.model import Failure, JobRecord, PendingFile
+from s3commit.core.model import Failure, JobRecord, Names, PendingFile
 from s3commit.core.plan import MAX_PLAN_BYTES, decode_plan
 from s3commit.core.policy import ABORT_ROUNDS
 from s3commit.core.ports import ObjectFacts, OpenUpload
-from s3commit.core.protocol.decide import lock_node
+from s3commit.core.protocol.acquire import release_locks
 from s3commit.core.protocol.ending import write_result
+from s3commit.core.protocol.identity import is_ours
 from s3commit.core.protocol.pipeline import Pipeline, own_record, read_manifest
 from s3commit.core.protocol.seal import ABORTED_BY_CLIENT
 from s3commit.core.states import JobState
@@ -74,8 +75,8 @@ def tidy_up(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     own_record(pipeline, ticket, JobState.COMMITTED, JobState.ABORTED, JobState.ROLLED_BACK)
     place = ticket.place
     abort_uploads(pipeline, place)
-    for prefix in (place.tasks, place.plans):
-        for listed in pipeline.store.list(place.bucket, prefix):
+    for listed in pipeline.store.list(place.bucket, place.prefix):
+        if listed.key.startswith(place.scratch):
             _delete_seen(pipeline, place.bucket, listed.key, listed.etag)
     return ticket
 
@@ -91,7 +92,7 @@ def _end(pipeline: Pipeline, record: JobRecord, target: JobState) -> JobRecord:
 
 
 def _conclude(pipeline: Pipeline, ticket: Ticket, record: JobRecord) -> Ticket:
-    pipeline.ledger.release(lock_node(ticket.place), job_id=record.job_id)
+    release_locks(pipeline, record)
     write_result(pipeline, ticket.place, record)
     return ticket.after(record)
 
@@ -132,6 +133,9 @@ def _own_objects(
     key and length are planned is ours even if its etag can't be foretold, as behind KMS: the name
     carries the job's id (docs/adr/0004), and what is left visible would break I2.
     """
+    if record.names is Names.EXACT:
+        yield from _exact_objects(pipeline, place, record)
+        return
     planned: dict[str, int] | None = None
     for listed in pipeline.store.list(place.bucket, place.destination.prefix):
         relative = listed.key[len(place.destination.prefix) :]
@@ -150,13 +154,27 @@ def _own_objects(
             yield facts
 
 
+def _exact_objects(
+    pipeline: Pipeline, place: JobDirectory, record: JobRecord
+) -> Iterator[ObjectFacts]:
+    """Names of the program's own say nothing: the plan does, and the object itself."""
+    if record.plan is None:
+        return  # not planned, so never completed
+    for file in _planned(pipeline, place, record):
+        facts = pipeline.store.head(file.bucket, file.key)
+        if facts is not None and is_ours(file, facts):
+            yield facts
+
+
 def _planned(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> Iterator[PendingFile]:
     decided = place.plan(record.plan.sha256 if record.plan else "")
     stored = pipeline.store.get(place.bucket, decided, max_bytes=MAX_PLAN_BYTES)
     for unit in decode_plan(stored.body):
         for part in unit.slices:
             try:
-                pending = read_manifest(pipeline, place, part.manifest, part.sha256)
+                pending = read_manifest(
+                    pipeline, place, part.manifest, part.sha256, names=record.names
+                )
             except JobRefusedError:
                 continue  # without its manifest a file can only be proven by its metadata
             yield from pending.files[part.start : part.stop]

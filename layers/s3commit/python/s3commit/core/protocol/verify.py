@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from s3commit.core.errors import JobRefusedError
-from s3commit.core.layout import JobDirectory, parse_manifest_key
+from s3commit.core.layout import JobDirectory, parse_manifest_key, partition_of
 from s3commit.core.manifest import MAX_MANIFEST_BYTES, digest
-from s3commit.core.model import CommitRequest, CountedAttempt, PlanFacts
+from s3commit.core.model import (
+    CommitRequest,
+    Conflict,
+    CountedAttempt,
+    JobRecord,
+    Names,
+    PlanFacts,
+    Scope,
+    add_nulls,
+)
 from s3commit.core.plan import cut_units, encode_plan
 from s3commit.core.protocol.identity import is_ours
+from s3commit.core.protocol.partitions import write_partitions
 from s3commit.core.protocol.pipeline import Pipeline, own_record, read_manifest
 from s3commit.core.protocol.seal import read_request
 from s3commit.core.states import JobState
@@ -28,6 +38,8 @@ class _Verified:
     uploads: list[bytes]
     bytes: int
     rows: int | None
+    nulls: dict[str, int | None]
+    partitions: frozenset[str]
 
 
 def verify_manifests(pipeline: Pipeline, ticket: Ticket) -> Ticket:
@@ -40,15 +52,18 @@ def verify_manifests(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     record = own_record(pipeline, ticket, JobState.SEALED)
     counted = _counted(pipeline, place)
     verified = sorted(
-        pipeline.parallel(lambda attempt: _verify(pipeline, place, attempt), counted),
+        pipeline.parallel(lambda attempt: _verify(pipeline, place, attempt, record), counted),
         key=lambda one: one.attempt.manifest,
     )
     _refuse_shared_keys(verified)
-    _refuse_missing_uploads(pipeline, place, verified)
+    _refuse_missing_uploads(pipeline, place, verified, record.names)
     facts, body = _plan(verified)
+    if record.conflict is not Conflict.APPEND and record.scope is Scope.PARTITION:
+        written = set().union(*(one.partitions for one in verified))
+        facts = replace(facts, partitions=write_partitions(pipeline, place, written))
     pipeline.store.put(place.bucket, place.plan(facts.sha256), body)
-    record = pipeline.ledger.note_plan(
-        record.job_id, generation=record.generation, plan=facts, now=pipeline.clock.now()
+    record = pipeline.ledger.note(
+        record.job_id, generation=record.generation, now=pipeline.clock.now(), plan=facts
     )
     return ticket.after(record)
 
@@ -75,8 +90,10 @@ def _every_attempt(pipeline: Pipeline, place: JobDirectory) -> list[CountedAttem
     return list(found.values())
 
 
-def _verify(pipeline: Pipeline, place: JobDirectory, attempt: CountedAttempt) -> _Verified:
-    pending = read_manifest(pipeline, place, attempt.manifest, attempt.sha256)
+def _verify(
+    pipeline: Pipeline, place: JobDirectory, attempt: CountedAttempt, record: JobRecord
+) -> _Verified:
+    pending = read_manifest(pipeline, place, attempt.manifest, attempt.sha256, names=record.names)
     told = (attempt.files, attempt.bytes)
     if told not in {(len(pending.files), pending.bytes), (-1, -1)}:
         raise JobRefusedError(
@@ -91,6 +108,8 @@ def _verify(pipeline: Pipeline, place: JobDirectory, attempt: CountedAttempt) ->
         uploads=[_short(file.key, file.upload_id) for file in pending.files],
         bytes=pending.bytes,
         rows=pending.rows,
+        nulls=pending.nulls,
+        partitions=frozenset(partition_of(place.relative(file.key)) for file in pending.files),
     )
 
 
@@ -112,7 +131,7 @@ def _refuse_shared_keys(verified: list[_Verified]) -> None:
 
 
 def _refuse_missing_uploads(
-    pipeline: Pipeline, place: JobDirectory, verified: list[_Verified]
+    pipeline: Pipeline, place: JobDirectory, verified: list[_Verified], names: Names
 ) -> None:
     """One listing for all; a file that it lacks is looked at by itself before it is refused."""
     missing = {upload for one in verified for upload in one.uploads}
@@ -121,13 +140,13 @@ def _refuse_missing_uploads(
             missing.discard(_short(upload.key, upload.upload_id))
     for one in verified:
         if not missing.isdisjoint(one.uploads):
-            _look_closer(pipeline, place, one, missing)
+            _look_closer(pipeline, place, one, missing, names)
 
 
 def _look_closer(
-    pipeline: Pipeline, place: JobDirectory, one: _Verified, missing: set[bytes]
+    pipeline: Pipeline, place: JobDirectory, one: _Verified, missing: set[bytes], names: Names
 ) -> None:
-    pending = read_manifest(pipeline, place, one.attempt.manifest, one.attempt.sha256)
+    pending = read_manifest(pipeline, place, one.attempt.manifest, one.attempt.sha256, names=names)
     for file in pending.files:
         if _short(file.key, file.upload_id) not in missing:
             continue
@@ -156,5 +175,6 @@ def _plan(verified: list[_Verified]) -> tuple[PlanFacts, bytes]:
         files=total,
         bytes=sum(one.bytes for one in verified),
         rows=None if None in rows else sum(count for count in rows if count is not None),
+        nulls=add_nulls(one.nulls for one in verified if one.attempt.files),
     )
     return facts, body

@@ -1,0 +1,101 @@
+"""Once: of the jobs with one idempotency key at one destination, at most one is committed (I11).
+
+The key's lock keeps them apart while they are decided and committed. The note in
+``_commits/once/``, put under that lock and before the decision, says to all later ones who has the
+key: it outlives the ledger's time to live, and the ledger itself.
+"""
+
+from __future__ import annotations
+
+from s3commit.core.documents import MAX_RESULT_BYTES, VERSION, decode_result
+from s3commit.core.errors import (
+    InvalidInputError,
+    JobRefusedError,
+    NotFoundError,
+    PreconditionError,
+    TransientError,
+)
+from s3commit.core.jsontext import Fields, dump, parse
+from s3commit.core.layout import JobDirectory, check_job_id
+from s3commit.core.locks import key_digest
+from s3commit.core.model import ALREADY_COMMITTED, JobRecord, Outcome
+from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.core.states import JobState
+
+MAX_NOTE_BYTES = 16 * 1024
+
+_WITHOUT_IT = frozenset(
+    {JobState.ABORTING, JobState.ABORTED, JobState.ROLLED_BACK, JobState.OPEN, JobState.SEALED}
+)
+
+
+def take_key(pipeline: Pipeline, place: JobDirectory, record: JobRecord, *, reserve: bool) -> None:
+    """See that no other job has been committed under the job's key; with ``reserve`` note the job.
+
+    Raises `JobRefusedError` (``ALREADY_COMMITTED``, and names the other job); `TransientError` if
+    the other one is known to S3 alone and has not ended: someone has to end it first.
+    """
+    key = record.idempotency_key
+    if key is None:
+        return
+    name = place.once(key_digest(key))
+    holder, etag = _holder(pipeline, place, name, key)
+    if holder == place.job_id:
+        return
+    if holder and _has_it(pipeline, JobDirectory(place.destination, holder)):
+        raise JobRefusedError(
+            f"the data of idempotencyKey {key[:200]!r} was committed by job {holder}; this job"
+            " adds nothing",
+            code=ALREADY_COMMITTED,
+        )
+    if not reserve:
+        return
+    body = dump({"version": VERSION, "key": key, "jobId": place.job_id})
+    try:
+        pipeline.store.put(place.bucket, name, body, if_absent=etag is None, if_match=etag)
+    except (PreconditionError, NotFoundError) as error:
+        raise TransientError(f"idempotencyKey {key[:200]!r} is being taken by another") from error
+
+
+def _holder(pipeline: Pipeline, place: JobDirectory, name: str, key: str) -> tuple[str, str | None]:
+    """The job that the note names (empty: none, or not to be read), and the note's etag."""
+    try:
+        stored = pipeline.store.get(place.bucket, name, max_bytes=MAX_NOTE_BYTES)
+    except NotFoundError:
+        return "", None
+    try:
+        fields = Fields(parse(stored.body, what=name, max_bytes=MAX_NOTE_BYTES), "$")
+        if fields.text("key") == key:
+            return check_job_id(fields.text("jobId", longest=80)), stored.facts.etag
+    except InvalidInputError as error:
+        raise JobRefusedError(
+            f"{name} is not readable, so nobody knows whether the key is taken:"
+            f" {error.message}; look at it, and delete it if no job has the key",
+            code="BAD_ONCE_NOTE",
+        ) from error
+    raise JobRefusedError(f"{name} is of another idempotencyKey", code="BAD_ONCE_NOTE")
+
+
+def _has_it(pipeline: Pipeline, other: JobDirectory) -> bool:
+    """Whether the other job has been, or is going to be, committed.
+
+    Asked under the key's lock: by the ledger, the other one is not in between. A job that the
+    ledger does not know is judged by S3.
+    """
+    record = pipeline.ledger.job(other.job_id)
+    if record is not None and record.directory == other.prefix:
+        return record.state not in _WITHOUT_IT
+    if pipeline.store.head(other.bucket, other.commits) is not None:
+        return True
+    try:
+        stored = pipeline.store.get(other.bucket, other.result, max_bytes=MAX_RESULT_BYTES)
+        return decode_result(stored.body).outcome is Outcome.COMMITTED
+    except NotFoundError:
+        pass
+    if pipeline.store.head(other.bucket, other.request) is not None:
+        # The ledger has forgotten a job that nobody has ended: it may have been decided.
+        raise TransientError(
+            f"job {other.job_id} has the same idempotencyKey, was asked for and has not ended:"
+            f" s3commit commit {other.uri}"
+        )
+    return False
