@@ -2,31 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
 import pytest
 
+from s3commit.core.locks import LockMode, LockRecord, Waiting
 from s3commit.core.model import (
     AttemptRecord,
     Conflict,
     Destination,
     Failure,
     JobRecord,
+    Names,
     PlanFacts,
+    ReplacedFacts,
     Scope,
 )
-from s3commit.core.ports import Ledger, LockMode, LostRaceError
+from s3commit.core.ports import Ledger, LostRaceError
 from s3commit.core.states import ENDED, TRANSITIONS, IllegalTransitionError, JobState
 from tests.contract.conftest import THREADS, at_once, winners
+from tests.contract.locking import give_back, take
 
 T0 = "2026-11-21T22:00:00.000Z"
 T1 = "2026-11-21T22:00:01.000Z"
 T2 = "2026-11-21T22:00:02.000Z"
 NODE = "lake/table/"
 PLAN = PlanFacts(sha256="a" * 64, units=2, files=3, bytes=12345, rows=99)
-OTHER_PLAN = replace(PLAN, sha256="b" * 64, rows=None)
+OTHER_PLAN = replace(
+    PLAN,
+    sha256="b" * 64,
+    rows=None,
+    partitions="d" * 64,
+    nulls={"id": 0, "länd.name": 17, "not counted": None},
+)
+REPLACED = ReplacedFacts(sha256="e" * 64, files=4, bytes=9876)
+OTHER_REPLACED = ReplacedFacts(sha256="f" * 64, files=0, bytes=0, overwrites=True)
 
 # How a job gets into each state; the decision is taken by `decide`.
 PATHS: dict[JobState, list[JobState]] = {
@@ -89,14 +101,29 @@ def bring_to(ledger: Ledger, state: JobState, job_id: str = "job-1", now: str = 
     record = ledger.open_job(a_job(job_id, updated_at=now))
     for target in PATHS[state]:
         if target is JobState.COMMITTING:
-            ledger.note_plan(job_id, generation=0, plan=PLAN, now=now)
-            assert ledger.acquire(NODE, job_id=job_id, mode=LockMode.SHARED)
-            record = ledger.decide(job_id, generation=0, plan=PLAN, lock_node=NODE, now=now)
+            ledger.note(job_id, generation=0, plan=PLAN, now=now)
+            assert take(ledger, NODE, job_id, LockMode.SHARED)
+            record = decided(ledger, job_id, now=now)
         else:
             record = ledger.advance(
                 job_id, source=record.state, target=target, generation=0, now=now
             )
     return record
+
+
+def decided(
+    ledger: Ledger,
+    job_id: str = "job-1",
+    *,
+    generation: int = 0,
+    replaced: ReplacedFacts | None = None,
+    locks: Sequence[str] = (NODE,),
+    now: str = T1,
+) -> JobRecord:
+    """The decision for PLAN."""
+    return ledger.decide(
+        job_id, generation=generation, plan=PLAN, replaced=replaced, locks=locks, now=now
+    )
 
 
 def lost(call: Callable[[], object]) -> JobRecord | None:
@@ -112,7 +139,10 @@ def test_a_job_is_read_as_it_was_opened(ledger: Ledger) -> None:
         scope=Scope.PARTITION,
         partition_by=("dt", "ländle"),
         idempotency_key="query:7",
+        names=Names.EXACT,
         plan=OTHER_PLAN,
+        replaced=OTHER_REPLACED,
+        locks=("lake/", NODE),
         failure=Failure("CODE", "why, in words"),
         decided_at=T1,
         finished_at=T2,
@@ -218,7 +248,8 @@ def test_a_transition_of_no_job_is_lost_to_nobody(ledger: Ledger) -> None:
     assert found is None
     assert ledger.job("nobody") is None
     assert lost(lambda: ledger.take_over("nobody", generation=0, execution="e", now=T1)) is None
-    assert lost(lambda: ledger.note_plan("nobody", generation=0, plan=PLAN, now=T1)) is None
+    assert lost(lambda: ledger.note("nobody", generation=0, plan=PLAN, now=T1)) is None
+    assert lost(lambda: decided(ledger, "nobody")) is None
 
 
 def test_of_transitions_at_once_one_is_taken(ledger: Ledger) -> None:
@@ -271,98 +302,198 @@ def test_of_take_overs_at_once_one_is_granted(ledger: Ledger) -> None:
 def test_who_was_taken_over_writes_nothing_more(ledger: Ledger) -> None:
     """The fence: an execution that wakes up late has an old generation."""
     bring_to(ledger, JobState.SEALED)
-    ledger.note_plan("job-1", generation=0, plan=PLAN, now=T0)
-    ledger.acquire(NODE, job_id="job-1", mode=LockMode.SHARED)
+    ledger.note("job-1", generation=0, plan=PLAN, now=T0)
+    take(ledger, NODE, "job-1", LockMode.SHARED)
     stands = ledger.take_over("job-1", generation=0, execution="second", now=T1)
 
     for call in (
         lambda: ledger.take_over("job-1", generation=0, execution="first", now=T2),
-        lambda: ledger.note_plan("job-1", generation=0, plan=OTHER_PLAN, now=T2),
-        lambda: ledger.decide("job-1", generation=0, plan=PLAN, lock_node=NODE, now=T2),
+        lambda: ledger.note("job-1", generation=0, plan=OTHER_PLAN, now=T2),
+        lambda: ledger.note("job-1", generation=0, locks=[NODE], now=T2),
+        lambda: decided(ledger, now=T2),
         lambda: ledger.advance(
             "job-1", source=JobState.SEALED, target=JobState.ABORTING, generation=0, now=T2
         ),
     ):
         assert lost(call) == stands
     assert ledger.job("job-1") == stands
-    decided = ledger.decide("job-1", generation=1, plan=PLAN, lock_node=NODE, now=T2)
-    assert decided.state is JobState.COMMITTING
+    assert decided(ledger, generation=1, now=T2).state is JobState.COMMITTING
 
 
 def test_a_plan_is_noted_and_replaced_while_sealed(ledger: Ledger) -> None:
     before = bring_to(ledger, JobState.SEALED)
 
-    ledger.note_plan("job-1", generation=0, plan=OTHER_PLAN, now=T0)
-    after = ledger.note_plan("job-1", generation=0, plan=PLAN, now=T1)
+    ledger.note("job-1", generation=0, plan=OTHER_PLAN, now=T0)
+    after = ledger.note("job-1", generation=0, plan=PLAN, now=T1)
 
     assert after == ledger.job("job-1") == replace(before, plan=PLAN, updated_at=T1)
 
 
+def test_each_fact_is_noted_by_itself_and_leaves_the_others(ledger: Ledger) -> None:
+    before = bring_to(ledger, JobState.SEALED)
+
+    ledger.note("job-1", generation=0, plan=OTHER_PLAN, now=T0)
+    ledger.note("job-1", generation=0, locks=["lake/", NODE], now=T0)
+    ledger.note("job-1", generation=0, replaced=REPLACED, now=T0)
+    after = ledger.note("job-1", generation=0, now=T1)
+
+    expected = replace(
+        before, plan=OTHER_PLAN, locks=("lake/", NODE), replaced=REPLACED, updated_at=T1
+    )
+    assert after == ledger.job("job-1") == expected
+
+
+def test_what_was_noted_is_noted_anew(ledger: Ledger) -> None:
+    bring_to(ledger, JobState.SEALED)
+    ledger.note("job-1", generation=0, locks=["lake/", NODE], replaced=REPLACED, now=T0)
+
+    ledger.note("job-1", generation=0, locks=[], replaced=OTHER_REPLACED, now=T1)
+
+    record = ledger.job("job-1")
+    assert record is not None
+    assert (record.locks, record.replaced) == ((), OTHER_REPLACED)
+
+
 @pytest.mark.parametrize("state", [state for state in JobState if state is not JobState.SEALED])
-def test_a_plan_is_noted_only_while_sealed(ledger: Ledger, state: JobState) -> None:
+def test_facts_are_noted_only_while_sealed(ledger: Ledger, state: JobState) -> None:
     stands = bring_to(ledger, state)
 
-    assert lost(lambda: ledger.note_plan("job-1", generation=0, plan=PLAN, now=T1)) == stands
+    assert lost(lambda: ledger.note("job-1", generation=0, plan=PLAN, now=T1)) == stands
+    assert lost(lambda: ledger.note("job-1", generation=0, locks=[NODE], now=T1)) == stands
+    assert lost(lambda: ledger.note("job-1", generation=0, replaced=REPLACED, now=T1)) == stands
+    assert ledger.job("job-1") == stands
 
 
 def test_the_decision_is_stored_with_its_time(ledger: Ledger) -> None:
     bring_to(ledger, JobState.SEALED)
-    before = ledger.note_plan("job-1", generation=0, plan=PLAN, now=T0)
-    ledger.acquire(NODE, job_id="job-1", mode=LockMode.EXCLUSIVE)
+    before = ledger.note("job-1", generation=0, plan=PLAN, locks=[NODE], now=T0)
+    take(ledger, NODE, "job-1", LockMode.EXCLUSIVE)
+    lock = ledger.lock(NODE)
 
-    after = ledger.decide("job-1", generation=0, plan=PLAN, lock_node=NODE, now=T1)
+    after = decided(ledger)
 
     assert after == ledger.job("job-1")
     assert after == replace(before, state=JobState.COMMITTING, decided_at=T1, updated_at=T1)
+    assert ledger.lock(NODE) == lock
+
+
+def test_a_job_that_holds_all_its_locks_is_decided(ledger: Ledger) -> None:
+    """98 of them: a transaction of DynamoDB has 100 items."""
+    locks = [f"lake/table/dt={number:02d}/" for number in range(98)]
+    bring_to(ledger, JobState.SEALED)
+    ledger.note("job-1", generation=0, plan=PLAN, replaced=REPLACED, locks=locks, now=T0)
+    for node in locks:
+        take(ledger, node, "job-1", LockMode.EXCLUSIVE)
+
+    after = decided(ledger, replaced=REPLACED, locks=locks)
+
+    assert after == ledger.job("job-1")
+    assert (after.state, after.replaced) == (JobState.COMMITTING, REPLACED)
+    assert after.locks == tuple(locks)
+
+
+def test_a_node_that_is_named_twice_is_one(ledger: Ledger) -> None:
+    bring_to(ledger, JobState.SEALED)
+    ledger.note("job-1", generation=0, plan=PLAN, now=T0)
+    take(ledger, NODE, "job-1", LockMode.SHARED)
+
+    assert decided(ledger, locks=[NODE, NODE]).state is JobState.COMMITTING
 
 
 @pytest.mark.parametrize("state", [state for state in JobState if state is not JobState.SEALED])
 def test_only_a_sealed_job_is_decided(ledger: Ledger, state: JobState) -> None:
     stands = bring_to(ledger, state)
-    ledger.acquire(NODE, job_id="job-1", mode=LockMode.SHARED)
+    take(ledger, NODE, "job-1", LockMode.SHARED)
 
-    found = lost(lambda: ledger.decide("job-1", generation=0, plan=PLAN, lock_node=NODE, now=T1))
-
-    assert found == stands == ledger.job("job-1")
+    assert lost(lambda: decided(ledger)) == stands == ledger.job("job-1")
 
 
 @pytest.mark.parametrize("noted", [None, OTHER_PLAN], ids=["no plan", "another plan"])
 def test_a_decision_on_a_stale_plan_is_lost(ledger: Ledger, noted: PlanFacts | None) -> None:
     stands = bring_to(ledger, JobState.SEALED)
-    ledger.acquire(NODE, job_id="job-1", mode=LockMode.SHARED)
+    take(ledger, NODE, "job-1", LockMode.SHARED)
     if noted is not None:
-        stands = ledger.note_plan("job-1", generation=0, plan=noted, now=T0)
+        stands = ledger.note("job-1", generation=0, plan=noted, now=T0)
 
-    found = lost(lambda: ledger.decide("job-1", generation=0, plan=PLAN, lock_node=NODE, now=T1))
+    with pytest.raises(LostRaceError, match="plan is another") as caught:
+        decided(ledger)
+    assert caught.value.found == stands == ledger.job("job-1")
 
-    assert found == stands == ledger.job("job-1")
+
+@pytest.mark.parametrize(
+    ("noted", "asked"),
+    [(None, REPLACED), (REPLACED, None), (REPLACED, OTHER_REPLACED)],
+    ids=["none noted", "none asked for", "another one"],
+)
+def test_a_decision_on_a_stale_replace_list_is_lost(
+    ledger: Ledger, noted: ReplacedFacts | None, asked: ReplacedFacts | None
+) -> None:
+    bring_to(ledger, JobState.SEALED)
+    take(ledger, NODE, "job-1", LockMode.EXCLUSIVE)
+    stands = ledger.note("job-1", generation=0, plan=PLAN, replaced=noted, now=T0)
+
+    with pytest.raises(LostRaceError, match="replace list is another") as caught:
+        decided(ledger, replaced=asked)
+    assert caught.value.found == stands == ledger.job("job-1")
 
 
 def test_i6_a_decision_without_the_lock_is_lost(ledger: Ledger) -> None:
     bring_to(ledger, JobState.SEALED)
-    stands = ledger.note_plan("job-1", generation=0, plan=PLAN, now=T0)
+    stands = ledger.note("job-1", generation=0, plan=PLAN, now=T0)
 
-    def decide() -> JobRecord:
-        return ledger.decide("job-1", generation=0, plan=PLAN, lock_node=NODE, now=T1)
+    assert lost(lambda: decided(ledger)) == stands
+    take(ledger, NODE, "another", LockMode.EXCLUSIVE)
+    assert lost(lambda: decided(ledger)) == stands
+    give_back(ledger, NODE, "another")
+    take(ledger, NODE + "part/", "job-1", LockMode.EXCLUSIVE)
+    assert lost(lambda: decided(ledger)) == stands
+    take(ledger, NODE, "job-1", LockMode.EXCLUSIVE)
+    give_back(ledger, NODE, "job-1")
+    assert lost(lambda: decided(ledger)) == stands == ledger.job("job-1")
 
-    assert lost(decide) == stands
-    ledger.acquire(NODE, job_id="another", mode=LockMode.EXCLUSIVE)
-    assert lost(decide) == stands
-    ledger.release(NODE, job_id="another")
-    ledger.acquire(NODE + "part/", job_id="job-1", mode=LockMode.EXCLUSIVE)
-    assert lost(decide) == stands
-    ledger.acquire(NODE, job_id="job-1", mode=LockMode.EXCLUSIVE)
-    ledger.release(NODE, job_id="job-1")
-    assert lost(decide) == stands == ledger.job("job-1")
+
+@pytest.mark.parametrize("missing", range(3))
+def test_i6_a_decision_without_one_of_its_locks_is_lost(ledger: Ledger, missing: int) -> None:
+    locks = ["lake/", NODE, NODE + "part/"]
+    bring_to(ledger, JobState.SEALED)
+    stands = ledger.note("job-1", generation=0, plan=PLAN, now=T0)
+    for node in locks:
+        if node != locks[missing]:
+            take(ledger, node, "job-1", LockMode.INTENT_SHARED)
+
+    with pytest.raises(LostRaceError, match=f"does not hold the lock {locks[missing]}$") as caught:
+        decided(ledger, locks=locks)
+    assert caught.value.found == stands == ledger.job("job-1")
+
+
+def test_i6_who_waits_for_a_lock_does_not_hold_it(ledger: Ledger) -> None:
+    bring_to(ledger, JobState.SEALED)
+    stands = ledger.note("job-1", generation=0, plan=PLAN, now=T0)
+    queue = {"job-1": Waiting(LockMode.EXCLUSIVE, T0, T0)}
+    ledger.put_lock(LockRecord(NODE, 0, {"another": LockMode.SHARED}, queue))
+
+    assert lost(lambda: decided(ledger)) == stands == ledger.job("job-1")
+
+
+def test_decisions_of_many_at_once_are_taken_under_a_shared_lock(ledger: Ledger) -> None:
+    jobs = [f"job-{number}" for number in range(THREADS)]
+    for job_id in jobs:
+        bring_to(ledger, JobState.SEALED, job_id)
+        ledger.note(job_id, generation=0, plan=PLAN, now=T0)
+        take(ledger, NODE, job_id, LockMode.SHARED)
+
+    outcomes = at_once([partial(decided, ledger, job_id) for job_id in jobs])
+
+    assert outcomes == [ledger.job(job_id) for job_id in jobs]
 
 
 def test_of_decisions_and_aborts_at_once_one_is_taken(ledger: Ledger) -> None:
     bring_to(ledger, JobState.SEALED)
-    ledger.note_plan("job-1", generation=0, plan=PLAN, now=T0)
-    ledger.acquire(NODE, job_id="job-1", mode=LockMode.SHARED)
+    ledger.note("job-1", generation=0, plan=PLAN, now=T0)
+    take(ledger, NODE, "job-1", LockMode.SHARED)
 
     def decide() -> JobRecord:
-        return ledger.decide("job-1", generation=0, plan=PLAN, lock_node=NODE, now=T1)
+        return decided(ledger)
 
     def abort() -> JobRecord:
         return ledger.advance(
@@ -426,101 +557,13 @@ def test_hundreds_of_attempts_are_noted_in_one_call(ledger: Ledger) -> None:
     assert found == attempts
 
 
-def test_i6_exclusive_stands_beside_nothing(ledger: Ledger) -> None:
-    assert ledger.acquire(NODE, job_id="one", mode=LockMode.EXCLUSIVE)
-
-    assert not ledger.acquire(NODE, job_id="two", mode=LockMode.EXCLUSIVE)
-    assert not ledger.acquire(NODE, job_id="two", mode=LockMode.SHARED)
-    assert ledger.lock_holders(NODE) == {"one"}
-
-
-def test_i6_shared_stands_beside_shared_alone(ledger: Ledger) -> None:
-    assert ledger.acquire(NODE, job_id="one", mode=LockMode.SHARED)
-    assert ledger.acquire(NODE, job_id="two", mode=LockMode.SHARED)
-
-    assert not ledger.acquire(NODE, job_id="three", mode=LockMode.EXCLUSIVE)
-    assert not ledger.acquire(NODE, job_id="one", mode=LockMode.EXCLUSIVE)
-    assert ledger.lock_holders(NODE) == {"one", "two"}
-
-
-@pytest.mark.parametrize("mode", LockMode)
-def test_acquiring_again_is_success(ledger: Ledger, mode: LockMode) -> None:
-    assert ledger.acquire(NODE, job_id="one", mode=mode)
-    assert ledger.acquire(NODE, job_id="one", mode=mode)
-
-    assert ledger.lock_holders(NODE) == {"one"}
-
-
-def test_the_only_holder_may_have_it_exclusive_and_keeps_that(ledger: Ledger) -> None:
-    ledger.acquire(NODE, job_id="one", mode=LockMode.SHARED)
-
-    assert ledger.acquire(NODE, job_id="one", mode=LockMode.EXCLUSIVE)
-    assert ledger.acquire(NODE, job_id="one", mode=LockMode.SHARED)
-    assert not ledger.acquire(NODE, job_id="two", mode=LockMode.SHARED)
-
-
-def test_a_released_lock_is_free(ledger: Ledger) -> None:
-    ledger.acquire(NODE, job_id="one", mode=LockMode.SHARED)
-    ledger.acquire(NODE, job_id="two", mode=LockMode.SHARED)
-
-    ledger.release(NODE, job_id="one")
-    assert ledger.lock_holders(NODE) == {"two"}
-    assert not ledger.acquire(NODE, job_id="three", mode=LockMode.EXCLUSIVE)
-    ledger.release(NODE, job_id="two")
-    assert ledger.lock_holders(NODE) == frozenset()
-    assert ledger.acquire(NODE, job_id="three", mode=LockMode.EXCLUSIVE)
-
-
-def test_releasing_what_is_not_held_is_success(ledger: Ledger) -> None:
-    ledger.release(NODE, job_id="one")
-    ledger.acquire(NODE, job_id="two", mode=LockMode.EXCLUSIVE)
-
-    ledger.release(NODE, job_id="one")
-
-    assert ledger.lock_holders(NODE) == {"two"}
-
-
-def test_a_prefix_of_a_name_is_another_node(ledger: Ledger) -> None:
-    ledger.acquire("lake/data1/", job_id="one", mode=LockMode.EXCLUSIVE)
-
-    assert ledger.acquire("lake/data10/", job_id="two", mode=LockMode.EXCLUSIVE)
-
-
-def test_i6_of_exclusive_claims_at_once_one_is_granted(ledger: Ledger) -> None:
-    for attempt in range(5):
-        node = f"{NODE}{attempt}/"
-        outcomes = at_once(
-            [
-                partial(ledger.acquire, node, job_id=f"job-{number}", mode=LockMode.EXCLUSIVE)
-                for number in range(THREADS)
-            ]
-        )
-
-        assert outcomes.count(True) == 1
-        assert outcomes.count(False) == THREADS - 1
-        assert ledger.lock_holders(node) == {f"job-{outcomes.index(True)}"}
-
-
-def test_shared_claims_at_once_are_all_granted_and_all_released(ledger: Ledger) -> None:
-    jobs = [f"job-{number}" for number in range(THREADS)]
-
-    def acquire_and_release(job: str) -> bool:
-        held = ledger.acquire(NODE, job_id=job, mode=LockMode.SHARED)
-        ledger.release(NODE, job_id=job)
-        return held
-
-    assert at_once([partial(acquire_and_release, job) for job in jobs]) == [True] * THREADS
-    assert ledger.lock_holders(NODE) == frozenset()
-    assert ledger.acquire(NODE, job_id="after", mode=LockMode.EXCLUSIVE)
-
-
 def test_jobs_are_listed_by_state_oldest_first(ledger: Ledger) -> None:
     times = [f"2026-11-21T22:00:{second:02d}.000Z" for second in (9, 3, 5, 1, 7)]
     for number, now in enumerate(times):
         bring_to(ledger, JobState.SEALED, f"job-{number}", now)
     bring_to(ledger, JobState.OPEN, "open", times[3])
     bring_to(ledger, JobState.ABORTED, "ended", times[3])
-    ledger.acquire(NODE, job_id="job-0", mode=LockMode.SHARED)
+    take(ledger, NODE, "job-0", LockMode.SHARED)
     ledger.record_attempts([an_attempt(1, job_id="job-0")])
 
     found = list(ledger.jobs_in(JobState.SEALED, before=times[4]))

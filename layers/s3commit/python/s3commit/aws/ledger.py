@@ -9,56 +9,33 @@ write leaves a ``token`` of its own in the item: a loser that finds its token ha
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
-from typing import Any
 
-from pynamodb.exceptions import TransactWriteError
 from pynamodb.expressions.condition import Condition
+from pynamodb.expressions.operand import Path
 from pynamodb.expressions.update import Action
-from pynamodb.transactions import TransactWrite
 
 from s3commit.aws.clock import SystemClock
-from s3commit.aws.ledger_items import (
-    SHARDS,
-    AttemptItem,
-    JobItem,
-    LockItem,
-    UnitItem,
-    attempt_key,
-    bind,
-    job_key,
-    lock_key,
-    shard_key,
-    translated,
-    unit_key,
-)
-from s3commit.aws.ledger_records import (
-    attempt_item,
-    attempt_record,
-    failure_map,
-    job_item,
-    job_record,
-    plan_map,
-)
+from s3commit.aws.ledger_items import JobItem, LockItem, bind, job_key, lock_key, translated
+from s3commit.aws.ledger_notes import DynamoNotes
+from s3commit.aws.ledger_records import failure_map, job_item, job_record, plan_map, replaced_map
+from s3commit.aws.ledger_table import days_after, new_token, refused_items
 from s3commit.aws.locks import DynamoLocks
 from s3commit.core.errors import PreconditionError
-from s3commit.core.model import AttemptRecord, Failure, JobRecord, PlanFacts
+from s3commit.core.model import Failure, JobRecord, PlanFacts, ReplacedFacts
 from s3commit.core.ports import Clock, LostRaceError
 from s3commit.core.states import ENDED, IllegalTransitionError, JobState, check_transition
 
 JOB_DAYS = 30  # how long an ended job stays in the ledger, unless the deployment says else
-NOTE_DAYS = 30  # how long the note of an attempt or a unit does, which S3 can always replace
-TRANSACTION = 100  # items: DynamoDB's limit
 
 
-class DynamoLedger(DynamoLocks):
+class DynamoLedger(DynamoLocks, DynamoNotes):
     """Implements `s3commit.core.ports.Ledger` on one table; thread-safe.
 
     ``region`` and ``host`` (an endpoint's URL) None mean the standard AWS configuration. ``clock``
-    is read for the time to live of notes alone; an ended job lives for ``job_days``.
+    is read for times to live alone; an ended job lives for ``job_days``.
     """
 
     def __init__(
@@ -70,11 +47,11 @@ class DynamoLedger(DynamoLocks):
         clock: Clock | None = None,
         page: int | None = None,
         job_days: int = JOB_DAYS,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        super().__init__(bind(table, region=region, host=host))
+        items = bind(table, region=region, host=host)
+        super().__init__(items, clock or SystemClock(), page, sleep)
         self._job_days = job_days
-        self._clock = clock or SystemClock()
-        self._page = page
 
     def job(self, job_id: str) -> JobRecord | None:
         """See `Ledger.job`."""
@@ -84,9 +61,9 @@ class DynamoLedger(DynamoLocks):
     def open_job(self, record: JobRecord) -> JobRecord:
         """See `Ledger.open_job`."""
         nobody_was_here = JobItem.pk.does_not_exist()
-        item = job_item(self._items.job, record, _token())
+        item = job_item(self._items.job, record, new_token())
         if record.state in ENDED:  # forgotten here and remembered in S3: to be forgotten again
-            item.expires_at = _days_after(self._clock.now(), self._job_days)
+            item.expires_at = self._expiry(self._job_days)
         try:
             with translated(f"opening job {record.job_id} in the ledger"):
                 item.save(nobody_was_here)
@@ -129,93 +106,66 @@ class DynamoLedger(DynamoLocks):
             actions.append(JobItem.failure.set(failure_map(failure)))
         if target in ENDED:
             actions.append(JobItem.finished_at.set(now))
-            actions.append(JobItem.expires_at.set(_days_after(now, self._job_days)))
+            actions.append(JobItem.expires_at.set(days_after(now, self._job_days)))
         condition = still_in_source & nobody_took_over_since
         return self._update(
             job_id, source, generation, condition=condition, actions=actions, now=now
         )
 
     def decide(
-        self, job_id: str, *, generation: int, plan: PlanFacts, lock_node: str, now: str
+        self,
+        job_id: str,
+        *,
+        generation: int,
+        plan: PlanFacts,
+        replaced: ReplacedFacts | None,
+        locks: Sequence[str],
+        now: str,
     ) -> JobRecord:
         """See `Ledger.decide`."""
         # Read first: what a transaction leaves is not returned, but follows from what it met.
         before = self.job(job_id)
         if before is None or (before.state, before.generation) != (JobState.SEALED, generation):
             raise LostRaceError.over(job_id, JobState.SEALED, generation, before)
-        token = _token()
-        still_sealed = JobItem.state == JobState.SEALED.value
-        nobody_took_over_since = JobItem.generation == generation
-        plan_is_the_verified_one = JobItem.plan.sha256 == plan.sha256
-        lock_is_still_held = LockItem.holders.contains(job_id)
-        actions: list[Action] = [
-            JobItem.state.set(JobState.COMMITTING.value),
-            JobItem.decided_at.set(now),
-            JobItem.updated_at.set(now),
-            JobItem.token.set(token),
-        ]
+        nodes = list(dict.fromkeys(locks))  # DynamoDB refuses one that names an item twice
+        condition = _is_to_be_decided(generation, plan, replaced)
+        token = new_token()
         try:
-            with translated(f"deciding job {job_id}"), self._transaction(token) as transaction:
-                transaction.condition_check(
-                    self._items.lock, *lock_key(lock_node), condition=lock_is_still_held
-                )
-                transaction.update(
-                    self._items.job(*job_key(job_id)),
-                    actions,
-                    still_sealed & nobody_took_over_since & plan_is_the_verified_one,
-                )
+            self._settle(lambda: self._decide(job_id, nodes, condition, token, now))
         except PreconditionError as error:
             found = self._job_item(job_id)
             if found is None or found.token != token:
-                raise _lost_decision(job_id, generation, plan, lock_node, found) from error
+                refused = zip(nodes, refused_items(error), strict=False)
+                not_held = [node for node, by_its_lock in refused if by_its_lock]
+                raise _lost_decision(
+                    job_id, generation, plan, replaced, not_held=not_held, item=found
+                ) from error
         return replace(before, state=JobState.COMMITTING, decided_at=now, updated_at=now)
 
-    def note_plan(self, job_id: str, *, generation: int, plan: PlanFacts, now: str) -> JobRecord:
-        """See `Ledger.note_plan`."""
+    def note(
+        self,
+        job_id: str,
+        *,
+        generation: int,
+        now: str,
+        plan: PlanFacts | None = None,
+        locks: Sequence[str] | None = None,
+        replaced: ReplacedFacts | None = None,
+    ) -> JobRecord:
+        """See `Ledger.note`."""
         still_sealed = JobItem.state == JobState.SEALED.value
         nobody_took_over_since = JobItem.generation == generation
+        actions: list[Action] = []
+        if plan is not None:
+            actions.append(JobItem.plan.set(plan_map(plan)))
+        if locks is not None:
+            actions.append(JobItem.locks.set(list(locks)))
+        if replaced is not None:
+            actions.append(JobItem.replaced.set(replaced_map(replaced)))
         condition = still_sealed & nobody_took_over_since
-        actions = [JobItem.plan.set(plan_map(plan))]
         return self._update(
             job_id, JobState.SEALED, generation, condition=condition, actions=actions, now=now
         )
-
-    def begin_unit(self, job_id: str, unit: int) -> bool:
-        """See `Ledger.begin_unit`."""
-        nobody_began_it = UnitItem.pk.does_not_exist()
-        expires_at = _days_after(self._clock.now(), NOTE_DAYS)
-        item = self._items.unit(*unit_key(job_id, unit), expires_at=expires_at)
-        try:
-            with translated(f"beginning unit {unit} of job {job_id}"):
-                item.save(nobody_began_it)
-        except PreconditionError:
-            return False  # or our own, with the answer lost: then the worker looks in vain
-        return True
-
-    def record_attempts(self, attempts: Iterable[AttemptRecord]) -> None:
-        """See `Ledger.record_attempts`.
-
-        One transaction for up to 100 attempts: twice the write units of single puts, and one
-        request for a whole batch of events, where single puts would take a thread each. A batch
-        with repeated attempts is cancelled as a whole, names them, and is sent again without.
-        """
-        first_notes: dict[tuple[str, str], AttemptRecord] = {}
-        for attempt in attempts:
-            first_notes.setdefault(attempt_key(attempt), attempt)
-        waiting = list(first_notes.values())
-        while waiting:
-            group, waiting = waiting[:TRANSACTION], waiting[TRANSACTION:]
-            while group:
-                group = self._note_together(group)
-
-    def attempts(self, job_id: str) -> Iterator[AttemptRecord]:
-        """See `Ledger.attempts`."""
-        with translated(f"reading the attempts of job {job_id}"):
-            for shard in range(SHARDS):
-                for item in self._items.attempt.query(
-                    shard_key(job_id, shard), consistent_read=True, page_size=self._page
-                ):
-                    yield attempt_record(item)
 
     def jobs_in(self, state: JobState, *, before: str) -> Iterator[JobRecord]:
         """See `Ledger.jobs_in`."""
@@ -244,12 +194,16 @@ class DynamoLedger(DynamoLocks):
         now: str,
     ) -> JobRecord:
         """One conditional UpdateItem; ``state`` and ``generation`` are for the loser's message."""
-        token = _token()
+        token = new_token()
         item = self._items.job(*job_key(job_id))
         stamps = [JobItem.updated_at.set(now), JobItem.token.set(token)]
-        try:
+
+        def attempt() -> None:
             with translated(f"writing job {job_id} in the ledger"):
                 item.update([*actions, *stamps], condition)
+
+        try:
+            self._settle(attempt)
         except PreconditionError as error:
             found = self._job_item(job_id)
             if found is None or found.token != token:
@@ -258,56 +212,54 @@ class DynamoLedger(DynamoLocks):
             return job_record(found)
         return job_record(item)
 
-    def _note_together(self, group: list[AttemptRecord]) -> list[AttemptRecord]:
-        """Note all of ``group`` in one transaction; return those to try again."""
-        nobody_noted_it = AttemptItem.pk.does_not_exist()
-        expires_at = _days_after(self._clock.now(), NOTE_DAYS)
-        try:
-            with (
-                translated(f"noting {len(group)} attempts of job {group[0].job_id}"),
-                self._transaction(_token()) as transaction,
-            ):
-                for attempt in group:
-                    item = attempt_item(self._items.attempt, attempt, expires_at)
-                    transaction.save(item, nobody_noted_it)
-        except PreconditionError as error:
-            return [
-                attempt
-                for attempt, noted in zip(group, _refused_items(error), strict=True)
-                if not noted
-            ]
-        return []
+    def _decide(
+        self, job_id: str, nodes: list[str], condition: Condition, token: str, now: str
+    ) -> None:
+        """The decision's transaction: the locks in the order of ``nodes``, then the job."""
+        actions: list[Action] = [
+            JobItem.state.set(JobState.COMMITTING.value),
+            JobItem.decided_at.set(now),
+            JobItem.updated_at.set(now),
+            JobItem.token.set(token),
+        ]
+        with translated(f"deciding job {job_id}"), self._transaction() as transaction:
+            for node in nodes:
+                still_held = Path([LockItem.holders.attr_name, job_id]).exists()
+                transaction.condition_check(self._items.lock, *lock_key(node), condition=still_held)
+            transaction.update(self._items.job(*job_key(job_id)), actions, condition)
 
-    def _transaction(self, token: str) -> TransactWrite:
-        connection = self._items.job._get_connection().connection
-        return TransactWrite(connection=connection, client_request_token=token)
+
+def _is_to_be_decided(
+    generation: int, plan: PlanFacts, replaced: ReplacedFacts | None
+) -> Condition:
+    still_sealed = JobItem.state == JobState.SEALED.value
+    nobody_took_over_since = JobItem.generation == generation
+    plan_is_the_verified_one = JobItem.plan.sha256 == plan.sha256
+    list_is_the_verified_one = (
+        JobItem.replaced.does_not_exist()
+        if replaced is None
+        else JobItem.replaced.sha256 == replaced.sha256
+    )
+    condition: Condition = (
+        still_sealed & nobody_took_over_since & plan_is_the_verified_one & list_is_the_verified_one
+    )
+    return condition
 
 
 def _lost_decision(
-    job_id: str, generation: int, plan: PlanFacts, lock_node: str, item: JobItem | None
+    job_id: str,
+    generation: int,
+    plan: PlanFacts,
+    replaced: ReplacedFacts | None,
+    *,
+    not_held: list[str],
+    item: JobItem | None,
 ) -> LostRaceError:
     found = job_record(item) if item else None
     if found is None or (found.state, found.generation) != (JobState.SEALED, generation):
         return LostRaceError.over(job_id, JobState.SEALED, generation, found)
     if found.plan is None or found.plan.sha256 != plan.sha256:
         return LostRaceError(f"job {job_id}: its plan is another one by now", found)
-    return LostRaceError(f"job {job_id} does not hold the lock {lock_node}", found)
-
-
-def _refused_items(error: PreconditionError) -> list[bool]:
-    """For each item of a cancelled transaction: whether its own condition refused it."""
-    cancelled: Any = error.__cause__
-    if not isinstance(cancelled, TransactWriteError):
-        raise error
-    return [
-        reason is not None and reason.code == "ConditionalCheckFailed"
-        for reason in cancelled.cancellation_reasons
-    ]
-
-
-def _token() -> str:
-    return uuid.uuid4().hex
-
-
-def _days_after(moment: str, days: int) -> int:
-    return int((datetime.fromisoformat(moment) + timedelta(days=days)).timestamp())
+    if (found.replaced and found.replaced.sha256) != (replaced and replaced.sha256):
+        return LostRaceError(f"job {job_id}: its replace list is another one by now", found)
+    return LostRaceError(f"job {job_id} does not hold the lock {', '.join(not_held)}", found)

@@ -12,7 +12,7 @@ Attempts and units are spread over shards, by task and by number, because a part
 other item has its keys.
 ``expires_at`` is the table's TTL attribute, in seconds since 1970.
 
-No `VersionAttribute` anywhere: the generation is the protocol's own and is written out.
+No `VersionAttribute` anywhere: generation and version are the protocol's own and are written out.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from typing import TypeVar, cast
 from zlib import crc32
 
 from pynamodb.attributes import (
+    BooleanAttribute,
     ListAttribute,
     MapAttribute,
     NumberAttribute,
     UnicodeAttribute,
-    UnicodeSetAttribute,
 )
 from pynamodb.exceptions import PynamoDBException
 from pynamodb.indexes import AllProjection, GlobalSecondaryIndex
@@ -77,6 +77,17 @@ class PlanMap(MapAttribute[str, object]):
     files = NumberAttribute()
     bytes = NumberAttribute()
     rows = NumberAttribute(null=True)
+    partitions = UnicodeAttribute()
+    nulls: MapAttribute[str, int | None] = MapAttribute()  # type: ignore[no-untyped-call]
+
+
+class ReplacedMap(MapAttribute[str, object]):
+    """`ReplacedFacts`."""
+
+    sha256 = UnicodeAttribute()
+    files = NumberAttribute()
+    bytes = NumberAttribute()
+    overwrites = BooleanAttribute()
 
 
 class FailureMap(MapAttribute[str, object]):
@@ -102,7 +113,10 @@ class JobItem(LedgerItem):
     scope = UnicodeAttribute()
     partition_by: ListAttribute[str] = ListAttribute(of=UnicodeAttribute)  # type: ignore[arg-type]
     idempotency_key = UnicodeAttribute(null=True)
+    names = UnicodeAttribute()
+    locks: ListAttribute[str] = ListAttribute(of=UnicodeAttribute)  # type: ignore[arg-type]
     plan = PlanMap(null=True)  # type: ignore[no-untyped-call]
+    replaced = ReplacedMap(null=True)  # type: ignore[no-untyped-call]
     failure = FailureMap(null=True)  # type: ignore[no-untyped-call]
     decided_at = UnicodeAttribute(null=True)
     finished_at = UnicodeAttribute(null=True)
@@ -128,10 +142,15 @@ class UnitItem(LedgerItem):
 
 
 class LockItem(LedgerItem):
-    """Who holds a node, and how. DynamoDB drops ``holders`` with its last member."""
+    """`LockRecord`, and ``token``: which call wrote it last.
 
-    mode = UnicodeAttribute()
-    holders = UnicodeSetAttribute(null=True)
+    ``holders`` maps a job's id to a mode, ``waiting`` to ``mode``, ``since`` and ``seen``.
+    """
+
+    version = NumberAttribute()
+    holders: MapAttribute[str, str] = MapAttribute()  # type: ignore[no-untyped-call]
+    waiting: MapAttribute[str, dict[str, str]] = MapAttribute()  # type: ignore[no-untyped-call]
+    token = UnicodeAttribute()
 
 
 @dataclass(frozen=True, slots=True)

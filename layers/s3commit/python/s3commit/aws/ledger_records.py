@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from pynamodb.attributes import MapAttribute
+
 from s3commit.aws.ledger_items import (
     AttemptItem,
     FailureMap,
     JobItem,
+    LockItem,
     PlanMap,
+    ReplacedMap,
     attempt_key,
     job_key,
+    lock_key,
 )
+from s3commit.core.locks import LockMode, LockRecord, Waiting
 from s3commit.core.model import (
     AttemptRecord,
     Conflict,
     Destination,
     Failure,
     JobRecord,
+    Names,
     PlanFacts,
+    ReplacedFacts,
     Scope,
 )
 from s3commit.core.states import JobState
@@ -25,7 +35,23 @@ from s3commit.core.states import JobState
 def plan_map(plan: PlanFacts) -> PlanMap:
     """`PlanFacts` as DynamoDB stores it."""
     return PlanMap(  # type: ignore[no-untyped-call]
-        sha256=plan.sha256, units=plan.units, files=plan.files, bytes=plan.bytes, rows=plan.rows
+        sha256=plan.sha256,
+        units=plan.units,
+        files=plan.files,
+        bytes=plan.bytes,
+        rows=plan.rows,
+        partitions=plan.partitions,
+        nulls=dict(plan.nulls),
+    )
+
+
+def replaced_map(replaced: ReplacedFacts) -> ReplacedMap:
+    """`ReplacedFacts` as DynamoDB stores it."""
+    return ReplacedMap(  # type: ignore[no-untyped-call]
+        sha256=replaced.sha256,
+        files=replaced.files,
+        bytes=replaced.bytes,
+        overwrites=replaced.overwrites,
     )
 
 
@@ -54,7 +80,10 @@ def job_item(kind: type[JobItem], record: JobRecord, token: str) -> JobItem:
         scope=record.scope.value,
         partition_by=list(record.partition_by),
         idempotency_key=record.idempotency_key,
+        names=record.names.value,
+        locks=list(record.locks),
         plan=plan_map(record.plan) if record.plan else None,
+        replaced=replaced_map(record.replaced) if record.replaced else None,
         failure=failure_map(record.failure) if record.failure else None,
         decided_at=record.decided_at,
         finished_at=record.finished_at,
@@ -65,7 +94,7 @@ def job_item(kind: type[JobItem], record: JobRecord, token: str) -> JobItem:
 
 def job_record(item: JobItem) -> JobRecord:
     """The record of an item."""
-    plan, failure = item.plan, item.failure
+    plan, replaced, failure = item.plan, item.replaced, item.failure
     return JobRecord(
         job_id=item.job_id,
         destination=Destination(item.bucket, item.prefix),
@@ -78,7 +107,10 @@ def job_record(item: JobItem) -> JobRecord:
         scope=Scope(item.scope),
         partition_by=tuple(item.partition_by),
         idempotency_key=item.idempotency_key,
+        names=Names(item.names),
+        locks=tuple(item.locks),
         plan=_plan_facts(plan) if plan else None,
+        replaced=_replaced_facts(replaced) if replaced else None,
         failure=Failure(failure.code, failure.message) if failure else None,
         decided_at=item.decided_at,
         finished_at=item.finished_at,
@@ -87,8 +119,53 @@ def job_record(item: JobItem) -> JobRecord:
 
 
 def _plan_facts(plan: PlanMap) -> PlanFacts:
-    rows = None if plan.rows is None else int(plan.rows)
-    return PlanFacts(plan.sha256, int(plan.units), int(plan.files), int(plan.bytes), rows)
+    return PlanFacts(
+        sha256=plan.sha256,
+        units=int(plan.units),
+        files=int(plan.files),
+        bytes=int(plan.bytes),
+        rows=_count(plan.rows),
+        partitions=plan.partitions,
+        nulls={column: _count(nulls) for column, nulls in _plain(plan.nulls).items()},
+    )
+
+
+def _replaced_facts(replaced: ReplacedMap) -> ReplacedFacts:
+    return ReplacedFacts(
+        sha256=replaced.sha256,
+        files=int(replaced.files),
+        bytes=int(replaced.bytes),
+        overwrites=bool(replaced.overwrites),
+    )
+
+
+def lock_item(kind: type[LockItem], record: LockRecord, token: str) -> LockItem:
+    """The item that follows ``record.version``."""
+    pk, sk = lock_key(record.node)
+    return kind(
+        pk,
+        sk,
+        version=record.version + 1,
+        holders={job_id: mode.value for job_id, mode in record.holders.items()},
+        waiting={
+            job_id: {"mode": place.mode.value, "since": place.since, "seen": place.seen}
+            for job_id, place in record.waiting.items()
+        },
+        token=token,
+    )
+
+
+def lock_record(node: str, item: LockItem) -> LockRecord:
+    """The record of an item."""
+    return LockRecord(
+        node=node,
+        version=int(item.version),
+        holders={job_id: LockMode(mode) for job_id, mode in _plain(item.holders).items()},
+        waiting={
+            job_id: Waiting(LockMode(place["mode"]), place["since"], place["seen"])
+            for job_id, place in _plain(item.waiting).items()
+        },
+    )
 
 
 def attempt_item(kind: type[AttemptItem], attempt: AttemptRecord, expires_at: int) -> AttemptItem:
@@ -119,5 +196,13 @@ def attempt_record(item: AttemptItem) -> AttemptRecord:
         sha256=item.sha256,
         files=int(item.files),
         bytes=int(item.bytes),
-        rows=None if item.rows is None else int(item.rows),
+        rows=_count(item.rows),
     )
+
+
+def _count(value: float | None) -> int | None:
+    return None if value is None else int(value)
+
+
+def _plain(values: MapAttribute[str, Any]) -> dict[str, Any]:
+    return dict(values.as_dict())  # type: ignore[no-untyped-call]

@@ -1,59 +1,53 @@
-"""The ledger's locks on DynamoDB: one item a node, one conditional write to take it."""
+"""The ledger's locks on DynamoDB: one item a node, changed by compare and set."""
 
 from __future__ import annotations
 
-from s3commit.aws.ledger_items import Items, LockItem, lock_key, translated
+from s3commit.aws.ledger_items import LockItem, lock_key, translated
+from s3commit.aws.ledger_records import lock_item, lock_record
+from s3commit.aws.ledger_table import LedgerTable, new_token
 from s3commit.core.errors import PreconditionError
-from s3commit.core.ports import LockMode
+from s3commit.core.locks import LockRecord
+
+FREE_DAYS = 1  # how long the item of a node stays that nobody holds
 
 
-class DynamoLocks:
+class DynamoLocks(LedgerTable):
     """The locks of `s3commit.core.ports.Ledger`; thread-safe.
 
-    An item says how its node is held and by which jobs; one without holders is free.
+    A node that nobody holds keeps its item, and so its version, for a day: far longer than anybody
+    works with a record once read, so that a version never stands for two different contents. One
+    that is held does not expire.
     """
 
-    def __init__(self, items: Items) -> None:
-        self._items = items
+    def lock(self, node: str) -> LockRecord:
+        """See `Ledger.lock`."""
+        item = self._lock_item(node)
+        return lock_record(node, item) if item else LockRecord(node)
 
-    def acquire(self, node: str, *, job_id: str, mode: LockMode) -> bool:
-        """See `Ledger.acquire`."""
-        nobody_holds_it = LockItem.holders.does_not_exist()
-        only_the_job_holds_it = LockItem.holders == {job_id}
-        all_hold_it_shared = LockItem.mode == LockMode.SHARED.value
-        free = nobody_holds_it | (
-            only_the_job_holds_it if mode is LockMode.EXCLUSIVE else all_hold_it_shared
+    def put_lock(self, record: LockRecord) -> bool:
+        """See `Ledger.put_lock`."""
+        nobody_changed_it = (
+            LockItem.version == record.version if record.version else LockItem.pk.does_not_exist()
         )
-        lock = self._items.lock(*lock_key(node))
+        token = new_token()
+        item = lock_item(self._items.lock, record, token)
+        if not record.holders:
+            item.expires_at = self._expiry(FREE_DAYS)
+
+        def attempt() -> None:
+            with translated(f"writing the lock of {record.node}"):
+                item.save(nobody_changed_it)
+
         try:
-            with translated(f"locking {node}"):
-                lock.update([LockItem.mode.set(mode.value), LockItem.holders.add({job_id})], free)
+            self._settle(attempt)
         except PreconditionError:
-            # an exclusive holder that asks for less keeps what it has
-            return mode is LockMode.SHARED and job_id in self.lock_holders(node)
+            found = self._lock_item(record.node)
+            return found is not None and found.token == token
         return True
 
-    def release(self, node: str, *, job_id: str) -> None:
-        """See `Ledger.release`."""
-        lock = self._items.lock(*lock_key(node))
-        the_job_holds_it = LockItem.holders.contains(job_id)
-        nobody_holds_it = LockItem.holders.does_not_exist()
-        try:
-            with translated(f"unlocking {node}"):
-                lock.update([LockItem.holders.delete({job_id})], the_job_holds_it)
-        except PreconditionError:
-            return
-        try:
-            with translated(f"clearing the lock of {node}"):
-                lock.delete(nobody_holds_it)
-        except PreconditionError:
-            return
-
-    def lock_holders(self, node: str) -> frozenset[str]:
-        """See `Ledger.lock_holders`."""
+    def _lock_item(self, node: str) -> LockItem | None:
         with translated(f"looking at the lock of {node}"):
             try:
-                lock = self._items.lock.get(*lock_key(node), consistent_read=True)
+                return self._items.lock.get(*lock_key(node), consistent_read=True)
             except self._items.lock.DoesNotExist:
-                return frozenset()
-        return frozenset(lock.holders or ())
+                return None

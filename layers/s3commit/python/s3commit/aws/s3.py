@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote_plus
 
 from s3commit.aws.failures import CONFLICT, answered, translated
+from s3commit.aws.retry import settle
 from s3commit.aws.s3_client import Encryption, make_client
+from s3commit.aws.s3_deletes import delete_together, fits_xml
 from s3commit.core.errors import (
     InvalidInputError,
     JobRefusedError,
@@ -124,6 +126,11 @@ class S3ObjectStore:
                 "UploadIdMarker": page["NextUploadIdMarker"],
             }
 
+    def is_versioned(self, bucket: str) -> bool:
+        """See `ObjectReader.is_versioned`."""
+        with translated(f"looking at the versioning of s3://{bucket}"):
+            return self._client.get_bucket_versioning(Bucket=bucket).get("Status") == "Enabled"
+
     def upload_is_open(self, bucket: str, key: str, upload_id: str) -> bool:
         """See `ObjectReader.upload_is_open`."""
         try:
@@ -189,6 +196,16 @@ class S3ObjectStore:
             # S3 answers 412 to an object that is not there as well
             if self.head(bucket, key) is not None:
                 raise
+
+    def delete_seen(self, bucket: str, objects: Sequence[ListedObject]) -> None:
+        """See `ObjectWriter.delete_seen`."""
+        together = [seen for seen in objects if fits_xml(seen.key)]
+        if together:
+            delete_together(self._client, bucket, together)
+        for seen in objects:
+            if not fits_xml(seen.key):
+                with suppress(PreconditionError):
+                    self.delete(bucket, seen.key, if_match=seen.etag)
 
     def create_upload(
         self, bucket: str, key: str, *, metadata: dict[str, str], content_type: str
@@ -264,15 +281,7 @@ class S3ObjectStore:
         return ObjectFacts(key, answer["ETag"], length, {}, answer.get("VersionId"))
 
     def _settle(self, attempt: Callable[[], T]) -> T:
-        """Repeat what S3 answered with 409: nothing has happened, another request was under way."""
-        for tries in range(1, CONFLICT_TRIES):
-            try:
-                return attempt()
-            except TransientError as error:
-                if error.code != CONFLICT:
-                    raise
-            self._sleep(CONFLICT_PAUSE * 2 ** (tries - 1))
-        return attempt()
+        return settle(attempt, tries=CONFLICT_TRIES, pause=CONFLICT_PAUSE, sleep=self._sleep)
 
 
 def _facts(key: str, answer: Any) -> ObjectFacts:

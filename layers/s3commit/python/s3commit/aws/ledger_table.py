@@ -1,0 +1,68 @@
+"""What the parts of the ledger share: the table, its clock, and how a write is made."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+from pynamodb.exceptions import TransactWriteError
+from pynamodb.transactions import TransactWrite
+
+from s3commit.aws.ledger_items import Items
+from s3commit.aws.retry import settle
+from s3commit.core.errors import PreconditionError
+from s3commit.core.ports import Clock
+
+T = TypeVar("T")
+
+# Every job below a bucket checks the bucket's own lock as it is decided, and DynamoDB cancels all
+# but one of the transactions that meet at an item. One takes some 20 ms.
+CONFLICT_TRIES = 7
+CONFLICT_PAUSE = 0.05  # seconds, doubled each time: three seconds in all
+
+
+class LedgerTable:
+    """One table and the means to write to it; ``page`` bounds a page of a query."""
+
+    def __init__(
+        self, items: Items, clock: Clock, page: int | None, sleep: Callable[[float], None]
+    ) -> None:
+        self._items = items
+        self._clock = clock
+        self._page = page
+        self._sleep = sleep
+
+    def _settle(self, attempt: Callable[[], T]) -> T:
+        return settle(attempt, tries=CONFLICT_TRIES, pause=CONFLICT_PAUSE, sleep=self._sleep)
+
+    def _transaction(self) -> TransactWrite:
+        """A transaction of its own: a repetition by botocore of one that succeeded succeeds."""
+        connection = self._items.job._get_connection().connection
+        return TransactWrite(connection=connection, client_request_token=new_token())
+
+    def _expiry(self, days: int) -> int:
+        """The time to live of what is written now."""
+        return days_after(self._clock.now(), days)
+
+
+def refused_items(error: PreconditionError) -> list[bool]:
+    """For each item of a cancelled transaction: whether its own condition refused it."""
+    cancelled: Any = error.__cause__
+    if not isinstance(cancelled, TransactWriteError):
+        raise error
+    return [
+        reason is not None and reason.code == "ConditionalCheckFailed"
+        for reason in cancelled.cancellation_reasons
+    ]
+
+
+def new_token() -> str:
+    """What no other call writes."""
+    return uuid.uuid4().hex
+
+
+def days_after(moment: str, days: int) -> int:
+    """A time to live, in seconds since 1970; ``moment`` is RFC 3339."""
+    return int((datetime.fromisoformat(moment) + timedelta(days=days)).timestamp())

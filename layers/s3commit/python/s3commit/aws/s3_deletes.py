@@ -1,0 +1,47 @@
+"""Deleting many objects with one request, each only if it is the one that was seen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from s3commit.aws.failures import translate, translated
+from s3commit.core.errors import NotFoundError, PreconditionError, S3CommitError, TransientError
+from s3commit.core.ports import ListedObject
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+# What XML 1.0 can not carry, not even as a character reference (https://www.w3.org/TR/xml/#charsets)
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def fits_xml(key: str) -> bool:
+    """Whether the body of a DeleteObjects request can name the key."""
+    return not _NOT_XML.search(key)
+
+
+def delete_together(client: S3Client, bucket: str, objects: Sequence[ListedObject]) -> None:
+    """Delete up to 1,000 objects, each on condition of its etag; pass over those that changed.
+
+    S3 judges each key by itself, by the ``ETag`` of its identifier, and names the refused ones:
+    https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-deletes.html (the right to
+    read the objects is needed as well). Of several errors one that lasts is raised first.
+    """
+    named: Any = [{"Key": seen.key, "ETag": seen.etag} for seen in objects]
+    with translated(f"deleting {len(objects)} objects of s3://{bucket}"):
+        answer = client.delete_objects(Bucket=bucket, Delete={"Objects": named, "Quiet": True})
+    errors = [_error_of_key(bucket, refused) for refused in answer.get("Errors", ())]
+    errors = [each for each in errors if not isinstance(each, PreconditionError | NotFoundError)]
+    if errors:
+        raise min(errors, key=lambda each: isinstance(each, TransientError))
+
+
+def _error_of_key(bucket: str, refused: Any) -> S3CommitError:
+    """What S3 says of one key, with status 200 for the request."""
+    answer: Any = {"Error": {"Code": refused["Code"], "Message": refused.get("Message", "")}}
+    what = f"deleting s3://{bucket}/{refused.get('Key', '')}"
+    return translate(ClientError(answer, "DeleteObjects"), what)
