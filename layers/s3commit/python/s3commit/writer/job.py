@@ -194,18 +194,22 @@ def open_job(
         conditions=_conditions(conditions),
         names=_choice(Names, names, "names"),
     )
-    body = encode_job(spec)
     if store is None:
         s3 = make_client()
         store, probe = S3ObjectStore(s3, encryption=encryption), probe or S3BucketProbe(s3)
     if probe is not None:
         check_pipeline(probe, spec.destination)
-    _put_job(store, spec, body)
+    put_job(store, spec)
     return Job(spec, settings or UploadSettings(), encryption, environment, store)
 
 
-def _put_job(store: WriterStore, spec: JobSpec, body: bytes) -> None:
-    directory = JobDirectory(spec.destination, spec.job_id)
+def put_job(store: WriterStore, spec: JobSpec) -> None:
+    """Put ``job.json``, unless this very one is there: one request.
+
+    Raises `InvalidInputError` (``JOB_EXISTS``) if another one is, `NotFoundError` (``NO_BUCKET``),
+    `AccessError` and `TransientError`.
+    """
+    directory, body = JobDirectory(spec.destination, spec.job_id), encode_job(spec)
     try:
         stands = put_first(store, directory.bucket, directory.job, body, max_bytes=MAX_JOB_BYTES)
     except NotFoundError as error:
