@@ -39,10 +39,11 @@ def acquire_destination(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     wanted = claims_of(pipeline, ticket, record)
     nodes = tuple(claim.node for claim in wanted)
     since = ticket.since or pipeline.clock.now()
-    if record.locks != nodes:  # noted before the first is taken: whoever ends the job finds them
-        record = pipeline.ledger.note(
-            record.job_id, generation=record.generation, now=pipeline.clock.now(), locks=nodes
-        )
+    # Before the first is taken, so that whoever ends the job finds them; and each time, as a sign
+    # of life: a job that has waited long must not look dead once it holds them.
+    record = pipeline.ledger.note(
+        record.job_id, generation=record.generation, now=pipeline.clock.now(), locks=nodes
+    )
     blockers = _take_all(pipeline, record.job_id, wanted, since)
     _still_wanted(pipeline, ticket, nodes)
     if not blockers:
