@@ -13,7 +13,7 @@ from s3commit.core.model import CountedAttempt, JobResult, Outcome, PendingFile
 from s3commit.core.ports import ObjectReader, ObjectStore, UploadStarter
 from s3commit.writer.job import Job
 from s3commit.writer.sizes import MIB, PartSizes, UploadSettings
-from s3commit.writer.stream import PendingUpload
+from s3commit.writer.stream import PendingUpload, StreamedUpload
 from s3commit.writer.transfer import Transfer
 from s3commit.writer.values import Target
 
@@ -74,7 +74,7 @@ def stream_on(
     environment: ScriptedEnvironment | None = None,
 ) -> PendingUpload:
     """A stream over the store, outside of any task."""
-    return PendingUpload(
+    return StreamedUpload(
         store,
         Target(BUCKET, key, {META_JOB: JOB}),
         transfer or small(),

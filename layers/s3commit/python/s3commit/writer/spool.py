@@ -8,15 +8,17 @@ touches the disk.
 
 from __future__ import annotations
 
+import io
 import mmap
 import os
-import tempfile
 import threading
 import weakref
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from typing import IO, Final
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import Final
+
+from s3commit.writer.disk import mapped, on_disk, released, temporary_file
 
 _OWN_MEMORY: Final = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
 
@@ -66,7 +68,7 @@ class Spool:
 
     def __init__(self, directory: str | None = None) -> None:
         self._directory = directory
-        self._file: IO[bytes] | None = None
+        self._file: io.BufferedRandom | None = None
         self._end = 0
         self._free: dict[int, list[int]] = defaultdict(list)
         self._lock = threading.Lock()
@@ -81,9 +83,7 @@ class Spool:
         rounded = _rounded(size)
         with self._lock:
             if self._file is None:
-                self._file = tempfile.TemporaryFile(  # noqa: SIM115
-                    prefix="s3commit-", dir=self._directory, buffering=0
-                )
+                self._file = temporary_file(self._directory)
                 weakref.finalize(self, self._file.close)  # of a task that nobody ends
             if self._free[rounded]:
                 return self._free[rounded].pop()
@@ -98,19 +98,14 @@ class Spool:
 
     def write(self, offset: int, data: bytes | bytearray | memoryview) -> None:
         """Write all of ``data``. Raises `OSError` (no space left)."""
-        with memoryview(data) as view:
+        with memoryview(data) as view, on_disk(self._directory):
             done = 0
             while done < len(view):
                 done += os.pwrite(self._descriptor(), view[done:], offset + done)
 
-    @contextmanager
-    def view(self, offset: int, size: int) -> Iterator[memoryview]:
-        """The bytes of an extent as a memory map: the page cache's, not the process's own."""
-        mapped = mmap.mmap(self._descriptor(), size, access=mmap.ACCESS_READ, offset=offset)
-        with _released(memoryview(mapped)) as view:
-            yield view
-        with suppress(BufferError):  # see _released
-            mapped.close()
+    def view(self, offset: int, size: int) -> AbstractContextManager[memoryview]:
+        """The bytes of an extent; see `mapped`."""
+        return mapped(self._descriptor(), offset, size)
 
     def close(self) -> None:
         """Close the file, which removes it; closing again is success."""
@@ -122,17 +117,6 @@ class Spool:
         if self._file is None:
             raise ValueError("the spool has no extent yet")
         return self._file.fileno()
-
-
-@contextmanager
-def _released(view: memoryview) -> Iterator[memoryview]:
-    # The frames of a failed request keep slices of the view alive in the error's traceback. The
-    # memory then goes with the error; what must not happen is that BufferError takes its place.
-    try:
-        yield view
-    finally:
-        with suppress(BufferError):
-            view.release()
 
 
 def _rounded(size: int) -> int:
@@ -187,7 +171,7 @@ class PartBuffer:
     def view(self) -> Iterator[memoryview]:
         """All bytes of the part in one piece, valid within the block."""
         if self._offset is None:
-            with _released(self._tail_view()) as view:
+            with released(self._tail_view()) as view:
                 yield view
             return
         self._flush()
@@ -207,14 +191,14 @@ class PartBuffer:
 
     def _drop_tail(self) -> None:
         if self._tail is not None:
-            with suppress(BufferError):  # see _released
+            with suppress(BufferError):  # see `released`
                 self._tail.close()
             self._tail = None
         self._budget.give(self._taken)
         self._taken = 0
 
     def _flush(self) -> None:
-        with _released(self._tail_view()) as view:
+        with released(self._tail_view()) as view:
             self._write(view)
         self._drop_tail()
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
+from s3commit.aws.s3_client import Encryption
 from s3commit.core.errors import InvalidInputError, S3CommitError
 from s3commit.core.layout import (
     META_ATTEMPT,
@@ -15,21 +17,25 @@ from s3commit.core.layout import (
     check_id,
 )
 from s3commit.core.manifest import digest, encode_pendingset
-from s3commit.core.model import CountedAttempt, PendingSet
+from s3commit.core.model import CountedAttempt, Names, PendingSet
+from s3commit.writer.connect import shared_store
 from s3commit.writer.environment import Environment
-from s3commit.writer.paths import file_key
-from s3commit.writer.sizes import UploadSettings
+from s3commit.writer.paths import encode_note, file_key, note_key
+from s3commit.writer.sizes import Upload, UploadSettings
+from s3commit.writer.staged import StagedUpload
 from s3commit.writer.standing import WriterStore, put_own
-from s3commit.writer.stream import PendingUpload
+from s3commit.writer.stream import PendingUpload, StreamedUpload
 from s3commit.writer.transfer import Transfer
 from s3commit.writer.values import DEFAULT_CONTENT_TYPE, Target
 
 
 class Task:
-    """Writes files for a job; made by `Job.task`, in the process that does the task's work.
+    """Writes files for a job; made by `Job.task`.
 
     As a ``with`` block it is finished at the end (see `counted`), and aborted by an exception.
-    Safe for use from several threads.
+    Safe for use from several threads. Before its first file it can be pickled: the store does not
+    travel, another process connects by the standard AWS configuration. Whoever gets the copy does
+    the work; two copies are one try, and the second of them to finish is refused.
     """
 
     def __init__(
@@ -37,16 +43,20 @@ class Task:
         directory: JobDirectory,
         task_id: str,
         attempt_id: str,
-        store: WriterStore,
+        store: WriterStore | None,
         *,
         settings: UploadSettings,
         environment: Environment,
+        names: Names = Names.UNIQUE,
+        encryption: Encryption | None = None,
     ) -> None:
         self.directory = directory
         self.task_id = check_id(task_id, "task id")
         self.attempt_id = check_id(attempt_id, "attempt id")
+        self.names = names
+        self.encryption = encryption
         self.transfer = Transfer(settings)
-        self._store = store
+        self._given_store = store
         self._environment = environment
         self._streams: dict[str, PendingUpload | None] = {}
         self._lock = threading.Lock()
@@ -64,14 +74,22 @@ class Task:
         *,
         rows: int | None = None,
         content_type: str = DEFAULT_CONTENT_TYPE,
+        upload: str | None = None,
     ) -> PendingUpload:
-        """A binary file to write at ``relative_path`` below the destination; one request.
+        """A binary file to write at ``relative_path`` below the destination.
 
-        The job id is added to the file name (`s3commit.writer.paths.file_key`). Raises
-        `InvalidInputError` for a path that can't be (``BAD_PATH``) or that the task has opened
-        before (``DUPLICATE_PATH``), and S3's errors as `s3commit.core.errors`.
+        ``upload`` is ``stream`` (parts go up while the caller writes; opening is one request) or
+        ``stage`` (the file lies on local disk until it is closed, and can be sought in and read;
+        opening is none); without it, as the job's settings say.
+
+        The job id is added to the file name (`s3commit.writer.paths.file_key`), unless the job
+        was opened with exact names: then a file costs one more small request, by which the
+        pipeline finds the upload of a task that died. Raises `InvalidInputError` for a path that
+        can't be (``BAD_PATH``) or that the task has opened before (``DUPLICATE_PATH``), and S3's
+        errors as `s3commit.core.errors`.
         """
-        key = file_key(self.directory, relative_path)
+        how = self._upload(upload)
+        key = file_key(self.directory, relative_path, self.names)
         with self._lock:
             self._check_running()
             if key in self._streams:
@@ -79,13 +97,15 @@ class Task:
                     f"task {self.task_id} has opened {relative_path!r} before",
                     code="DUPLICATE_PATH",
                 )
+            announce = self._announcer(key, len(self._streams))
             self._streams[key] = None  # taken, also should the start fail: it may have happened
-        stream = PendingUpload(
+        stream = (StagedUpload if how is Upload.STAGE else StreamedUpload)(
             self._store,
             self._target(key, content_type),
             self.transfer,
             rows=rows,
             environment=self._environment,
+            announce=announce,
         )
         with self._lock:
             self._streams[key] = stream
@@ -148,6 +168,51 @@ class Task:
         except Exception:
             self.abort()
             raise
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self._streams or self._ended:
+            raise TypeError(
+                f"task {self.task_id} has begun and can not be pickled: send it before its first"
+                " file is opened, or send its job and make the task there"
+            )
+        return {
+            "directory": self.directory,
+            "task_id": self.task_id,
+            "attempt_id": self.attempt_id,
+            "settings": self.transfer.settings,
+            "environment": self._environment,
+            "names": self.names,
+            "encryption": self.encryption,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(store=None, **state)  # type: ignore[misc]
+
+    @property
+    def _store(self) -> WriterStore:
+        if self._given_store is None:
+            self._given_store = shared_store(self.encryption)
+        return self._given_store
+
+    def _upload(self, upload: str | None) -> Upload:
+        if upload is None:
+            return self.transfer.settings.upload
+        try:
+            return Upload(upload)
+        except ValueError:
+            raise InvalidInputError(
+                f"upload={upload!r} is neither 'stream' nor 'stage'", code="BAD_OPTION"
+            ) from None
+
+    def _announcer(self, key: str, number: int) -> Callable[[str], object] | None:
+        if self.names is Names.UNIQUE:
+            return None
+        note = note_key(self.directory, self.task_id, self.attempt_id, number)
+
+        def announce(upload_id: str) -> None:
+            put_own(self._store, self.directory.bucket, note, encode_note(key, upload_id))
+
+        return announce
 
     def _whole_streams(self) -> list[PendingUpload]:
         kept = []

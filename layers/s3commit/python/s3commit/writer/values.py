@@ -19,6 +19,8 @@ CAPABILITIES: Final = frozenset(
         "s3a:magic.output.stream",
     }
 )
+# Ours: the file lies on local disk until it is whole, and can be read and sought in.
+STAGED_CAPABILITY: Final = "fs.s3commit.capability.staged"
 
 
 class StreamClosedError(OSError, ValueError):
@@ -67,7 +69,10 @@ class AbortReport:
 
 @dataclass(frozen=True, slots=True)
 class StreamStatistics:
-    """Counts of one stream, in bytes and parts; readable at any time."""
+    """Counts of one stream, in bytes and parts; readable at any time, from any thread.
+
+    ``bytes_written`` counts what the caller wrote, also over what it wrote before.
+    """
 
     bytes_written: int
     bytes_uploaded: int
@@ -75,3 +80,13 @@ class StreamStatistics:
     parts_submitted: int
     parts_uploaded: int
     parts_failed: int
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """The counts under Hadoop's names (IOStatistics, StreamStatisticNames)."""
+        return {
+            "stream_write_bytes": self.bytes_written,
+            "stream_write_total_data": self.bytes_uploaded,
+            "stream_write_block_uploads": self.parts_submitted,
+            "stream_write_exceptions": self.parts_failed,
+        }
