@@ -25,7 +25,7 @@ from hypothesis.stateful import (
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_client import make_client
 from s3commit.core.errors import S3CommitError, UploadGoneError
-from s3commit.core.ports import ObjectFacts, ObjectStore
+from s3commit.core.ports import ListedObject, ObjectFacts, ObjectStore
 from s3commit.testing.memory import MemoryObjectStore
 
 KEYS = st.sampled_from(["t/a", "t/a/b", "t/b+c d"])
@@ -67,6 +67,10 @@ class Conformance(RuleBasedStateMachine):
     @rule(key=KEYS, etag=st.none() | ETAGS)
     def delete(self, key: str, etag: str | None) -> None:
         self.both(lambda store: store.delete(self.bucket, key, if_match=etag))
+
+    @rule(seen=st.lists(st.builds(ListedObject, KEYS, ETAGS, st.just(1)), max_size=3))
+    def delete_seen(self, seen: list[ListedObject]) -> None:
+        self.both(lambda store: store.delete_seen(self.bucket, seen))
 
     @rule(key=KEYS, bound=st.integers(0, 3))
     def get(self, key: str, bound: int) -> None:

@@ -1,0 +1,153 @@
+"""What the S3 adapter sends to delete what it has seen, and what it makes of the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from s3commit.aws.s3 import S3ObjectStore
+from s3commit.core.errors import AccessError, InvalidInputError, S3CommitError, TransientError
+from s3commit.core.ports import ListedObject
+from tests.aws.conftest import Answers
+
+MakeStore = Callable[..., tuple[S3ObjectStore, list[float]]]
+
+
+def seen(*names: str) -> list[ListedObject]:
+    return [ListedObject(name, f'"etag of {name}"', 1) for name in names]
+
+
+def refusing(**codes: str) -> str:
+    """The answer to a request of which S3 refused the named keys."""
+    errors = "".join(
+        f"<Error><Key>{key}</Key><Code>{code}</Code><Message>in words</Message></Error>"
+        for key, code in codes.items()
+    )
+    return f"<DeleteResult>{errors}</DeleteResult>"
+
+
+def test_a_thousand_objects_are_one_request(make_store: MakeStore, answers: Answers) -> None:
+    store, _ = make_store()
+    answers.add(200, refusing())
+
+    store.delete_seen("lake", seen(*(f"k{number}" for number in range(1000))))
+
+    (request,) = answers.requests
+    assert (request.method, request.url.partition("?")[2]) == ("POST", "delete")
+    body: Any = request.body
+    assert body.count(b"<Object>") == 1000
+    assert b'<Key>k7</Key><ETag>"etag of k7"</ETag>' in body
+    assert b"<Quiet>true</Quiet>" in body
+    assert b"VersionId" not in body
+
+
+def test_the_request_has_the_digest_that_s3_wants(make_store: MakeStore, answers: Answers) -> None:
+    store, _ = make_store()
+    answers.add(200, refusing())
+
+    store.delete_seen("lake", seen("a"))
+
+    names = {name.lower() for name in answers.requests[0].headers}
+    assert names & {"content-md5", "x-amz-checksum-crc32"}
+
+
+def test_nothing_to_delete_is_no_request(make_store: MakeStore, answers: Answers) -> None:
+    store, _ = make_store()
+
+    store.delete_seen("lake", [])
+
+    assert answers.requests == []
+
+
+@pytest.mark.parametrize("code", ["PreconditionFailed", "NoSuchKey"])
+def test_what_is_another_object_or_gone_is_passed_over(
+    make_store: MakeStore, answers: Answers, code: str
+) -> None:
+    store, _ = make_store()
+    answers.add(200, refusing(a=code, b=code))
+
+    store.delete_seen("lake", seen("a", "b", "c"))
+
+    assert len(answers.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("AccessDenied", AccessError),
+        ("SlowDown", TransientError),
+        ("InternalError", TransientError),
+        ("ServiceUnavailable", TransientError),
+        ("ConditionalRequestConflict", TransientError),
+        ("OperationAborted", TransientError),
+    ],
+)
+def test_a_key_that_s3_could_not_judge_is_an_error(
+    make_store: MakeStore, answers: Answers, code: str, expected: type[S3CommitError]
+) -> None:
+    store, _ = make_store()
+    answers.add(200, refusing(a="PreconditionFailed", b=code))
+
+    with pytest.raises(expected) as caught:
+        store.delete_seen("lake", seen("a", "b", "c"))
+
+    assert type(caught.value) is expected
+    assert caught.value.message == f"deleting s3://lake/b: in words ({code})"
+
+
+def test_of_several_errors_the_one_that_lasts_is_said(
+    make_store: MakeStore, answers: Answers
+) -> None:
+    store, _ = make_store()
+    answers.add(200, refusing(a="SlowDown", b="NoSuchKey", c="AccessDenied", d="SlowDown"))
+
+    with pytest.raises(AccessError):
+        store.delete_seen("lake", seen("a", "b", "c", "d"))
+
+
+def test_a_request_that_is_refused_as_a_whole_is_an_error(
+    make_store: MakeStore, answers: Answers
+) -> None:
+    store, _ = make_store()
+    answers.error(400, "MalformedXML")
+    answers.error(503, "SlowDown")
+
+    with pytest.raises(InvalidInputError):
+        store.delete_seen("lake", seen("a"))
+    with pytest.raises(TransientError):
+        store.delete_seen("lake", seen("a"))
+
+
+def test_a_key_that_xml_can_not_carry_is_deleted_by_itself(
+    make_store: MakeStore, answers: Answers
+) -> None:
+    store, _ = make_store()
+    answers.add(200, refusing())
+    answers.add(204)
+    answers.error(412, "PreconditionFailed")  # the object is another one by now
+    answers.add(200, ETag='"x"', Content_Length="0")
+
+    store.delete_seen("lake", seen("a", "bell\x07", "cr\r", "\ufffe"))
+
+    many, bell, other, _ = answers.requests
+    body: Any = many.body
+    assert body.count(b"<Object>") == 2
+    assert b"<Key>cr&#xD;</Key>" in body
+    assert (bell.method, bell.url.rpartition("/")[2]) == ("DELETE", "bell%07")
+    assert bell.headers["If-Match"] == b'"etag of bell\x07"'
+    assert other.method == "DELETE"
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [("<Status>Enabled</Status>", True), ("<Status>Suspended</Status>", False), ("", False)],
+)
+def test_only_enabled_versioning_keeps_what_was_before(
+    make_store: MakeStore, answers: Answers, status: str, expected: bool
+) -> None:
+    store, _ = make_store()
+    answers.add(200, f"<VersioningConfiguration>{status}</VersioningConfiguration>")
+
+    assert store.is_versioned("lake") is expected
