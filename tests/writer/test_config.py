@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import pytest
@@ -9,11 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from s3commit.aws.s3_client import Encryption
+from s3commit.core.conditions import Conditions
 from s3commit.core.errors import InvalidInputError
 from s3commit.core.layout import parse_destination
-from s3commit.core.model import Destination
+from s3commit.core.model import Conflict, Destination, Scope
+from s3commit.testing.store import MemoryObjectStore
 from s3commit.writer.config import ENVIRONMENT_VARIABLE, Config, Section, load_config, parse_config
-from s3commit.writer.options import KNOWN, encryption_of, upload_settings
+from s3commit.writer.job import open_job
+from s3commit.writer.options import KNOWN, conditions_of, encryption_of, upload_settings
 from s3commit.writer.sizes import MIB, PartSizes, Upload, UploadSettings
 
 TEXT = """
@@ -169,6 +173,7 @@ def test_an_unknown_key_is_refused_with_section_and_the_known_ones(key: str) -> 
         ("conditions.minRows = -1", "conditions.minRows='-1': give a whole number"),
         ("conditions.maxNullFraction.x = 1.5", "a share from 0 to 1"),
         ("conditions.maxNullFraction.x = nan", "a share from 0 to 1"),
+        ("conditions.minRows = 5\nconditions.maxRows = 4", "minRows 5 is more than maxRows 4"),
         ("conditions.maxNullFraction = 0.5", "no option 'conditions.maxNullFraction'"),
         ('conditions = "none"', "no option 'conditions'"),
         ("upload = 1979-05-27", "not date"),
@@ -215,9 +220,82 @@ def test_options_become_the_settings_of_a_tasks_uploads() -> None:
     ) == UploadSettings(PartSizes(first=64 * MIB), 2, 32 * MIB, 64 * MIB, "/data/tmp", Upload.STAGE)
 
 
-def test_a_value_of_the_file_is_taken_whatever_its_case_if_spark_does_so_too() -> None:
-    assert upload_settings(settings("s3://lake/t", '[default]\nupload = "STAGE"\n')).upload is (
-        Upload.STAGE
+def test_a_word_of_the_file_is_taken_in_any_case_as_spark_takes_it() -> None:
+    text = '[default]\nupload = "STAGE"\nencryption = "aes256"\nconflict = "Replace"\n'
+    assert settings("s3://lake/t", text) == {
+        "upload": "stage",
+        "encryption": "AES256",
+        "conflict": "replace",
+    }
+
+
+def test_options_become_conditions() -> None:
+    found = settings("s3://lake/daily")
+    assert conditions_of(found) == Conditions(min_rows=1, max_null_fraction={"price": 0.25})
+    assert conditions_of({"upload": "stage"}) == Conditions()
+
+
+# --- in open_job
+
+
+@pytest.fixture
+def store() -> MemoryObjectStore:
+    return MemoryObjectStore("lake")
+
+
+OPENED = """
+["s3://lake/t/"]
+conflict = "replace"
+partitionOverwriteMode = "dynamic"
+commitTimeout = "2m"
+upload = "stage"
+encryption = "aws:kms"
+encryptionKeyId = "key-1"
+conditions.minRows = 3
+"""
+
+
+def test_a_job_takes_from_the_file_what_the_program_does_not_say(
+    store: MemoryObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "s3commit.toml"
+    path.write_text(OPENED)
+    monkeypatch.setenv(ENVIRONMENT_VARIABLE, str(path))
+    job = open_job("s3://lake/t", store=store)
+    assert (job.spec.conflict, job.spec.scope) == (Conflict.REPLACE, Scope.PARTITION)
+    assert job.spec.conditions == Conditions(min_rows=3)
+    assert (job.settings.upload, job.commit_timeout) == (Upload.STAGE, 120.0)
+    assert job.encryption == Encryption("aws:kms", "key-1")
+    copy = pickle.loads(pickle.dumps(job))
+    assert (copy.settings, copy.commit_timeout) == (job.settings, 120.0)
+
+    other = open_job("s3://lake/t10", store=store)
+    assert (other.spec.conflict, other.settings) == (Conflict.APPEND, UploadSettings())
+
+
+def test_what_the_program_says_goes_before_the_file(store: MemoryObjectStore) -> None:
+    job = open_job(
+        "s3://lake/t",
+        conflict="fail",
+        scope="directory",
+        conditions={},
+        commit_timeout=7,
+        settings=UploadSettings(),
+        encryption=Encryption("AES256"),
+        config=parse_config(OPENED, source="x"),
+        store=store,
     )
-    found = encryption_of(settings("s3://lake/t", '[default]\nencryption = "aes256"\n'))
-    assert found == Encryption("AES256")
+    assert (job.spec.conflict, job.spec.scope) == (Conflict.FAIL, Scope.DIRECTORY)
+    assert job.spec.conditions == Conditions()
+    assert (job.settings, job.commit_timeout) == (UploadSettings(), 7)
+    assert job.encryption == Encryption("AES256")
+
+
+def test_a_bad_file_is_refused_before_anything_is_written(
+    store: MemoryObjectStore, tmp_path: Path
+) -> None:
+    path = tmp_path / "s3commit.toml"
+    path.write_text("[default]\nconflict = 'upsert'\n")
+    with pytest.raises(InvalidInputError, match="conflict='upsert'"):
+        open_job("s3://lake/t", config=path, store=store)
+    assert list(store.list("lake", "")) == []

@@ -30,7 +30,13 @@ from typing import Any, Final
 from s3commit.core.errors import InvalidInputError
 from s3commit.core.layout import parse_destination
 from s3commit.core.model import Destination
-from s3commit.writer.options import KNOWN, OF_ENCRYPTION, check_option, encryption_of
+from s3commit.writer.options import (
+    KNOWN,
+    OF_ENCRYPTION,
+    checked_option,
+    conditions_of,
+    encryption_of,
+)
 
 ENVIRONMENT_VARIABLE: Final = "S3COMMIT_CONFIG"
 DEFAULT_SECTION: Final = "default"
@@ -141,8 +147,7 @@ def _options(source: str, section: str, content: dict[str, Any]) -> dict[str, st
     options = {}
     for key, value in _flat(content):
         try:
-            options[key] = _text(value)
-            check_option(key, options[key])
+            options[key] = checked_option(key, _text(value))
         except InvalidInputError as error:
             why = error.message
             if error.code != "UNKNOWN_OPTION":
@@ -177,7 +182,9 @@ def _check_together(config: Config) -> None:
     for section in config.sections:
         place = Destination(section.bucket, section.prefix)
         try:
-            encryption_of(config.settings_for(place))
+            found = config.settings_for(place)
+            encryption_of(found)
+            conditions_of(found)
         except InvalidInputError as error:
             name = place.uri if section.bucket else DEFAULT_SECTION
             raise _refused(config.source, f"section [{name!r}]: {error.message}") from error

@@ -14,6 +14,7 @@ The job can be pickled and sent to other processes, which make their tasks of it
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -37,7 +38,15 @@ from s3commit.core.model import (
 )
 from s3commit.writer.asking import AbortAnswer, Patience, ask_abort, ask_commit, wait_for_result
 from s3commit.writer.bucket import BucketProbe, S3BucketProbe, check_pipeline, no_bucket
+from s3commit.writer.config import Config, load_config
 from s3commit.writer.environment import Environment, SystemEnvironment, timestamp
+from s3commit.writer.options import (
+    conditions_of,
+    encryption_of,
+    parse_duration,
+    parse_scope,
+    upload_settings,
+)
 from s3commit.writer.sizes import UploadSettings
 from s3commit.writer.standing import WriterStore, put_first
 from s3commit.writer.task import Task
@@ -63,6 +72,7 @@ class Job:
     environment: Environment = field(default_factory=SystemEnvironment)
     _store: WriterStore | None = field(default=None, repr=False, compare=False)
     _asked: bool = field(default=False, repr=False, compare=False)
+    commit_timeout: float = DEFAULT_COMMIT_TIMEOUT
 
     @property
     def job_id(self) -> str:
@@ -86,6 +96,8 @@ class Job:
             self._connected(),
             settings=self.settings,
             environment=self.environment,
+            names=self.spec.names,
+            encryption=self.encryption,
         )
 
     def connect(self, store: WriterStore) -> None:
@@ -96,7 +108,7 @@ class Job:
         self,
         attempts: Iterable[CountedAttempt | None],
         *,
-        timeout: float = DEFAULT_COMMIT_TIMEOUT,
+        timeout: float | None = None,
     ) -> JobResult:
         """Ask for the commit of exactly these attempts and wait for the outcome.
 
@@ -105,12 +117,13 @@ class Job:
         (`JobResult.already_committed`; its error names that job). Raises
         `JobFailedError` with the pipeline's code if it is not; `JobRefusedError`
         (``ABORT_REQUESTED``) or `PreconditionError` (``OTHER_REQUEST``) if another word stands;
-        `OutcomeUnknownError` after ``timeout`` seconds: the job may be committed, also later. May
-        be called again with the same attempts.
+        `OutcomeUnknownError` after ``timeout`` (else `commit_timeout`) seconds: the job may be
+        committed, also later. May be called again with the same attempts.
         """
         self._asked = True
         request = CommitRequest(self.job_id, _counted(attempts))
-        store, patience = self._connected(), Patience(self.environment, timeout)
+        limit = self.commit_timeout if timeout is None else timeout
+        store, patience = self._connected(), Patience(self.environment, limit)
         ask_commit(store, self.directory, request, patience)
         return wait_for_result(store, self.directory, patience)
 
@@ -136,10 +149,10 @@ class Job:
             self.abort("the program ended without a commit")
 
     def __getstate__(self) -> tuple[Any, ...]:
-        return (self.spec, self.settings, self.encryption, self.environment)
+        return (self.spec, self.settings, self.encryption, self.environment, self.commit_timeout)
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self.spec, self.settings, self.encryption, self.environment = state
+        self.spec, self.settings, self.encryption, self.environment, self.commit_timeout = state
         self._store, self._asked = None, False
 
     def _connected(self) -> WriterStore:
@@ -151,8 +164,8 @@ class Job:
 def open_job(
     destination: str,
     *,
-    conflict: str = Conflict.APPEND,
-    scope: str = Scope.DIRECTORY,
+    conflict: str | None = None,
+    scope: str | None = None,
     partition_by: Iterable[str] = (),
     conditions: Conditions | Mapping[str, Any] | None = None,
     idempotency_key: str | None = None,
@@ -161,6 +174,8 @@ def open_job(
     job_id: str | None = None,
     settings: UploadSettings | None = None,
     encryption: Encryption | None = None,
+    commit_timeout: float | None = None,
+    config: Config | str | os.PathLike[str] | None = None,
     store: WriterStore | None = None,
     probe: BucketProbe | None = None,
     environment: Environment | None = None,
@@ -174,33 +189,42 @@ def open_job(
     ``idempotency_key`` at one destination at most one is committed. ``names="exact"`` leaves file
     names as the program gives them, without the job's id.
 
+    What is not given is taken from ``config`` (`s3commit.writer.config`; a path, or by default the
+    file that S3COMMIT_CONFIG names): ``conflict``, ``scope``, ``conditions``, ``settings``,
+    ``encryption`` and ``commit_timeout`` (seconds), each as a whole.
+
     ``client`` names the program in ``job.json``; ``job_id`` is a new UUID unless given, and never
     used twice. A ``store`` given by hand is trusted to have a pipeline unless ``probe`` says more.
 
     Raises, each with one line that says what to do: `InvalidInputError` (``BAD_PATH``,
-    ``BAD_ID``, ``BAD_OPTION``, ``BAD_CONDITION``, ``JOB_EXISTS``), `NotFoundError`
-    (``NO_BUCKET``, ``NO_PIPELINE``), `AccessError`, `TransientError`.
+    ``BAD_ID``, ``BAD_OPTION``, ``BAD_CONDITION``, ``BAD_CONFIG``, ``JOB_EXISTS``),
+    `NotFoundError` (``NO_BUCKET``, ``NO_PIPELINE``), `AccessError`, `TransientError`.
     """
     environment = environment or SystemEnvironment()
+    place = parse_destination(destination)
+    chosen = (config if isinstance(config, Config) else load_config(config)).settings_for(place)
     spec = JobSpec(
         job_id=check_job_id(environment.new_id() if job_id is None else job_id),
-        destination=parse_destination(destination),
-        conflict=_choice(Conflict, conflict, "conflict"),
-        scope=_choice(Scope, scope, "scope"),
+        destination=place,
+        conflict=_conflict(conflict, chosen),
+        scope=_scope(scope, chosen),
         partition_by=tuple(partition_by),
         created_at=timestamp(environment),
         client=client,
         idempotency_key=_key(idempotency_key),
-        conditions=_conditions(conditions),
+        conditions=conditions_of(chosen) if conditions is None else _conditions(conditions),
         names=_choice(Names, names, "names"),
     )
+    encryption = encryption or encryption_of(chosen)
     if store is None:
         s3 = make_client()
         store, probe = S3ObjectStore(s3, encryption=encryption), probe or S3BucketProbe(s3)
     if probe is not None:
-        check_pipeline(probe, spec.destination)
+        check_pipeline(probe, place)
     put_job(store, spec)
-    return Job(spec, settings or UploadSettings(), encryption, environment, store)
+    uploads = upload_settings(chosen) if settings is None else settings
+    limit = _timeout(chosen) if commit_timeout is None else commit_timeout
+    return Job(spec, uploads, encryption, environment, store, commit_timeout=limit)
 
 
 def put_job(store: WriterStore, spec: JobSpec) -> None:
@@ -234,6 +258,24 @@ def _counted(attempts: Iterable[CountedAttempt | None]) -> tuple[CountedAttempt,
     return tuple(sorted(counted, key=lambda attempt: attempt.task_id))
 
 
+def _conflict(conflict: str | None, chosen: Mapping[str, str]) -> Conflict:
+    if conflict is None:
+        return Conflict(chosen.get("conflict", Conflict.APPEND))
+    return _choice(Conflict, conflict, "conflict")
+
+
+def _scope(scope: str | None, chosen: Mapping[str, str]) -> Scope:
+    if scope is not None:
+        return _choice(Scope, scope, "scope")
+    return parse_scope("partitionOverwriteMode", chosen.get("partitionOverwriteMode", "static"))
+
+
+def _timeout(chosen: Mapping[str, str]) -> float:
+    if "commitTimeout" in chosen:
+        return parse_duration("commitTimeout", chosen["commitTimeout"])
+    return DEFAULT_COMMIT_TIMEOUT
+
+
 def _choice(kind: type[Choice], value: str, what: str) -> Choice:
     try:
         return kind(value)
@@ -242,8 +284,8 @@ def _choice(kind: type[Choice], value: str, what: str) -> Choice:
         raise InvalidInputError(f"{what}={value!r} is none of {known}", code="BAD_OPTION") from None
 
 
-def _conditions(given: Conditions | Mapping[str, Any] | None) -> Conditions:
-    return given if isinstance(given, Conditions) else decode_conditions(given or {})
+def _conditions(given: Conditions | Mapping[str, Any]) -> Conditions:
+    return given if isinstance(given, Conditions) else decode_conditions(given)
 
 
 def _key(key: str | None) -> str | None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from s3commit.aws.s3_client import Encryption
+from s3commit.core.conditions import Conditions, decode_conditions
 from s3commit.core.errors import InvalidInputError
 from s3commit.core.model import Conflict, Scope
 from s3commit.writer.sizes import (
@@ -63,14 +64,18 @@ def bad_option(name: str, text: str, wanted: str) -> InvalidInputError:
     return InvalidInputError(f"option {name}={text[:80]!r}: give {wanted}", code="BAD_OPTION")
 
 
-def check_option(name: str, text: str) -> None:
-    """Raise `InvalidInputError` (``UNKNOWN_OPTION``, ``BAD_OPTION``) unless it may be so."""
+def checked_option(name: str, text: str) -> str:
+    """The value of an option, a word in its own spelling.
+
+    Raises `InvalidInputError` (``UNKNOWN_OPTION``, ``BAD_OPTION``).
+    """
     check = _fraction if name.startswith(NULL_FRACTION) else _CHECKS.get(name)
     if check is None or name == NULL_FRACTION:
         raise InvalidInputError(
             f"no option {name[:80]!r}; known options: {', '.join(KNOWN)}", code="UNKNOWN_OPTION"
         )
-    check(name, text)
+    word = check(name, text)
+    return word if isinstance(word, str) else text
 
 
 def upload_settings(options: Mapping[str, str]) -> UploadSettings:
@@ -81,7 +86,7 @@ def upload_settings(options: Mapping[str, str]) -> UploadSettings:
     """
     chosen: dict[str, object] = {}
     if "upload" in options:
-        chosen["upload"] = Upload(options["upload"].lower())
+        chosen["upload"] = Upload(_one_of(tuple(Upload))("upload", options["upload"]))
     if "partSize" in options:
         chosen["parts"] = PartSizes(first=parse_size("partSize", options["partSize"]))
     if "threads" in options:
@@ -92,6 +97,21 @@ def upload_settings(options: Mapping[str, str]) -> UploadSettings:
     if "spoolDirectory" in options:
         chosen["spool_directory"] = options["spoolDirectory"]
     return UploadSettings(**chosen)  # type: ignore[arg-type]
+
+
+def conditions_of(options: Mapping[str, str]) -> Conditions:
+    """What the job's data must be, by the ``conditions.`` options. Raises `InvalidInputError`."""
+    counts: dict[str, Any] = {
+        name.partition(".")[2]: int(text)
+        for name, text in options.items()
+        if name in _CHECKS and name.startswith("conditions.")
+    }
+    shares = {
+        name.removeprefix(NULL_FRACTION): float(text)
+        for name, text in options.items()
+        if name.startswith(NULL_FRACTION)
+    }
+    return decode_conditions({**counts, "maxNullFraction": shares})
 
 
 def encryption_of(options: Mapping[str, str]) -> Encryption | None:
@@ -158,7 +178,7 @@ _CHECKS: Final[dict[str, Callable[[str, str], object]]] = {
     "memoryBudget": _memory,
     "spoolDirectory": _text,
     "conflict": _one_of(tuple(Conflict)),
-    "partitionOverwriteMode": parse_scope,
+    "partitionOverwriteMode": _one_of(tuple(_SCOPES)),
     "commitTimeout": parse_duration,
     "encryption": _one_of(ALGORITHMS),
     "encryptionKeyId": _text,
