@@ -33,7 +33,7 @@ from s3commit.core.model import Destination
 from s3commit.writer.options import (
     KNOWN,
     OF_ENCRYPTION,
-    checked_option,
+    check_option,
     conditions_of,
     encryption_of,
 )
@@ -147,7 +147,7 @@ def _options(source: str, section: str, content: dict[str, Any]) -> dict[str, st
     options = {}
     for key, value in _flat(content):
         try:
-            options[key] = checked_option(key, _text(value))
+            options[key] = check_option(key, _text(value))
         except InvalidInputError as error:
             why = error.message
             if error.code != "UNKNOWN_OPTION":

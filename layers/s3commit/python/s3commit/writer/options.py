@@ -64,7 +64,7 @@ def bad_option(name: str, text: str, wanted: str) -> InvalidInputError:
     return InvalidInputError(f"option {name}={text[:80]!r}: give {wanted}", code="BAD_OPTION")
 
 
-def checked_option(name: str, text: str) -> str:
+def check_option(name: str, text: str) -> str:
     """The value of an option, a word in its own spelling.
 
     Raises `InvalidInputError` (``UNKNOWN_OPTION``, ``BAD_OPTION``).
