@@ -13,9 +13,12 @@ from dataclasses import dataclass, field
 JOB_DIRECTORY = "*/__magic_job-*/*"
 MANIFESTS = "*/__magic_job-*/*.pendingset"
 PLAN = "*/__magic_job-*/plan-*.json"
-REPLACED = "*/__magic_job-*/replaced.jsonl"
+PARTITIONS = "*/__magic_job-*/partitions-*.json"
+REPLACED = "*/__magic_job-*/replaced-*.json"
+PAGES = "*/__magic_job-*/replaced/*.jsonl"
 RESULT = "*/__magic_job-*/result.json"
 COMMITS = "*/_commits/*"
+ONCE = "*/_commits/once/*.json"
 SUCCESS = "*/_SUCCESS"
 DATA = "*"
 
@@ -60,10 +63,13 @@ ACCESS: dict[str, Access] = {
         objects={
             DATA: ("GetObject", "ListMultipartUploadParts"),
             PLAN: ("PutObject",),
+            PARTITIONS: ("PutObject",),
             REPLACED: ("PutObject",),
+            PAGES: ("PutObject",),
+            ONCE: ("PutObject",),
         },
-        bucket=("ListBucket", "ListBucketMultipartUploads"),
-        ledger=("GetItem", "PutItem", "UpdateItem", "DeleteItem", "ConditionCheckItem"),
+        bucket=("ListBucket", "ListBucketMultipartUploads", "GetBucketVersioning"),
+        ledger=("GetItem", "PutItem", "UpdateItem", "ConditionCheckItem"),
     ),
     "complete_unit": Access(
         objects={DATA: ("GetObject", "PutObject")},
@@ -78,10 +84,11 @@ ACCESS: dict[str, Access] = {
             RESULT: ("PutObject",),
         },
         bucket=("ListBucket",),
-        ledger=("GetItem", "UpdateItem", "DeleteItem"),
+        ledger=("GetItem", "PutItem", "UpdateItem"),
     ),
     "remove_replaced": Access(
-        objects={DATA: ("GetObject", "DeleteObject", "DeleteObjectVersion")},
+        # GetObject on the data as well: S3 asks for it where a delete is conditional on an etag.
+        objects={DATA: ("GetObject", "DeleteObject")},
         bucket=("ListBucket",),
         ledger=("GetItem",),
     ),
@@ -91,7 +98,7 @@ ACCESS: dict[str, Access] = {
             RESULT: ("PutObject",),
         },
         bucket=("ListBucket", "ListBucketMultipartUploads"),
-        ledger=("GetItem", "UpdateItem", "DeleteItem"),
+        ledger=("GetItem", "PutItem", "UpdateItem"),
     ),
     "tidy_job": Access(
         objects={
@@ -109,7 +116,12 @@ REASONS: dict[str, str] = {
     MANIFESTS: "A manifest that came after its job had ended, in the job's directory below a "
     "destination of the client's choice: once its uploads are aborted it is deleted.",
     PLAN: "The plan of a job, in the job's directory below a destination of the client's choice.",
-    REPLACED: "The replace list of a job, in the job's directory below any destination.",
+    PARTITIONS: "The list of the partitions that a job writes, in the job's directory below a "
+    "destination of the client's choice.",
+    REPLACED: "The index of a job's replace list, in the job's directory below any destination.",
+    PAGES: "The pages of a job's replace list, in the job's directory below any destination.",
+    ONCE: "The notes of which job has an idempotency key, below a destination of any name; a "
+    "role that may write them may not write the manifests of committed jobs beside them.",
     RESULT: "The result of a job, in the job's directory below a destination of any name.",
     COMMITS: "The manifests of committed jobs, below a destination of the client's choice.",
     SUCCESS: "The success marker, in a destination of the client's choice.",

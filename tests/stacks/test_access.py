@@ -28,15 +28,17 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
         "RequestQueue": {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"},
     },
     "decide_job": {
-        "bucket": {"s3:ListBucket", "s3:ListBucketMultipartUploads"},
+        "bucket": {"s3:ListBucket", "s3:ListBucketMultipartUploads", "s3:GetBucketVersioning"},
         "bucket/*": {"s3:GetObject", "s3:ListMultipartUploadParts"},
         f"{JOB}plan-*.json": {"s3:PutObject"},
-        f"{JOB}replaced.jsonl": {"s3:PutObject"},
+        f"{JOB}partitions-*.json": {"s3:PutObject"},
+        f"{JOB}replaced-*.json": {"s3:PutObject"},
+        f"{JOB}replaced/*.jsonl": {"s3:PutObject"},
+        "bucket/*/_commits/once/*.json": {"s3:PutObject"},
         "table": {
             "dynamodb:GetItem",
             "dynamodb:PutItem",
             "dynamodb:UpdateItem",
-            "dynamodb:DeleteItem",
             "dynamodb:ConditionCheckItem",
         },
     },
@@ -51,11 +53,11 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
         f"{JOB}result.json": {"s3:PutObject"},
         "bucket/*/_commits/*": {"s3:GetObject", "s3:PutObject"},
         "bucket/*/_SUCCESS": {"s3:GetObject", "s3:PutObject"},
-        "table": {"dynamodb:GetItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"},
+        "table": {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"},
     },
     "remove_replaced": {
         "bucket": {"s3:ListBucket"},
-        "bucket/*": {"s3:GetObject", "s3:DeleteObject", "s3:DeleteObjectVersion"},
+        "bucket/*": {"s3:GetObject", "s3:DeleteObject"},
         "table": {"dynamodb:GetItem"},
     },
     "undo_job": {
@@ -67,7 +69,7 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
             "s3:DeleteObjectVersion",
         },
         f"{JOB}result.json": {"s3:PutObject"},
-        "table": {"dynamodb:GetItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"},
+        "table": {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"},
     },
     "tidy_job": {
         "bucket": {"s3:ListBucket", "s3:ListBucketMultipartUploads"},

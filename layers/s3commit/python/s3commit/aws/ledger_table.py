@@ -17,7 +17,7 @@ from s3commit.core.ports import Clock
 
 T = TypeVar("T")
 
-# Every job below a bucket checks the bucket's own lock as it is decided, and DynamoDB cancels all
+# All jobs that append to a destination check its lock as they are decided, and DynamoDB cancels all
 # but one of the transactions that meet at an item. One takes some 20 ms.
 CONFLICT_TRIES = 7
 CONFLICT_PAUSE = 0.05  # seconds, doubled each time: three seconds in all
