@@ -7,41 +7,15 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from s3commit.core.errors import InvalidInputError, JobFailedError, S3CommitError
 from s3commit.core.states import JobState
-from s3commit.spark.batch import BatchWriter, TaskMessage, shared_store, start_batch
-from s3commit.spark.options import parse_options
-from s3commit.spark.rows import write_rows
-from s3commit.writer.task import Task
+from s3commit.spark.attempt import TaskMessage
+from tests.spark.by_hand import batch, run_task, start
 from tests.spark.tiny import Place
 
 JOB = "49f3d0eb-15fa-4d99-95ae-ddd67f0abad4"
-SCHEMA = StructType([StructField("id", LongType()), StructField("k", IntegerType())])
-
-
-def start(place: Place, schema: StructType = SCHEMA, **options: str) -> BatchWriter:
-    return start_batch(parse_options({"path": place.uri, **options}), schema, overwrite=False)
-
-
-def run_task(writer: BatchWriter, partition: int, *batches: pa.RecordBatch) -> TaskMessage:
-    job = writer.job
-    task = Task(
-        job.directory,
-        f"{partition:05d}",
-        job.environment.new_id(),
-        shared_store(None),
-        settings=job.settings,
-        environment=job.environment,
-    )
-    rows = write_rows(task, partition, iter(batches), writer.options, writer.schema)
-    return TaskMessage(task.finish(), rows)
-
-
-def batch(ids: range) -> pa.RecordBatch:
-    keys = pa.array([n % 3 for n in ids], pa.int32())
-    return pa.record_batch({"id": pa.array(ids, pa.int64()), "k": keys})
 
 
 def test_a_job_says_what_it_did_in_one_line(
@@ -154,9 +128,11 @@ def test_partition_values_that_are_no_key_fail_the_task_with_the_reason(place: P
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"conflict": "fail"}, "conflict='fail' is not supported yet"),
-        ({"conditions.minrows": "5"}, r"conditions\.\* are not supported yet"),
-        ({"idempotencykey": "day-1"}, "idempotencyKey is not supported yet"),
+        ({"conditions.maxnullfraction.x": "0.5"}, r"column 'x' is not in the DataFrame \(id, k\)"),
+        (
+            {"conditions.minrows": "5", "conditions.maxrows": "4"},
+            "minRows 5 is more than maxRows 4",
+        ),
         ({"jobid": JOB}, "a write makes its own id"),
         ({"partitionby": "id,k"}, "all columns are partition columns"),
     ],

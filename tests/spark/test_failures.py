@@ -12,7 +12,8 @@ import pytest
 from pyspark.sql.types import StructType
 
 from s3commit.core.states import JobState
-from s3commit.spark.batch import BatchWriter, TaskMessage
+from s3commit.spark.attempt import TaskMessage
+from s3commit.spark.batch import BatchWriter
 from s3commit.spark.source import S3CommitDataSource
 from tests.spark.test_write import load, save
 from tests.spark.tiny import Place

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from s3commit.core.errors import InvalidInputError
-from s3commit.core.model import Conflict, Scope
 from s3commit.spark.options import KNOWN, MB, Options, parse_options
 
 PATH = {"path": "s3://bucket/prefix"}
@@ -19,7 +18,7 @@ def test_a_path_alone_gives_the_documented_defaults() -> None:
     options = parse()
     assert options.destination.uri == "s3://bucket/prefix/"
     assert (options.file_format, options.compression) == ("parquet", "snappy")
-    assert (options.conflict, options.scope) == (Conflict.APPEND, Scope.DIRECTORY)
+    assert (options.conflict, options.scope) == (None, None)
     assert options.memory_budget == 256 * MB
     assert (options.max_records_per_file, options.target_file_bytes) == (None, None)
 
@@ -68,7 +67,7 @@ def test_a_condition_that_does_not_exist_is_an_unknown_option() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "says"),
     [
-        ("fileFormat", "orc", "give one of parquet"),
+        ("fileFormat", "avro", "give one of parquet, orc, csv, json"),
         ("compression", "rar", "snappy, zstd, gzip, lz4, none"),
         ("conflict", "merge", "append, fail, replace"),
         ("partitionOverwriteMode", "both", "static, dynamic"),

@@ -209,9 +209,8 @@ REFUSALS: dict[str, tuple[str, dict[str, str], str]] = {
     "month interval": ("id, make_ym_interval(1) m", {}, "column m has the type interval"),
     "unknown option": ("id", {"partition_by": "id"}, "Did you mean 'partitionBy'"),
     "bad value": ("id", {"compression": "rar"}, "snappy, zstd, gzip, lz4, none"),
-    "other format": ("id", {"fileFormat": "orc"}, "give one of parquet"),
+    "other format": ("id", {"fileFormat": "avro"}, "give one of parquet, orc, csv, json"),
     "missing column": ("id", {"partitionBy": "dt"}, "'dt' is not in the DataFrame"),
-    "key": ("id", {"idempotencyKey": "x"}, "not supported yet"),
 }
 
 
@@ -262,12 +261,6 @@ class spark_conf:  # noqa: N801
 
     def __exit__(self, *_: object) -> None:
         self.spark.conf.unset(self.name)
-
-
-def test_overwrite_is_refused_for_now(spark: SparkSession, place: Place) -> None:
-    with pytest.raises(Exception, match=r"overwrite' is not supported yet: use \.mode\('append'\)"):
-        spark.range(3).write.format("s3commit").mode("overwrite").save(place.uri)
-    assert place.names == []
 
 
 @pytest.mark.parametrize(

@@ -10,118 +10,135 @@ import difflib
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeVar
 
+from s3commit.aws.s3_client import Encryption
+from s3commit.core.conditions import Conditions
 from s3commit.core.errors import InvalidInputError
 from s3commit.core.layout import check_job_id, parse_destination
 from s3commit.core.model import Conflict, Destination, Scope
+from s3commit.spark.formats import FORMATS
+from s3commit.writer.config import Config
+from s3commit.writer.options import (
+    KNOWN as CONFIGURABLE,
+)
+from s3commit.writer.options import (
+    NULL_FRACTION,
+    OF_ENCRYPTION,
+    bad_option,
+    check_option,
+    conditions_of,
+    encryption_of,
+    parse_duration,
+    parse_scope,
+    parse_size,
+    upload_settings,
+)
+from s3commit.writer.sizes import UploadSettings
 
 MB: Final = 1024 * 1024
+DEFAULT_MEMORY_BUDGET: Final = 256 * MB
+MAX_KEY_CHARACTERS: Final = 512
 
-COMPRESSIONS: Final = ("snappy", "zstd", "gzip", "lz4", "none")
-FILE_FORMATS: Final = ("parquet",)
-CONDITION_PREFIX: Final = "conditions."
-
+# What belongs to one job, or to this format alone; the rest may stand in a configuration too.
 KNOWN: Final = (
     "path",
     "fileFormat",
     "compression",
     "partitionBy",
-    "conflict",
-    "partitionOverwriteMode",
     "maxRecordsPerFile",
     "targetFileBytes",
-    "commitTimeout",
     "idempotencyKey",
-    "conditions.minRows",
-    "memoryBudget",
+    *CONFIGURABLE,
     "jobId",
     "version",
 )
-_SPELLING: Final = {name.lower(): name for name in KNOWN}
-# Spark's own way to hand over load([p, q]); never typed by a person.
-_PATHS: Final = "paths"
-
-_SIZE = re.compile(r"(\d+)\s*([kmgt]?)i?b?", re.IGNORECASE)
-_SIZE_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|sec|m|min|h|d)?", re.IGNORECASE)
-_DURATION_SECONDS = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+_SPELLING: Final = {name.lower(): name for name in KNOWN if not name.startswith(NULL_FRACTION)}
+_NULL_FRACTION: Final = NULL_FRACTION.lower()
+# Spark's own: how it hands over load([p, q]), and where a stream keeps its progress.
+_OF_SPARK: Final = frozenset({"paths", "checkpointlocation", "queryname"})
+_UPLOAD: Final = ("upload", "partSize", "threads", "spoolDirectory")
 
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the user asked for. Sizes are in bytes, times in seconds; None means no limit."""
+    """What the user asked for. Sizes are in bytes, times in seconds; None means no limit.
+
+    ``conflict`` and ``scope`` are the program's word, None without one; ``usual_conflict`` and
+    ``usual_scope`` are the configuration's. `s3commit.spark.policy` makes one policy of them.
+    """
 
     destination: Destination
     file_format: str = "parquet"
     compression: str = "snappy"
     partition_by: tuple[str, ...] = ()
-    conflict: Conflict = Conflict.APPEND
-    scope: Scope = Scope.DIRECTORY
+    conflict: Conflict | None = None
+    scope: Scope | None = None
+    usual_conflict: Conflict | None = None
+    usual_scope: Scope | None = None
     max_records_per_file: int | None = None
     target_file_bytes: int | None = None
     commit_timeout: float = 900.0
     idempotency_key: str | None = None
-    conditions: dict[str, Any] = field(default_factory=dict)
-    memory_budget: int = 256 * MB
+    conditions: Conditions = field(default_factory=Conditions)
+    memory_budget: int = DEFAULT_MEMORY_BUDGET
+    uploads: UploadSettings = field(default_factory=UploadSettings)
+    encryption: Encryption | None = None
     job_id: str | None = None
 
 
-def parse_options(raw: Mapping[str, str]) -> Options:
-    """The options of one read or write.
+def parse_options(raw: Mapping[str, str], config: Config | None = None) -> Options:
+    """The options of one read or write; what they leave open, ``config`` says.
 
     Raises `InvalidInputError` for an option that is not known (with the nearest known name), for
     a value out of its range, and for a missing or bad path.
     """
-    values = {key.lower(): value for key, value in raw.items()}
-    for key in values:
-        if key not in _SPELLING and key != _PATHS:
-            raise InvalidInputError(_unknown(key), code="UNKNOWN_OPTION")
+    said = {key.lower(): value.strip() for key, value in raw.items()}
+    for key in said:
+        _check_known(key)
+    destination = parse_destination(_path(said))
+    usual = config.settings_for(destination) if config else {}
+    if "encryption" in said:  # another algorithm takes other keys
+        usual = {name: usual[name] for name in usual.keys() - OF_ENCRYPTION}
+    values = {**{key.lower(): value for key, value in usual.items()}, **said}
 
     def take(name: str, parse: Callable[[str, str], _T], default: _T) -> _T:
         text = values.get(name.lower())
-        return default if text is None else parse(name, text.strip())
+        return default if text is None else parse(name, text)
 
+    given = {name: values[key] for key, name in _SPELLING.items() if key in values}
+    for name in given.keys() & set(CONFIGURABLE):
+        check_option(name, given[name])
+    file_format = take("fileFormat", _one_of(tuple(FORMATS)), "parquet")
+    budget = take("memoryBudget", parse_size, DEFAULT_MEMORY_BUDGET)
     return Options(
-        destination=parse_destination(_path(values)),
-        file_format=take("fileFormat", _one_of(FILE_FORMATS), "parquet"),
-        compression=take("compression", _compression, "snappy"),
+        destination=destination,
+        file_format=file_format,
+        compression=take("compression", _codec_of(file_format), FORMATS[file_format].default),
         partition_by=take("partitionBy", _columns, ()),
-        conflict=Conflict(take("conflict", _one_of(tuple(Conflict)), Conflict.APPEND.value)),
-        scope=take("partitionOverwriteMode", _scope, Scope.DIRECTORY),
+        conflict=_conflict(said),
+        scope=_scope(said),
+        usual_conflict=_conflict(usual),
+        usual_scope=_scope(usual),
         max_records_per_file=take("maxRecordsPerFile", _limit, None),
         target_file_bytes=take("targetFileBytes", _size_limit, None),
-        commit_timeout=take("commitTimeout", _duration, 900.0),
+        commit_timeout=take("commitTimeout", parse_duration, 900.0),
         idempotency_key=take("idempotencyKey", _text, None),
-        conditions=take(
-            "conditions.minRows", lambda name, text: {"minRows": _count(name, text)}, {}
-        ),
-        memory_budget=take("memoryBudget", _memory, 256 * MB),
+        conditions=_conditions(values, given),
+        memory_budget=budget,
+        uploads=_uploads(given, budget),
+        encryption=encryption_of(given),
         job_id=take("jobId", _job_id, None) or take("version", _job_id, None),
     )
 
 
-def _job_id(_: str, text: str) -> str | None:
-    return check_job_id(text)
-
-
-def parse_size(name: str, text: str) -> int:
-    """``134217728``, ``128MB``, ``1g``: bytes, in powers of 1024 as Spark's own sizes are."""
-    found = _SIZE.fullmatch(text)
-    if not found:
-        raise _bad(name, text, "a size such as 134217728, 128MB or 1g")
-    return int(found[1]) * int(1024 ** _SIZE_POWERS[found[2].lower()])
-
-
-def _duration(name: str, text: str) -> float:
-    found = _DURATION.fullmatch(text)
-    seconds = float(found[1]) * _DURATION_SECONDS[(found[2] or "s").lower()] if found else 0.0
-    if seconds <= 0:
-        raise _bad(name, text, "a time such as 600 (seconds), 90s, 10m or 1h")
-    return seconds
+def _check_known(key: str) -> None:
+    column = key.removeprefix(_NULL_FRACTION) if key.startswith(_NULL_FRACTION) else ""
+    if key not in _SPELLING and key not in _OF_SPARK and not column:
+        raise InvalidInputError(_unknown(key), code="UNKNOWN_OPTION")
 
 
 def _unknown(key: str) -> str:
@@ -130,78 +147,101 @@ def _unknown(key: str) -> str:
     return f"s3commit has no option {key!r}.{hint} Known options: {', '.join(KNOWN)}"
 
 
-def _bad(name: str, text: str, wanted: str) -> InvalidInputError:
-    return InvalidInputError(f"option {name}={text[:80]!r}: give {wanted}", code="BAD_OPTION")
-
-
 def _path(values: Mapping[str, str]) -> str:
-    several = values.get(_PATHS)
+    several = values.get("paths")
     if several is not None:
         raise InvalidInputError(
             f"s3commit reads one path at a time, not {len(json.loads(several))}: load each path "
             "and union the DataFrames",
             code="BAD_PATH",
         )
-    path = values.get("path", "").strip()
+    path = values.get("path", "")
     if not path:
         raise InvalidInputError(
-            "no path: give one, as in .save('s3://bucket/prefix') or .load('s3://bucket/prefix')",
+            "no path: give one, as in .save('s3://bucket/prefix') or .load('s3://bucket/prefix');"
+            " for a table, whose OPTIONS and LOCATION Spark keeps to itself, as in"
+            " INSERT INTO t WITH (path = 's3://bucket/prefix') SELECT ... or"
+            " .writeTo('t').option('path', 's3://bucket/prefix').append()",
             code="BAD_PATH",
         )
     return path
 
 
+def _conflict(values: Mapping[str, str]) -> Conflict | None:
+    text = values.get("conflict")
+    return None if text is None else Conflict(text.lower())
+
+
+def _scope(values: Mapping[str, str]) -> Scope | None:
+    name = "partitionOverwriteMode"  # in lower case where Spark brings it, else as it stands
+    text = values.get(name.lower(), values.get(name))
+    return None if text is None else parse_scope(name, text)
+
+
+def _conditions(values: Mapping[str, str], given: Mapping[str, str]) -> Conditions:
+    """Spark knows the columns in lower case alone; the schema's spelling comes later."""
+    shares = {
+        NULL_FRACTION + key.removeprefix(_NULL_FRACTION): value
+        for key, value in values.items()
+        if key.startswith(_NULL_FRACTION)
+    }
+    for name, text in shares.items():
+        check_option(name, text)
+    return conditions_of({**given, **shares})
+
+
+def _uploads(given: Mapping[str, str], budget: int) -> UploadSettings:
+    """Encoded bytes that wait, and those on their way; beyond it they wait on disk."""
+    chosen = upload_settings({name: given[name] for name in _UPLOAD if name in given})
+    return replace(chosen, memory_bytes=budget // 8, in_flight_bytes=budget * 3 // 32)
+
+
 def _one_of(allowed: tuple[str, ...]) -> Callable[[str, str], str]:
     def parse(name: str, text: str) -> str:
         if text.lower() not in allowed:
-            raise _bad(name, text, "one of " + ", ".join(allowed))
+            raise bad_option(name, text, "one of " + ", ".join(allowed))
         return text.lower()
 
     return parse
 
 
-def _compression(name: str, text: str) -> str:
-    return "none" if text.lower() == "uncompressed" else _one_of(COMPRESSIONS)(name, text)
+def _codec_of(file_format: str) -> Callable[[str, str], str]:
+    def parse(name: str, text: str) -> str:
+        codec = "none" if text.lower() == "uncompressed" else text.lower()
+        codecs = FORMATS[file_format].codecs
+        if codec not in codecs:
+            raise bad_option(name, text, f"one of {', '.join(codecs)} (fileFormat {file_format})")
+        return codec
+
+    return parse
 
 
 def _columns(name: str, text: str) -> tuple[str, ...]:
     columns = tuple(column.strip() for column in text.split(",")) if text else ()
     if "" in columns:
-        raise _bad(name, text, "column names with a comma between them, such as dt,hour")
+        raise bad_option(name, text, "column names with a comma between them, such as dt,hour")
     return columns
-
-
-def _scope(name: str, text: str) -> Scope:
-    static_or_dynamic = _one_of(("static", "dynamic"))(name, text)
-    return Scope.PARTITION if static_or_dynamic == "dynamic" else Scope.DIRECTORY
-
-
-def _count(name: str, text: str) -> int:
-    if not re.fullmatch(r"[+-]?\d{1,18}", text):
-        raise _bad(name, text, "a whole number")
-    return int(text)
 
 
 def _limit(name: str, text: str) -> int | None:
     # Zero and less mean "no limit", as for Spark's own maxRecordsPerFile.
-    return limit if (limit := _count(name, text)) > 0 else None
+    if not re.fullmatch(r"[+-]?[0-9]{1,18}", text):
+        raise bad_option(name, text, "a whole number")
+    return limit if (limit := int(text)) > 0 else None
 
 
 def _size_limit(name: str, text: str) -> int | None:
     size = parse_size(name, text)
     if 0 < size < MB:
-        raise _bad(name, text, "at least 1MB, or 0 for no limit")
+        raise bad_option(name, text, "at least 1MB, or 0 for no limit")
     return size or None
 
 
-def _memory(name: str, text: str) -> int:
-    size = parse_size(name, text)
-    if size < 16 * MB:
-        raise _bad(name, text, "at least 16MB")
-    return size
-
-
 def _text(name: str, text: str) -> str:
-    if not text or len(text) > 512:
-        raise _bad(name, text, "1 to 512 characters")
+    if not 1 <= len(text) <= MAX_KEY_CHARACTERS:
+        raise bad_option(name, text, f"1 to {MAX_KEY_CHARACTERS} characters")
     return text
+
+
+def _job_id(_: str, text: str) -> str | None:
+    return check_job_id(text)

@@ -6,7 +6,7 @@ that were written (void, intervals, variants, collations and comments are lost w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyspark
 from pyspark.sql.types import (
@@ -24,6 +24,7 @@ from pyspark.sql.types import (
     YearMonthIntervalType,
 )
 
+from s3commit.core.conditions import Conditions
 from s3commit.core.errors import InvalidInputError
 
 # org.apache.spark.sql.execution.datasources.parquet.ParquetReadSupport.SPARK_METADATA_KEY
@@ -81,6 +82,24 @@ def check_schema(schema: StructType, partition_by: tuple[str, ...]) -> WriteSche
     if not data.fields:
         raise _refused("all columns are partition columns; at least one must be left for the files")
     return WriteSchema(data, partitions)
+
+
+def named_conditions(conditions: Conditions, schema: StructType) -> Conditions:
+    """``conditions`` with the columns' names as the schema spells them.
+
+    Spark lower-cases the options that name them. Raises `InvalidInputError` (``BAD_SCHEMA``) if
+    there is no such column.
+    """
+    spelling = {column.name.lower(): column.name for column in schema.fields}
+    for name in conditions.max_null_fraction:
+        if name.lower() not in spelling:
+            known = ", ".join(spelling.values())
+            raise _refused(
+                f"option conditions.maxNullFraction.{name}: column {name!r} is not in the"
+                f" DataFrame ({known})"
+            )
+    shares = {spelling[name.lower()]: share for name, share in conditions.max_null_fraction.items()}
+    return replace(conditions, max_null_fraction=shares)
 
 
 def _refused(message: str) -> InvalidInputError:

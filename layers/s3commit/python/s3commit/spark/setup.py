@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from s3commit.core.errors import S3CommitError
+from s3commit.spark import guard
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_NEEDED: Final = "import s3commit.spark.batch, s3commit.spark.reader"
+_NEEDED: Final = "import s3commit.spark.streaming, s3commit.spark.reader"
 _LEAST: Final = {"pyspark": (4, 1), "pyarrow": (18, 0)}
 
 
@@ -25,9 +26,10 @@ class WrongPythonError(S3CommitError):
 
 
 def register(spark: SparkSession) -> None:
-    """Make ``format("s3commit")`` known to this session; harmless to repeat.
+    """Make ``format("s3commit")`` known to this session and this thread; harmless to repeat.
 
-    A session made by ``spark.newSession()`` has to be registered itself. Raises
+    ``spark`` becomes the thread's active session, in which Spark looks for the format: call this
+    in each thread that writes, and for each session that ``spark.newSession()`` makes. Raises
     `WrongPythonError`, with the setting to change, if a package is missing or too old, or if
     Spark's Python workers on this machine run an interpreter that can't import this package
     (without PYSPARK_PYTHON that is the ``python3`` of PATH).
@@ -36,7 +38,16 @@ def register(spark: SparkSession) -> None:
     _check_workers(spark)
     from s3commit.spark.source import S3CommitDataSource  # noqa: PLC0415
 
+    _activate(spark)
     spark.dataSource.register(S3CommitDataSource)
+    guard.install()
+
+
+def _activate(spark: SparkSession) -> None:
+    """Spark asks the thread's active session for the format, whichever made the DataFrame."""
+    jvm = getattr(spark, "_jvm", None)
+    if jvm is not None:  # Spark Connect has none, and asks the session itself
+        jvm.SparkSession.setActiveSession(spark._jsparkSession)
 
 
 def arrange(frame: DataFrame, *by: str, files: int | None = None) -> DataFrame:

@@ -9,10 +9,12 @@ from pyspark.sql.types import StructType
 
 from s3commit.spark.options import parse_options
 from s3commit.spark.plainly import plainly
+from s3commit.writer.config import load_config
 
 if TYPE_CHECKING:
     from s3commit.spark.batch import BatchWriter
     from s3commit.spark.reader import CommittedReader
+    from s3commit.spark.streaming import StreamWriter
 
 
 class S3CommitDataSource(DataSource):
@@ -45,4 +47,11 @@ class S3CommitDataSource(DataSource):
         """A batch write. Opens the job; all that can be refused is refused before that."""
         from s3commit.spark.batch import start_batch  # noqa: PLC0415
 
-        return start_batch(parse_options(self.options), schema, overwrite)
+        return start_batch(parse_options(self.options, load_config()), schema, overwrite)
+
+    @plainly
+    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: N802
+        """A stream's writer, made anew for each micro-batch, and again to commit it."""
+        from s3commit.spark.streaming import start_stream  # noqa: PLC0415
+
+        return start_stream(parse_options(self.options, load_config()), schema, overwrite)

@@ -1,0 +1,118 @@
+"""Refuses what Spark would drop in silence: a layout that no Python data source is told of.
+
+``partitionBy`` on a stream, and the partitions, buckets or clusters of a new table, end in
+Spark's driver: the sink writes one flat directory. `install` looks at the calls of PySpark's own
+writers before they are made. Only what names this format is looked at.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from s3commit.core.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FORMAT: Final = "s3commit"
+_NOTES: Final = "_s3commit_notes"
+_DONE: Final = "_s3commit_guarded"
+
+# Methods that say the format, those that say the layout, and those that begin the write.
+_FORMATS: Final = ("format", "using")
+_LAYOUTS: Final = ("partitionBy", "partitionedBy", "bucketBy", "clusterBy")
+_WRITES: Final = ("start", "toTable", "save", "saveAsTable", "create", "replace", "createOrReplace")
+
+
+def install() -> None:
+    """Guard the writers of classic PySpark sessions; harmless to repeat."""
+    from pyspark.sql.readwriter import DataFrameWriter, DataFrameWriterV2  # noqa: PLC0415
+    from pyspark.sql.streaming.readwriter import DataStreamWriter  # noqa: PLC0415
+
+    for kind in (DataFrameWriter, DataFrameWriterV2, DataStreamWriter):
+        if _DONE in vars(kind):
+            continue
+        setattr(kind, _DONE, True)
+        for name in _FORMATS:
+            _wrap(kind, name, _note_format)
+        for name in _LAYOUTS:
+            _wrap(kind, name, functools.partial(_note_layout, name))
+        for name in _WRITES:
+            _wrap(kind, name, functools.partial(_check, name))
+
+
+def _wrap(kind: type, name: str, before: Callable[..., None]) -> None:
+    original = vars(kind).get(name)
+    if original is None:
+        return
+
+    @functools.wraps(original)
+    def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before(self, *args, **kwargs)
+        return original(self, *args, **kwargs)
+
+    setattr(kind, name, guarded)
+
+
+def _notes(writer: Any) -> dict[str, Any]:
+    notes: dict[str, Any] = writer.__dict__.setdefault(_NOTES, {})
+    return notes
+
+
+def _note_format(writer: Any, source: str | None = None, **_: Any) -> None:
+    _notes(writer)["format"] = source
+
+
+def _note_layout(name: str, writer: Any, *columns: Any, **_: Any) -> None:
+    flat: list[Any] = []
+    for part in columns:
+        flat += part if isinstance(part, list | tuple) else [part]
+    # None and an empty list take a layout back.
+    _notes(writer)["layout"] = (name, [column for column in flat if column is not None])
+
+
+def _check(name: str, writer: Any, *args: Any, **kwargs: Any) -> None:
+    # All of them take a path or a name, the format, the mode and partitionBy, in this order.
+    given = {**dict(zip(("name", "format", "mode", "partitionBy"), args, strict=False)), **kwargs}
+    notes = _notes(writer)
+    by = given.get("partitionBy")
+    call, columns = ("partitionBy", by) if by else notes.get("layout", ("", []))
+    if not columns:
+        return
+    source = given.get("format") or notes.get("format")
+    if name == "toTable":
+        table = str(given.get("name", given.get("tableName")))
+        source = _provider(writer._spark, table) or source
+    if str(source or _usual_format(writer._spark)).lower() != FORMAT:
+        return
+    names = [columns] if isinstance(columns, str) else columns
+    raise InvalidInputError(
+        f"{name}: Spark tells a Python data source nothing of .{call}(...), and would write one"
+        f" flat directory: {_instead(call, names)}. Nothing was written.",
+        code="LAYOUT_NOT_TOLD",
+    )
+
+
+def _instead(call: str, columns: list[Any]) -> str:
+    if call.startswith("partition") and all(isinstance(one, str) for one in columns):
+        return f"use .option('partitionBy', '{','.join(columns)}') in its place"
+    if call.startswith("partition"):
+        return "use .option('partitionBy', 'column,...') in its place"
+    return "leave it out"
+
+
+def _usual_format(spark: SparkSession) -> str:
+    return str(spark.conf.get("spark.sql.sources.default", ""))
+
+
+def _provider(spark: SparkSession, table: str) -> str | None:
+    """The format of a table that exists; it decides, whatever the writer says."""
+    from pyspark.errors import AnalysisException  # noqa: PLC0415
+
+    try:
+        rows = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()
+    except AnalysisException:  # no such table: it is going to be made
+        return None
+    return next((row.data_type for row in rows if row.col_name == "Provider"), None)
