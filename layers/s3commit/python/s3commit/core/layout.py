@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from s3commit.core import hadoop
 from s3commit.core.errors import InvalidInputError
 from s3commit.core.model import Destination
 
-MAGIC_PREFIX = "__magic_job-"
+MAGIC_PREFIX = hadoop.MAGIC_PREFIX
 JOB_FILE = "job.json"
 REQUEST_FILE = "request.json"
 RESULT_FILE = "result.json"
@@ -21,7 +22,7 @@ PARTITIONS = "partitions-"
 REPLACED = "replaced-"
 REPLACED_PAGES = "replaced/"
 TASKS = "tasks/"
-PENDINGSET_SUFFIX = ".pendingset"
+PENDINGSET_SUFFIX = hadoop.PENDINGSET_SUFFIX
 COMMITS = "_commits/"
 SUCCESS = "_SUCCESS"
 
@@ -143,12 +144,18 @@ class JobDirectory:
             self.prefix + PARTITIONS,
             self.prefix + REPLACED,
             self.prefix + REPLACED_PAGES,
+            self.s3a,
         )
 
     @property
     def tasks(self) -> str:
         """The prefix under which the manifests lie."""
         return self.prefix + TASKS
+
+    @property
+    def s3a(self) -> str:
+        """The prefix of what S3A's magic committer writes: manifests, and attempts' files."""
+        return f"{self.prefix}{hadoop.JOB_PREFIX}{self.job_id}/"
 
     @property
     def commits(self) -> str:
@@ -205,9 +212,17 @@ def parse_directory(bucket: str, key: str) -> JobDirectory:
 
 
 def parse_manifest_key(bucket: str, key: str) -> tuple[JobDirectory, str, str]:
-    """The directory, task id and attempt id of a manifest's key. Raises `InvalidInputError`."""
+    """The directory, task id and attempt id of a manifest's key. Raises `InvalidInputError`.
+
+    In S3A's layout a key tells no task attempt: the application's stands in its place (``00``).
+    """
     directory = parse_directory(bucket, key)
-    elements = key[len(directory.prefix) :].split("/")
+    name = key[len(directory.prefix) :]
+    of_s3a = hadoop.parse_manifest_name(name, directory.job_id)
+    if of_s3a:
+        task_id, application_attempt = of_s3a
+        return directory, check_id(task_id, "task id"), application_attempt
+    elements = name.split("/")
     if len(elements) != 3 or elements[0] + "/" != TASKS or not key.endswith(PENDINGSET_SUFFIX):
         raise InvalidInputError(f"key {key[:200]!r} is no manifest's key", code="BAD_KEY")
     task_id = check_id(elements[1], "task id")

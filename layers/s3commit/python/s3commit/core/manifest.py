@@ -1,7 +1,8 @@
 """The pendingset: Hadoop's `PendingSet` 3 of `SinglePendingCommit` 2, read and written.
 
 The formats are those of Hadoop's `org.apache.hadoop.fs.s3a.commit.files`; our own fields
-(``attemptId``, ``rows``) stand beside them, and Hadoop ignores what it does not know.
+(``attemptId``, ``rows``) stand beside them, and Hadoop ignores what it does not know. Etags are
+written as Hadoop 3.5 has them, objects, and read as texts too, as it had them before.
 
 A manifest is untrusted input to a process with wide rights. This module is the one place where it
 is judged (I7), whole and on first sight: what `decode_pendingset` returns acts inside the
@@ -14,6 +15,7 @@ import hashlib
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
+from s3commit.core import hadoop
 from s3commit.core.conditions import MAX_COLUMNS
 from s3commit.core.errors import InvalidInputError
 from s3commit.core.jsontext import Fields, dump, parse
@@ -25,6 +27,7 @@ SET_VERSION = 3
 MAX_PARTS = 10_000  # https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html
 MAX_FILES = 100_000
 MAX_MANIFEST_BYTES = 64 * 1024 * 1024
+MAX_PENDING_BYTES = 4 * 1024 * 1024  # of 10,000 etags with their checksums
 MAX_OBJECT_BYTES = 50 * 1024**4  # S3's own limit of an object, same page
 
 _NO_STATISTICS: dict[str, Any] = {
@@ -83,7 +86,7 @@ def _file_json(file: PendingFile) -> dict[str, Any]:
         "taskId": file.task_id,
         "attemptId": file.attempt_id,
         "text": file.text,
-        "etags": list(file.etags),
+        "etags": [{"etag": etag} for etag in file.etags],
         "extraData": file.extra,
         "length": file.length,
         "rows": file.rows,
@@ -101,7 +104,8 @@ def decode_pendingset(
     ``names`` EXACT admits files whose names do not carry the job's id.
 
     Raises `InvalidInputError`; its code is ``BAD_JSON``, ``TOO_LARGE``, ``BAD_VERSION``,
-    ``BAD_FIELD``, ``DUPLICATE_KEY``, ``WRONG_JOB``, ``NOT_CONTAINED`` or ``NAME_NOT_UNIQUE``.
+    ``BAD_FIELD``, ``DUPLICATE_KEY``, ``WRONG_JOB``, ``NOT_CONTAINED``, ``NAME_NOT_UNIQUE`` or
+    ``UNSUPPORTED_CHECKSUM``.
     """
     fields = Fields(parse(body, what="pendingset", max_bytes=MAX_MANIFEST_BYTES), "$")
     fields.version(SET_VERSION)
@@ -118,20 +122,38 @@ def decode_pendingset(
     return pending
 
 
+def decode_pending(body: bytes, directory: JobDirectory, key: str) -> PendingFile:
+    """Read S3A's ``.pending`` file at ``key`` in ``directory``: one file of an uncommitted attempt.
+
+    Raises `InvalidInputError` as `decode_pendingset` does, and ``NOT_CONTAINED`` for one that
+    names another file than the one that its own path stands for.
+    """
+    file = _file(Fields(parse(body, what="pending file", max_bytes=MAX_PENDING_BYTES), "$"))
+    _check_set(PendingSet(directory.job_id, (file,)))
+    _check_job(PendingSet(file.job_id, (file,)), directory)
+    _check_contained(file, directory, Names.EXACT)
+    if hadoop.destination_key(key) != file.key:
+        _refuse("NOT_CONTAINED", f"{key[:200]!r} is not the place of file {file.key[:200]!r}")
+    return file
+
+
 def _file(fields: Fields) -> PendingFile:
     fields.version(FILE_VERSION)
     extra = fields.mapping("extraData")
     if not all(isinstance(value, str) for value in extra.values()):
         _refuse("BAD_FIELD", f"{fields.path}.extraData must map strings to strings")
+    task_id, attempt_id = fields.text("taskId", ""), fields.text("attemptId", "")
+    if not attempt_id:  # Hadoop puts the attempt's id where the task's belongs
+        task_id = hadoop.task_of_attempt(task_id) or task_id
     return PendingFile(
         bucket=fields.text("bucket"),
         key=fields.text("destinationKey"),
         upload_id=fields.text("uploadId"),
-        etags=fields.texts("etags", most=MAX_PARTS),
+        etags=hadoop.etags(fields, most=MAX_PARTS),
         length=fields.integer("length"),
         job_id=fields.text("jobId", ""),
-        task_id=fields.text("taskId", ""),
-        attempt_id=fields.text("attemptId", ""),
+        task_id=task_id,
+        attempt_id=attempt_id,
         rows=fields.optional_integer("rows"),
         uri=fields.text("uri", "", longest=8192),
         created=fields.integer("created", 0),

@@ -7,7 +7,7 @@ from s3commit.core.layout import JobDirectory
 from s3commit.core.model import Conflict, JobRecord, Names, PendingFile, ReplacedFacts
 from s3commit.core.ports import LostRaceError
 from s3commit.core.protocol.acquire import claims_of
-from s3commit.core.protocol.identity import is_ours
+from s3commit.core.protocol.identity import is_provably_ours
 from s3commit.core.protocol.once import take_key
 from s3commit.core.protocol.pipeline import Pipeline, own_record, planned_files, read_spec
 from s3commit.core.protocol.replace import files_of_before, write_list
@@ -60,7 +60,7 @@ def _overwrites(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> b
 
     def covered(file: PendingFile) -> str:
         facts = pipeline.store.head(file.bucket, file.key)
-        return "" if facts is None or is_ours(file, facts) else file.key
+        return "" if facts is None or is_provably_ours(file, facts) else file.key
 
     files = planned_files(pipeline, place, record)
     found = next((key for key in pipeline.parallel(covered, files) if key), "")

@@ -9,6 +9,7 @@ from s3commit.core.errors import InvalidInputError, NotFoundError
 from s3commit.core.layout import JobDirectory, parse_manifest_key
 from s3commit.core.manifest import MAX_MANIFEST_BYTES, decode_pendingset, digest
 from s3commit.core.model import AttemptRecord, JobRecord, PendingSet
+from s3commit.core.protocol.neighbours import Neighbours
 from s3commit.core.protocol.pipeline import Pipeline, read_spec
 from s3commit.core.protocol.remembered import open_unknown
 from s3commit.core.states import ENDED
@@ -79,9 +80,12 @@ def _record(pipeline: Pipeline, place: JobDirectory) -> JobRecord:
 def _abort_late(
     pipeline: Pipeline, place: JobDirectory, key: str, etag: str, pending: PendingSet
 ) -> int:
-    # The codec has seen to it that each key carries the job's id: these are the job's uploads.
-    # A committed file has no upload left, so aborting a counted one's is a no-op.
-    for file in pending.files:
+    # The codec has seen to it that each file lies in the destination, and under a unique name is
+    # the job's; an exact one must not be another job's (I5). A committed file has no upload left,
+    # so aborting a counted one's is a no-op.
+    neighbours = Neighbours(pipeline.store, place)
+    files = [file for file in pending.files if not neighbours.own(file.key)]
+    for file in files:
         pipeline.store.abort_upload(file.bucket, file.key, file.upload_id)
     pipeline.store.delete(place.bucket, key, if_match=etag)
-    return len(pending.files)
+    return len(files)

@@ -13,7 +13,8 @@ from s3commit.core.policy import ABORT_ROUNDS
 from s3commit.core.ports import ObjectFacts, OpenUpload
 from s3commit.core.protocol.acquire import release_locks
 from s3commit.core.protocol.ending import write_result
-from s3commit.core.protocol.identity import is_ours
+from s3commit.core.protocol.identity import is_ours, is_provably_ours
+from s3commit.core.protocol.named_uploads import named_files, named_uploads
 from s3commit.core.protocol.pipeline import Pipeline, own_record, read_manifest
 from s3commit.core.protocol.seal import ABORTED_BY_CLIENT
 from s3commit.core.states import JobState
@@ -41,9 +42,11 @@ def abort_job(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     if record.state is JobState.ABORTING:
         if not abort_uploads(pipeline, ticket.place):
             return ticket.after(record)
-        if record.failure is None or record.failure.code != ABORTED_BY_CLIENT:
+        asked_for = record.failure is not None and record.failure.code == ABORTED_BY_CLIENT
+        if not asked_for or record.names is Names.EXACT:
             # Refused after a commit was asked for. Had the ledger been lost during an earlier
-            # decision of the same job, files of it would be visible already (I2).
+            # decision of the same job, files of it would be visible already (I2), as they are if
+            # an S3A driver died in its own commit.
             _delete_own_objects(pipeline, ticket.place, record)
         record = _end(pipeline, record, JobState.ABORTED)
     return _conclude(pipeline, ticket, record)
@@ -101,9 +104,9 @@ def abort_uploads(pipeline: Pipeline, place: JobDirectory) -> bool:
     """Abort every open upload of the job, counted or not; True if none is left (I4, I5).
 
     The job's id in the file name, before the first dot, proves whose an upload is; manifests are
-    not asked, since an attempt that was killed has none. Listed again until nothing is left: S3
-    may keep parts that were in flight during an abort, and a task that nobody has stopped yet
-    may open new ones faster than they are aborted.
+    not asked, since an attempt that was killed has none, save where names are exact. Listed again
+    until nothing is left: S3 may keep parts that were in flight during an abort, and a task that
+    nobody has stopped yet may open new ones faster than they are aborted.
     """
     for _ in range(ABORT_ROUNDS):
         found = list(_own_uploads(pipeline, place))
@@ -118,6 +121,7 @@ def _own_uploads(pipeline: Pipeline, place: JobDirectory) -> Iterator[OpenUpload
     for upload in pipeline.store.list_uploads(place.bucket, place.destination.prefix):
         if belongs_to_job(upload.key, place.job_id):
             yield upload
+    yield from named_uploads(pipeline, place)
 
 
 def _abort(pipeline: Pipeline, place: JobDirectory, upload: OpenUpload) -> None:
@@ -157,12 +161,17 @@ def _own_objects(
 def _exact_objects(
     pipeline: Pipeline, place: JobDirectory, record: JobRecord
 ) -> Iterator[ObjectFacts]:
-    """Names of the program's own say nothing: the plan does, and the object itself."""
-    if record.plan is None:
-        return  # not planned, so never completed
-    for file in _planned(pipeline, place, record):
+    """Names of the program's own say nothing: plan or manifests do, and the object itself.
+
+    A decided job found no file of another's in its place, and covered none: what is there by the
+    etag is its own. Before the decision it takes more to know whose a file is.
+    """
+    decided = record.decided_at is not None
+    files = _planned(pipeline, place, record) if decided else named_files(pipeline, place)
+    proven = is_ours if decided else is_provably_ours
+    for file in files:
         facts = pipeline.store.head(file.bucket, file.key)
-        if facts is not None and is_ours(file, facts):
+        if facts is not None and proven(file, facts):
             yield facts
 
 

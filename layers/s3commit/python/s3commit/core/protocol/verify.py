@@ -7,7 +7,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from s3commit.core.errors import JobRefusedError
-from s3commit.core.layout import JobDirectory, parse_manifest_key, partition_of
+from s3commit.core.layout import (
+    PENDINGSET_SUFFIX,
+    JobDirectory,
+    parse_manifest_key,
+    partition_of,
+)
 from s3commit.core.manifest import MAX_MANIFEST_BYTES, digest
 from s3commit.core.model import (
     CommitRequest,
@@ -20,7 +25,9 @@ from s3commit.core.model import (
     add_nulls,
 )
 from s3commit.core.plan import cut_units, encode_plan
+from s3commit.core.ports import ListedObject
 from s3commit.core.protocol.identity import is_ours
+from s3commit.core.protocol.neighbours import Neighbours
 from s3commit.core.protocol.partitions import write_partitions
 from s3commit.core.protocol.pipeline import Pipeline, own_record, read_manifest
 from s3commit.core.protocol.seal import read_request
@@ -51,8 +58,11 @@ def verify_manifests(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     place = ticket.place
     record = own_record(pipeline, ticket, JobState.SEALED)
     counted = _counted(pipeline, place)
+    neighbours = Neighbours(pipeline.store, place)
     verified = sorted(
-        pipeline.parallel(lambda attempt: _verify(pipeline, place, attempt, record), counted),
+        pipeline.parallel(
+            lambda attempt: _verify(pipeline, place, attempt, record, neighbours), counted
+        ),
         key=lambda one: one.attempt.manifest,
     )
     _refuse_shared_keys(verified)
@@ -78,22 +88,45 @@ def _counted(pipeline: Pipeline, place: JobDirectory) -> Iterable[CountedAttempt
 
 
 def _every_attempt(pipeline: Pipeline, place: JobDirectory) -> list[CountedAttempt]:
-    """A request without attempts counts every manifest; two for one task are refused (I3)."""
+    """A request without attempts counts every manifest; two for one task are refused (I3).
+
+    So are those of two attempts of one S3A application: the second began the job anew.
+    """
     found: dict[str, CountedAttempt] = {}
-    for listed in pipeline.store.list(place.bucket, place.tasks):
+    applications: set[str] = set()
+    for listed in _every_manifest(pipeline, place):
         _, task_id, attempt_id = parse_manifest_key(place.bucket, listed.key)
         if task_id in found:
             raise JobRefusedError(f"task {task_id} has two manifests", code="TWO_ATTEMPTS")
+        if listed.key.startswith(place.s3a):
+            applications.add(attempt_id)
+        if len(applications) > 1:
+            raise JobRefusedError(
+                f"{place.s3a} has manifests of two application attempts", code="TWO_ATTEMPTS"
+            )
         stored = pipeline.store.get(place.bucket, listed.key, max_bytes=MAX_MANIFEST_BYTES)
         name = listed.key[len(place.prefix) :]
         found[task_id] = CountedAttempt(task_id, attempt_id, name, digest(stored.body), -1, -1)
     return list(found.values())
 
 
+def _every_manifest(pipeline: Pipeline, place: JobDirectory) -> Iterator[ListedObject]:
+    """All below ``tasks/``, of which each must be one; what S3A writes has other files as well."""
+    yield from pipeline.store.list(place.bucket, place.tasks)
+    for listed in pipeline.store.list(place.bucket, place.s3a):
+        if listed.key.endswith(PENDINGSET_SUFFIX):
+            yield listed
+
+
 def _verify(
-    pipeline: Pipeline, place: JobDirectory, attempt: CountedAttempt, record: JobRecord
+    pipeline: Pipeline,
+    place: JobDirectory,
+    attempt: CountedAttempt,
+    record: JobRecord,
+    neighbours: Neighbours,
 ) -> _Verified:
     pending = read_manifest(pipeline, place, attempt.manifest, attempt.sha256, names=record.names)
+    neighbours.refuse(pending.files)
     told = (attempt.files, attempt.bytes)
     if told not in {(len(pending.files), pending.bytes), (-1, -1)}:
         raise JobRefusedError(

@@ -1,0 +1,69 @@
+"""What a job's manifests name, counted or not: the only trace of files with exact names (I4).
+
+Where file names carry the job's id, a listing finds all that is the job's, and no manifest is
+asked. S3A's names carry another id, or none: there a job's uploads are those that its manifests
+name, and the ``.pending`` files of attempts that were never committed. Each is judged by the codec
+(I7), and none acts on another job's files (I5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from s3commit.core.errors import InvalidInputError, NotFoundError
+from s3commit.core.hadoop import PENDING_SUFFIX
+from s3commit.core.layout import PENDINGSET_SUFFIX, JobDirectory
+from s3commit.core.manifest import (
+    MAX_MANIFEST_BYTES,
+    MAX_PENDING_BYTES,
+    decode_pending,
+    decode_pendingset,
+)
+from s3commit.core.model import Names, PendingFile
+from s3commit.core.ports import ObjectReader, OpenUpload
+from s3commit.core.protocol.neighbours import Neighbours
+from s3commit.core.protocol.pipeline import Pipeline
+
+
+def named_uploads(pipeline: Pipeline, place: JobDirectory) -> Iterator[OpenUpload]:
+    """The open uploads that the manifests of a job with exact names name; none of another job."""
+    record = pipeline.ledger.job(place.job_id)
+    if record is None or record.names is not Names.EXACT:
+        return
+    still_open = {
+        (upload.key, upload.upload_id): upload
+        for upload in pipeline.store.list_uploads(place.bucket, place.destination.prefix)
+    }
+    if not still_open:
+        return
+    for file in named_files(pipeline, place):
+        upload = still_open.pop((file.key, file.upload_id), None)
+        if upload is not None:
+            yield upload
+
+
+def named_files(pipeline: Pipeline, place: JobDirectory) -> Iterator[PendingFile]:
+    """Every file that an acceptable manifest of the job names; none of another job's."""
+    neighbours = Neighbours(pipeline.store, place)
+    keys = (
+        listed.key
+        for prefix in (place.tasks, place.s3a)
+        for listed in pipeline.store.list(place.bucket, prefix)
+        if listed.key.endswith((PENDINGSET_SUFFIX, PENDING_SUFFIX))
+    )
+    for files in pipeline.parallel(lambda key: files_named_at(pipeline.store, place, key), keys):
+        for file in files:
+            if not neighbours.own(file.key):
+                yield file
+
+
+def files_named_at(store: ObjectReader, place: JobDirectory, key: str) -> tuple[PendingFile, ...]:
+    """The files of one pendingset or ``.pending`` file; none of one that is gone or refused."""
+    try:
+        if key.endswith(PENDING_SUFFIX):
+            body = store.get(place.bucket, key, max_bytes=MAX_PENDING_BYTES).body
+            return (decode_pending(body, place, key),)
+        body = store.get(place.bucket, key, max_bytes=MAX_MANIFEST_BYTES).body
+        return decode_pendingset(body, place, names=Names.EXACT).files
+    except (NotFoundError, InvalidInputError):
+        return ()
