@@ -321,6 +321,25 @@ def test_a_decision_that_meets_anothers_is_repeated(
     assert pauses == [0.05, 0.1, 0.2]
 
 
+def test_a_decision_that_is_said_to_be_in_progress_and_was_taken_is_known_as_ones_own(
+    patient: tuple[DynamoLedger, list[float]],
+) -> None:
+    ledger, pauses = patient
+    bring_to(ledger, JobState.SEALED)
+    ledger.note("job-1", generation=0, plan=PLAN, now=T0)
+    take(ledger, NODE, "job-1", LockMode.SHARED)
+
+    def in_progress(**_: Any) -> None:
+        events_of(ledger).unregister("after-call.dynamodb.TransactWriteItems", in_progress)
+        answer: Any = {"Error": {"Code": "TransactionInProgressException", "Message": "m"}}
+        raise ClientError(answer, "TransactWriteItems")
+
+    events_of(ledger).register_first("after-call.dynamodb.TransactWriteItems", in_progress)
+
+    assert decided(ledger) == ledger.job("job-1")
+    assert pauses == [0.05]
+
+
 @pytest.mark.parametrize(
     ("operation", "write"),
     [
