@@ -243,7 +243,8 @@ def is_hidden(relative_key: str) -> bool:
 
 def is_data(relative_key: str) -> bool:
     """Whether a key below a destination is data: not hidden, and no marker of a directory."""
-    return not relative_key.endswith("/") and not is_hidden(relative_key)
+    is_marker = relative_key == "" or relative_key.endswith("/")  # the destination's, or another
+    return not is_marker and not is_hidden(relative_key)
 
 
 def partition_of(relative_key: str) -> str:

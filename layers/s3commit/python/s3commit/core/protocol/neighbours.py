@@ -50,9 +50,10 @@ class Neighbours:
         if self._all is not None:
             return job_id in self._all
         other = JobDirectory(self._place.destination, job_id)
-        if next(iter(self._store.list(other.bucket, other.prefix)), None) is not None:
-            return True
-        return self._store.head(other.bucket, other.commits) is not None
+        return any(
+            next(iter(self._store.list(other.bucket, prefix)), None) is not None
+            for prefix in (other.prefix, other.commits)  # by listing: a HEAD takes more rights
+        )
 
     def _list_all(self) -> frozenset[str]:
         bucket, prefix = self._place.bucket, self._place.destination.prefix

@@ -1,0 +1,288 @@
+"""Jobs of S3A's own committers, from what they were recorded to leave (tests/golden/s3a)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from s3commit.core.documents import encode_request
+from s3commit.core.errors import InvalidInputError
+from s3commit.core.layout import JobDirectory
+from s3commit.core.model import CommitRequest, Names, Outcome
+from s3commit.core.protocol.ingest import judge_arrival, note_arrivals
+from s3commit.core.protocol.neighbours import ASKED_ONE_BY_ONE, Neighbours
+from tests.core.world import BUCKET, NEIGHBOUR, OTHER_JOB, World, place_of
+from tests.golden.s3a.replay import Recorded, read, renewed, replay
+
+FINISHED = ["plain", "partitioned", "in_memory", "halfway"]
+
+
+def commit(world: World, place: JobDirectory) -> None:
+    body = encode_request(CommitRequest(place.job_id, None))
+    world.store.put(BUCKET, place.request, body, if_absent=True)
+
+
+def dead_job(case: str = "plain") -> tuple[World, Recorded, JobDirectory]:
+    world, recorded = World(), read(case)
+    replay(world.store, recorded)
+    return world, recorded, recorded.place
+
+
+def data(world: World) -> dict[str, bytes]:
+    """What is visible, without the marker that S3A makes of the destination itself."""
+    return {key: body for key, body in world.visible().items() if not key.endswith("/")}
+
+
+def outcome(world: World, place: JobDirectory) -> tuple[Outcome, str | None]:
+    result = world.result(place)
+    return result.outcome, result.error.code if result.error else None
+
+
+def all_gone(world: World, place: JobDirectory) -> bool:
+    """Nothing is left of the job but what stays for the retention time."""
+    stays = {place.prefix, place.request, place.result}
+    return set(world.all_keys(place.prefix)) <= stays and not world.open_uploads()
+
+
+@pytest.mark.parametrize("case", FINISHED)
+def test_i2_a_dead_drivers_job_is_committed_whole(case: str) -> None:
+    world, recorded, place = dead_job(case)
+    commit(world, place)
+    world.run(place)
+    assert outcome(world, place) == (Outcome.COMMITTED, None)
+    assert data(world) == recorded.files != {}
+    assert world.result(place).files == len(recorded.files)
+    assert world.json(place.success)["jobId"] == place.job_id
+    assert all_gone(world, place)
+    assert world.record(place).names is Names.EXACT
+
+
+@pytest.mark.parametrize("case", [*FINISHED, "task_running"])
+def test_i2_i4_a_dead_drivers_job_is_aborted_whole(case: str) -> None:
+    world, recorded, place = dead_job(case)
+    world.ask_abort(place)
+    world.run(place)
+    assert outcome(world, place) == (Outcome.ABORTED, "ABORTED_BY_CLIENT")
+    assert data(world) == {}  # what the driver had completed before it died is undone too
+    nameless = [key for key, part in recorded.uploads.items() if part is None]
+    assert world.open_uploads() == nameless  # no manifest, no .pending: see rescue
+    assert set(world.all_keys(place.prefix)) <= {place.prefix, place.request, place.result}
+
+
+def test_i4_what_an_uncommitted_attempt_wrote_is_aborted_by_its_pending_files() -> None:
+    world, recorded, place = dead_job("task_running")
+    commit(world, place)
+    world.run(place)
+    assert outcome(world, place) == (Outcome.COMMITTED, None)
+    assert data(world) == recorded.files
+    assert not any("part-00002" in key for key in recorded.files)
+    assert [key for key in world.open_uploads() if not key.endswith("c002.snappy.parquet")] == []
+
+
+def test_manifests_are_noted_as_they_arrive() -> None:
+    world, recorded, place = dead_job()
+    arrivals = [judge_arrival(world.pipeline, BUCKET, key) for key in recorded.manifests]
+    assert note_arrivals(world.pipeline, arrivals) == 3
+    noted = {
+        (one.task_id, one.attempt_id, one.files) for one in world.ledger.attempts(place.job_id)
+    }
+    tasks = {key.rsplit("/", 1)[-1].removesuffix(".pendingset") for key in recorded.manifests}
+    assert noted == {(task, "00", 1) for task in tasks}
+    assert world.record(place).names is Names.EXACT
+
+
+def test_i3_a_manifest_that_arrives_after_the_end_is_aborted() -> None:
+    world, recorded, place = dead_job()
+    late, body = sorted(recorded.manifests.items())[-1]
+    world.store.delete(BUCKET, late)
+    commit(world, place)
+    world.run(place)
+    assert len(data(world)) == 2
+    (key,) = recorded.files.keys() - data(world).keys()
+    upload_id = next(one.upload_id for one in world.store.list_uploads(BUCKET, key))
+    world.store.put(BUCKET, late, renewed(body, recorded, {**recorded.ids, key: upload_id}))
+    assert judge_arrival(world.pipeline, BUCKET, late).late == 1
+    assert world.open_uploads() == []
+    assert late not in world.all_keys()
+
+
+def test_i3_two_application_attempts_are_refused() -> None:
+    world, recorded, place = dead_job()
+    first = sorted(recorded.manifests)[0]
+    body = world.store.get(BUCKET, first, max_bytes=10**6).body
+    world.store.put(BUCKET, first.replace("/00/", "/01/").replace("000000.p", "000009.p"), body)
+    commit(world, place)
+    world.run(place)
+    assert outcome(world, place) == (Outcome.ABORTED, "TWO_ATTEMPTS")
+    assert data(world) == {}
+    assert all_gone(world, place)
+
+
+def test_i9_a_job_whose_uploads_have_expired_is_refused_and_undone() -> None:
+    world, _recorded, place = dead_job("halfway")
+    lost = next(iter(world.store.list_uploads(BUCKET, "sales/")))
+    world.store.abort_upload(BUCKET, lost.key, lost.upload_id)
+    commit(world, place)
+    world.run(place)
+    assert outcome(world, place) == (Outcome.ABORTED, "UPLOAD_GONE")
+    assert data(world) == {}
+    assert place.success not in world.all_keys()
+
+
+def exact_names(recorded: Recorded) -> Recorded:
+    """The same job, as MapReduce names files: nothing in a name says who wrote it."""
+
+    def plain(text: str) -> str:
+        head, _, name = text.rpartition("/")
+        return f"{head}/{name[:10]}.parquet" if name.startswith("part-") else text
+
+    def plain_body(body: bytes) -> bytes:
+        for key in recorded.ids:
+            body = body.replace(key.encode(), plain(key).encode())
+        return body
+
+    return Recorded(
+        {plain(key): plain_body(body) for key, body in recorded.objects.items()},
+        {plain(key): part for key, part in recorded.uploads.items()},
+        {plain(key): old for key, old in recorded.ids.items()},
+    )
+
+
+@pytest.mark.parametrize("same", [True, False], ids=["the same bytes", "other bytes"])
+def test_i5_files_that_a_second_run_wrote_under_the_same_names_stay(same: bool) -> None:
+    recorded = exact_names(read("plain"))
+    world = World()
+    replay(world.store, recorded)
+    key, part = next(iter(recorded.files.items()))
+    body = part if same else b"other"
+    upload_id = world.store.create_upload(BUCKET, key, metadata={}, content_type="")
+    etag = world.store.upload_part(BUCKET, key, upload_id, 1, body)
+    world.store.complete_upload(BUCKET, key, upload_id, [etag], length=len(body))
+    commit(world, recorded.place)
+    world.run(recorded.place)
+    assert outcome(world, recorded.place) == (Outcome.ABORTED, "KEY_EXISTS")
+    assert data(world) == {key: body}
+    assert all_gone(world, recorded.place)
+
+
+def edited(change: Callable[[dict[str, Any]], None], body: bytes) -> bytes:
+    value = json.loads(body)
+    change(value)
+    return json.dumps(value).encode()
+
+
+def first_commit(**changes: Any) -> Callable[[dict[str, Any]], None]:
+    return lambda value: value["commits"][0].update(changes)
+
+
+HOSTILE = [
+    pytest.param(first_commit(bucket="vault"), "NOT_CONTAINED", id="another bucket"),
+    pytest.param(first_commit(destinationKey="data/x"), "NOT_CONTAINED", id="outside"),
+    pytest.param(first_commit(destinationKey="sales10/x"), "NOT_CONTAINED", id="a sibling"),
+    pytest.param(first_commit(destinationKey="sales/../x"), "NOT_CONTAINED", id="above"),
+    pytest.param(first_commit(destinationKey="sales/_SUCCESS"), "NOT_CONTAINED", id="hidden"),
+    pytest.param(
+        first_commit(destinationKey=f"sales/__magic_job-{NEIGHBOUR}/request.json"),
+        "NOT_CONTAINED",
+        id="another job's directory",
+    ),
+    pytest.param(first_commit(etags=[]), "BAD_FIELD", id="no parts"),
+    pytest.param(first_commit(etags=[{"etag": ""}]), "BAD_FIELD", id="an empty etag"),
+    pytest.param(first_commit(etags=[{}]), "BAD_FIELD", id="no etag"),
+    pytest.param(first_commit(etags=['"e"', {"etag": '"e"'}]), "BAD_FIELD", id="mixed etags"),
+    pytest.param(
+        first_commit(etags=[{"etag": '"e"', "checksumAlgorithm": "CRC32C", "checksum": "AA=="}]),
+        "UNSUPPORTED_CHECKSUM",
+        id="checksums",
+    ),
+    pytest.param(first_commit(jobId=OTHER_JOB), "WRONG_JOB", id="a file of another job"),
+    pytest.param(lambda value: value.update(jobId=OTHER_JOB), "WRONG_JOB", id="another job"),
+    pytest.param(lambda value: value.update(version=2), "BAD_VERSION", id="another version"),
+    pytest.param(
+        lambda value: value["commits"].append(value["commits"][0]), "DUPLICATE_KEY", id="twice"
+    ),
+]
+
+
+# Found by what else there is, not by the manifest's bytes alone.
+FOUND_LATER = [
+    pytest.param(
+        first_commit(destinationKey=f"sales/part-0-{NEIGHBOUR}-c000.parquet"),
+        "NAME_NOT_UNIQUE",
+        id="another job's file",
+    ),
+    pytest.param(first_commit(taskId="attempt_1_0000_m_000007_0"), "WRONG_JOB", id="another task"),
+]
+
+
+@pytest.mark.parametrize(("change", "code"), HOSTILE)
+def test_i7_a_hostile_manifest_is_refused_as_it_arrives(
+    change: Callable[[dict[str, Any]], None], code: str
+) -> None:
+    world, recorded, _place = dead_job()
+    bad = sorted(recorded.manifests)[0]
+    body = world.store.get(BUCKET, bad, max_bytes=10**6).body
+    world.store.put(BUCKET, bad, edited(change, body))
+    with pytest.raises(InvalidInputError) as refused:
+        judge_arrival(world.pipeline, BUCKET, bad)
+    assert refused.value.code == code
+
+
+@pytest.mark.parametrize(("change", "code"), HOSTILE + FOUND_LATER)
+def test_i5_i7_a_hostile_manifest_is_refused_and_touches_nothing(
+    change: Callable[[dict[str, Any]], None], code: str
+) -> None:
+    world, recorded, place = dead_job()
+    neighbour = place_of(NEIGHBOUR)
+    world.open(neighbour)
+    theirs = world.upload(
+        neighbour, f"part-0-{NEIGHBOUR}-c000.parquet", b"theirs", task="t0", attempt="a0"
+    )
+    bad = sorted(recorded.manifests)[0]
+    body = edited(change, world.store.get(BUCKET, bad, max_bytes=10**6).body)
+    body = edited(lambda value: value["commits"][0].update(uploadId=theirs.upload_id), body)
+    world.store.put(BUCKET, bad, body)
+    commit(world, place)
+    world.run(place)
+    assert outcome(world, place) == (Outcome.ABORTED, code)
+    assert data(world) == {}
+    assert theirs.key in world.open_uploads()
+    assert world.json(neighbour.job)["jobId"] == NEIGHBOUR
+
+
+def test_i5_i7_a_hostile_pending_file_aborts_nothing_but_its_own() -> None:
+    world, _recorded, place = dead_job("task_running")
+    neighbour = place_of(NEIGHBOUR)
+    world.open(neighbour)
+    theirs = world.upload(neighbour, f"part-0-{NEIGHBOUR}.parquet", b"x", task="t0", attempt="a0")
+    pending = next(key for key in world.all_keys(place.s3a) if key.endswith(".pending"))
+    body = world.store.get(BUCKET, pending, max_bytes=10**6).body
+    change = {"destinationKey": theirs.key, "uploadId": theirs.upload_id}
+    for name in ("elsewhere", f"part-0-{NEIGHBOUR}.parquet"):
+        at = f"{pending.rsplit('/', 1)[0]}/{name}.pending"
+        world.store.put(BUCKET, at, edited(lambda value: value.update(change), body))
+    world.ask_abort(place)
+    world.run(place)
+    assert outcome(world, place) == (Outcome.ABORTED, "ABORTED_BY_CLIENT")
+    assert theirs.key in world.open_uploads()
+
+
+def test_the_ids_of_names_are_asked_for_one_by_one_until_they_are_many() -> None:
+    world = World()
+    place = place_of()
+    world.open(place_of(NEIGHBOUR))
+    world.store.put(BUCKET, place_of(OTHER_JOB).commits, b"{}")
+    world.store.put(BUCKET, "sales/__magic_job-1/x", b"")
+    neighbours = Neighbours(world.store, place)
+    strangers = [f"00000000-0000-4000-8000-{number:012d}" for number in range(ASKED_ONE_BY_ONE)]
+    for ids in (strangers[:1], strangers):
+        assert [neighbours.own(f"sales/p-{one}.x") for one in ids] == [False] * len(ids)
+        assert [
+            neighbours.own(f"sales/p-{one}.x") for one in (place.job_id, NEIGHBOUR, OTHER_JOB)
+        ] == [False, True, True]
+    assert not neighbours.own("sales/part-00000.parquet")
+    more = f"00000000-0000-4000-8000-{ASKED_ONE_BY_ONE:012d}"
+    assert not neighbours.own(f"sales/p-{more}.x")
