@@ -40,7 +40,7 @@ class Conditions:
             _refuse(f"{_NULLS} names more than {MAX_COLUMNS} columns")
         for column, share in self.max_null_fraction.items():
             if not column or len(column) > MAX_COLUMN:
-                _refuse(f"{_NULLS} names a column of {len(column)} characters, not 1 to {MAX_COLUMN}")
+                _refuse(f"{_NULLS}: a column's name has 1 to {MAX_COLUMN} characters")
             if not _is_share(share):
                 _refuse(f"{_NULLS}.{column[:80]} {share!r} is no share: give a number from 0 to 1")
 
