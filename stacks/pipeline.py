@@ -7,6 +7,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from s3commit.aws import env
+from stacks.checks import acknowledge_wildcard
 from stacks.config import DeployConfig
 from stacks.definition import MAP_FUNCTION, STEPS
 from stacks.dependencies import ROOT, dependencies_layer
@@ -17,7 +18,7 @@ from stacks.routing import consume
 from stacks.storage import S3CommitStorage
 from stacks.workflow import Workflow
 
-_NOT_IN_LAYER = ("__main__.py", "cli", "local", "spark", "testing", "writer")
+_NOT_IN_LAYER = ("__main__.py", "cli", "filesystem", "local", "spark", "testing", "writer")
 _BYTECODE = ["**/__pycache__", "**/*.pyc"]
 
 
@@ -114,6 +115,13 @@ class S3CommitPipeline(cdk.Stack):
     ) -> None:
         dispatch = functions["dispatch_requests"]
         dispatch.allow(["states:StartExecution"], workflow.machine.state_machine_arn)
+        dispatch.allow(["states:DescribeExecution"], f"{workflow.executions}:*")
+        acknowledge_wildcard(
+            dispatch.role,
+            f"{workflow.executions}:*",
+            "The executions of this machine alone; each is named by its job, at run time. Their "
+            "input tells whether a name is taken by a request that lies elsewhere.",
+        )
         dispatch.function.add_environment(env.STATE_MACHINE, workflow.machine.state_machine_arn)
         consume(
             self,

@@ -1,0 +1,98 @@
+"""A bucket on a moto server with a pipeline stand-in: for tests of whole programs.
+
+The program makes its own client, by the environment, as a user's would. While it waits for a
+result the stand-in runs the real steps of the state machine over the bucket and a ledger in memory.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from s3commit.aws.s3 import S3ObjectStore
+from s3commit.aws.s3_client import make_client
+from s3commit.core.layout import RESULT_FILE, parse_directory
+from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.testing.execution import run_execution
+from s3commit.testing.memory import ManualClock, MemoryLedger
+from s3commit.writer.environment import SystemEnvironment
+
+REQUEST = "/request.json"
+QUEUE = "arn:aws:sqs:eu-central-1:123456789012:requests"
+
+
+@dataclass
+class Lake:
+    """The bucket, and what is in it."""
+
+    bucket: str
+    client: Any = field(default_factory=make_client)
+    ledger: MemoryLedger = field(default_factory=MemoryLedger)
+    clock: ManualClock = field(default_factory=lambda: ManualClock(step=0.001))
+
+    def __post_init__(self) -> None:
+        self.store = S3ObjectStore(self.client)
+        self.pipeline = Pipeline(self.store, self.ledger, self.clock)
+
+    def run_pipeline(self) -> None:
+        """Do what the pipeline does for every job that has a request and no result."""
+        keys = [found.key for found in self.store.list(self.bucket, "")]
+        for key in keys:
+            place = parse_directory(self.bucket, key) if key.endswith(REQUEST) else None
+            if place is not None and place.prefix + RESULT_FILE not in keys:
+                run_execution(self.pipeline, place)
+
+    def visible(self, prefix: str = "") -> list[str]:
+        """The keys of all data, without hidden names."""
+        keys = [found.key for found in self.store.list(self.bucket, prefix)]
+        return [key for key in keys if "/_" not in key]
+
+    def body(self, key: str) -> bytes:
+        """A visible object's bytes."""
+        return self.store.get(self.bucket, key, max_bytes=1 << 30).body
+
+    def requests(self) -> list[dict[str, Any]]:
+        """Each job's one word."""
+        keys = [found.key for found in self.store.list(self.bucket, "")]
+        return [json.loads(self.body(key)) for key in keys if key.endswith(REQUEST)]
+
+    def open_uploads(self) -> list[str]:
+        """The keys of all uploads that are neither completed nor aborted."""
+        return [upload.key for upload in self.store.list_uploads(self.bucket, "")]
+
+
+@contextmanager
+def lake_on(endpoint: str, patch: pytest.MonkeyPatch, bucket: str = "") -> Iterator[Lake]:
+    """A new bucket (of that name) with a pipeline behind it, which the environment leads to."""
+    patch.setenv("AWS_ENDPOINT_URL", endpoint)
+    lake = Lake(bucket or f"lake-{uuid.uuid4().hex[:12]}")
+    lake.client.create_bucket(
+        Bucket=lake.bucket,
+        CreateBucketConfiguration={"LocationConstraint": lake.client.meta.region_name},
+    )
+    announce_pipeline(lake)
+    patch.setattr(SystemEnvironment, "sleep", lambda *_: lake.run_pipeline())
+    yield lake
+
+
+def announce_pipeline(lake: Lake) -> None:
+    """Let the bucket notify of requests, as the deployed stacks do."""
+    rules = [{"Name": "suffix", "Value": REQUEST}]
+    lake.client.put_bucket_notification_configuration(
+        Bucket=lake.bucket,
+        NotificationConfiguration={
+            "QueueConfigurations": [
+                {
+                    "QueueArn": QUEUE,
+                    "Events": ["s3:ObjectCreated:*"],
+                    "Filter": {"Key": {"FilterRules": rules}},
+                }
+            ]
+        },
+    )
