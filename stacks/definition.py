@@ -73,17 +73,23 @@ _RETRIES = [
     _retry(_THROTTLED, first=1, attempts=10, longest=60),
     _retry(_DIED, first=2, attempts=4, longest=60),
 ]
+# What a Map raises that can't read its dataset, whatever the reason:
+# https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html
+_UNREAD = "States.ItemReaderFailed"
 # A child of the Map is an Express execution, which lives five minutes at most.
 _CHILD_RETRIES = [_retry([*_THROTTLED, *_DIED], first=1, attempts=4, longest=15)]
 _MAP_RETRIES = [
     _retry(
-        ["States.ExceedToleratedFailureThreshold", "States.ItemReaderFailed", "States.Timeout"],
+        ["States.ExceedToleratedFailureThreshold", "States.Timeout"],
         first=5,
         attempts=8,
         longest=120,
-    )
+    ),
+    _retry([_UNREAD], first=2, attempts=4, longest=30),
 ]
 _LOST_RACE = {"ErrorEquals": ["LostRaceError"], "ResultPath": None, "Next": "Superseded"}
+# An execution that took over has ended the job and deleted the plan, or not: the ledger knows.
+_PLAN_GONE = {"ErrorEquals": [_UNREAD], "ResultPath": None, "Next": "BeginPublish"}
 _REFUSED = {"ErrorEquals": ["JobRefusedError"], "ResultPath": "$.refusal", "Next": "AbortJob"}
 
 
@@ -155,6 +161,7 @@ def _complete_uploads(functions: Mapping[str, str], max_concurrency: int) -> Sta
         },
         "ResultPath": "$.completed",
         "Retry": _MAP_RETRIES,
+        "Catch": [_PLAN_GONE],
         "Next": "BeginPublish",
     }
 

@@ -67,6 +67,16 @@ class Workflow(Construct):
         )
         self._allow_map_runs()
 
+    @property
+    def executions(self) -> str:
+        """The ARN of the machine's executions, without what follows: their names."""
+        return cdk.Stack.of(self).format_arn(
+            service="states",
+            resource="execution",
+            resource_name=self.machine.state_machine_name,
+            arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
+        )
+
     def _allow(self, actions: list[str], *resources: str) -> None:
         self.role.add_to_policy(iam.PolicyStatement(actions=actions, resources=list(resources)))
 
@@ -76,14 +86,8 @@ class Workflow(Construct):
         The machine waits for its role's policy, which would wait for the machine.
         """
         arn = self.machine.state_machine_arn
-        executions = cdk.Stack.of(self).format_arn(
-            service="states",
-            resource="execution",
-            resource_name=self.machine.state_machine_name,
-            arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
-        )
         # https://docs.aws.amazon.com/step-functions/latest/dg/iam-policies-eg-dist-map.html
-        runs = [f"{executions}:*", f"{executions}/*"]
+        runs = [f"{self.executions}:*", f"{self.executions}/*"]
         policy = iam.Policy(
             self,
             "MapRuns",

@@ -126,7 +126,7 @@ def test_a_request_starts_the_job_once(
     started: dict[str, str] = {}
 
     class Starter:
-        def start(self, name: str, document: str) -> bool:
+        def start(self, name: str, document: str, *, otherwise: str) -> bool:
             return started.setdefault(name, document) is document
 
     monkeypatch.setattr(module("dispatch_requests"), "starter", Starter())
@@ -148,7 +148,7 @@ def test_a_start_that_fails_is_redelivered(
     module: Callable[[str], ModuleType], call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Starter:
-        def start(self, name: str, document: str) -> bool:
+        def start(self, name: str, document: str, *, otherwise: str) -> bool:
             raise TransientError("throttled")
 
     monkeypatch.setattr(module("dispatch_requests"), "starter", Starter())

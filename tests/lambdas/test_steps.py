@@ -72,7 +72,6 @@ def test_a_job_goes_through_the_functions_to_its_commit(world: World, call: Call
 @pytest.mark.parametrize(
     "completed",
     [
-        [],
         [{"unit": 0, "files": 2, "lost": 0}],
         [{"unit": 0, "files": 3, "lost": 0}, {"unit": 0, "files": 3, "lost": 0}],
         [{"unit": 1, "files": 3, "lost": 0}],
@@ -85,6 +84,16 @@ def test_i2_units_that_are_not_all_counted_once_keep_the_job_committing(
     world.request(PLACE, *[world.attempt(PLACE, f"t{number}") for number in range(3)])
     ticket = decided(world, call) | {"completed": completed}
     assert step(call, "publish_job", "BeginPublish", ticket)["state"] == "COMMITTING"
+
+
+def test_a_plan_that_the_machine_could_not_read_fails_the_execution(
+    world: World, call: Call
+) -> None:
+    """The plan is there and the job still ours: another round would end like this one."""
+    world.request(PLACE, world.attempt(PLACE, "t0"))
+    with pytest.raises(S3CommitError, match="see the cause of CompleteUploads"):
+        step(call, "publish_job", "BeginPublish", decided(world, call))
+    assert world.record(PLACE).state == "COMMITTING"
 
 
 def test_i2_a_swallowed_failure_of_a_worker_can_not_pass_for_success(

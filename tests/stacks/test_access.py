@@ -25,6 +25,7 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
     },
     "dispatch_requests": {
         "CommitJobMachine": {"states:StartExecution"},
+        "execution:*": {"states:DescribeExecution"},
         "RequestQueue": {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"},
     },
     "decide_job": {

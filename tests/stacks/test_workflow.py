@@ -121,8 +121,17 @@ def test_i10_old_data_goes_only_after_publishing_began(machine: dict[str, Any]) 
 def test_i2_one_lost_unit_fails_the_map(machine: dict[str, Any]) -> None:
     complete = machine["States"]["CompleteUploads"]
     assert not [key for key in complete if key.startswith("Tolerated")]
-    assert "Catch" not in complete
+    caught = {error for catch in complete["Catch"] for error in catch["ErrorEquals"]}
+    assert caught == {"States.ItemReaderFailed"}
     assert complete["ResultPath"] == "$.completed"
+
+
+def test_a_plan_that_is_gone_is_a_question_to_the_ledger_and_no_failure(
+    machine: dict[str, Any],
+) -> None:
+    """Another execution may have ended the job: BeginPublish finds out, with the same ticket."""
+    (catch,) = machine["States"]["CompleteUploads"]["Catch"]
+    assert (catch["Next"], catch["ResultPath"]) == ("BeginPublish", None)
 
 
 def test_only_steps_before_the_decision_may_refuse_the_job(machine: dict[str, Any]) -> None:

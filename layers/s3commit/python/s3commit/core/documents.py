@@ -165,9 +165,16 @@ def encode_result(result: JobResult) -> bytes:
     )
 
 
-def decode_result(body: bytes) -> JobResult:
-    """Read a ``result.json``. Raises `InvalidInputError`."""
+def decode_result(body: bytes, directory: JobDirectory | None = None) -> JobResult:
+    """Read a ``result.json``. Raises `InvalidInputError`.
+
+    One that lies in ``directory`` and is of another job is refused (``WRONG_JOB``).
+    """
     fields = _versioned(body, "result.json", MAX_RESULT_BYTES)
+    if directory is not None and fields.text("jobId", longest=80) != directory.job_id:
+        raise InvalidInputError(
+            f"result.json in {directory.uri} is of another job", code="WRONG_JOB"
+        )
     failure = None
     if fields.has("error"):
         error = Fields(fields.mapping("error"), "$.error")

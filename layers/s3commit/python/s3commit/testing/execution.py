@@ -9,7 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from s3commit.core.errors import InvalidInputError, JobRefusedError, TransientError
+from s3commit.core.errors import (
+    AccessError,
+    InvalidInputError,
+    JobRefusedError,
+    NotFoundError,
+    TransientError,
+)
 from s3commit.core.layout import JobDirectory
 from s3commit.core.model import Failure
 from s3commit.core.plan import MAX_PLAN_BYTES, decode_plan
@@ -124,6 +130,9 @@ def _attempt(pipeline: Pipeline, name: str, ticket: Ticket) -> Ticket:
 
 
 def _complete_uploads(pipeline: Pipeline, ticket: Ticket) -> Ticket:
-    stored = pipeline.store.get(ticket.bucket, ticket.plan, max_bytes=MAX_PLAN_BYTES)
-    units = decode_plan(stored.body)
+    try:
+        stored = pipeline.store.get(ticket.bucket, ticket.plan, max_bytes=MAX_PLAN_BYTES)
+        units = decode_plan(stored.body)
+    except (NotFoundError, AccessError, InvalidInputError):
+        return ticket  # the machine's catch of States.ItemReaderFailed: without results
     return replace(ticket, completed=tuple(complete_unit(pipeline, ticket, unit) for unit in units))

@@ -116,7 +116,7 @@ def wait_for_result(store: WriterStore, directory: JobDirectory, patience: Patie
     while True:
         try:
             body = store.get(directory.bucket, directory.result, max_bytes=MAX_RESULT_BYTES).body
-            return _judged(decode_result(body))
+            return _judged(decode_result(body, directory))
         except JobFailedError:
             raise
         # Without s3:ListBucket, S3 answers 403 for an object that is not there (yet).

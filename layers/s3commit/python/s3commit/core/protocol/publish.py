@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from s3commit.core.errors import NotFoundError, PreconditionError, TransientError
+from s3commit.core.errors import (
+    NotFoundError,
+    PreconditionError,
+    S3CommitError,
+    TransientError,
+)
 from s3commit.core.layout import JobDirectory
 from s3commit.core.manifest import expected_etag
 from s3commit.core.model import Failure, JobRecord
@@ -41,7 +46,8 @@ def begin_publish(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     """COMMITTING→PUBLISHING if every unit of the plan was counted complete, exactly once.
 
     If files are lost for good, COMMITTING→ROLLING_BACK instead. If units are missing, the job
-    stays COMMITTING and the caller completes again. Raises `LostRaceError`.
+    stays COMMITTING and the caller completes again. Raises `LostRaceError`; `S3CommitError` if
+    the machine could not read a plan that is there, which no repetition mends.
     """
     record = own_record(
         pipeline, ticket, JobState.COMMITTING, JobState.PUBLISHING, JobState.ROLLING_BACK
@@ -50,6 +56,12 @@ def begin_publish(pipeline: Pipeline, ticket: Ticket) -> Ticket:
         return ticket.after(record)
     with unless_overtaken(pipeline, ticket, JobState.COMMITTING):
         units = {unit.number: unit for unit in read_plan(pipeline, ticket.place, record)}
+    if units and not ticket.completed:
+        raise S3CommitError(
+            f"Step Functions could not read {ticket.plan}: see the cause of"
+            " CompleteUploads, mend it, and redrive this execution",
+            code="PLAN_NOT_READ",
+        )
     lost = sum(result.lost for result in ticket.completed)
     if lost:
         failure = Failure(

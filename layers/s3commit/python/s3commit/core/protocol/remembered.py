@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from s3commit.core.documents import MAX_RESULT_BYTES, decode_result
-from s3commit.core.errors import NotFoundError
+from s3commit.core.errors import InvalidInputError, NotFoundError
 from s3commit.core.layout import JobDirectory
 from s3commit.core.model import JobRecord, JobResult, JobSpec, PlanFacts
 from s3commit.core.protocol.pipeline import Pipeline, new_record, read_commit_manifest
@@ -18,6 +18,9 @@ def open_unknown(pipeline: Pipeline, place: JobDirectory, spec: JobSpec) -> JobR
     A job with a result has ended so, and stays so: a ledger forgets ended jobs, and neither a late
     manifest nor a repeated request may open them again (I3). One with a commit manifest has all
     its files visible and goes on from there, whatever else is missing.
+
+    Raises `InvalidInputError` if what S3 remembers can't be read, or is of another job: nobody can
+    be told an outcome then, and a person has to look at it.
     """
     record = new_record(spec, place, pipeline.clock.now())
     return pipeline.ledger.open_job(_remembered(pipeline, place, record))
@@ -37,6 +40,12 @@ def _remembered(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> J
     if pipeline.store.head(place.bucket, place.commits) is None:
         return record
     header, _ = read_commit_manifest(pipeline, place)
+    if (header.job_id, header.destination) != (place.job_id, place.destination.uri):
+        raise InvalidInputError(
+            f"{place.commits} is of job {header.job_id[:80]!r} at {header.destination[:200]!r}:"
+            " find out who has put it there, remove it, and run the job again",
+            code="WRONG_JOB",
+        )
     return replace(
         record,
         state=JobState.PUBLISHING,
@@ -50,4 +59,4 @@ def _result(pipeline: Pipeline, place: JobDirectory) -> JobResult | None:
         stored = pipeline.store.get(place.bucket, place.result, max_bytes=MAX_RESULT_BYTES)
     except NotFoundError:
         return None
-    return decode_result(stored.body)
+    return decode_result(stored.body, place)

@@ -12,8 +12,9 @@ from s3commit.core.model import (
     JobRecord,
     JobSpec,
 )
-from s3commit.core.protocol.pipeline import Pipeline, read_spec
+from s3commit.core.protocol.pipeline import Pipeline, new_record, read_spec
 from s3commit.core.protocol.remembered import open_unknown
+from s3commit.core.protocol.taken import ending, is_elsewhere
 from s3commit.core.states import ENDED, JobState
 from s3commit.core.ticket import Ticket
 
@@ -26,14 +27,13 @@ def seal_job(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     A job that is further on is left in its state; the caller goes on from there. Taking over raises
     the generation, so whatever an earlier execution still tries is refused by the ledger. An
     execution takes over once: its repeated call, even one that comes late, must not fence it off
-    from itself. Raises `LostRaceError` if another one takes over at the same time.
+    from itself. A job whose id is another's by now goes on to be turned away, outside the ledger.
+    Raises `LostRaceError` if another one takes over at the same time.
     """
     place = ticket.place
     record = _find_or_open(pipeline, place)
-    if record.directory != place.prefix:
-        raise JobRefusedError(
-            f"job {place.job_id} is already at {record.destination.uri}", code="JOB_ID_TAKEN"
-        )
+    if is_elsewhere(record, place):
+        return ending(pipeline, ticket, record)
     if record.state in ENDED:
         return ticket.after(record)
     has_it_already = record.execution == ticket.execution != ""
@@ -86,6 +86,8 @@ def _find_or_open(pipeline: Pipeline, place: JobDirectory) -> JobRecord:
     try:
         spec = read_spec(pipeline, place)
     except InvalidInputError:
-        # The record is needed to end the job by; _why_not says what is wrong with it.
+        # The record is needed to end the job by; _why_not says what is wrong with it. A job that
+        # does not belong here was never decided here, whatever results a copy has brought along.
         spec = JobSpec(place.job_id, place.destination)
+        return pipeline.ledger.open_job(new_record(spec, place, pipeline.clock.now()))
     return open_unknown(pipeline, place, spec)

@@ -17,6 +17,7 @@ from s3commit.core.protocol.identity import is_ours, is_provably_ours
 from s3commit.core.protocol.named_uploads import named_files, named_uploads
 from s3commit.core.protocol.pipeline import Pipeline, own_record, read_manifest
 from s3commit.core.protocol.seal import ABORTED_BY_CLIENT
+from s3commit.core.protocol.taken import JOB_ID_TAKEN, says_elsewhere, turn_away
 from s3commit.core.states import JobState
 from s3commit.core.ticket import Ticket
 
@@ -29,6 +30,8 @@ def abort_job(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     A SEALED job comes here with the refusal of the step that refused it. While uploads are still
     being opened the job stays ABORTING, and the caller comes again. Raises `LostRaceError`.
     """
+    if ticket.code == JOB_ID_TAKEN:
+        return turn_away(pipeline, ticket)
     record = own_record(pipeline, ticket, JobState.SEALED, JobState.ABORTING, JobState.ABORTED)
     if record.state is JobState.SEALED:
         record = pipeline.ledger.advance(
@@ -43,10 +46,11 @@ def abort_job(pipeline: Pipeline, ticket: Ticket) -> Ticket:
         if not abort_uploads(pipeline, ticket.place):
             return ticket.after(record)
         asked_for = record.failure is not None and record.failure.code == ABORTED_BY_CLIENT
-        if not asked_for or record.names is Names.EXACT:
+        lost_once = not asked_for or record.names is Names.EXACT
+        if lost_once and not says_elsewhere(pipeline, ticket.place):
             # Refused after a commit was asked for. Had the ledger been lost during an earlier
             # decision of the same job, files of it would be visible already (I2), as they are if
-            # an S3A driver died in its own commit.
+            # an S3A driver died in its own commit. A copied table's files are not the job's.
             _delete_own_objects(pipeline, ticket.place, record)
         record = _end(pipeline, record, JobState.ABORTED)
     return _conclude(pipeline, ticket, record)
@@ -73,8 +77,11 @@ def tidy_up(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     """After the end: abort what losers left open (I4), delete manifests and plan.
 
     ``job.json``, ``request.json`` and ``result.json`` stay for the retention time. A loser that
-    still runs is not waited for: its manifest is aborted when it arrives.
+    still runs is not waited for: its manifest is aborted when it arrives. Of a job that was turned
+    away nothing is tidied: the ledger has it elsewhere.
     """
+    if ticket.code == JOB_ID_TAKEN:
+        return ticket
     own_record(pipeline, ticket, JobState.COMMITTED, JobState.ABORTED, JobState.ROLLED_BACK)
     place = ticket.place
     abort_uploads(pipeline, place)
