@@ -11,7 +11,7 @@ import pytest
 from s3commit.core.documents import decode_result, encode_job, encode_request, encode_result
 from s3commit.core.errors import InvalidInputError, S3CommitError
 from s3commit.core.layout import JobDirectory
-from s3commit.core.model import CommitRequest, JobResult, JobSpec, Outcome
+from s3commit.core.model import CommitRequest, JobResult, JobSpec, Names, Outcome
 from s3commit.core.protocol.pipeline import Pipeline
 from s3commit.core.states import JobState
 from s3commit.testing.memory import MemoryLedger
@@ -78,6 +78,19 @@ def test_a_manifest_under_a_foreign_id_takes_the_record_and_the_job_is_told() ->
     assert world.open_uploads("sales/") == []
     assert world.open_uploads("evil/") != []
     assert world.record(APART).state is JobState.OPEN
+
+
+def test_i4_i5_exact_names_are_aborted_by_the_manifests_and_only_apart_from_the_holder() -> None:
+    world = World()
+    asked(world, APART)
+    world.open(REAL, names=Names.EXACT)
+    world.store.create_upload(BUCKET, "sales/theirs.csv", metadata={}, content_type="x")
+    world.request(REAL, world.attempt(REAL, "t0", files={"mine.csv": b"1"}))
+    world.announce(APART, world.attempt(APART, "t9"))
+    world.run(REAL)
+    assert turned_away(world, REAL)
+    assert world.open_uploads("sales/") == ["sales/theirs.csv"]
+    assert len(world.open_uploads("evil/")) == 3
 
 
 def test_i2_i4_a_job_is_turned_away_through_every_lost_answer() -> None:

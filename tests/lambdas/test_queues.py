@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -142,6 +143,24 @@ def test_a_request_starts_the_job_once(
     assert {name: json.loads(document) for name, document in started.items()} == {
         place.job_id: {"jobId": place.job_id, "bucket": BUCKET, "directory": place.prefix}
     }
+
+
+def test_each_directory_has_a_name_to_fall_back_upon_that_no_other_one_has(
+    module: Callable[[str], ModuleType], call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names: list[str] = []
+
+    class Starter:
+        def start(self, name: str, document: str, *, otherwise: str) -> bool:
+            assert name == PLACE.job_id
+            names.append(otherwise)
+            return True
+
+    monkeypatch.setattr(module("dispatch_requests"), "starter", Starter())
+    places = [PLACE, place_of(prefix="evil/"), place_of(prefix="sales/2026/")]
+    call("dispatch_requests", {"Records": [message("one", *[one.request for one in places])]})
+    assert len(set(names)) == 3
+    assert all(re.fullmatch(rf"{PLACE.job_id}-[0-9a-f]{{16}}", name) for name in names)
 
 
 def test_a_start_that_fails_is_redelivered(

@@ -51,6 +51,12 @@ def test_one_failed_child_fails_the_map(local: Local, key: str) -> None:
     assert ended["error"] == "States.ExceedToleratedFailureThreshold"
 
 
+def test_a_map_whose_dataset_is_gone_fails_in_its_reader(local: Local, key: str) -> None:
+    ended = local.run({"do": "map", "bucket": local.bucket, "key": key})
+    assert (ended["status"], ended["error"]) == ("FAILED", "States.ItemReaderFailed")
+    assert "NoSuchKey" in ended["cause"]
+
+
 def test_a_map_over_nothing_is_empty(local: Local, key: str) -> None:
     ended = units(local, key, [])
     assert json.loads(str(ended["output"]))["done"] == []

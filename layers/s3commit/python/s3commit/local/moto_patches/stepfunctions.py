@@ -12,10 +12,13 @@ from datetime import datetime
 from importlib import import_module
 from typing import Any, cast
 
+from botocore.exceptions import ClientError
+
 from s3commit.local.moto_patches.registry import Patcher, patch
 
 _PARSE_SECONDS = 30
 _PARSER = "moto.stepfunctions.parser"
+_EXCEEDED = "StatesExceedToleratedFailureThreshold"
 _MAP = f"{_PARSER}.asl.component.state.exec.state_map.iteration"
 
 
@@ -170,35 +173,18 @@ def map_run_failures_count(patcher: Patcher) -> None:
     AWS: https://docs.aws.amazon.com/step-functions/latest/dg/state-map-distributed.html
     (States.ExceedToleratedFailureThreshold). moto: the state succeeds, with null for each failure.
     """
-    from moto.stepfunctions.parser import api
-    from moto.stepfunctions.parser.asl.component.common.error_name import (
-        failure_event,
-        states_error_name,
-        states_error_name_type,
-    )
     from moto.stepfunctions.parser.asl.component.state.exec.state_map.iteration import (
         distributed_iteration_component as distributed,
     )
 
-    kind = states_error_name_type.StatesErrorNameType.StatesExceedToleratedFailureThreshold
-
     def make(original: Any) -> Any:
         def map_run(self: Any, env: Any, eval_input: Any) -> None:
             original(self, env=env, eval_input=eval_input)
-            if not _exceeds(eval_input.map_run_record):
-                return
-            env.stack.pop()
-            details = {
-                "error": kind.to_name(),
-                "cause": "The specified tolerated failure threshold was exceeded",
-            }
-            event = failure_event.FailureEvent(
-                env=env,
-                error_name=states_error_name.StatesErrorName(typ=kind),
-                event_type=api.HistoryEventType.MapRunFailed,
-                event_details=cast("Any", {"executionFailedEventDetails": details}),
-            )
-            raise failure_event.FailureEventException(failure_event=event)
+            if _exceeds(eval_input.map_run_record):
+                env.stack.pop()
+                raise _map_failed(
+                    env, _EXCEEDED, "The specified tolerated failure threshold was exceeded"
+                )
 
         return map_run
 
@@ -214,6 +200,47 @@ def _exceeds(record: Any) -> bool:
     if percentage and failed * 100 > percentage * max(1, items.total.get()):
         return True
     return bool(failed) and not count and not percentage
+
+
+@patch
+def map_readers_fail_by_name(patcher: Patcher) -> None:
+    """A map whose dataset can't be read fails with an error of its own, which can be caught.
+
+    AWS: https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html
+    (States.ItemReaderFailed). moto: States.Runtime, as for a mistake in the definition.
+    """
+    module: Any = import_module(f"{_MAP.rpartition('.')[0]}.item_reader.eval.resource_eval_s3")
+
+    def make(original: Any) -> Any:
+        def eval_resource(self: Any, env: Any) -> None:
+            try:
+                original(self, env=env)
+            except ClientError as error:
+                raise _map_failed(env, "StatesItemReaderFailed", str(error)) from error
+
+        return eval_resource
+
+    patcher.replace(module.ResourceEvalS3, "eval_resource", make)
+
+
+def _map_failed(env: Any, kind: str, cause: str) -> Exception:
+    """What ends a map: ``kind`` is moto's name of the error."""
+    from moto.stepfunctions.parser import api
+    from moto.stepfunctions.parser.asl.component.common.error_name import (
+        failure_event,
+        states_error_name,
+        states_error_name_type,
+    )
+
+    name = states_error_name_type.StatesErrorNameType[kind]
+    details = {"error": name.to_name(), "cause": cause}
+    event = failure_event.FailureEvent(
+        env=env,
+        error_name=states_error_name.StatesErrorName(typ=name),
+        event_type=api.HistoryEventType.MapRunFailed,
+        event_details=cast("Any", {"executionFailedEventDetails": details}),
+    )
+    return failure_event.FailureEventException(failure_event=event)
 
 
 @patch
