@@ -13,6 +13,7 @@ from s3commit.core.model import CountedAttempt, JobResult, Outcome, PendingFile
 from s3commit.core.ports import ObjectReader, ObjectStore, UploadStarter
 from s3commit.writer.job import Job
 from s3commit.writer.sizes import MIB, PartSizes, UploadSettings
+from s3commit.writer.staged import StagedUpload
 from s3commit.writer.stream import PendingUpload, StreamedUpload
 from s3commit.writer.transfer import Transfer
 from s3commit.writer.values import Target
@@ -75,6 +76,21 @@ def stream_on(
 ) -> PendingUpload:
     """A stream over the store, outside of any task."""
     return StreamedUpload(
+        store,
+        Target(BUCKET, key, {META_JOB: JOB}),
+        transfer or small(),
+        environment=environment or ScriptedEnvironment(),
+    )
+
+
+def staged_on(
+    store: UploadStarter,
+    transfer: Transfer | None = None,
+    key: str = KEY,
+    environment: ScriptedEnvironment | None = None,
+) -> StagedUpload:
+    """A stream that is staged on disk, outside of any task."""
+    return StagedUpload(
         store,
         Target(BUCKET, key, {META_JOB: JOB}),
         transfer or small(),

@@ -11,7 +11,7 @@ import tracemalloc
 import wave
 import zipfile
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, cast
 
 import pytest
 from hypothesis import settings
@@ -30,7 +30,7 @@ from s3commit.writer.job import Job, open_job
 from s3commit.writer.sizes import MIB, PartSizes, Upload, UploadSettings
 from s3commit.writer.staged import StagedUpload
 from s3commit.writer.transfer import Transfer
-from s3commit.writer.values import StreamClosedError, Target
+from s3commit.writer.values import StreamClosedError
 from tests.writer.support import (
     BUCKET,
     DESTINATION,
@@ -43,6 +43,7 @@ from tests.writer.support import (
     files_of,
     open_uploads,
     small,
+    staged_on,
     visible,
 )
 from tests.writer.test_memory import ForgetfulStore
@@ -58,12 +59,6 @@ def store() -> MemoryObjectStore:
 @pytest.fixture
 def plan() -> FaultPlan:
     return FaultPlan()
-
-
-def staged_on(store: Any, transfer: Transfer | None = None, key: str = KEY) -> StagedUpload:
-    return StagedUpload(
-        store, Target(BUCKET, key, {}), transfer or small(PART), environment=ScriptedEnvironment()
-    )
 
 
 def descriptors() -> int:
@@ -126,7 +121,7 @@ TestAgainstAFile.settings = settings(deadline=None, max_examples=40, stateful_st
 def test_p1_p4_a_file_costs_its_start_and_its_parts_and_nothing_before_it_is_whole(
     store: MemoryObjectStore, plan: FaultPlan
 ) -> None:
-    stream = staged_on(plan.wrap(store))
+    stream = staged_on(plan.wrap(store), small(PART))
     stream.write(b"x" * (3 * PART + 1))
     assert plan.count() == 0
     stream.close()

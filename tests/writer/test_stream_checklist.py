@@ -1,8 +1,10 @@
 """The pending-upload stream against Hadoop's output stream contract, an id a test.
 
 The ids are those of hadoop-common's ``outputstream.md`` and ``abortable.md`` as the project lists
-them. Not here, because a Python file has no such thing: S2/S3 as methods of their own (`os.fsync`
-is refused instead), K3 (no capabilities of our own), P3 (no marker files), D1/D2 (the pipeline's).
+them; a test of this page says that each has one. What holds of both kinds runs on both: on the
+stream whose parts go up while the task writes, and on the one that is staged on disk.
+
+S2 and S3 are of methods that a Python file does not have: `os.fsync` is refused instead.
 """
 
 from __future__ import annotations
@@ -10,25 +12,61 @@ from __future__ import annotations
 import io
 import os
 import threading
-from typing import cast
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Protocol, cast
 
 import pytest
 
-from s3commit.core.errors import AccessError, S3CommitError, TransientError
+from s3commit.core.errors import (
+    AccessError,
+    InvalidInputError,
+    OutcomeUnknownError,
+    S3CommitError,
+    TransientError,
+)
+from s3commit.core.layout import JobDirectory, is_hidden, parse_manifest_key
+from s3commit.core.model import Destination
+from s3commit.core.ports import UploadStarter
 from s3commit.testing.faults import FaultPlan, Predicate
 from s3commit.testing.store import MemoryObjectStore
-from s3commit.writer.values import StreamClosedError
+from s3commit.writer.job import open_job
+from s3commit.writer.paths import file_key
+from s3commit.writer.stream import PendingUpload
+from s3commit.writer.transfer import Transfer
+from s3commit.writer.values import CAPABILITIES, STAGED_CAPABILITY, StreamClosedError
+from tests.lake import Lake, lake_on
 from tests.writer.support import (
     BUCKET,
+    DESTINATION,
+    JOB,
     KEY,
     Gate,
     ScriptedEnvironment,
     completed_bytes,
     open_uploads,
     small,
+    staged_on,
     stream_on,
     visible,
 )
+
+
+class Opener(Protocol):
+    """Makes a stream of the kind that the test runs on."""
+
+    def __call__(
+        self,
+        store: UploadStarter,
+        transfer: Transfer | None = None,
+        key: str = KEY,
+        environment: ScriptedEnvironment | None = None,
+    ) -> PendingUpload: ...
+
+
+@pytest.fixture(params=["stream", "stage"])
+def opened(request: pytest.FixtureRequest) -> Opener:
+    return stream_on if request.param == "stream" else staged_on
 
 
 @pytest.fixture
@@ -36,8 +74,10 @@ def store() -> MemoryObjectStore:
     return MemoryObjectStore(BUCKET, min_part_bytes=1)
 
 
-def test_w1_write_after_close_is_an_io_error_that_names_the_path(store: MemoryObjectStore) -> None:
-    stream = stream_on(store)
+def test_w1_write_after_close_is_an_io_error_that_names_the_path(
+    opened: Opener, store: MemoryObjectStore
+) -> None:
+    stream = opened(store)
     stream.close()
     with pytest.raises(StreamClosedError, match=f"s3://{BUCKET}/{KEY}, which is closed") as caught:
         stream.write(b"x")
@@ -45,8 +85,10 @@ def test_w1_write_after_close_is_an_io_error_that_names_the_path(store: MemoryOb
     assert isinstance(caught.value, ValueError)
 
 
-def test_w2_only_bytes_are_taken_and_no_bytes_are_legal(store: MemoryObjectStore) -> None:
-    stream = stream_on(store)
+def test_w2_only_bytes_are_taken_and_no_bytes_are_legal(
+    opened: Opener, store: MemoryObjectStore
+) -> None:
+    stream = opened(store)
     for wrong in (None, "text", 3):
         with pytest.raises(TypeError):
             stream.write(cast("bytes", wrong))
@@ -56,8 +98,10 @@ def test_w2_only_bytes_are_taken_and_no_bytes_are_legal(store: MemoryObjectStore
     assert completed_bytes(store, stream.pending) == b"abc"
 
 
-def test_w3_the_callers_buffer_may_be_reused_after_write(store: MemoryObjectStore) -> None:
-    stream, reused = stream_on(store, small(8)), bytearray(8)
+def test_w3_the_callers_buffer_may_be_reused_after_write(
+    opened: Opener, store: MemoryObjectStore
+) -> None:
+    stream, reused = opened(store, small(8)), bytearray(8)
     for value in range(5):
         reused[:] = bytes([value]) * 8
         stream.write(reused)
@@ -66,8 +110,10 @@ def test_w3_the_callers_buffer_may_be_reused_after_write(store: MemoryObjectStor
     assert completed_bytes(store, stream.pending) == expected
 
 
-def test_w4_concurrent_writes_keep_each_write_whole(store: MemoryObjectStore) -> None:
-    stream = stream_on(store, small(64))
+def test_w4_concurrent_writes_keep_each_write_whole(
+    opened: Opener, store: MemoryObjectStore
+) -> None:
+    stream = opened(store, small(64))
 
     def write(value: int) -> None:
         for _ in range(200):
@@ -84,8 +130,10 @@ def test_w4_concurrent_writes_keep_each_write_whole(store: MemoryObjectStore) ->
     assert all(len(set(body[at : at + 10])) == 1 for at in range(0, 8000, 10))
 
 
-def test_w5_a_file_too_large_fails_at_the_write_and_stays_failed(store: MemoryObjectStore) -> None:
-    stream = stream_on(store, small(4, max_parts=3))
+def test_w5_a_file_too_large_fails_at_the_write_and_stays_failed(
+    opened: Opener, store: MemoryObjectStore
+) -> None:
+    stream = opened(store, small(4, max_parts=3))
     stream.write(b"x" * 12)
     with pytest.raises(OSError, match="larger than S3's parts can hold"):
         stream.write(b"x")
@@ -94,9 +142,9 @@ def test_w5_a_file_too_large_fails_at_the_write_and_stays_failed(store: MemoryOb
     assert open_uploads(store) == []
 
 
-def test_f1_flush_never_fails_nor_asks_s3(store: MemoryObjectStore) -> None:
+def test_f1_flush_never_fails_nor_asks_s3(opened: Opener, store: MemoryObjectStore) -> None:
     plan = FaultPlan()
-    stream = stream_on(plan.wrap(store))
+    stream = opened(plan.wrap(store))
     stream.write(b"x")
     plan.forget_calls()
     stream.flush()
@@ -105,9 +153,9 @@ def test_f1_flush_never_fails_nor_asks_s3(store: MemoryObjectStore) -> None:
     stream.flush()
 
 
-def test_c1_only_the_first_close_does_anything(store: MemoryObjectStore) -> None:
+def test_c1_only_the_first_close_does_anything(opened: Opener, store: MemoryObjectStore) -> None:
     plan = FaultPlan()
-    stream = stream_on(plan.wrap(store))
+    stream = opened(plan.wrap(store))
     stream.close()
     plan.forget_calls()
     stream.close()
@@ -115,10 +163,11 @@ def test_c1_only_the_first_close_does_anything(store: MemoryObjectStore) -> None
 
 
 def test_c1_c2_close_leaves_the_stream_closed_when_it_fails_and_never_tries_again(
+    opened: Opener,
     store: MemoryObjectStore,
 ) -> None:
     plan = FaultPlan().fail("upload_part", TransientError("slow down"))
-    stream = stream_on(plan.wrap(store))
+    stream = opened(plan.wrap(store))
     stream.write(b"x")
     with pytest.raises(TransientError, match="slow down"):
         stream.close()
@@ -128,9 +177,9 @@ def test_c1_c2_close_leaves_the_stream_closed_when_it_fails_and_never_tries_agai
     assert plan.count() == 0
 
 
-def test_c3_close_waits_for_parts_on_their_way(store: MemoryObjectStore) -> None:
+def test_c3_close_waits_for_parts_on_their_way(opened: Opener, store: MemoryObjectStore) -> None:
     gate = Gate()
-    stream = stream_on(FaultPlan().run_before("upload_part", gate.hold).wrap(store), small(4))
+    stream = opened(FaultPlan().run_before("upload_part", gate.hold).wrap(store), small(4))
     stream.write(b"abcd")
     closing = threading.Thread(target=stream.close)
     closing.start()
@@ -143,9 +192,11 @@ def test_c3_close_waits_for_parts_on_their_way(store: MemoryObjectStore) -> None
 
 
 @pytest.mark.parametrize("nth", [1, 2, 3, 4])
-def test_c3_the_error_of_any_part_is_raised(store: MemoryObjectStore, nth: int) -> None:
+def test_c3_the_error_of_any_part_is_raised(
+    opened: Opener, store: MemoryObjectStore, nth: int
+) -> None:
     plan = FaultPlan().fail("upload_part", AccessError("denied"), nth=nth)
-    stream = stream_on(plan.wrap(store), small(4))
+    stream = opened(plan.wrap(store), small(4))
     with pytest.raises(AccessError, match="denied"):
         for _ in range(4):
             stream.write(b"abcd")
@@ -155,10 +206,11 @@ def test_c3_the_error_of_any_part_is_raised(store: MemoryObjectStore, nth: int) 
 
 
 def test_i1_c4_a_closed_file_is_invisible_and_what_was_there_stays(
+    opened: Opener,
     store: MemoryObjectStore,
 ) -> None:
     store.put(BUCKET, KEY, b"before")
-    stream = stream_on(store)
+    stream = opened(store)
     stream.write(b"after")
     stream.close()
     assert store.get(BUCKET, KEY, max_bytes=10).body == b"before"
@@ -166,9 +218,11 @@ def test_i1_c4_a_closed_file_is_invisible_and_what_was_there_stays(
     assert completed_bytes(store, stream.pending) == b"after"
 
 
-def test_i4_c5_a_failed_close_aborts_the_upload_and_names_no_file(store: MemoryObjectStore) -> None:
+def test_i4_c5_a_failed_close_aborts_the_upload_and_names_no_file(
+    opened: Opener, store: MemoryObjectStore
+) -> None:
     plan = FaultPlan().fail("upload_part", TransientError("no"), nth=3)
-    stream = stream_on(plan.wrap(store), small(4))
+    stream = opened(plan.wrap(store), small(4))
     stream.write(b"abcdefgh")
     stream.write(b"i")
     with pytest.raises(TransientError):
@@ -179,17 +233,18 @@ def test_i4_c5_a_failed_close_aborts_the_upload_and_names_no_file(store: MemoryO
 
 
 def test_c5_an_abort_that_fails_does_not_hide_the_error_of_the_part(
+    opened: Opener,
     store: MemoryObjectStore,
 ) -> None:
     plan = FaultPlan().fail("upload_part", TransientError("the part"))
     plan.fail("abort_upload", TransientError("the cleanup"))
-    stream = stream_on(plan.wrap(store))
+    stream = opened(plan.wrap(store))
     with pytest.raises(TransientError, match="the part"):
         stream.close()
 
 
-def test_c6_i1_opening_makes_nothing_visible(store: MemoryObjectStore) -> None:
-    stream_on(store)
+def test_c6_i1_opening_makes_nothing_visible(opened: Opener, store: MemoryObjectStore) -> None:
+    opened(store)
     assert visible(store) == []
 
 
@@ -202,10 +257,10 @@ def test_c7_a_file_cut_short_by_a_crash_is_never_visible(store: MemoryObjectStor
 
 @pytest.mark.parametrize("size", [0, 1])
 def test_p1_even_an_empty_file_is_an_upload_of_one_part(
-    store: MemoryObjectStore, size: int
+    opened: Opener, store: MemoryObjectStore, size: int
 ) -> None:
     plan = FaultPlan()
-    stream = stream_on(plan.wrap(store))
+    stream = opened(plan.wrap(store))
     stream.write(b"x" * size)
     stream.close()
     assert plan.counts() == {"create_upload": 1, "upload_part": 1}
@@ -213,12 +268,13 @@ def test_p1_even_an_empty_file_is_an_upload_of_one_part(
 
 
 def test_p2_the_pending_file_has_the_etags_in_order_and_the_length(
+    opened: Opener,
     store: MemoryObjectStore,
 ) -> None:
     gate = Gate()  # the first part arrives last
     plan = FaultPlan().run_before("upload_part", gate.hold, where=_is_part(1))
     plan.run_after("upload_part", gate.opened.set, where=_is_part(3))
-    stream = stream_on(plan.wrap(store), small(4), environment=ScriptedEnvironment())
+    stream = opened(plan.wrap(store), small(4), environment=ScriptedEnvironment())
     stream.write(b"aaaabbbbcc")
     stream.rows = 7
     stream.close()
@@ -230,6 +286,18 @@ def test_p2_the_pending_file_has_the_etags_in_order_and_the_length(
     assert completed_bytes(store, file) == b"aaaabbbbcc"
 
 
+def test_p3_a_manifests_name_leads_back_and_no_data_is_taken_for_one() -> None:
+    directory = JobDirectory(Destination(BUCKET, "t/"), JOB)
+    key = directory.manifest("7", "a")
+    assert parse_manifest_key(BUCKET, key) == (directory, "7", "a")
+    assert is_hidden(directory.relative(key))
+    for name in ("x.pendingset", "tasks/7/a.pendingset", "x.pending"):
+        data = file_key(directory, name)
+        assert not is_hidden(directory.relative(data))
+        with pytest.raises(InvalidInputError, match="lies in no job directory"):
+            parse_manifest_key(BUCKET, data)
+
+
 def test_p4_a_file_costs_its_start_and_its_parts(store: MemoryObjectStore) -> None:
     plan = FaultPlan()
     stream = stream_on(plan.wrap(store), small(4))
@@ -239,8 +307,10 @@ def test_p4_a_file_costs_its_start_and_its_parts(store: MemoryObjectStore) -> No
     assert plan.counts() == {"create_upload": 1, "upload_part": 2}
 
 
-def test_s1_s2_durability_before_close_is_refused_not_pretended(store: MemoryObjectStore) -> None:
-    stream = stream_on(store)
+def test_s1_s2_s3_durability_before_close_is_refused_not_pretended(
+    opened: Opener, store: MemoryObjectStore
+) -> None:
+    stream = opened(store)
     with pytest.raises(io.UnsupportedOperation):
         os.fsync(stream)
     assert not stream.has_capability("hflush")
@@ -248,9 +318,10 @@ def test_s1_s2_durability_before_close_is_refused_not_pretended(store: MemoryObj
 
 
 def test_k1_capabilities_can_be_asked_of_a_closed_stream_in_any_case(
+    opened: Opener,
     store: MemoryObjectStore,
 ) -> None:
-    stream = stream_on(store)
+    stream = opened(store)
     stream.close()
     assert stream.has_capability("IOStatistics")
     assert not stream.has_capability("fs.capability.unheard.of")
@@ -266,13 +337,28 @@ def test_k1_capabilities_can_be_asked_of_a_closed_stream_in_any_case(
         "s3a:magic.output.stream",
     ],
 )
-def test_k2_a_pending_stream_has_the_capabilities(store: MemoryObjectStore, name: str) -> None:
-    assert stream_on(store).has_capability(name)
+def test_k2_a_pending_stream_has_the_capabilities(
+    opened: Opener, store: MemoryObjectStore, name: str
+) -> None:
+    assert opened(store).has_capability(name)
 
 
-def test_i4_a1_after_abort_nothing_is_left_and_nothing_changed(store: MemoryObjectStore) -> None:
+def test_k3_capabilities_of_our_own_carry_our_scheme(
+    opened: Opener, store: MemoryObjectStore
+) -> None:
+    stream = opened(store)
+    own = STAGED_CAPABILITY
+    assert own.startswith("fs.s3commit.")
+    assert stream.has_capability(own) == stream.seekable()
+    assert not any("s3commit" in name for name in CAPABILITIES)
+    stream.abort()
+
+
+def test_i4_a1_after_abort_nothing_is_left_and_nothing_changed(
+    opened: Opener, store: MemoryObjectStore
+) -> None:
     store.put(BUCKET, KEY, b"before")
-    stream = stream_on(store, small(4))
+    stream = opened(store, small(4))
     stream.write(b"abcdef")
     report = stream.abort()
     assert not report.already_closed
@@ -281,17 +367,22 @@ def test_i4_a1_after_abort_nothing_is_left_and_nothing_changed(store: MemoryObje
     assert store.get(BUCKET, KEY, max_bytes=10).body == b"before"
 
 
-def test_a2_an_error_of_the_cleanup_is_returned_not_raised(store: MemoryObjectStore) -> None:
+def test_a2_an_error_of_the_cleanup_is_returned_not_raised(
+    opened: Opener, store: MemoryObjectStore
+) -> None:
     error = TransientError("unreachable")
-    stream = stream_on(FaultPlan().fail("abort_upload", error).wrap(store))
+    stream = opened(FaultPlan().fail("abort_upload", error).wrap(store))
+    stream.seal()
     report = stream.abort()
     assert report.any_cleanup_exception is error
     assert visible(store) == []
 
 
-def test_a3_after_abort_writes_fail_and_the_rest_does_nothing(store: MemoryObjectStore) -> None:
+def test_a3_after_abort_writes_fail_and_the_rest_does_nothing(
+    opened: Opener, store: MemoryObjectStore
+) -> None:
     plan = FaultPlan()
-    stream = stream_on(plan.wrap(store))
+    stream = opened(plan.wrap(store))
     stream.abort()
     plan.forget_calls()
     with pytest.raises(StreamClosedError, match="aborted"):
@@ -333,11 +424,12 @@ def test_i4_a4_abort_during_an_upload_stops_a_writer_that_waits_for_room(
 
 
 def test_a4_abort_during_close_makes_close_fail_and_leaves_nothing(
+    opened: Opener,
     store: MemoryObjectStore,
 ) -> None:
     gate = Gate()
     plan = FaultPlan().run_before("upload_part", gate.hold)
-    stream = stream_on(plan.wrap(store), small(4, threads=1))
+    stream = opened(plan.wrap(store), small(4, threads=1))
     stream.write(b"abcdefgh")
     caught: list[BaseException] = []
 
@@ -362,16 +454,18 @@ def test_a4_abort_during_close_makes_close_fail_and_leaves_nothing(
     assert open_uploads(store) == []
 
 
-def test_a5_abort_after_close_undoes_nothing(store: MemoryObjectStore) -> None:
-    stream = stream_on(store)
+def test_a5_abort_after_close_undoes_nothing(opened: Opener, store: MemoryObjectStore) -> None:
+    stream = opened(store)
     stream.write(b"abc")
     stream.close()
     assert stream.abort().already_closed
     assert completed_bytes(store, stream.pending) == b"abc"
 
 
-def test_a6_abort_is_offered_because_nothing_shows_before_commit(store: MemoryObjectStore) -> None:
-    stream = stream_on(store, small(4))
+def test_a6_abort_is_offered_because_nothing_shows_before_commit(
+    opened: Opener, store: MemoryObjectStore
+) -> None:
+    stream = opened(store, small(4))
     stream.write(b"x" * 40)
     stream.close()
     assert visible(store) == []
@@ -392,11 +486,90 @@ def test_q1_statistics_are_readable_during_and_after_close(store: MemoryObjectSt
     assert statistics.parts_failed == 0
 
 
-def test_q1_failures_are_counted(store: MemoryObjectStore) -> None:
-    stream = stream_on(FaultPlan().fail("upload_part", TransientError("no")).wrap(store))
+def test_q1_failures_are_counted(opened: Opener, store: MemoryObjectStore) -> None:
+    stream = opened(FaultPlan().fail("upload_part", TransientError("no")).wrap(store))
     with pytest.raises(TransientError):
         stream.close()
     assert stream.statistics.parts_failed == 1
+
+
+def test_q1_counts_have_hadoops_names(opened: Opener, store: MemoryObjectStore) -> None:
+    stream = opened(store, small(4))
+    stream.write(b"x" * 10)
+    stream.close()
+    assert stream.statistics.counters == {
+        "stream_write_bytes": 10,
+        "stream_write_total_data": 10,
+        "stream_write_block_uploads": 3,
+        "stream_write_exceptions": 0,
+    }
+
+
+def test_h1_progress_shows_from_another_thread_while_close_takes_long(
+    opened: Opener, store: MemoryObjectStore
+) -> None:
+    gate = Gate()
+    plan = FaultPlan().run_before("upload_part", gate.hold, nth=3)
+    stream = opened(plan.wrap(store), small(4, threads=1))
+    stream.write(b"x" * 12)
+    closing = threading.Thread(target=stream.close)
+    closing.start()
+    assert gate.entered.wait(30)
+    assert (stream.statistics.parts_uploaded, stream.closed) == (2, False)
+    gate.opened.set()
+    closing.join(30)
+    assert (stream.statistics.parts_uploaded, stream.closed) == (3, True)
+
+
+def test_h1_who_waits_for_a_commit_looks_at_least_every_second() -> None:
+    store, environment = MemoryObjectStore(BUCKET), ScriptedEnvironment()
+    job = open_job(DESTINATION, store=store, environment=environment)
+    with pytest.raises(OutcomeUnknownError):
+        job.commit([], timeout=60)  # between two looks an Environment's sleep may give a sign
+    assert max(environment.slept) <= 1
+
+
+@pytest.fixture
+def lake(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lake]:
+    with lake_on(moto_endpoint, monkeypatch) as lake:
+        yield lake
+
+
+@pytest.mark.parametrize("upload", ["stream", "stage"])
+def test_d1_length_and_time_of_a_committed_file_are_those_of_its_commit(
+    lake: Lake, upload: str
+) -> None:
+    job = open_job(f"s3://{lake.bucket}/t/")
+    with job.task("0") as task, task.open("a", upload=upload) as file:
+        file.write(b"x" * 5000)
+    before = datetime.now(UTC).replace(microsecond=0)  # S3 says whole seconds
+    job.commit([task.counted])
+    (key,) = lake.visible()
+    answer = lake.client.head_object(Bucket=lake.bucket, Key=key)
+    assert answer["ContentLength"] == len(lake.body(key)) == 5000
+    assert before <= answer["LastModified"] <= datetime.now(UTC)
+
+
+def test_i3_d2_of_two_that_write_one_path_the_one_that_counts_is_visible(lake: Lake) -> None:
+    job = open_job(f"s3://{lake.bucket}/t/")
+    counted = []
+    for body in (b"first", b"second"):
+        with job.task("0") as task, task.open("a") as file:
+            file.write(body)
+        counted.append(task.counted)
+    assert len(set(lake.open_uploads())) == 1  # one key,
+    assert len(lake.open_uploads()) == 2  # two uploads
+    job.commit(counted[:1])
+    (key,) = lake.visible()
+    assert lake.body(key) == b"first"
+    assert lake.open_uploads() == []
+
+
+def test_every_id_of_the_checklist_has_a_test() -> None:
+    levels = {"w": 5, "f": 1, "c": 7, "p": 4, "s": 3, "k": 3, "a": 6, "d": 2, "q": 1, "h": 1}
+    ids = {f"{letter}{number + 1}" for letter, count in levels.items() for number in range(count)}
+    named = {part for name in globals() if name.startswith("test_") for part in name.split("_")}
+    assert ids - named == set()
 
 
 def _is_part(number: int) -> Predicate:
