@@ -11,6 +11,7 @@ from s3commit.cli.verbs.commit import commit
 from s3commit.cli.verbs.demo import demo
 from s3commit.cli.verbs.local import local
 from s3commit.cli.verbs.ls import ls
+from s3commit.cli.verbs.rescue import rescue
 from s3commit.cli.verbs.show import show
 from s3commit.cli.verbs.status import status
 from s3commit.cli.verbs.uploads import uploads
@@ -38,5 +39,5 @@ def app() -> None:
     """  # noqa: D301 - click wants the backspace
 
 
-for _verb in (status, show, watch, ls, abort, commit, uploads, local, demo):
+for _verb in (status, show, watch, ls, abort, commit, rescue, uploads, local, demo):
     app.add_command(_verb)

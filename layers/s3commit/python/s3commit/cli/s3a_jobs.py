@@ -1,0 +1,158 @@
+"""Jobs of S3A's magic committer that have not ended, by what lies in S3.
+
+From Hadoop 3.4 on a job has its directory, as ours have; before, all jobs of a destination share
+``__magic/``, and each is known by the directory in it that carries its id.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from s3commit.cli.session import Session
+from s3commit.core.errors import InvalidInputError
+from s3commit.core.hadoop import JOB_PREFIX, MAGIC, MAGIC_PREFIX, PENDING_SUFFIX
+from s3commit.core.layout import (
+    PENDINGSET_SUFFIX,
+    JobDirectory,
+    check_job_id,
+    parse_destination,
+    parse_directory,
+)
+from s3commit.core.model import Destination
+from s3commit.core.ports import ListedObject
+
+SHARED = MAGIC + "/"
+APPLICATION_ATTEMPT = "00/"  # where the files of a job without such directories are put
+
+
+@dataclass(frozen=True, slots=True)
+class S3AJob:
+    """A job of S3A's: its place, and its objects below ``root``, in key order.
+
+    ``shared`` says that ``root`` lies in the old ``__magic/`` and not in ``place``. Once there is
+    a request, or a result, the pipeline has the job.
+    """
+
+    place: JobDirectory
+    root: str
+    objects: tuple[ListedObject, ...]
+    shared: bool = False
+    requested: bool = False
+    ended: bool = False
+
+    @property
+    def manifests(self) -> tuple[str, ...]:
+        """The keys of the pendingsets: one a task."""
+        return tuple(one.key for one in self.objects if one.key.endswith(PENDINGSET_SUFFIX))
+
+    @property
+    def pending(self) -> tuple[str, ...]:
+        """The keys of the ``.pending`` files: of attempts that are not committed."""
+        return tuple(one.key for one in self.objects if one.key.endswith(PENDING_SUFFIX))
+
+    @property
+    def attempts(self) -> frozenset[str]:
+        """The ids of the task attempts that have a directory: they began and did not end."""
+        found = set()
+        for one in self.objects:
+            elements = one.key[len(self.root) :].split("/")
+            if "tasks" in elements[:-2]:
+                found.add(elements[elements.index("tasks") + 1])
+        return frozenset(found)
+
+    @property
+    def uri(self) -> str:
+        """The job's directory, as people name it."""
+        return f"s3://{self.place.bucket}/{self.root}" if self.shared else self.place.uri
+
+    def adopted(self, key: str) -> str:
+        """Where a file of a shared directory belongs in the job's own."""
+        return f"{self.place.s3a}{APPLICATION_ATTEMPT}{key[len(self.root) :]}"
+
+
+def parse_target(text: str) -> tuple[Destination, str | None]:
+    """A destination, and the job's id if a job directory, of either layout, is named.
+
+    Raises `InvalidInputError`.
+    """
+    scheme, separator, rest = text.partition("://")
+    bucket, _, key = rest.partition("/")
+    elements = key.removesuffix("/").split("/")
+    for index, element in enumerate(elements):
+        above = f"{scheme}{separator}{bucket}/{'/'.join(elements[:index])}"
+        if element.startswith(MAGIC_PREFIX):
+            return parse_destination(above), check_job_id(element.removeprefix(MAGIC_PREFIX))
+        if element == MAGIC:
+            below = [*elements[index + 1 :], ""][0]
+            job_id = check_job_id(below.removeprefix(JOB_PREFIX)) if below else None
+            return parse_destination(above), job_id
+    return parse_destination(text), None
+
+
+def find_jobs(
+    session: Session, destination: Destination, job_id: str | None
+) -> tuple[list[S3AJob], list[str]]:
+    """The S3A jobs at the destination that have not ended, and the directories of no job of ours.
+
+    Those have an id that is no UUID, as MapReduce's have. Two listings.
+    """
+    own, strangers = _own_directories(session, destination)
+    shared, more = _shared_directories(session, destination)
+    # A shared job that was asked for has copies in a directory of its own.
+    jobs = {job.place.job_id: job for job in (*own, *shared)}
+    found = [job for name, job in sorted(jobs.items()) if job_id in {None, name}]
+    return found, sorted({*strangers, *more})
+
+
+def _own_directories(session: Session, destination: Destination) -> tuple[list[S3AJob], list[str]]:
+    bucket, prefix = destination.bucket, destination.prefix + MAGIC_PREFIX
+    found: dict[JobDirectory, list[ListedObject]] = defaultdict(list)
+    strangers = set()
+    for listed in session.store.list(bucket, prefix):
+        try:
+            found[parse_directory(bucket, listed.key)].append(listed)
+        except InvalidInputError:
+            strangers.add(prefix + listed.key[len(prefix) :].split("/")[0] + "/")
+    jobs = []
+    for place, objects in found.items():
+        keys = {listed.key for listed in objects}
+        below = tuple(_of_tasks(objects, place.s3a))
+        if below and not keys & {place.job, place.result}:
+            jobs.append(S3AJob(place, place.s3a, below, requested=place.request in keys))
+    return jobs, sorted(strangers)
+
+
+def _shared_directories(
+    session: Session, destination: Destination
+) -> tuple[list[S3AJob], list[str]]:
+    prefix = destination.prefix + SHARED
+    found: dict[str, list[ListedObject]] = defaultdict(list)
+    for listed in session.store.list(destination.bucket, prefix):
+        first, separator, _ = listed.key[len(prefix) :].partition("/")
+        if separator:
+            found[first].append(listed)
+    jobs, strangers = [], []
+    for name, objects in found.items():
+        root = f"{prefix}{name}/"
+        try:
+            place = JobDirectory(destination, check_job_id(name.removeprefix(JOB_PREFIX)))
+        except InvalidInputError:
+            strangers.append(root)
+            continue
+        below = tuple(_of_tasks(objects, root))
+        if below:
+            asked, ended = (
+                session.store.head(place.bucket, key) is not None
+                for key in (place.request, place.result)
+            )
+            jobs.append(S3AJob(place, root, below, shared=True, requested=asked, ended=ended))
+    return jobs, strangers
+
+
+def _of_tasks(objects: Iterable[ListedObject], root: str) -> Iterator[ListedObject]:
+    """The objects below ``root``, if tasks have left anything to finish or to give up there."""
+    below = [one for one in objects if one.key.startswith(root) and one.key != root]
+    if any(one.key.endswith((PENDINGSET_SUFFIX, PENDING_SUFFIX)) for one in below):
+        yield from below

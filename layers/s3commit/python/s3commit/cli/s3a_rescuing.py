@@ -1,0 +1,95 @@
+"""Asking for the end of an S3A job in the place of its driver, and what goes with it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from s3commit.cli.facts import read_outcome
+from s3commit.cli.human import age
+from s3commit.cli.locate import Located
+from s3commit.cli.s3a_jobs import S3AJob
+from s3commit.cli.s3a_judging import Judgement
+from s3commit.cli.session import Session
+from s3commit.core.errors import (
+    NotFoundError,
+    OutcomeUnknownError,
+    PreconditionError,
+    TransientError,
+)
+from s3commit.core.manifest import MAX_MANIFEST_BYTES
+from s3commit.core.model import CommitRequest, JobResult
+from s3commit.writer.asking import Patience, ask_abort, ask_commit
+from s3commit.writer.standing import put_own
+
+ASKING = 60.0  # seconds to get a request through
+
+
+def ask_for_commit(session: Session, found: Judgement) -> None:
+    """Hand the job to the pipeline, to be committed. Raises as `ask_commit` does."""
+    _make_ready(session, found)
+    place = found.job.place
+    patience = Patience(session.environment, ASKING)
+    ask_commit(session.store, place, CommitRequest(place.job_id, None), patience)
+
+
+def ask_for_abort(session: Session, found: Judgement, reason: str) -> None:
+    """Have the job aborted. Raises `PreconditionError` if its commit was asked for before."""
+    _make_ready(session, found)
+    answer = ask_abort(session.store, found.job.place, reason)
+    if not answer.accepted:
+        raise PreconditionError(answer.message, code="OTHER_REQUEST")
+
+
+def await_end(session: Session, job: S3AJob, timeout: float) -> JobResult:
+    """Wait for the job's result. Raises `OutcomeUnknownError` after ``timeout`` seconds."""
+    patience = Patience(session.environment, timeout)
+    located = Located(job.place.uri, job.place)
+    while True:
+        trouble = ""
+        try:
+            result = read_outcome(session, located)
+        except TransientError as error:
+            result, trouble = None, f" ({error.message})"
+        if result is not None:
+            return result
+        if not patience.pause():
+            raise OutcomeUnknownError(
+                f"job {job.place.job_id} has not ended after {age(timeout)}{trouble} and goes on;"
+                f" see: s3commit watch {job.place.uri}"
+            )
+
+
+def remove_shared(session: Session, job: S3AJob) -> None:
+    """Delete what an ended job has left in ``__magic/``, as it was seen."""
+    if not job.shared:
+        return
+    for listed in job.objects:
+        with suppress(PreconditionError):  # written anew, by something that is alive
+            session.store.delete(job.place.bucket, listed.key, if_match=listed.etag)
+
+
+def _make_ready(session: Session, found: Judgement) -> None:
+    """Before the request, so that nothing which still runs can add to the job.
+
+    Uploads that no pendingset names are aborted, and the manifests of a shared directory are put
+    into one of the job's own. Repeating it is harmless; once there is a request it is done.
+    """
+    job, place = found.job, found.job.place
+    if job.requested:
+        return
+    for _done in session.parallel(
+        lambda upload: session.store.abort_upload(place.bucket, upload.key, upload.upload_id),
+        found.unfinished,
+    ):
+        pass
+    if job.shared:
+        for key in (*job.manifests, *job.pending):
+            _adopt(session, job, key)
+
+
+def _adopt(session: Session, job: S3AJob, key: str) -> None:
+    """Copy a manifest, byte for byte, to where it lies from Hadoop 3.4 on."""
+    bucket = job.place.bucket
+    with suppress(NotFoundError):
+        stored = session.store.get(bucket, key, max_bytes=MAX_MANIFEST_BYTES)
+        put_own(session.store, bucket, job.adopted(key), stored.body)

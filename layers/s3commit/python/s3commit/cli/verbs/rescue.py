@@ -1,0 +1,133 @@
+"""``s3commit rescue``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from s3commit.cli.arguments import AGE
+from s3commit.cli.render import Printer
+from s3commit.cli.s3a_jobs import S3AJob, find_jobs, parse_target
+from s3commit.cli.s3a_judging import Judgement, judge, refuse_if_alive, refuse_to_commit
+from s3commit.cli.s3a_rescuing import ask_for_abort, ask_for_commit, await_end, remove_shared
+from s3commit.cli.s3a_telling import Report, tell
+from s3commit.cli.session import Session
+from s3commit.cli.verb import USAGE, Problem, dry_run_option, verb
+from s3commit.core.errors import InvalidInputError, JobFailedError, NotFoundError
+from s3commit.core.model import Destination, JobResult, Outcome
+
+COMMIT, ABORT = "commit", "abort"
+
+
+class _Target(click.ParamType[tuple[Destination, str | None]]):
+    name = "target"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[Destination, str | None]:
+        try:
+            return value if isinstance(value, tuple) else parse_target(value)
+        except InvalidInputError as error:
+            self.fail(error.message, param, ctx)
+
+
+@verb(changes=True)
+@click.argument("target", metavar="JOBDIR|DESTINATION", type=_Target())
+@click.option("--commit", "commit", is_flag=True, help="Finish the jobs.")
+@click.option("--abort", "abort", is_flag=True, help="Give the jobs up.")
+@click.option("--partial", is_flag=True, help="With --commit: also if tasks seem not to be done.")
+@click.option(
+    "--older-than",
+    type=AGE,
+    default="1h",
+    show_default=True,
+    help="Leave a job alone that was alive more lately: 15m, 12h, 2d.",
+)
+@click.option(
+    "--timeout", type=AGE, default="15m", show_default=True, help="How long to wait for the end."
+)
+@click.option(
+    "--reason", default="s3commit rescue", show_default=True, help="With --abort: for the result."
+)
+@dry_run_option
+def rescue(
+    session: Session,
+    printer: Printer,
+    *,
+    target: tuple[Destination, str | None],
+    commit: bool,
+    abort: bool,
+    partial: bool,
+    older_than: int,
+    timeout: int,
+    reason: str,
+    dry_run: bool,
+) -> None:
+    """Finish or abort S3A jobs whose driver died.
+
+    Finds the jobs that Hadoop's magic committer has left at DESTINATION, or the one in JOBDIR,
+    and says what can be done with them. Changes nothing without --commit or --abort.
+
+    --commit hands them to the pipeline: all files of a job get visible, or none. --abort has
+    their uploads aborted. Be sure that driver and tasks are dead; one that wakes up later finds
+    its uploads gone. Refused (exit 3), with nothing changed, if one of the jobs can't be
+    committed whole, or was alive lately.
+    """
+    if commit and abort:
+        raise Problem("--commit and --abort exclude each other", USAGE)
+    word = COMMIT if commit else ABORT if abort else None
+    destination, job_id = target
+    jobs, strangers = find_jobs(session, destination, job_id)
+    if job_id and not jobs:
+        raise NotFoundError(
+            f"no job {job_id} of S3A's is left behind at {destination.uri}: it has ended, has no"
+            " finished task, or is none of S3A's",
+            code="NO_JOB",
+        )
+    found = [judge(session, job) for job in jobs if not job.ended]
+    report = Report(destination, word, dry_run, found, strangers)
+    for one in found if word else ():
+        _refuse(one, word == COMMIT, partial, older_than)
+    if report.changes:
+        _act(session, report, jobs, reason, timeout)
+    tell(printer, report)
+    _fail_if_not_as_asked(report)
+
+
+def _refuse(one: Judgement, commit: bool, partial: bool, older_than: int) -> None:
+    if one.job.requested:
+        return  # its request decides
+    refuse_if_alive(one, older_than)
+    if commit:
+        refuse_to_commit(one, partial=partial)
+
+
+def _act(session: Session, report: Report, jobs: list[S3AJob], reason: str, timeout: int) -> None:
+    for one in report.found:
+        if report.word == COMMIT:
+            ask_for_commit(session, one)
+        else:
+            ask_for_abort(session, one, reason)
+    for job in jobs:
+        if timeout and not job.ended:
+            report.results[job.place.job_id] = await_end(session, job, timeout)
+        if timeout or job.ended:
+            remove_shared(session, job)
+
+
+def _fail_if_not_as_asked(report: Report) -> None:
+    if report.word != COMMIT:
+        return
+    for result in report.results.values():
+        if result.outcome is not Outcome.COMMITTED:
+            raise _not_committed(result)
+
+
+def _not_committed(result: JobResult) -> JobFailedError:
+    error = result.error
+    return JobFailedError(
+        f"job {result.job_id} ended {result.outcome}, none of its files is visible:"
+        f" {error.message if error else 'no reason given'}",
+        code=error.code if error else None,
+    )
