@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 
+from s3commit.spark.closing import Closers
+from s3commit.spark.datafile import DataFile, Maker
 from s3commit.spark.options import MB, Options
-from s3commit.spark.parquet import ParquetFile
-from s3commit.spark.partitions import split
 
 # Bigger row groups compress no better (795, 751 and 741 MB with 16, 64 and 128 MB of Arrow data).
 ROW_GROUP_BYTES: Final = 64 * MB
+SMALL_GROUP_BYTES: Final = 16 * MB
 STAGE_BYTES: Final = 16 * MB
-CROWD: Final = 4  # open files at once; sorted input has one
+CROWD: Final = 4  # open encoders
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,26 +46,27 @@ class Limits:
 
 
 class TaskFiles:
-    """Files by directory. ``open_file(directory, counter)`` gives the next file of a directory.
+    """Files by directory, each closed in the background while the next rows come.
 
-    ``peak`` is the most Arrow bytes that were buffered at once.
+    ``peak`` is the most Arrow bytes that were in memory at once. After an error of any method
+    only `discard` may follow.
     """
 
-    def __init__(self, open_file: Callable[[str, int], ParquetFile], limits: Limits) -> None:
+    def __init__(self, maker: Maker, limits: Limits) -> None:
         self.rows = 0
-        self.peak = 0
-        self._open_file = open_file
+        self._maker = maker
         self._limits = limits
-        self._files: dict[str, ParquetFile] = {}
+        self._files: dict[str, DataFile] = {}
         self._counters: Counter[str] = Counter()
-        self._buffered = 0
+        self._closers = Closers(limits.buffer_bytes)
+        self._crowd = 0  # files with an open encoder
         # Encoded bytes per Arrow byte; 1 until a row group has been written.
         self._ratio = 1.0
 
     @property
-    def open_files(self) -> int:
-        """How many files are open."""
-        return len(self._files)
+    def peak(self) -> int:
+        """See the class."""
+        return self._closers.peak
 
     def append(self, directory: str, rows: pa.RecordBatch) -> None:
         """Add ``rows`` to the directory's open file, or to several where a limit is reached."""
@@ -76,115 +77,83 @@ class TaskFiles:
             room = rows.num_rows - start
             if self._limits.max_records is not None:
                 room = min(room, self._limits.max_records - file.rows)
-            self._buffered += file.append(rows.slice(start, room))
+            self._closers.take(file.append(rows.slice(start, room)))
             start += room
             self._settle(directory, file)
-        self.peak = max(self.peak, self._buffered)
-        if self._buffered > self._limits.buffer_bytes:
+        if not self._closers.has_room(0):
             self._relieve()
 
     def close(self, directory: str) -> None:
         """Finish the directory's open file, if there is one."""
         file = self._files.pop(directory, None)
         if file is not None:
-            self._buffered -= file.close()
+            self._crowd -= file.encoding
+            self._load(file)
+            self._closers.close(file)
 
     def close_all(self) -> None:
-        """Finish every open file."""
+        """Finish every open file, and wait until each is encoded."""
         for directory in list(self._files):
             self.close(directory)
+        self._closers.finish()
 
     def discard(self) -> None:
         """Let every open file go without finishing it."""
+        self._closers.discard()
         while self._files:
             self._files.popitem()[1].discard()
 
-    def _file(self, directory: str) -> ParquetFile:
+    def _file(self, directory: str) -> DataFile:
         file = self._files.get(directory)
         if file is None:
-            file = self._open_file(directory, self._counters[directory])
+            file = DataFile(self._maker, directory, self._counters[directory])
             self._counters[directory] += 1
             self._files[directory] = file
         return file
 
-    def _settle(self, directory: str, file: ParquetFile) -> None:
+    def _settle(self, directory: str, file: DataFile) -> None:
         """Write a row group or end the file, if a limit says so."""
         target = self._limits.target_bytes
         if file.rows == self._limits.max_records:
             self.close(directory)
-        elif target is not None and file.written + file.buffered * self._ratio >= target:
+        elif target is not None and file.written + file.waiting * self._ratio >= target:
             self._flush(file)
             # A tenth short is near enough: a last sliver of a row group would cost readers more.
             if file.written >= 0.9 * target:
                 self.close(directory)
-        elif file.buffered >= self._limits.row_group_bytes:
+        elif file.waiting >= self._limits.row_group_bytes:
             self._flush(file)
 
-    def _flush(self, file: ParquetFile) -> None:
-        before = file.written
-        freed = file.flush()
-        self._buffered -= freed
-        if freed >= MB:
-            self._ratio = (file.written - before) / freed
+    def _load(self, file: DataFile) -> None:
+        """Make room for what the file has on disk, which is in memory while it is encoded."""
+        if file.spilled:
+            if not self._closers.has_room(file.spilled):
+                self._relieve(file.spilled)
+            self._closers.take(file.spilled)
 
-    def _relieve(self) -> None:
-        """Write the largest buffers as row groups, until a quarter of the budget is free."""
-        for file in sorted(self._files.values(), key=lambda file: file.buffered, reverse=True):
-            self._flush(file)
-            if self._buffered <= 0.75 * self._limits.buffer_bytes:
-                break
-        # What was flushed was in many small pieces, which the allocator would keep.
+    def _flush(self, file: DataFile) -> None:
+        self._load(file)
+        before, waiting = file.written, file.waiting
+        self._crowd += not file.encoding
+        file.flush(crowded=self._crowd > CROWD)
+        self._closers.give(waiting)
+        if waiting >= MB:
+            self._ratio = (file.written - before) / waiting
+
+    def _relieve(self, size: int = 0) -> None:
+        """Make room for ``size`` more bytes.
+
+        Files that are being closed free theirs soon. Else the largest is written as a row group,
+        if it makes one, and if not, all rows go to disk: many small row groups would be slow to
+        write and to read.
+        """
+        if self._closers.wait_for_room(size):
+            return
+        largest = max(self._files.values(), key=lambda file: file.held, default=None)
+        if not size and largest is not None and largest.held >= SMALL_GROUP_BYTES:
+            self._flush(largest)
+        else:
+            for file in self._files.values():
+                self._closers.give(file.spill())
+        # What went was in many small pieces, which the allocator would keep.
         pa.default_memory_pool().release_unused()
-
-
-class Router:
-    """Sends rows to the directories of their partition values.
-
-    Rows are staged and split many batches at a time, which is what makes hundreds of directories
-    cheap. As long as each directory's rows come together (sorted input), a directory's file is
-    closed as soon as the next one begins, and one file is open. When a directory comes back, the
-    input is not sorted, and files stay open from then on.
-    """
-
-    def __init__(self, files: TaskFiles, names: tuple[str, ...], stage_bytes: int) -> None:
-        self._files = files
-        self._names = names
-        self._stage_bytes = stage_bytes
-        self._staged: list[pa.RecordBatch] = []
-        self._bytes = 0
-        self._sorted = True
-        self._current: str | None = None
-        self._past: set[str] = set()
-
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Take the rows of ``batch``."""
-        if not self._names:
-            self._files.append("", batch)
-            return
-        self._staged.append(batch)
-        self._bytes += batch.nbytes
-        if self._bytes >= self._stage_bytes:
-            self.drain()
-
-    def drain(self) -> None:
-        """Hand on everything that is staged."""
-        staged, self._staged, self._bytes = self._staged, [], 0
-        if not staged:
-            return
-        whole = pa.Table.from_batches(staged).combine_chunks()
-        del staged  # the copy is enough
-        for batch in whole.to_batches():
-            self._route(batch)
-
-    def _route(self, batch: pa.RecordBatch) -> None:
-        parts = split(batch, self._names)
-        if self._sorted:
-            returned = any(piece.directory in self._past for piece in parts.pieces)
-            self._sorted = parts.in_order and not returned
-        for piece in parts.pieces:
-            if self._sorted and piece.directory != self._current:
-                if self._current is not None:
-                    self._files.close(self._current)
-                    self._past.add(self._current)
-                self._current = piece.directory
-            self._files.append(piece.directory, piece.rows)

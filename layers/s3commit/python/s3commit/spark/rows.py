@@ -6,11 +6,15 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from s3commit.spark.files import CROWD, Limits, Router, TaskFiles
+from s3commit.spark.datafile import Maker
+from s3commit.spark.files import Limits, TaskFiles
 from s3commit.spark.formats import FORMATS
+from s3commit.spark.formats.encoders import Encoder, open_encoder
+from s3commit.spark.formats.sink import Sink
 from s3commit.spark.options import Options
-from s3commit.spark.parquet import ParquetFile
+from s3commit.spark.router import Router
 from s3commit.spark.schema import WriteSchema
+from s3commit.writer.stream import PendingUpload
 from s3commit.writer.task import Task
 
 
@@ -27,16 +31,19 @@ def write_rows(
     suffix = FORMATS[options.file_format].suffixes[options.compression]
     data_schema: pa.Schema | None = None
 
-    def open_file(directory: str, counter: int) -> ParquetFile:
+    def open_output(directory: str, counter: int) -> PendingUpload:
         name = f"part-{partition:05d}-{task.directory.job_id}.c{counter:03d}{suffix}"
-        output = task.open(directory + name)
-        crowded = files.open_files >= CROWD
-        return ParquetFile(output, data_schema, options.compression, crowded=crowded)
+        return task.open(directory + name)
+
+    def encoder(sink: Sink, crowded: bool) -> Encoder:
+        return open_encoder(
+            options.file_format, sink, data_schema, options.compression, crowded=crowded
+        )
 
     # Half is left for the encoder, for the copies of parts that are being sent and for what the
     # allocators keep: it is the process's peak that has to fit (bench/README.md measures it).
     limits = Limits.of(options, options.memory_budget * 5 // 16)
-    files = TaskFiles(open_file, limits)
+    files = TaskFiles(Maker(open_output, encoder, task.transfer.spool), limits)
     router = Router(files, names, limits.stage_bytes)
     try:
         for batch in batches:
@@ -49,4 +56,7 @@ def write_rows(
     except BaseException:
         files.discard()
         raise
+    finally:
+        # Spark uses its Python workers again.
+        pa.default_memory_pool().release_unused()
     return files.rows
