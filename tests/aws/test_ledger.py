@@ -225,6 +225,16 @@ def test_i6_a_lock_whose_answer_is_lost_is_known_as_ones_own(ledger: DynamoLedge
     assert ledger.lock(NODE) == LockRecord(NODE, 1, {"job-1": LockMode.EXCLUSIVE})
 
 
+def test_i6_locks_whose_answer_is_lost_are_known_as_ones_own(ledger: DynamoLedger) -> None:
+    sent = lose_first_answer(ledger, "TransactWriteItems")
+    records = [LockRecord(node, 0, {"job-1": LockMode.EXCLUSIVE}) for node in (NODE, "lake/b/")]
+
+    assert ledger.put_locks(records)
+
+    assert sent == [1, 2]
+    assert ledger.lock("lake/b/") == LockRecord("lake/b/", 1, {"job-1": LockMode.EXCLUSIVE})
+
+
 def test_i6_a_lock_that_another_took_while_the_answer_was_lost_is_not_ones_own(
     ledger: DynamoLedger,
 ) -> None:

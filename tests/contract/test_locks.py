@@ -175,3 +175,46 @@ def test_i6_no_change_is_lost_among_many(ledger: Ledger) -> None:
     assert record.holders == dict.fromkeys(jobs, LockMode.SHARED)
     assert at_once([partial(give_back, ledger, NODE, job) for job in jobs]) == [None] * MANY
     assert ledger.lock(NODE).empty
+
+
+NODES = [f"lake/table/dt={number}/" for number in range(5)]
+
+
+def all_of(job_id: str, version: int = 0) -> list[LockRecord]:
+    return [LockRecord(node, version, {job_id: LockMode.EXCLUSIVE}) for node in NODES]
+
+
+def test_locks_are_put_all_together(ledger: Ledger) -> None:
+    assert ledger.put_locks(all_of("job-1"))
+
+    assert [ledger.lock(node) for node in NODES] == all_of("job-1", 1)
+
+
+@pytest.mark.parametrize("count", [1, 98])
+def test_one_lock_and_as_many_as_a_job_may_hold_are_put(ledger: Ledger, count: int) -> None:
+    records = [LockRecord(f"lake/{number}/", 0, {"j": LockMode.SHARED}) for number in range(count)]
+
+    assert ledger.put_locks(records)
+
+    assert [ledger.lock(record.node).version for record in records] == [1] * count
+
+
+@pytest.mark.parametrize("other", [0, 2, 4])
+def test_i6_if_one_lock_was_changed_none_is_put(ledger: Ledger, other: int) -> None:
+    take(ledger, NODES[other], "another", LockMode.SHARED)
+
+    assert not ledger.put_locks(all_of("job-1"))
+
+    holders = [set(ledger.lock(node).holders) for node in NODES]
+    assert holders == [{"another"} if index == other else set() for index in range(5)]
+
+
+def test_i6_of_who_take_several_locks_at_once_one_gets_all_of_them(ledger: Ledger) -> None:
+    for version in range(5):
+        jobs = [f"job-{number}" for number in range(THREADS)]
+
+        outcomes = at_once([partial(ledger.put_locks, all_of(job, version)) for job in jobs])
+
+        assert sorted(outcomes, key=bool) == [False] * (THREADS - 1) + [True]
+        winner = jobs[outcomes.index(True)]
+        assert [set(ledger.lock(node).holders) for node in NODES] == [{winner}] * len(NODES)

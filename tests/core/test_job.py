@@ -272,11 +272,11 @@ def test_the_requests_of_a_job_are_constant_and_three_for_a_small_file(count: in
     assert [call.verb for call in manifests].count("delete") == count
     job = {verb: number for verb, number in counts.items() if verb in {"get", "put", "head"}}
     job["get"] -= 3 * count
-    # get: job.json three times, request.json twice, result.json, the plan for the Map, for
+    # get: job.json four times, request.json twice, result.json, the plan for the Map, for
     # BeginPublish and for the commit manifest, the marker. put: plan, commit manifest, marker,
     # result.
     # head: the commit manifest twice. list: manifests and plan, to be deleted.
-    assert job == {"get": 10 if count else 9, "put": 4, "head": 2}
+    assert job == {"get": 11 if count else 10, "put": 4, "head": 2}
     assert counts["list"] == 1
     assert counts["list_uploads"] == (2 if count else 1)
 

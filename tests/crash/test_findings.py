@@ -140,7 +140,7 @@ def test_i6_the_lock_that_a_late_waker_takes_is_let_go() -> None:
     world, place = World(), place_of()
     world.open(place)
     world.request(place, world.attempt(place, "t0"))
-    world.plan.run_before("put_lock", lambda: world.run(place, "execution-2"))
+    world.plan.run_before("put_locks", lambda: world.run(place, "execution-2"))
     assert world.run(place, "execution-1")[-1] == "Superseded"
     assert world.ledger.lock("lake/sales/").empty
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
+from pynamodb.expressions.condition import Condition
+
 from s3commit.aws.ledger_items import LockItem, lock_key, translated
 from s3commit.aws.ledger_records import lock_item, lock_record
 from s3commit.aws.ledger_table import LedgerTable, new_token
@@ -26,22 +30,39 @@ class DynamoLocks(LedgerTable):
 
     def put_lock(self, record: LockRecord) -> bool:
         """See `Ledger.put_lock`."""
-        nobody_changed_it = (
-            LockItem.version == record.version if record.version else LockItem.pk.does_not_exist()
-        )
         token = new_token()
-        item = lock_item(self._items.lock, record, token)
-        if not record.holders:
-            item.expires_at = self._expiry(FREE_DAYS)
 
         def attempt() -> None:
             with translated(f"writing the lock of {record.node}"):
-                item.save(nobody_changed_it)
+                self._changed(record, token).save(_nobody_changed(record))
 
+        return self._put(attempt, record.node, token)
+
+    def put_locks(self, records: Sequence[LockRecord]) -> bool:
+        """See `Ledger.put_locks`."""
+        if len(records) == 1:
+            return self.put_lock(records[0])
+        token = new_token()
+        nodes = ", ".join(record.node for record in records)[:500]
+
+        def attempt() -> None:
+            with translated(f"writing the locks of {nodes}"), self._transaction() as transaction:
+                for record in records:
+                    transaction.save(self._changed(record, token), _nobody_changed(record))
+
+        return self._put(attempt, records[0].node, token)
+
+    def _changed(self, record: LockRecord, token: str) -> LockItem:
+        item = lock_item(self._items.lock, record, token)
+        if not record.holders:
+            item.expires_at = self._expiry(FREE_DAYS)
+        return item
+
+    def _put(self, attempt: Callable[[], None], node: str, token: str) -> bool:
         try:
             self._settle(attempt)
         except PreconditionError:
-            found = self._lock_item(record.node)
+            found = self._lock_item(node)
             return found is not None and found.token == token
         return True
 
@@ -51,3 +72,10 @@ class DynamoLocks(LedgerTable):
                 return self._items.lock.get(*lock_key(node), consistent_read=True)
             except self._items.lock.DoesNotExist:
                 return None
+
+
+def _nobody_changed(record: LockRecord) -> Condition:
+    condition: Condition = (
+        LockItem.version == record.version if record.version else LockItem.pk.does_not_exist()
+    )
+    return condition

@@ -18,9 +18,15 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TypeVar
 
+from s3commit.core.errors import JobRefusedError
 from s3commit.core.layout import JobDirectory
 from s3commit.core.model import Conflict, Scope
-from s3commit.core.policy import MAX_PARTITION_LOCKS, WAITER_SECONDS
+from s3commit.core.policy import (
+    MAX_LOCKS,
+    MAX_PARTITION_LOCKS,
+    WAITER_REFRESH_SECONDS,
+    WAITER_SECONDS,
+)
 
 Value = TypeVar("Value")
 
@@ -42,6 +48,14 @@ COMPATIBLE: dict[LockMode, frozenset[LockMode]] = {
     _IX: frozenset({_IS, _IX}),
     _S: frozenset({_IS, _S}),
     _X: frozenset(),
+}
+
+# What a job that holds a node in one mode need not ask for any more.
+COVERS: dict[LockMode, frozenset[LockMode]] = {
+    _IS: frozenset({_IS}),
+    _IX: frozenset({_IS, _IX}),
+    _S: frozenset({_IS, _S}),
+    _X: frozenset(LockMode),
 }
 
 
@@ -92,35 +106,48 @@ def claims(
     """Everything that a job has to hold before its decision, from the top down.
 
     ``partitions`` are relative to the destination and end with ``/``; the root's is empty. Too
-    many of them are escalated to the whole destination.
+    many of them are escalated to the whole destination. Nobody locks a whole bucket, so the
+    bucket is no node. Raises `JobRefusedError` (``TOO_DEEP``) if the nodes above are too many.
     """
     node = f"{place.bucket}/{place.destination.prefix}"
+    above = _nodes_above(node)
+    room = min(MAX_PARTITION_LOCKS, MAX_LOCKS - len(above) - 1)  # one for the key
+    if room < 1:
+        raise JobRefusedError(
+            f"{place.destination.uri} lies in {len(above)} directories, and a job locks all of"
+            f" them: at most {MAX_LOCKS - 2}",
+            code="TOO_DEEP",
+        )
     if conflict is Conflict.APPEND:
         wanted = {node: _S}
     elif scope is Scope.DIRECTORY:
         wanted = {node: _X}
     else:
-        wanted = _partition_nodes(node, partitions)
+        wanted = _partition_nodes(node, partitions, room)
     if key is not None:
         wanted[f"{node}?once={key_digest(key)}"] = _X
-    above = _IS if conflict is Conflict.APPEND else _IX
-    bucket, *elements = node.removesuffix("/").split("/")
-    intentions = ["/".join([bucket, *elements[:depth]]) + "/" for depth in range(1, len(elements))]
-    everything = {**dict.fromkeys(intentions, above), **wanted}
+    intention = _IS if conflict is Conflict.APPEND else _IX
+    everything = {**dict.fromkeys(above, intention), **wanted}
     return tuple(Claim(name, mode) for name, mode in sorted(everything.items()))
 
 
-def _partition_nodes(node: str, partitions: Iterable[str]) -> dict[str, LockMode]:
+def _nodes_above(node: str) -> list[str]:
+    bucket, *elements = node.removesuffix("/").split("/")
+    return ["/".join([bucket, *elements[:depth]]) + "/" for depth in range(1, len(elements))]
+
+
+def _partition_nodes(node: str, partitions: Iterable[str], room: int) -> dict[str, LockMode]:
     """The partitions' nodes and those between them and the destination.
 
-    The root as a partition means the files directly in it: a node of its own, below it.
+    The root as a partition means the files directly in it: a node of its own, below it. More than
+    ``room`` nodes are escalated to the destination.
     """
     exclusive = {f"{node}{name or '.'}" for name in partitions}
     between = {node}
     for name in exclusive:
         elements = name[len(node) :].split("/")[:-2]
         between |= {node + "/".join(elements[: depth + 1]) + "/" for depth in range(len(elements))}
-    if len(exclusive | between) > MAX_PARTITION_LOCKS:
+    if len(exclusive | between) > room:
         return {node: _X}
     return {**dict.fromkeys(between, _IX), **dict.fromkeys(exclusive, _X)}
 
@@ -136,8 +163,13 @@ def ask(
     """The record after the job asked, and who stands in its way: nobody if it holds the node now.
 
     In the way are others that hold it in a mode that is not compatible, and those that wait for
-    such a mode longer (``since``, then the id) and have asked lately.
+    such a mode longer (``since``, then the id) and have asked lately. What a job holds already it
+    is never asked to wait for, nor does asking take it away.
     """
+    held = record.holders.get(job_id)
+    if held is not None and mode in COVERS[held]:
+        return record, frozenset()
+    since = _turn([record], job_id, since)
     blockers = {
         other
         for other, held in record.holders.items()
@@ -151,25 +183,52 @@ def ask(
         and (waiting.since, other) < (since, job_id)
         and _seconds(waiting.seen, now) <= WAITER_SECONDS
     }
-    others_waiting = _without(record.waiting, job_id)
     if blockers or first:
-        queue = {**others_waiting, job_id: Waiting(mode, since, now)}
-        # One that held it in a weaker mode keeps what it has while it waits for more.
-        return replace(record, waiting=queue), frozenset(blockers | first)
+        return _queue(record, job_id, mode, since, now), frozenset(blockers | first)
     holders = {**record.holders, job_id: mode}
-    return replace(record, holders=holders, waiting=others_waiting), frozenset()
+    return replace(record, holders=holders, waiting=_without(record.waiting, job_id)), frozenset()
 
 
-def step_back(record: LockRecord, job_id: str, *, since: str, now: str) -> LockRecord:
-    """The record after the job gave the node back and queues for it in the same mode.
+def ask_all(
+    records: Iterable[LockRecord], wanted: Iterable[Claim], job_id: str, *, since: str, now: str
+) -> tuple[dict[str, LockRecord], frozenset[str]]:
+    """The records after the job asked for all of its nodes at once, by node, and who is in its way.
 
-    A job holds all of its nodes or none, so nobody waits for one that waits itself; in the queue
-    it keeps its turn.
+    It gets all of them or none: if one is not free, it queues at every one. Hence nobody holds a
+    node while waiting for another (no deadlock), and whoever comes later waits behind it wherever
+    they would meet (nobody starves).
     """
-    if job_id not in record.holders:
+    before = {record.node: record for record in records}
+    since = _turn(before.values(), job_id, since)
+    claims = tuple(wanted)
+    blockers: set[str] = set()
+    after = {}
+    for claim in claims:
+        after[claim.node], in_the_way = ask(
+            before[claim.node], job_id, claim.mode, since=since, now=now
+        )
+        blockers |= in_the_way
+    if blockers:
+        for claim in claims:
+            held = before[claim.node].holders.get(job_id)
+            if held is None or claim.mode not in COVERS[held]:
+                after[claim.node] = _queue(before[claim.node], job_id, claim.mode, since, now)
+    return after, frozenset(blockers)
+
+
+def _turn(records: Iterable[LockRecord], job_id: str, since: str) -> str:
+    """Since when the job waits: its queue remembers it when another execution asks."""
+    places = [record.waiting[job_id].since for record in records if job_id in record.waiting]
+    return min([since, *places])
+
+
+def _queue(record: LockRecord, job_id: str, mode: LockMode, since: str, now: str) -> LockRecord:
+    """The record with the job in its queue; as it is if the job was seen there just now."""
+    place = record.waiting.get(job_id)
+    stands = place is not None and (place.mode, place.since) == (mode, since)
+    if place and stands and _seconds(place.seen, now) < WAITER_REFRESH_SECONDS:
         return record
-    queue = {**record.waiting, job_id: Waiting(record.holders[job_id], since, now)}
-    return replace(record, holders=_without(record.holders, job_id), waiting=queue)
+    return replace(record, waiting={**record.waiting, job_id: Waiting(mode, since, now)})
 
 
 def let_go(record: LockRecord, job_id: str) -> LockRecord:

@@ -27,18 +27,21 @@ MARKER_ROUNDS: Final = 20
 # One PUT up to here; above, the commit manifest goes up in parts, so that memory stays constant.
 PUT_BYTES: Final = 8 * 1024 * 1024
 
-# Locks below one destination are taken one by one and checked in the decision's transaction, which
-# takes 100 items; a job that replaces more partitions locks the whole destination instead.
+# All locks of a job are taken in one transaction and checked in the decision's, and DynamoDB takes
+# 100 items in one. A job that needs more for its partitions locks the whole destination instead.
+MAX_LOCKS: Final = 98
 MAX_PARTITION_LOCKS: Final = 90
 
-# A waiting job asks every 5 s. One that has not asked for so long keeps nobody waiting any more.
+# A waiting job asks every 5 s, and is noted as seen now and then. One that has not been seen for so
+# long keeps nobody waiting any more.
 WAITER_SECONDS: Final = 60
+WAITER_REFRESH_SECONDS: Final = 20
 
 # A job that holds all its locks is decided within two Lambda calls of at most 15 minutes. One that
 # is SEALED and was not written for so long has lost its execution: its locks are taken from it.
 HOLDER_SECONDS: Final = 2_400
 
-# Attempts to change one lock's record against other jobs that change it at the same moment.
+# Attempts to change locks against other jobs that change them at the same moment.
 LOCK_ROUNDS: Final = 50
 
 # A page of a replace list: one GET, and five DeleteObjects calls of 1,000 keys.

@@ -307,6 +307,13 @@ class Ledger(Protocol):
         """
         ...
 
+    def put_locks(self, records: Sequence[LockRecord]) -> bool:
+        """Store all of the records (at most 98, of different nodes) or none of them.
+
+        Each on the condition of `put_lock`; in one transaction.
+        """
+        ...
+
     def jobs_in(self, state: JobState, *, before: str) -> Iterator[JobRecord]:
         """Jobs in ``state`` not updated since ``before``, oldest first (eventually consistent)."""
         ...

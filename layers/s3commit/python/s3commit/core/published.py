@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from s3commit.core.documents import VERSION
 from s3commit.core.errors import InvalidInputError
 from s3commit.core.jsontext import Fields, dump, parse
-from s3commit.core.model import JobRecord
+from s3commit.core.model import JobRecord, ReplacedFacts
 
 SUCCESS_NAME = "org.apache.hadoop.fs.s3a.commit.files.SuccessData/1"
 SUCCESS_FILES = 100  # Hadoop's SUCCESS_MARKER_FILE_LIMIT
@@ -30,6 +31,7 @@ class CommitHeader:
     rows: int | None
     partition_by: tuple[str, ...] = ()
     idempotency_key: str | None = None
+    replaced: ReplacedFacts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,27 +57,27 @@ def header_of(record: JobRecord) -> CommitHeader:
         rows=record.plan.rows,
         partition_by=record.partition_by,
         idempotency_key=record.idempotency_key,
+        replaced=record.replaced,
     )
 
 
 def commit_lines(header: CommitHeader, files: Iterable[CommittedFile]) -> Iterator[bytes]:
     """The commit manifest, line by line, each with its newline; the same input, the same bytes."""
-    yield (
-        dump(
-            {
-                "version": VERSION,
-                "jobId": header.job_id,
-                "destination": header.destination,
-                "decidedAt": header.decided_at,
-                "files": header.files,
-                "bytes": header.bytes,
-                "rows": header.rows,
-                "partitionBy": list(header.partition_by),
-                "idempotencyKey": header.idempotency_key,
-            }
-        )
-        + b"\n"
-    )
+    first: dict[str, Any] = {
+        "version": VERSION,
+        "jobId": header.job_id,
+        "destination": header.destination,
+        "decidedAt": header.decided_at,
+        "files": header.files,
+        "bytes": header.bytes,
+        "rows": header.rows,
+        "partitionBy": list(header.partition_by),
+        "idempotencyKey": header.idempotency_key,
+    }
+    if header.replaced is not None:
+        one = header.replaced
+        first["replaced"] = {"sha256": one.sha256, "files": one.files, "bytes": one.bytes}
+    yield dump(first) + b"\n"
     for file in files:
         line = {"key": file.key, "length": file.length, "etag": file.etag, "rows": file.rows}
         yield dump(line) + b"\n"
@@ -94,6 +96,14 @@ def decode_commit_header(line: bytes) -> CommitHeader:
         rows=fields.optional_integer("rows"),
         partition_by=fields.texts("partitionBy", most=100, default=[]),
         idempotency_key=fields.optional_text("idempotencyKey"),
+        replaced=_replaced(fields) if fields.has("replaced") else None,
+    )
+
+
+def _replaced(header: Fields) -> ReplacedFacts:
+    fields = Fields(header.mapping("replaced"), f"{header.path}.replaced")
+    return ReplacedFacts(
+        fields.text("sha256", longest=64), fields.integer("files"), fields.integer("bytes")
     )
 
 

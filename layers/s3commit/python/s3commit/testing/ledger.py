@@ -141,10 +141,15 @@ class MemoryLedger:
 
     def put_lock(self, record: LockRecord) -> bool:
         """See `Ledger.put_lock`."""
+        return self.put_locks([record])
+
+    def put_locks(self, records: Sequence[LockRecord]) -> bool:
+        """See `Ledger.put_locks`."""
         with self._lock:
-            if self.lock(record.node).version != record.version:
+            if any(self.lock(record.node).version != record.version for record in records):
                 return False
-            self._locks[record.node] = replace(record, version=record.version + 1)
+            for record in records:
+                self._locks[record.node] = replace(record, version=record.version + 1)
             return True
 
     def jobs_in(self, state: JobState, *, before: str) -> Iterator[JobRecord]:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import partial
 
 from s3commit.core.errors import JobRefusedError, TransientError
-from s3commit.core.locks import Claim, LockRecord, ask, claims, let_go, step_back
+from s3commit.core.locks import Claim, LockRecord, ask_all, claims, let_go
 from s3commit.core.model import Conflict, Failure, JobRecord, Scope
 from s3commit.core.policy import HOLDER_SECONDS, LOCK_ROUNDS, MAX_WAITS
 from s3commit.core.ports import LostRaceError
 from s3commit.core.protocol.partitions import read_partitions
-from s3commit.core.protocol.pipeline import Pipeline, own_record
+from s3commit.core.protocol.pipeline import Pipeline, own_record, planned_record
 from s3commit.core.states import ENDED, JobState
 from s3commit.core.ticket import Ticket
 
@@ -31,18 +30,23 @@ def claims_of(pipeline: Pipeline, ticket: Ticket, record: JobRecord) -> tuple[Cl
 def acquire_destination(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     """Hold all the locks that the job needs, or none and say that it has to wait (I6).
 
-    Nobody holds a lock while it waits for another, so there is no deadlock; the job that waits
-    longest goes first. Locks are held by jobs, not by executions: one that takes over finds them
-    held. Raises `JobRefusedError` (``DESTINATION_BUSY``) after the last wait.
+    They are taken in one transaction, so nobody holds a lock while it waits for another, and there
+    is no deadlock; the job that waits longest goes first. Locks are held by jobs, not by
+    executions: one that takes over finds them held. What a job holds it keeps until it has ended:
+    else a try that stalled could give away what another one of the same job relies on. Raises
+    `JobRefusedError` (``DESTINATION_BUSY``) after the last wait.
     """
-    record = own_record(pipeline, ticket, JobState.SEALED)
+    record = planned_record(pipeline, ticket, JobState.SEALED)
     wanted = claims_of(pipeline, ticket, record)
-    nodes = tuple(claim.node for claim in wanted)
+    nodes = {claim.node for claim in wanted}
     since = ticket.since or pipeline.clock.now()
-    # Before the first is taken, so that whoever ends the job finds them; and each time, as a sign
-    # of life: a job that has waited long must not look dead once it holds them.
-    record = pipeline.ledger.note(
-        record.job_id, generation=record.generation, now=pipeline.clock.now(), locks=nodes
+    # Before they are taken, so that whoever ends the job finds them; and each time, as a sign of
+    # life: a job that has waited long must not look dead once it holds them.
+    pipeline.ledger.note(
+        record.job_id,
+        generation=record.generation,
+        now=pipeline.clock.now(),
+        locks=sorted(nodes | set(record.locks)),
     )
     blockers = _take_all(pipeline, record.job_id, wanted, since)
     _still_wanted(pipeline, ticket, nodes)
@@ -64,55 +68,42 @@ def release_locks(pipeline: Pipeline, record: JobRecord) -> None:
 
 def _release(pipeline: Pipeline, job_id: str, nodes: Iterable[str]) -> None:
     for node in nodes:
-        _change(pipeline, node, partial(let_go, job_id=job_id))
+        for _ in range(LOCK_ROUNDS):
+            before = pipeline.ledger.lock(node)
+            after = let_go(before, job_id)
+            if after == before or pipeline.ledger.put_lock(after):
+                break
+        else:
+            raise _contended(node)
 
 
 def _take_all(
     pipeline: Pipeline, job_id: str, wanted: tuple[Claim, ...], since: str
 ) -> frozenset[str]:
-    """Take the nodes in order; at one that is not free give back those before. Who is in the way.
-
-    All jobs take their nodes in the same order, from the top down.
-    """
-    for index, claim in enumerate(wanted):
-        blockers = _take(pipeline, job_id, claim, since)
-        if blockers:
-            back = partial(step_back, job_id=job_id, since=since, now=pipeline.clock.now())
-            for earlier in wanted[:index]:
-                _change(pipeline, earlier.node, back)
-            return blockers
-    return frozenset()
-
-
-def _take(pipeline: Pipeline, job_id: str, claim: Claim, since: str) -> frozenset[str]:
-    """Ask for the node until it is held, or those in the way are alive."""
-    while True:
-        now = pipeline.clock.now()
-        blockers: frozenset[str] = frozenset()
-
-        def asking(lock: LockRecord, now: str = now) -> LockRecord:
-            nonlocal blockers
-            after, blockers = ask(lock, job_id, claim.mode, since=since, now=now)
-            return after
-
-        _change(pipeline, claim.node, asking)
-        dead = [other for other in blockers if _is_dead(pipeline, other)]
-        if not dead:
-            return blockers
-        for other in dead:
-            _change(pipeline, claim.node, partial(let_go, job_id=other))
-
-
-def _change(
-    pipeline: Pipeline, node: str, change: Callable[[LockRecord], LockRecord]
-) -> LockRecord:
-    """Compare and set until it holds. Raises `TransientError` if others are always faster."""
+    """Take all nodes, or a place in each queue; who is in the way, and alive. Nobody: all held."""
+    nodes = [claim.node for claim in wanted]
     for _ in range(LOCK_ROUNDS):
-        before = pipeline.ledger.lock(node)
-        after = change(before)
-        if after == before or pipeline.ledger.put_lock(after):
-            return after
-    raise TransientError(f"the lock of {node} is being changed by too many jobs at once")
+        before = {lock.node: lock for lock in pipeline.parallel(pipeline.ledger.lock, nodes)}
+        now = pipeline.clock.now()
+        after, blockers = ask_all(before.values(), wanted, job_id, since=since, now=now)
+        dead = [other for other in sorted(blockers) if _is_dead(pipeline, other)]
+        if dead:
+            living = [_without(lock, dead) for lock in before.values()]
+            after, blockers = ask_all(living, wanted, job_id, since=since, now=now)
+        changed = [lock for node, lock in after.items() if lock != before[node]]
+        if not changed or pipeline.ledger.put_locks(changed):
+            return blockers
+    raise _contended(nodes[-1])
+
+
+def _without(lock: LockRecord, jobs: Iterable[str]) -> LockRecord:
+    for job_id in jobs:
+        lock = let_go(lock, job_id)
+    return lock
+
+
+def _contended(node: str) -> TransientError:
+    return TransientError(f"the lock of {node} is being changed by too many jobs at once")
 
 
 def _is_dead(pipeline: Pipeline, job_id: str) -> bool:
@@ -151,7 +142,7 @@ def _is_dead(pipeline: Pipeline, job_id: str) -> bool:
     return True
 
 
-def _still_wanted(pipeline: Pipeline, ticket: Ticket, nodes: tuple[str, ...]) -> None:
+def _still_wanted(pipeline: Pipeline, ticket: Ticket, nodes: Iterable[str]) -> None:
     """Asked when the locks are held: whoever ends the job later lets them go.
 
     Whoever has ended it before has done so already; a late waker's locks would stand until another

@@ -9,7 +9,13 @@ from s3commit.core.ports import LostRaceError
 from s3commit.core.protocol.acquire import claims_of
 from s3commit.core.protocol.identity import is_provably_ours
 from s3commit.core.protocol.once import take_key
-from s3commit.core.protocol.pipeline import Pipeline, own_record, planned_files, read_spec
+from s3commit.core.protocol.pipeline import (
+    Pipeline,
+    planned_files,
+    planned_record,
+    read_spec,
+    unless_overtaken,
+)
 from s3commit.core.protocol.replace import files_of_before, write_list
 from s3commit.core.states import JobState
 from s3commit.core.ticket import Ticket
@@ -22,16 +28,17 @@ def check_conditions(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     replace list of a job that replaces. Raises `JobRefusedError` with the figure that failed it.
     """
     place = ticket.place
-    record = own_record(pipeline, ticket, JobState.SEALED)
-    # First, so that a job that is run again is told that, and not that its files are in the way.
-    take_key(pipeline, place, record, reserve=False)
-    _judge_counts(pipeline, place, record)
-    if record.conflict is Conflict.FAIL:
-        _refuse_files(pipeline, place, record)
-    overwrites = record.names is Names.EXACT and _overwrites(pipeline, place, record)
-    if record.conflict is Conflict.REPLACE:
-        record = _note_replaced(pipeline, place, record, overwrites)
-    take_key(pipeline, place, record, reserve=True)
+    record = planned_record(pipeline, ticket, JobState.SEALED)
+    with unless_overtaken(pipeline, ticket, JobState.SEALED):
+        # First, so that a job that is run again is told that, not that its files are in the way.
+        take_key(pipeline, place, record, reserve=False)
+        _judge_counts(pipeline, place, record)
+        if record.conflict is Conflict.FAIL:
+            _refuse_files(pipeline, place, record)
+        overwrites = record.names is Names.EXACT and _overwrites(pipeline, place, record)
+        if record.conflict is Conflict.REPLACE:
+            record = _note_replaced(pipeline, place, record, overwrites)
+        take_key(pipeline, place, record, reserve=True)
     return ticket.after(record)
 
 
@@ -45,11 +52,24 @@ def _judge_counts(pipeline: Pipeline, place: JobDirectory, record: JobRecord) ->
 
 
 def _refuse_files(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> None:
-    found = next(files_of_before(pipeline, place, record), None)
-    if found is not None:
+    own = _planned_by_key(pipeline, place, record)
+    for found in files_of_before(pipeline, place, record):
+        file = own.get(found.key)
+        # A ledger that was lost after the decision brings a half-completed job here again.
+        if file and is_provably_ours(file, pipeline.store.head(place.bucket, found.key)):
+            continue
         raise JobRefusedError(
             f"conflict 'fail': {found.key} is there already", code="DESTINATION_NOT_EMPTY"
         )
+
+
+def _planned_by_key(
+    pipeline: Pipeline, place: JobDirectory, record: JobRecord
+) -> dict[str, PendingFile]:
+    """The job's own files where their names do not tell, by key."""
+    if record.names is not Names.EXACT:
+        return {}
+    return {file.key: file for file in planned_files(pipeline, place, record)}
 
 
 def _overwrites(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> bool:
@@ -78,10 +98,9 @@ def _overwrites(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> b
 def _note_replaced(
     pipeline: Pipeline, place: JobDirectory, record: JobRecord, overwrites: bool
 ) -> JobRecord:
-    files = files_of_before(pipeline, place, record)
-    if record.names is Names.EXACT:
-        own = {file.key for file in planned_files(pipeline, place, record)}
-        files = (listed for listed in files if listed.key not in own)
+    own = _planned_by_key(pipeline, place, record)
+    before = files_of_before(pipeline, place, record)
+    files = (listed for listed in before if listed.key not in own)
     facts: ReplacedFacts = write_list(pipeline, place, files, overwrites=overwrites)
     return pipeline.ledger.note(
         record.job_id, generation=record.generation, now=pipeline.clock.now(), replaced=facts
@@ -94,14 +113,13 @@ def decide_commit(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     Raises `LostRaceError` if the state, generation, plan, replace list or a lock is not what it
     was; nothing is decided then. Repeated after a lost response, it finds its own decision.
     """
-    record = own_record(pipeline, ticket, JobState.SEALED, JobState.COMMITTING)
+    record = planned_record(pipeline, ticket, JobState.SEALED, JobState.COMMITTING)
     if record.state is JobState.COMMITTING:
         return ticket.after(record)
-    if record.plan is None:
-        raise LostRaceError(f"job {ticket.job_id} has no plan", record)
-    if record.conflict is Conflict.REPLACE and record.replaced is None:
-        raise LostRaceError(f"job {ticket.job_id} has no replace list", record)
-    # Those above are held by intention only, and busy: the job's own nodes tell the same.
+    if record.plan is None or (record.conflict is Conflict.REPLACE and record.replaced is None):
+        raise LostRaceError(f"job {ticket.job_id} has no plan or no replace list", record)
+    # Those above are held by intention only, and busy. All are taken at once, and kept until the
+    # job has ended: its own nodes tell the same.
     claims = claims_of(pipeline, ticket, record)
     locks = [claim.node for claim in claims if not claim.intention]
     decided = pipeline.ledger.decide(

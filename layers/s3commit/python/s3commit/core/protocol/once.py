@@ -24,9 +24,8 @@ from s3commit.core.states import JobState
 
 MAX_NOTE_BYTES = 16 * 1024
 
-_WITHOUT_IT = frozenset(
-    {JobState.ABORTING, JobState.ABORTED, JobState.ROLLED_BACK, JobState.OPEN, JobState.SEALED}
-)
+_HAS_IT = frozenset({JobState.PUBLISHING, JobState.COMMITTED})
+_MAY_GET_IT = frozenset({JobState.COMMITTING, JobState.ROLLING_BACK})
 
 
 def take_key(pipeline: Pipeline, place: JobDirectory, record: JobRecord, *, reserve: bool) -> None:
@@ -61,12 +60,11 @@ def _holder(pipeline: Pipeline, place: JobDirectory, name: str, key: str) -> tup
     """The job that the note names (empty: none, or not to be read), and the note's etag."""
     try:
         stored = pipeline.store.get(place.bucket, name, max_bytes=MAX_NOTE_BYTES)
-    except NotFoundError:
-        return "", None
-    try:
         fields = Fields(parse(stored.body, what=name, max_bytes=MAX_NOTE_BYTES), "$")
         if fields.text("key") == key:
             return check_job_id(fields.text("jobId", longest=80)), stored.facts.etag
+    except NotFoundError:
+        return "", None
     except InvalidInputError as error:
         raise JobRefusedError(
             f"{name} is not readable, so nobody knows whether the key is taken:"
@@ -77,19 +75,21 @@ def _holder(pipeline: Pipeline, place: JobDirectory, name: str, key: str) -> tup
 
 
 def _has_it(pipeline: Pipeline, other: JobDirectory) -> bool:
-    """Whether the other job has been, or is going to be, committed.
+    """Whether the other job has been, or is sure to be, committed.
 
     Asked under the key's lock: by the ledger, the other one is not in between. A job that the
     ledger does not know is judged by S3.
     """
     record = pipeline.ledger.job(other.job_id)
     if record is not None and record.directory == other.prefix:
-        return record.state not in _WITHOUT_IT
+        if record.state in _MAY_GET_IT:
+            raise TransientError(f"job {other.job_id} has the same idempotencyKey and is decided")
+        return record.state in _HAS_IT
     if pipeline.store.head(other.bucket, other.commits) is not None:
         return True
     try:
         stored = pipeline.store.get(other.bucket, other.result, max_bytes=MAX_RESULT_BYTES)
-        return decode_result(stored.body).outcome is Outcome.COMMITTED
+        return decode_result(stored.body, other).outcome is Outcome.COMMITTED
     except NotFoundError:
         pass
     if pipeline.store.head(other.bucket, other.request) is not None:

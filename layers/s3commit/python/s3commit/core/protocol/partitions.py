@@ -13,6 +13,7 @@ from s3commit.core.model import JobRecord
 from s3commit.core.protocol.pipeline import Pipeline
 
 MAX_PARTITIONS = 1_000_000
+ROOT = "./"  # how the list names the root, since no name is empty there
 MAX_BYTES = 256 * 1024 * 1024
 
 
@@ -21,7 +22,8 @@ def write_partitions(pipeline: Pipeline, place: JobDirectory, partitions: Iterab
 
     A partition is a directory relative to the destination, with its ``/``; the root is empty.
     """
-    body = dump({"version": VERSION, "partitions": sorted(set(partitions))})
+    names = sorted({name or ROOT for name in partitions})
+    body = dump({"version": VERSION, "partitions": names})
     sha256 = digest(body)
     pipeline.store.put(place.bucket, place.partitions(sha256), body)
     return sha256
@@ -37,7 +39,8 @@ def read_partitions(pipeline: Pipeline, place: JobDirectory, record: JobRecord) 
         stored = pipeline.store.get(place.bucket, place.partitions(sha256), max_bytes=MAX_BYTES)
         if digest(stored.body) == sha256:
             fields = Fields(parse(stored.body, what="partitions", max_bytes=MAX_BYTES), "$")
-            return tuple(fields.texts("partitions", most=MAX_PARTITIONS))
+            names = fields.texts("partitions", most=MAX_PARTITIONS)
+            return tuple("" if name == ROOT else name for name in names)
     except (NotFoundError, InvalidInputError):
         pass
     raise JobRefusedError("the list of the job's partitions has changed", code="PLAN_CHANGED")

@@ -90,6 +90,18 @@ def own_record(pipeline: Pipeline, ticket: Ticket, *expected: JobState) -> JobRe
     return record
 
 
+def planned_record(pipeline: Pipeline, ticket: Ticket, *expected: JobState) -> JobRecord:
+    """As `own_record`, if the plan too is the one that this execution has verified.
+
+    A request that names no attempts counts what is there: a late try of VerifyManifests may note
+    another plan, while locks and replace list are still those of the first. Raises `LostRaceError`.
+    """
+    record = own_record(pipeline, ticket, *expected)
+    if record.plan is None or ticket.place.plan(record.plan.sha256) != ticket.plan:
+        raise LostRaceError(f"job {ticket.job_id} has another plan than this execution", record)
+    return record
+
+
 @contextmanager
 def beside_twins(ticket: Ticket) -> Iterator[None]:
     """Turn a race lost against a twin of the same step into `TransientError`: run it again.

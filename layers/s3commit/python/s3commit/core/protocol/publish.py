@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from s3commit.core.errors import (
     NotFoundError,
@@ -66,8 +67,9 @@ def begin_publish(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     if lost:
         failure = Failure(
             UPLOADS_LOST,
-            f"{lost} of {ticket.files} uploads were aborted by someone else, or expired by a"
-            " lifecycle rule, after the decision; write the data again",
+            f"{lost} of {ticket.files} files could not be completed after the decision: their"
+            " uploads were aborted by someone else or expired, or another program has put objects"
+            " of their names; write the data again",
         )
         return _move(pipeline, ticket, record, JobState.ROLLING_BACK, failure)
     counts = sorted((result.unit, result.files) for result in ticket.completed)
@@ -98,6 +100,10 @@ def remove_replaced(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     """
     record = own_record(pipeline, ticket, JobState.PUBLISHING)
     with unless_overtaken(pipeline, ticket, JobState.PUBLISHING):
+        if record.replaced is not None and record.replaced.files:
+            # From its first delete on the job is committed, whatever the ledger forgets (I8):
+            # brought back as a new one it might be refused, and then both old and new were gone.
+            _publish_manifest(pipeline, ticket.place, record)
         remove_listed(pipeline, ticket.place, record)
     return ticket
 
@@ -108,6 +114,8 @@ def publish_success(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     if record.state is JobState.PUBLISHING:
         with unless_overtaken(pipeline, ticket, JobState.PUBLISHING):
             names = _publish_manifest(pipeline, ticket.place, record)
+            if names is None:
+                names = _first_names(pipeline, ticket.place, record)
         _put_marker(pipeline, ticket, record, names)
         record = pipeline.ledger.advance(
             record.job_id,
@@ -121,11 +129,12 @@ def publish_success(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     return ticket.after(record)
 
 
-def _publish_manifest(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> list[str]:
-    """Write ``_commits/<job_id>.jsonl`` once; return the first keys for the marker."""
+def _publish_manifest(
+    pipeline: Pipeline, place: JobDirectory, record: JobRecord
+) -> list[str] | None:
+    """Write ``_commits/<job_id>.jsonl`` and return the first keys; None if it was there."""
     if pipeline.store.head(place.bucket, place.commits) is not None:
-        _, files = read_commit_manifest(pipeline, place)
-        return [file.key for file in files[:SUCCESS_FILES]]
+        return None
     names: list[str] = []
 
     def noting(files: Iterable[CommittedFile]) -> Iterator[CommittedFile]:
@@ -137,6 +146,15 @@ def _publish_manifest(pipeline: Pipeline, place: JobDirectory, record: JobRecord
     lines = commit_lines(header_of(record), noting(_committed(pipeline, place, record)))
     put_lines(pipeline, place, place.commits, lines)
     return names
+
+
+def _first_names(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> list[str]:
+    """The first keys, for the marker; of a job that S3 alone remembers there is no plan."""
+    if record.plan is not None and record.plan.sha256:
+        files = islice(planned_files(pipeline, place, record), SUCCESS_FILES)
+        return [file.key for file in files]
+    _, committed = read_commit_manifest(pipeline, place)
+    return [file.key for file in committed[:SUCCESS_FILES]]
 
 
 def _committed(

@@ -46,9 +46,13 @@ def _remembered(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> J
             " find out who has put it there, remove it, and run the job again",
             code="WRONG_JOB",
         )
+    replaced = header.replaced
+    if replaced and pipeline.store.head(place.bucket, place.replaced(replaced.sha256)) is None:
+        replaced = None  # tidied up, which comes after all of it has been deleted
     return replace(
         record,
         state=JobState.PUBLISHING,
+        replaced=replaced,
         plan=PlanFacts("", 0, header.files, header.bytes, header.rows),
         decided_at=header.decided_at,
     )

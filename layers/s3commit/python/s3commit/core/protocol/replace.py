@@ -17,12 +17,12 @@ from s3commit.core.layout import JobDirectory, belongs_to_job, is_data, partitio
 from s3commit.core.manifest import digest
 from s3commit.core.model import JobRecord, ReplacedFacts, Scope
 from s3commit.core.policy import REPLACED_PAGE
-from s3commit.core.ports import ListedObject
+from s3commit.core.ports import ListedObject, ObjectReader
 from s3commit.core.protocol.partitions import read_partitions
 from s3commit.core.protocol.pipeline import Pipeline
 
 MAX_INDEX_BYTES = 16 * 1024 * 1024
-MAX_PAGE_BYTES = 16 * 1024 * 1024
+MAX_PAGE_BYTES = 64 * 1024 * 1024  # REPLACED_PAGE keys, each byte of them escaped
 MAX_LINE_BYTES = 8 * 1024
 MAX_PAGES = 100_000
 DELETE_AT_ONCE = 1_000  # DeleteObjects' own limit
@@ -31,27 +31,38 @@ DELETE_AT_ONCE = 1_000  # DeleteObjects' own limit
 def files_of_before(
     pipeline: Pipeline, place: JobDirectory, record: JobRecord
 ) -> Iterator[ListedObject]:
-    """The visible files in the reach of the job's policy that are not the job's own, in key order.
+    """The visible files in the reach of the job's policy that are not the job's own.
 
     Hidden names are no data. In scope partition a partition reaches down to every depth; the root
-    as a partition means the files directly in it.
+    as a partition means the files directly in it. The partitions are listed side by side, each in
+    memory: thousands of them are more than one listing after the other could take.
     """
-    for prefix, deep in _reach(pipeline, place, record):
-        for listed in pipeline.store.list(place.bucket, prefix):
-            relative = place.relative(listed.key)
-            if not is_data(relative) or belongs_to_job(listed.key, place.job_id):
-                continue
-            if deep or not partition_of(relative):
-                yield listed
+    if record.scope is Scope.DIRECTORY:
+        yield from _in_reach(pipeline, place, place.destination.prefix, deep=True)
+        return
+    for found in pipeline.parallel(
+        lambda reach: list(_in_reach(pipeline, place, reach[0], deep=reach[1])),
+        _partitions(pipeline, place, record),
+    ):
+        yield from found
 
 
-def _reach(
+def _in_reach(
+    pipeline: Pipeline, place: JobDirectory, prefix: str, *, deep: bool
+) -> Iterator[ListedObject]:
+    for listed in pipeline.store.list(place.bucket, prefix):
+        relative = place.relative(listed.key)
+        if not is_data(relative) or belongs_to_job(listed.key, place.job_id):
+            continue
+        if deep or not partition_of(relative):
+            yield listed
+
+
+def _partitions(
     pipeline: Pipeline, place: JobDirectory, record: JobRecord
 ) -> Iterator[tuple[str, bool]]:
+    """The prefixes to list, each with whether it reaches down."""
     root = place.destination.prefix
-    if record.scope is Scope.DIRECTORY:
-        yield root, True
-        return
     covered = ""
     for name in sorted(read_partitions(pipeline, place, record)):
         if not name:
@@ -91,27 +102,28 @@ def remove_listed(pipeline: Pipeline, place: JobDirectory, record: JobRecord) ->
     """
     if record.replaced is None or not record.replaced.files:
         return
-    groups = _groups(pipeline, place, record.replaced)
+    groups = listed_files(pipeline.store, place, record.replaced)
     for _done in pipeline.parallel(
         lambda group: pipeline.store.delete_seen(place.bucket, group), groups
     ):
         pass
 
 
-def _groups(
-    pipeline: Pipeline, place: JobDirectory, replaced: ReplacedFacts
+def listed_files(
+    reader: ObjectReader, place: JobDirectory, replaced: ReplacedFacts
 ) -> Iterator[list[ListedObject]]:
-    index = _read(pipeline, place, place.replaced(replaced.sha256), replaced.sha256)
+    """What the list names, in groups as they are deleted; `JobRefusedError` as above."""
+    index = _read(reader, place, place.replaced(replaced.sha256), replaced.sha256)
     fields = Fields(parse(index, what="replace list", max_bytes=MAX_INDEX_BYTES), "$")
     for sha256 in fields.texts("pages", most=MAX_PAGES):
-        lines = iter(_read(pipeline, place, place.page(sha256), sha256).splitlines())
+        lines = iter(_read(reader, place, place.page(sha256), sha256).splitlines())
         while group := [_listed(place, line) for line in islice(lines, DELETE_AT_ONCE)]:
             yield group
 
 
-def _read(pipeline: Pipeline, place: JobDirectory, key: str, sha256: str) -> bytes:
+def _read(reader: ObjectReader, place: JobDirectory, key: str, sha256: str) -> bytes:
     try:
-        body = pipeline.store.get(place.bucket, key, max_bytes=MAX_PAGE_BYTES).body
+        body = reader.get(place.bucket, key, max_bytes=MAX_PAGE_BYTES).body
     except NotFoundError:
         body = b""
     if digest(body) != sha256:

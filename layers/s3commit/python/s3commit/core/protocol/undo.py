@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 
-from s3commit.core.errors import JobRefusedError, PreconditionError, TransientError
+from s3commit.core.errors import (
+    JobRefusedError,
+    NotFoundError,
+    PreconditionError,
+    TransientError,
+)
 from s3commit.core.layout import META_JOB, JobDirectory, belongs_to_job, is_hidden
 from s3commit.core.model import Failure, JobRecord, Names, PendingFile
 from s3commit.core.plan import MAX_PLAN_BYTES, decode_plan
@@ -82,9 +87,16 @@ def tidy_up(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     """
     if ticket.code == JOB_ID_TAKEN:
         return ticket
-    own_record(pipeline, ticket, JobState.COMMITTED, JobState.ABORTED, JobState.ROLLED_BACK)
+    record = own_record(
+        pipeline, ticket, JobState.COMMITTED, JobState.ABORTED, JobState.ROLLED_BACK
+    )
     place = ticket.place
     abort_uploads(pipeline, place)
+    if record.state is JobState.ROLLED_BACK:
+        # S3 does not say what an abort does to a completion that is under way: one that took
+        # effect after RollBack's last look is found here (I2). Tidied before, it can't be proven.
+        with suppress(NotFoundError):
+            _delete_own_objects(pipeline, place, record)
     for listed in pipeline.store.list(place.bucket, place.prefix):
         if listed.key.startswith(place.scratch):
             _delete_seen(pipeline, place.bucket, listed.key, listed.etag)
@@ -171,9 +183,9 @@ def _exact_objects(
     """Names of the program's own say nothing: plan or manifests do, and the object itself.
 
     A decided job found no file of another's in its place, and covered none: what is there by the
-    etag is its own. Before the decision it takes more to know whose a file is.
+    etag is its own. Before the decision, and after the end, it takes more to know whose a file is.
     """
-    decided = record.decided_at is not None
+    decided = record.state is JobState.ROLLING_BACK
     files = _planned(pipeline, place, record) if decided else named_files(pipeline, place)
     proven = is_ours if decided else is_provably_ours
     for file in files:

@@ -29,7 +29,7 @@ from s3commit.core.ports import ListedObject
 from s3commit.core.protocol.identity import is_ours
 from s3commit.core.protocol.neighbours import Neighbours
 from s3commit.core.protocol.partitions import write_partitions
-from s3commit.core.protocol.pipeline import Pipeline, own_record, read_manifest
+from s3commit.core.protocol.pipeline import Pipeline, own_record, read_manifest, read_spec
 from s3commit.core.protocol.seal import read_request
 from s3commit.core.states import JobState
 from s3commit.core.ticket import Ticket
@@ -59,9 +59,11 @@ def verify_manifests(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     record = own_record(pipeline, ticket, JobState.SEALED)
     counted = _counted(pipeline, place)
     neighbours = Neighbours(pipeline.store, place)
+    columns = read_spec(pipeline, place).conditions.columns
     verified = sorted(
         pipeline.parallel(
-            lambda attempt: _verify(pipeline, place, attempt, record, neighbours), counted
+            lambda attempt: _verify(pipeline, place, attempt, record, neighbours, columns=columns),
+            counted,
         ),
         key=lambda one: one.attempt.manifest,
     )
@@ -124,6 +126,8 @@ def _verify(
     attempt: CountedAttempt,
     record: JobRecord,
     neighbours: Neighbours,
+    *,
+    columns: tuple[str, ...],
 ) -> _Verified:
     pending = read_manifest(pipeline, place, attempt.manifest, attempt.sha256, names=record.names)
     neighbours.refuse(pending.files)
@@ -141,7 +145,8 @@ def _verify(
         uploads=[_short(file.key, file.upload_id) for file in pending.files],
         bytes=pending.bytes,
         rows=pending.rows,
-        nulls=pending.nulls,
+        # The ledger keeps them: no more than the job's conditions ask for.
+        nulls={column: pending.nulls.get(column) for column in columns},
         partitions=frozenset(partition_of(place.relative(file.key)) for file in pending.files),
     )
 
@@ -208,6 +213,6 @@ def _plan(verified: list[_Verified]) -> tuple[PlanFacts, bytes]:
         files=total,
         bytes=sum(one.bytes for one in verified),
         rows=None if None in rows else sum(count for count in rows if count is not None),
-        nulls=add_nulls(one.nulls for one in verified if one.attempt.files),
+        nulls=add_nulls(one.nulls for one in verified if one.parts),
     )
     return facts, body
