@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from click.testing import CliRunner, Result
 
 from s3commit.cli.app import app
+from s3commit.cli.executions import FORGOTTEN
 from s3commit.cli.human import epoch_of
 from s3commit.cli.session import Session
+from s3commit.core.errors import S3CommitError
 from s3commit.core.layout import JobDirectory
+from s3commit.core.ticket import Ticket
 from s3commit.testing.clock import ManualClock
+from s3commit.testing.execution import ROUTES, _attempt
 from s3commit.testing.store import MemoryObjectStore
 from tests.core.world import World, place_of
 
 TABLE = "ledger"
 JOB = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
 OTHER = "11111111-7425-40de-944b-e07fc1f90ae7"
+THIRD = "22222222-7425-40de-944b-e07fc1f90ae7"
 SALES = "s3://lake/sales/"
+MACHINE = "arn:aws:states:eu-central-1:123456789012:stateMachine:Machine"
+
+
+def arn_of(job_id: str, name: str = "") -> str:
+    """The execution of a job, or one with another name."""
+    return f"{MACHINE.replace('stateMachine', 'execution')}:{name or job_id}"
 
 
 class WorldEnvironment:
@@ -57,17 +68,39 @@ class MemoryPeek:
         return sum(map(len, self._store._upload(bucket, key, upload_id).parts.values()))
 
 
+class FakeExecutions:
+    """Step Functions: what a test says of executions; those that are started only stand there."""
+
+    def __init__(self) -> None:
+        self.statuses: dict[str, str] = {}
+        self.started: list[str] = []
+        self.refusal: S3CommitError | None = None
+
+    def status(self, arn: str) -> str:
+        if self.refusal is not None:
+            raise self.refusal
+        return self.statuses.get(arn, FORGOTTEN)
+
+    def start(self, machine: str, name: str, place: JobDirectory) -> str:
+        arn = f"{machine.replace('stateMachine', 'execution')}:{name}"
+        self.statuses[arn] = "RUNNING"
+        self.started.append(arn)
+        return arn
+
+
 @dataclass
 class Desk:
     """The command over a world in memory."""
 
     world: World = field(default_factory=World)
+    executions: FakeExecutions = field(default_factory=FakeExecutions)
 
     def __post_init__(self) -> None:
         self.environment = WorldEnvironment(self.world.clock)
         self.session = Session()
         self.session.store = self.world.plan.wrap(self.world.store)
         self.session.peek = MemoryPeek(self.world.store)
+        self.session.executions = self.executions
         self.session.parallel = map
         self.session.environment = self.environment
         self.session.ledgers[TABLE] = self.world.ledger
@@ -109,20 +142,42 @@ class Desk:
             self.world.announce(place, self.world.attempt(place, str(task)))
         return place
 
-    def requested_job(self, job_id: str = JOB) -> JobDirectory:
-        """A job whose commit is requested, and no execution has begun."""
+    def requested_job(
+        self, job_id: str = JOB, *, files: Mapping[str, bytes] | None = None, **spec: Any
+    ) -> JobDirectory:
+        """A job whose commit is requested, and no execution has begun.
+
+        ``files`` are those of its one task; without them it has two tasks.
+        """
         place = place_of(job_id)
-        self.world.open(place)
-        attempts = [self.world.attempt(place, task) for task in "01"]
+        self.world.open(place, **spec)
+        tasks = "01" if files is None else "0"
+        attempts = [self.world.attempt(place, task, files=files) for task in tasks]
         for attempt in attempts:
             self.world.announce(place, attempt)
         self.world.request(place, *attempts)
         return place
 
-    def committed_job(self, job_id: str = JOB) -> JobDirectory:
-        place = self.requested_job(job_id)
+    def committed_job(self, job_id: str = JOB, **how: Any) -> JobDirectory:
+        place = self.requested_job(job_id, **how)
         self.world.run(place)
         return place
+
+    def job_at(self, step: str, job_id: str = JOB, **how: Any) -> JobDirectory:
+        """A requested job whose execution, with an ARN, is running and is done with ``step``."""
+        place = self.requested_job(job_id, **how)
+        ticket = Ticket(job_id, place.bucket, place.prefix, execution=arn_of(job_id))
+        self.executions.statuses[ticket.execution] = "RUNNING"
+        name = "SealJob"
+        while True:
+            ticket = _attempt(self.world.pipeline, name, ticket)
+            if name == step:
+                return place
+            name = ROUTES[name](ticket)
+
+    def dies(self, job_id: str, status: str = "FAILED") -> None:
+        """The job's execution is no more."""
+        self.executions.statuses[arn_of(job_id)] = status
 
     def aborted_job(self, job_id: str = JOB) -> JobDirectory:
         place = self.open_job(job_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from s3commit.core.model import Conflict, Names, Scope
 from tests.cli.support import JOB, OTHER, SALES, Desk
 from tests.core.world import BUCKET
 
@@ -44,6 +45,36 @@ def test_the_files_of_a_job(desk: Desk) -> None:
     files = desk.json("ls", SALES, "--files", JOB)["files"]
     assert [file["key"] for file in files] == sorted(desk.world.visible())
     assert {file["bytes"] for file in files} == {4}
+
+
+def test_files_that_a_later_job_replaced_are_said_to_be_gone(desk: Desk) -> None:
+    files = {f"dt={day}/part-{JOB}.csv": b"old" for day in (1, 2)}
+    desk.committed_job(JOB, files=files)
+    desk.committed_job(
+        OTHER,
+        files={f"dt=1/part-{OTHER}.csv": b"new"},
+        conflict=Conflict.REPLACE,
+        scope=Scope.PARTITION,
+    )
+    result = desk.run("ls", SALES, "--files", JOB)
+    header, first, second = (line.split() for line in result.stdout.splitlines())
+    assert header == ["SIZE", "ROWS", "GONE", "FILE"]
+    assert first[3:] == ["gone", f"dt=1/part-{JOB}.csv"]
+    assert second[3:] == [f"dt=2/part-{JOB}.csv"]
+    assert result.stderr.splitlines() == [
+        f"2 files of job {JOB} at s3://lake/sales/",
+        "1 of them gone by now: replaced by a later job, or deleted by someone",
+    ]
+    document = desk.json("ls", SALES, "--files", JOB)
+    assert [file["gone"] for file in document["files"]] == [True, False]
+    assert "gone" not in desk.run("ls", SALES, "--files", OTHER).output
+
+
+def test_a_file_of_an_exact_name_that_another_job_wrote_over_is_gone(desk: Desk) -> None:
+    desk.committed_job(JOB, files={"table.csv": b"first"}, names=Names.EXACT)
+    desk.world.store.put(BUCKET, "sales/table.csv", b"other")
+    result = desk.run("ls", SALES, "--files", JOB)
+    assert "all of them gone by now" in result.stderr
 
 
 def test_a_job_that_is_not_committed_has_no_files(desk: Desk) -> None:

@@ -7,13 +7,14 @@ from dataclasses import replace
 import pytest
 
 from s3commit.cli.advice import MEANING, console_url
+from s3commit.cli.codes import CODES
 from s3commit.cli.facts import REQUESTED
 from s3commit.core.model import PlanFacts
 from s3commit.core.states import JobState
-from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, uri_of
+from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, arn_of, uri_of
 from tests.core.world import BUCKET
 
-ARN = "arn:aws:states:eu-central-1:123456789012:execution:Machine:" + JOB
+ARN = arn_of(JOB)
 
 
 def text_of(desk: Desk, *arguments: str) -> str:
@@ -79,12 +80,14 @@ def test_an_aborted_job_says_why_and_what_is_left(desk: Desk) -> None:
     assert document["request"] == {"action": "abort", "reason": "driver gave up"}
     assert document["openUploads"] == 1
     assert "run the job again, as a new job" in document["next"][0]
-    assert f"s3commit uploads {SALES} --abort" in document["next"][1]
+    assert document["next"][1] == document["advice"]["do"] == CODES["ABORTED_BY_CLIENT"].do
+    assert f"s3commit uploads {SALES} --abort" in document["next"][2]
 
 
 def test_a_job_at_work_that_is_silent_sends_to_its_execution(desk: Desk) -> None:
     place = desk.requested_job()
     ledger, clock = desk.world.ledger, desk.world.clock
+    desk.executions.statuses[ARN] = "RUNNING"
     record = ledger.take_over(JOB, generation=0, execution=ARN, now=clock.now())
     ledger.advance(JOB, source=JobState.OPEN, target=JobState.SEALED, generation=1, now=clock.now())
     plan = PlanFacts("0" * 64, 1, 2, 8, 8)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from s3commit.core.model import Conflict
 from s3commit.core.states import JobState
-from tests.cli.support import JOB, OTHER, TABLE, Desk
+from tests.cli.support import JOB, OTHER, TABLE, THIRD, Desk
 
 HOUR = 3600
 
@@ -48,6 +49,29 @@ def test_an_open_job_has_a_day(desk: Desk) -> None:
     assert [job["attention"] for job in desk.json("status", "--table", TABLE)["jobs"]] == [True]
 
 
+def test_a_job_that_waits_says_for_how_long_and_for_whom(desk: Desk) -> None:
+    desk.job_at("AcquireDestination", OTHER, conflict=Conflict.REPLACE)
+    desk.job_at("AcquireDestination", JOB)
+    desk.world.clock.advance(30)
+    result = desk.run("status", "--table", TABLE)
+    header, first, second = (line.split() for line in result.stdout.splitlines())
+    assert header[-2:] == ["WAITS", "FOR"]
+    assert first[:4] == ["SEALED", "30s", OTHER, "s3://lake/sales/"]
+    assert second[2:] == [JOB, "s3://lake/sales/", "30s", "for", OTHER]
+    assert result.stderr == "2 jobs: 2 SEALED; 1 waits for others\n"
+    (holder, waiter) = desk.json("status", "--table", TABLE)["jobs"]
+    assert (holder["waitsFor"], holder["waitsSeconds"]) == ([], None)
+    assert (waiter["waitsFor"], waiter["waitsSeconds"]) == ([OTHER], 30)
+
+
+def test_a_job_that_waits_for_several_names_one_and_counts_the_others(desk: Desk) -> None:
+    desk.job_at("AcquireDestination", OTHER)
+    desk.job_at("AcquireDestination", THIRD)
+    desk.job_at("AcquireDestination", JOB, conflict=Conflict.FAIL)
+    result = desk.run("status", "--table", TABLE)
+    assert result.stdout.splitlines()[-1].endswith(f"0s for {OTHER} and 1 more")
+
+
 def test_ended_jobs_are_shown_on_demand(desk: Desk) -> None:
     desk.committed_job(JOB)
     desk.aborted_job(OTHER)
@@ -71,6 +95,8 @@ def test_the_json_has_stable_keys(desk: Desk) -> None:
         "state",
         "attention",
         "ageSeconds",
+        "waitsSeconds",
+        "waitsFor",
         "createdAt",
         "updatedAt",
         "destination",

@@ -63,6 +63,18 @@ def test_an_aborted_job_gives_the_pipelines_reason(desk: Desk) -> None:
     assert "driver gave up [ABORTED_BY_CLIENT]" in ended.stderr
 
 
+def test_i11_a_job_whose_key_another_has_added_nothing_and_exits_0(desk: Desk) -> None:
+    desk.committed_job(OTHER, idempotency_key="2026-11-21")
+    place = desk.requested_job(JOB, idempotency_key="2026-11-21")
+    desk.environment.on_sleep = lambda: desk.world.run(place)
+    lines = desk.run("watch", JOB, "--table", TABLE).stdout.splitlines()
+    assert lines[-1].endswith(
+        f"ABORTED       nothing was added: job {OTHER} has this idempotency key"
+    )
+    output = desk.run("watch", JOB, "--table", TABLE, "--output", "json").stdout
+    assert json.loads(output)["alreadyCommittedBy"] == OTHER
+
+
 def test_a_job_that_takes_longer_exits_4_and_goes_on(desk: Desk) -> None:
     desk.requested_job()
     ended = desk.run("watch", JOB, "--table", TABLE, "--timeout", "30s", exit_code=4)

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from datetime import UTC, datetime
+
+from s3commit.cli.codes import advice_on
+from s3commit.cli.executions import is_arn, is_dead
 from s3commit.cli.facts import REQUESTED, JobFacts
 from s3commit.cli.human import age, epoch_of, many
-from s3commit.core.model import AbortRequest, JobRecord, Outcome
+from s3commit.cli.waiting import InTheWay
+from s3commit.core.model import ALREADY_COMMITTED, AbortRequest, Failure, JobRecord, Outcome
+from s3commit.core.policy import HOLDER_SECONDS
+from s3commit.core.protocol.acquire import HARMLESS
 from s3commit.core.states import JobState
 
-PATIENCE = 3600  # seconds without a change; the longest regular wait is that for a lock, an hour
+PATIENCE = 3600  # seconds without a change; no step takes longer, with its retries
 OPEN_PATIENCE = 86400  # an OPEN job waits for its tasks, which may take their time
+SHOWN_BLOCKERS = 5
 
 MEANING: dict[str, str] = {
     JobState.OPEN: "tasks are writing; nothing was asked for yet",
@@ -31,18 +40,43 @@ _GOES_ON: dict[str, str] = {
     JobState.COMMITTING: (
         "it rolls forward until every file is visible. It can not be aborted any more"
     ),
-    JobState.PUBLISHING: "_commits/, _SUCCESS and result.json are written. No way back from here",
+    JobState.PUBLISHING: (
+        "files of before are removed if it replaces them; _commits/, _SUCCESS and result.json are"
+        " written. No way back from here"
+    ),
     JobState.ABORTING: "when its uploads are aborted it is ABORTED, and result.json is written",
     JobState.ROLLING_BACK: (
         "what it made visible is deleted; when none of it is left it is ROLLED_BACK"
     ),
 }
 
+# Of all ids in the message the last: a key may look like one.
+_ID = re.compile(r"by job ([0-9a-fA-F-]{36});")
+
 
 def needs_attention(record: JobRecord, now: float) -> bool:
-    """Whether a job that has not ended is silent for longer than it should be."""
-    limit = OPEN_PATIENCE if record.state is JobState.OPEN else PATIENCE
-    return now - epoch_of(record.updated_at) > limit
+    """Whether a job that has not ended is silent for longer than it should be.
+
+    A SEALED one that waits says so every few seconds, and loses its locks to others if it does not.
+    """
+    limits = {JobState.OPEN: OPEN_PATIENCE, JobState.SEALED: HOLDER_SECONDS}
+    return now - epoch_of(record.updated_at) > limits.get(record.state, PATIENCE)
+
+
+def meaning_of(state: str, failure: Failure | None) -> str:
+    """What is true of a job in the state."""
+    other = already_by(failure)
+    if other is not None and state in {JobState.ABORTING, JobState.ABORTED}:
+        return f"nothing was added: job {other} has this idempotency key"
+    return MEANING[state]
+
+
+def already_by(failure: Failure | None) -> str | None:
+    """The job that was committed with the same idempotency key, where that is the reason."""
+    if failure is None or failure.code != ALREADY_COMMITTED:
+        return None
+    found = _ID.findall(failure.message)
+    return str(found[-1]) if found else "another"
 
 
 def next_step(facts: JobFacts, now: float) -> list[str]:
@@ -57,22 +91,26 @@ def next_step(facts: JobFacts, now: float) -> list[str]:
         return _before_the_pipeline(facts)
     if facts.record is None:
         return [_GOES_ON[facts.state]]
-    return _while_working(facts.record, now)
+    return _while_working(facts, facts.record, now)
 
 
 def _after_the_end(facts: JobFacts) -> list[str]:
     lines = []
-    name = facts.place.job_id
+    name, destination = facts.place.job_id, facts.place.destination.uri
+    failure, other = facts.failure, already_by(facts.failure)
     if facts.result is not None and facts.result.outcome is Outcome.COMMITTED:
-        destination = facts.place.destination.uri
         lines.append(f"nothing, it is done. Its files: s3commit ls {destination} --files {name}")
+    elif other is not None:
+        lines.append(f"nothing, the data is there: s3commit ls {destination} --files {other}")
     else:
         lines.append("nothing, it is over. To have the data, run the job again, as a new job")
+        if failure is not None:
+            lines.append(advice_on(failure.code).do)
     if facts.uploads:
         lines.append(
             f"{many(len(facts.uploads), 'upload is', 'uploads are')} still open and invisible;"
             " tidying aborts them. If they stay:"
-            f" s3commit uploads {facts.place.destination.uri} --abort"
+            f" s3commit uploads {destination} --abort"
         )
     return lines
 
@@ -86,37 +124,78 @@ def _while_open(facts: JobFacts) -> list[str]:
     ]
 
 
+def _verb(facts: JobFacts) -> str:
+    """The verb that goes on with what was asked for."""
+    return "abort" if isinstance(facts.request, AbortRequest) else "commit"
+
+
 def _before_the_pipeline(facts: JobFacts) -> list[str]:
-    asked = "abort" if isinstance(facts.request, AbortRequest) else "commit"
+    asked = _verb(facts)
     lines = [f"the {asked} was asked for and stands; the pipeline takes it up within seconds"]
     if facts.record is None and facts.located.ledger is None:
         lines.append("how far it is the ledger knows: name it with --table")
     else:
         lines.append(
             "if not: look at RequestQueue and its dead-letter queue, and the log of"
-            " dispatch_requests"
+            f" dispatch_requests; s3commit {asked} {facts.located.name} starts an execution"
         )
     return lines
 
 
-def _while_working(record: JobRecord, now: float) -> list[str]:
-    if record.state not in _GOES_ON:
-        return ["result.json is being written; then it is over"]
-    lines = [_GOES_ON[record.state]]
-    if needs_attention(record, now):
+def _while_working(facts: JobFacts, record: JobRecord, now: float) -> list[str]:
+    lines = []
+    if facts.standing is not None and facts.standing.in_the_way:
+        lines.append("it waits for its turn, an hour at most; then it is aborted")
+        blockers = facts.standing.in_the_way
+        lines += [_on_blocker(one) for one in blockers[:SHOWN_BLOCKERS]]
+        if len(blockers) > SHOWN_BLOCKERS:
+            lines.append(f"and {len(blockers) - SHOWN_BLOCKERS} more jobs")
+    else:
+        lines.append(_GOES_ON.get(record.state, "result.json is being written; then it is over"))
+    goes_on = f"s3commit {_verb(facts)} {facts.located.name}"
+    if is_dead(facts.execution_status):
+        lines.append(
+            f"but its execution is {facts.execution_status}, and nobody works on it: {goes_on}"
+            " starts another one, which goes on where the ledger says"
+        )
+    elif needs_attention(record, now):
         silent = age(now - epoch_of(record.updated_at))
         lines.append(
-            f"but nothing changed for {silent}: look at the execution; if it has failed, redrive"
-            " it there. It goes on where the ledger says, a repetition does no harm"
+            f"but nothing changed for {silent}: look at the execution; if it has failed, {goes_on}"
+            " starts another one. It goes on where the ledger says, a repetition does no harm"
         )
     return lines
+
+
+def _on_blocker(one: InTheWay) -> str:
+    """What becomes of a job that is in another one's way, and what to do about it."""
+    record = one.record
+    if record is None or record.state in HARMLESS:
+        return f"job {one.job_id} will not be committed any more: its place is free at once"
+    if not one.holds:
+        return f"job {one.job_id} waits for longer and goes first: s3commit show {one.job_id}"
+    if not is_dead(one.execution):
+        dies = "" if one.execution else f". If its execution has died: s3commit commit {one.job_id}"
+        return f"job {one.job_id} is {record.state}: its place is free when it has ended{dies}"
+    line = (
+        f"job {one.job_id} is {record.state} and its execution is {one.execution}: it keeps its"
+        f" place until s3commit commit {one.job_id} goes on with it"
+    )
+    if record.state is JobState.SEALED:
+        line += f", or until {_given_up_at(record)}, when it is given up (STALLED)"
+    return line
+
+
+def _given_up_at(record: JobRecord) -> str:
+    moment = datetime.fromtimestamp(epoch_of(record.updated_at) + HOLDER_SECONDS, UTC)
+    return f"{moment:%H:%M}"
 
 
 def console_url(execution: str) -> str | None:
     """The page of an execution in the AWS console, or None for what is no ARN."""
-    fields = execution.split(":")
-    if len(fields) < 8 or fields[0] != "arn" or fields[5] != "execution":
+    if not is_arn(execution):
         return None
+    fields = execution.split(":")
     partition, region = fields[1], fields[3]
     host = {
         "aws-cn": "console.amazonaws.cn",

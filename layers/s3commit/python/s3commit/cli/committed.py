@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from os.path import commonprefix
+
 from s3commit.cli.session import Session
 from s3commit.core.errors import InvalidInputError, NotFoundError
-from s3commit.core.layout import COMMITS, JobDirectory
+from s3commit.core.layout import COMMITS, JobDirectory, belongs_to_job
 from s3commit.core.model import Destination
+from s3commit.core.ports import ListedObject
 from s3commit.core.published import (
     MAX_COMMITS_BYTES,
     MAX_LINE_BYTES,
@@ -49,6 +52,31 @@ def committed_files(
             code="NOT_COMMITTED",
         ) from error
     return decode_commit_manifest(stored.body)
+
+
+def files_gone(
+    session: Session, header: CommitHeader, destination: Destination, files: list[CommittedFile]
+) -> frozenset[str]:
+    """The keys of a job's files that are not there any more as it wrote them.
+
+    A job that replaces removes the files of those before it; so do people. Requests: one for each
+    1,000 objects below what the files' keys have in common.
+    """
+    if not files:
+        return frozenset()
+    written = {file.key: file for file in files}
+    prefix = commonprefix([file.key for file in files])  # noqa: RUF071 - keys, not paths
+    for listed in session.store.list(destination.bucket, prefix):
+        file = written.get(listed.key)
+        if file is not None and _is_it(file, listed, header.job_id):
+            del written[listed.key]
+    return frozenset(written)
+
+
+def _is_it(file: CommittedFile, listed: ListedObject, job_id: str) -> bool:
+    # Behind KMS an etag can't be foretold, but a name with the job's id is the job's alone.
+    by_name = belongs_to_job(file.key, job_id)
+    return file.length == listed.length and (by_name or file.etag in {"", listed.etag})
 
 
 def _header(session: Session, bucket: str, key: str) -> CommitHeader:

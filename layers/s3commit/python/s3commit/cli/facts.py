@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from s3commit.cli.locate import Located
 from s3commit.cli.session import Session
+from s3commit.cli.waiting import Standing
 from s3commit.core.documents import (
     MAX_JOB_BYTES,
     MAX_REQUEST_BYTES,
@@ -19,7 +20,15 @@ from s3commit.core.documents import (
 )
 from s3commit.core.errors import AccessError, InvalidInputError, NotFoundError
 from s3commit.core.layout import PENDINGSET_SUFFIX, JobDirectory, belongs_to_job
-from s3commit.core.model import AbortRequest, CommitRequest, JobRecord, JobResult, JobSpec
+from s3commit.core.model import (
+    AbortRequest,
+    CommitRequest,
+    Failure,
+    JobRecord,
+    JobResult,
+    JobSpec,
+    ReplacedFacts,
+)
 from s3commit.core.ports import OpenUpload
 from s3commit.core.states import ENDED, JobState
 
@@ -44,7 +53,8 @@ class JobFacts:
     """One job as it stands. What is None is not there, or not known without the ledger.
 
     ``manifests`` are keys; ``problems`` say which documents could not be read, and why.
-    ``uploads_complete`` is False if counting stopped before the end of the listing.
+    ``uploads_complete`` is False if counting stopped before the end of the listing. ``standing``
+    and ``execution_status`` are None unless `show` has asked.
     """
 
     located: Located
@@ -59,6 +69,8 @@ class JobFacts:
     uploads: tuple[OpenUpload, ...]
     uploads_complete: bool
     problems: tuple[str, ...]
+    standing: Standing | None = None
+    execution_status: str | None = None
 
     @property
     def place(self) -> JobDirectory:
@@ -81,6 +93,41 @@ class JobFacts:
         """Whether no word can change the outcome any more, by whatever knows it."""
         gone_on = self.record is not None and self.record.state in ENDED
         return gone_on or self.result is not None or self.committed
+
+    @property
+    def execution(self) -> str:
+        """The execution that the job is, or was, in the hands of; empty if there is none."""
+        if self.record is not None and self.record.execution:
+            return self.record.execution
+        return self.result.execution if self.result is not None else ""
+
+    @property
+    def failure(self) -> Failure | None:
+        """Why it is not committed."""
+        if self.result is not None:
+            return self.result.error
+        return self.record.failure if self.record is not None else None
+
+    @property
+    def policy(self) -> JobSpec | None:
+        """What the client said, or of that what the ledger keeps; None if neither is known."""
+        record = self.record
+        if self.spec is not None or record is None:
+            return self.spec
+        return JobSpec(
+            job_id=record.job_id,
+            destination=record.destination,
+            conflict=record.conflict,
+            scope=record.scope,
+            partition_by=record.partition_by,
+            idempotency_key=record.idempotency_key,
+            names=record.names,
+        )
+
+    @property
+    def replaced(self) -> ReplacedFacts | None:
+        """The replace list, which the ledger alone knows."""
+        return self.record.replaced if self.record is not None else None
 
 
 class _Reader:
@@ -156,7 +203,7 @@ def read_outcome(session: Session, located: Located) -> JobResult | None:
         if error.code != NotFoundError.code:
             raise
         return None
-    return decode_result(stored.body)
+    return decode_result(stored.body, place)
 
 
 def own_uploads(session: Session, place: JobDirectory) -> Iterator[OpenUpload]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from s3commit.writer.environment import Environment, SystemEnvironment
 
 if TYPE_CHECKING:
+    from s3commit.cli.executions import Executions
     from s3commit.cli.peek import Peek
     from s3commit.core.ports import Ledger
     from s3commit.core.protocol.pipeline import ParallelMap
@@ -18,9 +19,10 @@ WORKERS = 16
 
 
 class Session:
-    """The store, the ledger and the clock of one command, by the standard AWS configuration.
+    """What one command works on, by the standard AWS configuration.
 
-    Tests set `store`, `peek`, `parallel` and `environment`, and put a ledger into `ledgers`.
+    Tests set `store`, `peek`, `executions`, `parallel` and `environment`, and put a ledger into
+    `ledgers`.
     """
 
     def __init__(self) -> None:
@@ -40,6 +42,13 @@ class Session:
         from s3commit.cli.peek import S3Peek
 
         return S3Peek(self._client)
+
+    @cached_property
+    def executions(self) -> Executions:
+        """The executions of the state machine."""
+        from s3commit.cli.step_functions import StepFunctions
+
+        return StepFunctions()
 
     @cached_property
     def parallel(self) -> ParallelMap:

@@ -14,6 +14,7 @@ from s3commit.cli.asking import (
     refuse_unfinished,
 )
 from s3commit.cli.facts import JobFacts, read_facts
+from s3commit.cli.going_on import go_on, read_hands, state_machine_option
 from s3commit.cli.human import amount, many
 from s3commit.cli.locate import locate
 from s3commit.cli.render import Printer
@@ -29,6 +30,7 @@ TIMEOUT = 60.0  # seconds to get the request through
 @click.argument("jobdir", metavar="JOBDIR", type=JOB)
 @table_option
 @destination_option
+@state_machine_option
 @click.option("--partial", is_flag=True, help="Also if uploads are open that no manifest names.")
 @dry_run_option
 def commit(
@@ -38,20 +40,27 @@ def commit(
     jobdir: JobName,
     table: str | None,
     destination: Destination | None,
+    machine: str | None,
     partial: bool,
     dry_run: bool,
 ) -> None:
-    """Finish a job whose driver died.
+    """Finish a job whose driver, or execution, died.
 
     Asks for the commit in the place of a driver that died before it could; every manifest
     counts. JOBDIR is the s3:// URI of the job directory, or a job id. Be sure that no task of
-    the job is running any more.
+    the job is running any more. First every manifest is checked against the uploads that are
+    open. Refused (exit 3), with nothing changed, if a task has two manifests, or if uploads are
+    open that no manifest names: their tasks may not be done.
 
-    First every manifest is checked against the uploads that are open. Refused (exit 3), with
-    nothing changed, if a request stands, if a task has two manifests, or if uploads are open
-    that no manifest names: their tasks may not be done.
+    If the commit was asked for before and the execution that worked on it has died (the ledger
+    names it), starts another one, which goes on where ledger and S3 say. So a destination is
+    freed that the job holds. Refused (exit 3) while an execution runs.
     """
     facts = read_facts(session, locate(session, jobdir, table, destination))
+    hands = read_hands(session, facts, machine)
+    if hands is not None and isinstance(facts.request, CommitRequest):
+        go_on(session, printer, facts, hands, dry_run)
+        return
     refuse_second_word(facts)
     countable = count_everything(session, facts)
     if not partial:
@@ -87,6 +96,7 @@ def _document(facts: JobFacts, countable: Countable, dry_run: bool) -> dict[str,
         "request": f"s3://{facts.place.bucket}/{facts.place.request}",
         "written": not dry_run,
         "dryRun": dry_run,
+        "started": None,
         "manifests": countable.attempts,
         "files": countable.files,
         "bytes": countable.bytes,

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from s3commit.cli.arguments import DESTINATION, JOB, JobName
-from s3commit.cli.committed import committed_files, committed_jobs
+from s3commit.cli.committed import committed_files, committed_jobs, files_gone
 from s3commit.cli.human import amount, many, moment, number, size
 from s3commit.cli.render import Printer
 from s3commit.cli.session import Session
@@ -23,10 +23,13 @@ def ls(session: Session, printer: Printer, destination: Destination, job: JobNam
     """List the committed jobs of a destination.
 
     The oldest first; times are UTC. They are read from _commits/, the immutable manifests that
-    stand there for good: what a reader who needs a snapshot reads.
+    stand there for good: what a reader who needs a snapshot reads. Of the files of one job those
+    are marked that are not there any more, since a later job replaced them or someone deleted them.
     """
     if job is not None:
-        _list_files(printer, *committed_files(session, destination, job.job_id))
+        header, files = committed_files(session, destination, job.job_id)
+        gone = files_gone(session, header, destination, files)
+        _list_files(printer, header, files, gone)
     else:
         _list_jobs(printer, destination, committed_jobs(session, destination))
 
@@ -56,10 +59,18 @@ def _list_jobs(printer: Printer, destination: Destination, jobs: list[CommitHead
     printer.note(f"{many(len(jobs), 'committed job')} at {destination.uri}{each}")
 
 
-def _list_files(printer: Printer, header: CommitHeader, files: list[CommittedFile]) -> None:
+def _list_files(
+    printer: Printer, header: CommitHeader, files: list[CommittedFile], gone: frozenset[str]
+) -> None:
     if printer.json:
         documents = [
-            {"key": file.key, "bytes": file.length, "rows": file.rows, "etag": file.etag}
+            {
+                "key": file.key,
+                "bytes": file.length,
+                "rows": file.rows,
+                "etag": file.etag,
+                "gone": file.key in gone,
+            }
             for file in files
         ]
         printer.document({**_job_document(header), "files": documents})
@@ -67,14 +78,22 @@ def _list_files(printer: Printer, header: CommitHeader, files: list[CommittedFil
     prefix = header.destination.split("/", 3)[-1]
     if files:
         printer.table(
-            ["SIZE", "ROWS", "FILE"],
+            ["SIZE", "ROWS", *["GONE"] * bool(gone), "FILE"],
             [
-                [size(file.length), number(file.rows), file.key.removeprefix(prefix)]
+                [
+                    size(file.length),
+                    number(file.rows),
+                    *["gone" if file.key in gone else ""] * bool(gone),
+                    file.key.removeprefix(prefix),
+                ]
                 for file in files
             ],
             right=["SIZE", "ROWS"],
         )
     printer.note(f"{many(len(files), 'file')} of job {header.job_id} at {header.destination}")
+    if gone:
+        which = "all of them" if len(gone) == len(files) else f"{len(gone)} of them"
+        printer.note(f"{which} gone by now: replaced by a later job, or deleted by someone")
 
 
 def _job_document(job: CommitHeader) -> dict[str, Any]:

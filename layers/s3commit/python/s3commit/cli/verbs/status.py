@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from itertools import islice
 from typing import Any
 
@@ -15,6 +16,7 @@ from s3commit.cli.human import age, epoch_of, many
 from s3commit.cli.render import Printer
 from s3commit.cli.session import Session
 from s3commit.cli.verb import USAGE, Problem, table_option, verb
+from s3commit.cli.waiting import first_in_the_way
 from s3commit.core.model import JobRecord
 from s3commit.core.ports import Ledger
 from s3commit.core.states import ENDED, JobState
@@ -28,6 +30,8 @@ class _Line:
     record: JobRecord
     attention: bool
     seconds: int  # since the record's last change
+    waits: int | None = None  # seconds
+    waits_for: tuple[str, ...] = ()  # jobs
 
 
 @verb()
@@ -60,13 +64,17 @@ def status(
     """Show the jobs under way.
 
     What needs attention comes first, then the oldest. AGE is the time since the job's last
-    change of state. A "!" marks a job that is silent for longer than it should be: an hour at
-    work, a day while its tasks write. `s3commit show JOB` says what it waits for and what to do.
+    change of state, or its last sign of life while it waits for its destination; WAITS FOR says
+    for how long it has, and for whom. A "!" marks a job that is silent for longer than it should
+    be: 40 minutes while it is SEALED, an hour at work, a day while its tasks write. `s3commit show
+    JOB` says what to do.
     """
     if not table:
         raise Problem(f"status reads the ledger: name its table with --table or {env.TABLE}", USAGE)
     wanted = _wanted(states, ended_too)
-    lines, more = _read(session.ledger(table), wanted, limit, timestamp(session.environment))
+    now = timestamp(session.environment)
+    lines, more = _read(session.ledger(table), wanted, limit, now)
+    lines = _with_waits(session, session.ledger(table), lines, now)
     if printer.json:
         printer.document(_document(table, lines, more))
     else:
@@ -96,6 +104,24 @@ def _line(record: JobRecord, now: float) -> _Line:
     return _Line(record, attention, int(now - epoch_of(record.updated_at)))
 
 
+def _with_waits(session: Session, ledger: Ledger, lines: list[_Line], now: str) -> list[_Line]:
+    """The lines with whom each job waits for; two jobs may look at one lock."""
+    read_lock = cache(ledger.lock)
+
+    def look(record: JobRecord) -> tuple[str, tuple[str, tuple[str, ...]] | None]:
+        return record.job_id, first_in_the_way(read_lock, record, now)
+
+    found = dict(session.parallel(look, [line.record for line in lines]))
+    return [_with_wait(line, found[line.record.job_id], epoch_of(now)) for line in lines]
+
+
+def _with_wait(line: _Line, found: tuple[str, tuple[str, ...]] | None, now: float) -> _Line:
+    if found is None:
+        return line
+    since, names = found
+    return replace(line, waits=int(now - epoch_of(since)), waits_for=names)
+
+
 def _document(table: str, lines: list[_Line], more: bool) -> dict[str, Any]:
     return {
         "table": table,
@@ -107,6 +133,8 @@ def _document(table: str, lines: list[_Line], more: bool) -> dict[str, Any]:
                 "state": line.record.state.value,
                 "attention": line.attention,
                 "ageSeconds": line.seconds,
+                "waitsSeconds": line.waits,
+                "waitsFor": list(line.waits_for),
                 "createdAt": line.record.created_at,
                 "updatedAt": line.record.updated_at,
                 "destination": line.record.destination.uri,
@@ -120,8 +148,9 @@ def _document(table: str, lines: list[_Line], more: bool) -> dict[str, Any]:
 
 def _print(printer: Printer, lines: list[_Line], more: bool) -> None:
     if lines:
+        waiting = any(line.waits_for for line in lines)
         printer.table(
-            ["!", "STATE", "AGE", "JOB", "DESTINATION"],
+            ["!", "STATE", "AGE", "JOB", "DESTINATION", *["WAITS FOR"] * waiting],
             [
                 [
                     "!" if line.attention else "",
@@ -129,6 +158,7 @@ def _print(printer: Printer, lines: list[_Line], more: bool) -> None:
                     age(line.seconds),
                     line.record.job_id,
                     line.record.destination.uri,
+                    *[_waits(line)] * waiting,
                 ]
                 for line in lines
             ],
@@ -138,6 +168,14 @@ def _print(printer: Printer, lines: list[_Line], more: bool) -> None:
         printer.note("there are more: raise --limit, or name a --state")
 
 
+def _waits(line: _Line) -> str:
+    if line.waits is None:
+        return ""
+    first, *others = line.waits_for
+    more = f" and {len(others)} more" if others else ""
+    return f"{age(line.waits)} for {first}{more}"
+
+
 def _summary(lines: list[_Line]) -> str:
     counts = Counter(line.record.state.value for line in lines)
     if not lines:
@@ -145,4 +183,6 @@ def _summary(lines: list[_Line]) -> str:
     each = ", ".join(f"{count} {state}" for state, count in counts.items())
     alarming = sum(line.attention for line in lines)
     attention = f"; {many(alarming, 'needs', 'need')} attention (!)" if alarming else ""
-    return f"{many(len(lines), 'job')}: {each}{attention}"
+    waiting = sum(bool(line.waits_for) for line in lines)
+    waits = f"; {many(waiting, 'waits', 'wait')} for others" if waiting else ""
+    return f"{many(len(lines), 'job')}: {each}{waits}{attention}"

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from s3commit.cli.advice import MEANING
+from s3commit.cli.advice import already_by, meaning_of
 from s3commit.cli.arguments import AGE, JOB, JobName, destination_option
 from s3commit.cli.facts import REQUESTED, read_facts, read_outcome
 from s3commit.cli.human import age, amount, moment
@@ -50,8 +50,9 @@ def watch(
 ) -> None:
     """Follow a job until it has ended.
 
-    Prints a line for each state it is seen in. Exits 0 if it is committed, 3 if it is aborted
-    or rolled back, 4 if it has not ended in time: it goes on then, watched or not.
+    Prints a line for each state it is seen in. Exits 0 if it is committed, or adds nothing since
+    another job with its idempotency key was; 3 if it is aborted or rolled back, 4 if it has not
+    ended in time: it goes on then, watched or not.
 
     JOB is a job id or the s3:// URI of a job directory; without a table only what S3 tells is
     seen: OPEN, REQUESTED, and the end.
@@ -96,8 +97,8 @@ def _state(session: Session, located: Located) -> str:
 
 
 def _line(change: _Change) -> str:
-    told = MEANING[change.state]
     result = change.result
+    told = meaning_of(change.state, result.error if result else None)
     if result is not None and result.outcome is Outcome.COMMITTED:
         told = f"{told}: {amount(result.files, result.bytes, result.rows)}"
     return f"{moment(change.at)}  {change.state:<12}  {told}"
@@ -112,6 +113,7 @@ def _document(located: Located, change: _Change) -> dict[str, Any]:
         "state": change.state,
         "outcome": result.outcome.value if result else None,
         "error": {"code": error.code, "message": error.message} if error else None,
+        "alreadyCommittedBy": already_by(error),
         "files": result.files if result else None,
         "bytes": result.bytes if result else None,
         "rows": result.rows if result else None,
@@ -120,7 +122,7 @@ def _document(located: Located, change: _Change) -> dict[str, Any]:
 
 def _fail_if_not_committed(change: _Change) -> None:
     result = change.result
-    if result is None or result.outcome is Outcome.COMMITTED:
+    if result is None or result.outcome is Outcome.COMMITTED or result.already_committed:
         return
     why = result.error.message if result.error else "no reason given"
     raise JobFailedError(

@@ -1,0 +1,157 @@
+"""Every code with which a job may be refused: what is true then, and what to do.
+
+A job that has ended with a code shows none of its files; that goes without saying in each line.
+`docs/operations.md` has the same table, and a test compares the two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from s3commit.core.model import ALREADY_COMMITTED
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """``means`` is what is true, ``do`` is what to do about it: a sentence or two each."""
+
+    means: str
+    do: str
+
+
+_WRITE_AGAIN = "Run the job again"
+_OTHER_WRITER = "Find out who wrote it; a writer of this package never does. Then run the job again"
+
+CODES: Final[dict[str, Advice]] = {
+    "ABORTED_BY_CLIENT": Advice(
+        "The job's own program asked for the abort: it failed, or was stopped",
+        "Look into the program's log; run the job again once that is mended",
+    ),
+    ALREADY_COMMITTED: Advice(
+        "Another job with the same idempotency key was committed: the data is there, once",
+        "Nothing: its program counts this as success. `s3commit show` the job that is named",
+    ),
+    "BAD_CONDITION": Advice(
+        "A condition in `job.json` is not one that there is, or has an impossible value",
+        "Correct it in the program; run the job again",
+    ),
+    "BAD_FIELD": Advice("A document's field has a value that it can't have", _OTHER_WRITER),
+    "BAD_ID": Advice("An id in a document is not of the form that ids have", _OTHER_WRITER),
+    "BAD_JSON": Advice("A document is not the strict JSON that is read here", _OTHER_WRITER),
+    "BAD_KEY": Advice("An object lies where none of the protocol does", _OTHER_WRITER),
+    "BAD_ONCE_NOTE": Advice(
+        "The note of the idempotency key can't be read, so nobody knows whether the key is taken",
+        "Look at the object that is named; delete it if `s3commit ls` shows no job with the key,"
+        " then run the job again",
+    ),
+    "BAD_PATH": Advice("A path is one that no destination may have", "Correct the path"),
+    "BAD_VERSION": Advice(
+        "A document is of a version that this pipeline does not read",
+        "Use the package of the deployment's own version, or deploy the newer one",
+    ),
+    "CONDITION_FAILED": Advice(
+        "The job's data does not meet a condition that its program set; the figure is named",
+        "Look at the data, not at the pipeline. Mend it or the condition; run the job again",
+    ),
+    "COUNTS_DIFFER": Advice(
+        "A manifest has other numbers than the request says of it",
+        "Find out what changed the manifest or the request; run the job again",
+    ),
+    "DESTINATION_BUSY": Advice(
+        "Other jobs held the destination for the whole hour that a job waits for it",
+        "`s3commit show` the job that is named: if its execution died, `s3commit commit` goes on"
+        " with it. Then run this one again",
+    ),
+    "DESTINATION_NOT_EMPTY": Advice(
+        "Conflict `fail`: there is data already where the job writes",
+        "If it should stay, write elsewhere or append; if not, use conflict `replace`",
+    ),
+    "DUPLICATE_KEY": Advice(
+        "One key is written twice, in a task or by two",
+        "Give each file of the job a name of its own; run the job again",
+    ),
+    "INVALID_INPUT": Advice(
+        "S3 or the ledger called a request of the pipeline wrong",
+        "Look into the log of the step that is named by the execution; report it with the message",
+    ),
+    "KEY_EXISTS": Advice(
+        "A file with an exact name would cover one that is there and could not be brought back",
+        "Use names that are unique to the job, or conflict `replace` on a versioned bucket",
+    ),
+    "JOB_ID_TAKEN": Advice(
+        "The job's id is that of a job at another destination",
+        "Give each job an id of its own, or none",
+    ),
+    "LIST_CHANGED": Advice(
+        "All new files are visible and so are the old ones: the list of what to delete is not the"
+        " one that was decided, and nothing is deleted by another",
+        "Bring the job directory's `replaced-….json` and `replaced/` back as they were; then"
+        " `s3commit commit` goes on",
+    ),
+    "MANIFEST_CHANGED": Advice(
+        "A counted manifest has other bytes than its task wrote", _OTHER_WRITER
+    ),
+    "MANIFEST_MISSING": Advice(
+        "A counted manifest is not there",
+        "Look for whoever deletes below `__magic_job-`: a cleaner, or a lifecycle rule. Then run"
+        " the job again",
+    ),
+    "NAME_NOT_UNIQUE": Advice(
+        "A file's name does not carry the job's id, or is another job's too", _OTHER_WRITER
+    ),
+    "NOT_CONTAINED": Advice(
+        "A manifest names a file outside of the job's destination. Nothing there was touched",
+        "Treat it as an attack until you know better: who may write into the job directory?",
+    ),
+    "PLAN_CHANGED": Advice(
+        "What the pipeline noted of the job in S3 is not what the ledger says", _OTHER_WRITER
+    ),
+    "REFUSED": Advice("A step refused the job; the message says why", _WRITE_AGAIN),
+    "REQUEST_CHANGED": Advice(
+        "`request.json` was replaced after the pipeline had read it", _OTHER_WRITER
+    ),
+    "REQUEST_MISSING": Advice(
+        "`request.json` was deleted after the pipeline had heard of it",
+        "Look for whoever deletes below `__magic_job-`. Then run the job again",
+    ),
+    "STALLED": Advice(
+        "The job held its destination and did not go on for 40 minutes, and another one needed it",
+        "Find out why its execution stopped (alarm `JobsFailed`). `s3commit commit` ends it, if it"
+        " has no result yet; run the job again",
+    ),
+    "TOO_LARGE": Advice("A document is larger than any is read", _OTHER_WRITER),
+    "TOO_DEEP": Advice(
+        "The destination lies in more directories than a job can lock",
+        "Write to a destination with fewer directories above it",
+    ),
+    "TRUNCATED": Advice("A document is not whole", _OTHER_WRITER),
+    "TWO_ATTEMPTS": Advice(
+        "Two attempts of one task are counted, or stand where every manifest counts",
+        "Commit one attempt of each task; the program alone knows which",
+    ),
+    "UNSUPPORTED_CHECKSUM": Advice(
+        "An upload of S3A carries a checksum that can't be completed from its manifest",
+        "Turn `fs.s3a.create.checksum.algorithm` off; run the job again",
+    ),
+    "UPLOADS_LOST": Advice(
+        "After the decision an upload was found aborted by someone else, or expired: rolled back",
+        "Look for whoever aborts uploads; a lifecycle rule must leave them longer than the longest"
+        " job takes. Then run the job again",
+    ),
+    "UPLOAD_GONE": Advice(
+        "A counted upload was aborted by someone else, or expired, before the decision",
+        "As for `UPLOADS_LOST`",
+    ),
+    "WRONG_JOB": Advice(
+        "A document says that it is of another job than the one in whose directory it lies",
+        "Don't copy job directories; run the job again",
+    ),
+}
+
+UNKNOWN: Final = Advice("The message says why", _WRITE_AGAIN)
+
+
+def advice_on(code: str) -> Advice:
+    """The advice on a code; on one that a newer pipeline has, what holds of all."""
+    return CODES.get(code, UNKNOWN)

@@ -1,0 +1,160 @@
+"""All about one job, as a document for programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from s3commit.cli.advice import already_by, console_url, next_step
+from s3commit.cli.codes import advice_on
+from s3commit.cli.facts import JobFacts
+from s3commit.cli.human import epoch_of
+from s3commit.cli.waiting import InTheWay
+from s3commit.core.conditions import encode_conditions
+from s3commit.core.locks import Claim
+from s3commit.core.model import AbortRequest, Failure
+
+
+def job_document(facts: JobFacts, now: float) -> dict[str, Any]:
+    """What `show` prints; ``now`` in seconds since 1970. What is not known is null."""
+    record, spec, failure = facts.record, facts.spec, facts.failure
+    return {
+        "jobId": facts.place.job_id,
+        "destination": facts.place.destination.uri,
+        "directory": facts.located.uri,
+        "state": facts.state,
+        "inLedger": record is not None,
+        "createdAt": spec.created_at if spec else record.created_at if record else None,
+        "updatedAt": record.updated_at if record else None,
+        "generation": record.generation if record else None,
+        "client": spec.client if spec else None,
+        **_policy(facts),
+        "request": _request(facts),
+        "manifests": len(facts.manifests),
+        "noted": _noted(facts),
+        "plan": _plan(facts),
+        "replaced": _replaced(facts),
+        "locks": _standing(facts, now),
+        "result": _result(facts),
+        "error": {"code": failure.code, "message": failure.message} if failure else None,
+        "advice": _advice(failure),
+        "alreadyCommittedBy": already_by(failure),
+        "openUploads": len(facts.uploads),
+        "openUploadsComplete": facts.uploads_complete,
+        "execution": facts.execution or None,
+        "executionStatus": facts.execution_status,
+        "console": console_url(facts.execution),
+        "problems": list(facts.problems),
+        "next": next_step(facts, now),
+    }
+
+
+def _policy(facts: JobFacts) -> dict[str, Any]:
+    policy = facts.policy
+    return {
+        "conflict": policy.conflict.value if policy else None,
+        "scope": policy.scope.value if policy else None,
+        "partitionBy": list(policy.partition_by) if policy else None,
+        # The ledger does not keep them: job.json alone says.
+        "conditions": encode_conditions(facts.spec.conditions) if facts.spec else None,
+        "idempotencyKey": policy.idempotency_key if policy else None,
+        "names": policy.names.value if policy else None,
+    }
+
+
+def _request(facts: JobFacts) -> dict[str, Any] | None:
+    request = facts.request
+    if request is None:
+        return None
+    if isinstance(request, AbortRequest):
+        return {"action": "abort", "reason": request.reason}
+    attempts = request.attempts
+    return {
+        "action": "commit",
+        "attempts": None if attempts is None else len(attempts),
+        "files": None if attempts is None else sum(attempt.files for attempt in attempts),
+        "bytes": None if attempts is None else sum(attempt.bytes for attempt in attempts),
+    }
+
+
+def _noted(facts: JobFacts) -> dict[str, Any] | None:
+    noted = facts.noted
+    if noted is None:
+        return None
+    return {
+        "attempts": noted.attempts,
+        "tasks": noted.tasks,
+        "files": noted.files,
+        "bytes": noted.bytes,
+    }
+
+
+def _plan(facts: JobFacts) -> dict[str, Any] | None:
+    plan = facts.record.plan if facts.record else None
+    if plan is None:
+        return None
+    return {"units": plan.units, "files": plan.files, "bytes": plan.bytes, "rows": plan.rows}
+
+
+def _replaced(facts: JobFacts) -> dict[str, Any] | None:
+    replaced = facts.replaced
+    if replaced is None:
+        return None
+    return {
+        "files": replaced.files,
+        "bytes": replaced.bytes,
+        "overwritesExactNames": replaced.overwrites,
+    }
+
+
+def _standing(facts: JobFacts, now: float) -> dict[str, Any] | None:
+    standing = facts.standing
+    if standing is None:
+        return None
+    since = standing.since
+    return {
+        "holds": [_claim(claim) for claim in standing.holds],
+        "waits": [_claim(claim) for claim in standing.waits],
+        "waitsSince": since,
+        "waitsSeconds": None if since is None else int(now - epoch_of(since)),
+        "inTheWay": [_in_the_way(one, now) for one in standing.in_the_way],
+    }
+
+
+def _claim(claim: Claim) -> dict[str, str]:
+    return {"node": claim.node, "mode": claim.mode.value}
+
+
+def _in_the_way(one: InTheWay, now: float) -> dict[str, Any]:
+    record = one.record
+    return {
+        "jobId": one.job_id,
+        "node": one.node,
+        "mode": one.mode.value,
+        "holds": one.holds,
+        "state": record.state.value if record else None,
+        "unchangedSeconds": int(now - epoch_of(record.updated_at)) if record else None,
+        "execution": (record.execution or None) if record else None,
+        "executionStatus": one.execution,
+    }
+
+
+def _result(facts: JobFacts) -> dict[str, Any] | None:
+    result = facts.result
+    if result is None:
+        return None
+    return {
+        "outcome": result.outcome.value,
+        "files": result.files,
+        "bytes": result.bytes,
+        "rows": result.rows,
+        "replaced": result.replaced,
+        "decidedAt": result.decided_at,
+        "finishedAt": result.finished_at,
+    }
+
+
+def _advice(failure: Failure | None) -> dict[str, str] | None:
+    if failure is None:
+        return None
+    advice = advice_on(failure.code)
+    return {"means": advice.means, "do": advice.do}

@@ -1,0 +1,164 @@
+"""All about one job, as names and values for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from s3commit.cli.advice import console_url, meaning_of, next_step
+from s3commit.cli.codes import CODES
+from s3commit.cli.facts import JobFacts
+from s3commit.cli.human import age, amount, epoch_of, many, moment, size
+from s3commit.cli.waiting import InTheWay, Standing
+from s3commit.core.conditions import encode_conditions
+from s3commit.core.locks import Claim
+from s3commit.core.model import AbortRequest, CommitRequest, JobSpec, Names
+from s3commit.core.states import JobState
+
+Pairs = Iterator[tuple[str, str]]
+
+SHOWN_NODES = 5
+
+_REPLACED: dict[str, str] = {
+    JobState.SEALED: "to be removed, if the job is committed, once its own are all visible",
+    JobState.COMMITTING: "to be removed once all new ones are visible",
+    JobState.PUBLISHING: "being removed",
+    JobState.COMMITTED: "removed",
+}
+
+
+def job_pairs(facts: JobFacts, now: float) -> Pairs:
+    """What `show` prints; ``now`` in seconds since 1970."""
+    yield "job", facts.place.job_id
+    yield "destination", facts.place.destination.uri
+    yield "state", facts.state
+    yield "state", meaning_of(facts.state, facts.failure)
+    yield from _history(facts, now)
+    policy = facts.policy
+    if policy is not None:
+        yield from _policy(policy)
+    yield from _asked(facts)
+    if facts.standing is not None:
+        yield from _standing(facts.standing, now)
+    yield from _outcome(facts)
+    yield from _execution(facts)
+    for problem in facts.problems:
+        yield "problem", problem
+    for line in next_step(facts, now):
+        yield "next", line
+
+
+def _history(facts: JobFacts, now: float) -> Pairs:
+    spec, record = facts.spec, facts.record
+    created = spec.created_at if spec and spec.created_at else record.created_at if record else ""
+    if created:
+        client = f" by {spec.client}" if spec and spec.client else ""
+        yield "created", f"{moment(created)}{client}"
+    if record is not None:
+        changed = now - epoch_of(record.updated_at)
+        yield "changed", f"{moment(record.updated_at)}, {age(changed)} ago"
+        yield "generation", str(record.generation)
+
+
+def _policy(policy: JobSpec) -> Pairs:
+    parts = f", partitioned by {', '.join(policy.partition_by)}" if policy.partition_by else ""
+    yield "conflict", f"{policy.conflict.value}, scope {policy.scope.value}{parts}"
+    for name, value in encode_conditions(policy.conditions).items():
+        if isinstance(value, dict):
+            for column, share in value.items():
+                yield "condition", f"{name}.{column} {share:g}"
+        else:
+            yield "condition", f"{name} {value}"
+    if policy.idempotency_key is not None:
+        yield "once", f"idempotency key {policy.idempotency_key!r}"
+    if policy.names is Names.EXACT:
+        yield "names", "exact: the program's own, without the job's id"
+
+
+def _asked(facts: JobFacts) -> Pairs:
+    request = facts.request
+    if isinstance(request, AbortRequest):
+        yield "request", f"abort: {request.reason or 'no reason given'}"
+    elif request is not None:
+        yield "request", _counted(request)
+    elif not facts.request_stands:
+        yield "request", "none"
+    yield "manifests", many(len(facts.manifests), "in S3", "in S3")
+    noted = facts.noted
+    if noted is not None:
+        yield (
+            "noted",
+            f"{many(noted.attempts, 'attempt')} of {many(noted.tasks, 'task')}:"
+            f" {many(noted.files, 'file')}, {size(noted.bytes)}",
+        )
+    if facts.record is not None and facts.record.plan is not None:
+        plan = facts.record.plan
+        units = f" in {many(plan.units, 'unit')}" if plan.units else ""
+        yield "plan", f"{amount(plan.files, plan.bytes, plan.rows)}{units}"
+    if facts.replaced is not None:
+        of_before = f"{many(facts.replaced.files, 'file')} of before, {size(facts.replaced.bytes)}"
+        yield "replaces", f"{of_before}: {_REPLACED.get(facts.state, 'kept')}"
+    more = "" if facts.uploads_complete else " or more (too many at the destination to count)"
+    yield "open uploads", f"{len(facts.uploads)}{more}"
+
+
+def _counted(request: CommitRequest) -> str:
+    if request.attempts is None:
+        return "commit, every manifest counts"
+    files = sum(attempt.files for attempt in request.attempts)
+    total = sum(attempt.bytes for attempt in request.attempts)
+    attempts = many(len(request.attempts), "counted attempt")
+    return f"commit, {attempts}: {many(files, 'file')}, {size(total)}"
+
+
+def _standing(standing: Standing, now: float) -> Pairs:
+    yield from _nodes("holds", standing.holds)
+    if standing.since is not None:
+        yield "waits", f"since {moment(standing.since)}, {age(now - epoch_of(standing.since))}"
+        yield from _nodes("waits", standing.waits)
+    for one in standing.in_the_way:
+        yield "in the way", _in_the_way(one, now)
+
+
+def _nodes(name: str, claims: Iterable[Claim]) -> Pairs:
+    own = [claim for claim in claims if not claim.intention]
+    for claim in own[:SHOWN_NODES]:
+        yield name, f"{claim.mode.name.lower()} {claim.node}"
+    if len(own) > SHOWN_NODES:
+        yield name, f"and {len(own) - SHOWN_NODES} more; --output json has them all"
+
+
+def _in_the_way(one: InTheWay, now: float) -> str:
+    record = one.record
+    state = "ended long ago"
+    if record is not None:
+        state = f"{record.state}, unchanged for {age(now - epoch_of(record.updated_at))}"
+    does = "holds" if one.holds else "waits for"
+    mode = one.mode.name.lower().replace("_", " to ")
+    execution = f", execution {one.execution}" if one.execution else ""
+    return f"{one.job_id}: {state}, {does} {mode} {one.node}{execution}"
+
+
+def _outcome(facts: JobFacts) -> Pairs:
+    result, failure = facts.result, facts.failure
+    if result is not None:
+        yield "result", f"{result.outcome.value} at {moment(result.finished_at)}"
+        if result.decided_at:
+            replaced = f", {many(result.replaced, 'file')} of before removed"
+            yield (
+                "result",
+                f"{amount(result.files, result.bytes, result.rows)}"
+                f"{replaced if result.replaced else ''}; decided {moment(result.decided_at)}",
+            )
+    if failure is not None:
+        yield "reason", f"{failure.message} [{failure.code}]"
+        if failure.code in CODES:
+            yield "reason", CODES[failure.code].means
+
+
+def _execution(facts: JobFacts) -> Pairs:
+    if facts.execution:
+        status = f" ({facts.execution_status})" if facts.execution_status else ""
+        yield "execution", f"{facts.execution}{status}"
+    url = console_url(facts.execution)
+    if url:
+        yield "console", url

@@ -1,0 +1,142 @@
+"""``s3commit commit`` and ``abort`` where an execution died: another one goes on with the job."""
+
+from __future__ import annotations
+
+import pytest
+
+from s3commit.aws import env
+from s3commit.core.errors import AccessError
+from s3commit.core.model import Conflict, Outcome
+from s3commit.core.policy import HOLDER_SECONDS
+from s3commit.core.states import JobState
+from tests.cli.support import JOB, MACHINE, OTHER, TABLE, Desk, arn_of, uri_of
+from tests.core.world import place_of
+
+
+def the_started(desk: Desk) -> str:
+    """The one execution that was started; it is run to its end."""
+    (arn,) = desk.executions.started
+    desk.world.run(place_of(arn.rsplit(":", 1)[-1][:36]), arn)
+    return arn
+
+
+@pytest.mark.parametrize("step", ["SealJob", "AcquireDestination", "DecideCommit", "BeginPublish"])
+@pytest.mark.parametrize("status", ["FAILED", "TIMED_OUT", "ABORTED"])
+def test_i6_a_destination_that_a_dead_execution_held_is_free_after_one_command(
+    desk: Desk, step: str, status: str
+) -> None:
+    holder = desk.job_at(step, conflict=Conflict.FAIL)
+    desk.dies(JOB, status)
+    told = desk.run("commit", JOB, "--table", TABLE)
+    arn = the_started(desk)
+    assert told.stdout == (
+        f"started an execution of job {JOB}, which goes on with its commit (the one before is"
+        f" {status}): {arn}\n"
+    )
+    assert told.stderr == f"follow it: s3commit watch {JOB}\n"
+    assert arn.startswith(arn_of(JOB, f"{JOB}-20261121T2200"))
+    assert desk.world.result(holder).outcome is Outcome.COMMITTED
+    assert not any(lock.holders for lock in desk.world.ledger._locks.values())
+    desk.committed_job(OTHER, conflict=Conflict.REPLACE)
+    assert desk.world.result(place_of(OTHER)).outcome is Outcome.COMMITTED
+
+
+def test_a_job_whose_execution_runs_is_left_to_it(desk: Desk) -> None:
+    desk.job_at("AcquireDestination")
+    line = desk.fails("commit", JOB, "--table", TABLE, exit_code=3)
+    assert "its commit was requested before, and its execution is RUNNING: it decides" in line
+    assert "nothing was changed" in line
+    assert desk.executions.started == []
+
+
+def test_a_job_that_was_given_up_for_another_is_ended(desk: Desk) -> None:
+    """I4: who took its locks away has not aborted its uploads, and nobody else would."""
+    place = desk.job_at("AcquireDestination", conflict=Conflict.REPLACE)
+    desk.dies(JOB)
+    desk.world.clock.advance(HOLDER_SECONDS + 1)
+    desk.committed_job(OTHER)
+    assert desk.world.record(place).state is JobState.ABORTING
+    assert len(desk.world.open_uploads()) == 2
+    assert "[STALLED]" in desk.run("show", JOB, "--table", TABLE).stdout
+    line = desk.fails("commit", JOB, "--table", TABLE, exit_code=3)
+    assert "name the state machine with --state-machine or S3COMMIT_STATE_MACHINE" in line
+    desk.run("commit", JOB, "--table", TABLE, "--state-machine", MACHINE)
+    the_started(desk)
+    error = desk.world.result(place).error
+    assert error is not None
+    assert error.code == "STALLED"
+    assert desk.world.open_uploads() == []
+
+
+def test_a_request_that_nobody_took_up_is_taken_up(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = desk.requested_job()
+    monkeypatch.setenv(env.STATE_MACHINE, MACHINE)
+    document = desk.json("commit", JOB, "--table", TABLE)
+    assert document["started"] == the_started(desk)
+    assert (document["written"], document["executionBefore"]) == (False, None)
+    assert desk.world.result(place).outcome is Outcome.COMMITTED
+
+
+def test_i4_an_abort_whose_execution_died_is_gone_on_with(desk: Desk) -> None:
+    place = desk.open_job()
+    desk.world.ask_abort(place)
+    record = desk.world.record(place)
+    desk.world.ledger.take_over(
+        JOB, generation=record.generation, execution=arn_of(JOB), now=desk.world.clock.now()
+    )
+    desk.executions.statuses[arn_of(JOB)] = "RUNNING"
+    assert "is given up already" in desk.run("abort", JOB, "--table", TABLE).stdout
+    desk.dies(JOB)
+    line = desk.fails("commit", JOB, "--table", TABLE, exit_code=3)
+    assert "its abort was requested before" in line
+    assert "goes on with its abort" in desk.run("abort", JOB, "--table", TABLE).stdout
+    the_started(desk)
+    assert desk.world.result(place).outcome is Outcome.ABORTED
+    assert desk.world.open_uploads() == []
+
+
+def test_a_dry_run_starts_nothing(desk: Desk) -> None:
+    desk.job_at("DecideCommit")
+    desk.dies(JOB)
+    told = desk.run("commit", JOB, "--table", TABLE, "--dry-run").stdout
+    assert told == (
+        f"dry run: would start an execution of job {JOB}, which goes on with its commit (the one"
+        " before is FAILED)\n"
+    )
+    document = desk.json("commit", JOB, "--table", TABLE, "--dry-run")
+    assert (document["dryRun"], document["started"]) == (True, None)
+    assert desk.executions.started == []
+
+
+def test_a_job_that_has_its_result_needs_nobody(desk: Desk) -> None:
+    desk.committed_job()
+    desk.dies(JOB)
+    line = desk.fails("commit", JOB, "--table", TABLE, "--state-machine", MACHINE, exit_code=3)
+    assert f"job {JOB} is COMMITTED already" in line
+
+
+def test_a_job_that_has_ended_without_its_result_gets_it(desk: Desk) -> None:
+    """I2: the ledger says how it ended, and its program still waits to hear it."""
+    place = desk.job_at("PublishSuccess")
+    desk.world.store.delete(place.bucket, place.result)
+    desk.dies(JOB)
+    desk.run("commit", JOB, "--table", TABLE)
+    the_started(desk)
+    assert desk.world.result(place).outcome is Outcome.COMMITTED
+
+
+def test_without_the_ledger_nobody_knows_who_works_on_it(desk: Desk) -> None:
+    place = desk.job_at("DecideCommit")
+    desk.dies(JOB)
+    assert "was requested before" in desk.fails("commit", uri_of(place), exit_code=3)
+
+
+def test_who_may_not_look_at_executions_starts_none(desk: Desk) -> None:
+    desk.job_at("DecideCommit")
+    desk.executions.refusal = AccessError("not authorized")
+    line = desk.fails("commit", JOB, "--table", TABLE, exit_code=1)
+    assert "not authorized" in line
+    assert "aws sts get-caller-identity" in line
+    assert desk.executions.started == []

@@ -1,0 +1,232 @@
+"""``s3commit show``: what a job may do to others, what others do to it, and why it ended so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from s3commit.cli import advice, job_text
+from s3commit.core.conditions import Conditions
+from s3commit.core.errors import AccessError
+from s3commit.core.model import Conflict, Names, Scope
+from s3commit.core.policy import HOLDER_SECONDS
+from s3commit.core.states import JobState
+from tests.cli.support import JOB, OTHER, SALES, TABLE, THIRD, Desk, arn_of, uri_of
+from tests.cli.test_show import text_of
+from tests.core.world import BUCKET
+
+DAY: dict[str, Any] = {
+    "conflict": Conflict.REPLACE,
+    "scope": Scope.PARTITION,
+    "partition_by": ("dt",),
+}
+
+
+def shown(desk: Desk, job_id: str = JOB) -> Any:
+    return desk.json("show", job_id, "--table", TABLE)
+
+
+def test_the_policy_is_shown_whole(desk: Desk) -> None:
+    place = desk.requested_job(
+        **DAY,
+        idempotency_key="sales 2026-11-21",
+        conditions=Conditions(min_rows=1, max_null_fraction={"price": 0.25}),
+        names=Names.EXACT,
+    )
+    text = text_of(desk, "show", uri_of(place))
+    assert (
+        "conflict replace, scope partition, partitioned by dt\n"
+        "condition minRows 1\n"
+        "maxNullFraction.price 0.25\n"
+        "once idempotency key 'sales 2026-11-21'\n"
+        "names exact: the program's own, without the job's id\n"
+    ) in text
+    document = desk.json("show", uri_of(place))
+    assert document["conditions"] == {"minRows": 1, "maxNullFraction": {"price": 0.25}}
+    assert (document["idempotencyKey"], document["names"]) == ("sales 2026-11-21", "exact")
+
+
+def test_the_ledger_tells_the_policy_of_a_job_that_lost_its_document(desk: Desk) -> None:
+    place = desk.job_at("VerifyManifests", **DAY, idempotency_key="k")
+    desk.world.store.delete(BUCKET, place.job)
+    document = shown(desk)
+    assert (document["conflict"], document["scope"]) == ("replace", "partition")
+    assert (document["idempotencyKey"], document["conditions"]) == ("k", None)
+
+
+def test_a_job_says_what_it_holds(desk: Desk) -> None:
+    desk.job_at("AcquireDestination", **DAY, files={f"dt=1/part-{JOB}.csv": b"x"})
+    assert "holds exclusive lake/sales/dt=1/\n" in text_of(desk, "show", JOB, "--table", TABLE)
+    locks = shown(desk)["locks"]
+    assert {"node": "lake/sales/dt=1/", "mode": "X"} in locks["holds"]
+    assert {"node": "lake/sales/", "mode": "IX"} in locks["holds"]
+    assert (locks["waits"], locks["waitsSince"], locks["inTheWay"]) == ([], None, [])
+
+
+def test_of_many_partitions_text_shows_some_and_json_all(desk: Desk) -> None:
+    files = {f"dt={day}/part-{JOB}.csv": b"x" for day in range(20)}
+    desk.job_at("AcquireDestination", **DAY, files=files)
+    text = text_of(desk, "show", JOB, "--table", TABLE)
+    assert text.count("exclusive lake/sales/dt=") == job_text.SHOWN_NODES
+    assert "and 15 more; --output json has them all" in text
+    assert sum(claim["mode"] == "X" for claim in shown(desk)["locks"]["holds"]) == 20
+
+
+def test_a_job_that_waits_says_since_when_for_what_and_for_whom(desk: Desk) -> None:
+    desk.job_at("DecideCommit", OTHER, conflict=Conflict.REPLACE)
+    desk.job_at("AcquireDestination", JOB)
+    desk.world.clock.advance(70)
+    text = text_of(desk, "show", JOB, "--table", TABLE)
+    assert ", 1m 10s\nshared lake/sales/\nin the way" in text
+    assert (
+        f"in the way {OTHER}: COMMITTING, unchanged for 1m 10s, holds exclusive lake/sales/,"
+        " execution RUNNING\n"
+    ) in text
+    document = shown(desk)
+    assert document["locks"]["waitsSeconds"] == 70
+    (other,) = document["locks"]["inTheWay"]
+    assert (other["jobId"], other["mode"], other["holds"]) == (OTHER, "X", True)
+    assert (other["execution"], other["executionStatus"]) == (arn_of(OTHER), "RUNNING")
+    assert document["next"] == [
+        "it waits for its turn, an hour at most; then it is aborted",
+        f"job {OTHER} is COMMITTING: its place is free when it has ended",
+    ]
+    assert shown(desk, OTHER)["locks"]["inTheWay"] == []
+
+
+def test_who_waits_for_longer_is_in_the_way_too(desk: Desk) -> None:
+    desk.job_at("AcquireDestination", THIRD)
+    desk.job_at("AcquireDestination", OTHER, conflict=Conflict.REPLACE)
+    desk.job_at("AcquireDestination", JOB)
+    (other,) = shown(desk)["locks"]["inTheWay"]
+    assert (other["jobId"], other["mode"], other["holds"]) == (OTHER, "X", False)
+    assert f"job {OTHER} waits for longer and goes first" in shown(desk)["next"][1]
+
+
+def test_many_in_the_way_are_counted(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(advice, "SHOWN_BLOCKERS", 1)
+    desk.job_at("AcquireDestination", OTHER)
+    desk.job_at("AcquireDestination", THIRD)
+    desk.job_at("AcquireDestination", JOB, conflict=Conflict.REPLACE)
+    assert shown(desk)["next"][-1] == "and 1 more jobs"
+    assert len(shown(desk)["locks"]["inTheWay"]) == 2
+
+
+def test_a_decided_holder_whose_execution_died_is_named_with_the_way_out(desk: Desk) -> None:
+    desk.job_at("DecideCommit", OTHER, conflict=Conflict.REPLACE)
+    desk.job_at("AcquireDestination", JOB)
+    desk.dies(OTHER)
+    assert shown(desk)["next"][1] == (
+        f"job {OTHER} is COMMITTING and its execution is FAILED: it keeps its place until"
+        f" s3commit commit {OTHER} goes on with it"
+    )
+    assert (
+        f"but its execution is FAILED, and nobody works on it: s3commit commit {OTHER} starts"
+        " another one, which goes on where the ledger says"
+    ) in shown(desk, OTHER)["next"]
+
+
+def test_of_an_undecided_one_it_is_said_when_it_is_given_up(desk: Desk) -> None:
+    place = desk.job_at("AcquireDestination", OTHER, conflict=Conflict.REPLACE)
+    desk.job_at("AcquireDestination", JOB)
+    desk.dies(OTHER, "TIMED_OUT")
+    line = shown(desk)["next"][1]
+    assert f"job {OTHER} is SEALED and its execution is TIMED_OUT" in line
+    assert line.endswith("or until 22:40, when it is given up (STALLED)")
+    assert desk.world.record(place).updated_at.startswith("2026-11-21T22:00")
+    assert HOLDER_SECONDS == 40 * 60
+
+
+def test_one_that_will_not_be_committed_is_no_reason_to_worry(desk: Desk) -> None:
+    place = desk.job_at("AcquireDestination", OTHER, conflict=Conflict.REPLACE)
+    desk.job_at("AcquireDestination", JOB)
+    record = desk.world.record(place)
+    desk.world.ledger.advance(
+        OTHER,
+        source=JobState.SEALED,
+        target=JobState.ABORTING,
+        generation=record.generation,
+        now=desk.world.clock.now(),
+    )
+    assert "will not be committed any more: its place is free at once" in shown(desk)["next"][1]
+
+
+def test_who_may_not_look_at_executions_sees_all_the_rest(desk: Desk) -> None:
+    desk.job_at("DecideCommit", OTHER, conflict=Conflict.REPLACE)
+    desk.job_at("AcquireDestination", JOB)
+    desk.executions.refusal = AccessError("not authorized: states:DescribeExecution")
+    document = shown(desk)
+    assert document["problems"] == [
+        "executions can not be looked at: not authorized: states:DescribeExecution"
+    ]
+    assert document["next"][1].endswith(f"If its execution has died: s3commit commit {OTHER}")
+
+
+def test_i10_what_is_replaced_is_said_by_what_became_of_it(desk: Desk) -> None:
+    desk.committed_job(OTHER)
+    place = desk.job_at("CheckConditions", JOB, conflict=Conflict.REPLACE)
+    text = text_of(desk, "show", JOB, "--table", TABLE)
+    assert "replaces 2 files of before, 8 B: to be removed, if the job is committed" in text
+    assert shown(desk)["replaced"] == {"files": 2, "bytes": 8, "overwritesExactNames": False}
+    listed = desk.run("show", JOB, "--table", TABLE, "--replaced")
+    assert [line.split()[-1] for line in listed.stdout.splitlines()] == [
+        f"sales/part-0-{OTHER}.parquet",
+        f"sales/part-1-{OTHER}.parquet",
+    ]
+    assert listed.stderr == f"2 files of before, of job {JOB}: SEALED\n"
+    document = desk.json("show", JOB, "--table", TABLE, "--replaced")
+    assert [file["bytes"] for file in document["replaced"]] == [4, 4]
+    desk.world.run(place)
+    text = text_of(desk, "show", JOB, "--table", TABLE)
+    assert "replaces 2 files of before, 8 B: removed\n" in text
+    assert "2 files, 8 B, 8 rows, 2 files of before removed; decided" in text
+    assert shown(desk)["result"]["replaced"] == 2
+
+
+def test_a_replace_list_that_is_not_there_is_one_line(desk: Desk) -> None:
+    place = desk.committed_job(JOB)
+    line = desk.fails("show", JOB, "--table", TABLE, "--replaced", exit_code=1)
+    assert "has no replace list: it is COMMITTED, with conflict 'append'" in line
+    desk.committed_job(OTHER, conflict=Conflict.REPLACE)
+    line = desk.fails("show", OTHER, "--table", TABLE, "--replaced", exit_code=1)
+    assert f"the replace list of job {OTHER} is gone" in line
+    line = desk.fails("show", uri_of(place), "--replaced", exit_code=2)
+    assert "name it with --table" in line
+
+
+def test_i11_a_job_whose_key_another_has_says_that_nothing_was_added(desk: Desk) -> None:
+    desk.committed_job(OTHER, idempotency_key="daily")
+    place = desk.committed_job(JOB, idempotency_key="daily")
+    text = text_of(desk, "show", uri_of(place))
+    assert f"state ABORTED\nnothing was added: job {OTHER} has this idempotency key\n" in text
+    assert "[ALREADY_COMMITTED]" in text
+    document = shown(desk)
+    assert document["alreadyCommittedBy"] == OTHER
+    assert document["next"] == [f"nothing, the data is there: s3commit ls {SALES} --files {OTHER}"]
+
+
+def test_a_key_that_looks_like_a_job_does_not_mislead(desk: Desk) -> None:
+    key = f"by job {THIRD};"
+    desk.committed_job(OTHER, idempotency_key=key)
+    desk.committed_job(JOB, idempotency_key=key)
+    assert shown(desk)["alreadyCommittedBy"] == OTHER
+
+
+@pytest.mark.parametrize(
+    ("spec", "code"),
+    [
+        ({"conflict": Conflict.FAIL}, "DESTINATION_NOT_EMPTY"),
+        ({"conditions": Conditions(min_rows=100)}, "CONDITION_FAILED"),
+    ],
+)
+def test_a_refused_job_says_the_figure_and_what_to_do(
+    desk: Desk, spec: dict[str, Any], code: str
+) -> None:
+    desk.committed_job(OTHER)
+    desk.committed_job(JOB, **spec)
+    document = shown(desk)
+    assert document["error"]["code"] == code
+    assert document["advice"]["do"] == document["next"][1]
+    text = text_of(desk, "show", JOB, "--table", TABLE)
+    assert f"[{code}]\n{document['advice']['means']}\n" in text
