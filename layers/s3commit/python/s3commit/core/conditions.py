@@ -9,8 +9,7 @@ from typing import Any
 from s3commit.core.errors import InvalidInputError
 
 MAX_COLUMNS = 100
-MAX_COLUMN_NAME = 255
-MAX_COLUMN = 255  # characters of a name: it becomes a key in the ledger
+MAX_COLUMN_NAME = 255  # characters; a column becomes a key in the ledger
 
 _COUNTS = {"minRows": "min_rows", "maxRows": "max_rows", "minFiles": "min_files"}
 _NULLS = "maxNullFraction"
@@ -40,10 +39,8 @@ class Conditions:
         if len(self.max_null_fraction) > MAX_COLUMNS:
             _refuse(f"{_NULLS} names more than {MAX_COLUMNS} columns")
         for column, share in self.max_null_fraction.items():
-            if len(column) > MAX_COLUMN_NAME:
-                _refuse(f"{_NULLS} has a name of more than {MAX_COLUMN_NAME} characters")
-            if not column or len(column) > MAX_COLUMN:
-                _refuse(f"{_NULLS}: a column's name has 1 to {MAX_COLUMN} characters")
+            if not 1 <= len(column) <= MAX_COLUMN_NAME:
+                _refuse(f"{_NULLS}: a column's name has 1 to {MAX_COLUMN_NAME} characters")
             if not _is_share(share):
                 _refuse(f"{_NULLS}.{column[:80]} {share!r} is no share: give a number from 0 to 1")
 
