@@ -45,7 +45,9 @@ def one_set(*files: PendingFile) -> PendingSet:
 
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
-name = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="/."), min_size=1)
+name = st.text(
+    st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="/.\ufffe\uffff"), min_size=1
+)
 files = st.builds(
     one_file,
     key=name.map(lambda value: f"sales/k={value[:50]}/part-{JOB}.parquet"),
@@ -178,6 +180,8 @@ HOSTILE = [
     (COMMIT + "destinationKey", f"sales/part-{JOB}-{OTHER_JOB}.parquet", "NAME_NOT_UNIQUE"),
     (COMMIT + "destinationKey", f"sales/{'x' * 1024}-{JOB}", "NOT_CONTAINED"),
     (COMMIT + "destinationKey", "sales/", "NOT_CONTAINED"),
+    (COMMIT + "destinationKey", f"sales/a\nb-{JOB}", "NOT_CONTAINED"),
+    (COMMIT + "destinationKey", f"sales/a\x00b-{JOB}", "NOT_CONTAINED"),
     (COMMIT + "destinationKey", "", "BAD_FIELD"),
     (COMMIT + "uploadId", "", "BAD_FIELD"),
     (COMMIT + "uploadId", None, "BAD_FIELD"),
@@ -191,6 +195,10 @@ HOSTILE = [
     (COMMIT + "length", 2**62, "BAD_FIELD"),
     (COMMIT + "rows", -1, "BAD_FIELD"),
     (COMMIT + "extraData", {"a": 1}, "BAD_FIELD"),
+    (COMMIT + "extraData", {"\ud800": "a"}, "BAD_FIELD"),
+    (COMMIT + "nulls", {"\ud800": 1}, "BAD_FIELD"),
+    (COMMIT + "nulls", {"": 1}, "BAD_FIELD"),
+    (COMMIT + "nulls", {"a": -1}, "BAD_FIELD"),
     (COMMIT + "text", "\ud800", "BAD_FIELD"),
 ]
 

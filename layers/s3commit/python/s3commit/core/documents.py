@@ -5,9 +5,14 @@ from __future__ import annotations
 import re
 from typing import Any, TypeVar
 
-from s3commit.core.conditions import decode_conditions, encode_conditions
+from s3commit.core.conditions import (
+    MAX_COLUMN_NAME,
+    Conditions,
+    decode_conditions,
+    encode_conditions,
+)
 from s3commit.core.errors import InvalidInputError
-from s3commit.core.jsontext import Fields, dump, parse
+from s3commit.core.jsontext import Fields, check_text, dump, parse
 from s3commit.core.layout import JobDirectory, check_id, parse_destination
 from s3commit.core.model import (
     AbortRequest,
@@ -65,11 +70,11 @@ def decode_job(body: bytes, directory: JobDirectory) -> JobSpec:
         destination=parse_destination(fields.text("destination")),
         conflict=_choice(Conflict, fields.text("conflict", Conflict.APPEND), "conflict"),
         scope=_choice(Scope, fields.text("scope", Scope.DIRECTORY), "scope"),
-        partition_by=fields.texts("partitionBy", most=100, default=[]),
-        idempotency_key=fields.optional_text("idempotencyKey", longest=MAX_TEXT),
+        partition_by=_columns(fields.texts("partitionBy", most=100, default=[])),
+        idempotency_key=_key(fields),
         created_at=fields.text("createdAt", "", longest=64),
         client=fields.text("client", "", longest=MAX_TEXT),
-        conditions=decode_conditions(fields.mapping("conditions")),
+        conditions=_conditions(fields),
         names=_choice(Names, fields.text("names", Names.UNIQUE), "names"),
     )
     if spec.job_id != directory.job_id or spec.destination != directory.destination:
@@ -78,6 +83,31 @@ def decode_job(body: bytes, directory: JobDirectory) -> JobSpec:
             code="WRONG_JOB",
         )
     return spec
+
+
+def _columns(names: tuple[str, ...]) -> tuple[str, ...]:
+    for name in names:
+        if len(name) > MAX_COLUMN_NAME or not name.isprintable():
+            raise InvalidInputError(
+                f"partitionBy has {name[:80]!r}, which is no name of a column", code="BAD_FIELD"
+            )
+    if len(set(names)) != len(names):
+        raise InvalidInputError("partitionBy has a column twice", code="BAD_FIELD")
+    return names
+
+
+def _key(fields: Fields) -> str | None:
+    key = fields.optional_text("idempotencyKey", longest=MAX_TEXT)
+    if key == "":
+        raise InvalidInputError("idempotencyKey is empty: give one, or none", code="BAD_FIELD")
+    return key
+
+
+def _conditions(fields: Fields) -> Conditions:
+    conditions = decode_conditions(fields.mapping("conditions"))
+    for column in conditions.columns:
+        check_text(column, "conditions: the name of a column", longest=MAX_COLUMN_NAME)
+    return conditions
 
 
 def encode_request(request: CommitRequest | AbortRequest) -> bytes:

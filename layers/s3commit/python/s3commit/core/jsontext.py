@@ -12,6 +12,9 @@ from typing import Any, NoReturn
 
 from s3commit.core.errors import InvalidInputError
 
+# A refusal may quote a stranger's document; nobody reads an endless text.
+LONGEST_LINE = 4000
+
 
 def _refuse(message: str, code: str = "BAD_JSON") -> NoReturn:
     raise InvalidInputError(message, code=code)
@@ -99,7 +102,7 @@ class Fields:
         """An integer of at least ``least`` and below 2**63."""
         value: int = self._get(name, int, default)
         if not least <= value < 2**63:
-            _refuse(f"{self.path}.{name} must be {least} or more, not {value}", "BAD_FIELD")
+            _refuse(f"{self.path}.{name} must be from {least} to below 2**63", "BAD_FIELD")
         return value
 
     def optional_integer(self, name: str) -> int | None:
@@ -138,7 +141,22 @@ class Fields:
         """Refuse unless ``version`` is ``expected``."""
         found = self.value.get("version")
         if found != expected or isinstance(found, bool):
-            _refuse(f"{self.path}.version must be {expected}, not {str(found)[:20]}", "BAD_VERSION")
+            # Only a number is shown: what else stands there may be too deep to be made a text of.
+            shown = f", not {str(found)[:20]}" if isinstance(found, int) else ""
+            _refuse(f"{self.path}.version must be {expected}{shown}", "BAD_VERSION")
+
+
+def one_line(text: str, longest: int = LONGEST_LINE) -> str:
+    """``text`` as one printable line: what is no printable character is written as an escape.
+
+    For messages that quote strangers: a line break could forge a second message, a control
+    character a terminal's output, and a lone surrogate can't be stored.
+    """
+    shown = (
+        character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+        for character in text[:longest]
+    )
+    return "".join(shown)[:longest]
 
 
 def check_text(value: str, path: str, *, longest: int) -> str:

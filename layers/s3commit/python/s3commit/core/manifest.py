@@ -12,13 +12,14 @@ destination of the job directory in which the manifest lies, and nowhere else.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from s3commit.core import hadoop
-from s3commit.core.conditions import MAX_COLUMNS
+from s3commit.core.conditions import MAX_COLUMN_NAME, MAX_COLUMNS
 from s3commit.core.errors import InvalidInputError
-from s3commit.core.jsontext import Fields, dump, parse
+from s3commit.core.jsontext import Fields, check_text, dump, parse
 from s3commit.core.layout import MAX_KEY_BYTES, JobDirectory, belongs_to_job, is_hidden
 from s3commit.core.model import Names, PendingFile, PendingSet
 
@@ -28,7 +29,11 @@ MAX_PARTS = 10_000  # https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfac
 MAX_FILES = 100_000
 MAX_MANIFEST_BYTES = 64 * 1024 * 1024
 MAX_PENDING_BYTES = 4 * 1024 * 1024  # of 10,000 etags with their checksums
+MAX_EXTRA = 4096  # characters of a key or value of extraData
 MAX_OBJECT_BYTES = 50 * 1024**4  # S3's own limit of an object, same page
+
+# XML, in which S3 answers, can't carry these: an answer with such a key could not be read.
+_UNSPEAKABLE = re.compile("[\\x00-\\x1f\\x7f\\ufffe\\uffff]")
 
 _NO_STATISTICS: dict[str, Any] = {
     "counters": {},
@@ -142,6 +147,8 @@ def _file(fields: Fields) -> PendingFile:
     extra = fields.mapping("extraData")
     if not all(isinstance(value, str) for value in extra.values()):
         _refuse("BAD_FIELD", f"{fields.path}.extraData must map strings to strings")
+    for text in (*extra, *extra.values()):
+        check_text(text, f"{fields.path}.extraData", longest=MAX_EXTRA)
     task_id, attempt_id = fields.text("taskId", ""), fields.text("attemptId", "")
     if not attempt_id:  # Hadoop puts the attempt's id where the task's belongs
         task_id = hadoop.task_of_attempt(task_id) or task_id
@@ -167,9 +174,11 @@ def _file(fields: Fields) -> PendingFile:
 def _nulls(fields: Fields) -> dict[str, int]:
     counts = fields.mapping("nulls")
     if len(counts) > MAX_COLUMNS or not all(
-        type(count) is int and count >= 0 for count in counts.values()
+        column and type(count) is int and count >= 0 for column, count in counts.items()
     ):
         _refuse("BAD_FIELD", f"{fields.path}.nulls must map columns to counts")
+    for column in counts:
+        check_text(column, f"{fields.path}.nulls", longest=MAX_COLUMN_NAME)
     return counts
 
 
@@ -218,6 +227,8 @@ def _check_contained(file: PendingFile, directory: JobDirectory, names: Names) -
     relative = file.key[len(directory.destination.prefix) :]
     if any(element in {"", ".", ".."} for element in relative.split("/")):
         _refuse("NOT_CONTAINED", f"{where} has an empty, '.' or '..' element")
+    if _UNSPEAKABLE.search(relative):
+        _refuse("NOT_CONTAINED", f"{where} has a control character, which S3's answers can't carry")
     if is_hidden(relative):
         _refuse("NOT_CONTAINED", f"{where} has a hidden name, which is no data")
     if names is Names.UNIQUE and not belongs_to_job(file.key, directory.job_id):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from s3commit.core.errors import InvalidInputError
-from s3commit.core.jsontext import Fields
+from s3commit.core.jsontext import Fields, one_line
 from s3commit.core.layout import JobDirectory, parse_directory
 from s3commit.core.model import Failure, JobRecord, Outcome
 from s3commit.core.states import JobState
@@ -167,5 +167,5 @@ def parse_refusal(cause: str) -> Failure:
         text = cause
     if text.startswith("[") and "] " in text:
         code, message = text[1:].split("] ", 1)
-        return Failure(code, message)
-    return Failure("REFUSED", text[:1000] or "refused")
+        return Failure(one_line(code, 100), one_line(message))
+    return Failure("REFUSED", one_line(text, 1000) or "refused")

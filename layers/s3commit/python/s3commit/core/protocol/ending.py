@@ -6,13 +6,11 @@ from contextlib import suppress
 
 from s3commit.core.documents import encode_result
 from s3commit.core.errors import PreconditionError
+from s3commit.core.jsontext import one_line
 from s3commit.core.layout import JobDirectory
 from s3commit.core.model import Failure, JobRecord, JobResult, Outcome
 from s3commit.core.protocol.pipeline import Pipeline
 from s3commit.core.ticket import OUTCOMES
-
-# A refusal may quote a stranger's document; a client reads no endless text.
-LONGEST_MESSAGE = 4000
 
 
 def write_result(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> None:
@@ -37,4 +35,4 @@ def write_result(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> 
 
 
 def _short(failure: Failure | None) -> Failure | None:
-    return failure and Failure(failure.code[:100], failure.message[:LONGEST_MESSAGE])
+    return failure and Failure(one_line(failure.code, 100), one_line(failure.message))

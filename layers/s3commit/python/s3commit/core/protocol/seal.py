@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from s3commit.core.documents import MAX_REQUEST_BYTES, decode_request
-from s3commit.core.errors import InvalidInputError, JobRefusedError
+from s3commit.core.errors import InvalidInputError, JobRefusedError, NotFoundError
+from s3commit.core.jsontext import one_line
 from s3commit.core.layout import JobDirectory
 from s3commit.core.model import (
     AbortRequest,
@@ -66,16 +67,25 @@ def _why_not(pipeline: Pipeline, place: JobDirectory) -> Failure | None:
     try:
         request = read_request(pipeline, place)
         if isinstance(request, AbortRequest):
-            return Failure(ABORTED_BY_CLIENT, request.reason or "the client asked for it")
+            return Failure(ABORTED_BY_CLIENT, one_line(request.reason or "the client asked for it"))
         read_spec(pipeline, place)
     except (InvalidInputError, JobRefusedError) as error:
-        return Failure(error.code, error.message)
+        return Failure(error.code, one_line(error.message))
     return None
 
 
 def read_request(pipeline: Pipeline, place: JobDirectory) -> CommitRequest | AbortRequest:
-    """The driver's word. Raises `InvalidInputError`, and `NotFoundError` if there is none."""
-    stored = pipeline.store.get(place.bucket, place.request, max_bytes=MAX_REQUEST_BYTES)
+    """The driver's word.
+
+    Raises `InvalidInputError`, and `JobRefusedError` (``REQUEST_MISSING``) if somebody has removed
+    it: the job has to end all the same, since no second request would be heard.
+    """
+    try:
+        stored = pipeline.store.get(place.bucket, place.request, max_bytes=MAX_REQUEST_BYTES)
+    except NotFoundError:
+        raise JobRefusedError(
+            "request.json is not there any more", code="REQUEST_MISSING"
+        ) from None
     return decode_request(stored.body, place)
 
 
