@@ -1,0 +1,446 @@
+"""Hostile or broken input: the job is refused whole, with a code and one line (I5, I7).
+
+Each manifest meets the pipeline three times: as it arrives, at VerifyManifests, and in a whole
+execution, with a neighbour in the same table whose objects and uploads must not be touched.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from s3commit.core.documents import MAX_JOB_BYTES, MAX_REQUEST_BYTES, encode_job, encode_request
+from s3commit.core.errors import InvalidInputError, JobRefusedError
+from s3commit.core.manifest import MAX_MANIFEST_BYTES, encode_pendingset
+from s3commit.core.model import (
+    AbortRequest,
+    CommitRequest,
+    CountedAttempt,
+    JobResult,
+    JobSpec,
+    Names,
+    Outcome,
+    PendingSet,
+)
+from s3commit.core.protocol.seal import seal_job
+from s3commit.core.protocol.verify import verify_manifests
+from s3commit.core.ticket import Ticket
+from s3commit.testing.bucket import Version
+from tests.core.test_manifest import HOSTILE, change
+from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, place_of
+
+PLACE = place_of()
+THEIRS = place_of(NEIGHBOUR)
+NOBODY = CountedAttempt("t0", "a0", PLACE.manifest_name("t0", "a0"), "0" * 64, 1, 5)
+
+
+class Neighbourhood(World):
+    """A table with files of a committed job, and a second job that is under way in it."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        settled = place_of(OTHER_JOB)
+        self.request(settled, self.attempt(settled, "t0"))
+        self.run(settled)
+        self.open(THEIRS)
+        self.their_attempt = self.attempt(THEIRS, "t0")
+        self.store.create_upload(BUCKET, "sales/stranger.csv", metadata={}, content_type="x")
+        self.before = (self.visible(), self.open_uploads())
+        self.plan.forget_calls()
+
+    def refused(self, code: str) -> JobResult:
+        """Run the job; its result, when it was refused whole and nobody else was touched."""
+        assert self.run(PLACE)[-1] == "TidyUp"
+        result = self.result(PLACE)
+        assert result.outcome is Outcome.ABORTED
+        assert result.error is not None
+        assert result.error.code == code, result.error
+        assert result.error.message.isprintable()
+        assert 0 < len(result.error.message) <= 4000
+        assert (self.visible(), self.open_uploads()) == self.before
+        assert self.plan.count("complete_upload") == 0
+        self.request(THEIRS, self.their_attempt)
+        self.run(THEIRS, "execution-of-the-neighbour")
+        assert self.result(THEIRS).outcome is Outcome.COMMITTED
+        return result
+
+
+@pytest.fixture
+def world() -> Neighbourhood:
+    return Neighbourhood()
+
+
+def sound_manifest(world: World) -> tuple[bytes, PendingSet]:
+    file = world.upload(PLACE, f"part-{JOB}.parquet", b"t3 a0", task="t3", attempt="a0")
+    pending = PendingSet(JOB, (file,), "t3", "a0")
+    return encode_pendingset(pending), pending
+
+
+def mutated(path: str, value: Any) -> Callable[[bytes], bytes]:
+    def mutate(body: bytes) -> bytes:
+        document = json.loads(body)
+        change(path, value)(document)
+        return json.dumps(document).encode()
+
+    return mutate
+
+
+def twice(body: bytes) -> bytes:
+    document = json.loads(body)
+    document["commits"] *= 2
+    return json.dumps(document).encode()
+
+
+def without_end(body: bytes) -> bytes:
+    return body[:-20]
+
+
+MANIFESTS: list[tuple[str, Callable[[bytes], bytes], str]] = [
+    *((f"{path}={value}"[:40], mutated(path, value), code) for path, value, code in HOSTILE),
+    ("one key twice", twice, "DUPLICATE_KEY"),
+    ("truncated", without_end, "BAD_JSON"),
+    ("empty", lambda _: b"", "BAD_JSON"),
+    ("not UTF-8", lambda body: body.replace(b"sales", b"s\xff\xfes"), "BAD_JSON"),
+    ("UTF-16", lambda body: body.decode().encode("utf-16"), "BAD_JSON"),
+    ("NUL at the end", lambda body: body + b"\0", "BAD_JSON"),
+    ("a JSON key twice", lambda body: body.replace(b"{", b'{"version":3,', 1), "BAD_JSON"),
+    ("NaN", lambda body: body.replace(b'"length":5', b'"length":NaN'), "BAD_JSON"),
+    ("Infinity", lambda body: body.replace(b'"length":5', b'"length":Infinity'), "BAD_JSON"),
+    ("1e400", lambda body: body.replace(b'"length":5', b'"length":1e400'), "BAD_FIELD"),
+    ("9999…", lambda body: body.replace(b'"length":5', b'"length":' + b"9" * 4000), "BAD_FIELD"),
+    ("99999…", lambda body: body.replace(b'"length":5', b'"length":' + b"9" * 5000), "BAD_JSON"),
+    ("deep", lambda body: b'{"x":' * 50_000 + body + b"}" * 50_000, "BAD_JSON"),
+    (
+        "deep version",
+        lambda body: body.replace(b'"version":3', b'"version":' + b"[" * 900 + b"]" * 900),
+        "BAD_VERSION",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("mutate", "code"), [one[1:] for one in MANIFESTS], ids=[one[0] for one in MANIFESTS]
+)
+@pytest.mark.parametrize("named", [True, False], ids=["counted by name", "counted as found"])
+def test_i5_i7_a_hostile_manifest_is_refused_at_each_door(
+    world: Neighbourhood, mutate: Callable[[bytes], bytes], code: str, named: bool
+) -> None:
+    world.open(PLACE)
+    good = world.attempt(PLACE, "t0")
+    sound, pending = sound_manifest(world)
+    bad = world.drop_bytes(PLACE, mutate(sound), pending, "t3", "a0")
+
+    with pytest.raises(InvalidInputError) as at_ingest:
+        world.announce(PLACE, bad)
+    assert at_ingest.value.code == code
+    assert list(world.ledger.attempts(JOB)) == []
+
+    counted = (good, bad) if named else None
+    world.store.put(BUCKET, PLACE.request, encode_request(CommitRequest(JOB, counted)))
+    with pytest.raises((JobRefusedError, InvalidInputError)) as at_verify:
+        verify_manifests(world.pipeline, seal_job(world.pipeline, ticket()))
+    assert at_verify.value.code == code
+
+    result = world.refused(code)
+    assert result.error is not None
+    assert "t3/a0" in result.error.message, "it says which manifest"
+
+
+def ticket(execution: str = "execution-0") -> Ticket:
+    return Ticket(JOB, BUCKET, PLACE.prefix, execution=execution)
+
+
+class Sparse(bytes):
+    """Says that it is long, and is not."""
+
+    length = 0
+
+    def __len__(self) -> int:
+        return self.length
+
+
+def put_sparse(world: World, key: str, length: int) -> None:
+    body = Sparse(b"x")
+    body.length = length
+    world.store._buckets[BUCKET].add(key, Version(None, body, '"x"', {}, "application/json"))
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["counted by name", "counted as found"])
+def test_i7_a_manifest_of_100_mb_is_not_read(world: Neighbourhood, named: bool) -> None:
+    world.open(PLACE)
+    put_sparse(world, PLACE.prefix + NOBODY.manifest, 100 * 1024**2)
+    assert MAX_MANIFEST_BYTES < 100 * 1024**2
+    with pytest.raises(InvalidInputError) as at_ingest:
+        world.announce(PLACE, NOBODY)
+    assert at_ingest.value.code == "TOO_LARGE"
+    body = encode_request(CommitRequest(JOB, (NOBODY,) if named else None))
+    world.store.put(BUCKET, PLACE.request, body)
+    world.refused("TOO_LARGE")
+
+
+@pytest.mark.parametrize(
+    ("key", "length"),
+    [(PLACE.job, MAX_JOB_BYTES + 1), (PLACE.request, MAX_REQUEST_BYTES + 1)],
+    ids=["job.json", "request.json"],
+)
+def test_i7_a_document_without_end_is_not_read(world: Neighbourhood, key: str, length: int) -> None:
+    world.request(PLACE, world.attempt(PLACE, "t0"))
+    put_sparse(world, key, length)
+    world.refused("TOO_LARGE")
+
+
+# What no manifest shows by itself.
+
+
+def test_i5_i7_an_upload_of_another_jobs_file_is_not_completed(world: Neighbourhood) -> None:
+    """The id is known, the name is ours: S3 has no such upload of that key."""
+    [theirs] = [one for one in world.store.list_uploads(BUCKET, "sales/") if NEIGHBOUR in one.key]
+    _, pending = sound_manifest(world)
+    stolen = replace(pending.files[0], upload_id=theirs.upload_id)
+    world.request(PLACE, world.drop(PLACE, replace(pending, files=(stolen,)), "t3", "a0"))
+    world.refused("UPLOAD_GONE")
+
+
+@pytest.mark.parametrize("counted", [True, False], ids=["counted", "a loser's"])
+def test_i5_i7_exact_names_do_not_reach_another_jobs_file(
+    world: Neighbourhood, counted: bool
+) -> None:
+    """Under exact names a manifest may name any key of the table, but no other job's."""
+    [theirs] = [one for one in world.store.list_uploads(BUCKET, "sales/") if NEIGHBOUR in one.key]
+    world.open(PLACE, names=Names.EXACT)
+    file = world.upload(PLACE, "mine.csv", b"1", task="t0", attempt="a0")
+    good = world.drop(PLACE, PendingSet(JOB, (file,), "t0", "a0"), "t0", "a0")
+    stolen = replace(
+        file, key=theirs.key, upload_id=theirs.upload_id, task_id="t3", attempt_id="a0"
+    )
+    bad = world.drop(PLACE, PendingSet(JOB, (stolen,), "t3", "a0"), "t3", "a0")
+    if counted:
+        world.request(PLACE, good, bad)
+        world.refused("NAME_NOT_UNIQUE")
+        return
+    world.request(PLACE, good)
+    world.run(PLACE)
+    assert world.result(PLACE).outcome is Outcome.COMMITTED
+    assert theirs.key in world.open_uploads()
+
+
+def test_i7_keys_that_two_manifests_share_are_refused(world: Neighbourhood) -> None:
+    name = f"part-{JOB}.parquet"
+    world.request(
+        PLACE, *[world.attempt(PLACE, f"t{number}", files={name: b"1"}) for number in range(2)]
+    )
+    world.refused("DUPLICATE_KEY")
+
+
+def test_i7_a_manifest_of_another_task_in_its_place_is_refused(world: Neighbourhood) -> None:
+    _, pending = sound_manifest(world)
+    world.request(PLACE, world.drop(PLACE, pending, "t4", "a0"))
+    world.refused("WRONG_JOB")
+
+
+def test_i7_what_is_no_manifest_among_the_manifests_is_refused(world: Neighbourhood) -> None:
+    world.attempt(PLACE, "t0")
+    world.store.put(BUCKET, PLACE.tasks + "t1/\n.pendingset", b"{}")
+    world.store.put(BUCKET, PLACE.request, encode_request(CommitRequest(JOB, None)))
+    world.refused("BAD_ID")
+
+
+# job.json
+
+
+def in_job(**changes: Any) -> bytes:
+    spec = json.loads(encode_job(JobSpec(JOB, PLACE.destination)))
+    return json.dumps({**spec, **changes}).encode()
+
+
+JOBS: list[tuple[bytes, str]] = [
+    (b"", "BAD_JSON"),
+    (b'{"version":1', "BAD_JSON"),
+    (in_job(version=2), "BAD_VERSION"),
+    (in_job(jobId=OTHER_JOB), "WRONG_JOB"),
+    (in_job(destination="s3://lake/elsewhere/"), "WRONG_JOB"),
+    (in_job(destination="s3://other-lake/sales/"), "WRONG_JOB"),
+    (in_job(destination="s3://lake/"), "BAD_PATH"),
+    (in_job(destination="s3://lake/sales/../x/"), "BAD_PATH"),
+    (in_job(destination="file:///etc/\n/passwd" + "x" * 4000), "BAD_PATH"),
+    (in_job(conflict="overwrite"), "BAD_FIELD"),
+    (in_job(conflict="fail,replace"), "BAD_FIELD"),
+    (in_job(conflict=["fail", "replace"]), "BAD_FIELD"),
+    (in_job(scope="table"), "BAD_FIELD"),
+    (in_job(names="any"), "BAD_FIELD"),
+    (in_job(partitionBy="dt"), "BAD_FIELD"),
+    (in_job(partitionBy=["dt", "dt"]), "BAD_FIELD"),
+    (in_job(partitionBy=[""]), "BAD_FIELD"),
+    (in_job(partitionBy=["d\nt"]), "BAD_FIELD"),
+    (in_job(partitionBy=["x" * 256]), "BAD_FIELD"),
+    (in_job(partitionBy=[f"c{number}" for number in range(101)]), "BAD_FIELD"),
+    (in_job(idempotencyKey=""), "BAD_FIELD"),
+    (in_job(idempotencyKey="x" * 1025), "BAD_FIELD"),
+    (in_job(idempotencyKey=7), "BAD_FIELD"),
+    (in_job(conditions=[]), "BAD_FIELD"),
+    (in_job(conditions={"maxFiles": 1}), "BAD_CONDITION"),
+    (in_job(conditions={"min\nRows\x1b[31m" + "x" * 9000: 1}), "BAD_CONDITION"),
+    (in_job(conditions={"minRows": -1}), "BAD_CONDITION"),
+    (in_job(conditions={"minRows": 2, "maxRows": 1}), "BAD_CONDITION"),
+    (in_job(conditions={"minRows": True}), "BAD_CONDITION"),
+    (in_job(conditions={"maxNullFraction": {"a": 1.5}}), "BAD_CONDITION"),
+    (in_job(conditions={"maxNullFraction": {"a": "half"}}), "BAD_CONDITION"),
+    (in_job(conditions={"maxNullFraction": {"\ud800": 0.5}}), "BAD_FIELD"),
+    (in_job(conditions={"maxNullFraction": {"a" * 256: 0.5}}), "BAD_CONDITION"),
+]
+
+
+@pytest.mark.parametrize(("body", "code"), JOBS, ids=lambda value: str(value)[-60:])
+def test_i5_i7_a_job_json_that_can_not_be_is_refused(
+    world: Neighbourhood, body: bytes, code: str
+) -> None:
+    world.store.put(BUCKET, PLACE.job, body)
+    attempt = world.attempt(PLACE, "t0")
+    with pytest.raises(InvalidInputError) as at_ingest:
+        world.announce(PLACE, attempt)
+    assert at_ingest.value.code == code
+    world.request(PLACE, attempt)
+    world.refused(code)
+
+
+@pytest.mark.parametrize("conflict", ["append", "fail", "replace"])
+@pytest.mark.parametrize("scope", ["directory", "partition"])
+@pytest.mark.parametrize("names", ["unique", "exact"])
+def test_no_two_options_contradict_each_other(conflict: str, scope: str, names: str) -> None:
+    """Each combination means something: what a scope does not bear upon it does not change."""
+    world = World()
+    world.store.put(BUCKET, PLACE.job, in_job(conflict=conflict, scope=scope, names=names))
+    world.request(PLACE, world.attempt(PLACE, "t0"))
+    world.run(PLACE)
+    assert world.result(PLACE).outcome is Outcome.COMMITTED
+
+
+# request.json
+
+
+def in_request(**changes: Any) -> bytes:
+    document = json.loads(encode_request(CommitRequest(JOB, (NOBODY,))))
+    return json.dumps({**document, **changes}).encode()
+
+
+def in_attempt(**changes: Any) -> bytes:
+    [attempt] = json.loads(in_request())["attempts"]
+    return in_request(attempts=[{**attempt, **changes}])
+
+
+REQUESTS: list[tuple[bytes, str]] = [
+    (b"", "BAD_JSON"),
+    (b"\xff", "BAD_JSON"),
+    (in_request()[:-10], "BAD_JSON"),
+    (in_request() + b"{}", "BAD_JSON"),
+    (in_request().replace(b'"action"', b'"action":"abort","action"'), "BAD_JSON"),
+    (in_request(version=None), "BAD_VERSION"),
+    (in_request(jobId=OTHER_JOB), "WRONG_JOB"),
+    (in_request(action="rollback\nnow"), "BAD_FIELD"),
+    (in_request(attempts={}), "BAD_FIELD"),
+    (in_request(attempts=[1]), "BAD_FIELD"),
+    (in_attempt(taskId="../t0"), "BAD_ID"),
+    (in_attempt(attemptId=""), "BAD_ID"),
+    (in_attempt(manifest="../../elsewhere/tasks/t0/a0.pendingset"), "BAD_FIELD"),
+    (in_attempt(manifest="x\n" * 2000), "BAD_FIELD"),
+    (in_attempt(sha256="F" * 64), "BAD_FIELD"),
+    (in_attempt(files=-1), "BAD_FIELD"),
+    (in_attempt(bytes=1.5), "BAD_FIELD"),
+    (in_request(), "MANIFEST_MISSING"),
+    (in_request(attempts=json.loads(in_request())["attempts"] * 2), "TWO_ATTEMPTS"),
+]
+
+
+@pytest.mark.parametrize(("body", "code"), REQUESTS, ids=lambda value: str(value)[-60:])
+def test_i5_i7_a_request_that_can_not_be_is_refused(
+    world: Neighbourhood, body: bytes, code: str
+) -> None:
+    world.open(PLACE)
+    world.attempt(PLACE, "t1")
+    world.store.put(BUCKET, PLACE.request, body)
+    world.refused(code)
+
+
+def test_i3_a_request_that_is_removed_ends_the_job(world: Neighbourhood) -> None:
+    """A second one would not be heard: its execution has run."""
+    world.open(PLACE)
+    world.attempt(PLACE, "t0")
+    world.refused("REQUEST_MISSING")
+
+
+@pytest.mark.parametrize("later", ["abort", "fewer", "none"])
+def test_i3_a_second_request_after_the_decision_changes_nothing(later: str) -> None:
+    world = World()
+    world.request(PLACE, *[world.attempt(PLACE, f"t{number}") for number in range(2)])
+    bodies = {
+        "abort": encode_request(AbortRequest(JOB, "no")),
+        "fewer": encode_request(CommitRequest(JOB, ())),
+        "none": b"",
+    }
+    world.plan.run_after(
+        "decide", lambda: world.store.put(BUCKET, PLACE.request, bodies[later]) and None
+    )
+    assert world.run(PLACE)[-1] == "TidyUp"
+    assert world.result(PLACE).outcome is Outcome.COMMITTED
+    assert len(world.visible()) == 2
+
+
+def test_i3_a_second_request_before_the_decision_is_obeyed_whole_or_refused(
+    world: Neighbourhood,
+) -> None:
+    world.request(PLACE, world.attempt(PLACE, "t0"))
+    body = encode_request(AbortRequest(JOB, "no"))
+    world.plan.run_after("advance", lambda: world.store.put(BUCKET, PLACE.request, body) and None)
+    world.refused("REQUEST_CHANGED")
+
+
+@pytest.mark.parametrize("first", ["commit", "abort"])
+def test_i3_a_request_for_an_ended_job_changes_nothing(first: str) -> None:
+    world = World()
+    attempt = world.attempt(PLACE, "t0")
+    if first == "commit":
+        world.request(PLACE, attempt)
+    else:
+        world.ask_abort(PLACE)
+    world.run(PLACE)
+    ended, seen = world.result(PLACE), world.visible()
+    late = world.attempt(PLACE, "t1")
+    other = AbortRequest(JOB, "no") if first == "commit" else CommitRequest(JOB, (late,))
+    world.store.put(BUCKET, PLACE.request, encode_request(other))
+    world.run(PLACE, "execution-2")
+    assert world.result(PLACE) == ended
+    assert world.visible() == seen
+    assert world.open_uploads() == []
+
+
+# Messages
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "Job aborted:\nTraceback (most recent call last):\r\n  x\x85y",
+        "\x1b[2J\x1b[31mCOMMITTED\x07",
+        "right\u202eto left",
+        "line\u2028separator",
+        "x" * 4096,
+        "\0",
+    ],
+    ids=ascii,
+)
+def test_a_strangers_words_make_one_line(world: Neighbourhood, reason: str) -> None:
+    body = {"version": 1, "jobId": JOB, "action": "abort", "reason": reason}
+    world.store.put(BUCKET, PLACE.request, json.dumps(body).encode())
+    result = world.refused("ABORTED_BY_CLIENT")
+    assert world.record(PLACE).failure == result.error, "the ledger, which the console reads, too"
+
+
+def test_a_reason_may_be_left_out(world: Neighbourhood) -> None:
+    world.store.put(BUCKET, PLACE.request, in_request(action="abort", attempts=None))
+    result = world.refused("ABORTED_BY_CLIENT")
+    assert result.error is not None
+    assert result.error.message == "the client asked for it"
