@@ -1,0 +1,145 @@
+"""Jobs and tasks in other processes: they travel there, and what they counted travels back."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import pickle
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+
+import pytest
+
+from s3commit.aws.s3_client import Encryption
+from s3commit.core.errors import PreconditionError
+from s3commit.core.model import Names
+from s3commit.testing.store import MemoryObjectStore
+from s3commit.writer.job import open_job
+from s3commit.writer.sizes import Upload, UploadSettings
+from s3commit.writer.task import Task
+from tests.lake import Lake, lake_on
+from tests.writer.support import BUCKET, DESTINATION, ScriptedEnvironment, open_uploads
+from tests.writer.workers import die_in_task, write_part_of_job, write_task
+
+SPAWN = multiprocessing.get_context("spawn")  # nothing is inherited but the environment
+TASKS = 7
+
+
+@pytest.fixture
+def lake(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lake]:
+    with lake_on(moto_endpoint, monkeypatch) as lake:
+        yield lake
+
+
+@pytest.fixture(scope="module")
+def pool(moto_endpoint: str) -> Iterator[ProcessPoolExecutor]:
+    """Two workers that serve all tests; they connect as their environment says."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ENDPOINT_URL", moto_endpoint)
+        with ProcessPoolExecutor(2, mp_context=SPAWN) as pool:
+            list(pool.map(abs, range(4)))  # starts them
+            yield pool
+
+
+def test_i1_i2_a_job_travels_to_processes_and_its_attempts_come_back(
+    lake: Lake, pool: ProcessPoolExecutor
+) -> None:
+    with open_job(f"s3://{lake.bucket}/t/") as job:
+        counted = list(pool.map(write_part_of_job, [job] * TASKS, range(TASKS)))
+        assert lake.visible() == []
+        result = job.commit(counted)
+    assert [attempt is None for attempt in counted] == [number % 3 == 0 for number in range(TASKS)]
+    assert (result.files, result.rows) == (6, 6)
+    bodies = {key: lake.body(key).decode() for key in lake.visible()}
+    assert all(key.split("/")[1] == f"dt={body[2]}" for key, body in bodies.items())
+    assert {body.rsplit(" ", 1)[1] for body in bodies.values()}.isdisjoint({str(os.getpid())})
+
+
+def test_a_task_travels_to_a_process(lake: Lake, pool: ProcessPoolExecutor) -> None:
+    with open_job(f"s3://{lake.bucket}/t/", names="exact") as job:
+        tasks = [job.task("0"), job.task("1")]
+        counted = pool.submit(write_task, tasks[0], b"far").result(60)
+        assert counted is not None
+        assert (counted.task_id, counted.attempt_id) == ("0", tasks[0].attempt_id)
+        job.commit([counted, tasks[1].finish()])
+    assert lake.visible() == ["t/a.txt"]
+    assert lake.body("t/a.txt") == b"far"
+
+
+def test_i3_two_copies_of_a_task_are_one_try(lake: Lake, pool: ProcessPoolExecutor) -> None:
+    job = open_job(f"s3://{lake.bucket}/t/")
+    task = job.task("0")
+    counted = pool.submit(write_task, task, b"first").result(60)
+    with pytest.raises(PreconditionError, match="left alone"):
+        pool.submit(write_task, task, b"second").result(60)
+    job.commit([counted])
+    (key,) = lake.visible()
+    assert lake.body(key) == b"first"
+    assert lake.open_uploads() == []
+
+
+def die(task: Task) -> None:
+    process = SPAWN.Process(target=die_in_task, args=(task, 0))
+    process.start()
+    process.join(60)
+    assert process.exitcode == 7
+
+
+def test_i3_i4_a_process_that_dies_leaves_nothing_and_its_task_is_tried_again(lake: Lake) -> None:
+    with open_job(f"s3://{lake.bucket}/t/") as job:
+        die(job.task("0"))
+        assert len(lake.open_uploads()) == 2
+        with job.task("0") as again, again.open("whole.txt") as file:
+            file.write(b"whole")
+        job.commit([again.counted])
+    (key,) = lake.visible()
+    assert lake.body(key) == b"whole"
+    assert lake.open_uploads() == []
+
+
+def test_i4_a_process_that_dies_leaves_a_note_on_each_upload_of_an_exact_name(lake: Lake) -> None:
+    job = open_job(f"s3://{lake.bucket}/t/", names="exact")
+    die(job.task("0", "dies"))
+    notes = [
+        json.loads(lake.body(f"{job.directory.tasks}0/dies/{number}.open")) for number in range(2)
+    ]
+    uploads = lake.store.list_uploads(lake.bucket, "")
+    assert {(note["key"], note["uploadId"]) for note in notes} == {
+        (upload.key, upload.upload_id) for upload in uploads
+    }
+    assert {note["key"] for note in notes} == {"t/closed-0", "t/open-0"}
+
+
+# --- what travels
+
+
+def test_a_task_that_has_begun_stays_where_it_is() -> None:
+    store = MemoryObjectStore(BUCKET)
+    job = open_job(DESTINATION, store=store)
+    begun, ended = job.task("0"), job.task("1")
+    begun.open("a")
+    ended.finish()
+    for task in (begun, ended):
+        with pytest.raises(TypeError, match="send it before its first file is opened, or send its"):
+            pickle.dumps(task)
+    begun.abort()
+    assert open_uploads(store) == []
+
+
+def test_a_task_travels_with_all_but_its_store() -> None:
+    settings = UploadSettings(threads=2, upload=Upload.STAGE)
+    job = open_job(
+        DESTINATION,
+        store=MemoryObjectStore(BUCKET),
+        settings=settings,
+        names="exact",
+        encryption=Encryption("aws:kms", "key-1"),
+        environment=ScriptedEnvironment(),
+    )
+    task = job.task("0", "first")
+    task._environment = job.environment.__class__()
+    copy: Task = pickle.loads(pickle.dumps(task))
+    assert (copy.directory, copy.task_id, copy.attempt_id) == (task.directory, "0", "first")
+    assert (copy.transfer.settings, copy.names) == (settings, Names.EXACT)
+    assert copy.encryption == Encryption("aws:kms", "key-1")

@@ -1,0 +1,229 @@
+"""Faults on the way to S3 and interruptions: what passes by itself, and what is left if not.
+
+After Hadoop's ITestUploadRecovery, ITestS3ABlockOutputStreamInterruption and
+AbstractContractMultipartUploaderTest. The faults are answers of an HTTP server, below botocore,
+where the package's one layer of retries is.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from botocore.awsrequest import AWSResponse
+from botocore.compat import HTTPHeaders
+
+import s3commit
+from s3commit.aws.s3 import S3ObjectStore
+from s3commit.aws.s3_client import TOTAL_MAX_ATTEMPTS
+from s3commit.core.errors import TransientError
+from s3commit.testing.faults import FaultPlan
+from s3commit.testing.store import MemoryObjectStore
+from s3commit.writer.job import Job, open_job
+from s3commit.writer.sizes import MIB, MIN_PART_BYTES, PartSizes, UploadSettings
+from tests.lake import Lake, lake_on
+from tests.writer.support import (
+    BUCKET,
+    DESTINATION,
+    ScriptedEnvironment,
+    SmallSettings,
+    open_uploads,
+    visible,
+)
+
+BODY = bytes(range(256)) * (11 * MIB // 256)  # three parts
+
+
+@pytest.fixture
+def lake(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lake]:
+    monkeypatch.setattr("botocore.endpoint.time.sleep", lambda _: None)  # its pauses
+    with lake_on(moto_endpoint, monkeypatch) as lake:
+        yield lake
+
+
+def failing(lake: Lake, operation: str, *, times: int, status: int = 500) -> list[int]:
+    """Answer the operation's first requests with an error; the list grows by one each time."""
+    struck: list[int] = []
+    code = {500: "InternalError", 503: "SlowDown"}[status]
+    body = f"<Error><Code>{code}</Code><Message>injected</Message></Error>".encode()
+
+    def answer(request: Any, **_: Any) -> AWSResponse | None:
+        if len(struck) >= times:
+            return None
+        struck.append(status)
+        return AWSResponse(request.url, status, HTTPHeaders(), _Raw(body))
+
+    lake.client.meta.events.register(f"before-send.s3.{operation}", answer)
+    return struck
+
+
+class _Raw:
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    def stream(self, **_: Any) -> Iterator[bytes]:
+        yield self._body
+
+
+def open_through(lake: Lake) -> Job:
+    return open_job(
+        f"s3://{lake.bucket}/t/",
+        store=S3ObjectStore(lake.client),
+        settings=UploadSettings(PartSizes(first=MIN_PART_BYTES)),
+    )
+
+
+@pytest.mark.parametrize("upload", ["stream", "stage"])
+@pytest.mark.parametrize(
+    ("operation", "status"),
+    [
+        ("UploadPart", 500),
+        ("UploadPart", 503),
+        ("CreateMultipartUpload", 500),
+        ("PutObject", 500),
+        ("CompleteMultipartUpload", 500),
+    ],
+)
+def test_i2_what_fails_twice_recovers_by_itself(
+    lake: Lake, operation: str, status: int, upload: str
+) -> None:
+    job = open_through(lake)
+    struck = failing(lake, operation, times=2, status=status)
+    with job.task("0") as task, task.open("a.bin", upload=upload) as file:
+        file.write(BODY)
+    job.commit([task.counted])
+    assert struck == [status] * 2
+    (key,) = lake.visible()
+    assert lake.body(key) == BODY
+    assert (file.statistics.parts_uploaded, file.statistics.parts_failed) == (3, 0)
+    assert lake.open_uploads() == []
+
+
+@pytest.mark.parametrize("upload", ["stream", "stage"])
+def test_i4_a_part_that_always_fails_fails_the_task_and_leaves_nothing(
+    lake: Lake, upload: str
+) -> None:
+    job = open_through(lake)
+    struck = failing(lake, "UploadPart", times=100)
+    with (
+        pytest.raises(TransientError, match=r"sending part 1 of s3://.*injected"),
+        job.task("0") as task,
+        task.open("a.bin", upload=upload) as file,
+    ):
+        file.write(b"x")
+    assert len(struck) == TOTAL_MAX_ATTEMPTS
+    assert lake.open_uploads() == []
+    assert lake.visible() == []
+    assert file.statistics.parts_failed == 1
+
+
+def test_a_whole_program_goes_through_a_slow_s3(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("s3commit.writer.job.make_client", lambda: lake.client)
+    for operation in ("CreateMultipartUpload", "UploadPart", "PutObject", "GetObject"):
+        failing(lake, operation, times=1, status=503)
+    with s3commit.open_job(f"s3://{lake.bucket}/t/") as job:
+        with job.task("0") as task, task.open("a.bin") as file:
+            file.write(b"abc")
+        assert job.commit([task.counted]).files == 1
+
+
+# --- interruptions
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C raises KeyboardInterrupt, also in a worker of xdist, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def ctrl_c() -> None:
+    ident = threading.main_thread().ident
+    assert ident is not None
+    signal.pthread_kill(ident, signal.SIGINT)
+
+
+@pytest.fixture
+def store() -> MemoryObjectStore:
+    return MemoryObjectStore(BUCKET, min_part_bytes=1)
+
+
+@pytest.fixture
+def plan() -> FaultPlan:
+    return FaultPlan()
+
+
+@pytest.fixture
+def job(store: MemoryObjectStore, plan: FaultPlan) -> Job:
+    return open_job(
+        DESTINATION,
+        store=plan.wrap(store),
+        settings=SmallSettings(PartSizes(first=4, step=0), threads=1, in_flight_bytes=4),
+        environment=ScriptedEnvironment(),
+    )
+
+
+@pytest.mark.usefixtures("interruptible")
+@pytest.mark.parametrize("upload", ["stream", "stage"])
+def test_i4_ctrl_c_while_parts_are_sent_aborts_the_task(
+    job: Job, store: MemoryObjectStore, plan: FaultPlan, upload: str
+) -> None:
+    task = job.task("0")
+    file = task.open("a", upload=upload)
+
+    def interrupt() -> None:
+        ctrl_c()
+        assert file._parts.stopped.wait(30)  # a part on its way is waited for
+
+    plan.run_before("upload_part", interrupt, nth=2)
+    with pytest.raises(KeyboardInterrupt), task, file:
+        file.write(b"x" * 400)
+    assert file.closed
+    with pytest.raises(OSError, match="a-"):
+        _ = file.pending
+    assert plan.count("upload_part") <= 3
+    assert open_uploads(store) == []
+    assert visible(store, job.directory.tasks) == []
+
+
+@pytest.mark.usefixtures("interruptible")
+@pytest.mark.parametrize("upload", ["stream", "stage"])
+def test_i4_an_abort_that_is_interrupted_may_be_repeated_by_the_pipeline_alone(
+    job: Job, store: MemoryObjectStore, plan: FaultPlan, upload: str
+) -> None:
+    task = job.task("0")
+    file = task.open("a", upload=upload)
+    file.write(b"x" * 8)
+    file.seal()
+    plan.run_before("abort_upload", ctrl_c)
+    with pytest.raises(KeyboardInterrupt):
+        file.abort()
+        raise AssertionError("interrupted as soon as it can be")
+    assert file.aborted
+    assert file.abort().already_closed
+    assert plan.count("abort_upload") == 1
+
+
+def test_uploads_side_by_side_do_not_meet(job: Job, store: MemoryObjectStore) -> None:
+    task = job.task("0")
+    files = [task.open(name) for name in ("a", "a.b", "a/b")]  # a directory in the way is none
+    for piece in range(20):
+        for number, file in enumerate(files):
+            file.write(bytes([number]) * (piece % 5))
+    for file in reversed(files):
+        file.close()
+    counted = task.finish()
+    assert counted is not None
+    assert counted.bytes == 3 * 40
+    for number, file in enumerate(files):
+        found = file.pending
+        store.complete_upload(
+            found.bucket, found.key, found.upload_id, found.etags, length=found.length
+        )
+        assert store.get(BUCKET, found.key, max_bytes=100).body == bytes([number]) * 40

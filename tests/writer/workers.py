@@ -1,0 +1,33 @@
+"""What the worker processes of the tests run; found by name in a process that starts afresh."""
+
+from __future__ import annotations
+
+import os
+
+from s3commit.core.model import CountedAttempt
+from s3commit.writer.job import Job
+from s3commit.writer.task import Task
+
+
+def write_part_of_job(job: Job, number: int) -> CountedAttempt | None:
+    """A task made where it runs; every third one has no files."""
+    with job.task(f"{number}") as task:
+        for name in range(number % 3):
+            with task.open(f"dt={name}/part-{number}.txt", rows=1) as file:
+                file.write(f"{number}/{name} by {os.getpid()}".encode())
+    return task.counted
+
+
+def write_task(task: Task, body: bytes) -> CountedAttempt | None:
+    """A task that was made by the driver."""
+    with task, task.open("a.txt", upload="stage") as file:
+        file.write(body)
+    return task.counted
+
+
+def die_in_task(task: Task, number: int) -> None:
+    """Die without a word, with one file closed and one open."""
+    task.open(f"closed-{number}").close()
+    file = task.open(f"open-{number}")
+    file.write(b"half")
+    os._exit(7)
