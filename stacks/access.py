@@ -88,7 +88,8 @@ ACCESS: dict[str, Access] = {
     ),
     "remove_replaced": Access(
         # GetObject on the data as well: S3 asks for it where a delete is conditional on an etag.
-        objects={DATA: ("GetObject", "DeleteObject")},
+        # The manifest of the job is put before the first delete.
+        objects={DATA: ("GetObject", "DeleteObject"), COMMITS: ("PutObject",)},
         bucket=("ListBucket",),
         ledger=("GetItem",),
     ),

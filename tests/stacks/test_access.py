@@ -59,6 +59,7 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
     "remove_replaced": {
         "bucket": {"s3:ListBucket"},
         "bucket/*": {"s3:GetObject", "s3:DeleteObject"},
+        "bucket/*/_commits/*": {"s3:PutObject"},
         "table": {"dynamodb:GetItem"},
     },
     "undo_job": {
@@ -151,7 +152,7 @@ def test_the_key_is_used_by_those_that_read_or_write_objects(encrypted: Assembly
         "decide_job": writes,
         "complete_unit": writes,
         "publish_job": writes,
-        "remove_replaced": reads,
+        "remove_replaced": writes,
         "undo_job": writes,
         "tidy_job": reads,
     }

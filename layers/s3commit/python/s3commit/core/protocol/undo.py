@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 
-from s3commit.core.errors import (
-    JobRefusedError,
-    NotFoundError,
-    PreconditionError,
-    TransientError,
-)
+from s3commit.core.errors import JobRefusedError, PreconditionError, TransientError
 from s3commit.core.layout import META_JOB, JobDirectory, belongs_to_job, is_hidden
 from s3commit.core.model import Failure, JobRecord, Names, PendingFile
 from s3commit.core.plan import MAX_PLAN_BYTES, decode_plan
@@ -87,16 +82,9 @@ def tidy_up(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     """
     if ticket.code == JOB_ID_TAKEN:
         return ticket
-    record = own_record(
-        pipeline, ticket, JobState.COMMITTED, JobState.ABORTED, JobState.ROLLED_BACK
-    )
+    own_record(pipeline, ticket, JobState.COMMITTED, JobState.ABORTED, JobState.ROLLED_BACK)
     place = ticket.place
     abort_uploads(pipeline, place)
-    if record.state is JobState.ROLLED_BACK:
-        # S3 does not say what an abort does to a completion that is under way: one that took
-        # effect after RollBack's last look is found here (I2). Tidied before, it can't be proven.
-        with suppress(NotFoundError):
-            _delete_own_objects(pipeline, place, record)
     for listed in pipeline.store.list(place.bucket, place.prefix):
         if listed.key.startswith(place.scratch):
             _delete_seen(pipeline, place.bucket, listed.key, listed.etag)
