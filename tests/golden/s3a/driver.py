@@ -53,12 +53,15 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=3)
     parser.add_argument("--partition-by", default="")
     parser.add_argument("--records-per-file", type=int, default=0)
+    parser.add_argument("--wide", action="store_true", help="64 more bytes a row")
     parser.add_argument("--set", action="append", default=[])
     given = parser.parse_args()
     spark = session(given.endpoint, given.jars, given.set)
     frame = spark.range(0, given.rows, 1, given.tasks).selectExpr(
         "id", "elt(1 + id % 3, 'Oslo', 'Bad Ems', '50%') AS place"
     )
+    if given.wide:
+        frame = frame.selectExpr("*", "sha2(cast(id AS string), 256) AS hash")
     writer = frame.write.mode("append").option("maxRecordsPerFile", given.records_per_file)
     if given.partition_by:
         writer = writer.partitionBy(given.partition_by)

@@ -1,0 +1,81 @@
+"""``s3commit rescue`` over a server that answers for S3 and DynamoDB; no event ever fired."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from datetime import UTC, datetime
+from typing import Any
+
+import boto3
+import pytest
+from click.testing import CliRunner
+
+from s3commit.aws import env
+from s3commit.aws.clock import SystemClock
+from s3commit.aws.ledger import DynamoLedger
+from s3commit.aws.s3 import S3ObjectStore
+from s3commit.cli.app import app
+from s3commit.cli.session import Session
+from s3commit.core.layout import JobDirectory, is_data
+from s3commit.core.model import Destination
+from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.testing.execution import run_execution
+from s3commit.writer.environment import SystemEnvironment
+from tests.conftest import REGION
+from tests.contract.conftest import create_table
+from tests.golden.s3a.replay import BUCKET, TABLE, read, replay
+
+_NUMBERS = itertools.count()
+
+
+class LaterEnvironment(SystemEnvironment):
+    """Days after the recording; the pipeline runs while the command waits."""
+
+    def __init__(self, pipeline: Pipeline, place: JobDirectory) -> None:
+        self.pipeline = pipeline
+        self.place = place
+        self.executions = itertools.count()
+
+    def epoch(self) -> float:
+        return datetime(2026, 11, 26, tzinfo=UTC).timestamp()
+
+    def sleep(self, seconds: float) -> None:
+        execution = f"execution-{next(self.executions)}"
+        assert run_execution(self.pipeline, self.place, execution=execution)
+
+
+@pytest.fixture
+def pipeline(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
+    """A bucket and a table, and the environment that leads there."""
+    name = f"rescue-{next(_NUMBERS)}"
+    monkeypatch.setenv("AWS_ENDPOINT_URL", moto_endpoint)
+    monkeypatch.setenv(env.TABLE, name)
+    create_table(name, moto_endpoint)
+    region: Any = {"LocationConstraint": REGION}
+    boto3.client("s3").create_bucket(Bucket=name, CreateBucketConfiguration=region)
+    return Pipeline(S3ObjectStore(), DynamoLedger(name), SystemClock())
+
+
+@pytest.mark.parametrize("case", ["plain", "partitioned", "halfway", "task_running"])
+@pytest.mark.parametrize("word", ["--commit", "--abort"])
+def test_i2_i4_a_dead_drivers_job_ends_on_a_server_too(
+    pipeline: Pipeline, case: str, word: str
+) -> None:
+    bucket, recorded = os.environ[env.TABLE], read(case)
+    for key, body in recorded.objects.items():  # the recording's bucket has another name
+        recorded.objects[key] = body.replace(f'"{BUCKET}"'.encode(), f'"{bucket}"'.encode())
+    replay(pipeline.store, recorded, bucket)
+    session = Session()
+    place = JobDirectory(Destination(bucket, TABLE), recorded.place.job_id)
+    session.environment = LaterEnvironment(pipeline, place)
+    arguments = ["rescue", f"s3://{bucket}/{TABLE}", word, *["--partial"] * (word == "--commit")]
+    result = CliRunner().invoke(app, arguments, obj=session)
+    assert result.exit_code == 0, result.output
+    data = {
+        listed.key: pipeline.store.get(bucket, listed.key, max_bytes=10**6).body
+        for listed in pipeline.store.list(bucket, TABLE)
+        if is_data(listed.key[len(TABLE) :])
+    }
+    assert data == (recorded.files if word == "--commit" else {})
+    assert list(pipeline.store.list_uploads(bucket, TABLE)) == []
