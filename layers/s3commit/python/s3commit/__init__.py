@@ -10,17 +10,37 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from s3commit.aws.s3_client import Encryption
+    from s3commit.core.errors import JobFailedError, OutcomeUnknownError, S3CommitError
     from s3commit.writer.job import Job, open_job
+    from s3commit.writer.sizes import PartSizes, UploadSettings
     from s3commit.writer.task import Task
 
 __version__ = "0.1.0"
 
-__all__ = ["Job", "Task", "__version__", "open_job"]
+__all__ = [
+    "Encryption",
+    "Job",
+    "JobFailedError",
+    "OutcomeUnknownError",
+    "PartSizes",
+    "S3CommitError",
+    "Task",
+    "UploadSettings",
+    "__version__",
+    "open_job",
+]
 
 
 _HOMES = {
+    "Encryption": "s3commit.aws.s3_client",
     "Job": "s3commit.writer.job",
+    "JobFailedError": "s3commit.core.errors",
+    "OutcomeUnknownError": "s3commit.core.errors",
+    "PartSizes": "s3commit.writer.sizes",
+    "S3CommitError": "s3commit.core.errors",
     "Task": "s3commit.writer.task",
+    "UploadSettings": "s3commit.writer.sizes",
     "open_job": "s3commit.writer.job",
 }
 
