@@ -74,7 +74,7 @@ def test_the_table_in_the_documentation_is_the_one_in_the_code() -> None:
     for row in rows:
         cells = [cell.strip() for cell in row.strip("|").split("|")]
         mode, marks = LockMode(cells[0].strip("*")), cells[1 : 1 + len(LockMode)]
-        assert set(marks) <= {"yes", "–"}
+        assert set(marks) <= {"yes", "no"}
         shown[mode] = {other for other, mark in zip(LockMode, marks, strict=True) if mark == "yes"}
     assert shown == COMPATIBLE
 
@@ -233,7 +233,7 @@ def test_asking_never_takes_away_or_weakens_what_a_job_holds(mode: LockMode) -> 
 def test_a_job_that_wants_more_than_it_holds_waits_and_keeps_that() -> None:
     record = LockRecord("n", 1, {"a": IX, "b": IX})
     after, blockers = ask(record, "a", X, since=NOW, now=NOW)
-    assert (after.holders, set(after.waiting), blockers) == (record.holders, {"a"}, {"b"})
+    assert (after.holders, set(after.waiting), blockers) == (record.holders, {"a"}, frozenset("b"))
 
 
 def test_who_waits_longer_goes_first_and_of_two_as_long_the_lesser_id() -> None:
@@ -297,6 +297,13 @@ def test_i6_of_several_nodes_a_job_gets_all_or_queues_at_every_one() -> None:
     assert not any(record.waiting for record in after.values())
 
 
+def test_a_job_that_another_execution_goes_on_with_keeps_its_turn_at_every_node() -> None:
+    wanted = [Claim("n1", X), Claim("n2", X)]
+    records = [LockRecord("n1"), LockRecord("n2", 1, {"b": X}, {"a": Waiting(X, at(1), at(1))})]
+    after, _ = ask_all(records, wanted, "a", since=at(9), now=at(9))
+    assert [record.waiting["a"].since for record in after.values()] == [at(1), at(1)]
+
+
 NODES = ["n1", "n2", "n3"]
 JOBS = [f"job-{number}" for number in range(6)]
 
@@ -306,7 +313,7 @@ class Asker:
     """A job that asks every few seconds until it has been served; then it works and lets go."""
 
     wanted: tuple[Claim, ...]
-    since: float
+    since: int
     alive: bool = True
     holding: bool = False
 
@@ -390,7 +397,7 @@ class Queueing(RuleBasedStateMachine):
     def _all_ask_meanwhile(self) -> None:
         """As time passes the living ask, so that the dead alone are forgotten."""
         for _ in range(5):
-            self.now += WAITER_SECONDS / 4
+            self.now += WAITER_SECONDS // 4
             for name in sorted(self._waiting()):
                 self._ask(name)
 
