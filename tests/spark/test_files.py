@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from s3commit.core.model import Destination
-from s3commit.spark.closing import THREADS
+from s3commit.spark.closing import WAITING
 from s3commit.spark.datafile import DataFile, Maker
 from s3commit.spark.files import CROWD, Limits, TaskFiles
 from s3commit.spark.formats import FORMATS
@@ -166,7 +166,7 @@ def test_rows_of_hundreds_of_directories_stay_within_the_budget_and_in_order() -
     assert disk.spool.extents_bytes > 0
     files.close_all()
     assert budget - size <= files.peak <= budget + size
-    assert disk.most_open <= THREADS
+    assert disk.most_open <= WAITING
     groups = {
         pq.ParquetFile(io.BytesIO(output.getvalue())).metadata.num_row_groups
         for output in disk.outputs.values()
@@ -225,7 +225,7 @@ def test_sorted_input_is_closed_as_it_comes() -> None:
         for start in range(0, 2000, 100)
     ]
     routed(disk, batches, stage=4000)
-    assert disk.most_open <= THREADS
+    assert disk.most_open <= WAITING
     assert disk.spool.extents_bytes == 0
     assert len(disk.outputs) == 50
     assert [disk.ids(f"k={k}/") for k in range(50)] == [

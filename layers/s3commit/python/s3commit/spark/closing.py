@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
 
 from s3commit.spark.datafile import DataFile
+from s3commit.spark.formats.sink import Sink
 
 # To start an upload takes S3 some 30 ms, more than to encode a small file: some at once.
-THREADS: Final = 4
+OPENERS: Final = 4
+WAITING: Final = 2 * OPENERS
 
 
 class Closers:
     """Threads that close files, and a count of the Arrow bytes in memory against ``limit``.
+
+    Uploads are started some at once. Files are encoded one after the other, since each thread that
+    encodes makes Arrow's allocator keep some 30 MB.
 
     One thread calls the methods. What a file holds when it is handed to `close` is given back
     when it is closed. The first error is raised by the next `close`, or by `finish`.
@@ -26,7 +31,8 @@ class Closers:
         self._closing: set[DataFile] = set()
         self._error: BaseException | None = None
         self._changed = threading.Condition()
-        self._executor = ThreadPoolExecutor(THREADS, thread_name_prefix="s3commit-close")
+        self._openers = ThreadPoolExecutor(OPENERS, thread_name_prefix="s3commit-open")
+        self._closer = ThreadPoolExecutor(1, thread_name_prefix="s3commit-close")
 
     def take(self, size: int) -> None:
         """Count ``size`` more bytes, whether there is room or not."""
@@ -53,14 +59,15 @@ class Closers:
     def close(self, file: DataFile) -> None:
         """Close ``file`` soon; waits if many are to be closed already."""
         with self._changed:
-            self._changed.wait_for(lambda: len(self._closing) < 2 * THREADS)
+            self._changed.wait_for(lambda: len(self._closing) < WAITING)
             self._raise_error()
             self._closing.add(file)
-        self._executor.submit(self._close, file)
+        self._closer.submit(self._close, file, self._openers.submit(file.open))
 
     def finish(self) -> None:
         """Wait until all are closed."""
-        self._executor.shutdown(wait=True)
+        self._closer.shutdown(wait=True)
+        self._openers.shutdown(wait=True)
         self._raise_error()
 
     def discard(self) -> None:
@@ -69,13 +76,15 @@ class Closers:
             files = list(self._closing)
         for file in files:
             file.cut()
-        self._executor.shutdown(wait=True, cancel_futures=True)
+        self._closer.shutdown(wait=True, cancel_futures=True)
+        self._openers.shutdown(wait=True, cancel_futures=True)
         for file in self._closing:  # those that no thread has begun
             file.discard()
 
-    def _close(self, file: DataFile) -> None:
+    def _close(self, file: DataFile, opening: Future[Sink]) -> None:
         size = file.waiting
         try:
+            opening.result()
             file.close()
         except BaseException as error:
             self._error = self._error or error

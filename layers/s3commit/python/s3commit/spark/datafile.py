@@ -92,13 +92,23 @@ class DataFile:
         self.spilled += freed
         return freed
 
+    def open(self) -> Sink:
+        """Start the upload, unless it is open: one request. Another thread may do it ahead."""
+        if self._sink is None:
+            self._output = self._maker.output(self.directory, self._counter)
+            self._sink = Sink(self._output)
+            if self._cut:  # meanwhile
+                self._sink.cut()
+        return self._sink
+
     def flush(self, *, crowded: bool = False) -> None:
         """Encode all rows that wait, as one row group. They are all in memory meanwhile."""
         batches, self._batches = [*self._loaded(), *self._batches], []
         self.held = self.spilled = 0
-        encoder = self._encoder or self._open(crowded)
+        if self._encoder is None:
+            self._encoder = self._maker.encoder(self.open(), crowded)
         if batches:
-            encoder.write(pa.Table.from_batches(batches))
+            self._encoder.write(pa.Table.from_batches(batches))
 
     def close(self) -> None:
         """Encode the rest, write the end and seal the output."""
@@ -124,14 +134,6 @@ class DataFile:
             # What went wrong is on its way to the user; an encoder in pieces has nothing to add.
             with contextlib.suppress(Exception):
                 self._encoder.close()
-
-    def _open(self, crowded: bool) -> Encoder:
-        self._output = self._maker.output(self.directory, self._counter)
-        self._sink = Sink(self._output)
-        if self._cut:  # meanwhile
-            self._sink.cut()
-        self._encoder = self._maker.encoder(self._sink, crowded)
-        return self._encoder
 
     def _loaded(self) -> Iterator[pa.RecordBatch]:
         extents, self._extents = self._extents, []

@@ -40,7 +40,7 @@ def write_rows(
             options.file_format, sink, data_schema, options.compression, crowded=crowded
         )
 
-    # Half is left for the encoder, for the copies of parts that are being sent and for what the
+    # The rest is for the encoders, for the copies of parts that are being sent and for what the
     # allocators keep: it is the process's peak that has to fit (bench/README.md measures it).
     limits = Limits.of(options, options.memory_budget * 5 // 16)
     files = TaskFiles(Maker(open_output, encoder, task.transfer.spool), limits)

@@ -77,8 +77,9 @@ def _unlike(values: pa.ChunkedArray) -> bool:
     kind = values.type
     if not (types.is_primitive(kind) or types.is_string(kind) or types.is_large_string(kind)):
         return False  # few gain much, and Arrow does not count all of them
-    valid = len(values) - values.null_count
-    return valid >= _SAMPLE_ROWS // 2 and int(pc.count_distinct(values)) >= _UNLIKE * valid
+    valid: int = len(values) - values.null_count
+    distinct: int = pc.count_distinct(values).as_py()
+    return valid >= _SAMPLE_ROWS // 2 and distinct >= _UNLIKE * valid
 
 
 def _leaves(path: str, kind: pa.DataType) -> Iterator[str]:

@@ -1,0 +1,74 @@
+"""A task that writes rows to hundreds of directories in a process of its own, for its memory."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql.types import IntegerType, StringType, StructField, StructType
+
+from s3commit.core.layout import JobDirectory
+from s3commit.spark.options import MB, parse_options
+from s3commit.spark.rows import write_rows
+from s3commit.spark.schema import check_schema
+from s3commit.testing.store import MemoryObjectStore
+from s3commit.writer.environment import SystemEnvironment
+from s3commit.writer.sizes import UploadSettings
+from s3commit.writer.task import Task
+
+JOB = "49f3d0eb-15fa-4d99-95ae-ddd67f0abad4"
+WIDTH = 256
+ROWS = 5000
+
+
+class Forgetful(MemoryObjectStore):
+    """Keeps no part's bytes, so that what is measured is the writer's."""
+
+    def upload_part(
+        self, bucket: str, key: str, upload_id: str, number: int, body: bytes | memoryview
+    ) -> str:
+        return super().upload_part(bucket, key, upload_id, number, b"")
+
+
+def batches(megabytes: int) -> Iterator[pa.RecordBatch]:
+    """Rows in no order, that do not compress."""
+    source = random.Random(7)
+    offsets = pa.array(range(0, (ROWS + 1) * WIDTH, WIDTH), pa.int32()).buffers()[1]
+    for _ in range(megabytes * MB // (ROWS * WIDTH)):
+        text = pa.py_buffer(source.randbytes(ROWS * WIDTH // 2).hex().encode())
+        keys = pa.array([source.randrange(200) for _ in range(ROWS)], pa.int32())
+        texts = pa.StringArray.from_buffers(ROWS, offsets, text)
+        yield pa.record_batch({"text": texts, "k": keys})
+
+
+def main() -> None:
+    """Print the peak above what the process took before, and the budget, in bytes."""
+    options = parse_options({"path": "s3://bucket/p/", "partitionBy": "k"})
+    schema = StructType([StructField("text", StringType()), StructField("k", IntegerType())])
+    budget = options.memory_budget
+    task = Task(
+        JobDirectory(options.destination, JOB),
+        "00000",
+        "a",
+        Forgetful("bucket"),
+        settings=UploadSettings(memory_bytes=budget // 8, in_flight_bytes=budget * 3 // 32),
+        environment=SystemEnvironment(),
+    )
+    checked = check_schema(schema, options.partition_by)
+    before = _status("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")  # the peak starts again
+    write_rows(task, 0, batches(500), options, checked)
+    print(_status("VmHWM") - before, budget)
+
+
+def _status(name: str) -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) * 1024
+    raise LookupError(name)
+
+
+if __name__ == "__main__":
+    main()
