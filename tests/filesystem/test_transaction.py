@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import fsspec
@@ -41,6 +42,19 @@ def test_i1_i2_what_is_written_gets_visible_together_at_the_end(
     assert [name[:2] for name in names] == ["b-", "c-", "a-"]
     assert all(job.result.job_id in name for name in names)
     assert lake.body(lake.visible()[0]) == "ü".encode()
+
+
+def test_local_files_are_put_and_got(lake: Lake, fs: Any, url: str, tmp_path: Path) -> None:
+    for name in ("a.txt", "deep/b.txt"):
+        path = tmp_path / "from" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    with fs.transaction as job:
+        fs.put(f"{tmp_path}/from/", f"{url}/", recursive=True)
+    assert job.result.files == 2
+    fs.get(f"{url}/", f"{tmp_path}/to/", recursive=True)
+    got = {path.read_text() for path in (tmp_path / "to").rglob("*.txt")}
+    assert got == {"a.txt", "deep/b.txt"}
 
 
 def test_i2_an_exception_aborts_the_job(lake: Lake, fs: Any, url: str) -> None:

@@ -412,8 +412,11 @@ def test_files_of_both_kinds_stand_in_one_manifest(
     assert [completed_bytes(store, file) for file in files] == [b"Staged", b"streamed"]
 
 
-def test_the_jobs_settings_choose_unless_the_opener_does(store: MemoryObjectStore) -> None:
-    job = open_job(DESTINATION, store=store, settings=UploadSettings(upload=Upload.STAGE))
+@pytest.mark.parametrize("word", [Upload.STAGE, "stage"])
+def test_the_jobs_settings_choose_unless_the_opener_does(
+    store: MemoryObjectStore, word: Upload
+) -> None:
+    job = open_job(DESTINATION, store=store, settings=UploadSettings(upload=word))
     with job.task("0") as task, task.open("a") as chosen, task.open("b", upload="stream") as other:
         pass
     assert (chosen.seekable(), other.seekable()) == (True, False)
@@ -423,6 +426,8 @@ def test_another_way_of_uploading_is_refused(job: Job, plan: FaultPlan) -> None:
     with pytest.raises(InvalidInputError, match="neither 'stream' nor 'stage'"):
         job.task("0").open("a", upload="later")
     assert plan.count() == 0
+    with pytest.raises(InvalidInputError, match="neither 'stream' nor 'stage'"):
+        UploadSettings(upload=cast("Upload", "later"))
 
 
 def test_sealed_staged_files_are_closed_by_finish(job: Job, store: MemoryObjectStore) -> None:

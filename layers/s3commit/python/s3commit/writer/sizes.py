@@ -94,6 +94,17 @@ class UploadSettings:
         _within("threads", self.threads, 1, MAX_THREADS)
         _within("in-flight bytes", self.in_flight_bytes, 1, TIB)
         _within("memory bytes", self.memory_bytes, 0, TIB)
+        object.__setattr__(self, "upload", upload_of(self.upload))
+
+
+def upload_of(value: str) -> Upload:
+    """``stream`` or ``stage``. Raises `InvalidInputError` (``BAD_OPTION``)."""
+    try:
+        return Upload(value)
+    except ValueError:
+        raise InvalidInputError(
+            f"upload={value!r} is neither 'stream' nor 'stage'", code="BAD_OPTION"
+        ) from None
 
 
 def _within(what: str, value: int, least: int, most: int) -> None:

@@ -21,7 +21,7 @@ from s3commit.core.model import CountedAttempt, Names, PendingSet
 from s3commit.writer.connect import shared_store
 from s3commit.writer.environment import Environment
 from s3commit.writer.paths import encode_note, file_key, note_key
-from s3commit.writer.sizes import Upload, UploadSettings
+from s3commit.writer.sizes import Upload, UploadSettings, upload_of
 from s3commit.writer.staged import StagedUpload
 from s3commit.writer.standing import WriterStore, put_own
 from s3commit.writer.stream import PendingUpload, StreamedUpload
@@ -88,7 +88,7 @@ class Task:
         can't be (``BAD_PATH``) or that the task has opened before (``DUPLICATE_PATH``), and S3's
         errors as `s3commit.core.errors`.
         """
-        how = self._upload(upload)
+        how = self.transfer.settings.upload if upload is None else upload_of(upload)
         key = file_key(self.directory, relative_path, self.names)
         with self._lock:
             self._check_running()
@@ -193,16 +193,6 @@ class Task:
         if self._given_store is None:
             self._given_store = shared_store(self.encryption)
         return self._given_store
-
-    def _upload(self, upload: str | None) -> Upload:
-        if upload is None:
-            return self.transfer.settings.upload
-        try:
-            return Upload(upload)
-        except ValueError:
-            raise InvalidInputError(
-                f"upload={upload!r} is neither 'stream' nor 'stage'", code="BAD_OPTION"
-            ) from None
 
     def _announcer(self, key: str, number: int) -> Callable[[str], object] | None:
         if self.names is Names.UNIQUE:
