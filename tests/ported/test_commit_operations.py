@@ -104,6 +104,19 @@ def test_revert_commit(lake: Lake) -> None:
     assert lake.uploads() == []
 
 
+def test_revert_commit_brings_back_what_it_covered() -> None:
+    """Hadoop's revert deletes the key, and with it the file of before."""
+    lake = Lake(versioned=True)
+    lake.put("out/a.csv")
+    job = lake.job(names="exact", conflict="replace")
+    attempts = [write(job, task, {f"{task}.csv": b"new"}) for task in ("a", "b")]
+    lose_an_upload(lake)
+    with pytest.raises(JobFailedError) as failed:
+        job.commit(attempts)
+    assert failed.value.code == "UPLOADS_LOST"
+    assert lake.visible() == {"out/a.csv": b"old"}
+
+
 def test_revert_missing_commit(lake: Lake) -> None:
     """A file that was to be deleted and is gone already is no error."""
     job = lake.job()
