@@ -21,6 +21,7 @@ from s3commit.writer.config import load_config
 from tests.spark.tiny import Place
 
 SCHEMA = StructType([StructField("id", LongType()), StructField("k", IntegerType())])
+PATIENCE = {"committimeout": "30s"}
 
 _attempts = itertools.count()
 
@@ -36,7 +37,7 @@ def start(
 ) -> BatchWriter:
     """The writer, as Spark's planner makes it."""
     lowered = {name.lower(): value for name, value in options.items()}
-    parsed = parse_options({"path": place.uri, **lowered}, load_config())
+    parsed = parse_options({"path": place.uri, **PATIENCE, **lowered}, load_config())
     return start_batch(parsed, schema, overwrite)
 
 

@@ -173,7 +173,7 @@ def test_i11_a_daily_job_that_is_tried_again_adds_its_rows_once(
     write(again, batch(range(5)))
     said = capsys.readouterr().err
     assert first in said
-    assert said.endswith(": this run added nothing\n")
+    assert said.endswith("; this job adds nothing\n")
     write(start(place, idempotencyKey="sales 2026-11-22"), batch(range(5)))
     assert len(place.data) == 2
     place.tiny.wait_until_tidy(again.job.job_id)

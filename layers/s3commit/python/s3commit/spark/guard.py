@@ -107,12 +107,14 @@ def _usual_format(spark: SparkSession) -> str:
     return str(spark.conf.get("spark.sql.sources.default", ""))
 
 
-def _provider(spark: SparkSession, table: str) -> str | None:
-    """The format of a table that exists; it decides, whatever the writer says."""
-    from pyspark.errors import AnalysisException  # noqa: PLC0415
+def _provider(spark: SparkSession, name: str) -> str | None:
+    """The format of a table that exists in the session's catalog: it decides, not the writer."""
+    from pyspark.errors import PySparkException  # noqa: PLC0415
 
+    state = spark._jsparkSession.sessionState()
     try:
-        rows = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()
-    except AnalysisException:  # no such table: it is going to be made
+        table = state.catalog().getTableMetadata(state.sqlParser().parseTableIdentifier(name))
+        provider = table.provider()
+        return str(provider.get()) if provider.isDefined() else None
+    except PySparkException:  # no such table, or another catalog's
         return None
-    return next((row.data_type for row in rows if row.col_name == "Provider"), None)

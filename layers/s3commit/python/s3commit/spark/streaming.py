@@ -123,7 +123,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         scope = session_scope(context) if self.by_session else self.unnamed.scope
         return replace(
             self.unnamed,
-            job_id=str(uuid.uuid5(_NAMESPACE, f"{run}/{batch}")),
+            job_id=str(uuid.uuid5(_NAMESPACE, f"{run}/{batch}/{self.unnamed.destination.uri}")),
             idempotency_key=f"{query}/{batch}",
             scope=scope,
         )

@@ -17,7 +17,7 @@ def say(line: str) -> None:
 def summary(result: JobResult, rows: int, directory: JobDirectory, what: str = "") -> str:
     """The line about a job that ended well; ``what`` names a part of a greater whole."""
     if result.already_committed and result.error is not None:
-        return f"{what}{result.error.message}: this run added nothing"
+        return what + result.error.message
     written = f"{_files(result.files)}, {_size(result.bytes)}, {rows:,} rows"
     done = f"committed {written}"
     if result.replaced:
