@@ -34,6 +34,13 @@ def arn_of(job_id: str, name: str = "") -> str:
     return f"{MACHINE.replace('stateMachine', 'execution')}:{name or job_id}"
 
 
+def run(*arguments: str, exit_code: int = 0) -> Result:
+    """Run the command as people do, by the environment's AWS configuration."""
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == exit_code, result.output
+    return result
+
+
 class WorldEnvironment:
     """The world's clock; whoever sleeps moves it, and ``on_sleep`` acts meanwhile."""
 

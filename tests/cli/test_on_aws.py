@@ -9,17 +9,15 @@ from typing import Any
 
 import boto3
 import pytest
-from click.testing import CliRunner, Result
 
 from s3commit.aws import env
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.cli.app import app
 from s3commit.core.protocol.pipeline import Pipeline
 from s3commit.testing.execution import run_execution
 from s3commit.writer.job import Job, open_job
-from tests.cli.support import uri_of
+from tests.cli.support import run, uri_of
 from tests.conftest import REGION
 from tests.contract.conftest import create_table
 
@@ -46,12 +44,6 @@ def job(pipeline: Pipeline) -> Job:
         with job.task(name[3]) as task, task.open(name) as file:
             file.write(b"hello")
     return job
-
-
-def run(*arguments: str, exit_code: int = 0) -> Result:
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == exit_code, result.output
-    return result
 
 
 def test_a_dead_drivers_job_from_first_look_to_its_files(pipeline: Pipeline, job: Job) -> None:

@@ -1,0 +1,111 @@
+"""At three in the morning: a decided job holds its destination, and its execution is dead."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import s3commit
+from s3commit.aws.clock import SystemClock
+from s3commit.aws.ledger import DynamoLedger
+from s3commit.aws.s3 import S3ObjectStore
+from s3commit.core.documents import encode_request
+from s3commit.core.locks import LockMode, LockRecord, let_go
+from s3commit.core.model import CommitRequest, JobResult, Outcome
+from s3commit.core.protocol.pipeline import Pipeline, new_record
+from s3commit.core.states import JobState
+from s3commit.core.ticket import Ticket
+from s3commit.testing.execution import ROUTES, STEPS
+from s3commit.writer.job import Job
+from tests.cli.support import run
+from tests.e2e.conftest import Deployed
+
+WAIT_SECONDS = 60
+
+
+def until(look: Callable[[], Any]) -> Any:
+    end = time.monotonic() + WAIT_SECONDS
+    while time.monotonic() < end:
+        found = look()
+        if found:
+            return found
+        time.sleep(0.2)
+    raise AssertionError("waited in vain")
+
+
+def request(job: Job, task: s3commit.Task) -> None:
+    counted = task.finish()
+    assert counted is not None
+    body = encode_request(CommitRequest(job.job_id, (counted,)))
+    S3ObjectStore().put(job.directory.bucket, job.directory.request, body, if_absent=True)
+
+
+def decided_and_dead(deployed: Deployed, job: Job, task: s3commit.Task) -> str:
+    """Bring the job past its decision in the hands of an execution that was stopped before it."""
+    machines = deployed.client("stepfunctions")
+    place, ledger = job.directory, DynamoLedger(deployed.table)
+    node = f"{place.bucket}/{place.destination.prefix}"
+    # Someone who never ends keeps it waiting, so that it is stopped at a known point.
+    someone = replace(new_record(job.spec, place, SystemClock().now()), job_id=str(uuid.uuid4()))
+    ledger.open_job(replace(someone, state=JobState.SEALED))
+    assert ledger.put_lock(LockRecord(node, holders={someone.job_id: LockMode.EXCLUSIVE}))
+    request(job, task)
+    until(lambda: job.job_id in ledger.lock(node).waiting)
+    record = ledger.job(job.job_id)
+    assert record is not None
+    machines.stop_execution(executionArn=record.execution)
+    until(lambda: ledger.put_lock(let_go(ledger.lock(node), someone.job_id)))
+    pipeline = Pipeline(S3ObjectStore(), ledger, SystemClock())
+    ticket = Ticket(job.job_id, place.bucket, place.prefix).after(record)
+    name = "AcquireDestination"
+    while name != "CompleteUploads":
+        ticket = STEPS[name](pipeline, ticket)
+        name = ROUTES[name](ticket)
+    return record.execution
+
+
+def test_i6_one_command_goes_on_with_the_holder_and_those_who_wait_follow(
+    environment: Deployed,
+) -> None:
+    destination = f"s3://{environment.bucket}/e2e/three-in-the-morning/"
+
+    def write(job: Job) -> JobResult:
+        task = job.task("0")
+        with task.open("part.csv") as file:
+            file.write(b"second")
+        return job.commit([task.finish()], timeout=2 * WAIT_SECONDS)
+
+    holder = s3commit.open_job(destination, conflict="replace")
+    task = holder.task("0")
+    with task.open("part.csv") as file:
+        file.write(b"first")
+    dead = decided_and_dead(environment, holder, task)
+    waiter = s3commit.open_job(destination)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(write, waiter)
+
+        def waits() -> list[dict[str, Any]]:
+            jobs = json.loads(run("status", "--output", "json").stdout)["jobs"]
+            return [one for one in jobs if one["waitsFor"] == [holder.job_id]]
+
+        (line,) = until(waits)
+        assert line["jobId"] == waiter.job_id
+        shown = json.loads(run("show", waiter.job_id, "--output", "json").stdout)
+        (other,) = shown["locks"]["inTheWay"]
+        assert (other["jobId"], other["executionStatus"]) == (holder.job_id, "ABORTED")
+        assert other["execution"] == dead
+        assert any(f"s3commit commit {holder.job_id}" in line for line in shown["next"])
+        told = run("commit", holder.job_id).stdout
+        assert "which goes on with its commit (the one before is ABORTED)" in told
+        assert "COMMITTED" in run("watch", holder.job_id, "--timeout", "2m").stdout
+        assert waiting.result().outcome is Outcome.COMMITTED
+    refused = run("commit", holder.job_id, exit_code=3).stderr
+    assert f"job {holder.job_id} is COMMITTED already" in refused
+    s3 = environment.client("s3")
+    listed = s3.list_objects_v2(Bucket=environment.bucket, Prefix="e2e/three-in-the-morning/part")
+    assert {one["Size"] for one in listed["Contents"]} == {5, 6}
