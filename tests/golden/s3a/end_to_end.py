@@ -16,7 +16,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.golden.s3a.record import Run, client, run_and_kill
+from tests.golden.s3a.holding import HoldingProxy
+from tests.golden.s3a.record import COMPLETES, HERE, PATIENCE, Run, client, run_and_kill
 
 ROWS = 300_000
 WIDE = (
@@ -29,6 +30,8 @@ RUNS = {
     "halfway": (Run(WIDE, passed=1), "--commit"),
     "given-up": (Run(WIDE, passed=1), "--abort"),
 }
+# A driver that was not dead: held at these requests, released after the rescue.
+WAKERS = {"wakes-before-loading": r"^GET .*[.]pendingset", "wakes-completing": COMPLETES}
 
 
 def main() -> None:
@@ -43,6 +46,8 @@ def main() -> None:
             ready = json.loads(runtime.stdout.readline())
             for name, (run, word) in RUNS.items():
                 play(ready, jars, name, run, word)
+            for name, hold in WAKERS.items():
+                wake(ready, jars, name, hold)
         finally:
             runtime.send_signal(signal.SIGINT)
             runtime.wait(60)
@@ -63,6 +68,20 @@ def play(ready: dict[str, Any], jars: Path, name: str, run: Run, word: str) -> N
     assert not left["uploads"], left
     assert word == "--commit" or not left["data"], left
     print(f"== {name}: {left}", flush=True)
+
+
+def wake(ready: dict[str, Any], jars: Path, name: str, hold: str) -> None:
+    """A driver that goes on after its job was rescued: what becomes of the files."""
+    table = f"{ready['bucket']}/{name}"
+    print(f"== {name}: the driver runs, and stalls", flush=True)
+    with HoldingProxy(ready["endpoint"], hold) as proxy:
+        arguments = [proxy.endpoint, str(jars), f"s3a://{table}", "--rows", str(ROWS)]
+        with subprocess.Popen([sys.executable, str(HERE / "driver.py"), *arguments]) as driver:
+            assert proxy.held.wait(PATIENCE)
+            rescue(ready, f"s3://{table}/", "--commit", "--older-than", "0s")
+            proxy.release()
+            status = driver.wait(PATIENCE)
+    print(f"== {name}: the driver ended with {status}; {leftovers(ready, name)}", flush=True)
 
 
 def leftovers(ready: dict[str, Any], name: str) -> dict[str, int]:

@@ -28,6 +28,7 @@ class HoldingProxy:
         self._passed = passed
         self._lock = threading.Lock()
         self._end = threading.Event()
+        self._released = False
         proxy = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -59,8 +60,13 @@ class HoldingProxy:
         self._server.shutdown()
         self._server.server_close()
 
+    def release(self) -> None:
+        """Hold nothing any more."""
+        self._released = True
+        self._end.set()
+
     def _hold(self, request: str) -> bool:
-        if not self._pattern.search(request):
+        if self._released or not self._pattern.search(request):
             return False
         with self._lock:
             self._passed -= 1
@@ -71,8 +77,9 @@ class HoldingProxy:
         if self._hold(f"{client.command} {client.path}"):
             self.held.set()
             self._end.wait()
-            client.close_connection = True
-            return
+            if not self._released:
+                client.close_connection = True
+                return
         connection = http.client.HTTPConnection(self._target.netloc, timeout=60)
         try:
             connection.putrequest(
