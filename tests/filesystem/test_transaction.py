@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import pickle
 import subprocess
 import sys
 import threading
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +138,15 @@ def test_a_library_with_an_instance_of_its_own_joins(lake: Lake, fs: Any, url: s
         thread.start()
         thread.join(30)
     assert job.result.files == 2
+
+
+def test_what_has_ended_is_forgotten(lake: Lake, fs: Any, url: str) -> None:
+    with fs.transaction as job:
+        write(f"{url}/a")
+    ended = weakref.ref(job)
+    del job
+    gc.collect()
+    assert ended() is None
 
 
 def test_the_nearest_of_two_transactions_is_joined(lake: Lake, url: str) -> None:

@@ -310,6 +310,9 @@ def test_a_disk_that_fills_up_at_the_last_flush_fails_the_close(
     with pytest.raises(OSError, match="No space left on device"):
         stream.close()
     assert stream.closed
+    forgotten = staged_on(store)
+    forgotten.write(b"x")
+    del forgotten
     gc.collect()  # would raise again if the buffer were flushed
 
 
