@@ -9,10 +9,12 @@ from s3commit.aws import env
 from s3commit.aws.telemetry import count, logger
 from s3commit.aws.wiring import make_pipeline
 from s3commit.core.plan import decode_unit
+from s3commit.core.policy import COMPLETE_WORKERS
 from s3commit.core.protocol.complete import complete_unit
 from s3commit.core.ticket import decode_ticket
 
-pipeline = make_pipeline()
+# Many of these run side by side, below one prefix.
+pipeline = make_pipeline(workers=COMPLETE_WORKERS, slows_down=True)
 
 
 @logger.inject_lambda_context(clear_state=True)

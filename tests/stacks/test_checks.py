@@ -62,7 +62,7 @@ def test_cfn_lint_has_no_finding(deployment: str, request: pytest.FixtureRequest
     ("parameter", "told"),
     [
         ("s3commit:bucket=x", "s3commit: unknown parameter s3commit:bucket; known are"),
-        ("s3commit:maxConcurrency=0", "must be from 1 to 1000"),
+        ("s3commit:maxConcurrency=0", "must be from 1 to 40"),
     ],
 )
 def test_app_py_tells_a_mistake_in_one_line(parameter: str, told: str, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ GOOD: dict[str, tuple[Any, Any]] = {
     "ledgerTtlDays": ("90", 90),
     "logRetentionDays": ("365", 365),
     "architecture": ("x86_64", "x86_64"),
-    "maxConcurrency": ("100", 100),
+    "maxConcurrency": ("20", 20),
     "alarmEmail": ("a@b.example", "a@b.example"),
 }
 BAD: dict[str, list[Any]] = {
@@ -39,7 +39,7 @@ BAD: dict[str, list[Any]] = {
     "ledgerTtlDays": ["1.5"],
     "logRetentionDays": ["31", None],
     "architecture": ["arm"],
-    "maxConcurrency": ["0", "1001"],
+    "maxConcurrency": ["0", "41"],
     "alarmEmail": ["nobody"],
 }
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 CONNECT_TIMEOUT = 5  # seconds
 READ_TIMEOUT = 60  # seconds; completing an upload of 10,000 parts takes S3 a while
 TOTAL_MAX_ATTEMPTS = 6  # of one request, the first one included
-MAX_POOL_CONNECTIONS = 32  # as many as a unit's worker has threads, and more than a writer's
+MAX_POOL_CONNECTIONS = 32  # as many as a step has threads, and more than a writer's
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,11 @@ class Encryption:
         return {name: value for name, value in named.items() if value is not None}
 
 
-def make_client(*, connections: int = MAX_POOL_CONNECTIONS) -> S3Client:
+def make_client(*, connections: int = MAX_POOL_CONNECTIONS, slows_down: bool = False) -> S3Client:
     """An S3 client by the standard AWS configuration (region, credentials, AWS_ENDPOINT_URL).
+
+    With ``slows_down`` an answer of 503 SlowDown makes it send less for a while, and not that one
+    request later alone: https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html
 
     Checksums are sent only where S3 requires them: botocore's default adds a CRC32 trailer to
     each part, and then S3 wants the checksum of each part again at the completion, which a
@@ -48,7 +51,10 @@ def make_client(*, connections: int = MAX_POOL_CONNECTIONS) -> S3Client:
     """
     config = Config(
         signature_version="s3v4",
-        retries={"mode": "standard", "total_max_attempts": TOTAL_MAX_ATTEMPTS},
+        retries={
+            "mode": "adaptive" if slows_down else "standard",
+            "total_max_attempts": TOTAL_MAX_ATTEMPTS,
+        },
         connect_timeout=CONNECT_TIMEOUT,
         read_timeout=READ_TIMEOUT,
         max_pool_connections=connections,

@@ -13,12 +13,15 @@ from s3commit.aws.settings import Settings
 from s3commit.core.protocol.pipeline import Pipeline
 
 
-def make_pipeline() -> Pipeline:
-    """The pipeline on S3 and DynamoDB, as the environment of the function says."""
+def make_pipeline(*, workers: int = MAX_POOL_CONNECTIONS, slows_down: bool = False) -> Pipeline:
+    """The pipeline on S3 and DynamoDB, as the environment of the function says.
+
+    ``workers`` are its threads, each with a connection; ``slows_down`` is that of the S3 client.
+    """
     settings = Settings.read(os.environ)
     return Pipeline(
-        store=S3ObjectStore(make_client()),
+        store=S3ObjectStore(make_client(connections=workers, slows_down=slows_down)),
         ledger=DynamoLedger(settings.table, job_days=settings.ledger_ttl_days),
         clock=SystemClock(),
-        parallel=ThreadMap(MAX_POOL_CONNECTIONS),
+        parallel=ThreadMap(workers),
     )

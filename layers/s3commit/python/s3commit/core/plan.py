@@ -21,8 +21,8 @@ def cut_units(
     The cut depends on its input alone, so that whoever plans a job again gets the same bytes.
     """
     limit = max(UNIT_FILES, -(-total_files // MAX_UNITS))
-    # Never more units than MAX_UNITS, whatever the parts weigh.
-    parts_limit = UNIT_PARTS if total_files <= UNIT_FILES * MAX_UNITS // 2 else 2**62
+    # Never more units than MAX_UNITS, whatever the parts weigh: so many files fit one a unit.
+    parts_limit = UNIT_PARTS if total_files <= MAX_UNITS else 2**62
     slices: list[Slice] = []
     files = parts = number = 0
     for manifest, sha256, weights in manifests:

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-# A unit is one worker call. At some 100 ms a completion and COMPLETE_WORKERS in parallel, a
-# hundred files take about a second: long enough to pay for the call, short enough to retry.
-UNIT_FILES: Final = 100
+# Completions that one worker has under way. With 40 workers, the most that a deployment may have
+# (stacks/config.py), 320 are in flight; S3 takes 100 to 200 ms for one, so that is 1,600 to 3,200 a
+# second, and S3 takes 3,500 writes a second below a prefix that it has not split:
+# https://docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance.html
+COMPLETE_WORKERS: Final = 8
+
+# A unit is one worker call: four rounds of COMPLETE_WORKERS, about half a second. Long enough to
+# pay for the call, short enough to retry, and small enough that a hundred files have four workers.
+UNIT_FILES: Final = 32
 
 # The results of all units travel through the state machine as one array of about 45 bytes each,
 # and Step Functions carries at most 256 KiB. Larger jobs get larger units instead of more.
