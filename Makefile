@@ -62,6 +62,14 @@ test: lint java ## Lint, then all tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) tests/spark
 	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) tests/local
 
+.PHONY: soak
+soak: setup ## Simulate until stopped: make soak ARGS="--minutes 10", or ARGS="--seed 17"
+	$(BIN)/python -m tests.sim $(ARGS)
+
+.PHONY: mutants
+mutants: setup ## Break the protocol on purpose, bug by bug, and see each one caught
+	$(BIN)/python -m tests.sim.kill $(ARGS)
+
 .PHONY: lint
 lint: setup ## Style, types and the arrows between the packages
 	$(BIN)/ruff check .

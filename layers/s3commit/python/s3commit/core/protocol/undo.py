@@ -84,10 +84,16 @@ def tidy_up(pipeline: Pipeline, ticket: Ticket) -> Ticket:
         return ticket
     own_record(pipeline, ticket, JobState.COMMITTED, JobState.ABORTED, JobState.ROLLED_BACK)
     place = ticket.place
+    # Listed first: a manifest that comes later names uploads that nobody has aborted here, and it
+    # is all that its own event finds them by.
+    scratch = [
+        (listed.key, listed.etag)
+        for listed in pipeline.store.list(place.bucket, place.prefix)
+        if listed.key.startswith(place.scratch)
+    ]
     abort_uploads(pipeline, place)
-    for listed in pipeline.store.list(place.bucket, place.prefix):
-        if listed.key.startswith(place.scratch):
-            _delete_seen(pipeline, place.bucket, listed.key, listed.etag)
+    for key, etag in scratch:
+        _delete_seen(pipeline, place.bucket, key, etag)
     return ticket
 
 

@@ -1,0 +1,59 @@
+"""What goes wrong at a port call, drawn by seed."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+READS = frozenset(
+    {"get", "head", "list", "list_uploads", "is_versioned", "upload_is_open", "job", "lock",
+     "attempts"}
+)  # fmt: skip
+# What botocore may send again by itself after a lost answer, so that the caller sees the second.
+RESENT = frozenset(
+    {"put", "delete", "complete_upload", "create_upload", "abort_upload", "delete_seen",
+     "take_over", "advance", "note", "put_lock", "put_locks", "open_job", "begin_unit",
+     "record_attempts"}
+)  # fmt: skip
+
+KINDS = (
+    "crash before", "crash after", "error", "throttled", "answer lost", "sent twice",
+    "stall before", "stall after", "conflict 409", "clock jump",
+)  # fmt: skip
+_WRITES = tuple(kind for kind in KINDS if kind != "conflict 409")
+_READS = ("crash before", "error", "throttled", "stall before", "clock jump")
+
+
+class Faults:
+    """Draws a fault, or none, for each call; counts what struck, by kind."""
+
+    def __init__(self, rng: random.Random, rate: float) -> None:
+        self.rate = rate
+        self.injected: Counter[str] = Counter()
+        self._rng = rng
+
+    def strike(self, kind: str) -> str:
+        """Count a fault that is injected elsewhere than at a call."""
+        self.injected[kind] += 1
+        return kind
+
+    def draw(self, verb: str, *, conditional: bool) -> str:
+        """The kind of fault for this call; empty for none."""
+        if self._rng.random() >= self.rate:
+            return ""
+        if verb in READS:
+            return self.strike(self._rng.choice(_READS))
+        if conditional and self._rng.random() < 0.2:
+            return self.strike("conflict 409")
+        kind = self._rng.choice(_WRITES)
+        if kind == "sent twice" and verb not in RESENT:
+            kind = "answer lost"
+        return self.strike(kind)
+
+    def chance(self, probability: float) -> bool:
+        """Whether something that is no port call goes wrong; never in a run without faults."""
+        return self.rate > 0 and self._rng.random() < probability
+
+    def stall(self) -> float:
+        """How long a stalled process sleeps, in seconds."""
+        return self._rng.choice([1.0, 10.0, 120.0, 1200.0, 4000.0])

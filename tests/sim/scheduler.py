@@ -1,0 +1,174 @@
+"""Processes that run one at a time, in an order that a seed decides.
+
+Each is a greenlet. It gives the baton back at every port call (`Scheduler.pause`), when it sleeps,
+and when it waits for others; then the scheduler picks who runs next. Time passes only when nobody
+can run, or when a fault lets it jump.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import greenlet
+
+from s3commit.core.errors import S3CommitError
+from s3commit.core.states import IllegalTransitionError
+from s3commit.testing.faults import Crash
+
+START = datetime(2026, 11, 21, 22, tzinfo=UTC)
+
+
+class Violation(BaseException):
+    """An invariant does not hold; what was seen."""
+
+    def __init__(self, invariant: str, seen: str) -> None:
+        super().__init__(f"{invariant}: {seen}")
+        self.invariant = invariant
+        self.seen = seen
+
+
+@dataclass(eq=False)
+class Process:
+    """One thread of execution; ``job`` is the name of the job for which it acts."""
+
+    name: str
+    body: Callable[[], Any]
+    role: str
+    job: str
+    skew: float = 0.0
+    priority: float = 0.0
+    let: Any = None
+    awaited: set[Process] = field(default_factory=set)
+    waiters: set[Process] = field(default_factory=set)
+    done: bool = False
+    result: Any = None
+    error: BaseException | None = None
+
+
+class Scheduler:
+    """Runs processes until none is left; every choice comes from ``rng``."""
+
+    def __init__(self, rng: random.Random, *, max_steps: int) -> None:
+        self.rng = rng
+        self.seconds = 0.0
+        self.steps = 0
+        self.max_steps = max_steps
+        self.current: Process | None = None
+        self.violation: Violation | None = None
+        self.stopped = False
+        self._ready: list[Process] = []
+        self._asleep: list[tuple[float, Process]] = []
+        self._hub = greenlet.getcurrent()
+        # Three ways to choose: anyone; mostly whoever runs; the highest of random priorities.
+        self._by_priority = rng.random() < 0.3
+        self._stay = rng.choice([0.0, 0.5, 0.8, 0.95])
+
+    def spawn(self, name: str, body: Callable[[], Any], *, role: str, job: str) -> Process:
+        """A new process, ready to run."""
+        skew = self.rng.choice([-3600.0, -60.0, 60.0, 3600.0]) if self.rng.random() < 0.03 else 0.0
+        process = Process(name, body, role, job, skew, self.rng.random())
+        process.let = greenlet.greenlet(lambda: self._run(process), parent=self._hub)
+        self._ready.append(process)
+        return process
+
+    def pause(self) -> None:
+        """Let the scheduler choose who goes on."""
+        if self.stopped:
+            raise greenlet.GreenletExit
+        self._hub.switch()
+
+    def sleep(self, seconds: float) -> None:
+        """Go on when so much time has passed."""
+        process = self._me()
+        self._ready.remove(process)
+        self._asleep.append((self.seconds + seconds, process))
+        self.pause()
+
+    def join(self, *processes: Process) -> None:
+        """Go on when all of them have ended."""
+        process = self._me()
+        process.awaited = {other for other in processes if not other.done}
+        if not process.awaited:
+            return
+        for other in process.awaited:
+            other.waiters.add(process)
+        self._ready.remove(process)
+        self.pause()
+
+    def run(self) -> None:
+        """Run until all processes have ended. Raises the `Violation` that was found."""
+        while self._ready or self._asleep:
+            if not self._ready:
+                self._wake()
+            process = self._choose()
+            self.current = process
+            self.steps += 1
+            process.let.switch()
+            self.current = None
+            if self.violation is not None:
+                raise self.violation
+            if self.steps > self.max_steps:
+                raise Violation("progress", f"not at an end after {self.steps} steps")
+
+    def now(self) -> str:
+        """The present, by the clock of the machine that the current process runs on."""
+        skew = self.current.skew if self.current else 0.0
+        moment = START + timedelta(seconds=self.seconds + skew)
+        return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+    def _me(self) -> Process:
+        assert self.current is not None
+        return self.current
+
+    def _run(self, process: Process) -> None:
+        try:
+            process.result = process.body()
+        except Violation as violation:
+            self.violation = self.violation or violation
+        except greenlet.GreenletExit:
+            return
+        except (S3CommitError, Crash) as error:  # whoever waits for it looks at it
+            process.error = error
+            if isinstance(error, IllegalTransitionError):
+                self.violation = Violation("states", f"{process.name}: {error}")
+        except Exception as error:
+            self.violation = Violation("code", f"{process.name}: {error!r}")
+        process.done = True
+        self._ready.remove(process)
+        for waiter in sorted(process.waiters, key=lambda one: one.name):
+            waiter.awaited.discard(process)
+            if not waiter.awaited:
+                self._ready.append(waiter)
+
+    def _wake(self) -> None:
+        moment = min(wake for wake, _ in self._asleep)
+        self.seconds = max(self.seconds, moment)
+        self._ready = [process for wake, process in self._asleep if wake <= moment]
+        self._asleep = [one for one in self._asleep if one[0] > moment]
+
+    def _choose(self) -> Process:
+        self.seconds += 0.001
+        self._wake_due()
+        ready, rng = self._ready, self.rng
+        if len(ready) == 1:
+            self._last = ready[0]
+        elif self._by_priority:
+            chosen = max(ready, key=lambda process: process.priority)
+            if rng.random() < 0.03:
+                chosen.priority -= 1.0
+            self._last = chosen
+        elif self._last not in ready or rng.random() >= self._stay:
+            self._last = ready[int(rng.random() * len(ready))]
+        return self._last
+
+    _last: Process | None = None
+
+    def _wake_due(self) -> None:
+        due = [process for wake, process in self._asleep if wake <= self.seconds]
+        if due:
+            self._ready.extend(due)
+            self._asleep = [one for one in self._asleep if one[0] > self.seconds]
