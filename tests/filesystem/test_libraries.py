@@ -172,7 +172,22 @@ def _arrow(filesystem: Any) -> Any:
     return fs.PyFileSystem(fs.FSSpecHandler(filesystem))
 
 
-def test_polars_by_url(lake: Lake, fs: Any, url: str, frame: pd.DataFrame) -> None:
+def test_pyarrow_by_uri(lake: Lake, fs: Any, frame: pd.DataFrame) -> None:
+    table, uri = pa.Table.from_pandas(frame), f"fsspec+s3commit://{lake.bucket}/t"
+    with fs.transaction as job:
+        parquet.write_table(table, f"{uri}/a.parquet")
+        dataset.write_dataset(table, f"{uri}/more", format="parquet")
+    assert job.result.files == 2
+    assert parquet.read_table(uri).num_rows == 2 * ROWS
+
+
+def test_polars_takes_a_file_and_no_url_of_ours(lake: Lake, fs: Any, url: str) -> None:
+    with fs.transaction as job, pytest.raises(FileNotFoundError):  # not written elsewhere
+        pl.DataFrame({"n": [1]}).write_parquet(f"{url}/a.parquet")
+    assert job.result.files == 0
+
+
+def test_polars_by_file(lake: Lake, fs: Any, url: str, frame: pd.DataFrame) -> None:
     table = pl.from_pandas(frame)
     with fs.transaction, fsspec.open(f"{url}/a.parquet", "wb") as file:
         table.write_parquet(file)
