@@ -292,3 +292,17 @@ def test_a_rescued_job_shows_like_any_other(desk: Desk) -> None:
     desk.run("rescue", SALES, "--commit")
     assert desk.json("show", uri_of(recorded.place))["state"] == "COMMITTED"
     assert desk.json("status", "--table", TABLE, "--all")["counts"] == {"COMMITTED": 1}
+
+
+@pytest.mark.parametrize("case", ["plain", "task_running", "shared"])
+def test_i5_uploads_of_jobs_that_wait_for_a_rescue_are_not_aborted_as_unknown(
+    desk: Desk, case: str
+) -> None:
+    recorded = dead(desk, case)
+    uploads = desk.json("uploads", SALES, "--abort", "--older-than", "0s")["uploads"]
+    assert {(one["owner"], one["done"]) for one in uploads} == {("under way", "kept")}
+    assert len(desk.world.open_uploads()) == len(recorded.uploads)
+    places = jobs_of(recorded)
+    runs(desk, *places)
+    desk.run("rescue", SALES, "--abort")
+    assert desk.json("uploads", SALES)["uploads"] == []

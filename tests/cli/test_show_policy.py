@@ -93,6 +93,11 @@ def test_a_job_that_waits_says_since_when_for_what_and_for_whom(desk: Desk) -> N
         f"job {OTHER} is COMMITTING: its place is free when it has ended",
     ]
     assert shown(desk, OTHER)["locks"]["inTheWay"] == []
+    assert shown(desk, OTHER)["locks"]["keptWaiting"] == [JOB]
+    assert f"keeps waiting {JOB}\n" in text_of(desk, "show", OTHER, "--table", TABLE)
+    desk.job_at("AcquireDestination", THIRD)
+    told = f"keeps waiting {THIRD} and 1 more\n"
+    assert told in text_of(desk, "show", OTHER, "--table", TABLE)
 
 
 def test_who_waits_for_longer_is_in_the_way_too(desk: Desk) -> None:

@@ -6,11 +6,15 @@ import json
 
 import pytest
 
+from s3commit.cli.advice import MEANING
 from s3commit.core.documents import encode_result
 from s3commit.core.errors import AccessError, TransientError
-from s3commit.core.model import JobResult, Outcome
+from s3commit.core.layout import JobDirectory
+from s3commit.core.model import Conflict, JobResult, Outcome
 from s3commit.core.states import JobState
-from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, uri_of
+from s3commit.core.ticket import Ticket
+from s3commit.testing.execution import STEPS
+from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, arn_of, uri_of
 from tests.core.world import BUCKET
 
 
@@ -38,6 +42,33 @@ def test_each_state_is_a_line_of_json(desk: Desk) -> None:
     assert [change["state"] for change in changes] == ["OPEN", "SEALED", "COMMITTED"]
     assert [change["outcome"] for change in changes] == [None, None, "COMMITTED"]
     assert (changes[2]["files"], changes[2]["rows"]) == (2, 8)
+
+
+def test_for_whom_a_job_waits_is_a_line_too(desk: Desk) -> None:
+    other = desk.job_at("AcquireDestination", OTHER, conflict=Conflict.REPLACE)
+    place = desk.requested_job(JOB)
+
+    def step(job: JobDirectory, *names: str) -> Ticket:
+        ticket = Ticket(job.job_id, job.bucket, job.prefix, execution=arn_of(job.job_id))
+        for name in names:
+            ticket = STEPS[name](desk.world.pipeline, ticket)
+        return ticket
+
+    desk.while_it_waits(
+        lambda: step(place, "SealJob"),
+        lambda: step(place, "SealJob", "VerifyManifests", "AcquireDestination"),
+        lambda: None,
+        lambda: desk.world.run(other),
+        lambda: desk.world.run(place),
+    )
+    lines = desk.run("watch", JOB, "--table", TABLE).stdout.splitlines()
+    assert [line[21:].split(maxsplit=1) for line in lines] == [
+        ["OPEN", MEANING["OPEN"]],
+        ["SEALED", MEANING["SEALED"]],
+        ["SEALED", f"waits for {OTHER}"],
+        ["SEALED", MEANING["SEALED"]],
+        ["COMMITTED", f"{MEANING['COMMITTED']}: 2 files, 8 B, 8 rows"],
+    ]
 
 
 def test_s3_alone_tells_less_and_the_same_end(desk: Desk) -> None:

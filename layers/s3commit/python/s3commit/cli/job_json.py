@@ -117,6 +117,7 @@ def _standing(facts: JobFacts, now: float) -> dict[str, Any] | None:
         "waitsSince": since,
         "waitsSeconds": None if since is None else int(now - epoch_of(since)),
         "inTheWay": [_in_the_way(one, now) for one in standing.in_the_way],
+        "keptWaiting": list(standing.kept_waiting),
     }
 
 

@@ -117,6 +117,9 @@ def _standing(standing: Standing, now: float) -> Pairs:
         yield from _nodes("waits", standing.waits)
     for one in standing.in_the_way:
         yield "in the way", _in_the_way(one, now)
+    if standing.kept_waiting:
+        first, *others = standing.kept_waiting
+        yield "keeps waiting", f"{first} and {len(others)} more" if others else first
 
 
 def _nodes(name: str, claims: Iterable[Claim]) -> Pairs:

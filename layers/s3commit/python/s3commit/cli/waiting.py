@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from s3commit.cli.session import Session
-from s3commit.core.locks import Claim, LockMode, LockRecord, ask
+from s3commit.core.locks import COMPATIBLE, Claim, LockMode, LockRecord, ask
 from s3commit.core.model import JobRecord
 from s3commit.core.ports import Ledger
 from s3commit.core.states import ENDED, JobState
@@ -34,13 +34,15 @@ class InTheWay:
 class Standing:
     """How a job stands among others: a job holds all that it needs, or nothing and waits.
 
-    ``since`` is when it first asked, RFC 3339; None if it does not wait.
+    ``since`` is when it first asked, RFC 3339; None if it does not wait. ``kept_waiting`` are the
+    jobs that wait for what it holds.
     """
 
     holds: tuple[Claim, ...]
     waits: tuple[Claim, ...]
     since: str | None
     in_the_way: tuple[InTheWay, ...]
+    kept_waiting: tuple[str, ...] = ()
 
 
 def read_standing(session: Session, ledger: Ledger, record: JobRecord, now: str) -> Standing | None:
@@ -63,6 +65,7 @@ def read_standing(session: Session, ledger: Ledger, record: JobRecord, now: str)
         waits=tuple(Claim(lock.node, lock.waiting[job_id].mode) for lock in waiting),
         since=since,
         in_the_way=tuple(_blockers(ledger, waiting, job_id, now)),
+        kept_waiting=tuple(sorted(set(_kept_waiting(in_order, job_id)))),
     )
 
 
@@ -98,6 +101,14 @@ def _blockers(
             holds = name in lock.holders
             mode = lock.holders[name] if holds else lock.waiting[name].mode
             yield InTheWay(name, lock.node, mode, holds, ledger.job(name))
+
+
+def _kept_waiting(locks: Iterable[LockRecord], job_id: str) -> Iterator[str]:
+    for lock in locks:
+        held = lock.holders.get(job_id)
+        for other, waiting in lock.waiting.items():
+            if held is not None and other != job_id and held not in COMPATIBLE[waiting.mode]:
+                yield other
 
 
 def _names(lock: LockRecord, job_id: str, now: str) -> tuple[str, ...]:

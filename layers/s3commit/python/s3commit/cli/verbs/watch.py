@@ -16,6 +16,7 @@ from s3commit.cli.locate import Located, locate
 from s3commit.cli.render import Printer
 from s3commit.cli.session import Session
 from s3commit.cli.verb import table_option, verb
+from s3commit.cli.waiting import first_in_the_way
 from s3commit.core.errors import JobFailedError, OutcomeUnknownError, TransientError
 from s3commit.core.model import Destination, JobResult, Outcome
 from s3commit.core.states import JobState
@@ -24,11 +25,11 @@ from s3commit.writer.environment import timestamp
 
 
 @dataclass(frozen=True, slots=True)
-class _Change:
-    """A state, when it was first seen, and the result if that is it."""
+class _Seen:
+    """A state, for whom the job waits in it, and the result if that is it."""
 
-    at: str
     state: str
+    waits_for: tuple[str, ...] = ()
     result: JobResult | None = None
 
 
@@ -50,67 +51,76 @@ def watch(
 ) -> None:
     """Follow a job until it has ended.
 
-    Prints a line for each state it is seen in. Exits 0 if it is committed, or adds nothing since
-    another job with its idempotency key was; 3 if it is aborted or rolled back, 4 if it has not
-    ended in time: it goes on then, watched or not.
+    Prints a line for each state it is seen in, and for whom it waits. Exits 0 if it is
+    committed, or adds nothing since another job with its idempotency key was; 3 if it is aborted
+    or rolled back, 4 if it has not ended in time: it goes on then, watched or not.
 
     JOB is a job id or the s3:// URI of a job directory; without a table only what S3 tells is
     seen: OPEN, REQUESTED, and the end.
     """
     located = locate(session, job, table, destination)
     read_facts(session, located)  # a job that is nowhere is an error now, not after the timeout
-    for change in _follow(session, located, timeout):
+    for seen in _follow(session, located, timeout):
+        at = timestamp(session.environment)
         if printer.json:
-            printer.record(_document(located, change))
+            printer.record(_document(located, at, seen))
         else:
-            printer.line(_line(change))
-        _fail_if_not_committed(change)
+            printer.line(_line(at, seen))
+        _fail_if_not_committed(seen.result)
 
 
-def _follow(session: Session, located: Located, timeout: int) -> Iterator[_Change]:
+def _follow(session: Session, located: Located, timeout: int) -> Iterator[_Seen]:
+    """Each change, the last of which is the end."""
     patience = Patience(session.environment, timeout)
-    seen = trouble = ""
+    seen, trouble = _Seen(""), ""
     while True:
         try:
-            result = read_outcome(session, located)
-            state = result.outcome.value if result else _state(session, located)
+            found, trouble = _look(session, located), ""
         except TransientError as error:  # the next look may go through
-            result, state, trouble = None, seen, f" ({error.message})"
-        if result is not None or state != seen:
-            seen = state
-            yield _Change(timestamp(session.environment), state, result)
-        if result is not None:
+            found, trouble = seen, f" ({error.message})"
+        if found != seen:
+            seen = found
+            yield seen
+        if seen.result is not None:
             return
         if not patience.pause():
             raise OutcomeUnknownError(
                 f"job {located.place.job_id} has not ended after {age(timeout)}, it is"
-                f" {seen or 'unseen'}{trouble} and goes on; see: s3commit show {located.name}"
+                f" {seen.state or 'unseen'}{trouble} and goes on; see: s3commit show {located.name}"
             )
 
 
-def _state(session: Session, located: Located) -> str:
+def _look(session: Session, located: Located) -> _Seen:
+    result = read_outcome(session, located)
+    if result is not None:
+        return _Seen(result.outcome.value, result=result)
     record = located.record()
-    if record is not None:
-        return record.state.value
+    if record is not None and located.ledger is not None:
+        now = timestamp(session.environment)
+        waits = first_in_the_way(located.ledger.lock, record, now)
+        return _Seen(record.state.value, waits[1] if waits else ())
     stands = session.store.head(located.place.bucket, located.place.request) is not None
-    return REQUESTED if stands else JobState.OPEN.value
+    return _Seen(REQUESTED if stands else JobState.OPEN.value)
 
 
-def _line(change: _Change) -> str:
-    result = change.result
-    told = meaning_of(change.state, result.error if result else None)
+def _line(at: str, seen: _Seen) -> str:
+    result = seen.result
+    told = meaning_of(seen.state, result.error if result else None)
+    if seen.waits_for:
+        told = f"waits for {', '.join(seen.waits_for)}"
     if result is not None and result.outcome is Outcome.COMMITTED:
         told = f"{told}: {amount(result.files, result.bytes, result.rows)}"
-    return f"{moment(change.at)}  {change.state:<12}  {told}"
+    return f"{moment(at)}  {seen.state:<12}  {told}"
 
 
-def _document(located: Located, change: _Change) -> dict[str, Any]:
-    result = change.result
+def _document(located: Located, at: str, seen: _Seen) -> dict[str, Any]:
+    result = seen.result
     error = result.error if result else None
     return {
-        "at": change.at,
+        "at": at,
         "jobId": located.place.job_id,
-        "state": change.state,
+        "state": seen.state,
+        "waitsFor": list(seen.waits_for),
         "outcome": result.outcome.value if result else None,
         "error": {"code": error.code, "message": error.message} if error else None,
         "alreadyCommittedBy": already_by(error),
@@ -120,8 +130,7 @@ def _document(located: Located, change: _Change) -> dict[str, Any]:
     }
 
 
-def _fail_if_not_committed(change: _Change) -> None:
-    result = change.result
+def _fail_if_not_committed(result: JobResult | None) -> None:
     if result is None or result.outcome is Outcome.COMMITTED or result.already_committed:
         return
     why = result.error.message if result.error else "no reason given"
