@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from s3commit.core.documents import decode_result, encode_job, encode_request
-from s3commit.core.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory
+from s3commit.core.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory, is_data
 from s3commit.core.manifest import digest, encode_pendingset
 from s3commit.core.model import (
     AbortRequest,
@@ -66,8 +66,16 @@ class World:
         self.store.put(BUCKET, place.job, body, if_absent=True)
 
     def upload(
-        self, place: JobDirectory, name: str, body: bytes, *, task: str, attempt: str
+        self,
+        place: JobDirectory,
+        name: str,
+        body: bytes,
+        *,
+        task: str,
+        attempt: str,
+        **counts: Any,
     ) -> PendingFile:
+        """An upload that is not completed; ``counts`` are a PendingFile's rows and nulls."""
         key = f"{place.destination.prefix}{name}"
         metadata = {META_JOB: place.job_id, META_TASK: task, META_ATTEMPT: attempt}
         upload_id = self.store.create_upload(
@@ -83,7 +91,7 @@ class World:
             job_id=place.job_id,
             task_id=task,
             attempt_id=attempt,
-            rows=len(body),
+            **{"rows": len(body), **counts},
         )
 
     def attempt(
@@ -93,12 +101,13 @@ class World:
         attempt: str = "a0",
         *,
         files: Mapping[str, bytes] | None = None,
+        **counts: Any,
     ) -> CountedAttempt:
         """A task attempt that uploads its files and drops its manifest."""
         if files is None:
             files = {f"part-{task}-{place.job_id}.parquet": f"{task} {attempt}".encode()}
         uploads = tuple(
-            self.upload(place, name, body, task=task, attempt=attempt)
+            self.upload(place, name, body, task=task, attempt=attempt, **counts)
             for name, body in files.items()
         )
         return self.drop(place, PendingSet(place.job_id, uploads, task, attempt), task, attempt)
@@ -140,7 +149,7 @@ class World:
         """The data files below a prefix, by key."""
         found = {}
         for listed in self.store.list(BUCKET, prefix):
-            if "/_" not in listed.key:
+            if is_data(listed.key[len(prefix) :]):
                 found[listed.key] = self.store.get(BUCKET, listed.key, max_bytes=10**9).body
         return found
 

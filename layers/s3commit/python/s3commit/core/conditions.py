@@ -69,11 +69,11 @@ class Conditions:
             return f"minRows is {self.min_rows}, the job has {rows}"
         if self.max_rows is not None and rows > self.max_rows:
             return f"maxRows is {self.max_rows}, the job has {rows}"
-        for column, share in sorted(self.max_null_fraction.items()):
+        for column, share in sorted(self.max_null_fraction.items()) if rows else ():
             count = nulls.get(column)
             if count is None:
                 return f"the nulls of column {column!r} were not counted"
-            if rows and count / rows > share:
+            if count / rows > share:
                 return (
                     f"{_NULLS}.{column} is {share:g}, the job has {count / rows:.4g}"
                     f" ({count} of {rows} rows)"

@@ -1,0 +1,553 @@
+"""Append, fail and replace, by directory and by partition: what is visible before, during, after.
+
+`PLACES` holds everything that may lie about a destination; each policy says what it minds of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import pytest
+
+from s3commit.core.conditions import Conditions
+from s3commit.core.errors import JobRefusedError
+from s3commit.core.jsontext import dump
+from s3commit.core.layout import JobDirectory
+from s3commit.core.manifest import digest
+from s3commit.core.model import Conflict, JobResult, Outcome, ReplacedFacts, Scope
+from s3commit.core.policy import REPLACED_PAGE
+from s3commit.core.ports import ListedObject
+from s3commit.core.protocol import replace as replacing
+from s3commit.core.protocol.replace import listed_files
+from s3commit.core.states import JobState
+from s3commit.testing.faults import Call, Crash, FaultPlan
+from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, place_of
+
+# Data of before, by where it lies.
+ROOT = "sales/old.parquet"
+ONE = "sales/dt=1/old.parquet"
+ONE_DEEP = "sales/dt=1/hour=7/old.parquet"
+TWO = "sales/dt=2/old.parquet"
+TEN = "sales/dt=10/old.parquet"
+UNDERSCORED = "sales/_dt=1/old.parquet"  # a partition whose column begins with _
+DATA = [ROOT, ONE, ONE_DEEP, TWO, TEN, UNDERSCORED]
+OTHERS = f"sales/dt=1/part-0-{OTHER_JOB}.parquet"  # of a job that was committed before
+
+# What is no data, or no matter of the destination.
+KEPT = [
+    "sales/",  # markers of directories
+    "sales/dt=1/",
+    "sales/_SUCCESS",
+    "sales/dt=1/_SUCCESS",
+    "sales/_metadata",
+    "sales/dt=1/.part.crc",
+    "sales/.hidden/file.parquet",
+    "sales/_temporary/0/part-0.parquet",
+    f"sales/_commits/{OTHER_JOB}.jsonl",
+    f"sales/__magic_job-{OTHER_JOB}/tasks/t/a.pendingset",
+    f"sales/dt=1/__magic_job-{NEIGHBOUR}/job.json",
+    "sales2/old.parquet",  # siblings, in the alphabet around it
+    "sales10/dt=1/old.parquet",
+    "sales-1/old.parquet",
+    "sales.parquet",
+    "sale/old.parquet",
+]
+
+DT1, DT2, AT_ROOT = f"dt=1/part-0-{JOB}.parquet", f"dt=2/part-0-{JOB}.parquet", f"p-{JOB}.parquet"
+DEEP = f"dt=1/hour=7/part-0-{JOB}.parquet"
+
+
+def fill(world: World, keys: Iterable[str]) -> None:
+    for key in keys:
+        world.store.put(BUCKET, key, f"before: {key}".encode())
+
+
+def start(
+    world: World,
+    conflict: Conflict,
+    scope: Scope,
+    names: Iterable[str],
+    place: JobDirectory | None = None,
+) -> JobDirectory:
+    """A job that is asked for: a task a file."""
+    place = place or place_of()
+    world.open(place, conflict=conflict, scope=scope)
+    counted = [
+        world.attempt(place, f"t{number}", files={name: f"new: {name}".encode()})
+        for number, name in enumerate(names)
+    ]
+    world.request(place, *counted)
+    return place
+
+
+def data_keys(world: World) -> set[str]:
+    """Everything in the bucket that is not the protocol's own."""
+    return {
+        key
+        for key in world.all_keys()
+        if f"__magic_job-{JOB}/" not in key and f"_commits/{JOB}" not in key
+    }
+
+
+def new(*names: str) -> set[str]:
+    return {f"sales/{name}" for name in names}
+
+
+def failure_of(result: JobResult) -> tuple[str, str]:
+    assert result.error is not None
+    return result.error.code, result.error.message
+
+
+def watch(world: World, look: Callable[[], object]) -> None:
+    """``look`` before each call of the pipeline."""
+
+    def never(_: Call) -> bool:
+        look()
+        return False
+
+    world.plan.run_before(None, lambda: None, where=never)
+
+
+# Append
+
+
+@pytest.mark.parametrize("scope", Scope)
+def test_append_adds_files_and_removes_none(scope: Scope) -> None:
+    world = World()
+    fill(world, [*DATA, *KEPT])
+    place = start(world, Conflict.APPEND, scope, [DT1, AT_ROOT])
+    world.run(place)
+    assert data_keys(world) == {*DATA, *KEPT} | new(DT1, AT_ROOT)
+    assert (world.result(place).outcome, world.result(place).replaced) == (Outcome.COMMITTED, 0)
+
+
+# Fail
+
+
+@pytest.mark.parametrize("found", [*DATA, OTHERS])
+def test_fail_by_directory_refuses_any_visible_file_and_names_it(found: str) -> None:
+    world = World()
+    fill(world, [found])
+    place = start(world, Conflict.FAIL, Scope.DIRECTORY, [DT1])
+    world.run(place)
+    assert failure_of(world.result(place)) == (
+        "DESTINATION_NOT_EMPTY",
+        f"conflict 'fail': {found} is there already",
+    )
+    assert data_keys(world) == {found}
+    assert world.open_uploads() == []
+    assert world.ledger.lock("lake/sales/").empty
+
+
+@pytest.mark.parametrize(
+    ("names", "found", "refused"),
+    [
+        ([DT1], ONE, True),
+        ([DT1], ONE_DEEP, True),
+        ([DEEP], ONE_DEEP, True),
+        ([DT1, DT2], TWO, True),
+        ([AT_ROOT], ROOT, True),
+        ([DT1, AT_ROOT], ROOT, True),
+        ([DEEP], ONE, False),
+        ([DT1], TWO, False),
+        ([DT1], TEN, False),
+        ([DT1], ROOT, False),
+        ([DT1], UNDERSCORED, False),
+        ([AT_ROOT], ONE, False),
+    ],
+)
+def test_fail_by_partition_minds_the_partitions_that_it_writes_alone(
+    names: list[str], found: str, refused: bool
+) -> None:
+    world = World()
+    fill(world, [found])
+    place = start(world, Conflict.FAIL, Scope.PARTITION, names)
+    world.run(place)
+    if refused:
+        assert failure_of(world.result(place))[0] == "DESTINATION_NOT_EMPTY"
+        assert data_keys(world) == {found}
+    else:
+        assert data_keys(world) == {found, "sales/_SUCCESS"} | new(*names)
+
+
+@pytest.mark.parametrize("scope", Scope)
+def test_fail_minds_nothing_hidden_and_nothing_beside_the_destination(scope: Scope) -> None:
+    world = World()
+    fill(world, KEPT)
+    place = start(world, Conflict.FAIL, scope, [DT1])
+    world.run(place)
+    assert data_keys(world) == set(KEPT) | new(DT1)
+
+
+# Replace
+
+
+@pytest.mark.parametrize("versioned", [False, True], ids=["plain", "versioned"])
+@pytest.mark.parametrize(
+    ("scope", "names", "removed"),
+    [
+        (Scope.DIRECTORY, [DT1], [*DATA, OTHERS]),
+        (Scope.DIRECTORY, [AT_ROOT], [*DATA, OTHERS]),
+        (Scope.DIRECTORY, [], [*DATA, OTHERS]),
+        (Scope.PARTITION, [DT1], [ONE, ONE_DEEP, OTHERS]),
+        (Scope.PARTITION, [DEEP], [ONE_DEEP]),
+        (Scope.PARTITION, [DEEP, DT1], [ONE, ONE_DEEP, OTHERS]),
+        (Scope.PARTITION, [DT1, DT2], [ONE, ONE_DEEP, OTHERS, TWO]),
+        (Scope.PARTITION, [AT_ROOT], [ROOT]),
+        (Scope.PARTITION, [AT_ROOT, DT2], [ROOT, TWO]),
+        (Scope.PARTITION, [], []),
+    ],
+)
+def test_i5_replace_removes_what_its_scope_says_and_nothing_else(
+    scope: Scope, names: list[str], removed: list[str], versioned: bool
+) -> None:
+    world = World(versioned=versioned)
+    fill(world, [*DATA, OTHERS, *KEPT])
+    place = start(world, Conflict.REPLACE, scope, names)
+    world.run(place)
+    assert data_keys(world) == {*DATA, OTHERS, *KEPT} - set(removed) | new(*names)
+    assert world.result(place).outcome is Outcome.COMMITTED
+    assert world.result(place).replaced == len(removed)
+
+
+@pytest.mark.parametrize("scope", Scope)
+def test_i1_i9_i10_the_order_of_a_replacement(scope: Scope) -> None:
+    """New files, then the manifest, then the deletes, then the marker: at the root, and last."""
+    world = World()
+    fill(world, [ONE, TWO])
+    world.store.put(BUCKET, "sales/_SUCCESS", b"of the run before")
+    place = start(world, Conflict.REPLACE, scope, [DT1, DT2])
+    world.run(place)
+    told = []
+    for call in world.plan.calls:
+        if call.verb in {"complete_upload", "delete_seen"}:
+            told.append(call.verb)
+        elif call.verb == "put" and call.key in {place.commits, place.success, place.result}:
+            told.append(call.key.rsplit("/", 1)[-1])
+    assert told == [
+        "complete_upload",
+        "complete_upload",
+        f"{JOB}.jsonl",
+        *["delete_seen"] * told.count("delete_seen"),
+        "_SUCCESS",
+        "result.json",
+    ]
+    assert world.all_keys("sales/dt=1/") == [f"sales/{DT1}"]
+    assert world.json("sales/_SUCCESS")["jobId"] == JOB
+
+
+def test_i5_what_came_or_changed_or_went_after_it_was_listed_is_left_alone() -> None:
+    world = World()
+    fill(world, DATA)
+    late = "sales/dt=1/late.parquet"
+
+    def meanwhile() -> None:
+        world.store.put(BUCKET, late, b"late")
+        world.store.put(BUCKET, ONE, b"changed")
+        world.store.delete(BUCKET, TWO)
+
+    world.plan.run_after("decide", meanwhile)
+    place = start(world, Conflict.REPLACE, Scope.DIRECTORY, [DT1])
+    world.run(place)
+    assert world.result(place).outcome is Outcome.COMMITTED
+    assert world.visible() == {
+        late: b"late",
+        ONE: b"changed",
+        f"sales/{DT1}": f"new: {DT1}".encode(),
+    }
+
+
+@pytest.mark.parametrize("scope", Scope)
+def test_a_long_list_goes_over_several_pages_and_calls(
+    scope: Scope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replacing, "REPLACED_PAGE", 7)
+    monkeypatch.setattr(replacing, "DELETE_AT_ONCE", 3)
+    world = World()
+    before = [f"sales/dt=1/{number:03d}.parquet" for number in range(40)]
+    fill(world, before)
+    pages: list[str] = []
+    world.plan.run_before("decide", lambda: pages.extend(world.all_keys(place_of().pages)))
+    place = start(world, Conflict.REPLACE, scope, [DT1])
+    world.run(place)
+    assert len(pages) == 6
+    deleted = [call.arguments["objects"] for call in world.plan.calls if call.verb == "delete_seen"]
+    assert sorted(listed.key for group in deleted for listed in group) == before
+    assert max(map(len, deleted)) == 3
+    assert world.result(place).replaced == 40
+    assert set(world.visible()) == new(DT1)
+    assert world.all_keys(place.pages) == []
+
+
+def test_i5_hundreds_of_partitions_are_replaced_each_and_no_other_under_one_lock() -> None:
+    world = World()
+    keys = [f"sales/dt={number}/old.parquet" for number in range(300)]
+    fill(world, keys)
+    names = [f"dt={number}/part-{JOB}.parquet" for number in range(0, 300, 2)]
+    world.open(place := place_of(), conflict=Conflict.REPLACE, scope=Scope.PARTITION)
+    held: list[object] = []
+    world.plan.run_before("decide", lambda: held.append(world.record(place).locks))
+    world.request(place, world.attempt(place, "t", files=dict.fromkeys(names, b"new")))
+    world.run(place)
+    assert held == [("lake/sales/",)]
+    assert world.result(place).replaced == 150
+    assert set(world.visible()) == set(keys[1::2]) | new(*names)
+
+
+def test_a_page_of_the_longest_and_strangest_keys_can_be_read_again() -> None:
+    """After the decision it is too late to find a page too long."""
+    world, place = World(), place_of()
+    start_of_key = "sales/dt=1/"
+    strange = [
+        ListedObject(start_of_key + chr(1) * (1024 - 8 - len(start_of_key)) + f"{n:08d}", "e", n)
+        for n in range(REPLACED_PAGE)
+    ]
+    facts = replacing.write_list(world.pipeline, place, strange, overwrites=False)
+    assert len(world.all_keys(place.pages)) == 1
+    groups = list(listed_files(world.store, place, facts))
+    assert [listed for group in groups for listed in group] == strange
+
+
+def test_i5_i7_a_list_that_is_not_the_decided_one_is_not_acted_on() -> None:
+    for changed in ("index", "page", "gone"):
+        world = World()
+        fill(world, DATA)
+        place = start(world, Conflict.REPLACE, Scope.DIRECTORY, [DT1])
+
+        def tamper(world: World = world, place: JobDirectory = place, what: str = changed) -> None:
+            page = world.all_keys(place.pages)[0]
+            index = next(key for key in world.all_keys(place.prefix) if "/replaced-" in key)
+            if what == "gone":
+                world.store.delete(BUCKET, page)
+                return
+            key = page if what == "page" else index
+            body = world.store.get(BUCKET, key, max_bytes=10**6).body
+            world.store.put(BUCKET, key, body.replace(b"dt=1", b"dt=9") + b"\n")
+
+        world.plan.run_after("decide", tamper)
+        with pytest.raises(JobRefusedError) as refused:
+            world.run(place)
+        assert refused.value.code == "LIST_CHANGED"
+        assert set(DATA) <= set(world.visible())
+        assert world.record(place).state is JobState.PUBLISHING
+
+
+@pytest.mark.parametrize(
+    "key", ["sales2/x.parquet", "sales/_SUCCESS", "sales/_commits/x", "sales/dt=1/", "x"]
+)
+def test_i5_i7_a_list_that_names_what_is_no_data_of_the_destination_is_refused(key: str) -> None:
+    world, place = World(), place_of()
+    page = dump({"key": key, "etag": "e", "length": 1}) + b"\n"
+    index = dump({"version": 1, "pages": [digest(page)]})
+    world.store.put(BUCKET, place.page(digest(page)), page)
+    world.store.put(BUCKET, place.replaced(digest(index)), index)
+    with pytest.raises(JobRefusedError) as refused:
+        list(listed_files(world.store, place, ReplacedFacts(digest(index), 1, 1)))
+    assert refused.value.code == "LIST_CHANGED"
+
+
+# Replace, and it comes to nothing
+
+
+def lose_an_upload(world: World, name: str) -> Callable[[], None]:
+    def lose() -> None:
+        for upload in list(world.store.list_uploads(BUCKET, f"sales/{name}")):
+            world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
+
+    return lose
+
+
+@pytest.mark.parametrize("versioned", [False, True], ids=["plain", "versioned"])
+@pytest.mark.parametrize("scope", Scope)
+@pytest.mark.parametrize("when", ["refused", "asked to abort", "rolled back"])
+def test_i10_a_job_that_is_not_committed_removes_nothing(
+    when: str, scope: Scope, versioned: bool
+) -> None:
+    world, place = World(versioned=versioned), place_of()
+    fill(world, [*DATA, *KEPT])
+    before = {key: world.store.get(BUCKET, key, max_bytes=99).body for key in [*DATA, *KEPT]}
+    if when == "asked to abort":
+        world.open(place, conflict=Conflict.REPLACE, scope=scope)
+        world.attempt(place, "t", files={DT1: b"new"})
+        world.ask_abort(place)
+    else:
+        start(world, Conflict.REPLACE, scope, [DT1, DT2], place)
+        verb = {"refused": "list_uploads", "rolled back": "decide"}[when]
+        hook = world.plan.run_before if when == "refused" else world.plan.run_after
+        hook(verb, lose_an_upload(world, DT2))
+    world.run(place)
+    expected = Outcome.ROLLED_BACK if when == "rolled back" else Outcome.ABORTED
+    assert world.result(place).outcome is expected
+    assert world.result(place).replaced == 0
+    assert data_keys(world) == {*DATA, *KEPT}
+    assert {key: world.store.get(BUCKET, key, max_bytes=99).body for key in before} == before
+    assert not [call for call in world.plan.calls if call.verb == "delete_seen"]
+
+
+@pytest.mark.parametrize("scope", Scope)
+@pytest.mark.parametrize("when", ["before", "after", "answer lost"])
+def test_i10_at_no_point_is_anything_of_before_gone_while_a_new_file_is_invisible(
+    when: str, scope: Scope
+) -> None:
+    """Looked at before each single call, of an execution that dies anywhere and of the next."""
+    point = 0
+    while True:
+        point += 1
+        plan = FaultPlan()
+        {
+            "before": plan.crash_before,
+            "after": plan.crash_after,
+            "answer lost": plan.lose_response,
+        }[when](nth=point)
+        world = World(plan=plan)
+        fill(world, [ONE, ONE_DEEP])
+        place = start(world, Conflict.REPLACE, scope, [DT1, DEEP])
+
+        def look(world: World = world) -> None:
+            there = set(world.visible())
+            assert {ONE, ONE_DEEP} <= there or new(DT1, DEEP) <= there
+            committed = f"sales/_commits/{JOB}.jsonl" in world.all_keys()
+            assert {ONE, ONE_DEEP} <= there or committed
+
+        watch(world, look)
+        try:
+            world.run(place)
+        except Crash:
+            world.run(place, "execution-2")
+        assert set(world.visible()) == new(DT1, DEEP)
+        assert world.result(place).replaced == 2
+        if not [call for call in plan.fired if call.number == point]:
+            assert point > 30, "the enumeration must have reached the whole job"
+            return
+
+
+# Conditions
+
+
+def judged(
+    conditions: Conditions, *bodies: bytes, nulls: dict[str, int] | None = None
+) -> JobResult:
+    """A job with a file of so many rows as it has bytes, a task a file."""
+    world, place = World(), place_of()
+    world.open(place, conditions=conditions)
+    counted = []
+    for number, body in enumerate(bodies):
+        files = {f"part-{number}-{JOB}.parquet": body}
+        counted.append(world.attempt(place, f"t{number}", files=files, nulls=nulls or {}))
+    world.request(place, *counted)
+    world.run(place)
+    committed = world.result(place).outcome is Outcome.COMMITTED
+    assert len(world.visible()) == (len(bodies) if committed else 0)
+    assert world.open_uploads() == []
+    return world.result(place)
+
+
+@pytest.mark.parametrize(
+    "conditions",
+    [
+        Conditions(min_rows=6),
+        Conditions(max_rows=6),
+        Conditions(min_files=2),
+        Conditions(min_rows=6, max_rows=6, min_files=2, max_null_fraction={"x": 2 / 6}),
+        Conditions(max_null_fraction={"x": 1.0}),
+    ],
+)
+def test_a_job_that_meets_its_conditions_to_the_letter_is_committed(conditions: Conditions) -> None:
+    assert judged(conditions, b"abcd", b"ef", nulls={"x": 1}).outcome is Outcome.COMMITTED
+
+
+@pytest.mark.parametrize(
+    ("conditions", "told"),
+    [
+        (Conditions(min_rows=7), "minRows is 7, the job has 6"),
+        (Conditions(max_rows=5), "maxRows is 5, the job has 6"),
+        (Conditions(max_rows=0), "maxRows is 0, the job has 6"),
+        (Conditions(min_files=3), "minFiles is 3, the job has 2"),
+        (
+            Conditions(max_null_fraction={"x": 0.3, "y": 0}),
+            "maxNullFraction.x is 0.3, the job has 0.3333 (2 of 6 rows)",
+        ),
+        (
+            Conditions(max_null_fraction={"x": 0}),
+            "maxNullFraction.x is 0, the job has 0.3333 (2 of 6 rows)",
+        ),
+        (Conditions(max_null_fraction={"z": 1}), "the nulls of column 'z' were not counted"),
+    ],
+)
+def test_a_job_that_fails_a_condition_is_aborted_with_the_figure(
+    conditions: Conditions, told: str
+) -> None:
+    result = judged(conditions, b"abcd", b"ef", nulls={"x": 1, "y": 0})
+    assert result.outcome is Outcome.ABORTED
+    assert failure_of(result) == ("CONDITION_FAILED", told)
+
+
+def test_a_job_without_rows_meets_every_share_and_no_minimum() -> None:
+    assert judged(Conditions(max_null_fraction={"x": 0.0})).outcome is Outcome.COMMITTED
+    assert judged(Conditions(max_rows=0)).outcome is Outcome.COMMITTED
+    empty = judged(Conditions(max_null_fraction={"x": 0.0}), b"", nulls={"x": 0})
+    assert empty.outcome is Outcome.COMMITTED
+    assert failure_of(judged(Conditions(min_rows=1)))[1] == "minRows is 1, the job has 0"
+    assert failure_of(judged(Conditions(min_files=1)))[1] == "minFiles is 1, the job has 0"
+
+
+def test_a_task_without_files_has_no_nulls_to_count() -> None:
+    world, place = World(), place_of()
+    world.open(place, conditions=Conditions(max_null_fraction={"x": 0.0}))
+    counted = world.attempt(place, "t0", nulls={"x": 0})
+    world.request(place, counted, world.attempt(place, "t1", files={}))
+    world.run(place)
+    assert world.result(place).outcome is Outcome.COMMITTED
+
+
+def test_a_share_is_refused_if_one_file_did_not_count_its_nulls() -> None:
+    world, place = World(), place_of()
+    world.open(place, conditions=Conditions(max_null_fraction={"x": 1.0}))
+    first = world.attempt(place, "t0", nulls={"x": 0})
+    world.request(place, first, world.attempt(place, "t1"))
+    world.run(place)
+    assert failure_of(world.result(place))[1] == "the nulls of column 'x' were not counted"
+
+
+@pytest.mark.parametrize("conditions", [Conditions(min_rows=1), Conditions(max_rows=9)])
+def test_rows_that_nobody_counted_meet_no_condition_on_rows(conditions: Conditions) -> None:
+    world, place = World(), place_of()
+    world.open(place, conditions=conditions)
+    world.request(place, world.attempt(place, "t0", rows=None), world.attempt(place, "t1"))
+    world.run(place)
+    assert failure_of(world.result(place)) == (
+        "CONDITION_FAILED",
+        "the rows were not counted: give the writer each file's rows",
+    )
+
+
+def test_rows_need_not_be_counted_where_no_condition_asks() -> None:
+    world, place = World(), place_of()
+    world.open(place, conditions=Conditions(min_files=1))
+    world.request(place, world.attempt(place, "t0", rows=None))
+    world.run(place)
+    assert world.result(place).outcome is Outcome.COMMITTED
+    assert world.result(place).rows is None
+
+
+def test_the_ledger_keeps_the_nulls_of_the_columns_that_a_condition_names_alone() -> None:
+    """A manifest may name any columns: the item of a job is bounded all the same."""
+    world, place = World(), place_of()
+    world.open(place, conditions=Conditions(max_null_fraction={"x": 1.0}))
+    many = {"x": 1} | {f"{number}" * 100: 1 for number in range(90)}
+    world.request(place, world.attempt(place, "t0", nulls=many))
+    world.run(place)
+    plan = world.record(place).plan
+    assert plan is not None
+    assert plan.nulls == {"x": 1}
+    assert world.result(place).outcome is Outcome.COMMITTED
+
+
+def test_conditions_are_judged_before_the_policy_looks_and_nothing_is_listed() -> None:
+    world, place = World(), place_of()
+    fill(world, DATA)
+    world.open(place, conflict=Conflict.REPLACE, conditions=Conditions(min_rows=10**6))
+    world.request(place, world.attempt(place, "t0"))
+    world.run(place)
+    assert failure_of(world.result(place))[0] == "CONDITION_FAILED"
+    assert set(world.visible()) == set(DATA)
