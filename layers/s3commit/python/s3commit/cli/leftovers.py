@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from s3commit.cli.human import epoch_of
+from s3commit.cli.s3a_jobs import find_jobs, write_ids
 from s3commit.cli.session import Session
 from s3commit.core.errors import InvalidInputError, S3CommitError, UploadGoneError
 from s3commit.core.layout import COMMITS, MAGIC_PREFIX, JobDirectory, owner_of, parse_directory
@@ -101,6 +102,7 @@ def find_leftovers(
     """Every open upload below the destination, the oldest first.
 
     Requests: the listings of the uploads, of the job directories and of ``_commits/``; for each job
+    of S3A's that was left behind a read of one manifest, which has its files' id; for each job
     that these do not show as ended a read of the ledger; for one that is not found there either,
     three for each directory above its files.
     """
@@ -155,6 +157,10 @@ def _in_order(found: Iterable[Leftover]) -> list[Leftover]:
 def _jobs_at(session: Session, destination: Destination) -> Iterator[tuple[str, Owner]]:
     """The jobs of which there is a trace at the destination itself."""
     bucket, prefix = destination.bucket, destination.prefix
+    # First, since what is known of a job by its own id is stronger.
+    for job in find_jobs(session, destination, None)[0]:
+        for name in write_ids(session, job):
+            yield name, Owner.UNDER_WAY  # of its driver, or until `s3commit rescue` ends it
     for found in session.store.list(bucket, prefix + COMMITS):
         yield found.key.rsplit("/", 1)[-1].removesuffix(".jsonl"), Owner.ENDED
     owners: dict[str, Owner] = {}

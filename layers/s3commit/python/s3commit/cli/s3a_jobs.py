@@ -11,16 +11,24 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from s3commit.cli.session import Session
-from s3commit.core.errors import InvalidInputError
+from s3commit.core.errors import InvalidInputError, NotFoundError
 from s3commit.core.hadoop import JOB_PREFIX, MAGIC, MAGIC_PREFIX, PENDING_SUFFIX
 from s3commit.core.layout import (
     PENDINGSET_SUFFIX,
     JobDirectory,
+    check_id,
     check_job_id,
+    owner_of,
     parse_destination,
     parse_directory,
 )
-from s3commit.core.model import Destination
+from s3commit.core.manifest import (
+    MAX_MANIFEST_BYTES,
+    MAX_PENDING_BYTES,
+    decode_pending,
+    decode_pendingset,
+)
+from s3commit.core.model import Destination, Names, PendingFile
 from s3commit.core.ports import ListedObject
 
 SHARED = MAGIC + "/"
@@ -104,6 +112,36 @@ def find_jobs(
     jobs = {job.place.job_id: job for job in (*own, *shared)}
     found = [job for name, job in sorted(jobs.items()) if job_id in {None, name}]
     return found, sorted({*strangers, *more})
+
+
+def write_ids(session: Session, job: S3AJob) -> frozenset[str]:
+    """The ids that the job's file names carry instead of its own, by its first manifest."""
+    for key in (*job.manifests, *job.pending):
+        try:
+            files = read_files(session, job, key)
+        except (InvalidInputError, NotFoundError):
+            continue
+        if files:
+            return frozenset(filter(None, (owner_of(file.key) for file in files)))
+    return frozenset()
+
+
+def read_files(session: Session, job: S3AJob, key: str) -> tuple[PendingFile, ...]:
+    """The files of one of the job's manifests. Raises `InvalidInputError`, `NotFoundError`."""
+    place = job.place
+    if not key.endswith(PENDINGSET_SUFFIX):
+        stored = session.store.get(place.bucket, key, max_bytes=MAX_PENDING_BYTES)
+        return (decode_pending(stored.body, place, key),)
+    task_id = check_id(key.rsplit("/", 1)[-1].removesuffix(PENDINGSET_SUFFIX), "task id")
+    stored = session.store.get(place.bucket, key, max_bytes=MAX_MANIFEST_BYTES)
+    pending = decode_pendingset(stored.body, place, names=Names.EXACT)
+    if job.shared and pending.job_id != place.job_id:
+        raise InvalidInputError(
+            f"the pendingset does not say that it is of job {place.job_id}", code="WRONG_JOB"
+        )
+    if any(file.task_id not in {"", task_id} for file in pending.files):
+        raise InvalidInputError("the pendingset is of another task", code="WRONG_JOB")
+    return pending.files
 
 
 def _own_directories(session: Session, destination: Destination) -> tuple[list[S3AJob], list[str]]:

@@ -10,18 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from s3commit.cli.human import age, epoch_of, many
-from s3commit.cli.s3a_jobs import S3AJob
+from s3commit.cli.s3a_jobs import S3AJob, read_files
 from s3commit.cli.session import Session
 from s3commit.core.errors import InvalidInputError, JobRefusedError
 from s3commit.core.hadoop import parse_manifest_name, task_number, task_of_attempt
-from s3commit.core.layout import PENDINGSET_SUFFIX, check_id, owner_of
-from s3commit.core.manifest import (
-    MAX_MANIFEST_BYTES,
-    MAX_PENDING_BYTES,
-    decode_pending,
-    decode_pendingset,
-)
-from s3commit.core.model import Failure, Names, PendingFile
+from s3commit.core.layout import PENDINGSET_SUFFIX, owner_of
+from s3commit.core.model import Failure, PendingFile
 from s3commit.core.ports import OpenUpload
 from s3commit.core.protocol.identity import is_ours, is_provably_ours
 from s3commit.core.protocol.neighbours import Neighbours
@@ -120,7 +114,7 @@ def _read_all(
 ) -> list[PendingFile]:
     def read(key: str) -> tuple[PendingFile, ...] | Failure:
         try:
-            return _read(session, job, key)
+            return read_files(session, job, key)
         except InvalidInputError as error:
             return Failure(error.code, f"{key[len(job.root) :]}: {error.message}")
 
@@ -131,23 +125,6 @@ def _read_all(
         else:
             files += result
     return files
-
-
-def _read(session: Session, job: S3AJob, key: str) -> tuple[PendingFile, ...]:
-    place = job.place
-    if not key.endswith(PENDINGSET_SUFFIX):
-        stored = session.store.get(place.bucket, key, max_bytes=MAX_PENDING_BYTES)
-        return (decode_pending(stored.body, place, key),)
-    task_id = check_id(key.rsplit("/", 1)[-1].removesuffix(PENDINGSET_SUFFIX), "task id")
-    stored = session.store.get(place.bucket, key, max_bytes=MAX_MANIFEST_BYTES)
-    pending = decode_pendingset(stored.body, place, names=Names.EXACT)
-    if job.shared and pending.job_id != place.job_id:
-        raise InvalidInputError(
-            f"the pendingset does not say that it is of job {place.job_id}", code="WRONG_JOB"
-        )
-    if any(file.task_id not in {"", task_id} for file in pending.files):
-        raise InvalidInputError("the pendingset is of another task", code="WRONG_JOB")
-    return pending.files
 
 
 def _began(job: S3AJob) -> tuple[str, ...]:
