@@ -90,7 +90,8 @@ class Observability(Construct):
                 name,
                 metric,
                 threshold=0,
-                meaning=f"{meaning}: its job has no outcome until another execution goes on.",
+                meaning=f"{meaning}: its job has no outcome, and others may wait for its place,"
+                " until `s3commit commit JOB` goes on with it.",
             )
 
     def _function_alarms(
