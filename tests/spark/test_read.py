@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import io
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,9 +10,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql.types import TimestampNTZType, TimestampType
 
 from s3commit.core.errors import InvalidInputError
 from s3commit.spark.discover import infer_type, typed
+from s3commit.spark.zones import zone
 from tests.spark.test_write import load, rows, save
 from tests.spark.tiny import Place
 
@@ -34,6 +37,17 @@ VALUES: dict[str, list[str | None]] = {
     "nulls": [None],
     "huge": ["1" * 40],
 }
+TIMES: dict[str, list[str | None]] = {
+    "time": ["2026-03-08 01:30:00", "1600-01-01 00:00:00", "1883-11-18 12:00:00", None],
+    "tenths": ["2026-03-08 01:30:00.5"],
+    "skipped": ["2026-03-08 02:30:00"],
+    "twice": ["2026-11-01 01:30:00"],
+    "with_date": ["2026-03-08 01:30:00", "2026-03-09"],
+    "hundredths": ["2026-03-08 01:30:00.12"],
+    "no_time": ["2026-03-08 24:00:00", "2026-02-30 00:00:00"],
+    "other_form": ["2026-03-08T01:30:00", "2026-03-08 01:30"],
+    "with_int": ["2026-03-08 01:30:00", "5"],
+}
 
 
 def test_partition_types_are_inferred_as_spark_infers_them(
@@ -49,6 +63,50 @@ def test_partition_types_are_inferred_as_spark_infers_them(
         assert (name, kind) == (name, native.schema["p"].dataType)
         ours = sorted((typed(text, kind, "p") for text in texts), key=repr)
         assert (name, ours) == (name, sorted((row.p for row in native.collect()), key=repr))
+
+
+def test_times_of_day_in_directories_are_read_in_the_sessions_zone(
+    spark: SparkSession, tmp_path: Path, place: Place
+) -> None:
+    for name, texts in TIMES.items():
+        part, native_files = Place(place.tiny), tmp_path / name
+        for text in texts:
+            directory = f"p={(text or '__HIVE_DEFAULT_PARTITION__').replace(':', '%3A')}"
+            (native_files / directory).mkdir(parents=True)
+            pq.write_table(pa.table({"id": [1]}), native_files / directory / "a.parquet")
+            body = (native_files / directory / "a.parquet").read_bytes()
+            part.put(f"{directory}/a.parquet", body)
+        native = spark.read.parquet(str(native_files))
+        ours = load(spark, part)
+        assert (name, ours.schema) == (name, native.schema)
+        micros = "unix_micros(p)" if ours.schema["p"].dataType.typeName() == "timestamp" else "p"
+        assert rows(ours.selectExpr(micros)) == rows(native.selectExpr(micros))
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("2026-03-08 01:30", "2026-03-08T00:30:00+00:00"),
+        ("2026-03-08T01:30:00.25Z", "2026-03-08T01:30:00.250000+00:00"),
+        ("2026-03-08 1:3:0 America/New_York", "2026-03-08T06:03:00+00:00"),
+        ("2026-03-08", "2026-03-07T23:00:00+00:00"),
+        ("2026-03-08 02:30:00.123456789", "2026-03-08T01:30:00.123456+00:00"),
+    ],
+)
+def test_a_column_that_is_said_to_be_a_time_takes_every_form_of_sparks_cast(
+    text: str, moment: str
+) -> None:
+    found = typed(text, TimestampType(), "p", zone("+01:00"))
+    assert dt.datetime.fromtimestamp(found / 1e6, dt.UTC).isoformat() == moment
+    wall = typed(text, TimestampNTZType(), "p", zone("Europe/Berlin"))
+    assert dt.datetime.fromtimestamp(wall / 1e6, dt.UTC).isoformat()[:10] == text[:10]
+
+
+def test_a_zone_that_python_does_not_know_is_refused_with_the_setting() -> None:
+    with pytest.raises(InvalidInputError, match=r"set spark\.sql\.session\.timeZone to UTC"):
+        zone("Mars/Olympus")
+    with pytest.raises(InvalidInputError, match="is no timestamp"):
+        typed("5", TimestampType(), "p")
 
 
 def test_a_partition_value_that_a_given_type_lacks_is_refused_in_one_line() -> None:

@@ -1,8 +1,7 @@
 """What lies at a destination, read as Spark reads a partitioned directory.
 
 Partition values are text in directory names; their types are inferred by Spark's rules
-(`PartitioningUtils.inferPartitionColumnValue`), with one exception: times of day stay strings,
-because the session's time zone, which Spark reads them in, is not known here.
+(`PartitioningUtils.inferPartitionColumnValue`).
 """
 
 from __future__ import annotations
@@ -30,12 +29,15 @@ from pyspark.sql.types import (
     StringType,
     StructField,
     StructType,
+    TimestampNTZType,
+    TimestampType,
 )
 
 from s3commit.core.errors import InvalidInputError
 from s3commit.core.layout import is_hidden
 from s3commit.core.model import Destination
 from s3commit.spark.partitions import DEFAULT_PARTITION, unescape
+from s3commit.spark.zones import microseconds
 
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 _DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
@@ -43,6 +45,8 @@ _DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
 _DOUBLE = re.compile(
     r"\s*[+-]?(NaN|Infinity|((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[fFdD]?))\s*", re.ASCII
 )
+# What Spark infers a time from; it takes more of it where the type is given.
+_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d)?", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
@@ -120,6 +124,12 @@ def _kind_of(text: str | None) -> DataType:
         except ValueError:
             return StringType()
         return DateType()
+    if _TIME.fullmatch(text):
+        try:
+            microseconds(text, None)
+        except ValueError:
+            return StringType()
+        return TimestampType()
     return StringType()
 
 
@@ -143,6 +153,8 @@ def _wider(one: DataType, other: DataType) -> DataType:
         return LongType()
     if kinds == {IntegerType, DoubleType}:
         return DoubleType()
+    if kinds == {DateType, TimestampType}:
+        return TimestampType()
     if DecimalType in kinds and kinds <= {IntegerType, LongType, DecimalType}:
         return DecimalType(max(_digits(one), _digits(other)), 0)
     return StringType()
@@ -155,15 +167,16 @@ def _digits(kind: DataType) -> int:
     return 20 if isinstance(kind, LongType) else 10
 
 
-def typed(text: str | None, kind: DataType, name: str) -> Any:
-    """The value that ``text`` stands for in a column of type ``kind``.
+def typed(text: str | None, kind: DataType, name: str, zone: dt.tzinfo = dt.UTC) -> Any:
+    """The value that ``text``, in the time zone ``zone``, stands for in a column of type ``kind``.
 
-    Raises `InvalidInputError` (code ``BAD_PARTITION``) if it stands for none.
+    Times come as microseconds since 1970. Raises `InvalidInputError` (code ``BAD_PARTITION``) if
+    it stands for none.
     """
     if text is None or isinstance(kind, StringType):
         return text
     try:
-        return _value(text, kind)
+        return _value(text, kind, zone)
     except (ValueError, ArithmeticError) as error:
         raise InvalidInputError(
             f"partition value {name}={text[:80]!r} is no {kind.simpleString()}; read the column "
@@ -172,7 +185,7 @@ def typed(text: str | None, kind: DataType, name: str) -> Any:
         ) from error
 
 
-def _value(text: str, kind: DataType) -> Any:
+def _value(text: str, kind: DataType, zone: dt.tzinfo) -> Any:
     if isinstance(kind, ByteType | ShortType | IntegerType | LongType):
         return int(text)
     if isinstance(kind, DoubleType | FloatType):
@@ -183,4 +196,6 @@ def _value(text: str, kind: DataType) -> Any:
         return dt.date.fromisoformat(text)
     if isinstance(kind, BooleanType) and text.lower() in {"true", "false"}:
         return text.lower() == "true"
+    if isinstance(kind, TimestampType | TimestampNTZType):
+        return microseconds(text, zone if isinstance(kind, TimestampType) else None)
     raise ValueError(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import functools
 import json
 from collections.abc import Iterator, Sequence
@@ -12,7 +13,7 @@ import pyarrow as pa
 from pyarrow import parquet
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StructField, StructType, TimestampType
 
 from s3commit.aws.failures import translated
 from s3commit.aws.s3 import S3ObjectStore
@@ -25,6 +26,7 @@ from s3commit.spark.options import MB, Options
 from s3commit.spark.plainly import plainly
 from s3commit.spark.ranges import RangeFile
 from s3commit.spark.schema import ROW_METADATA
+from s3commit.spark.zones import session_zone
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -108,11 +110,16 @@ class CommittedReader(DataSourceReader):
     def _conformed(self, batch: pa.RecordBatch, file: FoundFile, target: pa.Schema) -> Any:
         by_name = {name.lower(): name for name in batch.schema.names}
         texts = dict(zip((name.lower() for name in file.names), file.texts, strict=True))
+        timed = any(
+            isinstance(column.dataType, TimestampType) and column.name.lower() in texts
+            for column in self.schema
+        )
+        zone = session_zone() if timed else dt.UTC
         columns = []
         for column, field in zip(self.schema, target, strict=True):
             name = column.name.lower()
             if name in texts:
-                value = typed(texts[name], column.dataType, column.name)
+                value = typed(texts[name], column.dataType, column.name, zone)
                 columns.append(pa.repeat(pa.scalar(value, field.type), batch.num_rows))
             elif name in by_name:
                 columns.append(_cast(batch.column(by_name[name]), column, field.type, file))
