@@ -24,7 +24,12 @@ from s3commit.core.documents import (
 from s3commit.core.errors import InvalidInputError
 from s3commit.core.jsontext import one_line
 from s3commit.core.layout import parse_destination, parse_manifest_key
-from s3commit.core.manifest import decode_pending, decode_pendingset, encode_pendingset
+from s3commit.core.manifest import (
+    decode_note,
+    decode_pending,
+    decode_pendingset,
+    encode_pendingset,
+)
 from s3commit.core.model import (
     CommitRequest,
     CountedAttempt,
@@ -63,6 +68,10 @@ DOCUMENTS: dict[str, tuple[bytes, Read]] = {
     "pending": (
         json.dumps(json.loads(PENDINGSET)["commits"][0]).encode(),
         lambda body: decode_pending(body, PLACE, PLACE.prefix + "job-x/00/a/__base/x.pending"),
+    ),
+    "note": (
+        b'{"version":1,"key":"sales/x.csv","uploadId":"u"}',
+        lambda body: decode_note(body, PLACE),
     ),
     "job": (
         encode_job(JobSpec(JOB, PLACE.destination, partition_by=("dt",), idempotency_key="k")),

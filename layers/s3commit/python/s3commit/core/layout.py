@@ -23,6 +23,7 @@ REPLACED = "replaced-"
 REPLACED_PAGES = "replaced/"
 TASKS = "tasks/"
 PENDINGSET_SUFFIX = hadoop.PENDINGSET_SUFFIX
+NOTE_SUFFIX = ".open"  # beside the manifests: a note of an upload with an exact name
 COMMITS = "_commits/"
 SUCCESS = "_SUCCESS"
 

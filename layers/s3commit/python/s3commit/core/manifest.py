@@ -28,6 +28,8 @@ SET_VERSION = 3
 MAX_PARTS = 10_000  # https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html
 MAX_FILES = 100_000
 MAX_MANIFEST_BYTES = 64 * 1024 * 1024
+NOTE_VERSION = 1
+MAX_NOTE_BYTES = 16 * 1024
 MAX_PENDING_BYTES = 4 * 1024 * 1024  # of 10,000 etags with their checksums
 MAX_EXTRA = 4096  # characters of a key or value of extraData
 MAX_OBJECT_BYTES = 50 * 1024**4  # S3's own limit of an object, same page
@@ -140,6 +142,18 @@ def decode_pending(body: bytes, directory: JobDirectory, key: str) -> PendingFil
     if hadoop.destination_key(key) != file.key:
         _refuse("NOT_CONTAINED", f"{key[:200]!r} is not the place of file {file.key[:200]!r}")
     return file
+
+
+def decode_note(body: bytes, directory: JobDirectory) -> tuple[str, str]:
+    """Read a writer's note of an upload that it has started: the key, and the upload's id.
+
+    ``{"version":1,"key":"…","uploadId":"…"}``. Raises `InvalidInputError` as `decode_pendingset`.
+    """
+    fields = Fields(parse(body, what="note", max_bytes=MAX_NOTE_BYTES), "$")
+    fields.version(NOTE_VERSION)
+    file = PendingFile(directory.bucket, fields.text("key"), fields.text("uploadId"), (), 0)
+    _check_contained(file, directory, Names.EXACT)
+    return file.key, file.upload_id
 
 
 def _file(fields: Fields) -> PendingFile:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from s3commit.core.errors import InvalidInputError
 from s3commit.core.jsontext import dump
 from s3commit.core.layout import (
     MAX_KEY_BYTES,
+    NOTE_SUFFIX,
     TASKS,
     JobDirectory,
     belongs_to_job,
     check_id,
     is_hidden,
 )
+from s3commit.core.manifest import NOTE_VERSION
 from s3commit.core.model import Names
-
-NOTE_VERSION: Final = 1
-NOTE_SUFFIX: Final = ".open"
 
 
 def file_key(directory: JobDirectory, relative_path: str, names: Names = Names.UNIQUE) -> str:

@@ -12,10 +12,12 @@ from collections.abc import Iterator
 
 from s3commit.core.errors import InvalidInputError, NotFoundError
 from s3commit.core.hadoop import PENDING_SUFFIX
-from s3commit.core.layout import PENDINGSET_SUFFIX, JobDirectory
+from s3commit.core.layout import NOTE_SUFFIX, PENDINGSET_SUFFIX, JobDirectory
 from s3commit.core.manifest import (
     MAX_MANIFEST_BYTES,
+    MAX_NOTE_BYTES,
     MAX_PENDING_BYTES,
+    decode_note,
     decode_pending,
     decode_pendingset,
 )
@@ -26,7 +28,7 @@ from s3commit.core.protocol.pipeline import Pipeline
 
 
 def named_uploads(pipeline: Pipeline, place: JobDirectory) -> Iterator[OpenUpload]:
-    """The open uploads that the manifests of a job with exact names name; none of another job."""
+    """The open uploads of a job with exact names; none of another job's."""
     record = pipeline.ledger.job(place.job_id)
     if record is None or record.names is not Names.EXACT:
         return
@@ -36,10 +38,29 @@ def named_uploads(pipeline: Pipeline, place: JobDirectory) -> Iterator[OpenUploa
     }
     if not still_open:
         return
-    for file in named_files(pipeline, place):
-        upload = still_open.pop((file.key, file.upload_id), None)
+    for named in uploads_named(pipeline, place):
+        upload = still_open.pop(named, None)
         if upload is not None:
             yield upload
+
+
+def uploads_named(pipeline: Pipeline, place: JobDirectory) -> Iterator[tuple[str, str]]:
+    """Key and upload id of whatever manifests, and the notes of our own writer's tasks, name.
+
+    A task notes each upload with an exact name before its first part is sent: it may die, and
+    leave no manifest.
+    """
+    for file in named_files(pipeline, place):
+        yield file.key, file.upload_id
+    neighbours = Neighbours(pipeline.store, place)
+    notes = (
+        listed.key
+        for listed in pipeline.store.list(place.bucket, place.tasks)
+        if listed.key.endswith(NOTE_SUFFIX)
+    )
+    for noted in pipeline.parallel(lambda key: _noted_at(pipeline.store, place, key), notes):
+        if noted is not None and not neighbours.own(noted[0]):
+            yield noted
 
 
 def named_files(pipeline: Pipeline, place: JobDirectory) -> Iterator[PendingFile]:
@@ -55,6 +76,13 @@ def named_files(pipeline: Pipeline, place: JobDirectory) -> Iterator[PendingFile
         for file in files:
             if not neighbours.own(file.key):
                 yield file
+
+
+def _noted_at(store: ObjectReader, place: JobDirectory, key: str) -> tuple[str, str] | None:
+    try:
+        return decode_note(store.get(place.bucket, key, max_bytes=MAX_NOTE_BYTES).body, place)
+    except (NotFoundError, InvalidInputError):
+        return None
 
 
 def files_named_at(store: ObjectReader, place: JobDirectory, key: str) -> tuple[PendingFile, ...]:

@@ -16,7 +16,7 @@ from s3commit.core.layout import JobDirectory, belongs_to_job, is_data
 from s3commit.core.model import Destination, Failure, JobRecord, JobResult, Outcome
 from s3commit.core.policy import ABORT_ROUNDS
 from s3commit.core.ports import LostRaceError, OpenUpload
-from s3commit.core.protocol.named_uploads import named_files
+from s3commit.core.protocol.named_uploads import uploads_named
 from s3commit.core.protocol.pipeline import Pipeline, read_spec
 from s3commit.core.states import JobState
 from s3commit.core.ticket import Ticket
@@ -106,17 +106,13 @@ def _abort_uploads(pipeline: Pipeline, place: JobDirectory, holder: JobRecord) -
 def _own_uploads(
     pipeline: Pipeline, place: JobDirectory, theirs: Destination
 ) -> Iterator[OpenUpload]:
-    """By their names, and those that the job's own manifests name: where names are exact."""
+    """By their names, and those that the job's manifests and notes name: where names are exact."""
     still_open = {
         (upload.key, upload.upload_id): upload
         for upload in pipeline.store.list_uploads(place.bucket, place.destination.prefix)
         if not _lies_in(place, upload.key, theirs)
     }
-    named = (
-        {(file.key, file.upload_id) for file in named_files(pipeline, place)}
-        if still_open
-        else set()
-    )
+    named = set(uploads_named(pipeline, place)) if still_open else set()
     for found, upload in still_open.items():
         if belongs_to_job(upload.key, place.job_id) or found in named:
             yield upload

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from s3commit.core.errors import JobRefusedError
 from s3commit.core.layout import (
+    NOTE_SUFFIX,
     PENDINGSET_SUFFIX,
     JobDirectory,
     parse_manifest_key,
@@ -113,8 +114,10 @@ def _every_attempt(pipeline: Pipeline, place: JobDirectory) -> list[CountedAttem
 
 
 def _every_manifest(pipeline: Pipeline, place: JobDirectory) -> Iterator[ListedObject]:
-    """All below ``tasks/``, of which each must be one; what S3A writes has other files as well."""
-    yield from pipeline.store.list(place.bucket, place.tasks)
+    """Below ``tasks/`` each must be one, or a note; what S3A writes has other files as well."""
+    for listed in pipeline.store.list(place.bucket, place.tasks):
+        if not listed.key.endswith(NOTE_SUFFIX):
+            yield listed
     for listed in pipeline.store.list(place.bucket, place.s3a):
         if listed.key.endswith(PENDINGSET_SUFFIX):
             yield listed
