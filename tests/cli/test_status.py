@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from s3commit.core.errors import AccessError
 from s3commit.core.model import Conflict
 from s3commit.core.states import JobState
 from tests.cli.support import JOB, OTHER, TABLE, THIRD, Desk
@@ -72,6 +73,32 @@ def test_a_job_that_waits_for_several_names_one_and_counts_the_others(desk: Desk
     assert result.stdout.splitlines()[-1].endswith(f"0s for {OTHER} and 1 more")
 
 
+def test_a_dead_execution_that_keeps_others_waiting_is_marked_at_once(desk: Desk) -> None:
+    desk.open_job(THIRD)
+    desk.world.clock.advance(1)
+    desk.job_at("DecideCommit", OTHER, conflict=Conflict.REPLACE)
+    desk.job_at("AcquireDestination", JOB)
+    desk.dies(OTHER)
+    result = desk.run("status", "--table", TABLE)
+    _, first, second, third = result.stdout.splitlines()
+    assert first.split()[:2] == ["!", "COMMITTING"]
+    assert second.split()[2] == THIRD
+    assert third.endswith(f"0s for {OTHER} (its execution is dead)")
+    assert "1 needs attention (!)" in result.stderr
+    documents = {one["jobId"]: one for one in desk.json("status", "--table", TABLE)["jobs"]}
+    assert documents[OTHER]["attention"] is True
+    assert documents[JOB]["waitsForDead"] == [OTHER]
+
+
+def test_who_may_not_look_at_executions_is_told_so_beside_the_jobs(desk: Desk) -> None:
+    desk.job_at("DecideCommit", OTHER, conflict=Conflict.REPLACE)
+    desk.job_at("AcquireDestination", JOB)
+    desk.executions.refusal = AccessError("not authorized")
+    result = desk.run("status", "--table", TABLE)
+    assert len(result.stdout.splitlines()) == 3
+    assert "executions can not be looked at: not authorized" in result.stderr
+
+
 def test_ended_jobs_are_shown_on_demand(desk: Desk) -> None:
     desk.committed_job(JOB)
     desk.aborted_job(OTHER)
@@ -97,6 +124,7 @@ def test_the_json_has_stable_keys(desk: Desk) -> None:
         "ageSeconds",
         "waitsSeconds",
         "waitsFor",
+        "waitsForDead",
         "createdAt",
         "updatedAt",
         "destination",

@@ -12,6 +12,7 @@ import click
 
 from s3commit.aws import env
 from s3commit.cli.advice import needs_attention
+from s3commit.cli.executions import is_dead, read_statuses
 from s3commit.cli.human import age, epoch_of, many
 from s3commit.cli.render import Printer
 from s3commit.cli.session import Session
@@ -32,6 +33,7 @@ class _Line:
     seconds: int  # since the record's last change
     waits: int | None = None  # seconds
     waits_for: tuple[str, ...] = ()  # jobs
+    dead: tuple[str, ...] = ()  # of these jobs those whose execution is dead
 
 
 @verb()
@@ -65,9 +67,9 @@ def status(
 
     What needs attention comes first, then the oldest. AGE is the time since the job's last
     change of state, or its last sign of life while it waits for its destination; WAITS FOR says
-    for how long it has, and for whom. A "!" marks a job that is silent for longer than it should
-    be: 40 minutes while it is SEALED, an hour at work, a day while its tasks write. `s3commit show
-    JOB` says what to do.
+    for how long it has, and for whom. A "!" marks a job that keeps others waiting while its
+    execution is dead, and one that is silent for longer than it should be: 40 minutes while it is
+    SEALED, an hour at work, a day while its tasks write. `s3commit show JOB` says what to do.
     """
     if not table:
         raise Problem(f"status reads the ledger: name its table with --table or {env.TABLE}", USAGE)
@@ -75,10 +77,13 @@ def status(
     now = timestamp(session.environment)
     lines, more = _read(session.ledger(table), wanted, limit, now)
     lines = _with_waits(session, session.ledger(table), lines, now)
+    lines, problems = _with_dead(session, session.ledger(table), lines)
     if printer.json:
         printer.document(_document(table, lines, more))
     else:
         _print(printer, lines, more)
+    for problem in problems:
+        printer.note(problem)
 
 
 def _wanted(states: tuple[str, ...], ended_too: bool) -> tuple[JobState, ...]:
@@ -96,7 +101,7 @@ def _read(
         found = list(islice(ledger.jobs_in(state, before=now), limit + 1))
         more = more or len(found) > limit
         lines += [_line(record, epoch_of(now)) for record in found[:limit]]
-    return sorted(lines, key=lambda line: (not line.attention, line.record.updated_at)), more
+    return _in_order(lines), more
 
 
 def _line(record: JobRecord, now: float) -> _Line:
@@ -122,6 +127,31 @@ def _with_wait(line: _Line, found: tuple[str, tuple[str, ...]] | None, now: floa
     return replace(line, waits=int(now - epoch_of(since)), waits_for=names)
 
 
+def _with_dead(
+    session: Session, ledger: Ledger, lines: list[_Line]
+) -> tuple[list[_Line], tuple[str, ...]]:
+    """The lines with the executions of those in the way looked at, and what went wrong with it."""
+    records = {line.record.job_id: line.record for line in lines}
+    names = sorted({name for line in lines for name in line.waits_for})
+    others = [records.get(name) or ledger.job(name) for name in names]
+    executions = {other.job_id: other.execution for other in others if other is not None}
+    statuses, problems = read_statuses(session, executions.values())
+    dead = {name for name, arn in executions.items() if is_dead(statuses.get(arn))}
+    marked = [
+        replace(
+            line,
+            attention=line.attention or line.record.job_id in dead,
+            dead=tuple(name for name in line.waits_for if name in dead),
+        )
+        for line in lines
+    ]
+    return _in_order(marked), problems
+
+
+def _in_order(lines: list[_Line]) -> list[_Line]:
+    return sorted(lines, key=lambda line: (not line.attention, line.record.updated_at))
+
+
 def _document(table: str, lines: list[_Line], more: bool) -> dict[str, Any]:
     return {
         "table": table,
@@ -135,6 +165,7 @@ def _document(table: str, lines: list[_Line], more: bool) -> dict[str, Any]:
                 "ageSeconds": line.seconds,
                 "waitsSeconds": line.waits,
                 "waitsFor": list(line.waits_for),
+                "waitsForDead": list(line.dead),
                 "createdAt": line.record.created_at,
                 "updatedAt": line.record.updated_at,
                 "destination": line.record.destination.uri,
@@ -171,9 +202,10 @@ def _print(printer: Printer, lines: list[_Line], more: bool) -> None:
 def _waits(line: _Line) -> str:
     if line.waits is None:
         return ""
-    first, *others = line.waits_for
+    first, *others = line.dead or line.waits_for
+    dead = " (its execution is dead)" if line.dead else ""
     more = f" and {len(others)} more" if others else ""
-    return f"{age(line.waits)} for {first}{more}"
+    return f"{age(line.waits)} for {first}{more}{dead}"
 
 
 def _summary(lines: list[_Line]) -> str:
