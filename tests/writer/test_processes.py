@@ -86,8 +86,11 @@ def die(task: Task) -> None:
     assert process.exitcode == 7
 
 
-def test_i3_i4_a_process_that_dies_leaves_nothing_and_its_task_is_tried_again(lake: Lake) -> None:
-    with open_job(f"s3://{lake.bucket}/t/") as job:
+@pytest.mark.parametrize("names", Names)
+def test_i3_i4_a_process_that_dies_leaves_nothing_and_its_task_is_tried_again(
+    lake: Lake, names: Names
+) -> None:
+    with open_job(f"s3://{lake.bucket}/t/", names=names) as job:
         die(job.task("0"))
         assert len(lake.open_uploads()) == 2
         with job.task("0") as again, again.open("whole.txt") as file:
