@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import random
 import threading
+from collections.abc import Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,6 +21,7 @@ from s3commit.spark.formats.encoders import Encoder, open_encoder
 from s3commit.spark.formats.parquet import dictionary_columns
 from s3commit.spark.formats.sink import Sink
 from s3commit.spark.options import MB, Options
+from s3commit.spark.partitions import DEFAULT_PARTITION
 from s3commit.spark.router import Router
 from s3commit.spark.schema import ROW_METADATA
 from s3commit.writer.spool import Spool
@@ -32,6 +35,10 @@ class MemoryOutput(io.BytesIO):
 
     rows: int | None = None
     sealed = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.nulls: Mapping[str, int] = {}
 
     def seal(self) -> None:
         self.sealed = True
@@ -289,6 +296,22 @@ def test_a_file_that_is_being_closed_when_all_is_discarded_is_not_sealed(
     files.discard()
     assert not disk.outputs["", 0].sealed
     assert disk.outputs["", 0].getvalue() == b""
+
+
+def test_nulls_are_counted_for_each_file_and_partition_columns_have_their_directorys() -> None:
+    disk = Disk()
+    maker = replace(disk.maker(), null_columns=("text", "k", "id"))
+    files = TaskFiles(maker, limits(max_records=3))
+    for directory in ("k=1/", f"k={DEFAULT_PARTITION}/", f"k=x/j={DEFAULT_PARTITION}/"):
+        texts = pa.array(["a", None, None, None, "b"])
+        rows = pa.record_batch([pa.array(range(5)), texts], schema=SCHEMA)
+        files.append(directory, rows)
+    files.close_all()
+    found = {place: output.nulls for place, output in disk.outputs.items()}
+    assert found["k=1/", 0] == {"text": 2, "k": 0, "id": 0}
+    assert found["k=1/", 1] == {"text": 1, "k": 0, "id": 0}
+    assert found[f"k={DEFAULT_PARTITION}/", 1] == {"text": 1, "k": 2, "id": 0}
+    assert found[f"k=x/j={DEFAULT_PARTITION}/", 0] == {"text": 2, "k": 0, "id": 0}
 
 
 def test_columns_of_unlike_values_get_no_dictionary() -> None:

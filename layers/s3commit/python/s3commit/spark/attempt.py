@@ -63,7 +63,8 @@ def write_attempt(
         environment=job.environment,
     )
     try:
-        rows = write_rows(task, partition, batches, options, schema)
+        nulls = job.spec.conditions.columns
+        rows = write_rows(task, partition, batches, options, schema, null_columns=nulls)
         return TaskMessage(task.finish(), rows)
     except BaseException:
         for error in task.abort():

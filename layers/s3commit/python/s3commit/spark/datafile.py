@@ -7,6 +7,7 @@ of directories that is at the file's end: what is open until then is rows alone.
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -14,16 +15,21 @@ import pyarrow as pa
 
 from s3commit.spark.formats.encoders import Encoder
 from s3commit.spark.formats.sink import Output, Sink
+from s3commit.spark.partitions import DEFAULT_PARTITION, escape
 from s3commit.writer.spool import Spool
 
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """What a file is made with; ``encoder`` gets the sink, and whether many stay open at once."""
+    """What a file is made with; ``encoder`` gets the sink, and whether many stay open at once.
+
+    The nulls of ``null_columns`` are counted, data or partition columns.
+    """
 
     output: Callable[[str, int], Output]
     encoder: Callable[[Sink, bool], Encoder]
     spool: Spool
+    null_columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +61,7 @@ class DataFile:
         self._sink: Sink | None = None
         self._encoder: Encoder | None = None
         self._cut = False
+        self._nulls: Counter[str] = Counter()
 
     @property
     def waiting(self) -> int:
@@ -76,6 +83,8 @@ class DataFile:
         size: int = rows.nbytes
         self._batches.append(rows)
         self.rows += rows.num_rows
+        for name in self._maker.null_columns:
+            self._nulls[name] += self._count_nulls(name, rows)
         self.held += size
         return size
 
@@ -118,6 +127,7 @@ class DataFile:
         self._encoder.close()
         if not self._cut:
             self._output.rows = self.rows
+            self._output.nulls = dict(self._nulls)
             self._output.seal()
 
     def cut(self) -> None:
@@ -134,6 +144,13 @@ class DataFile:
             # What went wrong is on its way to the user; an encoder in pieces has nothing to add.
             with contextlib.suppress(Exception):
                 self._encoder.close()
+
+    def _count_nulls(self, name: str, rows: pa.RecordBatch) -> int:
+        if name in rows.schema.names:
+            return int(rows.column(name).null_count)
+        # A partition column: its value is the directory's.
+        null = f"{escape(name)}={DEFAULT_PARTITION}"
+        return rows.num_rows if null in self.directory.split("/") else 0
 
     def _loaded(self) -> Iterator[pa.RecordBatch]:
         extents, self._extents = self._extents, []

@@ -24,8 +24,14 @@ def write_rows(
     batches: Iterator[pa.RecordBatch],
     options: Options,
     schema: WriteSchema,
+    *,
+    null_columns: tuple[str, ...] = (),
 ) -> int:
-    """Write ``batches`` as the files of ``task``, every one sealed; return how many rows."""
+    """Write ``batches`` as the files of ``task``, every one sealed; return how many rows.
+
+    Each file says how many nulls it has in each of ``null_columns``. A partition column is null
+    in the directory for nulls, as it is for who reads it.
+    """
     names = schema.partition_names
     metadata = schema.parquet_metadata
     suffix = FORMATS[options.file_format].suffixes[options.compression]
@@ -43,7 +49,7 @@ def write_rows(
     # The rest is for the encoders, for the copies of parts that are being sent and for what the
     # allocators keep: it is the process's peak that has to fit (bench/README.md measures it).
     limits = Limits.of(options, options.memory_budget * 5 // 16)
-    files = TaskFiles(Maker(open_output, encoder, task.transfer.spool), limits)
+    files = TaskFiles(Maker(open_output, encoder, task.transfer.spool, null_columns), limits)
     router = Router(files, names, limits.stage_bytes)
     try:
         for batch in batches:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 
@@ -9,6 +10,7 @@ class Output(Protocol):
     """The pending upload that a file's bytes go to (`s3commit.writer.stream.PendingUpload`)."""
 
     rows: int | None
+    nulls: Mapping[str, int]
 
     def write(self, data: bytes, /) -> int:
         """Take all of ``data``."""
