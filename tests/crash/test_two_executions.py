@@ -14,16 +14,13 @@ from dataclasses import dataclass
 import pytest
 
 from s3commit.core.errors import S3CommitError
-from s3commit.core.model import Outcome
 from s3commit.core.protocol.pipeline import Pipeline
 from s3commit.core.ticket import Ticket
 from s3commit.testing import execution
 from s3commit.testing.execution import SUPERSEDED
 from s3commit.testing.memory import MemoryObjectStore
 from tests.core.world import BUCKET, World, place_of
-from tests.crash.test_crash_points import SCENARIOS, check_ended
-
-Scenario = Callable[[World], None]
+from tests.crash.scenarios import POLICIES, SCENARIOS, Scenario, check_ended
 
 
 @dataclass
@@ -54,19 +51,37 @@ def reached(world: World, point: int) -> bool:
     return any(call.number == point for call in world.plan.fired)
 
 
+# Those with a policy of their own on one kind of bucket and with one answer of S3 each.
+EVERY_WAY = [
+    (scenario, versioned, repeats)
+    for scenario in SCENARIOS
+    for versioned in scenario.versioned
+    for repeats in (False, True)
+]
+ONE_WAY = [
+    (scenario, scenario.versioned[-1], bool(number % 2)) for number, scenario in enumerate(POLICIES)
+]
+
+
+def ids(value: object) -> str:
+    return value.name if isinstance(value, Scenario) else str(value)
+
+
 SCENARIO = pytest.mark.parametrize(
-    ("scenario", "outcome"), SCENARIOS, ids=lambda value: getattr(value, "__name__", "")
+    ("scenario", "versioned", "repeats"), EVERY_WAY + ONE_WAY, ids=ids
+)
+UNVERSIONED = pytest.mark.parametrize(
+    ("scenario", "versioned", "repeats"),
+    [way for way in EVERY_WAY if not way[1]] + ONE_WAY,
+    ids=ids,
 )
 WHEN = pytest.mark.parametrize("when", ["before", "after"])
-REPEATS = pytest.mark.parametrize("repeats", [False, True], ids=["404 again", "200 again"])
 
 
-@pytest.mark.parametrize("versioned", [False, True], ids=["plain", "versioned"])
-@REPEATS
 @SCENARIO
 @WHEN
-def test_i1_i2_i4_i5_i9_an_execution_that_was_overtaken_at_any_call_does_no_harm(
-    when: str, scenario: Scenario, outcome: Outcome, repeats: bool, versioned: bool
+def test_i1_i2_i4_i5_i6_i9_i10_i11_an_execution_that_was_overtaken_at_any_call_does_no_harm(
+    when: str, scenario: Scenario, versioned: bool, repeats: bool
 ) -> None:
     point = 0
     while True:
@@ -75,25 +90,24 @@ def test_i1_i2_i4_i5_i9_an_execution_that_was_overtaken_at_any_call_does_no_harm
 
         def second(world: World = world) -> None:
             world.run(place_of(), "execution-2")
-            check_ended(world, outcome)
+            check_ended(world, scenario)
 
         interrupted(world, when, point, second)
         world.store.create_upload(BUCKET, "sales2/theirs", metadata={}, content_type="x")
-        scenario(world)
+        scenario.prepare(world)
         world.run(place_of(), "execution-1")
-        check_ended(world, outcome)
+        check_ended(world, scenario)
         if not reached(world, point):
             assert point > 15, "the enumeration must have reached the whole job"
             return
 
 
-@REPEATS
-@SCENARIO
+@UNVERSIONED
 @WHEN
-def test_i1_i2_i4_i5_i9_a_step_whose_twin_runs_at_any_call_goes_on(
+def test_i1_i2_i4_i5_i6_i9_i10_i11_a_step_whose_twin_runs_at_any_call_goes_on(
     when: str,
     scenario: Scenario,
-    outcome: Outcome,
+    versioned: bool,
     repeats: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -109,7 +123,7 @@ def test_i1_i2_i4_i5_i9_a_step_whose_twin_runs_at_any_call_goes_on(
     point = 0
     while True:
         point += 1
-        world = TwoFaced(repeats_complete=repeats)
+        world = TwoFaced(versioned=versioned, repeats_complete=repeats)
 
         def twin(world: World = world) -> None:
             with suppress(S3CommitError):
@@ -117,10 +131,10 @@ def test_i1_i2_i4_i5_i9_a_step_whose_twin_runs_at_any_call_goes_on(
 
         interrupted(world, when, point, twin)
         world.store.create_upload(BUCKET, "sales2/theirs", metadata={}, content_type="x")
-        scenario(world)
+        scenario.prepare(world)
         entered = world.run(place_of(), "execution-1")
         assert SUPERSEDED not in entered, (point, entered)
-        check_ended(world, outcome)
+        check_ended(world, scenario)
         if not reached(world, point):
             assert point > 15, "the enumeration must have reached the whole job"
             return

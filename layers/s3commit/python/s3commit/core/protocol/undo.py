@@ -15,7 +15,12 @@ from s3commit.core.protocol.acquire import release_locks
 from s3commit.core.protocol.ending import write_result
 from s3commit.core.protocol.identity import is_ours, is_provably_ours
 from s3commit.core.protocol.named_uploads import named_files, named_uploads
-from s3commit.core.protocol.pipeline import Pipeline, own_record, read_manifest
+from s3commit.core.protocol.pipeline import (
+    Pipeline,
+    own_record,
+    read_manifest,
+    unless_overtaken,
+)
 from s3commit.core.protocol.seal import ABORTED_BY_CLIENT
 from s3commit.core.protocol.taken import JOB_ID_TAKEN, says_elsewhere, turn_away
 from s3commit.core.states import JobState
@@ -67,8 +72,9 @@ def roll_back(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     if record.state is JobState.ROLLING_BACK:
         if not abort_uploads(pipeline, ticket.place):
             return ticket.after(record)
-        _delete_own_objects(pipeline, ticket.place, record)
-        _verify_undone(pipeline, ticket.place, record)
+        with unless_overtaken(pipeline, ticket, JobState.ROLLING_BACK):
+            _delete_own_objects(pipeline, ticket.place, record)
+            _verify_undone(pipeline, ticket.place, record)
         record = _end(pipeline, record, JobState.ROLLED_BACK)
     return _conclude(pipeline, ticket, record)
 

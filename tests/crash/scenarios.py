@@ -1,0 +1,238 @@
+"""The jobs whose every call is a crash point, and what is true when each has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from s3commit.core.locks import key_digest
+from s3commit.core.model import Conflict, Names, Outcome, Scope
+from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.testing.execution import run_execution
+from tests.core.world import BUCKET, JOB, OTHER_JOB, World, place_of
+
+KEY = "2026-11-21"
+BEFORE = {
+    "sales/old.csv": b"old",
+    "sales/dt=1/old.csv": b"old 1",
+    "sales/dt=2/old.csv": b"old 2",
+}
+OTHERS_FILE = f"sales/part-t0-{OTHER_JOB}.parquet"
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """``visible`` is the data at the destination when the job has ended, by key."""
+
+    prepare: Callable[[World], None]
+    outcome: Outcome
+    visible: Mapping[str, bytes]
+    code: str = ""
+    versioned: tuple[bool, ...] = (False, True)
+
+    @property
+    def name(self) -> str:
+        return self.prepare.__name__
+
+
+def part(task: str, directory: str = "") -> str:
+    return f"{directory}part-{task}-{JOB}.parquet"
+
+
+def parts(*tasks: str) -> dict[str, bytes]:
+    return {f"sales/{part(task)}": f"{task} a0".encode() for task in tasks}
+
+
+def committing(world: World) -> None:
+    """A job of three tasks, one of them with two finished attempts and one attempt killed."""
+    place = place_of()
+    world.open(place)
+    counted = [world.attempt(place, f"t{number}") for number in range(3)]
+    world.attempt(place, "t0", "loser")
+    world.store.create_upload(
+        BUCKET, f"sales/part-t9-{place.job_id}.x", metadata={}, content_type=""
+    )
+    world.request(place, *counted)
+
+
+def aborting(world: World) -> None:
+    """A job whose driver gave up."""
+    place = place_of()
+    world.open(place)
+    world.attempt(place, "t0")
+    world.ask_abort(place)
+
+
+def refused(world: World) -> None:
+    """A job that counts a manifest whose upload is gone before the decision."""
+    place = place_of()
+    world.open(place)
+    counted = [world.attempt(place, f"t{number}") for number in range(2)]
+    upload = next(world.store.list_uploads(BUCKET, "sales/"))
+    world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
+    world.request(place, *counted)
+
+
+def rolling_back(world: World) -> None:
+    """A job that loses an upload after its decision."""
+    place = place_of()
+    world.open(place)
+    world.request(place, *[world.attempt(place, f"t{number}") for number in range(3)])
+    lose_second_upload(world)
+
+
+def lose_second_upload(world: World) -> None:
+    victim = list(world.store.list_uploads(BUCKET, "sales/"))[1]
+
+    def lose() -> None:
+        world.store.abort_upload(BUCKET, victim.key, victim.upload_id)
+
+    # Twice: the first completion may be the very crash point, and then it does not happen.
+    world.plan.run_before("complete_upload", lose).run_before("complete_upload", lose, nth=2)
+
+
+def fill(world: World) -> None:
+    for key, body in BEFORE.items():
+        world.store.put(BUCKET, key, body)
+
+
+def replacing_directory(world: World) -> None:
+    """A job in whose place nothing of before remains."""
+    fill(world)
+    place = place_of()
+    world.open(place, conflict=Conflict.REPLACE)
+    world.request(place, *[world.attempt(place, f"t{number}") for number in range(2)])
+
+
+def replacing_partitions(world: World) -> None:
+    """A job that replaces two partitions, one of them the root, of three."""
+    fill(world)
+    place = place_of()
+    world.open(place, conflict=Conflict.REPLACE, scope=Scope.PARTITION)
+    files = {part("t0"): b"at the root", part("t0", "dt=1/"): b"new 1"}
+    world.request(place, world.attempt(place, "t0", files=files))
+
+
+def replacing_rolled_back(world: World) -> None:
+    """A job that would replace, and loses an upload after its decision."""
+    replacing_directory(world)
+    lose_second_upload(world)
+
+
+def failing_on_files(world: World) -> None:
+    """A job that wants nobody's files in its way, and finds some."""
+    fill(world)
+    place = place_of()
+    world.open(place, conflict=Conflict.FAIL)
+    world.request(place, world.attempt(place, "t0"))
+
+
+def keyed(world: World) -> None:
+    """A job with an idempotency key."""
+    place = place_of()
+    world.open(place, idempotency_key=KEY)
+    world.request(place, world.attempt(place, "t0"))
+
+
+def keyed_again(world: World) -> None:
+    """A job whose key another one was committed under."""
+    other = place_of(OTHER_JOB)
+    world.open(other, idempotency_key=KEY)
+    world.request(other, world.attempt(other, "t0"))
+    run_execution(Pipeline(world.store, world.ledger, world.clock), other)
+    keyed(world)
+
+
+def exact_names(world: World) -> None:
+    """A job with names of the program's own, of which none is there, and a losing attempt."""
+    place = place_of()
+    world.open(place, names=Names.EXACT)
+    world.attempt(place, "t0", "loser", files={"a.csv": b"loser"})
+    world.request(
+        place,
+        world.attempt(place, "t0", files={"a.csv": b"a"}),
+        world.attempt(place, "t1", files={"dt=1/b.csv": b"b"}),
+    )
+
+
+def exact_over_existing(world: World) -> None:
+    """A job that writes a file that is there anew, and another one beside."""
+    fill(world)
+    place = place_of()
+    world.open(place, conflict=Conflict.REPLACE, names=Names.EXACT)
+    files = {"old.csv": b"new", "dt=1/b.csv": b"b"}
+    world.request(place, world.attempt(place, "t0", files=files))
+
+
+def exact_undone(world: World) -> None:
+    """The same, but an upload is lost after the decision: what was covered comes back."""
+    fill(world)
+    place = place_of()
+    world.open(place, conflict=Conflict.REPLACE, names=Names.EXACT)
+    files = {"dt=1/b.csv": b"b", "old.csv": b"new", "z.csv": b"z"}
+    world.request(place, world.attempt(place, "t0", files=files))
+    victim = next(world.store.list_uploads(BUCKET, "sales/z.csv"))
+
+    def lose() -> None:
+        world.store.abort_upload(BUCKET, victim.key, victim.upload_id)
+
+    world.plan.run_before("complete_upload", lose).run_before("complete_upload", lose, nth=2)
+
+
+SCENARIOS = [
+    Scenario(committing, Outcome.COMMITTED, parts("t0", "t1", "t2")),
+    Scenario(aborting, Outcome.ABORTED, {}, "ABORTED_BY_CLIENT"),
+    Scenario(refused, Outcome.ABORTED, {}, "UPLOAD_GONE"),
+    Scenario(rolling_back, Outcome.ROLLED_BACK, {}, "UPLOADS_LOST"),
+]
+
+POLICIES = [
+    Scenario(replacing_directory, Outcome.COMMITTED, parts("t0", "t1")),
+    Scenario(
+        replacing_partitions,
+        Outcome.COMMITTED,
+        {
+            f"sales/{part('t0')}": b"at the root",
+            f"sales/{part('t0', 'dt=1/')}": b"new 1",
+            "sales/dt=2/old.csv": b"old 2",
+        },
+        versioned=(False,),
+    ),
+    Scenario(replacing_rolled_back, Outcome.ROLLED_BACK, BEFORE, "UPLOADS_LOST", (False,)),
+    Scenario(failing_on_files, Outcome.ABORTED, BEFORE, "DESTINATION_NOT_EMPTY", (False,)),
+    Scenario(keyed, Outcome.COMMITTED, parts("t0"), versioned=(False,)),
+    Scenario(keyed_again, Outcome.ABORTED, {OTHERS_FILE: b"t0 a0"}, "ALREADY_COMMITTED", (False,)),
+    Scenario(exact_names, Outcome.COMMITTED, {"sales/a.csv": b"a", "sales/dt=1/b.csv": b"b"}),
+    Scenario(
+        exact_over_existing,
+        Outcome.COMMITTED,
+        {"sales/old.csv": b"new", "sales/dt=1/b.csv": b"b"},
+        versioned=(True,),
+    ),
+    Scenario(exact_undone, Outcome.ROLLED_BACK, BEFORE, "UPLOADS_LOST", (True,)),
+]
+
+
+def check_ended(world: World, scenario: Scenario) -> None:
+    """What holds of an ended job, by I2, I4, I5, I6, I9, I10 and I11."""
+    place = place_of()
+    result = world.result(place)
+    assert (result.outcome, result.error.code if result.error else "") == (
+        scenario.outcome,
+        scenario.code,
+    )
+    assert world.visible() == scenario.visible
+    marker = world.store.head(BUCKET, place.success)
+    if scenario.outcome is Outcome.COMMITTED:
+        assert world.json(place.success)["jobId"] == place.job_id
+        assert world.store.head(BUCKET, place.commits) is not None
+    else:
+        assert marker is None or world.json(place.success)["jobId"] != place.job_id
+        assert world.store.head(BUCKET, place.commits) is None
+    if scenario.prepare in {keyed, keyed_again}:
+        winner = JOB if scenario.prepare is keyed else OTHER_JOB
+        assert world.json(place.once(key_digest(KEY)))["jobId"] == winner
+    assert world.open_uploads("sales/") == []
+    assert world.open_uploads("sales2/") == ["sales2/theirs"]
+    assert not [key for key in world.all_keys(place.tasks) if key.endswith(".pendingset")]
+    assert [lock for lock in world.ledger._locks.values() if not lock.empty] == []
