@@ -1,0 +1,89 @@
+"""A job's id under which somebody else asks, elsewhere: through events, dispatcher and machine."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+import s3commit
+from s3commit.core.documents import decode_result, encode_request
+from s3commit.core.errors import JobFailedError
+from s3commit.core.layout import JobDirectory, parse_destination
+from s3commit.core.model import CommitRequest, JobResult, Outcome
+from tests.e2e.conftest import Deployed
+
+WAIT_SECONDS = 60
+
+
+def elsewhere(deployed: Deployed, job_id: str, table: str) -> JobDirectory:
+    """The job directory of the same id at another destination."""
+    return JobDirectory(parse_destination(f"s3://{deployed.bucket}/{table}/"), job_id)
+
+
+def ask(deployed: Deployed, place: JobDirectory) -> None:
+    body = encode_request(CommitRequest(place.job_id, ()))
+    deployed.client("s3").put_object(Bucket=place.bucket, Key=place.request, Body=body)
+
+
+def result_of(deployed: Deployed, place: JobDirectory) -> JobResult:
+    s3, end = deployed.client("s3"), time.monotonic() + WAIT_SECONDS
+    while True:
+        try:
+            body = s3.get_object(Bucket=place.bucket, Key=place.result)["Body"].read()
+            return decode_result(body, place)
+        except ClientError:
+            assert time.monotonic() < end, "no result came"
+            time.sleep(0.1)
+
+
+def executions(deployed: Deployed, job_id: str) -> list[dict[str, Any]]:
+    machine = deployed.client("stepfunctions")
+    found = machine.list_executions(stateMachineArn=deployed.stateMachine)["executions"]
+    return [one for one in found if one["name"].startswith(job_id)]
+
+
+def test_a_job_whose_id_was_taken_elsewhere_is_told_at_once(environment: Deployed) -> None:
+    with s3commit.open_job(f"s3://{environment.bucket}/e2e/taken/") as job:
+        task = job.task("0")
+        with task.open("part-0.txt") as file:
+            file.write(b"x")
+        counted = task.finish()
+        evil = elsewhere(environment, job.job_id, "e2e/evil")
+        ask(environment, evil)
+        assert result_of(environment, evil).outcome is Outcome.COMMITTED  # of nothing
+        with pytest.raises(JobFailedError) as told:
+            job.commit([counted], timeout=WAIT_SECONDS)
+    assert told.value.code == "JOB_ID_TAKEN"
+    s3 = environment.client("s3")
+    assert "Uploads" not in s3.list_multipart_uploads(
+        Bucket=environment.bucket, Prefix="e2e/taken/"
+    )
+    assert len(executions(environment, job.job_id)) == 2
+
+
+def test_i5_a_request_under_the_id_of_a_job_elsewhere_changes_nothing_there(
+    environment: Deployed,
+) -> None:
+    with s3commit.open_job(f"s3://{environment.bucket}/e2e/first/") as job:
+        with job.task("0") as task, task.open("part-0.txt") as file:
+            file.write(b"x")
+        result = job.commit([task.counted], timeout=WAIT_SECONDS)
+    evil = elsewhere(environment, job.job_id, "e2e/second")
+    ask(environment, evil)
+    refused = result_of(environment, evil)
+    assert refused.error is not None
+    assert refused.error.code == "JOB_ID_TAKEN"
+    assert result_of(environment, job.directory) == result
+    ask(environment, job.directory)  # S3 announces the same request again
+    queue_is_heard(environment)
+    assert len(executions(environment, job.job_id)) == 2
+    assert result.outcome is Outcome.COMMITTED
+
+
+def queue_is_heard(deployed: Deployed) -> None:
+    """Wait for a job that asks later: requests are dispatched by then."""
+    with s3commit.open_job(f"s3://{deployed.bucket}/e2e/later/") as job:
+        job.commit([], timeout=WAIT_SECONDS)
