@@ -1,0 +1,39 @@
+"""The guide's pages as programs: their code blocks in order, and what they say is printed."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from pathlib import Path
+
+GUIDE = Path(__file__).parents[1] / "docs" / "guide"
+EXPECTED = re.compile(r"print\(.*\)  # (?P<output>.+)$")
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """The page's code blocks of that language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+
+
+def run_page(page: Path, directory: Path, place: str) -> list[str]:
+    """Run the page as one program whose ``lake`` is ``place`` (``bucket`` or ``bucket/prefix``).
+
+    It runs as a module, so that other processes find its functions. Returns what its lines say
+    that they print.
+    """
+    code = "\n".join(blocks(page, "python"))
+    expected = [found["output"] for line in code.splitlines() if (found := EXPECTED.search(line))]
+    assert code.count("print(") == len(expected), "each print says what it prints"
+    program = directory / "guide_page.py"
+    program.write_text(re.sub(r'(//|")lake/', rf"\g<1>{place}/", code))
+    spec = importlib.util.spec_from_file_location("guide_page", program)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["guide_page"] = module
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        del sys.modules["guide_page"]
+    return expected
