@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from s3commit.core.layout import JobDirectory
-from s3commit.core.model import Destination
+from s3commit.core.model import Destination, Names
 from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, uri_of
 from tests.core.world import BUCKET, NEIGHBOUR, World, place_of
 from tests.golden.s3a.replay import Recorded, read, replay
@@ -306,3 +306,34 @@ def test_i5_uploads_of_jobs_that_wait_for_a_rescue_are_not_aborted_as_unknown(
     runs(desk, *places)
     desk.run("rescue", SALES, "--abort")
     assert desk.json("uploads", SALES)["uploads"] == []
+
+
+def test_commit_and_show_lead_to_the_rescue(desk: Desk) -> None:
+    uri = uri_of(dead(desk).place)
+    line = desk.fails("commit", uri, exit_code=3)
+    assert f"see what can be done: s3commit rescue {uri} [S3A_JOB]; nothing was changed" in line
+    assert f"if the driver died: s3commit rescue {uri}" in desk.run("show", uri).stdout
+
+
+def test_a_job_with_exact_names_of_the_programs_own_is_committed_like_any_other(desk: Desk) -> None:
+    place = place_of(JOB)
+    desk.world.open(place, names=Names.EXACT)
+    desk.world.attempt(place, "t0", files={"report.csv": b"ours"})
+    stranger = desk.world.store.create_upload(BUCKET, "sales/x", metadata={}, content_type="")
+    assert desk.json("commit", uri_of(place))["unfinishedUploads"] == 0
+    desk.world.run(place)
+    assert data(desk.world) == {"sales/report.csv": b"ours"}
+    assert [one.upload_id for one in desk.world.store.list_uploads(BUCKET, "")] == [stranger]
+
+
+def test_i4_of_a_job_with_exact_names_the_losers_uploads_are_aborted_by_their_manifests(
+    desk: Desk,
+) -> None:
+    place = place_of(JOB)
+    desk.world.open(place, names=Names.EXACT)
+    winner = desk.world.attempt(place, "t0", "a0", files={"report.csv": b"first"})
+    desk.world.attempt(place, "t0", "a1", files={"report.csv": b"second"})
+    desk.world.request(place, winner)
+    desk.world.run(place)
+    assert data(desk.world) == {"sales/report.csv": b"first"}
+    assert desk.world.open_uploads() == []

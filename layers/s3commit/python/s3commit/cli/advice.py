@@ -117,6 +117,11 @@ def _after_the_end(facts: JobFacts) -> list[str]:
 
 def _while_open(facts: JobFacts) -> list[str]:
     uri = facts.located.uri
+    if facts.of_s3a:
+        return [
+            "it waits for its driver, which writes with Hadoop's S3A committer",
+            f"if the driver died: s3commit rescue {uri}",
+        ]
     return [
         "it waits for its driver to ask for commit or abort",
         f"if the driver died and every task is done: s3commit commit {uri} --dry-run",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from s3commit.cli.facts import JobFacts, own_uploads
@@ -11,7 +12,8 @@ from s3commit.cli.session import Session
 from s3commit.core.errors import InvalidInputError, JobRefusedError, PreconditionError
 from s3commit.core.layout import JobDirectory, parse_manifest_key
 from s3commit.core.manifest import MAX_MANIFEST_BYTES, decode_pendingset
-from s3commit.core.model import AbortRequest, PendingSet
+from s3commit.core.model import AbortRequest, Names, PendingSet
+from s3commit.core.ports import OpenUpload
 from s3commit.core.states import JobState
 
 SHOWN = 3  # names in a message
@@ -62,13 +64,17 @@ def count_everything(session: Session, facts: JobFacts) -> Countable:
     ``TWO_ATTEMPTS``, ``UPLOAD_GONE``, or a manifest that is not acceptable.
     """
     place = facts.place
+    _refuse_jobs_of_s3a(facts)
     _refuse_two_attempts(facts)
-    open_ids = {upload.upload_id for upload in own_uploads(session, place)}
+    names = facts.spec.names if facts.spec else Names.UNIQUE
+    by_name = names is Names.UNIQUE  # else a name does not tell whose an upload is
+    uploads = own_uploads if by_name else _uploads_below
+    open_ids = {upload.upload_id for upload in uploads(session, place)}
     files = total = 0
     rows: int | None = 0
     gone: list[str] = []
     for pending in session.parallel(
-        lambda key: _read_manifest(session, place, key), facts.manifests
+        lambda key: _read_manifest(session, place, key, names), facts.manifests
     ):
         files += len(pending.files)
         total += pending.bytes
@@ -81,7 +87,8 @@ def count_everything(session: Session, facts: JobFacts) -> Countable:
             f" commit would end in an abort: {_some(gone)}",
             code="UPLOAD_GONE",
         )
-    return Countable(len(facts.manifests), files, total, rows, len(open_ids))
+    unfinished = len(open_ids) if by_name else 0
+    return Countable(len(facts.manifests), files, total, rows, unfinished)
 
 
 def refuse_unfinished(facts: JobFacts, countable: Countable) -> None:
@@ -94,6 +101,19 @@ def refuse_unfinished(facts: JobFacts, countable: Countable) -> None:
             " done, add --partial, and they are aborted",
             code="UNFINISHED",
         )
+
+
+def _refuse_jobs_of_s3a(facts: JobFacts) -> None:
+    if facts.of_s3a:
+        raise JobRefusedError(
+            f"job {facts.place.job_id} was written by Hadoop's S3A committer; see what can be done:"
+            f" s3commit rescue {facts.located.uri}",
+            code="S3A_JOB",
+        )
+
+
+def _uploads_below(session: Session, place: JobDirectory) -> Iterator[OpenUpload]:
+    return session.store.list_uploads(place.bucket, place.destination.prefix)
 
 
 def _refuse_two_attempts(facts: JobFacts) -> None:
@@ -121,10 +141,10 @@ def _task_of(place: JobDirectory, key: str) -> str:
         raise JobRefusedError(error.message, code=error.code) from error
 
 
-def _read_manifest(session: Session, place: JobDirectory, key: str) -> PendingSet:
+def _read_manifest(session: Session, place: JobDirectory, key: str, names: Names) -> PendingSet:
     stored = session.store.get(place.bucket, key, max_bytes=MAX_MANIFEST_BYTES)
     try:
-        return decode_pendingset(stored.body, place)
+        return decode_pendingset(stored.body, place, names=names)
     except InvalidInputError as error:
         name = key[len(place.prefix) :]
         raise JobRefusedError(f"manifest {name}: {error.message}", code=error.code) from error

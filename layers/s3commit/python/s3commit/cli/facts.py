@@ -89,6 +89,12 @@ class JobFacts:
         return REQUESTED if self.request_stands else JobState.OPEN.value
 
     @property
+    def of_s3a(self) -> bool:
+        """Whether Hadoop's own committer wrote it, and nobody else has said anything of it."""
+        of_tasks = (key.startswith(self.place.s3a) for key in self.manifests)
+        return self.spec is None and not self.request_stands and any(of_tasks)
+
+    @property
     def ended(self) -> bool:
         """Whether no word can change the outcome any more, by whatever knows it."""
         gone_on = self.record is not None and self.record.state in ENDED
