@@ -397,6 +397,14 @@ def test_a_result_that_can_not_be_read_leaves_the_outcome_unknown(
         job.commit([attempt()])
 
 
+def test_i2_a_result_of_another_job_is_no_outcome(job: Job, store: MemoryObjectStore) -> None:
+    """Somebody has copied it here, or put it: whether this job is committed it does not say."""
+    foreign = result_of(job, job_id=fake_id(99))
+    store.put(BUCKET, job.directory.result, encode_result(foreign))
+    with pytest.raises(OutcomeUnknownError, match="is of another job"):
+        job.commit([attempt()])
+
+
 # --- abort
 
 
