@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from s3commit.aws.s3_client import Encryption
+from s3commit.core.conditions import Conditions
 from s3commit.core.errors import InvalidInputError
 from s3commit.spark.options import KNOWN, MB, Options, parse_options
+from s3commit.writer.config import parse_config
+from s3commit.writer.sizes import Upload
 
 PATH = {"path": "s3://bucket/prefix"}
 
@@ -88,6 +92,63 @@ def test_a_bad_value_names_the_option_and_what_to_give(name: str, value: str, sa
     assert says in caught.value.message
     assert name in caught.value.message
     assert "\n" not in caught.value.message
+
+
+def test_uploads_share_the_memory_budget_and_may_be_staged() -> None:
+    options = parse(upload="Stage", threads="2", partSize="16MB", memoryBudget="64MB")
+    assert options.uploads.upload is Upload.STAGE
+    assert (options.uploads.threads, options.uploads.parts.first) == (2, 16 * MB)
+    assert (options.uploads.memory_bytes, options.uploads.in_flight_bytes) == (8 * MB, 6 * MB)
+
+
+def test_conditions_name_their_columns_in_lower_case_as_spark_gives_them() -> None:
+    found = parse(**{"conditions.maxnullfraction.price": "0.25", "conditions.minrows": "3"})
+    assert found.conditions == Conditions(min_rows=3, max_null_fraction={"price": 0.25})
+
+
+def test_the_codecs_are_the_formats_own() -> None:
+    assert parse(fileFormat="orc").compression == "zstd"
+    assert parse(fileFormat="json").compression == "none"
+    with pytest.raises(InvalidInputError, match=r"one of none, gzip, bzip2 \(fileFormat csv\)"):
+        parse(fileFormat="csv", compression="snappy")
+
+
+def test_a_configuration_says_what_no_option_says() -> None:
+    text = """
+    [default]
+    threads = 2
+    [\"s3://bucket/\"]
+    encryption = "aws:kms"
+    encryptionKeyId = "alias/lake"
+    conditions.minRows = 1
+    conditions.maxNullFraction.Price = 0.5
+    """
+    config = parse_config(text, source="test")
+    raw = {**PATH, "threads": "8", "conditions.maxnullfraction.price": "0.25"}
+    options = parse_options(raw, config)
+    assert options.uploads.threads == 8
+    assert options.encryption == Encryption("aws:kms", "alias/lake", None)
+    assert options.conditions == Conditions(min_rows=1, max_null_fraction={"price": 0.25})
+    plain = parse_options({**PATH, "encryption": "AES256"}, config)
+    assert plain.encryption == Encryption("AES256", None, None)
+    assert plain.uploads.threads == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("upload", "later", "stream, stage"),
+        ("partSize", "1MB", "5MB to 5GB"),
+        ("encryptionKeyId", "alias/lake", "encryption='aws:kms'"),
+        ("conditions.maxNullFraction.price", "2", "a share from 0 to 1"),
+        ("conditions.maxNullFraction.", "1", "no option"),
+    ],
+)
+def test_a_bad_value_of_an_option_that_a_configuration_may_hold(
+    name: str, value: str, says: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=says):
+        parse(**{name: value})
 
 
 def test_a_job_id_that_is_none_is_refused() -> None:

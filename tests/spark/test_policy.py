@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from s3commit.core.errors import InvalidInputError, JobFailedError
 from s3commit.core.model import Conflict, Scope
@@ -151,6 +153,26 @@ def test_a_job_that_fails_its_condition_says_the_figure(
     assert caught.value.code == "CONDITION_FAILED"
     assert "\n" not in caught.value.message
     assert place.data == []
+
+
+def test_the_nulls_of_a_column_are_counted_under_any_spelling(place: Place) -> None:
+    schema = StructType([StructField("Price", LongType()), StructField("k", StringType())])
+
+    def halves(**options: Any) -> None:
+        rows = pa.record_batch(
+            {"Price": pa.array([1, None, 2, None, 3], pa.int64()), "k": ["a", "a", "b", None, ""]}
+        )
+        write(start(place, schema, partitionBy="k", **options), rows, rows)
+
+    halves(**{"conditions.maxNullFraction.price": "0.4"})
+    assert len(place.data) == 6
+    with pytest.raises(JobFailedError, match=r"maxNullFraction\.Price is 0\.39, the job has 0\.4"):
+        halves(**{"conditions.maxNullFraction.PRICE": "0.39"})
+    with pytest.raises(
+        JobFailedError, match=r"maxNullFraction\.k is 0\.3, the job has 0\.4 \(4 of"
+    ):
+        halves(**{"conditions.maxNullFraction.k": "0.3"})
+    assert len(place.data) == 6
 
 
 def test_conditions_that_hold_let_the_job_pass(place: Place) -> None:

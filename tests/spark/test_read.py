@@ -224,6 +224,10 @@ def test_what_is_no_parquet_file_is_named(spark: SparkSession, place: Place) -> 
     place.put("notes.txt", b"some text that is no parquet")
     with pytest.raises(Exception, match=r"notes\.txt is no parquet file"):
         load(spark, place)
+    other = Place(place.tiny)
+    save(spark.range(3), other, fileFormat="json", compression="gzip")
+    with pytest.raises(Exception, match=r"read the directory with spark\.read\.json\('s3a://"):
+        load(spark, other)
 
 
 def test_several_paths_are_refused_with_what_to_do(spark: SparkSession, place: Place) -> None:

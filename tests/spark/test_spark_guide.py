@@ -31,7 +31,7 @@ def run_page(
     lake = place.destination.prefix.split("/")[0]
     program = code.replace("s3://lake/", f"s3://{BUCKET}/{lake}/").replace("/data/", f"{data}/")
     names: dict[str, Any] = {"__name__": "guide_page"}
-    exec(compile(program, name, "exec"), names)  # noqa: S102 - our own page
+    exec(compile(program, name, "exec"), names)
     expected = [found["output"] for line in code.splitlines() if (found := EXPECTED.search(line))]
     assert code.count("print(") == len(expected)  # each says what it prints
     assert capsys.readouterr().out.splitlines() == expected

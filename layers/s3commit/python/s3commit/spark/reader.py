@@ -167,6 +167,14 @@ def _file_schema(bucket: str, file: FoundFile) -> StructType:
 
 
 def _open(bucket: str, file: FoundFile) -> parquet.ParquetFile:
+    name = file.key.rsplit("/", 1)[-1]
+    other = next((one for one in ("orc", "csv", "json") if f".{one}" in name), None)
+    if other:
+        raise InvalidInputError(
+            f"s3://{bucket}/{file.key} is {other}, and s3commit reads parquet alone: read the"
+            f" directory with spark.read.{other}('s3a://{bucket}/...')",
+            code="OTHER_FORMAT",
+        )
     source = pa.PythonFile(RangeFile(_client(), bucket, file.key, file.length, file.etag), "r")
     try:
         return parquet.ParquetFile(source, pre_buffer=True, coerce_int96_timestamp_unit="us")

@@ -38,16 +38,12 @@ def register(spark: SparkSession) -> None:
     _check_workers(spark)
     from s3commit.spark.source import S3CommitDataSource  # noqa: PLC0415
 
-    _activate(spark)
-    spark.dataSource.register(S3CommitDataSource)
-    guard.install()
-
-
-def _activate(spark: SparkSession) -> None:
-    """Spark asks the thread's active session for the format, whichever made the DataFrame."""
     jvm = getattr(spark, "_jvm", None)
-    if jvm is not None:  # Spark Connect has none, and asks the session itself
+    if jvm is not None:  # Spark Connect has none, and asks the session itself for the format
+        # Here Spark asks the thread's active session, whichever made the DataFrame.
         jvm.SparkSession.setActiveSession(spark._jsparkSession)
+        guard.install()
+    spark.dataSource.register(S3CommitDataSource)
 
 
 def arrange(frame: DataFrame, *by: str, files: int | None = None) -> DataFrame:
