@@ -7,41 +7,11 @@ from typing import Any
 
 import pytest
 
-from s3commit.core.layout import JobDirectory
-from s3commit.core.model import Destination, Names
+from tests.cli.left_behind import DAYS, data, dead, jobs_of, runs, snapshot
 from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, uri_of
-from tests.core.world import BUCKET, NEIGHBOUR, World, place_of
-from tests.golden.s3a.replay import Recorded, read, replay
+from tests.core.world import BUCKET, NEIGHBOUR, place_of
 
-DAYS = 2 * 86400.0
 STAYS = ("request.json", "result.json", "/")
-
-
-def dead(desk: Desk, case: str = "plain", *, later: float = DAYS) -> Recorded:
-    """What the driver left behind, and some time after it."""
-    recorded = read(case)
-    replay(desk.world.store, recorded)
-    desk.world.clock.advance(later)
-    return recorded
-
-
-def jobs_of(recorded: Recorded) -> list[JobDirectory]:
-    """The directories of all jobs of a case, those of the shared ``__magic/`` too."""
-    ids = {json.loads(body)["jobId"] for body in recorded.manifests.values()}
-    return [JobDirectory(Destination(BUCKET, "sales/"), job_id) for job_id in sorted(ids)]
-
-
-def runs(desk: Desk, *places: JobDirectory) -> None:
-    """The pipeline takes the jobs up, one by one, while the command waits."""
-    desk.while_it_waits(*(lambda place=place: desk.world.run(place) for place in places))
-
-
-def data(world: World) -> dict[str, bytes]:
-    return {key: body for key, body in world.visible().items() if not key.endswith("/")}
-
-
-def snapshot(desk: Desk) -> tuple[list[str], list[str]]:
-    return desk.world.all_keys(), desk.world.open_uploads()
 
 
 @pytest.mark.parametrize("case", ["plain", "partitioned", "in_memory", "halfway"])
@@ -292,48 +262,3 @@ def test_a_rescued_job_shows_like_any_other(desk: Desk) -> None:
     desk.run("rescue", SALES, "--commit")
     assert desk.json("show", uri_of(recorded.place))["state"] == "COMMITTED"
     assert desk.json("status", "--table", TABLE, "--all")["counts"] == {"COMMITTED": 1}
-
-
-@pytest.mark.parametrize("case", ["plain", "task_running", "shared"])
-def test_i5_uploads_of_jobs_that_wait_for_a_rescue_are_not_aborted_as_unknown(
-    desk: Desk, case: str
-) -> None:
-    recorded = dead(desk, case)
-    uploads = desk.json("uploads", SALES, "--abort", "--older-than", "0s")["uploads"]
-    assert {(one["owner"], one["done"]) for one in uploads} == {("under way", "kept")}
-    assert len(desk.world.open_uploads()) == len(recorded.uploads)
-    places = jobs_of(recorded)
-    runs(desk, *places)
-    desk.run("rescue", SALES, "--abort")
-    assert desk.json("uploads", SALES)["uploads"] == []
-
-
-def test_commit_and_show_lead_to_the_rescue(desk: Desk) -> None:
-    uri = uri_of(dead(desk).place)
-    line = desk.fails("commit", uri, exit_code=3)
-    assert f"see what can be done: s3commit rescue {uri} [S3A_JOB]; nothing was changed" in line
-    assert f"if the driver died: s3commit rescue {uri}" in desk.run("show", uri).stdout
-
-
-def test_a_job_with_exact_names_of_the_programs_own_is_committed_like_any_other(desk: Desk) -> None:
-    place = place_of(JOB)
-    desk.world.open(place, names=Names.EXACT)
-    desk.world.attempt(place, "t0", files={"report.csv": b"ours"})
-    stranger = desk.world.store.create_upload(BUCKET, "sales/x", metadata={}, content_type="")
-    assert desk.json("commit", uri_of(place))["unfinishedUploads"] == 0
-    desk.world.run(place)
-    assert data(desk.world) == {"sales/report.csv": b"ours"}
-    assert [one.upload_id for one in desk.world.store.list_uploads(BUCKET, "")] == [stranger]
-
-
-def test_i4_of_a_job_with_exact_names_the_losers_uploads_are_aborted_by_their_manifests(
-    desk: Desk,
-) -> None:
-    place = place_of(JOB)
-    desk.world.open(place, names=Names.EXACT)
-    winner = desk.world.attempt(place, "t0", "a0", files={"report.csv": b"first"})
-    desk.world.attempt(place, "t0", "a1", files={"report.csv": b"second"})
-    desk.world.request(place, winner)
-    desk.world.run(place)
-    assert data(desk.world) == {"sales/report.csv": b"first"}
-    assert desk.world.open_uploads() == []
