@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from s3commit.core.errors import TransientError
+from s3commit.core.layout import JobDirectory
+from s3commit.core.model import Names
+from s3commit.writer.paths import encode_note, note_key
 from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, uri_of
 from tests.core.world import BUCKET, place_of
 
@@ -146,6 +149,37 @@ def test_i7_a_manifest_that_is_not_acceptable_is_refused(desk: Desk) -> None:
 def test_a_job_without_a_manifest_has_nothing_to_commit(desk: Desk) -> None:
     desk.world.open(place_of(JOB))
     assert "no manifest" in desk.fails("commit", JOB, "--destination", SALES, exit_code=3)
+
+
+def exact_job(desk: Desk) -> JobDirectory:
+    """A job with exact names: a task that is done, and one that died with an upload noted."""
+    place = place_of(JOB)
+    desk.world.open(place, names=Names.EXACT)
+    desk.world.attempt(place, "0", files={"table.csv": b"data"})
+    half = desk.world.upload(place, "other.csv", b"half", task="1", attempt="a0")
+    note = encode_note(half.key, half.upload_id)
+    desk.world.store.put(BUCKET, note_key(place, "1", "a0", 0), note)
+    return place
+
+
+def test_i2_i4_a_job_with_exact_names_is_finished_by_what_it_noted(desk: Desk) -> None:
+    place = exact_job(desk)
+    desk.world.upload(place, "foreign.csv", b"x", task="0", attempt="a0")
+    assert desk.json("show", uri_of(place))["openUploads"] == 2
+    line = desk.fails("commit", uri_of(place), exit_code=3)
+    assert f"1 open upload of job {JOB} is in no manifest" in line
+    desk.run("commit", uri_of(place), "--partial")
+    desk.world.run(place)
+    assert desk.world.visible() == {"sales/table.csv": b"data"}
+    assert desk.world.open_uploads() == ["sales/foreign.csv"]
+
+
+def test_without_its_document_a_job_is_taken_for_s3as(desk: Desk) -> None:
+    place = exact_job(desk)
+    desk.world.store.delete(BUCKET, place.job)
+    shown = " ".join(desk.run("show", uri_of(place)).stdout.split())
+    assert "conflict append, with exact names: there is no job.json" in shown
+    assert desk.json("commit", uri_of(place), "--partial", "--dry-run")["files"] == 1
 
 
 def test_a_commit_whose_fate_is_unknown_exits_4(desk: Desk) -> None:

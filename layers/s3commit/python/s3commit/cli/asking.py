@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from s3commit.cli.facts import JobFacts, own_uploads
@@ -13,7 +12,6 @@ from s3commit.core.errors import InvalidInputError, JobRefusedError, Preconditio
 from s3commit.core.layout import JobDirectory, parse_manifest_key
 from s3commit.core.manifest import MAX_MANIFEST_BYTES, decode_pendingset
 from s3commit.core.model import AbortRequest, Names, PendingSet
-from s3commit.core.ports import OpenUpload
 from s3commit.core.states import JobState
 
 SHOWN = 3  # names in a message
@@ -66,15 +64,12 @@ def count_everything(session: Session, facts: JobFacts) -> Countable:
     place = facts.place
     _refuse_jobs_of_s3a(facts)
     _refuse_two_attempts(facts)
-    names = facts.spec.names if facts.spec else Names.UNIQUE
-    by_name = names is Names.UNIQUE  # else a name does not tell whose an upload is
-    uploads = own_uploads if by_name else _uploads_below
-    open_ids = {upload.upload_id for upload in uploads(session, place)}
+    open_ids = {upload.upload_id for upload in own_uploads(session, facts)}
     files = total = 0
     rows: int | None = 0
     gone: list[str] = []
     for pending in session.parallel(
-        lambda key: _read_manifest(session, place, key, names), facts.manifests
+        lambda key: _read_manifest(session, place, key, facts.names), facts.manifests
     ):
         files += len(pending.files)
         total += pending.bytes
@@ -87,8 +82,7 @@ def count_everything(session: Session, facts: JobFacts) -> Countable:
             f" commit would end in an abort: {_some(gone)}",
             code="UPLOAD_GONE",
         )
-    unfinished = len(open_ids) if by_name else 0
-    return Countable(len(facts.manifests), files, total, rows, unfinished)
+    return Countable(len(facts.manifests), files, total, rows, len(open_ids))
 
 
 def refuse_unfinished(facts: JobFacts, countable: Countable) -> None:
@@ -110,10 +104,6 @@ def _refuse_jobs_of_s3a(facts: JobFacts) -> None:
             f" s3commit rescue {facts.located.uri}",
             code="S3A_JOB",
         )
-
-
-def _uploads_below(session: Session, place: JobDirectory) -> Iterator[OpenUpload]:
-    return session.store.list_uploads(place.bucket, place.destination.prefix)
 
 
 def _refuse_two_attempts(facts: JobFacts) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import TypeVar
 
 from s3commit.cli.locate import Located
@@ -19,7 +19,9 @@ from s3commit.core.documents import (
     decode_result,
 )
 from s3commit.core.errors import AccessError, InvalidInputError, NotFoundError
-from s3commit.core.layout import PENDINGSET_SUFFIX, JobDirectory, belongs_to_job
+from s3commit.core.hadoop import PENDING_SUFFIX
+from s3commit.core.layout import NOTE_SUFFIX, PENDINGSET_SUFFIX, JobDirectory, belongs_to_job
+from s3commit.core.manifest import MAX_NOTE_BYTES, decode_note
 from s3commit.core.model import (
     AbortRequest,
     CommitRequest,
@@ -27,9 +29,11 @@ from s3commit.core.model import (
     JobRecord,
     JobResult,
     JobSpec,
+    Names,
     ReplacedFacts,
 )
 from s3commit.core.ports import OpenUpload
+from s3commit.core.protocol.named_uploads import files_named_at
 from s3commit.core.states import ENDED, JobState
 
 SCANNED_UPLOADS = 20_000  # of the destination: 20 requests, then `show` stops counting
@@ -52,7 +56,8 @@ class Noted:
 class JobFacts:
     """One job as it stands. What is None is not there, or not known without the ledger.
 
-    ``manifests`` are keys; ``problems`` say which documents could not be read, and why.
+    ``manifests`` are keys, ``notes`` those of what names uploads of exact names beside them;
+    ``problems`` say which documents could not be read, and why.
     ``uploads_complete`` is False if counting stopped before the end of the listing. ``standing``
     and ``execution_status`` are None unless `show` has asked.
     """
@@ -66,6 +71,7 @@ class JobFacts:
     result: JobResult | None
     committed: bool
     manifests: tuple[str, ...]
+    notes: tuple[str, ...]
     uploads: tuple[OpenUpload, ...]
     uploads_complete: bool
     problems: tuple[str, ...]
@@ -131,6 +137,11 @@ class JobFacts:
         )
 
     @property
+    def names(self) -> Names:
+        """How its files are named; without `job.json` as S3A names them."""
+        return self.policy.names if self.policy is not None else Names.EXACT
+
+    @property
     def replaced(self) -> ReplacedFacts | None:
         """The replace list, which the ledger alone knows."""
         return self.record.replaced if self.record is not None else None
@@ -177,6 +188,7 @@ def read_facts(session: Session, located: Located) -> JobFacts:
         result=reader.read(place.result, MAX_RESULT_BYTES, decode_result),
         committed=store.head(place.bucket, place.commits) is not None,
         manifests=tuple(key for key in keys if key.endswith(PENDINGSET_SUFFIX)),
+        notes=tuple(key for key in keys if key.endswith((NOTE_SUFFIX, PENDING_SUFFIX))),
         uploads=(),
         uploads_complete=True,
         problems=tuple(reader.problems),
@@ -212,21 +224,40 @@ def read_outcome(session: Session, located: Located) -> JobResult | None:
     return decode_result(stored.body, place)
 
 
-def own_uploads(session: Session, place: JobDirectory) -> Iterator[OpenUpload]:
-    """The open uploads whose file name carries the job's id."""
-    for upload in session.store.list_uploads(place.bucket, place.destination.prefix):
-        if belongs_to_job(upload.key, place.job_id):
-            yield upload
+def own_uploads(session: Session, facts: JobFacts) -> Iterator[OpenUpload]:
+    """The job's open uploads: by its id in the file name; by manifests and notes of exact names."""
+    place = facts.place
+    return _own(session, facts, session.store.list_uploads(place.bucket, place.destination.prefix))
 
 
-def some_uploads(session: Session, place: JobDirectory) -> tuple[tuple[OpenUpload, ...], bool]:
+def some_uploads(session: Session, facts: JobFacts) -> tuple[tuple[OpenUpload, ...], bool]:
     """The job's open uploads among the first of the destination's, and whether those were all."""
+    place = facts.place
     listing = session.store.list_uploads(place.bucket, place.destination.prefix)
     scanned = list(islice(listing, SCANNED_UPLOADS + 1))
-    mine = tuple(
-        upload for upload in scanned[:SCANNED_UPLOADS] if belongs_to_job(upload.key, place.job_id)
-    )
+    mine = tuple(_own(session, facts, scanned[:SCANNED_UPLOADS]))
     return mine, len(scanned) <= SCANNED_UPLOADS
+
+
+def _own(session: Session, facts: JobFacts, uploads: Iterable[OpenUpload]) -> Iterator[OpenUpload]:
+    if facts.names is Names.UNIQUE:
+        yield from (one for one in uploads if belongs_to_job(one.key, facts.place.job_id))
+        return
+    place = facts.place
+    keys = [*facts.manifests, *facts.notes]
+    named = set(chain(*session.parallel(lambda key: _named_at(session, place, key), keys)))
+    yield from (one for one in uploads if (one.key, one.upload_id) in named)
+
+
+def _named_at(session: Session, place: JobDirectory, key: str) -> list[tuple[str, str]]:
+    """Key and upload id of what a manifest or note names; nothing if it is gone, or refused."""
+    if not key.endswith(NOTE_SUFFIX):
+        return [(file.key, file.upload_id) for file in files_named_at(session.store, place, key)]
+    try:
+        body = session.store.get(place.bucket, key, max_bytes=MAX_NOTE_BYTES).body
+        return [decode_note(body, place)]
+    except (NotFoundError, InvalidInputError):
+        return []
 
 
 def _noted(located: Located) -> Noted | None:

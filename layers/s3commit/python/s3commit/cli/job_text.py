@@ -36,6 +36,8 @@ def job_pairs(facts: JobFacts, now: float) -> Pairs:
     policy = facts.policy
     if policy is not None:
         yield from _policy(policy)
+    elif not facts.problems:
+        yield "conflict", "append, with exact names: there is no job.json, as with Hadoop's S3A"
     yield from _asked(facts)
     if facts.standing is not None:
         yield from _standing(facts.standing, now)

@@ -53,7 +53,7 @@ def show(
     if replaced:
         _list_replaced(printer, facts, _replaced(session, facts))
         return
-    uploads, complete = some_uploads(session, facts.place)
+    uploads, complete = some_uploads(session, facts)
     facts = _with_others(session, replace(facts, uploads=uploads, uploads_complete=complete))
     now = session.environment.epoch()
     if printer.json:
