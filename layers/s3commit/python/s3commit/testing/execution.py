@@ -90,12 +90,16 @@ ROUTES: dict[str, Callable[[Ticket], str]] = {
 
 
 def run_execution(
-    pipeline: Pipeline, place: JobDirectory, *, execution: str = "execution-1"
+    pipeline: Pipeline,
+    place: JobDirectory,
+    *,
+    execution: str = "execution-1",
+    pause: Callable[[], object] = lambda: None,
 ) -> list[str]:
     """Run the machine for the job until it ends; return the names of the states it entered.
 
-    `TransientError` is retried as the machine does; `Crash` and what the machine would fail on
-    come out of here.
+    ``pause`` stands for the machine's wait before it asks for its locks again. `TransientError` is
+    retried as the machine does; `Crash` and what the machine would fail on come out of here.
     """
     ticket = Ticket(place.job_id, place.bucket, place.prefix, execution=execution)
     entered: list[str] = []
@@ -104,6 +108,8 @@ def run_execution(
         entered.append(name)
         try:
             ticket = _attempt(pipeline, name, ticket)
+            if name == "AcquireDestination" and not ticket.acquired:
+                pause()
             name = ROUTES[name](ticket)
         except LostRaceError:
             entered.append(SUPERSEDED)

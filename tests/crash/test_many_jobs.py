@@ -1,0 +1,487 @@
+"""Many jobs at once over overlapping destinations (I6): none interleaves, starves or hangs.
+
+On real threads over the fakes, with seeded pauses between the calls; the ledger notes who is
+decided and who has ended. Afterwards the table must look as if the committed jobs had run one after
+the other, in the order of their decisions.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from s3commit.core.layout import JobDirectory, belongs_to_job
+from s3commit.core.locks import LockRecord
+from s3commit.core.model import Conflict, JobRecord, Outcome, Scope
+from s3commit.core.policy import HOLDER_SECONDS, MAX_WAITS, WAITER_SECONDS
+from s3commit.core.protocol.acquire import acquire_destination
+from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.core.protocol.seal import seal_job
+from s3commit.core.protocol.verify import verify_manifests
+from s3commit.core.states import ENDED, JobState
+from s3commit.core.ticket import Ticket
+from s3commit.testing.execution import SUPERSEDED, run_execution
+from s3commit.testing.faults import Crash, FaultPlan
+from s3commit.testing.memory import MemoryLedger
+from tests.core.world import BUCKET, JOB, OTHER_JOB, World, place_of
+
+PATIENCE = 60  # seconds, for a thread that hangs
+JITTER = 0.0004  # seconds, at most, before a call
+
+TABLE = ["w/t/", "w/t/dt=1/", "w/t/dt=2/", "w/t/dt=3/", "w/t/dt=1/h=2/"]
+EVERYTHING = [*TABLE, "w/", "w/u/", "w/t0/"]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A way to write; ``touches`` are the directories whose own files the job may change."""
+
+    prefix: str
+    conflict: Conflict
+    scope: Scope
+    directories: tuple[str, ...]
+    touches: frozenset[str]
+    key: str | None = None
+
+    @property
+    def minds(self) -> bool:
+        return self.conflict is not Conflict.APPEND
+
+
+def kind(
+    prefix: str,
+    conflict: Conflict,
+    scope: Scope,
+    *directories: str,
+    touches: list[str],
+    key: str | None = None,
+) -> Kind:
+    return Kind(prefix, conflict, scope, directories, frozenset(touches), key)
+
+
+A, F, R = Conflict
+D, P = Scope
+KINDS = [
+    kind("w/t/", A, D, "dt=1/", "dt=2/", touches=TABLE),
+    kind("w/t/", A, D, "", touches=TABLE),
+    kind("w/t/", R, D, "dt=1/", "dt=2/", touches=TABLE),
+    kind("w/t/", R, P, "dt=1/", touches=["w/t/dt=1/", "w/t/dt=1/h=2/"]),
+    kind("w/t/", R, P, "dt=1/h=2/", touches=["w/t/dt=1/h=2/"]),
+    kind("w/t/", R, P, "dt=2/", touches=["w/t/dt=2/"]),
+    kind("w/t/", R, P, "dt=2/", "dt=3/", touches=["w/t/dt=2/", "w/t/dt=3/"]),
+    kind("w/t/", R, P, "", touches=["w/t/"]),
+    kind("w/t/", F, P, "dt=3/", touches=["w/t/dt=3/"]),
+    kind("w/t/dt=1/", A, D, "h=2/", touches=["w/t/dt=1/", "w/t/dt=1/h=2/"]),
+    kind("w/t/dt=2/", R, D, "", touches=["w/t/dt=2/"]),
+    kind("w/", A, D, "u/", touches=EVERYTHING),
+    kind("w/", R, D, "t/dt=1/", "", touches=EVERYTHING),
+    kind("w/u/", A, D, "", touches=["w/u/"], key="day"),
+    kind("w/t0/", R, D, "", touches=["w/t0/"]),
+]
+
+
+class Chronicle(MemoryLedger):
+    """A ledger that notes decisions and ends in their order, and tells when a lock was let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[tuple[str, JobState]] = []
+        self.released = threading.Condition()
+        self.releases = 0
+
+    def decide(self, job_id: str, **facts: Any) -> JobRecord:
+        with self._lock:
+            record = super().decide(job_id, **facts)
+            self.told.append((job_id, JobState.COMMITTING))
+            return record
+
+    def advance(self, job_id: str, **facts: Any) -> JobRecord:
+        with self._lock:
+            record = super().advance(job_id, **facts)
+            if record.state in ENDED:
+                self.told.append((job_id, record.state))
+            return record
+
+    def put_lock(self, record: LockRecord) -> bool:
+        done = super().put_lock(record)
+        with self.released:
+            self.releases += 1
+            self.released.notify_all()
+        return done
+
+
+class Jittered:
+    """Another thread may get in before any call."""
+
+    def __init__(self, target: object, seed: str) -> None:
+        self._target = target
+        self._random = random.Random(seed)
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self._target, name)
+
+        def late(*args: Any, **kwargs: Any) -> Any:
+            time.sleep(self._random.random() * JITTER)
+            return call(*args, **kwargs)
+
+        return late
+
+
+@dataclass
+class Job:
+    """One of the many: its kind, where it is, and what its driver asked for."""
+
+    kind: Kind
+    place: JobDirectory
+    plan: FaultPlan = field(default_factory=FaultPlan)
+    entered: list[str] = field(default_factory=list)
+
+    @property
+    def job_id(self) -> str:
+        return self.place.job_id
+
+    @property
+    def keys(self) -> set[str]:
+        return {
+            f"{self.kind.prefix}{directory}part-{self.job_id}.csv"
+            for directory in self.kind.directories
+        }
+
+    def conflicts_with(self, other: Job) -> bool:
+        meet = bool(self.kind.touches & other.kind.touches)
+        return meet and (self.kind.minds or other.kind.minds)
+
+
+class Crowd:
+    """A world with many jobs that have been asked for."""
+
+    def __init__(self, seed: int, count: int) -> None:
+        self.world = World()
+        self.ledger = Chronicle()
+        self.world.ledger = self.ledger
+        self.seed = seed
+        order = random.Random(seed)
+        kinds = KINDS + order.choices(KINDS, k=count - len(KINDS))
+        order.shuffle(kinds)
+        self.jobs = [self._ask(number, one) for number, one in enumerate(kinds)]
+
+    def _ask(self, number: int, one: Kind) -> Job:
+        job = Job(one, place_of(f"{number:08x}-0000-4000-8000-000000000000", one.prefix))
+        self.world.open(job.place, conflict=one.conflict, scope=one.scope, idempotency_key=one.key)
+        files = {key.removeprefix(one.prefix): job.job_id.encode() for key in job.keys}
+        self.world.request(job.place, self.world.attempt(job.place, "t", files=files))
+        return job
+
+    def run(self, job: Job, execution: str, pause: Callable[[], object]) -> None:
+        seed = f"{self.seed} {job.job_id} {execution}"
+        store: Any = Jittered(self.world.store, seed)
+        ledger: Any = Jittered(self.ledger, seed)
+        if execution == "execution-1":
+            store, ledger = job.plan.wrap(store), job.plan.wrap(ledger)
+        pipeline = Pipeline(store, ledger, self.world.clock)
+        job.entered += run_execution(pipeline, job.place, execution=execution, pause=pause)
+
+    def await_release(self, seconds: float = 0.5) -> bool:
+        """Until some job lets a lock go; False if none did."""
+        with self.ledger.released:
+            before = self.ledger.releases
+            return self.ledger.released.wait_for(lambda: self.ledger.releases > before, seconds)
+
+    def all_at_once(self, work: Callable[[Job], None]) -> None:
+        with ThreadPoolExecutor(len(self.jobs)) as pool:
+            for done in [pool.submit(work, job) for job in self.jobs]:
+                done.result(PATIENCE)
+
+    def check(self) -> None:
+        self._check_ends()
+        self._check_intervals()
+        self._check_table()
+        assert [lock for lock in self.ledger._locks.values() if not lock.empty] == []
+        assert self.world.open_uploads() == []
+
+    def outcome(self, job: Job) -> Outcome:
+        return self.world.result(job.place).outcome
+
+    def code(self, job: Job) -> str:
+        error = self.world.result(job.place).error
+        return error.code if error else ""
+
+    def _check_ends(self) -> None:
+        for job in self.jobs:
+            record = self.ledger.job(job.job_id)
+            assert record is not None
+            assert record.state in ENDED
+            assert JobState(self.outcome(job)) is record.state
+        keyed = [job for job in self.jobs if job.kind.key]
+        committed = [job for job in keyed if self.outcome(job) is Outcome.COMMITTED]
+        assert len(committed) <= 1
+        if committed:
+            assert {self.code(job) for job in keyed} - {""} <= {"ALREADY_COMMITTED", "STALLED"}
+
+    def _check_intervals(self) -> None:
+        """From decision to end no job overlaps one that it conflicts with."""
+        jobs = {job.job_id: job for job in self.jobs}
+        inside: list[Job] = []
+        for job_id, state in self.ledger.told:
+            job = jobs[job_id]
+            if state is JobState.COMMITTING:
+                clash = [other.kind for other in inside if other.conflicts_with(job)]
+                assert clash == [], f"{job.kind} was decided beside them"
+                inside.append(job)
+            elif job in inside:
+                inside.remove(job)
+        assert inside == []
+
+    def _check_table(self) -> None:
+        jobs = {job.job_id: job for job in self.jobs}
+        table: set[str] = set()
+        for job_id, state in self.ledger.told:
+            job = jobs[job_id]
+            if state is not JobState.COMMITTING or self.outcome(job) is not Outcome.COMMITTED:
+                continue
+            minded = {key for key in table if key.rpartition("/")[0] + "/" in job.kind.touches}
+            if job.kind.conflict is Conflict.FAIL:
+                assert minded == set()
+            if job.kind.conflict is Conflict.REPLACE:
+                assert self.world.result(job.place).replaced == len(minded)
+                table -= minded
+            table |= job.keys
+        assert set(self.world.visible("w/")) == table
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_i2_i6_i10_i11_many_jobs_at_once_end_as_if_one_after_the_other(seed: int) -> None:
+    crowd = Crowd(seed, 28)
+
+    def work(job: Job) -> None:
+        crowd.run(job, "execution-1", crowd.await_release)
+
+    crowd.all_at_once(work)
+    crowd.check()
+    refused = {crowd.code(job) for job in crowd.jobs} - {""}
+    assert refused <= {"DESTINATION_NOT_EMPTY", "ALREADY_COMMITTED"}
+
+
+# After which of its calls an execution dies: between its locks and its decision, decided, ended.
+DEATHS = ["note", "put_locks", "list", "decide", "begin_unit", "advance", "put_lock"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_i2_i6_i10_i11_executions_that_die_among_many_jobs_block_nobody(seed: int) -> None:
+    """A third of the executions die; another one goes on with the job, at once or much later."""
+    crowd = Crowd(seed, 28)
+    chance = random.Random(seed)
+    late: list[Job] = []
+    for number, job in enumerate(crowd.jobs):
+        if number % 3 == 0:
+            job.plan.crash_after(DEATHS[number // 3 % len(DEATHS)], nth=chance.randint(1, 2))
+            if chance.random() < 0.5:
+                late.append(job)
+
+    def nobody_moves() -> None:
+        if not crowd.await_release(0.05):
+            crowd.world.clock.advance(HOLDER_SECONDS / 20)
+
+    def work(job: Job) -> None:
+        try:
+            crowd.run(job, "execution-1", nobody_moves)
+        except Crash:
+            record = crowd.ledger.job(job.job_id)
+            undecided = record is None or record.state in {JobState.OPEN, JobState.SEALED}
+            if job not in late or not undecided:
+                crowd.run(job, "execution-2", nobody_moves)
+
+    crowd.all_at_once(work)
+    for job in crowd.jobs:  # the sweep: those left, and those that were taken for dead
+        record = crowd.ledger.job(job.job_id)
+        if record is None or record.state not in ENDED or job.entered[-1:] != ["TidyUp"]:
+            crowd.run(job, "execution-3", nobody_moves)
+    crowd.check()
+    allowed = {"", "DESTINATION_NOT_EMPTY", "ALREADY_COMMITTED", "STALLED", "DESTINATION_BUSY"}
+    assert {crowd.code(job) for job in crowd.jobs} <= allowed
+    assert sum(crowd.outcome(job) is Outcome.COMMITTED for job in crowd.jobs) > 14
+
+
+# Two jobs, each moment chosen.
+
+
+def asked(world: World, job_id: str, conflict: Conflict) -> JobDirectory:
+    place = place_of(job_id)
+    world.open(place, conflict=conflict)
+    files = {f"part-{job_id}.csv": job_id.encode()}
+    world.request(place, world.attempt(place, "t", files=files))
+    return place
+
+
+def outcome(world: World, place: JobDirectory) -> tuple[Outcome, str]:
+    error = world.result(place).error
+    return world.result(place).outcome, error.code if error else ""
+
+
+def test_i6_two_jobs_that_replace_different_partitions_run_at_the_same_time() -> None:
+    world = World()
+    places = [place_of(JOB), place_of(OTHER_JOB)]
+    for number, place in enumerate(places):
+        world.open(place, conflict=Conflict.REPLACE, scope=Scope.PARTITION)
+        name = f"dt={number}/part-{place.job_id}.csv"
+        world.request(place, world.attempt(place, "t", files={name: b"new"}))
+    inside: list[list[str]] = []
+    world.plan.run_after("decide", lambda: inside.append(world.run(places[1])))
+    entered = world.run(places[0])
+    assert inside[0].count("AcquireDestination") == entered.count("AcquireDestination") == 1
+    assert [outcome(world, place)[0] for place in places] == [Outcome.COMMITTED] * 2
+
+
+def test_waiting_has_a_limit_and_the_message_names_the_holder() -> None:
+    world = World(plan=FaultPlan().crash_after("decide"))
+    holder = asked(world, JOB, Conflict.REPLACE)
+    with pytest.raises(Crash):
+        world.run(holder)
+    waiting = asked(world, OTHER_JOB, Conflict.REPLACE)
+    entered = world.run(waiting)
+    assert entered.count("AcquireDestination") == MAX_WAITS + 1
+    assert outcome(world, waiting) == (Outcome.ABORTED, "DESTINATION_BUSY")
+    error = world.result(waiting).error
+    assert error is not None
+    assert JOB in error.message
+    assert set(world.ledger.lock("lake/sales/").holders) == {JOB}
+    assert not world.ledger.lock("lake/sales/").waiting
+    world.run(holder, "execution-2")
+    assert outcome(world, holder) == (Outcome.COMMITTED, "")
+
+
+@pytest.mark.parametrize("verb", ["put_locks", "put"])
+def test_i6_a_holder_that_died_before_its_decision_blocks_for_a_limited_time(verb: str) -> None:
+    """After 40 minutes it is made unable to be decided, and only then is its lock taken."""
+    dies_at = {"put_locks": FaultPlan().crash_after("put_locks")}
+    plan = dies_at.get(verb) or FaultPlan().crash_before("decide")
+    world = World(plan=plan)
+    dead = asked(world, JOB, Conflict.REPLACE)
+    with pytest.raises(Crash):
+        world.run(dead)
+    other = asked(world, OTHER_JOB, Conflict.REPLACE)
+    waited = []
+
+    def pause() -> None:
+        waited.append(world.record(dead).state)
+        world.clock.advance(HOLDER_SECONDS / 8)
+
+    run_execution(world.pipeline, other, pause=pause)
+    assert outcome(world, other) == (Outcome.COMMITTED, "")
+    assert waited == [JobState.SEALED] * 8
+    assert world.record(dead).state is JobState.ABORTING
+    world.run(dead, "execution-2")
+    assert outcome(world, dead) == (Outcome.ABORTED, "STALLED")
+    assert set(world.visible()) == {f"sales/part-{OTHER_JOB}.csv"}
+
+
+@pytest.mark.parametrize("when", ["CheckConditions", "DecideCommit"])
+def test_i6_a_holder_that_slept_too_long_is_refused_by_its_generation(when: str) -> None:
+    world = World()
+    sleeper, other = asked(world, JOB, Conflict.REPLACE), asked(world, OTHER_JOB, Conflict.REPLACE)
+
+    def sleeps() -> None:
+        world.clock.advance(HOLDER_SECONDS + 1)
+        world.run(other)
+        assert outcome(world, other) == (Outcome.COMMITTED, "")
+
+    if when == "DecideCommit":
+        world.plan.run_before("decide", sleeps)
+    else:
+        world.plan.run_before("list", sleeps, where=lambda call: call.key == "sales/")
+    assert world.run(sleeper)[-1] == SUPERSEDED
+    assert set(world.visible()) == {f"sales/part-{OTHER_JOB}.csv"}
+    world.run(sleeper, "execution-2")
+    assert outcome(world, sleeper) == (Outcome.ABORTED, "STALLED")
+    assert set(world.visible()) == {f"sales/part-{OTHER_JOB}.csv"}
+
+
+def test_i6_a_holder_that_ended_and_died_before_it_let_go_blocks_nobody() -> None:
+    world = World(plan=FaultPlan().crash_before("put_lock"))
+    first = asked(world, JOB, Conflict.REPLACE)
+    with pytest.raises(Crash):
+        world.run(first)
+    assert world.record(first).state is JobState.COMMITTED
+    assert set(world.ledger.lock("lake/sales/").holders) == {JOB}
+    second = asked(world, OTHER_JOB, Conflict.REPLACE)
+    assert world.run(second).count("AcquireDestination") == 1
+    assert outcome(world, second) == (Outcome.COMMITTED, "")
+
+
+def test_i6_a_holder_that_is_decided_is_waited_for_however_long_it_takes() -> None:
+    world = World(plan=FaultPlan().crash_before("complete_upload"))
+    first, second = asked(world, JOB, Conflict.REPLACE), asked(world, OTHER_JOB, Conflict.REPLACE)
+    with pytest.raises(Crash):
+        world.run(first)
+    world.clock.advance(100 * HOLDER_SECONDS)
+    pauses = itertools.count()
+
+    def pause() -> None:
+        if next(pauses) == 3:
+            world.run(first, "execution-2")
+
+    run_execution(world.pipeline, second, pause=pause)
+    assert outcome(world, first) == outcome(world, second) == (Outcome.COMMITTED, "")
+    assert set(world.visible()) == {f"sales/part-{OTHER_JOB}.csv"}
+
+
+def test_i6_a_waiting_job_that_died_keeps_the_others_waiting_for_a_minute() -> None:
+    """An append comes after a replace that waits for an append; the replace dies waiting."""
+    world = World()
+    append, late = asked(world, JOB, Conflict.APPEND), asked(world, OTHER_JOB, Conflict.APPEND)
+    replacing = asked(world, "0b6f6f0e-0000-4000-8000-00000000000a", Conflict.REPLACE)
+    seen: list[str] = []
+
+    def dies() -> None:
+        raise Crash("while it waits")
+
+    def waits() -> None:
+        seen.append("waited")
+        world.clock.advance(WAITER_SECONDS / 3)
+
+    def meanwhile() -> None:
+        with pytest.raises(Crash):
+            run_execution(world.pipeline, replacing, pause=dies)
+        run_execution(world.pipeline, late, pause=waits)
+
+    world.plan.run_after("decide", meanwhile)
+    world.run(append)
+    assert seen == ["waited"] * 3
+    assert outcome(world, append) == outcome(world, late) == (Outcome.COMMITTED, "")
+    world.run(replacing, "execution-2")
+    assert outcome(world, replacing) == (Outcome.COMMITTED, "")
+    assert all(belongs_to_job(key, replacing.job_id) for key in world.visible())
+
+
+def test_i6_a_try_that_stalled_before_it_queued_gives_away_nothing_that_its_twin_has_taken() -> (
+    None
+):
+    """It saw that it has to wait; then another try of the step got the locks, and goes on."""
+    world = World(plan=FaultPlan().crash_after("decide"))
+    first, second = place_of(JOB, "sales/t/"), place_of(OTHER_JOB, "sales/t/")
+    for place in (first, second):
+        world.open(place, conflict=Conflict.REPLACE)
+        world.request(place, world.attempt(place, "t"))
+    with pytest.raises(Crash):
+        world.run(first)
+    unwatched = Pipeline(world.store, world.ledger, world.clock)
+    ticket = Ticket(OTHER_JOB, BUCKET, second.prefix, execution="execution-1")
+    ticket = verify_manifests(unwatched, seal_job(unwatched, ticket))
+    nodes = ["lake/sales/", "lake/sales/t/"]
+
+    def meanwhile() -> None:
+        run_execution(unwatched, first, execution="execution-2")
+        assert acquire_destination(unwatched, ticket).acquired
+
+    world.plan.run_before("put_locks", meanwhile)
+    assert acquire_destination(world.pipeline, ticket).acquired
+    assert [set(world.ledger.lock(node).holders) for node in nodes] == [{OTHER_JOB}] * 2
+    assert [dict(world.ledger.lock(node).waiting) for node in nodes] == [{}] * 2
