@@ -58,6 +58,12 @@ def test_a_job_that_was_given_up_for_another_is_ended(desk: Desk) -> None:
     assert desk.world.record(place).state is JobState.ABORTING
     assert len(desk.world.open_uploads()) == 2
     assert "[STALLED]" in desk.run("show", JOB, "--table", TABLE).stdout
+    assert desk.json("show", JOB, "--table", TABLE)["next"][-1] == (
+        "but it was taken from its execution, and nobody works on it:"
+        f" s3commit commit {JOB} --state-machine ARN ends it"
+    )
+    (listed,) = desk.json("status", "--table", TABLE)["jobs"]
+    assert (listed["jobId"], listed["attention"]) == (JOB, True)
     line = desk.fails("commit", JOB, "--table", TABLE, exit_code=3)
     assert "name the state machine with --state-machine or S3COMMIT_STATE_MACHINE" in line
     desk.run("commit", JOB, "--table", TABLE, "--state-machine", MACHINE)

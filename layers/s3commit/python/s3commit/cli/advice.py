@@ -57,10 +57,18 @@ _ID = re.compile(r"by job ([0-9a-fA-F-]{36});")
 def needs_attention(record: JobRecord, now: float) -> bool:
     """Whether a job that has not ended is silent for longer than it should be.
 
-    A SEALED one that waits says so every few seconds, and loses its locks to others if it does not.
+    A SEALED one that waits says so every few seconds, and loses its locks to others if it does not;
+    then nobody works on it.
     """
+    if is_orphan(record):
+        return True
     limits = {JobState.OPEN: OPEN_PATIENCE, JobState.SEALED: HOLDER_SECONDS}
     return now - epoch_of(record.updated_at) > limits.get(record.state, PATIENCE)
+
+
+def is_orphan(record: JobRecord) -> bool:
+    """Whether the job was taken from its execution, and no other one has taken it over."""
+    return record.state is JobState.ABORTING and not record.execution
 
 
 def meaning_of(state: str, failure: Failure | None) -> str:
@@ -158,7 +166,12 @@ def _while_working(facts: JobFacts, record: JobRecord, now: float) -> list[str]:
     else:
         lines.append(_GOES_ON.get(record.state, "result.json is being written; then it is over"))
     goes_on = f"s3commit {_verb(facts)} {facts.located.name}"
-    if is_dead(facts.execution_status):
+    if is_orphan(record):
+        lines.append(
+            "but it was taken from its execution, and nobody works on it:"
+            f" {goes_on} --state-machine ARN ends it"
+        )
+    elif is_dead(facts.execution_status):
         lines.append(
             f"but its execution is {facts.execution_status}, and nobody works on it: {goes_on}"
             " starts another one, which goes on where the ledger says"
