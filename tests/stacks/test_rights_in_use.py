@@ -211,6 +211,7 @@ def needed(server: Server, recorder: Recorder) -> dict[str, set[Needed]]:
     for fate in (
         _committed,
         _aborted,
+        _turned_away,
         _refused,
         _rolled_back,
         _replaced_by_partition,
@@ -244,6 +245,20 @@ def _aborted(server: Server, place: JobDirectory) -> None:
     server.ask_abort(place)
     ticket = server.steps(execution_input(place), "SealJob", "AbortJob", "AbortJob", "TidyUp")
     assert ticket["outcome"] == "ABORTED"
+
+
+def _turned_away(server: Server, place: JobDirectory) -> None:
+    """Its id is that of a job at another place; one of its files has an exact name."""
+    first = place_of(place.job_id, "elsewhere/")
+    server.arrive(first, server.attempt(first, "t0"))
+    server.open(place, names=Names.EXACT)
+    attempt = server.attempt(place, "t0", files={f"{uuid.uuid4()}/exact.parquet": b"x"})
+    server.request(place, attempt)
+    ticket = server.steps(execution_input(place), "SealJob", "AbortJob", "AbortJob", "TidyUp")
+    assert (ticket["outcome"], ticket["code"]) == ("ABORTED", "JOB_ID_TAKEN")
+    assert server.open_uploads("elsewhere/") != []
+    server.ask_abort(first)
+    server.steps(execution_input(first), "SealJob", "AbortJob", "TidyUp")
 
 
 def _refused(server: Server, place: JobDirectory) -> None:
