@@ -237,29 +237,32 @@ def in_thread(work: Callable[[], Any]) -> None:
         raise error
 
 
-def test_another_thread_writes_once_it_has_registered(
-    spark: SparkSession, place: Place, frame: DataFrame
+def test_another_thread_writes_as_this_one_does(
+    spark: SparkSession, place: Place, frame: DataFrame, table: str, tmp_path: Path
 ) -> None:
-    def save() -> None:
-        frame.write.format("s3commit").mode("append").save(place.uri)
-
-    def register_and(write: Callable[[], None]) -> None:
-        register(spark)
-        write()
-
-    refused("DATA_SOURCE_NOT_FOUND", lambda: in_thread(save), place)
-    in_thread(lambda: register_and(save))
-    assert ids(spark, place) == [0, 1, 2, 3]
+    writer = frame.write.format("s3commit").mode("append")
+    in_thread(lambda: writer.save(place.uri))
+    in_thread(lambda: frame.writeTo(table).option("path", place.uri).append())
+    spark.createDataFrame([(7, 1)], "id bigint, k int").write.json(str(tmp_path / "in"))
+    stream = spark.readStream.schema("id bigint, k int").json(str(tmp_path / "in")).writeStream
+    stream = stream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    stream = stream.format("s3commit").trigger(availableNow=True)
+    in_thread(lambda: stream.start(place.uri).awaitTermination())
+    in_thread(lambda: spark.sql(f"INSERT INTO {table} WITH (path = '{place.uri}') VALUES (8, 1)"))
+    assert ids(spark, place) == sorted([0, 1, 2, 3] * 2 + [7, 8])
 
 
 def test_a_new_session_writes_once_it_is_registered(spark: SparkSession, place: Place) -> None:
     other = spark.newSession()
-    try:
-        register(other)
-        other.range(3).write.format("s3commit").mode("append").save(place.uri)
-    finally:
-        register(spark)
-    assert ids(spark, place) == [0, 1, 2]
+    refused("DATA_SOURCE_NOT_", lambda: append(other.range(3), place), place)
+    register(other)
+    append(other.range(3), place)
+    append(spark.range(3, 5), place)  # whichever was registered last
+    assert ids(spark, place) == [0, 1, 2, 3, 4]
+
+
+def append(frame: DataFrame, place: Place) -> None:
+    frame.write.format("s3commit").mode("append").save(place.uri)
 
 
 def test_a_stream_is_refused_where_spark_would_drop_its_layout(

@@ -1,8 +1,9 @@
-"""Refuses what Spark would drop in silence: a layout that no Python data source is told of.
+"""Looks at the writes that name this format before PySpark makes them.
 
-``partitionBy`` on a stream, and the partitions, buckets or clusters of a new table, end in
-Spark's driver: the sink writes one flat directory. `install` looks at the calls of PySpark's own
-writers before they are made. Only what names this format is looked at.
+It refuses what Spark would drop in silence, a layout that no Python data source is told of:
+``partitionBy`` on a stream, and the partitions, buckets or clusters of a new table, end in Spark's
+driver, and the sink would write one flat directory. And it lets a write find the format from any
+thread: Spark looks for it in the thread's active session, and a new thread has none.
 """
 
 from __future__ import annotations
@@ -43,6 +44,12 @@ def install() -> None:
             _wrap(kind, name, functools.partial(_check, name))
 
 
+def activate(spark: SparkSession) -> None:
+    """Make ``spark`` the active session of this thread, as ``createDataFrame`` does too."""
+    jvm: Any = spark._jvm
+    jvm.SparkSession.setActiveSession(spark._jsparkSession)
+
+
 def _wrap(kind: type, name: str, before: Callable[..., None]) -> None:
     original = vars(kind).get(name)
     if original is None:
@@ -61,8 +68,8 @@ def _notes(writer: Any) -> dict[str, Any]:
     return notes
 
 
-def _note_format(writer: Any, source: str | None = None, **_: Any) -> None:
-    _notes(writer)["format"] = source
+def _note_format(writer: Any, *args: Any, **kwargs: Any) -> None:
+    _notes(writer)["format"] = next(iter((*args, *kwargs.values())), None)
 
 
 def _note_layout(name: str, writer: Any, *columns: Any, **_: Any) -> None:
@@ -79,9 +86,11 @@ def _check(name: str, writer: Any, *args: Any, **kwargs: Any) -> None:
     notes = _notes(writer)
     by = given.get("partitionBy")
     call, columns = ("partitionBy", by) if by else notes.get("layout", ("", []))
-    if not columns:
-        return
     source = given.get("format") or notes.get("format")
+    if not columns:
+        if str(source).lower() == FORMAT:
+            activate(writer._spark)
+        return
     if name == "toTable":
         table = str(given.get("name", given.get("tableName")))
         source = _provider(writer._spark, table) or source

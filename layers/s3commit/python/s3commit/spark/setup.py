@@ -26,22 +26,19 @@ class WrongPythonError(S3CommitError):
 
 
 def register(spark: SparkSession) -> None:
-    """Make ``format("s3commit")`` known to this session and this thread; harmless to repeat.
+    """Make ``format("s3commit")`` known to this session; harmless to repeat.
 
-    ``spark`` becomes the thread's active session, in which Spark looks for the format: call this
-    in each thread that writes, and for each session that ``spark.newSession()`` makes. Raises
-    `WrongPythonError`, with the setting to change, if a package is missing or too old, or if
-    Spark's Python workers on this machine run an interpreter that can't import this package
-    (without PYSPARK_PYTHON that is the ``python3`` of PATH).
+    A session made by ``spark.newSession()`` has to be registered itself. ``spark`` becomes the
+    thread's active session. Raises `WrongPythonError`, with the setting to change, if a package is
+    missing or too old, or if Spark's Python workers on this machine run an interpreter that can't
+    import this package (without PYSPARK_PYTHON that is the ``python3`` of PATH).
     """
     _check_versions()
     _check_workers(spark)
     from s3commit.spark.source import S3CommitDataSource  # noqa: PLC0415
 
-    jvm = getattr(spark, "_jvm", None)
-    if jvm is not None:  # Spark Connect has none, and asks the session itself for the format
-        # Here Spark asks the thread's active session, whichever made the DataFrame.
-        jvm.SparkSession.setActiveSession(spark._jsparkSession)
+    if getattr(spark, "_jvm", None) is not None:  # else it is Spark Connect
+        guard.activate(spark)
         guard.install()
     spark.dataSource.register(S3CommitDataSource)
 
