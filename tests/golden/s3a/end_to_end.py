@@ -30,6 +30,8 @@ RUNS = {
     "halfway": (Run(WIDE, passed=1), "--commit"),
     "given-up": (Run(WIDE, passed=1), "--abort"),
 }
+OLD = "old-layout"
+
 # A driver that was not dead: held at these requests, released after the rescue.
 WAKERS = {"wakes-before-loading": r"^GET .*[.]pendingset", "wakes-completing": COMPLETES}
 
@@ -38,26 +40,43 @@ def main() -> None:
     """Play every run against one pipeline."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--jars", type=Path, required=True)
-    jars = parser.parse_args().jars
+    parser.add_argument("--old-jars", type=Path, help="of pom-3.3.xml: plays the old layout too")
+    parser.add_argument("--old-python", help="with pyspark 3.5")
+    parser.add_argument("--only", choices=[*RUNS, *WAKERS, OLD], action="append")
+    given = parser.parse_args()
+    jars, wanted = given.jars, given.only or [*RUNS, *WAKERS, OLD]
     command = [sys.executable, "-m", "s3commit", "local", "up", "--project", "."]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as runtime:
         try:
             assert runtime.stdout is not None
             ready = json.loads(runtime.stdout.readline())
-            for name, (run, word) in RUNS.items():
-                play(ready, jars, name, run, word)
-            for name, hold in WAKERS.items():
-                wake(ready, jars, name, hold)
+            for name in wanted:
+                if name in RUNS:
+                    play(ready, jars, name, *RUNS[name])
+                elif name in WAKERS:
+                    wake(ready, jars, name, WAKERS[name])
+                elif given.old_jars:
+                    left = (given.old_jars, given.old_python)
+                    play(ready, jars, name, Run(WIDE), "--commit", left_by=left)
         finally:
             runtime.send_signal(signal.SIGINT)
             runtime.wait(60)
 
 
-def play(ready: dict[str, Any], jars: Path, name: str, run: Run, word: str) -> None:
-    """One driver's death, and what becomes of its job."""
+def play(
+    ready: dict[str, Any],
+    jars: Path,
+    name: str,
+    run: Run,
+    word: str,
+    *,
+    left_by: tuple[Path, str] | None = None,
+) -> None:
+    """One driver's death, and what becomes of its job; ``left_by`` are another Hadoop's jars."""
     table = f"{ready['bucket']}/{name}"
     print(f"== {name}: the driver runs, and is killed", flush=True)
-    run_and_kill(ready["endpoint"], jars, run, destination=f"s3a://{table}")
+    its_jars, python = left_by or (jars, sys.executable)
+    run_and_kill(ready["endpoint"], its_jars, run, destination=f"s3a://{table}", python=python)
     for arguments in ([], [word, "--older-than", "0s"], []):
         rescue(ready, f"s3://{table}/", *arguments)
     if word == "--commit":
