@@ -64,6 +64,12 @@ def test_a_job_says_what_it_holds(desk: Desk) -> None:
     assert (locks["waits"], locks["waitsSince"], locks["inTheWay"]) == ([], None, [])
 
 
+def test_i11_a_key_is_held_like_a_place(desk: Desk) -> None:
+    desk.job_at("AcquireDestination", idempotency_key="daily")
+    text = text_of(desk, "show", JOB, "--table", TABLE)
+    assert "holds shared lake/sales/\nexclusive the idempotency key\n" in text
+
+
 def test_of_many_partitions_text_shows_some_and_json_all(desk: Desk) -> None:
     files = {f"dt={day}/part-{JOB}.csv": b"x" for day in range(20)}
     desk.job_at("AcquireDestination", **DAY, files=files)

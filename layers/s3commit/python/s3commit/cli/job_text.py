@@ -127,7 +127,8 @@ def _standing(standing: Standing, now: float) -> Pairs:
 def _nodes(name: str, claims: Iterable[Claim]) -> Pairs:
     own = [claim for claim in claims if not claim.intention]
     for claim in own[:SHOWN_NODES]:
-        yield name, f"{claim.mode.name.lower()} {claim.node}"
+        of_key = "?once=" in claim.node
+        yield name, f"{claim.mode.name.lower()} {'the idempotency key' if of_key else claim.node}"
     if len(own) > SHOWN_NODES:
         yield name, f"and {len(own) - SHOWN_NODES} more; --output json has them all"
 
