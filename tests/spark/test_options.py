@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from s3commit.aws.s3_client import Encryption
@@ -61,6 +63,11 @@ def test_an_unknown_option_is_refused_with_a_guess_and_the_known_ones() -> None:
     assert "'partitionedby'. Did you mean 'partitionBy'?" in caught.value.message
     for name in KNOWN:
         assert name in caught.value.message
+
+
+def test_every_option_is_in_the_reference() -> None:
+    reference = (Path(__file__).parents[2] / "docs" / "spark.md").read_text()
+    assert [name for name in KNOWN if f"`{name}`" not in reference] == []
 
 
 def test_a_condition_that_does_not_exist_is_an_unknown_option() -> None:
