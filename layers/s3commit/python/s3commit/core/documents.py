@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from s3commit.core.conditions import (
@@ -14,11 +15,13 @@ from s3commit.core.conditions import (
 from s3commit.core.errors import InvalidInputError
 from s3commit.core.jsontext import Fields, check_text, dump, parse
 from s3commit.core.layout import JobDirectory, check_id, parse_destination
+from s3commit.core.locations import BAD_LOCATION, location_uris, parse_locations
 from s3commit.core.model import (
     AbortRequest,
     CommitRequest,
     Conflict,
     CountedAttempt,
+    Destination,
     Failure,
     JobResult,
     JobSpec,
@@ -41,33 +44,72 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 def encode_job(spec: JobSpec) -> bytes:
     """``job.json``."""
+    document = {
+        "version": VERSION,
+        "jobId": spec.job_id,
+        "destination": spec.destination.uri,
+        "conflict": spec.conflict,
+        "scope": spec.scope,
+        "partitionBy": list(spec.partition_by),
+        "idempotencyKey": spec.idempotency_key,
+        "createdAt": spec.created_at,
+        "client": spec.client,
+        "conditions": encode_conditions(spec.conditions),
+        "names": spec.names,
+    }
+    if spec.locations:
+        document["locations"] = location_uris(spec.locations, spec.destination.bucket)
+    return dump(document)
+
+
+def encode_location(spec: JobSpec, prefix: str) -> bytes:
+    """The ``job.json`` in the job directory of one of the job's locations."""
     return dump(
         {
             "version": VERSION,
             "jobId": spec.job_id,
-            "destination": spec.destination.uri,
-            "conflict": spec.conflict,
-            "scope": spec.scope,
-            "partitionBy": list(spec.partition_by),
-            "idempotencyKey": spec.idempotency_key,
+            "destination": f"s3://{spec.destination.bucket}/{prefix}",
+            "main": spec.destination.uri,
             "createdAt": spec.created_at,
             "client": spec.client,
-            "conditions": encode_conditions(spec.conditions),
-            "names": spec.names,
         }
     )
+
+
+def decode_main(body: bytes, directory: JobDirectory) -> JobDirectory | None:
+    """The main directory that the ``job.json`` of a location names; None if it is of no location.
+
+    Raises `InvalidInputError` as `decode_job`.
+    """
+    fields = _versioned(body, "job.json", MAX_JOB_BYTES)
+    if not fields.has("main"):
+        return None
+    main = JobDirectory(parse_destination(fields.text("main")), directory.job_id)
+    _check_place(
+        fields.text("jobId", longest=80), parse_destination(fields.text("destination")), directory
+    )
+    if main.bucket != directory.bucket or main == directory:
+        raise InvalidInputError(f"job.json names {main.uri} as its main one", code=BAD_LOCATION)
+    return main
 
 
 def decode_job(body: bytes, directory: JobDirectory) -> JobSpec:
     """Read the ``job.json`` of ``directory``. Raises `InvalidInputError`.
 
     A job that names another id or destination than the place where it lies is refused
-    (``WRONG_JOB``): the place is what S3 permissions are given for.
+    (``WRONG_JOB``): the place is what S3 permissions are given for. So is the ``job.json`` of a
+    location (``BAD_LOCATION``), which is no job by itself.
     """
     fields = _versioned(body, "job.json", MAX_JOB_BYTES)
+    if fields.has("main"):
+        raise InvalidInputError(
+            f"{directory.uri} is a location of the job at {fields.text('main')[:200]}",
+            code=BAD_LOCATION,
+        )
+    destination = parse_destination(fields.text("destination"))
     spec = JobSpec(
         job_id=fields.text("jobId", longest=80),
-        destination=parse_destination(fields.text("destination")),
+        destination=destination,
         conflict=_choice(Conflict, fields.text("conflict", Conflict.APPEND), "conflict"),
         scope=_choice(Scope, fields.text("scope", Scope.DIRECTORY), "scope"),
         partition_by=_columns(fields.texts("partitionBy", most=100, default=[])),
@@ -76,13 +118,18 @@ def decode_job(body: bytes, directory: JobDirectory) -> JobSpec:
         client=fields.text("client", "", longest=MAX_TEXT),
         conditions=_conditions(fields),
         names=_choice(Names, fields.text("names", Names.UNIQUE), "names"),
+        locations=parse_locations(fields.mapping("locations"), destination),
     )
-    if spec.job_id != directory.job_id or spec.destination != directory.destination:
+    _check_place(spec.job_id, spec.destination, directory)
+    return spec
+
+
+def _check_place(job_id: str, destination: Destination, directory: JobDirectory) -> None:
+    if job_id != directory.job_id or destination != directory.destination:
         raise InvalidInputError(
-            f"job.json of {spec.job_id!r} at {spec.destination.uri} lies in {directory.prefix}",
+            f"job.json of {job_id!r} at {destination.uri} lies in {directory.prefix}",
             code="WRONG_JOB",
         )
-    return spec
 
 
 def _columns(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -117,25 +164,27 @@ def encode_request(request: CommitRequest | AbortRequest) -> bytes:
         return dump({**head, "action": "abort", "reason": request.reason[:MAX_TEXT]})
     if request.attempts is None:
         return dump({**head, "action": "commit"})
-    attempts = [
-        {
-            "taskId": attempt.task_id,
-            "attemptId": attempt.attempt_id,
-            "manifest": attempt.manifest,
-            "sha256": attempt.sha256,
-            "files": attempt.files,
-            "bytes": attempt.bytes,
-        }
-        for attempt in request.attempts
-    ]
+    attempts = [_attempt_json(attempt) for attempt in request.attempts]
     return dump({**head, "action": "commit", "attempts": attempts})
+
+
+def _attempt_json(attempt: CountedAttempt) -> dict[str, Any]:
+    document = {
+        "taskId": attempt.task_id,
+        "attemptId": attempt.attempt_id,
+        "manifest": attempt.manifest,
+        "sha256": attempt.sha256,
+        "files": attempt.files,
+        "bytes": attempt.bytes,
+    }
+    return {**document, "location": attempt.location} if attempt.location else document
 
 
 def decode_request(body: bytes, directory: JobDirectory) -> CommitRequest | AbortRequest:
     """Read the ``request.json`` of ``directory``. Raises `InvalidInputError`.
 
     Two counted attempts of one task are refused (``TWO_ATTEMPTS``, I3), and a manifest that is
-    not at the place which its ids give.
+    not at the place which its ids give. One attempt may have a manifest at each of several places.
     """
     fields = _versioned(body, "request.json", MAX_REQUEST_BYTES)
     if fields.text("jobId", longest=80) != directory.job_id:
@@ -150,10 +199,25 @@ def decode_request(body: bytes, directory: JobDirectory) -> CommitRequest | Abor
     attempts = tuple(
         _attempt(attempt, directory) for attempt in fields.objects("attempts", most=MAX_ATTEMPTS)
     )
-    tasks = {attempt.task_id for attempt in attempts}
-    if len(tasks) != len(attempts):
-        raise InvalidInputError("two attempts of one task are counted", code="TWO_ATTEMPTS")
+    refuse_two_attempts(attempts)
     return CommitRequest(directory.job_id, attempts)
+
+
+def refuse_two_attempts(attempts: Iterable[CountedAttempt]) -> None:
+    """Raise `InvalidInputError` (``TWO_ATTEMPTS``) if two attempts of one task are counted (I3).
+
+    Or one of them twice at one place.
+    """
+    counted: dict[str, str] = {}
+    seen: set[tuple[str, str]] = set()
+    for one in attempts:
+        twice = (one.task_id, one.location) in seen
+        if twice or counted.setdefault(one.task_id, one.attempt_id) != one.attempt_id:
+            raise InvalidInputError(
+                f"two attempts of task {one.task_id} are counted: commit one of them",
+                code="TWO_ATTEMPTS",
+            )
+        seen.add((one.task_id, one.location))
 
 
 def _attempt(fields: Fields, directory: JobDirectory) -> CountedAttempt:
@@ -164,6 +228,7 @@ def _attempt(fields: Fields, directory: JobDirectory) -> CountedAttempt:
         sha256=fields.text("sha256"),
         files=fields.integer("files"),
         bytes=fields.integer("bytes"),
+        location=_location(fields, directory),
     )
     if attempt.manifest != directory.manifest_name(attempt.task_id, attempt.attempt_id):
         raise InvalidInputError(
@@ -173,6 +238,15 @@ def _attempt(fields: Fields, directory: JobDirectory) -> CountedAttempt:
     if not _SHA256.fullmatch(attempt.sha256):
         raise InvalidInputError(f"{fields.path}.sha256 is no SHA-256", code="BAD_FIELD")
     return attempt
+
+
+def _location(fields: Fields, directory: JobDirectory) -> str:
+    prefix = fields.text("location", "")
+    if prefix and parse_destination(f"s3://{directory.bucket}/{prefix}").prefix != prefix:
+        raise InvalidInputError(
+            f"{fields.path}.location {prefix[:200]!r} does not end with '/'", code=BAD_LOCATION
+        )
+    return prefix
 
 
 def encode_result(result: JobResult) -> bytes:

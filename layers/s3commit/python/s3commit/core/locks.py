@@ -12,7 +12,7 @@ or can no longer be decided. Hence whoever is SEALED under its own generation st
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -102,33 +102,52 @@ def claims(
     scope: Scope,
     partitions: Iterable[str],
     key: str | None,
+    *,
+    locations: Mapping[str, str] | None = None,
 ) -> tuple[Claim, ...]:
     """Everything that a job has to hold before its decision, from the top down.
 
     ``partitions`` are relative to the destination and end with ``/``; the root's is empty. Too
-    many of them are escalated to the whole destination. Nobody locks a whole bucket, so the
-    bucket is no node. Raises `JobRefusedError` (``TOO_DEEP``) if the nodes above are too many.
+    many of them are escalated to the whole destination. ``locations`` maps partitions to the
+    prefixes where they lie: each is locked as a destination, in scope partition if it is among
+    ``partitions``. Nobody locks a whole bucket, so the bucket is no node. Raises `JobRefusedError`
+    (``TOO_DEEP``) if the nodes above are too many.
     """
     node = f"{place.bucket}/{place.destination.prefix}"
-    above = _nodes_above(node)
-    room = min(MAX_PARTITION_LOCKS, MAX_LOCKS - len(above) - 1)  # one for the key
+    outside = {name: f"{place.bucket}/{prefix}" for name, prefix in (locations or {}).items()}
+    above, room = _above_all(node, outside.values())
+    room = min(MAX_PARTITION_LOCKS, room)
     if room < 1:
         raise JobRefusedError(
             f"{place.destination.uri} lies in {len(above)} directories, and a job locks all of"
-            f" them: at most {MAX_LOCKS - 2}",
+            f" them: at most {MAX_LOCKS - 2 - len(outside)}",
             code="TOO_DEEP",
         )
     if conflict is Conflict.APPEND:
-        wanted = {node: _S}
+        wanted = dict.fromkeys([node, *outside.values()], _S)
     elif scope is Scope.DIRECTORY:
-        wanted = {node: _X}
+        wanted = dict.fromkeys([node, *outside.values()], _X)
     else:
-        wanted = _partition_nodes(node, partitions, room)
+        written = set(partitions)
+        wanted = _partition_nodes(node, written - outside.keys(), room)
+        wanted |= dict.fromkeys((outside[name] for name in written & outside.keys()), _X)
     if key is not None:
         wanted[f"{node}?once={key_digest(key)}"] = _X
     intention = _IS if conflict is Conflict.APPEND else _IX
     everything = {**dict.fromkeys(above, intention), **wanted}
     return tuple(Claim(name, mode) for name, mode in sorted(everything.items()))
+
+
+def fits(place: JobDirectory, locations: Mapping[str, str]) -> bool:
+    """Whether a job can hold the locks of so many locations, so deep, all at once."""
+    outside = [f"{place.bucket}/{prefix}" for prefix in locations.values()]
+    return _above_all(f"{place.bucket}/{place.destination.prefix}", outside)[1] >= 1
+
+
+def _above_all(node: str, outside: Collection[str]) -> tuple[list[str], int]:
+    """The nodes above all of them, and how many more a job may hold: its own, and partitions'."""
+    above = {name for one in (node, *outside) for name in _nodes_above(one)}
+    return sorted(above), MAX_LOCKS - len(above) - len(outside) - 1  # one for the key
 
 
 def _nodes_above(node: str) -> list[str]:

@@ -118,7 +118,11 @@ def add_nulls(counts: Iterable[Mapping[str, int | None]]) -> dict[str, int | Non
 
 @dataclass(frozen=True, slots=True)
 class JobSpec:
-    """``job.json``: what the client said at job setup. Times are RFC 3339, UTC."""
+    """``job.json``: what the client said at job setup. Times are RFC 3339, UTC.
+
+    ``locations`` maps partitions (``dt=1/``) that lie outside the destination to the key prefixes
+    where they lie, in the destination's bucket.
+    """
 
     job_id: str
     destination: Destination
@@ -130,13 +134,16 @@ class JobSpec:
     client: str = ""
     conditions: Conditions = field(default_factory=Conditions)
     names: Names = Names.UNIQUE
+    locations: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class CountedAttempt:
     """One attempt that the driver counts: its manifest (relative to the job directory) and digest.
 
-    ``sha256`` is the hex digest of the manifest's bytes.
+    ``sha256`` is the hex digest of the manifest's bytes. ``location`` is the key prefix of the
+    location in whose job directory the manifest lies; empty for the destination. ``elsewhere`` has
+    the same attempt's manifests at other places: a request lists them one by one.
     """
 
     task_id: str
@@ -145,6 +152,8 @@ class CountedAttempt:
     sha256: str
     files: int
     bytes: int
+    location: str = ""
+    elsewhere: tuple[CountedAttempt, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,12 +212,16 @@ ALREADY_COMMITTED = "ALREADY_COMMITTED"  # code of a job whose idempotency key a
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """A range of one manifest's files: ``start`` included, ``stop`` excluded."""
+    """A range of one manifest's files: ``start`` included, ``stop`` excluded.
+
+    ``location`` says where the manifest lies, as in `CountedAttempt`.
+    """
 
     manifest: str
     sha256: str
     start: int
     stop: int
+    location: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +243,7 @@ class PlanFacts:
 
     ``partitions`` is the digest of the document that lists them, where the policy asks for it.
     ``nulls`` has, for each column that a condition names, its nulls (None: not counted).
+    ``locations`` are those of `JobSpec`, of which each was seen to be the job's.
     """
 
     sha256: str
@@ -239,6 +253,7 @@ class PlanFacts:
     rows: int | None
     partitions: str = ""
     nulls: dict[str, int | None] = field(default_factory=dict)
+    locations: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +272,10 @@ class ReplacedFacts:
 
 @dataclass(frozen=True, slots=True)
 class AttemptRecord:
-    """The ledger's note of a task attempt whose manifest arrived; ``manifest`` is its full key."""
+    """The ledger's note of a task attempt whose manifest arrived; ``manifest`` is its full key.
+
+    An attempt has a note for each place where it has files; ``location`` as in `CountedAttempt`.
+    """
 
     job_id: str
     task_id: str
@@ -267,6 +285,7 @@ class AttemptRecord:
     files: int
     bytes: int
     rows: int | None
+    location: str = ""
 
 
 @dataclass(frozen=True, slots=True)

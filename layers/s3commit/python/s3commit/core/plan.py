@@ -14,28 +14,29 @@ MAX_SLICES = 1_000_000
 
 
 def cut_units(
-    manifests: Iterable[tuple[str, str, list[int]]], *, total_files: int
+    manifests: Iterable[tuple[str, str, list[int], str]], *, total_files: int
 ) -> Iterator[Unit]:
     """Cut manifests, each with its digest and the number of parts of each file, into units.
 
-    The cut depends on its input alone, so that whoever plans a job again gets the same bytes.
+    Last comes the location where it lies, empty for the destination. The cut depends on its input
+    alone, so that whoever plans a job again gets the same bytes.
     """
     limit = max(UNIT_FILES, -(-total_files // MAX_UNITS))
     # Never more units than MAX_UNITS, whatever the parts weigh: so many files fit one a unit.
     parts_limit = UNIT_PARTS if total_files <= MAX_UNITS else 2**62
     slices: list[Slice] = []
     files = parts = number = 0
-    for manifest, sha256, weights in manifests:
+    for manifest, sha256, weights, location in manifests:
         start = 0
         for index, weight in enumerate(weights):
             if files and (files >= limit or parts + weight > parts_limit):
                 if index > start:
-                    slices.append(Slice(manifest, sha256, start, index))
+                    slices.append(Slice(manifest, sha256, start, index, location))
                 yield Unit(number, tuple(slices))
                 number, slices, files, parts, start = number + 1, [], 0, 0, index
             files, parts = files + 1, parts + weight
         if len(weights) > start:
-            slices.append(Slice(manifest, sha256, start, len(weights)))
+            slices.append(Slice(manifest, sha256, start, len(weights), location))
     if slices:
         yield Unit(number, tuple(slices))
 
@@ -44,11 +45,18 @@ def unit_json(unit: Unit) -> dict[str, Any]:
     """A unit as it stands in the plan and travels to its worker."""
     return {
         "unit": unit.number,
-        "slices": [
-            {"manifest": part.manifest, "sha256": part.sha256, "from": part.start, "to": part.stop}
-            for part in unit.slices
-        ],
+        "slices": [_slice_json(part) for part in unit.slices],
     }
+
+
+def _slice_json(part: Slice) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "manifest": part.manifest,
+        "sha256": part.sha256,
+        "from": part.start,
+        "to": part.stop,
+    }
+    return {**document, "location": part.location} if part.location else document
 
 
 def encode_plan(units: Iterable[Unit]) -> bytes:
@@ -65,6 +73,7 @@ def decode_unit(value: object, path: str = "$") -> Unit:
             sha256=part.text("sha256", longest=64),
             start=part.integer("from"),
             stop=part.integer("to"),
+            location=part.text("location", ""),
         )
         for part in fields.objects("slices", most=MAX_SLICES)
     )

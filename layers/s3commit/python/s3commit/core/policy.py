@@ -37,6 +37,7 @@ PUT_BYTES: Final = 8 * 1024 * 1024
 # 100 items in one. A job that needs more for its partitions locks the whole destination instead.
 MAX_LOCKS: Final = 98
 MAX_PARTITION_LOCKS: Final = 90
+MAX_LOCATIONS: Final = 80  # of partitions outside the destination, and room for what they lie in
 
 # A waiting job asks every 5 s, and is noted as seen now and then. One that has not been seen for so
 # long keeps nobody waiting any more.

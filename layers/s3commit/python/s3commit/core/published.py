@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from s3commit.core.documents import VERSION
 from s3commit.core.errors import InvalidInputError
 from s3commit.core.jsontext import Fields, dump, parse
+from s3commit.core.layout import parse_destination
+from s3commit.core.locations import location_uris, parse_locations
 from s3commit.core.model import JobRecord, ReplacedFacts
 
 SUCCESS_NAME = "org.apache.hadoop.fs.s3a.commit.files.SuccessData/1"
@@ -21,7 +23,10 @@ MAX_COMMITS_BYTES = 1024 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class CommitHeader:
-    """The first line of a commit manifest: the job, and what its files add up to."""
+    """The first line of a commit manifest: the job, and what its files add up to.
+
+    ``locations`` as in `JobSpec`.
+    """
 
     job_id: str
     destination: str
@@ -32,6 +37,7 @@ class CommitHeader:
     partition_by: tuple[str, ...] = ()
     idempotency_key: str | None = None
     replaced: ReplacedFacts | None = None
+    locations: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +64,7 @@ def header_of(record: JobRecord) -> CommitHeader:
         partition_by=record.partition_by,
         idempotency_key=record.idempotency_key,
         replaced=record.replaced,
+        locations=record.plan.locations,
     )
 
 
@@ -77,6 +84,9 @@ def commit_lines(header: CommitHeader, files: Iterable[CommittedFile]) -> Iterat
     if header.replaced is not None:
         one = header.replaced
         first["replaced"] = {"sha256": one.sha256, "files": one.files, "bytes": one.bytes}
+    if header.locations:
+        bucket = parse_destination(header.destination).bucket
+        first["locations"] = location_uris(header.locations, bucket)
     yield dump(first) + b"\n"
     for file in files:
         line = {"key": file.key, "length": file.length, "etag": file.etag, "rows": file.rows}
@@ -87,9 +97,10 @@ def decode_commit_header(line: bytes) -> CommitHeader:
     """Read the first line. Raises `InvalidInputError`."""
     fields = Fields(parse(line, what="commit manifest", max_bytes=MAX_LINE_BYTES), "$")
     fields.version(VERSION)
+    destination = fields.text("destination")
     return CommitHeader(
         job_id=fields.text("jobId", longest=80),
-        destination=fields.text("destination"),
+        destination=destination,
         decided_at=fields.text("decidedAt"),
         files=fields.integer("files"),
         bytes=fields.integer("bytes"),
@@ -97,7 +108,12 @@ def decode_commit_header(line: bytes) -> CommitHeader:
         partition_by=fields.texts("partitionBy", most=100, default=[]),
         idempotency_key=fields.optional_text("idempotencyKey"),
         replaced=_replaced(fields) if fields.has("replaced") else None,
+        locations=_locations(fields, destination) if fields.has("locations") else {},
     )
+
+
+def _locations(header: Fields, destination: str) -> dict[str, str]:
+    return parse_locations(header.mapping("locations"), parse_destination(destination))
 
 
 def _replaced(header: Fields) -> ReplacedFacts:

@@ -202,9 +202,9 @@ def _look_closer(
 
 
 def _plan(verified: list[_Verified]) -> tuple[PlanFacts, bytes]:
-    def manifests() -> Iterator[tuple[str, str, list[int]]]:
+    def manifests() -> Iterator[tuple[str, str, list[int], str]]:
         for one in verified:
-            yield one.attempt.manifest, one.attempt.sha256, one.parts
+            yield one.attempt.manifest, one.attempt.sha256, one.parts, one.attempt.location
 
     total = sum(len(one.parts) for one in verified)
     units = list(cut_units(manifests(), total_files=total))
