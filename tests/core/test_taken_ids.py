@@ -12,8 +12,10 @@ from s3commit.core.documents import decode_result, encode_job, encode_request, e
 from s3commit.core.errors import InvalidInputError, S3CommitError
 from s3commit.core.layout import JobDirectory
 from s3commit.core.model import CommitRequest, JobResult, JobSpec, Names, Outcome
+from s3commit.core.policy import ABORT_ROUNDS
 from s3commit.core.protocol.pipeline import Pipeline
 from s3commit.core.states import JobState
+from s3commit.testing.faults import Crash
 from s3commit.testing.memory import MemoryLedger
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, World, place_of
 
@@ -93,7 +95,8 @@ def test_i4_i5_exact_names_are_aborted_by_the_manifests_and_only_apart_from_the_
     assert len(world.open_uploads("evil/")) == 3
 
 
-def test_i2_i4_a_job_is_turned_away_through_every_lost_answer() -> None:
+@pytest.mark.parametrize("strike", ["lose_response", "crash_before", "crash_after"])
+def test_i2_i4_a_job_is_turned_away_whatever_call_fails(strike: str) -> None:
     point = 0
     while True:
         point += 1
@@ -102,16 +105,41 @@ def test_i2_i4_a_job_is_turned_away_through_every_lost_answer() -> None:
         world.run(APART)
         asked(world, REAL)
         world.plan.forget_calls()
-        start = world.plan.count()
-        world.plan.lose_response(None, nth=point)
-        world.run(REAL)
+        getattr(world.plan, strike)(None, nth=point)
+        try:
+            world.run(REAL)
+        except Crash:
+            world.run(REAL, "execution-2")
         assert turned_away(world, REAL)
         assert world.open_uploads() == []
         assert world.visible("sales/") == {}
         assert len(world.visible("evil/")) == 2
         if not world.plan.fired:
-            assert point > start + 5
+            assert point > 5
             return
+
+
+def test_i4_a_task_that_still_opens_uploads_is_waited_for() -> None:
+    world = World()
+    asked(world, APART)
+    world.run(APART)
+    asked(world, REAL, tasks=1)
+    opened = 0
+
+    def another() -> None:
+        nonlocal opened
+        opened += 1
+        if opened < 2 * ABORT_ROUNDS:
+            key = f"sales/part-{opened}-{JOB}.parquet"
+            world.store.create_upload(BUCKET, key, metadata={}, content_type="x")
+            world.plan.run_after("abort_upload", another)
+
+    world.plan.run_after("abort_upload", another)
+    entered = world.run(REAL)
+    assert (entered[0], entered[-1]) == ("SealJob", "TidyUp")
+    assert entered.count("AbortJob") > 1
+    assert turned_away(world, REAL)
+    assert world.open_uploads() == []
 
 
 def test_a_job_that_ended_and_was_forgotten_keeps_its_result_when_its_id_is_taken() -> None:

@@ -154,8 +154,11 @@ def _refusal(fields: Fields) -> Failure | None:
 
 
 def refusal_text(code: str, message: str) -> str:
-    """How a refusing handler words its error, for `parse_refusal` on the other side."""
-    return f"[{code}] {message}"
+    """How a refusing handler words its error, for `parse_refusal` on the other side.
+
+    Bounded: of a longer ``Cause`` than 32,768 characters Step Functions would keep a part.
+    """
+    return f"[{code}] {one_line(message)}"
 
 
 def parse_refusal(cause: str) -> Failure:
