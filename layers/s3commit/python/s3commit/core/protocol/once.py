@@ -31,8 +31,9 @@ _MAY_GET_IT = frozenset({JobState.COMMITTING, JobState.ROLLING_BACK})
 def take_key(pipeline: Pipeline, place: JobDirectory, record: JobRecord, *, reserve: bool) -> None:
     """See that no other job has been committed under the job's key; with ``reserve`` note the job.
 
-    Raises `JobRefusedError` (``ALREADY_COMMITTED``, and names the other job); `TransientError` if
-    the other one is known to S3 alone and has not ended: someone has to end it first.
+    Raises `JobRefusedError`: ``ALREADY_COMMITTED``, and names the other job; ``KEY_IN_DOUBT`` if
+    the other one may have been decided and has not ended. That one needs the key's lock to end, so
+    it can't be waited for with the lock held.
     """
     key = record.idempotency_key
     if key is None:
@@ -83,7 +84,7 @@ def _has_it(pipeline: Pipeline, other: JobDirectory) -> bool:
     record = pipeline.ledger.job(other.job_id)
     if record is not None and record.directory == other.prefix:
         if record.state in _MAY_GET_IT:
-            raise TransientError(f"job {other.job_id} has the same idempotencyKey and is decided")
+            raise _in_doubt(other)
         return record.state in _HAS_IT
     if pipeline.store.head(other.bucket, other.commits) is not None:
         return True
@@ -93,9 +94,13 @@ def _has_it(pipeline: Pipeline, other: JobDirectory) -> bool:
     except NotFoundError:
         pass
     if pipeline.store.head(other.bucket, other.request) is not None:
-        # The ledger has forgotten a job that nobody has ended: it may have been decided.
-        raise TransientError(
-            f"job {other.job_id} has the same idempotencyKey, was asked for and has not ended:"
-            f" s3commit commit {other.uri}"
-        )
+        raise _in_doubt(other)  # the ledger has forgotten a job that nobody has ended
     return False
+
+
+def _in_doubt(other: JobDirectory) -> JobRefusedError:
+    return JobRefusedError(
+        f"job {other.job_id} has the same idempotencyKey, may be committed and has not ended: have"
+        f" it ended (s3commit commit {other.uri}), then write again",
+        code="KEY_IN_DOUBT",
+    )

@@ -1,0 +1,391 @@
+"""Of the jobs with one idempotency key at one destination at most one is ever committed (I11)."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from s3commit.core.conditions import Conditions
+from s3commit.core.errors import TransientError
+from s3commit.core.jsontext import dump
+from s3commit.core.layout import JobDirectory
+from s3commit.core.locks import key_digest
+from s3commit.core.model import Conflict, Outcome
+from s3commit.core.policy import HOLDER_SECONDS
+from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.testing.execution import run_execution
+from s3commit.testing.faults import Crash, FaultPlan
+from s3commit.testing.memory import MemoryLedger
+from tests.core.world import BUCKET, JOB, OTHER_JOB, World, place_of
+
+KEY = "orders 2026-11-21"
+FIRST, SECOND = place_of(JOB), place_of(OTHER_JOB)
+NOTE = FIRST.once(key_digest(KEY))
+
+
+def ask(world: World, place: JobDirectory, key: str | None = KEY, **spec: Any) -> None:
+    world.open(place, idempotency_key=key, **spec)
+    files = {f"part-{place.job_id}.csv": place.job_id.encode()}
+    world.request(place, world.attempt(place, "t", files=files))
+
+
+def ended(world: World, place: JobDirectory) -> tuple[Outcome, str]:
+    result = world.result(place)
+    return result.outcome, result.error.code if result.error else ""
+
+
+COMMITTED = (Outcome.COMMITTED, "")
+ALREADY = (Outcome.ABORTED, "ALREADY_COMMITTED")
+IN_DOUBT = (Outcome.ABORTED, "KEY_IN_DOUBT")  # of a lost ledger alone: told to look, and run again
+
+
+def forget(world: World) -> None:
+    """The ledger is lost; what runs from now on has an empty one."""
+    world.ledger = MemoryLedger()
+    world.pipeline = Pipeline(world.store, world.ledger, world.clock)
+
+
+def check_one_of(world: World, *places: JobDirectory) -> JobDirectory:
+    """One job is committed, the others have added nothing and know which (I2, I4, I11)."""
+    winners = [place for place in places if ended(world, place) == COMMITTED]
+    assert len(winners) == 1
+    assert list(world.visible().values()) == [winners[0].job_id.encode()]
+    for place in places:
+        if place is not winners[0] and ended(world, place) != IN_DOUBT:
+            assert ended(world, place) == ALREADY
+            assert world.result(place).already_committed
+            error = world.result(place).error
+            assert error is not None
+            assert winners[0].job_id in error.message
+        assert (world.store.head(BUCKET, place.commits) is None) == (place is not winners[0])
+    assert world.open_uploads() == []
+    assert world.json(NOTE) == {"version": 1, "key": KEY, "jobId": winners[0].job_id}
+    return winners[0]
+
+
+# One after the other
+
+
+@pytest.mark.parametrize("conflict", Conflict)
+def test_i11_a_job_that_is_run_again_adds_nothing_and_names_the_one_that_did(
+    conflict: Conflict,
+) -> None:
+    world = World()
+    ask(world, FIRST, conflict=conflict)
+    ask(world, SECOND, conflict=conflict)
+    world.run(FIRST)
+    marker = world.json("sales/_SUCCESS")
+    world.run(SECOND)
+    assert check_one_of(world, FIRST, SECOND) is FIRST
+    assert world.json("sales/_SUCCESS") == marker
+
+
+def test_i11_it_is_told_so_before_its_own_conditions_are_judged() -> None:
+    world = World()
+    ask(world, FIRST)
+    ask(world, SECOND, conditions=Conditions(min_rows=10**9))
+    world.run(FIRST)
+    world.run(SECOND)
+    assert check_one_of(world, FIRST, SECOND) is FIRST
+
+
+def test_i11_another_key_and_no_key_are_other_jobs() -> None:
+    world = World()
+    ask(world, FIRST)
+    ask(world, SECOND, key="another day")
+    third = place_of("0b6f6f0e-0000-4000-8000-00000000000a")
+    ask(world, third, key=None)
+    for place in (FIRST, SECOND, third):
+        world.run(place)
+        assert ended(world, place) == COMMITTED
+    assert len(world.visible()) == 3
+
+
+@pytest.mark.parametrize("prefix", ["sales2/", "sales/t/", "s/"])
+def test_i11_a_key_is_of_one_destination(prefix: str) -> None:
+    world, elsewhere = World(), place_of(OTHER_JOB, prefix)
+    ask(world, FIRST)
+    ask(world, elsewhere)
+    for place in (FIRST, elsewhere):
+        world.run(place)
+        assert ended(world, place) == COMMITTED
+
+
+@pytest.mark.parametrize("key", ["x" * 1024, "語" * 1024, '"\\\n\x01' * 256, "a/../b", " "])
+def test_i11_a_key_is_any_text(key: str) -> None:
+    world = World()
+    for place in (FIRST, SECOND):
+        ask(world, place, key=key)
+        world.run(place)
+    assert [ended(world, place) for place in (FIRST, SECOND)] == [COMMITTED, ALREADY]
+
+
+# A key that nobody has got
+
+
+def test_i11_the_key_of_a_job_that_was_refused_is_free() -> None:
+    world = World()
+    ask(world, FIRST, conditions=Conditions(min_rows=10**9))
+    ask(world, SECOND)
+    world.run(FIRST)
+    assert ended(world, FIRST) == (Outcome.ABORTED, "CONDITION_FAILED")
+    assert NOTE not in world.all_keys()
+    world.run(SECOND)
+    assert ended(world, SECOND) == COMMITTED
+    assert world.json(NOTE)["jobId"] == OTHER_JOB
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["the ledger knows", "the ledger is lost"])
+def test_i11_the_key_of_a_job_that_was_rolled_back_is_free(lost: bool) -> None:
+    world = World()
+    ask(world, FIRST)
+    ask(world, SECOND)
+
+    def lose() -> None:
+        upload = next(world.store.list_uploads(BUCKET, f"sales/part-{JOB}"))
+        world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
+
+    world.plan.run_after("decide", lose)
+    world.run(FIRST)
+    assert ended(world, FIRST)[0] is Outcome.ROLLED_BACK
+    assert world.json(NOTE)["jobId"] == JOB
+    if lost:
+        forget(world)
+    world.run(SECOND)
+    assert ended(world, SECOND) == COMMITTED
+    assert world.json(NOTE)["jobId"] == OTHER_JOB
+    assert list(world.visible().values()) == [OTHER_JOB.encode()]
+
+
+def test_i11_the_key_of_a_job_that_died_before_its_decision_is_free_when_it_is_dead() -> None:
+    world = World(plan=FaultPlan().crash_before("decide"))
+    ask(world, FIRST)
+    ask(world, SECOND)
+    with pytest.raises(Crash):
+        world.run(FIRST)
+    assert world.json(NOTE)["jobId"] == JOB
+    run_execution(world.pipeline, SECOND, pause=lambda: world.clock.advance(HOLDER_SECONDS / 2))
+    world.run(FIRST, "execution-2")
+    assert ended(world, FIRST) == (Outcome.ABORTED, "STALLED")
+    assert ended(world, SECOND) == COMMITTED
+    assert list(world.visible().values()) == [OTHER_JOB.encode()]
+
+
+def test_i11_a_job_that_slept_before_it_put_its_note_puts_it_over_nobody_elses() -> None:
+    world = World()
+    ask(world, FIRST)
+    ask(world, SECOND)
+
+    def sleeps() -> None:
+        world.clock.advance(HOLDER_SECONDS + 1)
+        world.run(SECOND)
+
+    world.plan.run_before("put", sleeps, where=lambda call: call.key == NOTE)
+    assert world.run(FIRST)[-1] == "Superseded"
+    world.run(FIRST, "execution-2")
+    assert ended(world, SECOND) == COMMITTED
+    assert ended(world, FIRST) == (Outcome.ABORTED, "STALLED")
+    assert world.json(NOTE)["jobId"] == OTHER_JOB
+
+
+# The note
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"\xff",
+        b"[]",
+        b'{"version":1,"key":"orders 2026-11-21","jobId":"../x"}',
+        b'{"version":1,"key":"orders 2026-11-21"}',
+        dump({"version": 1, "key": "another", "jobId": OTHER_JOB}),
+        b'{"version":1,"key":"' + b"x" * 20_000 + b'"}',
+    ],
+    ids=["empty", "no text", "no object", "bad id", "no id", "another key", "too long"],
+)
+def test_i11_a_note_that_cannot_be_read_refuses_the_job_and_stays(body: bytes) -> None:
+    """Nobody knows whether the key is taken: the message says where to look."""
+    world = World()
+    world.store.put(BUCKET, NOTE, body)
+    ask(world, FIRST)
+    world.run(FIRST)
+    assert ended(world, FIRST) == (Outcome.ABORTED, "BAD_ONCE_NOTE")
+    error = world.result(FIRST).error
+    assert error is not None
+    assert NOTE in error.message
+    assert world.visible() == {}
+    assert world.store.get(BUCKET, NOTE, max_bytes=10**6).body == body
+
+
+# Races
+
+
+class Jittered:
+    """Another thread may get in before any call."""
+
+    def __init__(self, target: object, seed: str) -> None:
+        self._target = target
+        self._random = random.Random(seed)
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self._target, name)
+
+        def late(*args: Any, **kwargs: Any) -> Any:
+            time.sleep(self._random.random() * 0.0005)
+            return call(*args, **kwargs)
+
+        return late
+
+
+@pytest.mark.parametrize("count", [2, 8])
+@pytest.mark.parametrize("seed", range(5))
+def test_i11_of_jobs_that_race_for_a_key_one_is_committed(seed: int, count: int) -> None:
+    world = World()
+    places = [place_of(f"{number:08x}-0000-4000-8000-000000000000") for number in range(count)]
+    for place in places:
+        ask(world, place)
+
+    def work(place: JobDirectory) -> None:
+        store: Any = Jittered(world.store, f"{seed} {place.job_id} store")
+        ledger: Any = Jittered(world.ledger, f"{seed} {place.job_id} ledger")
+        run_execution(Pipeline(store, ledger, world.clock), place, pause=lambda: time.sleep(0.001))
+
+    with ThreadPoolExecutor(count) as pool:
+        for done in [pool.submit(work, place) for place in places]:
+            done.result(60)
+    check_one_of(world, *places)
+
+
+def every_point(check: Callable[[FaultPlan], None]) -> None:
+    """``check`` with a crash after each call in turn, until there is no further one."""
+    point = 0
+    while True:
+        point += 1
+        plan = FaultPlan().crash_after(nth=point)
+        check(plan)
+        if not [call for call in plan.fired if call.number == point]:
+            assert point > 30, "the enumeration must have reached the whole job"
+            return
+
+
+def test_i11_whenever_the_first_one_dies_one_of_two_is_committed() -> None:
+    """The second one waits while the first may be decided; then someone goes on with the first."""
+
+    def check(plan: FaultPlan) -> None:
+        world = World(plan=plan)
+        ask(world, FIRST)
+        ask(world, SECOND)
+        with suppress(Crash):
+            world.run(FIRST)
+        world.pipeline = Pipeline(world.store, world.ledger, world.clock)
+        waits: list[int] = []
+
+        def pause() -> None:
+            waits.append(1)
+            if len(waits) == 3:
+                world.run(FIRST, "execution-2")
+
+        run_execution(world.pipeline, SECOND, pause=pause)
+        world.run(FIRST, "execution-3")
+        check_one_of(world, FIRST, SECOND)
+
+    every_point(check)
+
+
+# A ledger that forgets
+
+
+@pytest.mark.parametrize("retained", [True, False], ids=["directory kept", "directory gone"])
+def test_i11_a_key_outlives_the_ledgers_time_to_live(retained: bool) -> None:
+    world = World()
+    ask(world, FIRST)
+    world.run(FIRST)
+    forget(world)
+    if not retained:
+        for key in world.all_keys(FIRST.prefix):
+            world.store.delete(BUCKET, key)
+    ask(world, SECOND)
+    world.run(SECOND)
+    assert ended(world, SECOND) == ALREADY
+    assert list(world.visible().values()) == [JOB.encode()]
+
+
+@pytest.mark.parametrize("first_goes_on", [True, False], ids=["first one first", "second first"])
+def test_i2_i11_whenever_the_ledger_is_lost_one_of_two_is_committed(first_goes_on: bool) -> None:
+    """The first one dies at any call, and the ledger with it; then both are run to their ends."""
+
+    def check(plan: FaultPlan) -> None:
+        world = World(plan=plan)
+        ask(world, FIRST)
+        with suppress(Crash):
+            world.run(FIRST)
+        forget(world)
+        ask(world, SECOND)
+        for place in (FIRST, SECOND) if first_goes_on else (SECOND, FIRST):
+            world.run(place, "execution-2")
+        winner = check_one_of(world, FIRST, SECOND)
+        if first_goes_on:
+            assert (winner, ended(world, SECOND)) == (FIRST, ALREADY)
+
+    every_point(check)
+
+
+def test_i11_beside_a_job_that_may_have_been_decided_in_a_lost_ledger_none_is() -> None:
+    world = World(plan=FaultPlan().crash_after("complete_upload"))
+    ask(world, FIRST)
+    with pytest.raises(Crash):
+        world.run(FIRST)
+    forget(world)
+    ask(world, SECOND)
+    world.run(SECOND)
+    assert ended(world, SECOND) == IN_DOUBT
+    error = world.result(SECOND).error
+    assert error is not None
+    assert f"s3commit commit {FIRST.uri}" in error.message
+    assert list(world.visible().values()) == [JOB.encode()]
+    world.run(FIRST, "execution-2")
+    third = place_of("0b6f6f0e-0000-4000-8000-00000000000a")
+    ask(world, third)
+    world.run(third)
+    assert check_one_of(world, FIRST, SECOND, third) is FIRST
+    assert ended(world, third) == ALREADY
+
+
+def test_i11_a_note_of_a_decided_job_is_believed_by_nobody_until_that_one_has_ended() -> None:
+    """Its lock is gone by hand, or by a mishap: what another job has to say is not known yet."""
+    world = World(plan=FaultPlan().crash_after("decide"))
+    ask(world, FIRST)
+    ask(world, SECOND)
+    with pytest.raises(Crash):
+        world.run(FIRST)
+    for node in world.record(FIRST).locks:
+        lock = world.ledger.lock(node)
+        assert world.ledger.put_lock(replace(lock, holders={}))
+    world.run(SECOND)
+    assert ended(world, SECOND) == IN_DOUBT
+    world.run(FIRST, "execution-2")
+    assert check_one_of(world, FIRST, SECOND) is FIRST
+
+
+@pytest.mark.parametrize("node", ["lake/sales/", f"lake/sales/?once={key_digest(KEY)}"])
+def test_i6_i11_a_job_whose_lock_is_gone_is_not_decided(node: str) -> None:
+    world = World()
+    ask(world, FIRST)
+
+    def drop() -> None:
+        assert world.ledger.put_lock(replace(world.ledger.lock(node), holders={}))
+
+    world.plan.run_before("decide", drop)
+    with suppress(TransientError):
+        world.run(FIRST)
+    assert world.visible() == {}
+    world.run(FIRST, "execution-2")
+    assert ended(world, FIRST) == COMMITTED
