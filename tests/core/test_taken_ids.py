@@ -95,6 +95,18 @@ def test_i4_i5_exact_names_are_aborted_by_the_manifests_and_only_apart_from_the_
     assert len(world.open_uploads("evil/")) == 3
 
 
+def test_i5_what_lies_at_a_location_of_the_holder_is_the_holders() -> None:
+    """Someone asks in the job directory that a job has at one of its locations."""
+    world, location = World(), place_of(prefix="archive/dt=1/")
+    upload = world.upload(location, f"part-{JOB}.parquet", b"1", task="t0", attempt="a0")
+    world.open(REAL, locations={"dt=1/": location.destination.prefix})
+    world.announce(REAL, world.attempt(REAL, "t0"))
+    world.request(location)
+    world.run(location)
+    assert turned_away(world, location)
+    assert upload.key in world.open_uploads()
+
+
 @pytest.mark.parametrize("strike", ["lose_response", "crash_before", "crash_after"])
 def test_i2_i4_a_job_is_turned_away_whatever_call_fails(strike: str) -> None:
     point = 0

@@ -13,7 +13,7 @@ from dataclasses import replace
 from s3commit.core.documents import encode_result
 from s3commit.core.errors import InvalidInputError, PreconditionError, S3CommitError, TransientError
 from s3commit.core.layout import JobDirectory, belongs_to_job, is_data
-from s3commit.core.model import Destination, Failure, JobRecord, JobResult, Outcome
+from s3commit.core.model import Failure, JobRecord, JobResult, Outcome
 from s3commit.core.policy import ABORT_ROUNDS
 from s3commit.core.ports import LostRaceError, OpenUpload
 from s3commit.core.protocol.named_uploads import uploads_named
@@ -44,18 +44,20 @@ def ending(pipeline: Pipeline, ticket: Ticket, holder: JobRecord) -> Ticket:
 def turn_away(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     """End the job at the ticket's place without the ledger: uploads aborted, ABORTED, a result.
 
-    What lies at the holder's destination is the holder's, also where one destination lies in the
-    other. While uploads are still being opened the caller comes again. Raises `S3CommitError` if
-    files of the job are visible: it was decided once, the ledger was lost, and a person has to
-    look at it; `TransientError` if the holder has gone meanwhile.
+    What lies at the holder's destination and locations is the holder's, also where one destination
+    lies in the other. While uploads are still being opened the caller comes again. Raises
+    `S3CommitError` if files of the job are visible: it was decided once, the ledger was lost, and
+    a person has to look at it; `TransientError` if the holder has gone meanwhile.
     """
     place = ticket.place
     holder = pipeline.ledger.job(place.job_id)
     if holder is None or not is_elsewhere(holder, place):
         raise TransientError(f"job id {place.job_id} has become free: run the job again")
-    if not _abort_uploads(pipeline, place, holder):
+    in_reach = holder.destination.bucket == place.bucket
+    theirs = _prefixes(pipeline, holder) if in_reach else ()
+    if not _abort_uploads(pipeline, place, theirs):
         return _ticket(ticket, JobState.ABORTING)
-    _refuse_to_lie(pipeline, place, holder)
+    _refuse_to_lie(pipeline, place, holder, theirs)
     result = JobResult(
         job_id=place.job_id,
         outcome=Outcome.ABORTED,
@@ -93,9 +95,18 @@ def _ticket(ticket: Ticket, state: JobState) -> Ticket:
     return replace(ticket, state=state, outcome=outcome, code=JOB_ID_TAKEN, refusal=None)
 
 
-def _abort_uploads(pipeline: Pipeline, place: JobDirectory, holder: JobRecord) -> bool:
+def _prefixes(pipeline: Pipeline, holder: JobRecord) -> tuple[str, ...]:
+    """Where the holder's files lie: its destination, and the locations that its client named."""
+    try:
+        spec = read_spec(pipeline, JobDirectory(holder.destination, holder.job_id))
+    except InvalidInputError:
+        return (holder.destination.prefix,)  # it is being refused for that
+    return (holder.destination.prefix, *spec.locations.values())
+
+
+def _abort_uploads(pipeline: Pipeline, place: JobDirectory, theirs: tuple[str, ...]) -> bool:
     for _ in range(ABORT_ROUNDS):
-        found = list(_own_uploads(pipeline, place, holder.destination))
+        found = list(_own_uploads(pipeline, place, theirs))
         if not found:
             return True
         for upload in found:
@@ -104,13 +115,13 @@ def _abort_uploads(pipeline: Pipeline, place: JobDirectory, holder: JobRecord) -
 
 
 def _own_uploads(
-    pipeline: Pipeline, place: JobDirectory, theirs: Destination
+    pipeline: Pipeline, place: JobDirectory, theirs: tuple[str, ...]
 ) -> Iterator[OpenUpload]:
     """By their names, and those that the job's manifests and notes name: where names are exact."""
     still_open = {
         (upload.key, upload.upload_id): upload
         for upload in pipeline.store.list_uploads(place.bucket, place.destination.prefix)
-        if not _lies_in(place, upload.key, theirs)
+        if not upload.key.startswith(theirs)
     }
     named = set(uploads_named(pipeline, place)) if still_open else set()
     for found, upload in still_open.items():
@@ -118,7 +129,9 @@ def _own_uploads(
             yield upload
 
 
-def _refuse_to_lie(pipeline: Pipeline, place: JobDirectory, holder: JobRecord) -> None:
+def _refuse_to_lie(
+    pipeline: Pipeline, place: JobDirectory, holder: JobRecord, theirs: tuple[str, ...]
+) -> None:
     """ABORTED promises that no file was ever visible."""
     if says_elsewhere(pipeline, place):
         return
@@ -126,7 +139,7 @@ def _refuse_to_lie(pipeline: Pipeline, place: JobDirectory, holder: JobRecord) -
         if (
             belongs_to_job(listed.key, place.job_id)
             and is_data(place.relative(listed.key))
-            and not _lies_in(place, listed.key, holder.destination)
+            and not listed.key.startswith(theirs)
         ):
             raise S3CommitError(
                 f"{listed.key} of job {place.job_id} is visible, but the ledger has the id at"
@@ -134,7 +147,3 @@ def _refuse_to_lie(pipeline: Pipeline, place: JobDirectory, holder: JobRecord) -
                 " there; see docs/operations.md",
                 code=JOB_ID_TAKEN,
             )
-
-
-def _lies_in(place: JobDirectory, key: str, theirs: Destination) -> bool:
-    return place.bucket == theirs.bucket and key.startswith(theirs.prefix)
