@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,9 +16,11 @@ from hypothesis import strategies as st
 
 from s3commit.core.documents import (
     decode_job,
+    decode_main,
     decode_request,
     decode_result,
     encode_job,
+    encode_location,
     encode_request,
     encode_result,
 )
@@ -49,11 +52,20 @@ from s3commit.core.published import (
     decode_commit_manifest,
     success_job_id,
 )
-from tests.core.test_manifest import one_set
+from tests.core.test_manifest import one_file, one_set
 from tests.core.world import BUCKET, JOB, place_of
 
 PLACE = place_of()
 PENDINGSET = encode_pendingset(one_set())
+LOCATION = "archive/dt=1/"
+SPEC = JobSpec(
+    JOB,
+    PLACE.destination,
+    partition_by=("dt",),
+    idempotency_key="k",
+    locations={"dt=1/": LOCATION},
+)
+PENDING_KEY = f"{PLACE.s3a}00/tasks/attempt/__base/{PLACE.relative(one_file().key)}.pending"
 ATTEMPT = CountedAttempt("t0", "a0", PLACE.manifest_name("t0", "a0"), "0" * 64, 1, 5)
 RESULT = JobResult(JOB, Outcome.ABORTED, Failure("A", "b"), 3, 9, None, "2026Z", "2026Z", "arn")
 HEADER = CommitHeader(JOB, PLACE.destination.uri, "2026Z", 1, 5, None, ("dt",))
@@ -67,18 +79,22 @@ DOCUMENTS: dict[str, tuple[bytes, Read]] = {
     ),
     "pending": (
         json.dumps(json.loads(PENDINGSET)["commits"][0]).encode(),
-        lambda body: decode_pending(body, PLACE, PLACE.prefix + "job-x/00/a/__base/x.pending"),
+        lambda body: decode_pending(body, PLACE, PENDING_KEY),
     ),
     "note": (
         b'{"version":1,"key":"sales/x.csv","uploadId":"u"}',
         lambda body: decode_note(body, PLACE),
     ),
     "job": (
-        encode_job(JobSpec(JOB, PLACE.destination, partition_by=("dt",), idempotency_key="k")),
+        encode_job(SPEC),
         lambda body: decode_job(body, PLACE),
     ),
+    "job at a location": (
+        encode_location(SPEC, LOCATION),
+        lambda body: decode_main(body, PLACE.at(LOCATION)),
+    ),
     "request": (
-        encode_request(CommitRequest(JOB, (ATTEMPT,))),
+        encode_request(CommitRequest(JOB, (ATTEMPT, replace(ATTEMPT, location=LOCATION)))),
         lambda body: decode_request(body, PLACE),
     ),
     "result": (encode_result(RESULT), lambda body: decode_result(body, PLACE)),
@@ -136,6 +152,11 @@ def edited(body: bytes, changes: list[tuple[str, float, int, bytes]]) -> bytes:
             "end": head,
         }[what]
     return body
+
+
+@DOCUMENT
+def test_each_document_is_acceptable_before_it_is_touched(body: bytes, read: Read) -> None:
+    read(body)
 
 
 @DOCUMENT
