@@ -359,9 +359,16 @@ def test_i11_beside_a_job_that_may_have_been_decided_in_a_lost_ledger_none_is() 
     assert ended(world, third) == ALREADY
 
 
-def test_i11_a_note_of_a_decided_job_is_believed_by_nobody_until_that_one_has_ended() -> None:
-    """Its lock is gone by hand, or by a mishap: what another job has to say is not known yet."""
-    world = World(plan=FaultPlan().crash_after("decide"))
+@pytest.mark.parametrize(
+    ("verb", "nth", "told"),
+    [("decide", 1, IN_DOUBT), ("complete_upload", 1, IN_DOUBT), ("advance", 2, ALREADY)],
+    ids=["decided", "completing", "publishing"],
+)
+def test_i11_a_job_that_has_lost_its_lock_keeps_its_key(
+    verb: str, nth: int, told: tuple[Any, str]
+) -> None:
+    """By hand, or by a mishap. It is committed for sure when it is PUBLISHING."""
+    world = World(plan=FaultPlan().crash_after(verb, nth=nth))
     ask(world, FIRST)
     ask(world, SECOND)
     with pytest.raises(Crash):
@@ -370,7 +377,7 @@ def test_i11_a_note_of_a_decided_job_is_believed_by_nobody_until_that_one_has_en
         lock = world.ledger.lock(node)
         assert world.ledger.put_lock(replace(lock, holders={}))
     world.run(SECOND)
-    assert ended(world, SECOND) == IN_DOUBT
+    assert ended(world, SECOND) == told
     world.run(FIRST, "execution-2")
     assert check_one_of(world, FIRST, SECOND) is FIRST
 

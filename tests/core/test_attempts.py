@@ -1,0 +1,196 @@
+"""At most one attempt of a task counts, and the uploads of all others are aborted (I3, I4).
+
+Speculation, a stage that is retried, a manifest that comes after the decision or the end, a task
+that nobody has told to stop; under unique names and under exact ones.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from s3commit.core.errors import UploadGoneError
+from s3commit.core.layout import JobDirectory
+from s3commit.core.model import CountedAttempt, Names, Outcome
+from s3commit.core.protocol.ingest import judge_arrival, note_arrivals
+from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.core.states import JobState
+from tests.core.world import BUCKET, OTHER_JOB, World, place_of
+
+NAMES = pytest.mark.parametrize("names", Names)
+
+
+def file_of(task: str, names: Names, place: JobDirectory) -> str:
+    return f"{task}.csv" if names is Names.EXACT else f"part-{task}-{place.job_id}.csv"
+
+
+def tries(
+    world: World, names: Names, task: str, attempt: str, place: JobDirectory | None = None
+) -> CountedAttempt:
+    """A finished attempt; its file says which one wrote it."""
+    place = place or place_of()
+    files = {file_of(task, names, place): f"{task} {attempt}".encode()}
+    return world.attempt(place, task, attempt, files=files)
+
+
+def announce(world: World, place: JobDirectory, attempt: CountedAttempt) -> int:
+    """The event of a manifest, beside the calls that are counted; how many uploads it aborted."""
+    events = Pipeline(world.store, world.ledger, world.clock)
+    arrival = judge_arrival(events, BUCKET, place.prefix + attempt.manifest)
+    note_arrivals(events, [arrival])
+    return arrival.late
+
+
+def bystanders(world: World, names: Names) -> list[str]:
+    """Uploads that are nobody's of the job: another job's, and a stranger's. Their ids."""
+    other = place_of(OTHER_JOB)
+    world.open(other)
+    tries(world, Names.UNIQUE, "t0", "a0", other)
+    world.store.create_upload(BUCKET, "sales/stranger.csv", metadata={}, content_type="x")
+    world.store.create_upload(BUCKET, "sales2/t0.csv", metadata={}, content_type="x")
+    return upload_ids(world)
+
+
+def upload_ids(world: World) -> list[str]:
+    return [upload.upload_id for upload in world.store.list_uploads(BUCKET, "")]
+
+
+@NAMES
+def test_i3_i4_of_two_finished_attempts_the_counted_one_appears(names: Names) -> None:
+    world, place = World(), place_of()
+    theirs = bystanders(world, names)
+    world.open(place, names=names)
+    slow = tries(world, names, "t0", "a0")
+    fast = tries(world, names, "t0", "a1")
+    for attempt in (fast, slow, fast):  # events in any order, and more than once
+        announce(world, place, attempt)
+    world.request(place, fast)
+    world.run(place)
+    assert list(world.visible().values()) == [b"t0 a1"]
+    assert upload_ids(world) == theirs
+
+
+@NAMES
+def test_i3_i4_of_a_stage_that_was_retried_only_the_new_attempts_count(names: Names) -> None:
+    world, place = World(), place_of()
+    theirs = bystanders(world, names)
+    world.open(place, names=names)
+    for task in ("t0", "t1", "t2"):
+        announce(world, place, tries(world, names, task, "stage0"))
+    again = [tries(world, names, task, "stage1") for task in ("t0", "t1", "t2")]
+    world.request(place, *again)
+    world.run(place)
+    assert sorted(world.visible().values()) == [b"t0 stage1", b"t1 stage1", b"t2 stage1"]
+    assert upload_ids(world) == theirs
+    assert world.result(place).files == 3
+
+
+@NAMES
+@pytest.mark.parametrize("fate", [Outcome.COMMITTED, Outcome.ABORTED, Outcome.ROLLED_BACK])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_i3_i4_a_loser_that_finishes_at_any_moment_neither_appears_nor_stays(
+    when: str, fate: Outcome, names: Names
+) -> None:
+    """Its manifest arrives at each single call of the pipeline in turn, and at last after all."""
+    point = 0
+    while True:
+        point += 1
+        world, place = World(), place_of()
+        theirs = bystanders(world, names)
+        world.open(place, names=names)
+        winner = tries(world, names, "t0", "a0")
+        if fate is Outcome.ABORTED:
+            world.ask_abort(place)
+        else:
+            world.request(place, winner)
+        if fate is Outcome.ROLLED_BACK:
+            victim = next(
+                upload
+                for upload in world.store.list_uploads(BUCKET, "sales/")
+                if upload.upload_id not in theirs
+            )
+
+            def lose(
+                world: World = world, key: str = victim.key, one: str = victim.upload_id
+            ) -> None:
+                world.store.abort_upload(BUCKET, key, one)
+
+            world.plan.run_after("decide", lose)
+        late: list[CountedAttempt] = []
+
+        def finish(
+            world: World = world, late: list[CountedAttempt] = late, place: JobDirectory = place
+        ) -> None:
+            late.append(tries(world, names, "t0", "loser"))
+            announce(world, place, late[0])
+
+        hook = world.plan.run_before if when == "before" else world.plan.run_after
+        hook(None, finish, nth=point)
+        world.run(place)
+        reached = any(call.number == point for call in world.plan.fired)
+        if not late:
+            finish()
+        announce(world, place, late[0])  # the event once more
+        assert world.result(place).outcome is fate
+        expected = [b"t0 a0"] if fate is Outcome.COMMITTED else []
+        assert list(world.visible().values()) == expected
+        assert upload_ids(world) == theirs, (point, when)
+        if not reached:
+            assert point > 10, "the enumeration must have reached the whole job"
+            return
+
+
+@NAMES
+def test_i3_i4_a_task_that_goes_on_after_the_end_changes_nothing(names: Names) -> None:
+    world, place = World(), place_of()
+    theirs = bystanders(world, names)
+    world.open(place, names=names)
+    winner = tries(world, names, "t0", "a0")
+    running = world.upload(place, file_of("t1", Names.UNIQUE, place), b"1", task="t1", attempt="a0")
+    world.request(place, winner)
+    world.run(place)
+    with pytest.raises(UploadGoneError):  # under an exact name only its manifest would tell
+        if names is Names.EXACT:
+            world.store.abort_upload(BUCKET, running.key, running.upload_id)
+        world.store.upload_part(BUCKET, running.key, running.upload_id, 2, b"2")
+    with pytest.raises(UploadGoneError):
+        world.store.complete_upload(BUCKET, running.key, running.upload_id, running.etags, length=1)
+    late = tries(world, names, "t1", "a0")
+    assert announce(world, place, late) == 1
+    assert announce(world, place, late) == 0  # it is gone
+    assert list(world.visible().values()) == [b"t0 a0"]
+    assert upload_ids(world) == theirs
+    assert world.record(place).state is JobState.COMMITTED
+
+
+@NAMES
+def test_i2_a_manifest_that_counts_and_is_announced_after_the_end_takes_nothing_away(
+    names: Names,
+) -> None:
+    world, place = World(), place_of()
+    world.open(place, names=names)
+    winner = tries(world, names, "t0", "a0")
+    body = world.store.get(BUCKET, place.prefix + winner.manifest, max_bytes=10**6).body
+    world.request(place, winner)
+    world.run(place)
+    world.store.put(BUCKET, place.prefix + winner.manifest, body)  # as if it had not been tidied
+    announce(world, place, winner)
+    assert list(world.visible().values()) == [b"t0 a0"]
+
+
+@NAMES
+def test_i3_a_request_that_names_no_attempts_refuses_two_of_one_task(names: Names) -> None:
+    world, place = World(), place_of()
+    world.open(place, names=names)
+    for attempt in ("a0", "a1"):
+        tries(world, names, "t0", attempt)
+    world.store.put(
+        BUCKET,
+        place.request,
+        f'{{"version":1,"jobId":"{place.job_id}","action":"commit"}}'.encode(),
+    )
+    world.run(place)
+    error = world.result(place).error
+    assert error is not None
+    assert error.code == "TWO_ATTEMPTS"
+    assert world.visible() == {}
+    assert upload_ids(world) == []
