@@ -72,6 +72,12 @@ def test_insert_into_a_table_with_options(
     assert ids(spark, place) == [0, 1, 2, 3, 10]
     spark.sql(f"INSERT OVERWRITE {table} {where} SELECT * FROM src WHERE id < 2")
     assert ids(spark, place) == [0, 1]
+    read = spark.sql(f"SELECT id FROM {table} WITH (path = '{place.uri}')")
+    assert sorted(row.id for row in read.collect()) == [0, 1]
+    read = spark.read.option("path", place.uri).table(table)
+    assert sorted(row.id for row in read.collect()) == [0, 1]
+    with pytest.raises(Exception, match=NO_PATH):
+        spark.table(table).collect()
     other = Place(place.tiny)
     refused(NO_PATH, lambda: spark.sql(f"INSERT INTO {table} SELECT * FROM src"), other)
     refused(NO_PATH, lambda: frame.write.insertInto(table), other)
