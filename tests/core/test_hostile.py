@@ -15,6 +15,7 @@ import pytest
 
 from s3commit.core.documents import MAX_JOB_BYTES, MAX_REQUEST_BYTES, encode_job, encode_request
 from s3commit.core.errors import InvalidInputError, JobRefusedError
+from s3commit.core.jsontext import MAX_VALUES
 from s3commit.core.manifest import MAX_MANIFEST_BYTES, encode_pendingset
 from s3commit.core.model import (
     AbortRequest,
@@ -179,6 +180,20 @@ def test_i7_a_manifest_of_100_mb_is_not_read(world: Neighbourhood, named: bool) 
     assert at_ingest.value.code == "TOO_LARGE"
     body = encode_request(CommitRequest(JOB, (NOBODY,) if named else None))
     world.store.put(BUCKET, PLACE.request, body)
+    world.refused("TOO_LARGE")
+
+
+@pytest.mark.parametrize("filling", [b"[],", b'{"":0},', b"0,"])
+def test_i7_a_manifest_that_is_all_brackets_is_not_made_objects_of(
+    world: Neighbourhood, filling: bytes
+) -> None:
+    """Within its bytes, and gigabytes of objects once it is parsed."""
+    world.open(PLACE)
+    sound, pending = sound_manifest(world)
+    dense = sound.replace(b"{", b'{"x":[' + filling * MAX_VALUES + b"0],", 1)
+    assert len(dense) < MAX_MANIFEST_BYTES
+    bad = world.drop_bytes(PLACE, dense, pending, "t3", "a0")
+    world.request(PLACE, bad)
     world.refused("TOO_LARGE")
 
 

@@ -15,6 +15,10 @@ from s3commit.core.errors import InvalidInputError
 # A refusal may quote a stranger's document; nobody reads an endless text.
 LONGEST_LINE = 4000
 
+# Values in a document from a stranger. 64 MiB of "[],[]," would become gigabytes of Python objects
+# and kill the function that reads it; a manifest of 100,000 files has 4 million values.
+MAX_VALUES = 5_000_000
+
 
 def _refuse(message: str, code: str = "BAD_JSON") -> NoReturn:
     raise InvalidInputError(message, code=code)
@@ -27,14 +31,17 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def parse(body: bytes, *, what: str, max_bytes: int) -> Any:
-    """Parse UTF-8 JSON of at most ``max_bytes``.
+def parse(body: bytes, *, what: str, max_bytes: int, most: int = MAX_VALUES) -> Any:
+    """Parse UTF-8 JSON of at most ``max_bytes`` and about ``most`` values.
 
     Raises `InvalidInputError` (``BAD_JSON`` or ``TOO_LARGE``) for anything that is not strict
     JSON: duplicate keys, NaN, Infinity, too deep nesting, trailing text, another encoding.
     """
     if len(body) > max_bytes:
         _refuse(f"{what} has {len(body)} bytes; at most {max_bytes} are read", "TOO_LARGE")
+    values = sum(body.count(sign) for sign in (b",", b"[", b"{"))
+    if values > most:
+        _refuse(f"{what} has about {values} values; at most {most} are read", "TOO_LARGE")
     try:
         return json.loads(
             body.decode("utf-8"),

@@ -82,6 +82,6 @@ def decode_unit(value: object, path: str = "$") -> Unit:
 
 def decode_plan(body: bytes) -> list[Unit]:
     """Read a plan. Raises `InvalidInputError`."""
-    wrapped = {"units": parse(body, what="plan", max_bytes=MAX_PLAN_BYTES)}
+    wrapped = {"units": parse(body, what="plan", max_bytes=MAX_PLAN_BYTES, most=MAX_PLAN_BYTES)}
     fields = Fields(wrapped, "$")
     return [decode_unit(unit.value, unit.path) for unit in fields.objects("units", most=MAX_SLICES)]
