@@ -182,6 +182,22 @@ def test_without_its_document_a_job_is_taken_for_s3as(desk: Desk) -> None:
     assert desk.json("commit", uri_of(place), "--partial", "--dry-run")["files"] == 1
 
 
+def test_i2_a_job_with_partitions_elsewhere_is_not_committed_by_halves(desk: Desk) -> None:
+    place = place_of(JOB)
+    desk.world.open(place, locations={"dt=1/": "archive/dt=1/"})
+    desk.world.attempt(place, "0")
+    line = desk.fails("commit", uri_of(place), exit_code=3)
+    assert "has partitions outside its destination" in line
+    assert f"s3commit abort {uri_of(place)}" in line
+    archive = place.at("archive/dt=1/")
+    desk.world.upload(archive, f"part-{JOB}.csv", b"x", task="1", attempt="a0")
+    document = desk.json("show", uri_of(place))
+    assert document["openUploads"] == 2
+    assert document["locations"] == {"dt=1/": "s3://lake/archive/dt=1/"}
+    shown = " ".join(desk.run("show", uri_of(place)).stdout.split())
+    assert "location dt=1/ at s3://lake/archive/dt=1/" in shown
+
+
 def test_a_commit_whose_fate_is_unknown_exits_4(desk: Desk) -> None:
     place = desk.open_job()
     desk.world.plan.fail("put", TransientError("timed out"), times=None)

@@ -63,6 +63,7 @@ def count_everything(session: Session, facts: JobFacts) -> Countable:
     """
     place = facts.place
     _refuse_jobs_of_s3a(facts)
+    _refuse_locations(facts)
     _refuse_two_attempts(facts)
     open_ids = {upload.upload_id for upload in own_uploads(session, facts)}
     files = total = 0
@@ -103,6 +104,16 @@ def _refuse_jobs_of_s3a(facts: JobFacts) -> None:
             f"job {facts.place.job_id} was written by Hadoop's S3A committer; see what can be done:"
             f" s3commit rescue {facts.located.uri}",
             code="S3A_JOB",
+        )
+
+
+def _refuse_locations(facts: JobFacts) -> None:
+    # A request without attempts counts what lies in the main directory alone.
+    if facts.spec is not None and facts.spec.locations:
+        raise JobRefusedError(
+            f"job {facts.place.job_id} has partitions outside its destination, and its driver alone"
+            f" can say what counts there: s3commit abort {facts.located.uri}, and run it again",
+            code="HAS_LOCATIONS",
         )
 
 

@@ -40,6 +40,10 @@ CODES: Final[dict[str, Advice]] = {
     "BAD_ID": Advice("An id in a document is not of the form that ids have", _OTHER_WRITER),
     "BAD_JSON": Advice("A document is not the strict JSON that is read here", _OTHER_WRITER),
     "BAD_KEY": Advice("An object lies where none of the protocol does", _OTHER_WRITER),
+    "BAD_LOCATION": Advice(
+        "A partition's location is one that it can't have, or a job lies in another one's location",
+        "Correct the location; run the job again",
+    ),
     "BAD_ONCE_NOTE": Advice(
         "The note of the idempotency key can't be read, so nobody knows whether the key is taken",
         "Look at the object that is named; delete it if `s3commit ls` shows no job with the key,"
@@ -83,11 +87,19 @@ CODES: Final[dict[str, Advice]] = {
         "The job's id is that of a job at another destination",
         "Give each job an id of its own, or none",
     ),
+    "KEY_IN_DOUBT": Advice(
+        "A job with the same idempotency key may be committed, and has not ended",
+        "`s3commit commit` the one that is named, so that it ends; then run this one again",
+    ),
     "LIST_CHANGED": Advice(
         "All new files are visible and so are the old ones: the list of what to delete is not the"
         " one that was decided, and nothing is deleted by another",
         "Bring the job directory's `replaced-….json` and `replaced/` back as they were; then"
         " `s3commit commit` goes on",
+    ),
+    "LOCATION_NOT_AGREED": Advice(
+        "The `job.json` at a partition's location does not say that the job may write there",
+        "Find out who removed or replaced it; run the job again",
     ),
     "MANIFEST_CHANGED": Advice(
         "A counted manifest has other bytes than its task wrote", _OTHER_WRITER

@@ -84,6 +84,13 @@ class JobFacts:
         return self.located.place
 
     @property
+    def places(self) -> tuple[JobDirectory, ...]:
+        """The job's directories: where it lies, then those at its locations."""
+        plan = self.record.plan if self.record else None
+        locations = plan.locations if plan else self.spec.locations if self.spec else {}
+        return (self.place, *map(self.place.at, locations.values()))
+
+    @property
     def state(self) -> str:
         """The ledger's state, or what S3 alone tells: OPEN, REQUESTED, PUBLISHING or the end."""
         if self.result is not None:
@@ -226,17 +233,20 @@ def read_outcome(session: Session, located: Located) -> JobResult | None:
 
 def own_uploads(session: Session, facts: JobFacts) -> Iterator[OpenUpload]:
     """The job's open uploads: by its id in the file name; by manifests and notes of exact names."""
-    place = facts.place
-    return _own(session, facts, session.store.list_uploads(place.bucket, place.destination.prefix))
+    return _own(session, facts, _uploads(session, facts))
 
 
 def some_uploads(session: Session, facts: JobFacts) -> tuple[tuple[OpenUpload, ...], bool]:
-    """The job's open uploads among the first of the destination's, and whether those were all."""
-    place = facts.place
-    listing = session.store.list_uploads(place.bucket, place.destination.prefix)
-    scanned = list(islice(listing, SCANNED_UPLOADS + 1))
+    """The job's open uploads among the first of its places', and whether those were all."""
+    scanned = list(islice(_uploads(session, facts), SCANNED_UPLOADS + 1))
     mine = tuple(_own(session, facts, scanned[:SCANNED_UPLOADS]))
     return mine, len(scanned) <= SCANNED_UPLOADS
+
+
+def _uploads(session: Session, facts: JobFacts) -> Iterator[OpenUpload]:
+    """Every open upload where the job writes."""
+    for place in facts.places:
+        yield from session.store.list_uploads(place.bucket, place.destination.prefix)
 
 
 def _own(session: Session, facts: JobFacts, uploads: Iterable[OpenUpload]) -> Iterator[OpenUpload]:

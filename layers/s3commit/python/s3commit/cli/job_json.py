@@ -10,6 +10,7 @@ from s3commit.cli.facts import JobFacts
 from s3commit.cli.human import epoch_of
 from s3commit.cli.waiting import InTheWay
 from s3commit.core.conditions import encode_conditions
+from s3commit.core.locations import location_uris
 from s3commit.core.locks import Claim
 from s3commit.core.model import AbortRequest, Failure
 
@@ -54,6 +55,7 @@ def _policy(facts: JobFacts) -> dict[str, Any]:
         "conflict": policy.conflict.value if policy else None,
         "scope": policy.scope.value if policy else None,
         "partitionBy": list(policy.partition_by) if policy else None,
+        "locations": location_uris(policy.locations, facts.place.bucket) if policy else None,
         # The ledger does not keep them: job.json alone says.
         "conditions": encode_conditions(facts.spec.conditions) if facts.spec else None,
         "idempotencyKey": policy.idempotency_key if policy else None,

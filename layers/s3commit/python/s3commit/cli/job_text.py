@@ -10,6 +10,7 @@ from s3commit.cli.facts import JobFacts
 from s3commit.cli.human import age, amount, epoch_of, many, moment, size
 from s3commit.cli.waiting import InTheWay, Standing
 from s3commit.core.conditions import encode_conditions
+from s3commit.core.locations import location_uris
 from s3commit.core.locks import Claim
 from s3commit.core.model import AbortRequest, CommitRequest, JobSpec, Names
 from s3commit.core.states import JobState
@@ -64,6 +65,8 @@ def _history(facts: JobFacts, now: float) -> Pairs:
 def _policy(policy: JobSpec) -> Pairs:
     parts = f", partitioned by {', '.join(policy.partition_by)}" if policy.partition_by else ""
     yield "conflict", f"{policy.conflict.value}, scope {policy.scope.value}{parts}"
+    for name, uri in location_uris(policy.locations, policy.destination.bucket).items():
+        yield "location", f"{name} at {uri}"
     for name, value in encode_conditions(policy.conditions).items():
         if isinstance(value, dict):
             for column, share in value.items():
