@@ -21,7 +21,7 @@ from s3commit.writer.config import load_config
 from tests.spark.tiny import Place
 
 SCHEMA = StructType([StructField("id", LongType()), StructField("k", IntegerType())])
-PATIENCE = {"committimeout": "30s"}
+PATIENCE = {"committimeout": "60s"}
 
 _attempts = itertools.count()
 

@@ -102,7 +102,7 @@ def source(spark: SparkSession, directory: Path) -> DataFrame:
 def begin(frame: DataFrame, uri: str, checkpoint: Path, **options: Any) -> StreamingQuery:
     """Start the query that takes what is there and ends."""
     writer = frame.writeStream.format(FORMAT).option("checkpointLocation", str(checkpoint))
-    writer = writer.options(commitTimeout="30s", partitionBy="k", **options)
+    writer = writer.options(commitTimeout="60s", partitionBy="k", **options)
     return writer.trigger(availableNow=True).start(uri)
 
 
