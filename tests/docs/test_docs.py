@@ -36,3 +36,9 @@ def test_every_path_that_is_named_exists(page: Path) -> None:
     for path in re.findall(pattern, page.read_text()):
         package = ROOT / "layers" / "s3commit" / "python" / "s3commit"
         assert (ROOT / path).exists() or (package / path).exists(), f"{page.name} names {path}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_test_that_is_named_exists(page: Path) -> None:
+    for path, name in re.findall(r"`(tests/[\w./-]+\.py)::(\w+)`", page.read_text()):
+        assert f"def {name}(" in (ROOT / path).read_text(), f"{page.name} names {path}::{name}"
