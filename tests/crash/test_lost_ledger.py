@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from s3commit.core.layout import belongs_to_job
-from s3commit.core.model import Conflict, Outcome, Scope
+from s3commit.core.model import Conflict, Names, Outcome, Scope
 from s3commit.core.protocol.pipeline import Pipeline
 from s3commit.core.states import JobState
 from s3commit.testing.faults import Crash, FaultPlan
@@ -19,7 +19,18 @@ from s3commit.testing.memory import MemoryLedger
 from tests.core.world import BUCKET, JOB, OTHER_JOB, World, place_of
 from tests.crash.scenarios import BEFORE, POLICIES, SCENARIOS, Scenario, check_ended, fill
 
-COMMITTED = [one for one in [*SCENARIOS, *POLICIES] if one.outcome is Outcome.COMMITTED]
+
+def exact_into_nothing(world: World) -> None:
+    """A job that wants nobody's files in its way; its own have names that do not tell."""
+    place = place_of()
+    world.open(place, conflict=Conflict.FAIL, names=Names.EXACT)
+    world.request(place, world.attempt(place, "t0", files={"a.csv": b"a", "b.csv": b"b"}))
+
+
+COMMITTED = [
+    *(one for one in [*SCENARIOS, *POLICIES] if one.outcome is Outcome.COMMITTED),
+    Scenario(exact_into_nothing, Outcome.COMMITTED, {"sales/a.csv": b"a", "sales/b.csv": b"b"}),
+]
 
 
 def forget(world: World) -> None:

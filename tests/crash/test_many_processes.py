@@ -1,0 +1,108 @@
+"""Many jobs at once in processes of their own, on S3 and DynamoDB of a server (I6, I11)."""
+
+from __future__ import annotations
+
+import itertools
+import multiprocessing
+import os
+import time
+import uuid
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any
+
+import pytest
+
+from s3commit.aws.clock import SystemClock
+from s3commit.aws.ledger import DynamoLedger
+from s3commit.aws.s3 import S3ObjectStore
+from s3commit.aws.s3_client import make_client
+from s3commit.core.model import Conflict, Outcome
+from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.testing.execution import run_execution
+from tests.conftest import REGION
+from tests.contract.conftest import create_table
+from tests.core import world as worlds
+from tests.core.world import World, place_of
+from tests.crash.test_many_jobs import KINDS, Job
+
+PROCESSES = 6
+CHOSEN = [0, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 13, 14]  # of the kinds; one key twice
+PATIENCE = 120  # seconds
+
+
+class Served(World):
+    """A client and a pipeline on the server that ``AWS_ENDPOINT_URL`` names."""
+
+    def __init__(self, table: str) -> None:
+        super().__init__()
+        store: Any = S3ObjectStore(make_client())
+        ledger: Any = DynamoLedger(table, region=REGION, host=os.environ["AWS_ENDPOINT_URL"])
+        clock: Any = SystemClock()
+        self.store, self.ledger, self.clock = store, ledger, clock
+        self.pipeline = Pipeline(self.store, self.ledger, self.clock)
+
+
+def run_jobs(bucket: str, table: str, jobs: list[tuple[int, int]]) -> None:
+    """What one process does: write and commit its jobs, given by number and kind."""
+    worlds.BUCKET = bucket
+    world = Served(table)
+    for number, kind in jobs:
+        job = make(number, kind)
+        one = job.kind
+        world.open(job.place, conflict=one.conflict, scope=one.scope, idempotency_key=one.key)
+        files = {key.removeprefix(one.prefix): job.job_id.encode() for key in job.keys}
+        world.request(job.place, world.attempt(job.place, "t", files=files))
+        # The machine's pause of five seconds, in short.
+        run_execution(world.pipeline, job.place, pause=lambda: time.sleep(0.1))
+
+
+def make(number: int, kind: int) -> Job:
+    one = KINDS[kind]
+    return Job(one, place_of(f"{number:08x}-0000-4000-8000-000000000000", one.prefix))
+
+
+def test_i2_i6_i10_i11_jobs_of_many_processes_end_as_if_one_after_the_other(
+    moto_endpoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", moto_endpoint)
+    bucket = table = f"many-{uuid.uuid4().hex}"
+    monkeypatch.setattr(worlds, "BUCKET", bucket)
+    create_table(table, moto_endpoint)
+    make_client().create_bucket(
+        Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION}
+    )
+    numbered = list(enumerate(CHOSEN))
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(PROCESSES, mp_context=spawn) as pool:
+        shares = [numbered[start::PROCESSES] for start in range(PROCESSES)]
+        for done in [pool.submit(run_jobs, bucket, table, share) for share in shares]:
+            done.result(PATIENCE)
+    world = Served(table)
+    check_one_after_the_other(world, [make(number, kind) for number, kind in numbered])
+    assert world.open_uploads("w/") == []
+
+
+def check_one_after_the_other(world: World, jobs: list[Job]) -> None:
+    """By the times of the decisions and ends, which conflicting jobs tell apart: one waits."""
+    records = {job.job_id: world.record(job.place) for job in jobs}
+    for job in jobs:
+        assert records[job.job_id].state.value == world.result(job.place).outcome.value
+        assert all(world.ledger.lock(node).empty for node in records[job.job_id].locks)
+    committed = [job for job in jobs if records[job.job_id].state.value == Outcome.COMMITTED.value]
+    for one, other in itertools.combinations(committed, 2):
+        if one.conflicts_with(other):
+            first, second = sorted(
+                (records[one.job_id], records[other.job_id]),
+                key=lambda record: record.decided_at or "",
+            )
+            assert (first.finished_at or "") <= (second.decided_at or "")
+    assert sum(1 for job in committed if job.kind.key) == 1
+    visible: set[str] = set()
+    for job in sorted(committed, key=lambda job: records[job.job_id].decided_at or ""):
+        minded = {key for key in visible if key.rpartition("/")[0] + "/" in job.kind.touches}
+        if job.kind.conflict is Conflict.REPLACE:
+            visible -= minded
+        assert not (job.kind.conflict is Conflict.FAIL and minded)
+        visible |= job.keys
+    assert set(world.visible("w/")) == visible
+    assert len(committed) > len(jobs) // 2
