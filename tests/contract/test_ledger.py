@@ -36,6 +36,7 @@ OTHER_PLAN = replace(
     rows=None,
     partitions="d" * 64,
     nulls={"id": 0, "länd.name": 17, "not counted": None},
+    locations={"dt=2026-11-21/": "archive/2026-11/21/"},
 )
 REPLACED = ReplacedFacts(sha256="e" * 64, files=4, bytes=9876)
 OTHER_REPLACED = ReplacedFacts(sha256="f" * 64, files=0, bytes=0, overwrites=True)
@@ -528,6 +529,13 @@ def test_attempts_are_read_as_they_were_noted(ledger: Ledger) -> None:
 
     assert sorted(ledger.attempts("job-1"), key=repr) == sorted(noted, key=repr)
     assert list(ledger.attempts("job-10")) == [an_attempt(0, job_id="job-10")]
+
+
+def test_an_attempt_has_a_note_for_each_place_where_it_has_files(ledger: Ledger) -> None:
+    noted = [an_attempt(1), *(replace(an_attempt(1), location=f"at/{n}/") for n in range(2))]
+    ledger.record_attempts([*noted, noted[1]])
+    ledger.record_attempts(noted)
+    assert sorted(ledger.attempts("job-1"), key=repr) == sorted(noted, key=repr)
 
 
 def test_an_attempt_keeps_its_first_note(ledger: Ledger) -> None:

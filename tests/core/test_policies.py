@@ -304,7 +304,7 @@ def test_a_page_of_the_longest_and_strangest_keys_can_be_read_again() -> None:
     ]
     facts = replacing.write_list(world.pipeline, place, strange, overwrites=False)
     assert len(world.all_keys(place.pages)) == 1
-    groups = list(listed_files(world.store, place, facts))
+    groups = list(listed_files(world.store, [place], facts))
     assert [listed for group in groups for listed in group] == strange
 
 
@@ -342,7 +342,7 @@ def test_i5_i7_a_list_that_names_what_is_no_data_of_the_destination_is_refused(k
     world.store.put(BUCKET, place.page(digest(page)), page)
     world.store.put(BUCKET, place.replaced(digest(index)), index)
     with pytest.raises(JobRefusedError) as refused:
-        list(listed_files(world.store, place, ReplacedFacts(digest(index), 1, 1)))
+        list(listed_files(world.store, [place], ReplacedFacts(digest(index), 1, 1)))
     assert refused.value.code == "LIST_CHANGED"
 
 

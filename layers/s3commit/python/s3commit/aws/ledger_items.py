@@ -3,7 +3,7 @@
 | item | pk | sk |
 |---|---|---|
 | job | ``JOB#<job id>`` | ``JOB`` |
-| attempt | ``ATTEMPTS#<job id>#<shard>`` | ``<task id>#<attempt id>`` |
+| attempt | ``ATTEMPTS#<job id>#<shard>`` | ``<task id>#<attempt id>[#<location>]`` |
 | unit | ``UNITS#<job id>#<shard>`` | ``<unit>`` |
 | lock | ``LOCK#<bucket>/<prefix>`` | ``LOCK`` |
 
@@ -79,6 +79,7 @@ class PlanMap(MapAttribute[str, object]):
     rows = NumberAttribute(null=True)
     partitions = UnicodeAttribute()
     nulls: MapAttribute[str, int | None] = MapAttribute()  # type: ignore[no-untyped-call]
+    locations: MapAttribute[str, str] = MapAttribute(null=True)  # type: ignore[no-untyped-call]
 
 
 class ReplacedMap(MapAttribute[str, object]):
@@ -135,6 +136,7 @@ class AttemptItem(LedgerItem):
     files = NumberAttribute()
     bytes = NumberAttribute()
     rows = NumberAttribute(null=True)
+    location = UnicodeAttribute(null=True)
 
 
 class UnitItem(LedgerItem):
@@ -210,7 +212,8 @@ def lock_key(node: str) -> tuple[str, str]:
 def attempt_key(attempt: AttemptRecord) -> tuple[str, str]:
     """The keys of an attempt's item."""
     shard = crc32(attempt.task_id.encode()) % SHARDS
-    return shard_key(attempt.job_id, shard), f"{attempt.task_id}#{attempt.attempt_id}"
+    there = f"#{attempt.location}" if attempt.location else ""
+    return shard_key(attempt.job_id, shard), f"{attempt.task_id}#{attempt.attempt_id}{there}"
 
 
 def shard_key(job_id: str, shard: int) -> str:

@@ -42,6 +42,7 @@ def plan_map(plan: PlanFacts) -> PlanMap:
         rows=plan.rows,
         partitions=plan.partitions,
         nulls=dict(plan.nulls),
+        locations=dict(plan.locations) or None,
     )
 
 
@@ -127,6 +128,7 @@ def _plan_facts(plan: PlanMap) -> PlanFacts:
         rows=_count(plan.rows),
         partitions=plan.partitions,
         nulls={column: _count(nulls) for column, nulls in _plain(plan.nulls).items()},
+        locations=_plain(plan.locations) if plan.locations else {},
     )
 
 
@@ -183,6 +185,7 @@ def attempt_item(kind: type[AttemptItem], attempt: AttemptRecord, expires_at: in
         files=attempt.files,
         bytes=attempt.bytes,
         rows=attempt.rows,
+        location=attempt.location or None,
     )
 
 
@@ -197,6 +200,7 @@ def attempt_record(item: AttemptItem) -> AttemptRecord:
         files=int(item.files),
         bytes=int(item.bytes),
         rows=_count(item.rows),
+        location=item.location or "",
     )
 
 

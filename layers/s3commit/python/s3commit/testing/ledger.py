@@ -17,7 +17,7 @@ class MemoryLedger:
 
     def __init__(self) -> None:
         self._jobs: dict[str, JobRecord] = {}
-        self._attempts: dict[str, dict[tuple[str, str], AttemptRecord]] = {}
+        self._attempts: dict[str, dict[tuple[str, str, str], AttemptRecord]] = {}
         self._locks: dict[str, LockRecord] = {}
         self._units: set[tuple[str, int]] = set()
         self._lock = threading.RLock()
@@ -127,7 +127,7 @@ class MemoryLedger:
         with self._lock:
             for attempt in attempts:
                 noted = self._attempts.setdefault(attempt.job_id, {})
-                noted.setdefault((attempt.task_id, attempt.attempt_id), attempt)
+                noted.setdefault((attempt.task_id, attempt.attempt_id, attempt.location), attempt)
 
     def attempts(self, job_id: str) -> Iterator[AttemptRecord]:
         """See `Ledger.attempts`."""

@@ -100,7 +100,7 @@ def _replaced(session: Session, facts: JobFacts) -> Iterator[ListedObject]:
             code="NO_REPLACE_LIST",
         )
     try:
-        for group in listed_files(session.store, facts.place, facts.replaced):
+        for group in listed_files(session.store, facts.places, facts.replaced):
             yield from group
     except JobRefusedError as error:
         if not facts.ended:

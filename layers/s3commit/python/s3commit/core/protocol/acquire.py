@@ -24,7 +24,14 @@ def claims_of(pipeline: Pipeline, ticket: Ticket, record: JobRecord) -> tuple[Cl
     """What the job has to hold, by its policy and, in scope partition, by what it writes."""
     by_partition = record.conflict is not Conflict.APPEND and record.scope is Scope.PARTITION
     partitions = read_partitions(pipeline, ticket.place, record) if by_partition else ()
-    return claims(ticket.place, record.conflict, record.scope, partitions, record.idempotency_key)
+    return claims(
+        ticket.place,
+        record.conflict,
+        record.scope,
+        partitions,
+        record.idempotency_key,
+        locations=record.plan.locations if record.plan else {},
+    )
 
 
 def acquire_destination(pipeline: Pipeline, ticket: Ticket) -> Ticket:

@@ -8,7 +8,8 @@ from s3commit.core.errors import JobRefusedError, PreconditionError, UploadGoneE
 from s3commit.core.model import JobRecord, Names, PendingFile, Unit
 from s3commit.core.ports import LostRaceError
 from s3commit.core.protocol.identity import is_ours
-from s3commit.core.protocol.pipeline import Pipeline, own_record, read_manifest
+from s3commit.core.protocol.pipeline import Pipeline, own_record
+from s3commit.core.protocol.places import slice_of
 from s3commit.core.states import JobState
 from s3commit.core.ticket import Ticket, UnitResult
 
@@ -50,14 +51,11 @@ def _files(
 ) -> Iterator[PendingFile]:
     for part in unit.slices:
         try:
-            pending = read_manifest(
-                pipeline, ticket.place, part.manifest, part.sha256, names=record.names
-            )
+            yield from slice_of(pipeline, ticket.place, record, part)
         except JobRefusedError:
             # After the decision a manifest that is gone or changed means that nobody knows the
             # etags any more: its files count as lost, and BeginPublish rolls back.
             continue
-        yield from pending.files[part.start : part.stop]
 
 
 def complete_file(

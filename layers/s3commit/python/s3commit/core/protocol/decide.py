@@ -11,11 +11,11 @@ from s3commit.core.protocol.identity import is_provably_ours
 from s3commit.core.protocol.once import take_key
 from s3commit.core.protocol.pipeline import (
     Pipeline,
-    planned_files,
     planned_record,
     read_spec,
     unless_overtaken,
 )
+from s3commit.core.protocol.places import planned_files
 from s3commit.core.protocol.replace import files_of_before, write_list
 from s3commit.core.states import JobState
 from s3commit.core.ticket import Ticket

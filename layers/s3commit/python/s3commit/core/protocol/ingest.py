@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from s3commit.core.errors import InvalidInputError, NotFoundError
 from s3commit.core.layout import JobDirectory, parse_manifest_key
 from s3commit.core.manifest import MAX_MANIFEST_BYTES, decode_pendingset, digest
-from s3commit.core.model import AttemptRecord, JobRecord, PendingSet
+from s3commit.core.model import AttemptRecord, JobRecord, JobSpec, PendingSet
 from s3commit.core.protocol.neighbours import Neighbours
 from s3commit.core.protocol.pipeline import Pipeline, read_spec
+from s3commit.core.protocol.places import LOCATION_NOT_AGREED, main_of
 from s3commit.core.protocol.remembered import open_unknown
 from s3commit.core.states import ENDED
 
@@ -55,6 +56,7 @@ def judge_arrival(pipeline: Pipeline, bucket: str, key: str) -> Arrival:
             files=len(pending.files),
             bytes=pending.bytes,
             rows=pending.rows,
+            location="" if record.directory == place.prefix else place.destination.prefix,
         ),
     )
 
@@ -68,13 +70,37 @@ def note_arrivals(pipeline: Pipeline, arrivals: Iterable[Arrival]) -> int:
 
 def _record(pipeline: Pipeline, place: JobDirectory) -> JobRecord:
     record = pipeline.ledger.job(place.job_id)
+    if record is not None and record.directory == place.prefix:
+        return record
+    home, spec = _home(pipeline, place)
     if record is None:
-        record = open_unknown(pipeline, place, read_spec(pipeline, place))
-    if record.directory != place.prefix:
+        record = open_unknown(pipeline, home, spec)
+    if record.directory != home.prefix:
         raise InvalidInputError(
             f"job {place.job_id} is already at {record.destination.uri}", code="JOB_ID_TAKEN"
         )
     return record
+
+
+def _home(pipeline: Pipeline, place: JobDirectory) -> tuple[JobDirectory, JobSpec]:
+    """Where the job's record belongs: the main directory, if it and this location agree (ADR 12).
+
+    Raises `InvalidInputError` (``LOCATION_NOT_AGREED``) if this one only says so.
+    """
+    try:
+        return place, read_spec(pipeline, place)
+    except InvalidInputError:
+        main = main_of(pipeline, place)
+        if main is None:
+            raise
+    spec = read_spec(pipeline, main)
+    if place.destination.prefix not in spec.locations.values():
+        raise InvalidInputError(
+            f"{place.job} names the job at {main.destination.uri}, which does not name this"
+            " location",
+            code=LOCATION_NOT_AGREED,
+        )
+    return main, spec
 
 
 def _abort_late(

@@ -16,7 +16,7 @@ from s3commit.core.errors import (
 )
 from s3commit.core.layout import JobDirectory, parse_manifest_key
 from s3commit.core.manifest import MAX_MANIFEST_BYTES, decode_pendingset, digest
-from s3commit.core.model import JobRecord, JobSpec, Names, PendingFile, PendingSet, Unit
+from s3commit.core.model import JobRecord, JobSpec, Names, PendingSet, Unit
 from s3commit.core.plan import MAX_PLAN_BYTES, decode_plan
 from s3commit.core.ports import Clock, Ledger, LostRaceError, ObjectStore
 from s3commit.core.published import (
@@ -176,16 +176,6 @@ def read_plan(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> lis
     if digest(stored.body) != decided:
         raise JobRefusedError("the plan is not the one that was decided", code="PLAN_CHANGED")
     return decode_plan(stored.body)
-
-
-def planned_files(
-    pipeline: Pipeline, place: JobDirectory, record: JobRecord
-) -> Iterator[PendingFile]:
-    """Every file of the plan, manifest by manifest. Raises as `read_plan` and `read_manifest`."""
-    for unit in read_plan(pipeline, place, record):
-        for part in unit.slices:
-            pending = read_manifest(pipeline, place, part.manifest, part.sha256, names=record.names)
-            yield from pending.files[part.start : part.stop]
 
 
 def _with_ids(pending: PendingSet, job_id: str, task_id: str, attempt_id: str) -> PendingSet:

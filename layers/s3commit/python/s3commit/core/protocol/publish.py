@@ -20,11 +20,11 @@ from s3commit.core.protocol.ending import write_result
 from s3commit.core.protocol.pipeline import (
     Pipeline,
     own_record,
-    planned_files,
     read_commit_manifest,
     read_plan,
     unless_overtaken,
 )
+from s3commit.core.protocol.places import planned_files
 from s3commit.core.protocol.replace import remove_listed
 from s3commit.core.protocol.upload import put_lines
 from s3commit.core.published import (

@@ -9,6 +9,7 @@ from s3commit.core.errors import InvalidInputError, NotFoundError
 from s3commit.core.layout import JobDirectory
 from s3commit.core.model import JobRecord, JobResult, JobSpec, PlanFacts
 from s3commit.core.protocol.pipeline import Pipeline, new_record, read_commit_manifest
+from s3commit.core.protocol.places import known_locations
 from s3commit.core.states import JobState
 
 
@@ -53,9 +54,16 @@ def _remembered(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> J
         record,
         state=JobState.PUBLISHING,
         replaced=replaced,
-        plan=PlanFacts("", 0, header.files, header.bytes, header.rows),
+        plan=PlanFacts(
+            "", 0, header.files, header.bytes, header.rows, locations=_locations(pipeline, place)
+        ),
         decided_at=header.decided_at,
     )
+
+
+def _locations(pipeline: Pipeline, place: JobDirectory) -> dict[str, str]:
+    # What is left to be removed may lie there. The header is not asked: it proves no more.
+    return known_locations(pipeline, place, None)
 
 
 def _result(pipeline: Pipeline, place: JobDirectory) -> JobResult | None:

@@ -7,7 +7,7 @@ not on a page of the index that was decided, and only as it was seen then.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from s3commit.core.documents import VERSION
@@ -34,15 +34,18 @@ def files_of_before(
     """The visible files in the reach of the job's policy that are not the job's own.
 
     Hidden names are no data. In scope partition a partition reaches down to every depth; the root
-    as a partition means the files directly in it. The partitions are listed side by side, each in
-    memory: thousands of them are more than one listing after the other could take.
+    as a partition means the files directly in it. A partition at a location is all that lies there,
+    and in scope directory all of the job's locations are in reach. The partitions are listed side
+    by side, each in memory: thousands of them are more than one listing after the other could take.
     """
+    locations = record.plan.locations if record.plan else {}
     if record.scope is Scope.DIRECTORY:
-        yield from _in_reach(pipeline, place, place.destination.prefix, deep=True)
+        for one in (place, *map(place.at, locations.values())):
+            yield from _in_reach(pipeline, one, one.destination.prefix, deep=True)
         return
     for found in pipeline.parallel(
-        lambda reach: list(_in_reach(pipeline, place, reach[0], deep=reach[1])),
-        _partitions(pipeline, place, record),
+        lambda reach: list(_in_reach(pipeline, reach[0], reach[1], deep=reach[2])),
+        _partitions(pipeline, place, record, locations),
     ):
         yield from found
 
@@ -59,17 +62,19 @@ def _in_reach(
 
 
 def _partitions(
-    pipeline: Pipeline, place: JobDirectory, record: JobRecord
-) -> Iterator[tuple[str, bool]]:
-    """The prefixes to list, each with whether it reaches down."""
+    pipeline: Pipeline, place: JobDirectory, record: JobRecord, locations: Mapping[str, str]
+) -> Iterator[tuple[JobDirectory, str, bool]]:
+    """The prefixes to list, each with its place and whether it reaches down."""
     root = place.destination.prefix
     covered = ""
     for name in sorted(read_partitions(pipeline, place, record)):
         if not name:
-            yield root, False
+            yield place, root, False
+        elif name in locations:
+            yield place.at(locations[name]), locations[name], True
         elif not covered or not name.startswith(covered):  # one inside another is listed already
             covered = name
-            yield root + name, True
+            yield place, root + name, True
 
 
 def write_list(
@@ -102,7 +107,9 @@ def remove_listed(pipeline: Pipeline, place: JobDirectory, record: JobRecord) ->
     """
     if record.replaced is None or not record.replaced.files:
         return
-    groups = listed_files(pipeline.store, place, record.replaced)
+    locations = record.plan.locations.values() if record.plan else ()
+    places = (place, *map(place.at, locations))
+    groups = listed_files(pipeline.store, places, record.replaced)
     for _done in pipeline.parallel(
         lambda group: pipeline.store.delete_seen(place.bucket, group), groups
     ):
@@ -110,14 +117,18 @@ def remove_listed(pipeline: Pipeline, place: JobDirectory, record: JobRecord) ->
 
 
 def listed_files(
-    reader: ObjectReader, place: JobDirectory, replaced: ReplacedFacts
+    reader: ObjectReader, places: Sequence[JobDirectory], replaced: ReplacedFacts
 ) -> Iterator[list[ListedObject]]:
-    """What the list names, in groups as they are deleted; `JobRefusedError` as above."""
+    """What the list names, in groups as they are deleted; `JobRefusedError` as above.
+
+    ``places`` are the job's directories, the main one first: what lies in none is refused.
+    """
+    place = places[0]
     index = _read(reader, place, place.replaced(replaced.sha256), replaced.sha256)
     fields = Fields(parse(index, what="replace list", max_bytes=MAX_INDEX_BYTES), "$")
     for sha256 in fields.texts("pages", most=MAX_PAGES):
         lines = iter(_read(reader, place, place.page(sha256), sha256).splitlines())
-        while group := [_listed(place, line) for line in islice(lines, DELETE_AT_ONCE)]:
+        while group := [_listed(places, line) for line in islice(lines, DELETE_AT_ONCE)]:
             yield group
 
 
@@ -133,16 +144,17 @@ def _read(reader: ObjectReader, place: JobDirectory, key: str, sha256: str) -> b
     return body
 
 
-def _listed(place: JobDirectory, line: bytes) -> ListedObject:
+def _listed(places: Sequence[JobDirectory], line: bytes) -> ListedObject:
     fields = Fields(parse(line, what="replace list", max_bytes=MAX_LINE_BYTES), "$")
     listed = ListedObject(fields.text("key"), fields.text("etag"), fields.integer("length"))
-    # The digests say that the pipeline wrote it; that it never leaves the destination is I7's.
-    if not listed.key.startswith(place.destination.prefix) or not is_data(
-        place.relative(listed.key)
+    # The digests say that the pipeline wrote it; that it never leaves the job's places is I7's.
+    if not any(
+        listed.key.startswith(place.destination.prefix) and is_data(place.relative(listed.key))
+        for place in places
     ):
         raise JobRefusedError(
             f"the replace list names {listed.key[:200]!r}, which is no data of"
-            f" {place.destination.uri}",
+            f" {places[0].destination.uri}",
             code="LIST_CHANGED",
         )
     return listed

@@ -13,7 +13,9 @@ from s3commit.core.model import (
     JobRecord,
     JobSpec,
 )
+from s3commit.core.ports import LostRaceError
 from s3commit.core.protocol.pipeline import Pipeline, new_record, read_spec
+from s3commit.core.protocol.places import is_location
 from s3commit.core.protocol.remembered import open_unknown
 from s3commit.core.protocol.taken import ending, is_elsewhere
 from s3commit.core.states import ENDED, JobState
@@ -96,6 +98,10 @@ def _find_or_open(pipeline: Pipeline, place: JobDirectory) -> JobRecord:
     try:
         spec = read_spec(pipeline, place)
     except InvalidInputError:
+        if is_location(pipeline, place):
+            # Its job's request lies in the main directory; a record here would take the job's id.
+            message = f"{place.uri} is a location of a job, and no job by itself"
+            raise LostRaceError(message, None) from None
         # The record is needed to end the job by; _why_not says what is wrong with it. A job that
         # does not belong here was never decided here, whatever results a copy has brought along.
         spec = JobSpec(place.job_id, place.destination)

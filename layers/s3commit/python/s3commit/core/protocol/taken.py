@@ -18,6 +18,7 @@ from s3commit.core.policy import ABORT_ROUNDS
 from s3commit.core.ports import LostRaceError, OpenUpload
 from s3commit.core.protocol.named_uploads import uploads_named
 from s3commit.core.protocol.pipeline import Pipeline, read_spec
+from s3commit.core.protocol.places import places_of
 from s3commit.core.states import JobState
 from s3commit.core.ticket import Ticket
 
@@ -106,7 +107,8 @@ def _prefixes(pipeline: Pipeline, holder: JobRecord) -> tuple[str, ...]:
 
 def _abort_uploads(pipeline: Pipeline, place: JobDirectory, theirs: tuple[str, ...]) -> bool:
     for _ in range(ABORT_ROUNDS):
-        found = list(_own_uploads(pipeline, place, theirs))
+        places = places_of(pipeline, place, None)
+        found = [up for one in places for up in _own_uploads(pipeline, one, theirs)]
         if not found:
             return True
         for upload in found:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from s3commit.core.errors import JobRefusedError, PreconditionError, TransientError
@@ -10,7 +10,7 @@ from s3commit.core.layout import META_JOB, JobDirectory, belongs_to_job, is_hidd
 from s3commit.core.model import Failure, JobRecord, Names, PendingFile
 from s3commit.core.plan import MAX_PLAN_BYTES, decode_plan
 from s3commit.core.policy import ABORT_ROUNDS
-from s3commit.core.ports import ObjectFacts, OpenUpload
+from s3commit.core.ports import ListedObject, ObjectFacts, OpenUpload
 from s3commit.core.protocol.acquire import release_locks
 from s3commit.core.protocol.ending import write_result
 from s3commit.core.protocol.identity import is_ours, is_provably_ours
@@ -18,9 +18,9 @@ from s3commit.core.protocol.named_uploads import named_files, named_uploads
 from s3commit.core.protocol.pipeline import (
     Pipeline,
     own_record,
-    read_manifest,
     unless_overtaken,
 )
+from s3commit.core.protocol.places import places_of, slice_of
 from s3commit.core.protocol.seal import ABORTED_BY_CLIENT
 from s3commit.core.protocol.taken import JOB_ID_TAKEN, says_elsewhere, turn_away
 from s3commit.core.states import JobState
@@ -88,14 +88,18 @@ def tidy_up(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     """
     if ticket.code == JOB_ID_TAKEN:
         return ticket
-    own_record(pipeline, ticket, JobState.COMMITTED, JobState.ABORTED, JobState.ROLLED_BACK)
+    record = own_record(
+        pipeline, ticket, JobState.COMMITTED, JobState.ABORTED, JobState.ROLLED_BACK
+    )
     place = ticket.place
+    places = places_of(pipeline, place, record)
     # Listed first: a manifest that comes later names uploads that nobody has aborted here, and it
     # is all that its own event finds them by.
     scratch = [
         (listed.key, listed.etag)
-        for listed in pipeline.store.list(place.bucket, place.prefix)
-        if listed.key.startswith(place.scratch)
+        for one in places
+        for listed in pipeline.store.list(one.bucket, one.prefix)
+        if listed.key.startswith(one.scratch)
     ]
     abort_uploads(pipeline, place)
     for key, etag in scratch:
@@ -137,6 +141,11 @@ def abort_uploads(pipeline: Pipeline, place: JobDirectory) -> bool:
 
 
 def _own_uploads(pipeline: Pipeline, place: JobDirectory) -> Iterator[OpenUpload]:
+    for one in places_of(pipeline, place, pipeline.ledger.job(place.job_id)):
+        yield from _uploads_at(pipeline, one)
+
+
+def _uploads_at(pipeline: Pipeline, place: JobDirectory) -> Iterator[OpenUpload]:
     for upload in pipeline.store.list_uploads(place.bucket, place.destination.prefix):
         if belongs_to_job(upload.key, place.job_id):
             yield upload
@@ -160,10 +169,7 @@ def _own_objects(
         yield from _exact_objects(pipeline, place, record)
         return
     planned: dict[str, int] | None = None
-    for listed in pipeline.store.list(place.bucket, place.destination.prefix):
-        relative = listed.key[len(place.destination.prefix) :]
-        if is_hidden(relative) or not belongs_to_job(listed.key, place.job_id):
-            continue
+    for listed in _own_names(pipeline, places_of(pipeline, place, record)):
         facts = pipeline.store.head(place.bucket, listed.key)
         if facts is None:
             continue
@@ -177,6 +183,14 @@ def _own_objects(
             yield facts
 
 
+def _own_names(pipeline: Pipeline, places: Iterable[JobDirectory]) -> Iterator[ListedObject]:
+    for place in places:
+        for listed in pipeline.store.list(place.bucket, place.destination.prefix):
+            relative = place.relative(listed.key)
+            if not is_hidden(relative) and belongs_to_job(listed.key, place.job_id):
+                yield listed
+
+
 def _exact_objects(
     pipeline: Pipeline, place: JobDirectory, record: JobRecord
 ) -> Iterator[ObjectFacts]:
@@ -186,12 +200,17 @@ def _exact_objects(
     etag is its own. Before the decision, and after the end, it takes more to know whose a file is.
     """
     decided = record.state is JobState.ROLLING_BACK
-    files = _planned(pipeline, place, record) if decided else named_files(pipeline, place)
+    files = _planned(pipeline, place, record) if decided else _named(pipeline, place, record)
     proven = is_ours if decided else is_provably_ours
     for file in files:
         facts = pipeline.store.head(file.bucket, file.key)
         if facts is not None and proven(file, facts):
             yield facts
+
+
+def _named(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> Iterator[PendingFile]:
+    for one in places_of(pipeline, place, record):
+        yield from named_files(pipeline, one)
 
 
 def _planned(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> Iterator[PendingFile]:
@@ -200,12 +219,9 @@ def _planned(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> Iter
     for unit in decode_plan(stored.body):
         for part in unit.slices:
             try:
-                pending = read_manifest(
-                    pipeline, place, part.manifest, part.sha256, names=record.names
-                )
+                yield from slice_of(pipeline, place, record, part)
             except JobRefusedError:
                 continue  # without its manifest a file can only be proven by its metadata
-            yield from pending.files[part.start : part.stop]
 
 
 def _delete_own_objects(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> None:

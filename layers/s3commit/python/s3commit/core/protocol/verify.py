@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from s3commit.core.documents import refuse_two_attempts
 from s3commit.core.errors import JobRefusedError
 from s3commit.core.layout import (
     NOTE_SUFFIX,
@@ -14,6 +15,7 @@ from s3commit.core.layout import (
     parse_manifest_key,
     partition_of,
 )
+from s3commit.core.locations import BAD_LOCATION
 from s3commit.core.manifest import MAX_MANIFEST_BYTES, digest
 from s3commit.core.model import (
     CommitRequest,
@@ -31,6 +33,7 @@ from s3commit.core.protocol.identity import is_ours
 from s3commit.core.protocol.neighbours import Neighbours
 from s3commit.core.protocol.partitions import write_partitions
 from s3commit.core.protocol.pipeline import Pipeline, own_record, read_manifest, read_spec
+from s3commit.core.protocol.places import verified_locations
 from s3commit.core.protocol.seal import read_request
 from s3commit.core.states import JobState
 from s3commit.core.ticket import Ticket
@@ -58,19 +61,27 @@ def verify_manifests(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     """
     place = ticket.place
     record = own_record(pipeline, ticket, JobState.SEALED)
-    counted = _counted(pipeline, place)
-    neighbours = Neighbours(pipeline.store, place)
-    columns = read_spec(pipeline, place).conditions.columns
+    spec = read_spec(pipeline, place)
+    locations = verified_locations(pipeline, place, spec)
+    sites = {prefix: _Site(pipeline, place.at(prefix), name) for name, prefix in locations.items()}
+    sites[""] = _Site(pipeline, place, "", outside=frozenset(locations))
+    counted = _counted(pipeline, place, sites)
+    columns = spec.conditions.columns
     verified = sorted(
         pipeline.parallel(
-            lambda attempt: _verify(pipeline, place, attempt, record, neighbours, columns=columns),
+            lambda attempt: _verify(
+                pipeline, sites[attempt.location], attempt, record, columns=columns
+            ),
             counted,
         ),
-        key=lambda one: one.attempt.manifest,
+        key=lambda one: (one.attempt.location, one.attempt.manifest),
     )
     _refuse_shared_keys(verified)
-    _refuse_missing_uploads(pipeline, place, verified, record.names)
+    for prefix, site in sites.items():
+        there = [one for one in verified if one.attempt.location == prefix]
+        _refuse_missing_uploads(pipeline, site.place, there, record.names)
     facts, body = _plan(verified)
+    facts = replace(facts, locations=locations)
     if record.conflict is not Conflict.APPEND and record.scope is Scope.PARTITION:
         written = set().union(*(one.partitions for one in verified))
         facts = replace(facts, partitions=write_partitions(pipeline, place, written))
@@ -81,13 +92,60 @@ def verify_manifests(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     return ticket.after(record)
 
 
-def _counted(pipeline: Pipeline, place: JobDirectory) -> Iterable[CountedAttempt]:
+class _Site:
+    """One place of the job: the destination, or the location of ``partition``.
+
+    ``outside`` are the partitions that the destination must not have, since they lie elsewhere.
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        place: JobDirectory,
+        partition: str,
+        outside: frozenset[str] = frozenset(),
+    ) -> None:
+        self.place = place
+        self.neighbours = Neighbours(pipeline.store, place)
+        self._partition = partition
+        self._outside = outside
+
+    def partition(self, key: str) -> str:
+        """The partition of a file here. Raises `JobRefusedError` (``BAD_LOCATION``)."""
+        if self._partition:
+            return self._partition
+        directory = partition_of(self.place.relative(key))
+        found = next((name for name in self._outside if directory.startswith(name)), "")
+        if found:
+            raise JobRefusedError(
+                f"{key[:200]!r} lies in partition {found!r}, which has a location of its own",
+                code=BAD_LOCATION,
+            )
+        return directory
+
+
+def _counted(
+    pipeline: Pipeline, place: JobDirectory, sites: Mapping[str, _Site]
+) -> Iterable[CountedAttempt]:
     request = read_request(pipeline, place)
     if not isinstance(request, CommitRequest):
         raise JobRefusedError("the request has changed to an abort", code="REQUEST_CHANGED")
-    if request.attempts is not None:
-        return request.attempts
-    return _every_attempt(pipeline, place)
+    if request.attempts is None:
+        found = [
+            replace(attempt, location=prefix)
+            for prefix, site in sorted(sites.items())
+            for attempt in _every_attempt(pipeline, site.place)
+        ]
+        refuse_two_attempts(found)
+        return found
+    for attempt in request.attempts:
+        if attempt.location not in sites:
+            raise JobRefusedError(
+                f"the request counts a manifest at {attempt.location[:200]!r}, which is no"
+                " location of the job",
+                code=BAD_LOCATION,
+            )
+    return request.attempts
 
 
 def _every_attempt(pipeline: Pipeline, place: JobDirectory) -> list[CountedAttempt]:
@@ -125,15 +183,16 @@ def _every_manifest(pipeline: Pipeline, place: JobDirectory) -> Iterator[ListedO
 
 def _verify(
     pipeline: Pipeline,
-    place: JobDirectory,
+    site: _Site,
     attempt: CountedAttempt,
     record: JobRecord,
-    neighbours: Neighbours,
     *,
     columns: tuple[str, ...],
 ) -> _Verified:
-    pending = read_manifest(pipeline, place, attempt.manifest, attempt.sha256, names=record.names)
-    neighbours.refuse(pending.files)
+    pending = read_manifest(
+        pipeline, site.place, attempt.manifest, attempt.sha256, names=record.names
+    )
+    site.neighbours.refuse(pending.files)
     told = (attempt.files, attempt.bytes)
     if told not in {(len(pending.files), pending.bytes), (-1, -1)}:
         raise JobRefusedError(
@@ -150,7 +209,7 @@ def _verify(
         rows=pending.rows,
         # The ledger keeps them: no more than the job's conditions ask for.
         nulls={column: pending.nulls.get(column) for column in columns},
-        partitions=frozenset(partition_of(place.relative(file.key)) for file in pending.files),
+        partitions=frozenset(site.partition(file.key) for file in pending.files),
     )
 
 
