@@ -69,7 +69,7 @@ def test_i2_i6_i10_i11_jobs_of_many_processes_end_as_if_one_after_the_other(
     monkeypatch.setattr(worlds, "BUCKET", bucket)
     create_table(table, moto_endpoint)
     make_client().create_bucket(
-        Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION}
+        Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": "eu-central-1"}
     )
     numbered = list(enumerate(CHOSEN))
     spawn = multiprocessing.get_context("spawn")
