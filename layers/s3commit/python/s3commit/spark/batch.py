@@ -35,7 +35,7 @@ def start_batch(options: Options, schema: StructType, overwrite: bool) -> BatchW
     Raises `InvalidInputError`, `NotFoundError` or `AccessError` before any data is uploaded.
     """
     policy = policy_of(options, overwrite=overwrite)
-    checked = check_schema(schema, options.partition_by)
+    checked = check_schema(schema, options.partition_by, options.file_format)
     environment = SystemEnvironment()
     spec = JobSpec(
         job_id=environment.new_id(),

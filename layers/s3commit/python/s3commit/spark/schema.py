@@ -26,6 +26,7 @@ from pyspark.sql.types import (
 
 from s3commit.core.conditions import Conditions
 from s3commit.core.errors import InvalidInputError
+from s3commit.spark.formats.types import check_types
 
 # org.apache.spark.sql.execution.datasources.parquet.ParquetReadSupport.SPARK_METADATA_KEY
 ROW_METADATA = b"org.apache.spark.sql.parquet.row.metadata"
@@ -60,13 +61,15 @@ class WriteSchema:
         }
 
 
-def check_schema(schema: StructType, partition_by: tuple[str, ...]) -> WriteSchema:
+def check_schema(
+    schema: StructType, partition_by: tuple[str, ...], file_format: str = "parquet"
+) -> WriteSchema:
     """The schema, split into data and partition columns.
 
     Raises `InvalidInputError` (code ``BAD_SCHEMA``) that names the column: two names that differ
-    in case only, a type that parquet or Arrow can not carry, a partition column that is missing,
-    given twice or of a type that makes no directory name, and a DataFrame without any column
-    that would be left for the files (Spark refuses the same).
+    in case only, a type that the file format or Arrow can not carry, a partition column that is
+    missing, given twice or of a type that makes no directory name, and a DataFrame without any
+    column that would be left for the files (Spark refuses the same).
     """
     if not schema.fields:
         raise _refused("the DataFrame has no columns")
@@ -81,6 +84,7 @@ def check_schema(schema: StructType, partition_by: tuple[str, ...]) -> WriteSche
     data = StructType([column for column in schema.fields if column.name not in names])
     if not data.fields:
         raise _refused("all columns are partition columns; at least one must be left for the files")
+    check_types(file_format, data)
     return WriteSchema(data, partitions)
 
 

@@ -50,7 +50,7 @@ def start_stream(options: Options, schema: StructType, overwrite: bool) -> Strea
     Raises `InvalidInputError`, `NotFoundError` or `AccessError` before any data is uploaded.
     """
     policy = policy_of(options, overwrite=overwrite, stream=True)
-    checked = check_schema(schema, options.partition_by)
+    checked = check_schema(schema, options.partition_by, options.file_format)
     check_pipeline_once(options.destination.bucket)
     unnamed = JobSpec(
         job_id="",

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
 
 import pyarrow as pa
 
+from s3commit.spark.formats.csvlines import csv_lines
+from s3commit.spark.formats.jsonlines import json_lines
+from s3commit.spark.formats.orc import OrcEncoder
 from s3commit.spark.formats.parquet import ParquetEncoder
 from s3commit.spark.formats.sink import Sink
+from s3commit.spark.formats.text import TextEncoder
+
+_LINES: Final = {"csv": csv_lines, "json": json_lines}
 
 
 class Encoder(Protocol):
@@ -29,4 +35,8 @@ def open_encoder(
 
     ``crowded`` says that many are kept open at once, so that each has to be small.
     """
-    return ParquetEncoder(sink, schema, codec, crowded=crowded)
+    if file_format == "parquet":
+        return ParquetEncoder(sink, schema, codec, crowded=crowded)
+    if file_format == "orc":
+        return OrcEncoder(sink, schema, codec, crowded=crowded)
+    return TextEncoder(sink, codec, _LINES[file_format])
