@@ -11,6 +11,7 @@ import sys
 import time
 from collections import Counter
 
+from tests.sim.assumptions import WITHOUT
 from tests.sim.scheduler import Violation
 from tests.sim.world import World
 
@@ -22,6 +23,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=1, help="the first seed (1)")
     parser.add_argument("--schedules", type=int, help="how many; for ever if no time is set")
     parser.add_argument("--minutes", type=float, help="for how long")
+    parser.add_argument("--without", choices=WITHOUT, help="break a promise of S3 or the ledger")
     parser.add_argument("--keep-going", action="store_true", help="do not stop at a violation")
     parser.add_argument("--quiet", action="store_true", help="no trace")
     arguments = parser.parse_args()
@@ -29,7 +31,7 @@ def main() -> int:
         os.environ["PYTHONHASHSEED"] = "0"
         os.execv(sys.executable, [sys.executable, "-m", "tests.sim", *sys.argv[1:]])
     if arguments.seed is not None:
-        return replay(arguments.seed, trace=not arguments.quiet)
+        return replay(arguments.seed, arguments)
     return soak(arguments)
 
 
@@ -47,14 +49,14 @@ def soak(arguments: argparse.Namespace) -> int:
             break
         if until is not None and time.monotonic() >= until:
             break
-        world = World(seed)
+        world = World(seed, **WITHOUT.get(arguments.without, {}))
         try:
             world.run()
         except Violation as violation:
             failed += 1
             print(f"seed {seed}: {violation}", flush=True)
             if not arguments.keep_going:
-                return replay(seed, trace=not arguments.quiet)
+                return replay(seed, arguments)
         counts["schedules"] += 1
         counts["steps"] += world.scheduler.steps
         counts["recoveries"] += world.rounds
@@ -83,9 +85,9 @@ def _listed(counts: Counter[str]) -> str:
     return ", ".join(f"{name or '-'} {count}" for name, count in counts.most_common())
 
 
-def replay(seed: int, *, trace: bool = True) -> int:
+def replay(seed: int, arguments: argparse.Namespace) -> int:
     """Run one seed with its trace; the last word is what does not hold."""
-    world = World(seed, trace=trace)
+    world = World(seed, trace=not arguments.quiet, **WITHOUT.get(arguments.without, {}))
     found: Violation | None = None
     try:
         world.run()
@@ -108,7 +110,8 @@ def replay(seed: int, *, trace: bool = True) -> int:
         print(f"seed {seed}: every invariant holds")
         return 0
     print(f"seed {seed}: {found}")
-    print(f'replay: make soak ARGS="--seed {seed}"')
+    more = f" --without '{arguments.without}'" if arguments.without else ""
+    print(f'replay: make soak ARGS="--seed {seed}{more}"')
     return 1
 
 

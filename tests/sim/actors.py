@@ -59,7 +59,7 @@ class Actors:
     rng: random.Random
     raw: MemoryObjectStore
     files: dict[str, File]
-    jobs: dict[str, Job]
+    closed: Callable[[Job, int], None]
     executions: set[str] = field(default_factory=set)
     entered: dict[str, int] = field(default_factory=dict)
 
@@ -224,6 +224,7 @@ class Actors:
                 if name == "CompleteUploads"
                 else partial(self._step, name, ticket)
             )
+            begun = self.scheduler.steps
             child = self.scheduler.spawn(label, body, role="pipeline", job=job.name)
             if self.faults.chance(0.03):
                 self.faults.strike("given up")
@@ -231,6 +232,8 @@ class Actors:
                 continue
             self.scheduler.join(child)
             if child.error is None:
+                if name == "TidyUp":
+                    self.closed(job, begun)
                 result: Ticket = child.result
                 return result
             if not isinstance(child.error, TransientError | Crash):
@@ -300,16 +303,19 @@ class Actors:
         """
         self.scheduler.sleep(0.001 * pick(list(range(20))))
         self.scheduler.pause()
+        if job.exact:
+            return
         found = [one.key for one in self.raw.list(BUCKET, job.place.tasks)]
         if job.decided:
-            lost = [one for one in self.raw.list_uploads(BUCKET, job.prefix) if self._counts(one)]
+            uploads = self.raw.list_uploads(BUCKET, job.prefix)
+            lost = [one for one in uploads if self._counts(job, one)]
             if lost:
                 file = self.files[pick(lost).upload_id]
                 self.raw.abort_upload(BUCKET, file.key, file.upload_id)
                 found = [job.place.manifest(file.task, file.attempt)]
             else:
                 found = []
-        if found and not job.exact:
+        if found:
             job.sabotaged.add("manifest")
             if pick([True, False]):
                 self.raw.delete(BUCKET, pick(found))
@@ -320,6 +326,5 @@ class Actors:
         file = self.files.get(upload.upload_id)
         return file.job if file else ""
 
-    def _counts(self, upload: OpenUpload) -> bool:
-        file = self.files.get(upload.upload_id)
-        return file is not None and file in self.jobs[file.job].planned.values()
+    def _counts(self, job: Job, upload: OpenUpload) -> bool:
+        return self.files.get(upload.upload_id) in job.planned.values()

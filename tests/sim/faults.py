@@ -20,8 +20,14 @@ KINDS = (
     "crash before", "crash after", "error", "throttled", "answer lost", "sent twice",
     "stall before", "stall after", "conflict 409", "clock jump",
 )  # fmt: skip
-_WRITES = tuple(kind for kind in KINDS if kind != "conflict 409")
-_READS = ("crash before", "error", "throttled", "stall before", "clock jump")
+# A run has all of them, or more of some: rare orders need several of one kind.
+_PROFILES: dict[str, tuple[str, ...]] = {
+    "all": tuple(kind for kind in KINDS if kind != "conflict 409"),
+    "stalls": ("stall before", "stall after"),
+    "crashes": ("crash before", "crash after", "stall before"),
+    "answers": ("answer lost", "sent twice", "error", "stall after"),
+}
+_OF_READS = frozenset({"crash before", "error", "throttled", "stall before", "clock jump"})
 
 
 class Faults:
@@ -30,6 +36,9 @@ class Faults:
     def __init__(self, rng: random.Random, rate: float) -> None:
         self.rate = rate
         self.injected: Counter[str] = Counter()
+        self.profile = rng.choice(["all", "all", "stalls", "stalls", "crashes", "answers"])
+        self._writes = _PROFILES[self.profile]
+        self._reads = [kind for kind in self._writes if kind in _OF_READS]
         self._rng = rng
 
     def strike(self, kind: str) -> str:
@@ -42,16 +51,18 @@ class Faults:
         if self._rng.random() >= self.rate:
             return ""
         if verb in READS:
-            return self.strike(self._rng.choice(_READS))
+            return self.strike(self._rng.choice(self._reads))
         if conditional and self._rng.random() < 0.2:
             return self.strike("conflict 409")
-        kind = self._rng.choice(_WRITES)
+        kind = self._rng.choice(self._writes)
         if kind == "sent twice" and verb not in RESENT:
             kind = "answer lost"
         return self.strike(kind)
 
     def chance(self, probability: float) -> bool:
         """Whether something that is no port call goes wrong; never in a run without faults."""
+        if self.profile == "stalls":
+            probability *= 2
         return self.rate > 0 and self._rng.random() < probability
 
     def stall(self) -> float:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from s3commit.core.model import Conflict, Names
 from s3commit.core.states import JobState
-from tests.sim.actors import BUCKET
 from tests.sim.model import Job
 from tests.sim.observer import fail
 
@@ -104,8 +103,9 @@ def _markers(world: World) -> None:
         committed = [job for job in here if job.record_state is JobState.COMMITTED]
         if not committed:
             continue
-        stored = world.store.get(BUCKET, f"{prefix}_SUCCESS", max_bytes=10**6)
-        owner = [job for job in committed if job.place.job_id.encode() in stored.body]
+        marker = world.bucket.current(f"{prefix}_SUCCESS")
+        body = (marker.body if marker else b"") or b""
+        owner = [job for job in committed if job.place.job_id.encode() in body]
         if not owner:
             fail("I9", f"{prefix}_SUCCESS is of no committed job")
         gone = world.observer.missing(owner[0])

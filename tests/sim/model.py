@@ -28,6 +28,7 @@ class File:
     key: str
     upload_id: str
     body: bytes
+    since: int
 
 
 @dataclass(eq=False)
@@ -44,6 +45,7 @@ class Job:
     replaced: dict[str, str] = field(default_factory=dict)
     covered: dict[str, tuple[bytes, str]] = field(default_factory=dict)
     sabotaged: set[str] = field(default_factory=set)
+    undoing_since: int | None = None
     result: str = ""
     failure: str = ""
     message: str = ""

@@ -29,7 +29,7 @@ class Observer:
         self.jobs: dict[str, Job] = {}
         self.files: dict[str, File] = {}
         self.manifests: dict[str, list[str]] = {}  # by digest: the uploads of each one ever put
-        self.at_decision: dict[str, Callable[[], object]] = {}
+        self.at_decision: dict[str, list[Callable[[], object]]] = {}
         self._scheduler = scheduler
         self._bucket = bucket
         self._owner: dict[int, tuple[Version, File]] = {}
@@ -80,7 +80,9 @@ class Observer:
         if process.role == "task":
             task, attempt = metadata[META_TASK], metadata[META_ATTEMPT]
             body = body_of(process.job, task, attempt, args[1])
-            self.files[upload_id] = File(process.job, task, attempt, args[1], upload_id, body)
+            self.files[upload_id] = File(
+                process.job, task, attempt, args[1], upload_id, body, self._scheduler.steps
+            )
         return upload_id
 
     def complete_upload(self, process: Process, perform: Perform, args: Sequence[Any]) -> Any:
@@ -239,10 +241,13 @@ class Observer:
             fail("I6", f"{process.name} moved job {job.name} to {record.state}")
         if before in {JobState.COMMITTED, JobState.ABORTED, JobState.ROLLED_BACK}:
             fail("I8", f"job {job.name} was {before}, and is {record.state} again")
+        if record.state in {JobState.ABORTING, JobState.ROLLING_BACK}:
+            job.undoing_since = self._scheduler.steps
         if record.state is JobState.COMMITTING:
             job.decided = True
             self._check_decision(job, record)
-            self.at_decision.get(job.name, lambda: None)()
+            for begin in self.at_decision.get(job.name, ()):
+                begin()
         elif record.state in {JobState.PUBLISHING, JobState.COMMITTED}:
             if missing := self.missing(job):
                 fail("I2", f"job {job.name} is {record.state}, and {missing} are not visible")
@@ -261,7 +266,16 @@ class Observer:
             if current is not None and current.etag == etag:
                 fail("I10", f"job {job.name} is COMMITTED, and {key} of before is still there")
 
+    def check_closed(self, job: Job, since: int) -> None:
+        """No upload is open that was there before step ``since``; a zombie may start more."""
+        for upload_id in sorted(self._bucket.uploads):
+            file = self.files.get(upload_id)
+            if file is None or file.job != job.name or file.since >= since or job.exact:
+                continue  # with exact names the manifest may have come later
+            fail("I4", f"job {job.name} is {job.record_state}, and {file.key} is still open")
+
     def _check_undone(self, job: Job, record: JobRecord) -> None:
+        self.check_closed(job, job.undoing_since or 0)
         if job.decided and record.state is JobState.ABORTED:
             fail("I2", f"job {job.name} was decided, and is ABORTED")
         if seen := self.visible_files(job):

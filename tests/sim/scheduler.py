@@ -60,6 +60,7 @@ class Scheduler:
         self.current: Process | None = None
         self.violation: Violation | None = None
         self.stopped = False
+        self.living: list[Process] = []
         self._ready: list[Process] = []
         self._asleep: list[tuple[float, Process]] = []
         self._hub = greenlet.getcurrent()
@@ -73,6 +74,7 @@ class Scheduler:
         process = Process(name, body, role, job, skew, self.rng.random())
         process.let = greenlet.greenlet(lambda: self._run(process), parent=self._hub)
         self._ready.append(process)
+        self.living.append(process)
         return process
 
     def pause(self) -> None:
@@ -139,6 +141,7 @@ class Scheduler:
             self.violation = Violation("code", f"{process.name}: {error!r}")
         process.done = True
         self._ready.remove(process)
+        self.living.remove(process)
         for waiter in sorted(process.waiters, key=lambda one: one.name):
             waiter.awaited.discard(process)
             if not waiter.awaited:

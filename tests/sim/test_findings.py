@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from s3commit.core.model import CountedAttempt, Names, Outcome
-from s3commit.testing.faults import Call
-from tests.core.world import BUCKET, World, place_of
+from dataclasses import replace
+
+import pytest
+
+from s3commit.core.model import Conflict, CountedAttempt, Names, Outcome
+from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.core.protocol.publish import begin_publish
+from s3commit.core.protocol.undo import roll_back
+from s3commit.core.states import JobState
+from s3commit.core.ticket import Ticket, UnitResult
+from s3commit.testing.bucket import etag_of
+from s3commit.testing.faults import Call, Crash, FaultPlan
+from s3commit.testing.memory import MemoryLedger
+from tests.core.world import BUCKET, JOB, OTHER_JOB, World, place_of
 
 
 def test_i4_a_manifest_that_comes_while_the_job_is_tidied_up_is_left_to_its_event() -> None:
@@ -26,3 +37,75 @@ def test_i4_a_manifest_that_comes_while_the_job_is_tidied_up_is_left_to_its_even
     assert world.result(place).outcome is Outcome.COMMITTED
     assert world.open_uploads() == []
     assert world.visible() == {"sales/a.parquet": b"a"}
+
+
+def test_i9_a_late_waker_leaves_the_marker_of_the_job_that_came_after() -> None:
+    """The simulation meets this order once in many thousand runs; the mutants want it for sure."""
+    world, place, other = World(), place_of(), place_of(OTHER_JOB)
+    for one in (place, other):
+        world.open(one)
+        world.request(one, world.attempt(one, "t0"))
+
+    def meanwhile() -> None:
+        world.run(place, "execution-2")
+        world.run(other)
+
+    world.plan.run_before("get", meanwhile, where=lambda call: call.key == place.success)
+    assert world.run(place)[-1] == "Superseded"
+    assert world.json(place.success)["jobId"] == OTHER_JOB
+
+
+def test_i2_a_unit_that_nobody_counted_is_completed_before_the_job_is_published() -> None:
+    """Should the Map ever swallow a worker's failure, the machine counts what it was told."""
+    world, place = World(), place_of()
+    world.open(place)
+    world.request(place, world.attempt(place, "t0"))
+    world.plan.crash_after("decide")
+    with pytest.raises(Crash):
+        world.run(place)
+    record = world.record(place)
+    ticket = Ticket(JOB, BUCKET, place.prefix, generation=record.generation).after(record)
+    swallowed = replace(ticket, completed=(UnitResult(0, files=0, lost=0),))
+    assert begin_publish(world.pipeline, swallowed).state is JobState.COMMITTING
+    assert world.record(place).state is JobState.COMMITTING
+
+
+def test_i2_i8_a_replacing_job_whose_ledger_was_lost_does_not_replace_its_own_files() -> None:
+    world, place = World(plan=FaultPlan().crash_after("complete_upload")), place_of()
+    world.store.put(BUCKET, "sales/old.parquet", b"old")
+    world.open(place, conflict=Conflict.REPLACE)
+    world.request(place, *[world.attempt(place, f"t{number}") for number in range(2)])
+    with pytest.raises(Crash):
+        world.run(place)
+    world.ledger = MemoryLedger()
+    world.pipeline = Pipeline(world.store, world.ledger, world.clock)
+    assert world.run(place, "execution-2")[-1] == "TidyUp"
+    assert world.result(place).outcome is Outcome.COMMITTED
+    assert sorted(world.visible().values()) == [b"t0 a0", b"t1 a0"]
+
+
+def test_i2_a_worker_that_wakes_during_a_roll_back_finds_its_upload_aborted() -> None:
+    world, place = World(plan=FaultPlan().crash_after("decide")), place_of()
+    world.open(place)
+    world.request(place, world.attempt(place, "t0"))
+    with pytest.raises(Crash):
+        world.run(place)
+    upload = next(world.store.list_uploads(BUCKET, "sales/"))
+    generation = world.record(place).generation
+    rolling = world.ledger.advance(
+        JOB,
+        source=JobState.COMMITTING,
+        target=JobState.ROLLING_BACK,
+        generation=generation,
+        now=world.clock.now(),
+    )
+
+    def wake() -> None:
+        if world.store.upload_is_open(BUCKET, upload.key, upload.upload_id):
+            parts = [etag_of(b"t0 a0")]
+            world.store.complete_upload(BUCKET, upload.key, upload.upload_id, parts, length=5)
+
+    world.plan.run_after("list", wake, where=lambda call: call.key == "sales/")
+    ticket = Ticket(JOB, BUCKET, place.prefix, generation=generation).after(rolling)
+    assert roll_back(world.pipeline, ticket).state is JobState.ROLLED_BACK
+    assert world.visible() == {}

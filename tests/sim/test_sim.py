@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 FIRST = 1
-SCHEDULES = 4000
+SCHEDULES = 3000
 
 
 def simulate(*arguments: str) -> subprocess.CompletedProcess[str]:

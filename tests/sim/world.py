@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -57,20 +57,27 @@ def scaled(rng: random.Random) -> Iterator[None]:
 class World:
     """The world of one seed. After `run`, the counts say what happened."""
 
-    def __init__(self, seed: int, *, trace: bool = False, **store: Any) -> None:
+    def __init__(
+        self,
+        seed: int,
+        *,
+        trace: bool = False,
+        store: Callable[..., MemoryObjectStore] = MemoryObjectStore,
+        ledger: Callable[[], MemoryLedger] = MemoryLedger,
+    ) -> None:
         self.seed = seed
         self.rng = random.Random(seed)
         rng = self.rng
         self.scheduler = Scheduler(rng, max_steps=MAX_STEPS)
         versioned = rng.random() < 0.4
-        self.store = MemoryObjectStore(
+        self.store = store(
             BUCKET,
             versioned=versioned,
             repeats_complete=rng.random() < 0.5,
             clock=self.scheduler,
             min_part_bytes=1,
         )
-        self.ledger = MemoryLedger()
+        self.ledger = ledger()
         self.bucket = self.store._buckets[BUCKET]
         self.observer = Observer(self.scheduler, self.bucket)
         self.faults = Faults(rng, rng.choice([0.0, 0.003, 0.01, 0.03, 0.08]))
@@ -100,7 +107,7 @@ class World:
             rng,
             self.store,
             self.observer.files,
-            self.observer.jobs,
+            self.observer.check_closed,
         )
         self.foreign: dict[str, bytes] = {}
         self.foreign_uploads: set[str] = set()
@@ -127,7 +134,7 @@ class World:
         for key in ("sales/old.parquet", "sales/dt=1/old.parquet", "sales/dt=2/old.parquet"):
             if rng.random() < 0.35:
                 self._foreign(key)
-        if rng.random() < 0.15:
+        if rng.random() < 0.3:
             self._foreign("sales/part-t0-0.parquet")
         self._foreign("sales/_hidden/keep")
         self._foreign("sales/.keep")
@@ -179,7 +186,9 @@ class World:
     def _file_names(self, job: Job, task: str) -> list[str]:
         rng = self.rng
         suffix = "" if job.exact else f"-{job.place.job_id}"
-        partitions = ["", "dt=1/", "dt=2/", "dt=1/h=3/"] if job.prefix != "sales/dt=1/" else [""]
+        partitions = ["", "dt=1/", "dt=2/", "dt=1/h=3/"]
+        if job.prefix == "sales/dt=1/" or (job.exact and rng.random() < 0.5):
+            partitions = [""]
         count = rng.choice([0, 1, 1, 1, 2, 2])
         return [f"{rng.choice(partitions)}part-{task}-{n}{suffix}.parquet" for n in range(count)]
 
@@ -189,7 +198,12 @@ class World:
         while faults.chance(0.15):
             again = f"{job.name}:again{rng.randrange(1000)}"
             self._later(f"{again}!", partial(self._execute_again, job, again), job=job.name)
-        if faults.chance(0.08):
+        while faults.chance(0.2):
+            again = f"{job.name}:duel{rng.randrange(1000)}"
+            begin = partial(self._execute_again, job, again)
+            late = partial(self._later, f"{again}!", begin, job=job.name, most=0.05)
+            self._at_decision(job, late)
+        if faults.chance(0.2 if job.exact else 0.08):
             self._sabotage("upload lost", job, self.actors.lose_upload)
         if faults.chance(0.04):
             self._sabotage("manifest spoiled", job, self.actors.spoil_manifest)
@@ -210,9 +224,12 @@ class World:
             self._later(f"{job.name}:{kind}", body, role="saboteur", job=job.name, most=most)
 
         if self.rng.random() < 0.6:
-            self.observer.at_decision[job.name] = partial(begin, 0.01)
+            self._at_decision(job, partial(begin, 0.01))
         else:
             begin()
+
+    def _at_decision(self, job: Job, begin: Callable[[], object]) -> None:
+        self.observer.at_decision.setdefault(job.name, []).append(begin)
 
     def _execute_again(self, job: Job, name: str) -> None:
         if self.bucket.current(job.place.request) is not None:
@@ -220,9 +237,12 @@ class World:
             self.actors.execute(job, name)
 
     def _forget(self, job: Job) -> None:
-        """The time to live of an ended job's record."""
+        """The time to live of an ended job's record: longer than any handler or step lives."""
         self.scheduler.sleep(self.rng.choice([10.0, 600.0, 6000.0]))
         self.scheduler.pause()
+        roles = {other.role for other in self.scheduler.living if other.job == job.name}
+        if roles & {"pipeline", "execution"}:
+            return
         holders = [lock.holders for lock in self.ledger._locks.values()]
         has_result = self.bucket.current(job.place.result) is not None
         if job.ended and has_result and not any(job.place.job_id in one for one in holders):

@@ -1,0 +1,102 @@
+"""Worlds that break one promise each on which the protocol stands (docs/proof.md)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from s3commit.core.locks import LockRecord
+from s3commit.core.model import JobRecord
+from s3commit.core.ports import ListedObject, LostRaceError, ObjectFacts, OpenUpload, StoredObject
+from s3commit.core.states import JobState
+from s3commit.testing.bucket import Bucket
+from s3commit.testing.memory import MemoryLedger, MemoryObjectStore
+
+STALE = 0.15  # the share of reads that are answered from the past
+PAST = 12  # changes that a stale read may not know of
+
+
+class StaleStore(MemoryObjectStore):
+    """Reads may show the bucket as it was some changes ago, as S3's did before December 2020."""
+
+    def __init__(self, *buckets: str, **options: Any) -> None:
+        super().__init__(*buckets, **options)
+        self._random = random.Random(len(buckets))
+        self._past: list[tuple[dict[str, Any], dict[str, Any]]] = []
+
+    def get(self, bucket: str, key: str, *, max_bytes: int) -> StoredObject:
+        """From the past, now and then."""
+        with self._then(bucket):
+            return super().get(bucket, key, max_bytes=max_bytes)
+
+    def head(self, bucket: str, key: str) -> ObjectFacts | None:
+        """From the past, now and then."""
+        with self._then(bucket):
+            return super().head(bucket, key)
+
+    def list(self, bucket: str, prefix: str) -> Iterator[ListedObject]:
+        """From the past, now and then."""
+        with self._then(bucket):
+            return super().list(bucket, prefix)
+
+    def list_uploads(self, bucket: str, prefix: str) -> Iterator[OpenUpload]:
+        """From the past, now and then."""
+        with self._then(bucket):
+            return super().list_uploads(bucket, prefix)
+
+    def _then(self, bucket: str) -> _Then:
+        holder = self._buckets[bucket]
+        self._past = [*self._past[-PAST:], (dict(holder.objects), dict(holder.uploads))]
+        stale = self._random.random() < STALE
+        return _Then(holder, self._random.choice(self._past) if stale else None)
+
+
+class _Then:
+    """The bucket as it was, for one read."""
+
+    def __init__(self, holder: Bucket, past: tuple[dict[str, Any], dict[str, Any]] | None) -> None:
+        self._holder = holder
+        self._past = past
+        self._present = (holder.objects, holder.uploads)
+
+    def __enter__(self) -> None:
+        if self._past is not None:
+            self._holder.objects, self._holder.uploads = self._past
+
+    def __exit__(self, *_: object) -> None:
+        self._holder.objects, self._holder.uploads = self._present
+
+
+class HeedlessStore(MemoryObjectStore):
+    """Conditions of puts, completions and deletes are ignored, as by many a store beside S3."""
+
+    @staticmethod
+    def _check_condition(
+        holder: Bucket, bucket: str, key: str, if_absent: bool, if_match: str | None
+    ) -> None:
+        return
+
+
+class HeedlessLedger(MemoryLedger):
+    """Writes come through whatever the state, the generation or the lock's version is."""
+
+    def put_locks(self, records: Sequence[LockRecord]) -> bool:
+        """Without the condition."""
+        for record in records:
+            self._locks[record.node] = replace(record, version=record.version + 1)
+        return True
+
+    def _expect(self, job_id: str, state: JobState | None, generation: int) -> JobRecord:
+        record = self._jobs.get(job_id)
+        if record is None:
+            raise LostRaceError.over(job_id, state, generation, record)
+        return replace(record, generation=generation)
+
+
+WITHOUT: dict[str, dict[str, Any]] = {
+    "strong reads": {"store": StaleStore},
+    "conditional put": {"store": HeedlessStore},
+    "conditional update": {"ledger": HeedlessLedger},
+}

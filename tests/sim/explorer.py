@@ -1,0 +1,428 @@
+"""Every order of a small world, to the end: the real steps over the fakes, states told by a digest.
+
+A state is what S3 and the ledger hold, and where each execution stands. A move is one step of the
+state machine (or, finer, one call to S3 or the ledger), a zombie task that drops its manifest, or
+an upload that is lost. An execution that dies is one that never moves again, so a crash between any
+two moves is part of every order. Each state is visited once and judged when it is reached.
+
+Where a move is one call, a step is run again from its start at each of its calls, fed with the
+answers that it got before: so the code under test stands still at any call without a thread.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from s3commit.core.documents import encode_job, encode_request
+from s3commit.core.errors import (
+    InvalidInputError,
+    JobRefusedError,
+    NotFoundError,
+    S3CommitError,
+    TransientError,
+)
+from s3commit.core.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory
+from s3commit.core.manifest import digest, encode_pendingset
+from s3commit.core.model import (
+    CommitRequest,
+    Conflict,
+    CountedAttempt,
+    Destination,
+    Failure,
+    JobSpec,
+    PendingFile,
+    PendingSet,
+    Scope,
+    Unit,
+)
+from s3commit.core.plan import MAX_PLAN_BYTES, decode_plan
+from s3commit.core.ports import Ledger, LostRaceError, ObjectStore
+from s3commit.core.protocol.complete import complete_unit
+from s3commit.core.protocol.pipeline import Pipeline, beside_twins
+from s3commit.core.ticket import Ticket, UnitResult
+from s3commit.testing.execution import REFUSING, ROUTES, STEPS
+from s3commit.testing.memory import ManualClock, MemoryLedger, MemoryObjectStore
+from tests.sim.judge_states import judge
+
+BUCKET = "lake"
+PREFIX = "sales/"
+TASKS = ("t0", "t1")
+COUNTED, ZOMBIE = "a0", "a1"
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What may happen in the small world; the bounds that keep it finite."""
+
+    jobs: tuple[JobSpec, ...]
+    executions: tuple[int, ...]  # of each job
+    zombies: bool = True
+    losses: int = 0  # uploads of the first job that may be lost
+    by_call: bool = False
+    old: bool = True  # whether there is a file of before
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """Where an execution stands; ``answers`` are those of the step that it is in the middle of."""
+
+    job: int
+    name: str
+    step: str
+    ticket: Ticket
+    results: tuple[UnitResult, ...] = ()
+    planned: tuple[Unit, ...] | None = None  # the Map's units, as it read them
+    unit: Unit | None = None
+    answers: tuple[Any, ...] = ()
+    told: str = ""  # digest of the answers
+    failures: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """S3, the ledger and the executions. Dictionaries here are never changed in place."""
+
+    objects: dict[str, list[Any]]
+    uploads: dict[str, Any]
+    completed: dict[str, Any]
+    records: dict[str, Any]
+    locks: dict[str, Any]
+    units: frozenset[tuple[str, int]]
+    executions: tuple[Execution, ...]
+    to_finish: frozenset[tuple[int, str]]
+    losses: int
+    path: tuple[Any, ...] = field(default=(), compare=False)  # linked list of what was done
+
+
+class Paused(BaseException):
+    """The step has made its one call."""
+
+
+class Explorer:
+    """Visits every state that the rules can reach, breadth first: a counterexample is shortest."""
+
+    def __init__(
+        self,
+        rules: Rules,
+        *,
+        store: Callable[..., MemoryObjectStore] = MemoryObjectStore,
+        ledger: Callable[[], MemoryLedger] = MemoryLedger,
+    ) -> None:
+        self.rules = rules
+        self.clock = ManualClock()
+        self.store = store(BUCKET, clock=self.clock, min_part_bytes=1)
+        self.ledger = ledger()
+        self.bucket = self.store._buckets[BUCKET]
+        self.places = [JobDirectory(spec.destination, spec.job_id) for spec in rules.jobs]
+        self.manifests: dict[tuple[int, str, str], bytes] = {}
+        self.states = 0
+        self.moves = 0
+        self.ends: dict[str, int] = {}
+
+    def run(self, *, most: int = 10**9) -> None:
+        """Explore. Raises `Violation` with the way there as its last word."""
+        first = self._first()
+        seen = {self._digest(first)}
+        waiting = deque([first])
+        while waiting and self.states < most:
+            state = waiting.popleft()
+            self.states += 1
+            following = False
+            for reached in self._moves(state):
+                following = True
+                self.moves += 1
+                key = self._digest(reached)
+                if key not in seen:
+                    seen.add(key)
+                    judge(self, reached)
+                    waiting.append(reached)
+            if not following:
+                self._at_an_end(state)
+
+    def _at_an_end(self, state: State) -> None:
+        judge(self, state, at_an_end=True)
+        found = [state.records[place.job_id].state.value for place in self.places]
+        name = " ".join(found)
+        self.ends[name] = self.ends.get(name, 0) + 1
+
+    # The first state: everything is written, and the drivers have spoken.
+
+    def _first(self) -> State:
+        if self.rules.old:
+            self.store.put(BUCKET, f"{PREFIX}old.parquet", b"old")
+        for index, spec in enumerate(self.rules.jobs):
+            place = self.places[index]
+            self.store.put(BUCKET, place.job, encode_job(spec))
+            counted = [self._write(index, task, COUNTED) for task in TASKS]
+            for task in TASKS if self.rules.zombies else ():
+                self._write(index, task, ZOMBIE, finish=False)
+            request = encode_request(CommitRequest(place.job_id, tuple(counted)))
+            self.store.put(BUCKET, place.request, request)
+        executions = tuple(
+            Execution(
+                index,
+                f"{'AB'[index]}{number}",
+                "SealJob",
+                Ticket(place.job_id, BUCKET, place.prefix, execution=f"{index}-{number}"),
+            )
+            for index, place in enumerate(self.places)
+            for number in range(self.rules.executions[index])
+        )
+        zombies = {
+            (index, task)
+            for index in range(len(self.places))
+            for task in TASKS
+            if self.rules.zombies
+        }
+        return self._snapshot(executions, frozenset(zombies), self.rules.losses, ())
+
+    def _write(self, index: int, task: str, attempt: str, *, finish: bool = True) -> CountedAttempt:
+        place = self.places[index]
+        key = f"{PREFIX}part-{task}-{place.job_id}.parquet"
+        metadata = {META_JOB: place.job_id, META_TASK: task, META_ATTEMPT: attempt}
+        upload_id = self.store.create_upload(BUCKET, key, metadata=metadata, content_type="x")
+        body = f"{task} {attempt}".encode()
+        etag = self.store.upload_part(BUCKET, key, upload_id, 1, body)
+        file = PendingFile(BUCKET, key, upload_id, (etag,), len(body), place.job_id, task, attempt)
+        manifest = encode_pendingset(PendingSet(place.job_id, (file,), task, attempt))
+        self.manifests[index, task, attempt] = manifest
+        name = place.manifest_name(task, attempt)
+        if finish:
+            self.store.put(BUCKET, place.prefix + name, manifest)
+        return CountedAttempt(task, attempt, name, digest(manifest), 1, len(body))
+
+    # Moves.
+
+    def _moves(self, state: State) -> Iterator[State]:
+        for index, execution in enumerate(state.executions):
+            for label, after in self._advance(state, execution):
+                executions = list(state.executions)
+                executions[index] = after
+                path = (state.path, f"{execution.name} {label}")
+                yield self._snapshot(tuple(executions), state.to_finish, state.losses, path)
+        for index, task in sorted(state.to_finish):
+            self._restore(state)
+            key = self.places[index].manifest(task, ZOMBIE)
+            self.store.put(BUCKET, key, self.manifests[index, task, ZOMBIE])
+            path = (state.path, f"zombie of {'AB'[index]} finishes {task}")
+            rest = state.to_finish - {(index, task)}
+            yield self._snapshot(state.executions, rest, state.losses, path)
+        if state.losses:
+            yield from self._lose(state)
+
+    def _lose(self, state: State) -> Iterator[State]:
+        for upload_id, upload in sorted(state.uploads.items()):
+            if upload.metadata[META_JOB] == self.places[0].job_id:
+                self._restore(state)
+                self.store.abort_upload(BUCKET, upload.key, upload_id)
+                path = (state.path, f"{upload_id} is lost")
+                yield self._snapshot(state.executions, state.to_finish, state.losses - 1, path)
+
+    def _advance(self, state: State, execution: Execution) -> Iterator[tuple[str, Execution]]:
+        """Each move of an execution: one, or one for each unit that is left."""
+        if not execution.step:
+            return
+        self._restore(state)
+        if execution.step != "CompleteUploads":
+            yield self._step(execution)
+            return
+        if execution.planned is None:
+            execution = replace(execution, planned=self._units(execution.ticket))
+        done = {one.unit for one in execution.results}
+        left = [unit for unit in execution.planned or () if unit.number not in done]
+        if not left:
+            ticket = replace(execution.ticket, completed=execution.results)
+            counted = self._at(execution, "BeginPublish", ticket)
+            yield "counts", replace(counted, results=(), planned=None)
+            return
+        for unit in [execution.unit] if execution.unit else left:
+            self._restore(state)
+            yield self._complete(execution, unit)
+
+    def _units(self, ticket: Ticket) -> tuple[Unit, ...]:
+        try:
+            stored = self.store.get(BUCKET, ticket.plan, max_bytes=MAX_PLAN_BYTES)
+        except NotFoundError:
+            return ()  # the machine's catch of States.ItemReaderFailed
+        return tuple(decode_plan(stored.body))
+
+    def _complete(self, execution: Execution, unit: Unit) -> tuple[str, Execution]:
+        port = Port(self, execution)
+        label = f"CompleteUploads/{unit.number}"
+        try:
+            result = complete_unit(port.pipeline(), execution.ticket, unit)
+        except Paused:
+            return port.label(label), replace(
+                execution, unit=unit, answers=tuple(port.answers), told=port.told
+            )
+        results = tuple(sorted((*execution.results, result), key=lambda one: one.unit))
+        return port.label(label), replace(
+            execution, results=results, unit=None, answers=(), told=""
+        )
+
+    def _step(self, execution: Execution) -> tuple[str, Execution]:
+        name, ticket = execution.step, execution.ticket
+        port = Port(self, execution)
+        try:
+            with beside_twins(ticket):
+                ticket = STEPS[name](port.pipeline(), ticket)
+            following = ROUTES[name](ticket)
+        except Paused:
+            return port.label(name), replace(execution, answers=tuple(port.answers), told=port.told)
+        except LostRaceError:
+            return port.label(f"{name}: superseded"), self._at(execution, "", ticket)
+        except TransientError:
+            again = self._at(execution, name if execution.failures < 3 else "", ticket)
+            return port.label(f"{name}: again"), replace(again, failures=execution.failures + 1)
+        except (JobRefusedError, InvalidInputError) as error:
+            if name not in REFUSING:
+                raise
+            ticket = replace(ticket, refusal=Failure(error.code, ""))
+            return port.label(f"{name}: refused {error.code}"), self._at(
+                execution, "AbortJob", ticket
+            )
+        if following == name == "AcquireDestination":
+            ticket = replace(ticket, waits=0)  # it may wait for ever: the states stay finite
+        return port.label(name), self._at(execution, following, ticket)
+
+    @staticmethod
+    def _at(execution: Execution, step: str, ticket: Ticket) -> Execution:
+        return replace(execution, step=step, ticket=ticket, answers=(), told="")
+
+    # States.
+
+    def _snapshot(
+        self,
+        executions: tuple[Execution, ...],
+        to_finish: frozenset[tuple[int, str]],
+        losses: int,
+        path: tuple[Any, ...],
+    ) -> State:
+        return State(
+            dict(self.bucket.objects),
+            dict(self.bucket.uploads),
+            dict(self.bucket.completed),
+            dict(self.ledger._jobs),
+            dict(self.ledger._locks),
+            frozenset(self.ledger._units),
+            executions,
+            to_finish,
+            losses,
+            path,
+        )
+
+    def _restore(self, state: State) -> None:
+        self.bucket.objects = dict(state.objects)
+        self.bucket.uploads = dict(state.uploads)
+        self.bucket.completed = dict(state.completed)
+        self.ledger._jobs = dict(state.records)
+        self.ledger._locks = dict(state.locks)
+        self.ledger._units = set(state.units)
+
+    def _digest(self, state: State) -> bytes:
+        # A lock's version tells how often it has changed: of no meaning between whole steps.
+        locks = [
+            (lock.version if self.rules.by_call else 0, lock)
+            for _, lock in sorted(state.locks.items())
+        ]
+        text = repr(
+            (
+                sorted((key, found[-1].etag) for key, found in state.objects.items()),
+                sorted(state.uploads),
+                sorted(state.records.items()),
+                [(version, one.node, one.holders, one.waiting) for version, one in locks],
+                sorted(state.units),
+                [(one.step, one.ticket, one.results, one.planned, one.unit, one.told, one.failures)
+                 for one in state.executions],
+                sorted(state.to_finish),
+                state.losses,
+            )
+        )  # fmt: skip
+        return hashlib.blake2b(text.encode(), digest_size=16).digest()
+
+
+class Port:
+    """Store and ledger of one move: known answers first, then a call, then no more of them."""
+
+    def __init__(self, explorer: Explorer, execution: Execution) -> None:
+        self.answers = list(execution.answers)
+        self.told = execution.told
+        self._explorer = explorer
+        self._next = 0
+        self._called: list[str] = []
+
+    def pipeline(self) -> Pipeline:
+        """The ports for the code under test."""
+        explorer = self._explorer
+        return Pipeline(
+            cast("ObjectStore", _Recorded(self, explorer.store)),
+            cast("Ledger", _Recorded(self, explorer.ledger)),
+            explorer.clock,
+        )
+
+    def label(self, step: str) -> str:
+        """The move's name: the step, and the call where a move is one."""
+        return (
+            f"{step} {self._called[0]}" if self._explorer.rules.by_call and self._called else step
+        )
+
+    def call(self, verb: str, method: Callable[..., Any], args: Sequence[Any], kwargs: Any) -> Any:
+        """Answer as before, or call."""
+        if self._next < len(self.answers):
+            answer = self.answers[self._next]
+            self._next += 1
+            return _given(answer)
+        if self._called and self._explorer.rules.by_call:
+            raise Paused
+        key = args[1] if len(args) > 1 else args[0] if args else ""
+        self._called.append(f"{verb}({key if isinstance(key, str) else ''})")
+        try:
+            answer = method(*args, **kwargs)
+            if isinstance(answer, Iterator):
+                answer = tuple(answer)
+        except S3CommitError as error:
+            answer = error
+        self.answers.append(answer)
+        self._next += 1
+        if self._explorer.rules.by_call:
+            text = f"{self.told}|{verb}|{answer!r}"
+            self.told = hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+        return _given(answer)
+
+
+def _given(answer: Any) -> Any:
+    if isinstance(answer, S3CommitError):
+        raise answer
+    return iter(answer) if isinstance(answer, tuple) else answer
+
+
+class _Recorded:
+    def __init__(self, port: Port, target: object) -> None:
+        self._port = port
+        self._target = target
+
+    def __getattr__(self, verb: str) -> Callable[..., Any]:
+        method = getattr(self._target, verb)
+        return lambda *args, **kwargs: self._port.call(verb, method, args, kwargs)
+
+
+def spec(number: int, conflict: Conflict = Conflict.APPEND, **more: Any) -> JobSpec:
+    """A job of the small world, by its number."""
+    job_id = f"0000000{number}-0000-4000-8000-00000000000{number}"
+    return JobSpec(
+        job_id, Destination(BUCKET, PREFIX), conflict=conflict, scope=Scope.DIRECTORY, **more
+    )
+
+
+def way_there(state: State) -> list[str]:
+    """What was done, in order."""
+    found = []
+    path = state.path
+    while path:
+        path, label = path
+        found.append(label)
+    return found[::-1]

@@ -1,0 +1,36 @@
+"""What the protocol stands on: without each of the three promises it falls, as is seen here."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.sim.assumptions import HeedlessLedger
+from tests.sim.explorer import Explorer, Rules, spec
+from tests.sim.scheduler import Violation
+from tests.sim.test_sim import simulate
+from tests.sim.worlds import REPLACE, units_of_one_file
+
+
+def test_without_conditional_updates_two_jobs_replace_one_destination_together() -> None:
+    """The shortest way, call by call: both read the free lock, and both take it."""
+    rules = Rules((spec(1, REPLACE), spec(2, REPLACE)), (1, 1), zombies=False, by_call=True)
+    with units_of_one_file(), pytest.raises(Violation, match="I6: both jobs") as found:
+        Explorer(rules, ledger=HeedlessLedger).run()
+    print(found.value)
+    assert "AcquireDestination put_locks" in str(found.value)
+
+
+@pytest.mark.parametrize("promise", ["strong reads", "conditional put"])
+def test_without_a_promise_of_s3_an_invariant_breaks(promise: str) -> None:
+    done = simulate("--without", promise, "--schedules", "200")
+    print("\n".join(done.stdout.splitlines()[-40:]), done.stderr)
+    assert done.returncode == 1
+    assert f"--without '{promise}'" in done.stdout
+
+
+def test_with_all_promises_kept_the_same_world_holds() -> None:
+    rules = Rules((spec(1),), (2,), zombies=False, by_call=True)
+    with units_of_one_file():
+        explorer = Explorer(rules)
+        explorer.run()
+    assert explorer.states > 5000

@@ -1,0 +1,18 @@
+"""The list of mutants keeps up with the code; ``make mutants`` runs them."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from tests.sim.kill import PACKAGE
+from tests.sim.mutants import MUTANTS, Mutant
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_mutant_still_finds_its_place(mutant: Mutant) -> None:
+    for file, old, new in mutant.edits:
+        text = (PACKAGE / file).read_text()
+        assert text.count(old) == 1
+        ast.parse(text.replace(old, new))
