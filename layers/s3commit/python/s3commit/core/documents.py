@@ -214,7 +214,7 @@ def refuse_two_attempts(attempts: Iterable[CountedAttempt]) -> None:
         twice = (one.task_id, one.location) in seen
         if twice or counted.setdefault(one.task_id, one.attempt_id) != one.attempt_id:
             raise InvalidInputError(
-                f"two attempts of task {one.task_id} are counted: commit one of them",
+                f"two attempts of one task are counted, of {one.task_id}: commit one of them",
                 code="TWO_ATTEMPTS",
             )
         seen.add((one.task_id, one.location))

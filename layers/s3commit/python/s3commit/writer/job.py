@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
@@ -24,9 +24,16 @@ from s3commit import __version__
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_client import Encryption, make_client
 from s3commit.core.conditions import Conditions, decode_conditions
-from s3commit.core.documents import MAX_JOB_BYTES, MAX_TEXT, encode_job
+from s3commit.core.documents import (
+    MAX_JOB_BYTES,
+    MAX_TEXT,
+    encode_job,
+    encode_location,
+    refuse_two_attempts,
+)
 from s3commit.core.errors import AccessError, InvalidInputError, NotFoundError, S3CommitError
 from s3commit.core.layout import JobDirectory, check_job_id, parse_destination
+from s3commit.core.locations import parse_locations
 from s3commit.core.model import (
     CommitRequest,
     Conflict,
@@ -98,6 +105,7 @@ class Job:
             environment=self.environment,
             names=self.spec.names,
             encryption=self.encryption,
+            locations=self.spec.locations,
         )
 
     def connect(self, store: WriterStore) -> None:
@@ -169,6 +177,7 @@ def open_job(
     partition_by: Iterable[str] = (),
     conditions: Conditions | Mapping[str, Any] | None = None,
     idempotency_key: str | None = None,
+    locations: Mapping[str, str] | None = None,
     names: str = Names.UNIQUE,
     client: str = DEFAULT_CLIENT,
     job_id: str | None = None,
@@ -187,7 +196,9 @@ def open_job(
     or ``partition``, the directories that the job writes. ``conditions`` must hold of the job's
     data (`s3commit.core.conditions`; a mapping as in ``job.json``). Of the jobs with one
     ``idempotency_key`` at one destination at most one is committed. ``names="exact"`` leaves file
-    names as the program gives them, without the job's id.
+    names as the program gives them, without the job's id. ``locations`` maps partitions that lie
+    outside the destination to where they do: ``{"dt=2026-11-21": "s3://bucket/elsewhere/"}``, in
+    the destination's bucket; one more request for each.
 
     What is not given is taken from ``config`` (`s3commit.writer.config`; a path, or by default the
     file that S3COMMIT_CONFIG names): ``conflict``, ``scope``, ``conditions``, ``settings``,
@@ -197,8 +208,9 @@ def open_job(
     used twice. A ``store`` given by hand is trusted to have a pipeline unless ``probe`` says more.
 
     Raises, each with one line that says what to do: `InvalidInputError` (``BAD_PATH``,
-    ``BAD_ID``, ``BAD_OPTION``, ``BAD_CONDITION``, ``BAD_CONFIG``, ``JOB_EXISTS``),
-    `NotFoundError` (``NO_BUCKET``, ``NO_PIPELINE``), `AccessError`, `TransientError`.
+    ``BAD_ID``, ``BAD_OPTION``, ``BAD_CONDITION``, ``BAD_LOCATION``, ``BAD_CONFIG``,
+    ``JOB_EXISTS``), `NotFoundError` (``NO_BUCKET``, ``NO_PIPELINE``), `AccessError`,
+    `TransientError`.
     """
     environment = environment or SystemEnvironment()
     place = parse_destination(destination)
@@ -214,6 +226,7 @@ def open_job(
         idempotency_key=_key(idempotency_key),
         conditions=conditions_of(chosen) if conditions is None else _conditions(conditions),
         names=_choice(Names, names, "names"),
+        locations=parse_locations(locations or {}, place),
     )
     encryption = encryption or encryption_of(chosen)
     if store is None:
@@ -228,34 +241,44 @@ def open_job(
 
 
 def put_job(store: WriterStore, spec: JobSpec) -> None:
-    """Put ``job.json``, unless this very one is there: one request.
+    """Put ``job.json``, unless this very one is there: one request, and one for each location.
 
-    Raises `InvalidInputError` (``JOB_EXISTS``) if another one is, `NotFoundError` (``NO_BUCKET``),
-    `AccessError` and `TransientError`.
+    The locations' go first: who finds the main one finds them all. Raises `InvalidInputError`
+    (``JOB_EXISTS``) if another one is there, `NotFoundError` (``NO_BUCKET``), `AccessError` and
+    `TransientError`.
     """
-    directory, body = JobDirectory(spec.destination, spec.job_id), encode_job(spec)
+    directory = JobDirectory(spec.destination, spec.job_id)
+    for prefix in spec.locations.values():
+        _put_document(store, directory.at(prefix), encode_location(spec, prefix))
+    _put_document(store, directory, encode_job(spec))
+
+
+def _put_document(store: WriterStore, directory: JobDirectory, body: bytes) -> None:
+    destination, job_id = directory.destination, directory.job_id
     try:
         stands = put_first(store, directory.bucket, directory.job, body, max_bytes=MAX_JOB_BYTES)
     except NotFoundError as error:
-        raise no_bucket(spec.destination) from error
+        raise no_bucket(destination) from error
     except AccessError as error:
         raise AccessError(
-            f"no access to {spec.destination.uri}: {error.message}", code=error.code
+            f"no access to {destination.uri}: {error.message}", code=error.code
         ) from error
     if stands != body:
         raise InvalidInputError(
-            f"job id {spec.job_id} is taken at {spec.destination.uri}: give another, or none",
+            f"job id {job_id} is taken at {destination.uri}: give another, or none",
             code="JOB_EXISTS",
         )
 
 
 def _counted(attempts: Iterable[CountedAttempt | None]) -> tuple[CountedAttempt, ...]:
-    counted = [attempt for attempt in attempts if attempt is not None]
-    if len({attempt.task_id for attempt in counted}) != len(counted):
-        raise InvalidInputError(
-            "two attempts of one task are counted: commit one of them", code="TWO_ATTEMPTS"
-        )
-    return tuple(sorted(counted, key=lambda attempt: attempt.task_id))
+    counted = [
+        one
+        for attempt in attempts
+        if attempt is not None
+        for one in (replace(attempt, elsewhere=()), *attempt.elsewhere)
+    ]
+    refuse_two_attempts(counted)
+    return tuple(sorted(counted, key=lambda one: (one.task_id, one.location)))
 
 
 def _conflict(conflict: str | None, chosen: Mapping[str, str]) -> Conflict:

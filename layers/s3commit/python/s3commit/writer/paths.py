@@ -61,7 +61,11 @@ def _unique(name: str, job_id: str) -> str:
 def _check(path: str) -> None:
     elements = path.split("/")
     if path.startswith("/") or "://" in path:
-        _refuse(path, "it must be relative to the destination")
+        _refuse(
+            path,
+            "it must be relative to the destination; where a partition lies elsewhere, the job's"
+            " locations say",
+        )
     if any(element in {"", ".", ".."} for element in elements):
         _refuse(path, "it has an empty, '.' or '..' element")
     if is_hidden(path) or is_hidden(elements[-1].replace("=", "")):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -16,8 +17,9 @@ from s3commit.core.layout import (
     JobDirectory,
     check_id,
 )
+from s3commit.core.locations import location_of
 from s3commit.core.manifest import digest, encode_pendingset
-from s3commit.core.model import CountedAttempt, Names, PendingSet
+from s3commit.core.model import CountedAttempt, Names, PendingFile, PendingSet
 from s3commit.writer.connect import shared_store
 from s3commit.writer.environment import Environment
 from s3commit.writer.paths import encode_note, file_key, note_key
@@ -49,8 +51,10 @@ class Task:
         environment: Environment,
         names: Names = Names.UNIQUE,
         encryption: Encryption | None = None,
+        locations: Mapping[str, str] | None = None,
     ) -> None:
         self.directory = directory
+        self.locations = dict(locations or {})
         self.task_id = check_id(task_id, "task id")
         self.attempt_id = check_id(attempt_id, "attempt id")
         self.names = names
@@ -59,6 +63,7 @@ class Task:
         self._given_store = store
         self._environment = environment
         self._streams: dict[str, PendingUpload | None] = {}
+        self._places: dict[str, JobDirectory] = {}
         self._lock = threading.Lock()
         self._ended = False
         self._counted: CountedAttempt | None = None
@@ -78,6 +83,8 @@ class Task:
     ) -> PendingUpload:
         """A binary file to write at ``relative_path`` below the destination.
 
+        In a partition that has a location it lies there, under the rest of the path.
+
         ``upload`` is ``stream`` (parts go up while the caller writes; opening is one request) or
         ``stage`` (the file lies on local disk until it is closed, and can be sought in and read;
         opening is none); without it, as the job's settings say.
@@ -89,7 +96,9 @@ class Task:
         errors as `s3commit.core.errors`.
         """
         how = self.transfer.settings.upload if upload is None else upload_of(upload)
-        key = file_key(self.directory, relative_path, self.names)
+        partition = location_of(self.locations, relative_path)
+        place = self.directory.at(self.locations[partition]) if partition else self.directory
+        key = file_key(place, relative_path.removeprefix(partition), self.names)
         with self._lock:
             self._check_running()
             if key in self._streams:
@@ -97,7 +106,8 @@ class Task:
                     f"task {self.task_id} has opened {relative_path!r} before",
                     code="DUPLICATE_PATH",
                 )
-            announce = self._announcer(key, len(self._streams))
+            announce = self._announcer(place, key, len(self._streams))
+            self._places[key] = place
             self._streams[key] = None  # taken, also should the start fail: it may have happened
         stream = (StagedUpload if how is Upload.STAGE else StreamedUpload)(
             self._store,
@@ -118,6 +128,8 @@ class Task:
     def finish(self) -> CountedAttempt | None:
         """Put the manifest: one request, or none and None if the task has no files.
 
+        With files at locations it is one for each place, and what is returned has all of them.
+
         Every file must be closed or sealed, or aborted (then it is left out). Raises
         `InvalidInputError` with code ``FILE_OPEN`` or ``FILE_FAILED`` if one is not, and the error
         of a sealed file's parts; the task can then only be aborted. Finishing again returns the
@@ -127,11 +139,13 @@ class Task:
             if self._counted is not None:
                 return self._counted
             self._check_running()
-            files = tuple(stream.pending for stream in self._whole_streams())
-            if files:
-                self._counted = self._put_manifest(
-                    PendingSet(self.directory.job_id, files, self.task_id, self.attempt_id)
-                )
+            files: dict[JobDirectory, list[PendingFile]] = {}
+            for stream in self._whole_streams():
+                pending = stream.pending
+                files.setdefault(self._places[pending.key], []).append(pending)
+            counted = [self._put_manifest(place, found) for place, found in files.items()]
+            if counted:
+                self._counted = replace(counted[0], elsewhere=tuple(counted[1:]))
             self._ended = True
         self.transfer.close()
         return self._counted
@@ -183,6 +197,7 @@ class Task:
             "environment": self._environment,
             "names": self.names,
             "encryption": self.encryption,
+            "locations": self.locations,
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -194,10 +209,12 @@ class Task:
             self._given_store = shared_store(self.encryption)
         return self._given_store
 
-    def _announcer(self, key: str, number: int) -> Callable[[str], object] | None:
+    def _announcer(
+        self, place: JobDirectory, key: str, number: int
+    ) -> Callable[[str], object] | None:
         if self.names is Names.UNIQUE:
             return None
-        note = note_key(self.directory, self.task_id, self.attempt_id, number)
+        note = note_key(place, self.task_id, self.attempt_id, number)
 
         def announce(upload_id: str) -> None:
             put_own(self._store, self.directory.bucket, note, encode_note(key, upload_id))
@@ -223,10 +240,11 @@ class Task:
             kept.append(stream)
         return kept
 
-    def _put_manifest(self, pending: PendingSet) -> CountedAttempt:
+    def _put_manifest(self, place: JobDirectory, files: list[PendingFile]) -> CountedAttempt:
+        pending = PendingSet(place.job_id, tuple(files), self.task_id, self.attempt_id)
         body = encode_pendingset(pending)
-        name = self.directory.manifest_name(self.task_id, self.attempt_id)
-        put_own(self._store, self.directory.bucket, self.directory.prefix + name, body)
+        name = place.manifest_name(self.task_id, self.attempt_id)
+        put_own(self._store, place.bucket, place.prefix + name, body)
         return CountedAttempt(
             task_id=self.task_id,
             attempt_id=self.attempt_id,
@@ -234,6 +252,7 @@ class Task:
             sha256=digest(body),
             files=len(pending.files),
             bytes=pending.bytes,
+            location="" if place == self.directory else place.destination.prefix,
         )
 
     def _target(self, key: str, content_type: str) -> Target:
