@@ -589,3 +589,33 @@ def test_more_jobs_than_a_page_holds_are_listed(ledger: Ledger) -> None:
     found = ledger.jobs_in(JobState.OPEN, before="2026-11-22T00:00:00.000Z")
 
     assert [record.job_id for record in found] == [f"job-{number}" for number in range(20)]
+
+
+def test_a_listing_of_jobs_is_gone_on_with_from_a_moment(ledger: Ledger) -> None:
+    times = [f"2026-11-21T22:00:{second:02d}.000Z" for second in range(6)]
+    for number, now in enumerate(times):
+        ledger.open_job(a_job(f"job-{number}", updated_at=now))
+
+    found = ledger.jobs_in(JobState.OPEN, since=times[2], before=times[5])
+
+    assert [record.job_id for record in found] == ["job-2", "job-3", "job-4"]
+
+
+def test_an_open_job_is_forgotten_under_its_generation_alone(ledger: Ledger) -> None:
+    ledger.open_job(a_job("job-1"))
+    ledger.open_job(a_job("job-2"))
+    ledger.take_over("job-2", generation=0, execution="e", now=T1)
+    bring_to(ledger, JobState.SEALED, "job-3")
+
+    assert ledger.forget("job-1", generation=0)
+    assert ledger.job("job-1") is None
+    assert not ledger.forget("job-2", generation=0)
+    assert not ledger.forget("job-3", generation=sealed_generation(ledger))
+    assert not ledger.forget("never", generation=0)
+    assert ledger.job("job-2") is not None
+
+
+def sealed_generation(ledger: Ledger) -> int:
+    record = ledger.job("job-3")
+    assert record is not None
+    return record.generation

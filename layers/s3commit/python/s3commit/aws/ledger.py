@@ -167,14 +167,27 @@ class DynamoLedger(DynamoLocks, DynamoNotes):
             job_id, JobState.SEALED, generation, condition=condition, actions=actions, now=now
         )
 
-    def jobs_in(self, state: JobState, *, before: str) -> Iterator[JobRecord]:
+    def jobs_in(self, state: JobState, *, before: str, since: str = "") -> Iterator[JobRecord]:
         """See `Ledger.jobs_in`."""
-        not_updated_since = JobItem.updated_at < before
+        updated = JobItem.updated_at
+        in_between = updated.between(since, before) if since else updated < before
         with translated(f"listing the jobs in {state}"):
             for item in self._items.job.by_state.query(
-                state.value, not_updated_since, scan_index_forward=True, page_size=self._page
+                state.value, in_between, scan_index_forward=True, page_size=self._page
             ):
-                yield job_record(item)
+                if item.updated_at < before:  # a key's BETWEEN includes both ends
+                    yield job_record(item)
+
+    def forget(self, job_id: str, *, generation: int) -> bool:
+        """See `Ledger.forget`."""
+        still_open = JobItem.state == JobState.OPEN.value
+        nobody_took_over_since = JobItem.generation == generation
+        try:
+            with translated(f"forgetting job {job_id}"):
+                self._items.job(*job_key(job_id)).delete(still_open & nobody_took_over_since)
+        except PreconditionError:
+            return False
+        return True
 
     def _job_item(self, job_id: str) -> JobItem | None:
         with translated(f"reading job {job_id} in the ledger"):

@@ -314,6 +314,16 @@ class Ledger(Protocol):
         """
         ...
 
-    def jobs_in(self, state: JobState, *, before: str) -> Iterator[JobRecord]:
-        """Jobs in ``state`` not updated since ``before``, oldest first (eventually consistent)."""
+    def jobs_in(self, state: JobState, *, before: str, since: str = "") -> Iterator[JobRecord]:
+        """Jobs in ``state`` not updated since ``before``, oldest first (eventually consistent).
+
+        ``since`` leaves out those not updated since then: from there a listing is gone on with.
+        """
+        ...
+
+    def forget(self, job_id: str, *, generation: int) -> bool:
+        """Remove the record of a job in OPEN, conditional on state and generation.
+
+        False if the condition does not hold; then nothing was changed.
+        """
         ...

@@ -18,6 +18,7 @@ class Version:
     etag: str = ""
     metadata: dict[str, str] = field(default_factory=dict)
     content_type: str = ""
+    modified: str = field(default="", compare=False)
 
     def facts(self, key: str) -> ObjectFacts:
         """What HEAD says of this version."""
@@ -34,6 +35,7 @@ class Upload:
     metadata: dict[str, str]
     content_type: str
     parts: dict[int, bytes] = field(default_factory=dict)
+    modified: str = field(default="", compare=False)  # when the last part came
 
 
 @dataclass(slots=True)

@@ -152,15 +152,24 @@ class MemoryLedger:
                 self._locks[record.node] = replace(record, version=record.version + 1)
             return True
 
-    def jobs_in(self, state: JobState, *, before: str) -> Iterator[JobRecord]:
+    def jobs_in(self, state: JobState, *, before: str, since: str = "") -> Iterator[JobRecord]:
         """See `Ledger.jobs_in`."""
         with self._lock:
             found = [
                 record
                 for record in self._jobs.values()
-                if record.state is state and record.updated_at < before
+                if record.state is state and since <= record.updated_at < before
             ]
         return iter(sorted(found, key=lambda record: record.updated_at))
+
+    def forget(self, job_id: str, *, generation: int) -> bool:
+        """See `Ledger.forget`."""
+        with self._lock:
+            record = self._jobs.get(job_id)
+            if record is None or (record.state, record.generation) != (JobState.OPEN, generation):
+                return False
+            del self._jobs[job_id]
+            return True
 
     def _expect(self, job_id: str, state: JobState | None, generation: int) -> JobRecord:
         record = self._jobs.get(job_id)

@@ -110,7 +110,14 @@ class MemoryObjectStore:
             holder = self._bucket(bucket)
             _check_key(key)
             self._check_condition(holder, bucket, key, if_absent, if_match)
-            version = Version(self._new_version_id(), bytes(body), etag_of(body), {}, content_type)
+            version = Version(
+                self._new_version_id(),
+                bytes(body),
+                etag_of(body),
+                {},
+                content_type,
+                self._clock.now(),
+            )
             holder.add(key, version)
             return version.etag
 
@@ -156,7 +163,9 @@ class MemoryObjectStore:
             raise InvalidInputError(f"part number {number} is not within 1 and {MAX_PARTS}")
         copy = bytes(body)
         with self._lock:
-            self._upload(bucket, key, upload_id).parts[number] = copy
+            upload = self._upload(bucket, key, upload_id)
+            upload.parts[number] = copy
+            upload.modified = self._clock.now()
         return etag_of(copy)
 
     def abort_upload(self, bucket: str, key: str, upload_id: str) -> None:
@@ -190,12 +199,21 @@ class MemoryObjectStore:
                 composite_etag(parts),
                 upload.metadata,
                 upload.content_type,
+                self._clock.now(),
             )
             holder.add(key, version)
             del holder.uploads[upload_id]
             facts = ObjectFacts(key, version.etag, length, {}, version.version_id)
             holder.completed[upload_id] = facts
             return facts
+
+    def bucket(self, bucket: str) -> Bucket:
+        """What is in a bucket, for other fakes. Raises `NotFoundError`."""
+        return self._bucket(bucket)
+
+    def upload(self, bucket: str, key: str, upload_id: str) -> Upload:
+        """An open upload, for other fakes. Raises `UploadGoneError`."""
+        return self._upload(bucket, key, upload_id)
 
     def _bucket(self, bucket: str) -> Bucket:
         if bucket not in self._buckets:

@@ -1,0 +1,226 @@
+"""The sweep over job directories: what lies in S3 of jobs, whatever the ledger knows of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from s3commit.core.errors import InvalidInputError, PreconditionError
+from s3commit.core.layout import MAGIC_PREFIX, PENDINGSET_SUFFIX, JobDirectory, parse_directory
+from s3commit.core.model import Destination, JobRecord
+from s3commit.core.protocol.acquire import release_locks
+from s3commit.core.protocol.named_uploads import files_named_at
+from s3commit.core.protocol.places import places_of
+from s3commit.core.protocol.sweep import HOUR, Sweep, go_on, seconds_between, seen
+from s3commit.core.protocol.sweep_jobs import abandon_if_silent
+from s3commit.core.protocol.sweep_report import monthly_usd
+from s3commit.core.protocol.undo import tidy_up
+from s3commit.core.states import ENDED, JobState
+from s3commit.core.survey import SeenObject
+from s3commit.core.ticket import Ticket
+
+DESTINATIONS_A_CALL = 500
+TIDIED_HERE = 2_000  # objects; more are for an execution, which has the time
+S3A_MANIFESTS_READ = 1_000  # of one job, to say how much it left
+
+
+@dataclass(slots=True)
+class Found:
+    """What lies in a job directory; constant in size, however much that is."""
+
+    job: SeenObject | None = None
+    request: SeenObject | None = None
+    result: SeenObject | None = None
+    scratch: int = 0
+    scratch_bytes: int = 0
+    of_s3a: int = 0
+    manifests: list[str] = field(default_factory=list)
+    oldest: str = ""
+    newest: str = ""
+    last: str = ""
+
+    @property
+    def own(self) -> tuple[SeenObject, ...]:
+        """The protocol's three objects, as far as they are there; the result comes last."""
+        return tuple(filter(None, (self.job, self.request, self.result)))
+
+
+def read_directory(sweep: Sweep, place: JobDirectory) -> Found | None:
+    """List a job's directory; None if nothing is in it."""
+    return _summary(place, sweep.survey.objects(place.bucket, place.prefix))
+
+
+def _summary(place: JobDirectory, objects: Iterable[SeenObject]) -> Found | None:
+    found = Found()
+    for listed in objects:
+        if listed.key == place.job:
+            found.job = listed
+        elif listed.key == place.request:
+            found.request = listed
+        elif listed.key == place.result:
+            found.result = listed
+        elif listed.key.startswith(place.scratch):
+            found.scratch += 1
+            found.scratch_bytes += listed.length
+        if listed.key.startswith(place.s3a) and listed.key != place.s3a:
+            found.of_s3a += 1
+            if listed.key.endswith(PENDINGSET_SUFFIX) and (
+                len(found.manifests) < S3A_MANIFESTS_READ
+            ):
+                found.manifests.append(listed.key)
+        found.oldest = min(found.oldest or listed.modified, listed.modified)
+        found.newest = max(found.newest, listed.modified)
+        found.last = listed.key
+    return found if found.last else None
+
+
+def tidy_job_directories(sweep: Sweep, cursor: str) -> str:
+    """Tidy up behind ended jobs, and find those that nobody has heard of.
+
+    At every destination that a job of the ledger names. A cursor is a destination, and the job
+    directory there with which the call before ended (none: with the whole destination).
+    """
+    first, _, name = cursor.partition("\n")
+    destinations = _destinations(sweep, first, inclusive=bool(name))
+    for destination in destinations:
+        after = name if destination.uri == first else ""
+        stopped = _tidy_destination(sweep, destination, after)
+        if stopped:
+            return f"{destination.uri}\n{stopped}"
+    return destinations[-1].uri if len(destinations) == DESTINATIONS_A_CALL else ""
+
+
+def _destinations(sweep: Sweep, first: str, *, inclusive: bool) -> list[Destination]:
+    """The next destinations in order; the ledger's index is read through for them."""
+    found: dict[str, Destination] = {}
+    for state in JobState:
+        for record in sweep.pipeline.ledger.jobs_in(state, before=sweep.now):
+            uri = record.destination.uri
+            if uri > first or (inclusive and uri == first):
+                found[uri] = record.destination
+            if len(found) > 2 * DESTINATIONS_A_CALL:
+                found = dict(sorted(found.items())[:DESTINATIONS_A_CALL])
+    return [found[uri] for uri in sorted(found)[:DESTINATIONS_A_CALL]]
+
+
+def _tidy_destination(sweep: Sweep, destination: Destination, after: str) -> str:
+    """Go through the job directories; the name of the last one if the call has done enough."""
+    prefix = destination.prefix + MAGIC_PREFIX
+    # What comes after all keys of a directory: 0 is the character that follows the slash.
+    start = f"{prefix}{after}0" if after else ""
+    objects = sweep.survey.objects(destination.bucket, prefix, after=start)
+    last = ""
+    for name, group in groupby(objects, lambda listed: listed.key[len(prefix) :].split("/")[0]):
+        if last and sweep.spent:
+            return last
+        last = name
+        sweep.took()
+        _tidy_group(sweep, destination.bucket, f"{prefix}{name}/", group)
+    return ""
+
+
+def _tidy_group(sweep: Sweep, bucket: str, prefix: str, group: Iterator[SeenObject]) -> None:
+    try:
+        place = parse_directory(bucket, prefix)
+    except InvalidInputError:
+        return  # of no job of ours
+    found = _summary(place, group)
+    with sweep.each(f"directory {place.uri}"):
+        # What changes right now is not judged: somebody is at work.
+        if found is not None and found.newest < sweep.ago(sweep.limits.stuck):
+            _judge(sweep, place, found)
+
+
+def _judge(sweep: Sweep, place: JobDirectory, found: Found) -> None:
+    record = sweep.pipeline.ledger.job(place.job_id)
+    if record is None or record.directory != place.prefix:
+        judge_unknown(sweep, place, record, found)
+    elif record.state in ENDED:
+        _judge_ended(sweep, place, record, found)
+    elif record.state is JobState.OPEN and not found.own:
+        _report_s3a(sweep, place, found)
+
+
+def judge_unknown(
+    sweep: Sweep, place: JobDirectory, elsewhere: JobRecord | None, found: Found
+) -> None:
+    """A directory of which the ledger has no record: what an event should have brought about.
+
+    ``elsewhere`` is the record of a job with the same id at another place. A job that was asked for
+    is started; one that never was is given up when it is silent. One with a result has ended.
+    """
+    if found.result is not None:
+        if found.scratch and elsewhere is None:
+            go_on(sweep, place, None, found.newest)  # the ledger is told, and TidyUp runs
+        elif found.result.modified < sweep.ago(sweep.limits.retention):
+            _retire(sweep, place, None, found)
+    elif found.request is not None:
+        go_on(sweep, place, elsewhere, found.request.modified)
+    elif found.job is not None:
+        since = sweep.ago(sweep.limits.abandoned)
+        if found.newest < since:
+            abandon_if_silent(sweep, place, None, since)
+    elif elsewhere is None:
+        _report_s3a(sweep, place, found)
+
+
+def _judge_ended(sweep: Sweep, place: JobDirectory, record: JobRecord, found: Found) -> None:
+    if found.scratch > TIDIED_HERE:
+        go_on(sweep, place, record, max(record.updated_at, found.newest))
+        return
+    if found.scratch:
+        if not sweep.dry_run:
+            ticket = Ticket(place.job_id, place.bucket, place.prefix).after(record)
+            tidy_up(sweep.pipeline, ticket)
+        sweep.report.tidied += 1
+        sweep.report.objects += found.scratch
+        sweep.report.object_bytes += found.scratch_bytes
+    if found.result is not None:
+        if found.result.modified < sweep.ago(sweep.limits.retention):
+            _retire(sweep, place, record, found)
+    elif found.own:
+        go_on(sweep, place, record, record.updated_at)
+
+
+def _retire(sweep: Sweep, place: JobDirectory, record: JobRecord | None, found: Found) -> None:
+    """The retention time is over: nothing of the directory stays; ``_commits/`` does.
+
+    The result goes last: while it is there, the next sweep knows that the job has ended.
+    """
+    gone = list(found.own)
+    for location in places_of(sweep.pipeline, place, record)[1:]:
+        job = seen(sweep, location.bucket, location.job)
+        gone = [job, *gone] if job is not None else gone
+    if record is None:  # of one that is in the ledger TidyUp has been here
+        listed = sweep.survey.objects(place.bucket, place.prefix)
+        gone = [*(one for one in listed if one.key.startswith(place.scratch)), *gone]
+    if not sweep.dry_run:
+        if record is not None:
+            release_locks(sweep.pipeline, record)
+        for one in gone:
+            with suppress(PreconditionError):  # another object by now, and not the one judged
+                sweep.pipeline.store.delete(place.bucket, one.key, if_match=one.etag)
+    sweep.report.retired += 1
+    sweep.report.objects += len(gone)
+    sweep.report.object_bytes += sum(one.length for one in gone)
+
+
+def _report_s3a(sweep: Sweep, place: JobDirectory, found: Found) -> None:
+    """Say what a job of S3A's has left behind, by its manifests; a person has to decide on it."""
+    if not found.of_s3a or found.newest >= sweep.ago(sweep.limits.abandoned):
+        return
+    count = sum(
+        file.length
+        for key in found.manifests
+        for file in files_named_at(sweep.pipeline.store, place, key)
+    )
+    more = "at least " if len(found.manifests) == S3A_MANIFESTS_READ else ""
+    hours = seconds_between(found.newest, sweep.now) // HOUR
+    sweep.report.s3a += 1
+    sweep.report.s3a_bytes += count
+    sweep.report.note(
+        f"{place.uri}: left behind by S3A {hours} hours ago, {more}{count} bytes pending,"
+        f" {monthly_usd(count)} USD a month; see s3commit rescue"
+    )

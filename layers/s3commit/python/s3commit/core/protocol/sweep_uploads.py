@@ -1,0 +1,172 @@
+"""The sweep over the bucket's open uploads: invisible, paid for, of jobs that ended (I4, I5).
+
+Whose an upload is the job's id in the file name says, and nothing else is proof. S3 alone has no
+word for "foreign": whatever carries no id, or the id of a write of Spark's own, is left alone.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from s3commit.core.errors import UploadGoneError
+from s3commit.core.layout import COMMITS, MAGIC_PREFIX, JobDirectory, owner_of
+from s3commit.core.model import Destination, JobRecord
+from s3commit.core.ports import OpenUpload
+from s3commit.core.protocol.places import places_of
+from s3commit.core.protocol.sweep import Sweep
+from s3commit.core.protocol.sweep_directories import judge_unknown, read_directory
+from s3commit.core.states import ENDED
+
+MOST_REMEMBERED = 10_000  # answers; more are asked for again
+
+# Spark's own writers put a counter behind the id, which is of the write then, and of no job.
+_OF_SPARK = re.compile(r"-c\d+\Z")
+
+
+class Fate(StrEnum):
+    """What is known of the job whose id an upload's name carries."""
+
+    ENDED = "ended"
+    UNDER_WAY = "under way"
+    UNKNOWN = "unknown"  # no trace of it, below a directory where jobs have been
+    FOREIGN = "foreign"  # no trace of it, nor of any job in the directories above
+
+
+@dataclass(slots=True)
+class _Known:
+    """What has been asked of ledger and S3; bounded, and forgotten as a whole."""
+
+    records: dict[str, JobRecord | None] = field(default_factory=dict)
+    places: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    traces: dict[tuple[str, str], Fate | None] = field(default_factory=dict)
+    managed: dict[str, bool] = field(default_factory=dict)
+
+    def bound(self) -> None:
+        for each in (self.records, self.places, self.traces, self.managed):
+            if len(each) > MOST_REMEMBERED:
+                each.clear()
+
+
+def abort_orphaned_uploads(sweep: Sweep, cursor: str) -> str:
+    """Abort the bucket's uploads whose job has ended, or is unknown and long gone.
+
+    The cursor is a key: a call stops between two keys.
+    """
+    known, bucket = _Known(), sweep.bucket
+    last = ""
+    for upload in sweep.survey.uploads(bucket, after=cursor):
+        if last not in {"", upload.key} and sweep.spent:
+            return last
+        last = upload.key
+        sweep.took()
+        with sweep.each(f"upload of {upload.key}"):
+            _judge(sweep, bucket, upload, known)
+        known.bound()
+    return ""
+
+
+def _judge(sweep: Sweep, bucket: str, upload: OpenUpload, known: _Known) -> None:
+    job_id = owner_of(upload.key)
+    if job_id is None:
+        sweep.report.foreign += 1
+        return
+    if upload.initiated >= sweep.ago(sweep.limits.stuck):
+        return
+    fate = _fate(sweep, bucket, upload.key, job_id, known)
+    if fate is Fate.UNKNOWN and _OF_SPARK.search(_stem(upload.key)):
+        fate = Fate.FOREIGN
+    old = upload.initiated < sweep.ago(sweep.limits.orphaned)
+    if fate is Fate.ENDED or (fate is Fate.UNKNOWN and old and _is_silent(sweep, bucket, upload)):
+        _abort(sweep, bucket, upload)
+    elif fate is Fate.FOREIGN:
+        sweep.report.foreign += 1
+
+
+def _stem(key: str) -> str:
+    return key.rsplit("/", 1)[-1].split(".", 1)[0]
+
+
+def _is_silent(sweep: Sweep, bucket: str, upload: OpenUpload) -> bool:
+    parts = sweep.survey.parts(bucket, upload.key, upload.upload_id)
+    return parts.modified < sweep.ago(sweep.limits.orphaned)
+
+
+def _abort(sweep: Sweep, bucket: str, upload: OpenUpload) -> None:
+    try:
+        count = sweep.survey.parts(bucket, upload.key, upload.upload_id).bytes
+    except UploadGoneError:
+        return
+    if not sweep.dry_run:
+        sweep.pipeline.store.abort_upload(bucket, upload.key, upload.upload_id)
+    sweep.report.uploads += 1
+    sweep.report.upload_bytes += count
+
+
+def _fate(sweep: Sweep, bucket: str, key: str, job_id: str, known: _Known) -> Fate:
+    """By the ledger's record if the key lies in a place of that job, else by the directories."""
+    if job_id not in known.records:
+        known.records[job_id] = sweep.pipeline.ledger.job(job_id)
+    record = known.records[job_id]
+    if record is not None and _lies_in(sweep, bucket, key, record, known):
+        return Fate.ENDED if record.state in ENDED else Fate.UNDER_WAY
+    for prefix in _directories_above(key):
+        trace = _trace(sweep, JobDirectory(Destination(bucket, prefix), job_id), record, known)
+        if trace is not None:
+            return trace
+    if record is not None:
+        return Fate.UNDER_WAY  # its job is elsewhere, and nobody knows what this is
+    is_managed = any(
+        _is_managed(sweep, bucket, prefix, known) for prefix in _directories_above(key)
+    )
+    return Fate.UNKNOWN if is_managed else Fate.FOREIGN
+
+
+def _lies_in(sweep: Sweep, bucket: str, key: str, record: JobRecord, known: _Known) -> bool:
+    if record.destination.bucket != bucket:
+        return False
+    if key.startswith(record.destination.prefix):
+        return True
+    if record.job_id not in known.places:
+        main = JobDirectory(record.destination, record.job_id)
+        places = places_of(sweep.pipeline, main, record)
+        known.places[record.job_id] = tuple(place.destination.prefix for place in places)
+    return key.startswith(known.places[record.job_id])
+
+
+def _directories_above(key: str) -> list[str]:
+    """Of a key, from the nearest up; a job writes below its own only."""
+    elements = key.split("/")[:-1]
+    return ["/".join(elements[:depth]) + "/" for depth in range(len(elements), 0, -1)]
+
+
+def _trace(
+    sweep: Sweep, place: JobDirectory, record: JobRecord | None, known: _Known
+) -> Fate | None:
+    """What the job directory in one place says; a request that nobody heard is heard here."""
+    asked = (place.destination.prefix, place.job_id)
+    if asked not in known.traces:
+        known.traces[asked] = _read_trace(sweep, place, record)
+    return known.traces[asked]
+
+
+def _read_trace(sweep: Sweep, place: JobDirectory, record: JobRecord | None) -> Fate | None:
+    found = read_directory(sweep, place)
+    if found is not None and found.result is not None:
+        return Fate.ENDED
+    if found is not None:
+        judge_unknown(sweep, place, record, found)
+        return Fate.UNDER_WAY
+    commits = next(iter(sweep.survey.objects(place.bucket, place.commits)), None)
+    return Fate.ENDED if commits is not None else None
+
+
+def _is_managed(sweep: Sweep, bucket: str, prefix: str, known: _Known) -> bool:
+    """Whether jobs have been at work in the directory: it has a job directory, or `_commits/`."""
+    if prefix not in known.managed:
+        known.managed[prefix] = any(
+            next(iter(sweep.survey.objects(bucket, prefix + name)), None) is not None
+            for name in (MAGIC_PREFIX, COMMITS)
+        )
+    return known.managed[prefix]

@@ -1,0 +1,59 @@
+"""What the sweep needs of the world beyond the protocol's ports: when, how much, and who works.
+
+Listings can be gone on with from a key, so that a sweep of any size is a row of bounded calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from s3commit.core.layout import JobDirectory
+from s3commit.core.ports import OpenUpload
+
+
+@dataclass(frozen=True, slots=True)
+class SeenObject:
+    """One line of a listing, with when the object was put: RFC 3339, UTC."""
+
+    key: str
+    etag: str
+    length: int
+    modified: str
+
+
+@dataclass(frozen=True, slots=True)
+class UploadParts:
+    """What an open upload holds: bytes, and when the last part came (empty if none has)."""
+
+    bytes: int
+    modified: str
+
+
+class Survey(Protocol):
+    """Looking at much of S3, with times; strongly consistent, as S3 is."""
+
+    def objects(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[SeenObject]:
+        """The objects whose keys start with ``prefix`` and come after ``after``, in key order."""
+        ...
+
+    def uploads(self, bucket: str, *, after: str = "") -> Iterator[OpenUpload]:
+        """The bucket's open uploads with keys after ``after``, in key order."""
+        ...
+
+    def parts(self, bucket: str, key: str, upload_id: str) -> UploadParts:
+        """The parts of an upload, however many pages. Raises `UploadGoneError`."""
+        ...
+
+
+class Executions(Protocol):
+    """The executions of the pipeline's state machine."""
+
+    def is_running(self, execution: str) -> bool:
+        """Whether the execution, an ARN or a name of the machine's, still does something."""
+        ...
+
+    def start(self, name: str, place: JobDirectory) -> bool:
+        """Start one for the job; False if one of that name was started before."""
+        ...

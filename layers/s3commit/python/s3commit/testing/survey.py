@@ -1,0 +1,59 @@
+"""The sweep's look at a store in memory, and executions that a test may run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from s3commit.core.layout import JobDirectory
+from s3commit.core.ports import OpenUpload
+from s3commit.core.survey import SeenObject, UploadParts
+from s3commit.testing.store import MemoryObjectStore
+
+
+class MemorySurvey:
+    """Implements `s3commit.core.survey.Survey` on a store in memory."""
+
+    def __init__(self, store: MemoryObjectStore) -> None:
+        self._store = store
+
+    def objects(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[SeenObject]:
+        """See `Survey.objects`."""
+        for listed in self._store.list(bucket, prefix):
+            version = self._store.bucket(bucket).current(listed.key)
+            if version is not None and listed.key.encode() > after.encode():
+                yield SeenObject(listed.key, listed.etag, listed.length, version.modified)
+
+    def uploads(self, bucket: str, *, after: str = "") -> Iterator[OpenUpload]:
+        """See `Survey.uploads`."""
+        for upload in self._store.list_uploads(bucket, ""):
+            if upload.key.encode() > after.encode():
+                yield upload
+
+    def parts(self, bucket: str, key: str, upload_id: str) -> UploadParts:
+        """See `Survey.parts`."""
+        upload = self._store.upload(bucket, key, upload_id)
+        return UploadParts(sum(map(len, upload.parts.values())), upload.modified)
+
+
+class MemoryExecutions:
+    """Implements `s3commit.core.survey.Executions`: starts each name once, by ``run``.
+
+    ``running`` are those that a test says are at work.
+    """
+
+    def __init__(self, run: Callable[[JobDirectory, str], object] = lambda *_: None) -> None:
+        self._run = run
+        self.running: set[str] = set()
+        self.started: dict[str, JobDirectory] = {}
+
+    def is_running(self, execution: str) -> bool:
+        """See `Executions.is_running`."""
+        return execution in self.running
+
+    def start(self, name: str, place: JobDirectory) -> bool:
+        """See `Executions.start`."""
+        if name in self.started:
+            return False
+        self.started[name] = place
+        self._run(place, name)
+        return True
