@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import pytest
 
+from s3commit.core.conditions import Conditions
 from s3commit.core.documents import encode_request
 from s3commit.core.errors import PreconditionError, TransientError
-from s3commit.core.model import CommitRequest, CountedAttempt, Outcome
+from s3commit.core.model import CommitRequest, Conflict, CountedAttempt, Outcome, Scope
+from s3commit.core.ports import LostRaceError
+from s3commit.core.protocol.acquire import acquire_destination
+from s3commit.core.protocol.decide import check_conditions, decide_commit
 from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.core.protocol.seal import seal_job
 from s3commit.core.protocol.upload import put_lines
+from s3commit.core.protocol.verify import verify_manifests
 from s3commit.core.states import JobState
+from s3commit.core.ticket import Ticket
 from s3commit.testing.faults import Call, Crash, FaultPlan
 from s3commit.testing.memory import MemoryLedger
 from tests.core.world import BUCKET, JOB, World, place_of
@@ -157,3 +164,39 @@ def test_i2_a_refused_job_whose_ledger_was_lost_while_it_was_committing_leaves_n
     world.run(place, "execution-2")
     assert world.result(place).outcome is Outcome.ABORTED
     assert world.visible() == {}
+
+
+def test_a_late_try_of_verify_manifests_slips_no_unjudged_plan_under_the_decision() -> None:
+    """The request counts what is there, and that was more when the late try looked."""
+    world, place = World(), place_of()
+    world.open(place, conditions=Conditions(max_rows=5))
+    world.attempt(place, "t0")  # five rows
+    world.store.put(BUCKET, place.request, encode_request(CommitRequest(JOB, None)))
+    ticket = Ticket(JOB, BUCKET, place.prefix, execution="execution-1")
+    sealed = seal_job(world.pipeline, ticket)
+    ticket = acquire_destination(world.pipeline, verify_manifests(world.pipeline, sealed))
+    ticket = check_conditions(world.pipeline, ticket)
+    world.attempt(place, "t1")
+    verify_manifests(world.pipeline, sealed)
+    with pytest.raises(LostRaceError):
+        decide_commit(world.pipeline, ticket)
+    assert world.record(place).state is JobState.SEALED
+    world.run(place, "execution-2")
+    error = world.result(place).error
+    assert error is not None
+    assert error.message == "maxRows is 5, the job has 10"
+
+
+def test_i6_locks_that_only_an_earlier_plan_needed_are_given_back_as_well() -> None:
+    """The second execution sees so many partitions that it locks the destination instead."""
+    world, place = World(plan=FaultPlan().crash_after("put_locks")), place_of()
+    world.open(place, conflict=Conflict.REPLACE, scope=Scope.PARTITION)
+    world.attempt(place, "t0", files={f"dt=1/part-{JOB}.csv": b"1"})
+    world.store.put(BUCKET, place.request, encode_request(CommitRequest(JOB, None)))
+    with pytest.raises(Crash):
+        world.run(place)
+    many = {f"dt={number}/part-1-{JOB}.csv": b"1" for number in range(100)}
+    world.attempt(place, "t1", files=many)
+    world.run(place, "execution-2")
+    assert world.result(place).files == 101
+    assert [lock for lock in world.ledger._locks.values() if not lock.empty] == []
