@@ -35,7 +35,7 @@ NO_CODES = {str(word) for words in (JobState, Outcome, LockMode) for word in wor
 def words_of(tree: ast.AST) -> Iterator[str]:
     constants = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
     for value in constants:
-        if isinstance(value, str) and re.fullmatch(r"[A-Z]+(_[A-Z]+)*", value):
+        if isinstance(value, str) and re.fullmatch(r"[A-Z]{4,}(_[A-Z]+)*|[A-Z]+(_[A-Z]+)+", value):
             yield value
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from s3commit.core.documents import encode_job, encode_location
 from s3commit.core.errors import TransientError
 from s3commit.core.layout import JobDirectory
-from s3commit.core.model import Names
+from s3commit.core.model import JobSpec, Names
 from s3commit.writer.paths import encode_note, note_key
 from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, uri_of
 from tests.core.world import BUCKET, place_of
@@ -182,20 +183,27 @@ def test_without_its_document_a_job_is_taken_for_s3as(desk: Desk) -> None:
     assert desk.json("commit", uri_of(place), "--partial", "--dry-run")["files"] == 1
 
 
-def test_i2_a_job_with_partitions_elsewhere_is_not_committed_by_halves(desk: Desk) -> None:
+def test_i2_a_job_with_partitions_elsewhere_is_finished_in_all_of_its_places(desk: Desk) -> None:
     place = place_of(JOB)
-    desk.world.open(place, locations={"dt=1/": "archive/dt=1/"})
-    desk.world.attempt(place, "0")
-    line = desk.fails("commit", uri_of(place), exit_code=3)
-    assert "has partitions outside its destination" in line
-    assert f"s3commit abort {uri_of(place)}" in line
+    spec = JobSpec(JOB, place.destination, locations={"dt=1/": "archive/dt=1/"})
     archive = place.at("archive/dt=1/")
-    desk.world.upload(archive, f"part-{JOB}.csv", b"x", task="1", attempt="a0")
+    desk.world.store.put(BUCKET, place.job, encode_job(spec))
+    desk.world.store.put(BUCKET, archive.job, encode_location(spec, "archive/dt=1/"))
+    desk.world.attempt(place, "0")
+    desk.world.attempt(archive, "0", files={f"part-0-{JOB}.csv": b"there"})
+    desk.world.upload(archive, f"part-1-{JOB}.csv", b"x", task="1", attempt="a0")
     document = desk.json("show", uri_of(place))
-    assert document["openUploads"] == 2
+    assert (document["manifests"], document["openUploads"]) == (2, 3)
     assert document["locations"] == {"dt=1/": "s3://lake/archive/dt=1/"}
     shown = " ".join(desk.run("show", uri_of(place)).stdout.split())
     assert "location dt=1/ at s3://lake/archive/dt=1/" in shown
+    line = desk.fails("commit", uri_of(place), exit_code=3)
+    assert f"1 open upload of job {JOB} is in no manifest" in line
+    assert desk.json("commit", uri_of(place), "--partial")["files"] == 2
+    desk.world.run(place)
+    assert list(desk.world.visible()) == [f"sales/part-0-{JOB}.parquet"]
+    assert desk.world.visible("archive/") == {f"archive/dt=1/part-0-{JOB}.csv": b"there"}
+    assert desk.world.open_uploads() == []
 
 
 def test_a_commit_whose_fate_is_unknown_exits_4(desk: Desk) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 
 from s3commit.cli.facts import JobFacts, own_uploads
 from s3commit.cli.human import many
 from s3commit.cli.session import Session
 from s3commit.core.errors import InvalidInputError, JobRefusedError, PreconditionError
-from s3commit.core.layout import JobDirectory, parse_manifest_key
+from s3commit.core.layout import JobDirectory, parse_directory, parse_manifest_key
 from s3commit.core.manifest import MAX_MANIFEST_BYTES, decode_pendingset
 from s3commit.core.model import AbortRequest, Names, PendingSet
 from s3commit.core.states import JobState
@@ -63,7 +62,6 @@ def count_everything(session: Session, facts: JobFacts) -> Countable:
     """
     place = facts.place
     _refuse_jobs_of_s3a(facts)
-    _refuse_locations(facts)
     _refuse_two_attempts(facts)
     open_ids = {upload.upload_id for upload in own_uploads(session, facts)}
     files = total = 0
@@ -107,16 +105,6 @@ def _refuse_jobs_of_s3a(facts: JobFacts) -> None:
         )
 
 
-def _refuse_locations(facts: JobFacts) -> None:
-    # A request without attempts counts what lies in the main directory alone.
-    if facts.spec is not None and facts.spec.locations:
-        raise JobRefusedError(
-            f"job {facts.place.job_id} has partitions outside its destination, and its driver alone"
-            f" can say what counts there: s3commit abort {facts.located.uri}, and run it again",
-            code="HAS_LOCATIONS",
-        )
-
-
 def _refuse_two_attempts(facts: JobFacts) -> None:
     place = facts.place
     if not facts.manifests:
@@ -125,8 +113,11 @@ def _refuse_two_attempts(facts: JobFacts) -> None:
             " commit",
             code="NO_MANIFEST",
         )
-    tasks = Counter(_task_of(place, key) for key in facts.manifests)
-    twice = sorted(task for task, manifests in tasks.items() if manifests > 1)
+    attempts: dict[str, set[str]] = {}
+    for key in facts.manifests:  # an attempt has one in each place where it has files
+        task_id, attempt_id = _attempt_of(place, key)
+        attempts.setdefault(task_id, set()).add(attempt_id)
+    twice = sorted(task for task, found in attempts.items() if len(found) > 1)
     if twice:
         raise JobRefusedError(
             f"{many(len(twice), 'task has', 'tasks have')} two manifests, and only the driver"
@@ -135,15 +126,16 @@ def _refuse_two_attempts(facts: JobFacts) -> None:
         )
 
 
-def _task_of(place: JobDirectory, key: str) -> str:
+def _attempt_of(place: JobDirectory, key: str) -> tuple[str, str]:
     try:
-        return parse_manifest_key(place.bucket, key)[1]
+        return parse_manifest_key(place.bucket, key)[1:]
     except InvalidInputError as error:
         raise JobRefusedError(error.message, code=error.code) from error
 
 
-def _read_manifest(session: Session, place: JobDirectory, key: str, names: Names) -> PendingSet:
-    stored = session.store.get(place.bucket, key, max_bytes=MAX_MANIFEST_BYTES)
+def _read_manifest(session: Session, job: JobDirectory, key: str, names: Names) -> PendingSet:
+    stored = session.store.get(job.bucket, key, max_bytes=MAX_MANIFEST_BYTES)
+    place = parse_directory(job.bucket, key)  # the job's own, or that of one of its locations
     try:
         return decode_pendingset(stored.body, place, names=names)
     except InvalidInputError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import TypeVar
 
@@ -20,7 +20,13 @@ from s3commit.core.documents import (
 )
 from s3commit.core.errors import AccessError, InvalidInputError, NotFoundError
 from s3commit.core.hadoop import PENDING_SUFFIX
-from s3commit.core.layout import NOTE_SUFFIX, PENDINGSET_SUFFIX, JobDirectory, belongs_to_job
+from s3commit.core.layout import (
+    NOTE_SUFFIX,
+    PENDINGSET_SUFFIX,
+    JobDirectory,
+    belongs_to_job,
+    parse_directory,
+)
 from s3commit.core.manifest import MAX_NOTE_BYTES, decode_note
 from s3commit.core.model import (
     AbortRequest,
@@ -175,7 +181,7 @@ class _Reader:
 
 
 def read_facts(session: Session, located: Located) -> JobFacts:
-    """Read all of a job: five reads, its directory's listing, and one of open uploads.
+    """Read all of a job: five reads, and the listing of its directories.
 
     Raises `NotFoundError` (``NO_JOB``) if nothing is known of it.
     """
@@ -194,15 +200,21 @@ def read_facts(session: Session, located: Located) -> JobFacts:
         request_stands=place.request in keys,
         result=reader.read(place.result, MAX_RESULT_BYTES, decode_result),
         committed=store.head(place.bucket, place.commits) is not None,
-        manifests=tuple(key for key in keys if key.endswith(PENDINGSET_SUFFIX)),
-        notes=tuple(key for key in keys if key.endswith((NOTE_SUFFIX, PENDING_SUFFIX))),
+        manifests=(),
+        notes=(),
         uploads=(),
         uploads_complete=True,
         problems=tuple(reader.problems),
     )
     if record is None and not keys and not facts.committed:
         raise no_job(located)
-    return facts
+    for other in facts.places[1:]:
+        keys += [found.key for found in store.list(other.bucket, other.prefix)]
+    return replace(
+        facts,
+        manifests=tuple(key for key in keys if key.endswith(PENDINGSET_SUFFIX)),
+        notes=tuple(key for key in keys if key.endswith((NOTE_SUFFIX, PENDING_SUFFIX))),
+    )
 
 
 def no_job(located: Located) -> NotFoundError:
@@ -253,14 +265,15 @@ def _own(session: Session, facts: JobFacts, uploads: Iterable[OpenUpload]) -> It
     if facts.names is Names.UNIQUE:
         yield from (one for one in uploads if belongs_to_job(one.key, facts.place.job_id))
         return
-    place = facts.place
     keys = [*facts.manifests, *facts.notes]
-    named = set(chain(*session.parallel(lambda key: _named_at(session, place, key), keys)))
+    bucket = facts.place.bucket
+    named = set(chain(*session.parallel(lambda key: _named_at(session, bucket, key), keys)))
     yield from (one for one in uploads if (one.key, one.upload_id) in named)
 
 
-def _named_at(session: Session, place: JobDirectory, key: str) -> list[tuple[str, str]]:
+def _named_at(session: Session, bucket: str, key: str) -> list[tuple[str, str]]:
     """Key and upload id of what a manifest or note names; nothing if it is gone, or refused."""
+    place = parse_directory(bucket, key)
     if not key.endswith(NOTE_SUFFIX):
         return [(file.key, file.upload_id) for file in files_named_at(session.store, place, key)]
     try:
