@@ -60,6 +60,7 @@ class Actors:
     raw: MemoryObjectStore
     files: dict[str, File]
     closed: Callable[[Job, int], None]
+    prey: list[tuple[str, str, str]] = field(default_factory=list)
     executions: set[str] = field(default_factory=set)
     entered: dict[str, int] = field(default_factory=dict)
 
@@ -139,13 +140,16 @@ class Actors:
                         rows=len(body),
                     )
                 )  # fmt: skip
+            if job.hostile:
+                key, upload_id, etag = self.rng.choice(self.prey)
+                files.append(replace(files[0], key=key, upload_id=upload_id, etags=(etag,)))
             pending = PendingSet(place.job_id, tuple(files), task, attempt)
             body = encode_pendingset(pending)
             name = place.manifest_name(task, attempt)
             self._patiently(lambda: self._put_once(place.prefix + name, body))
             return CountedAttempt(task, attempt, name, digest(body), len(files), pending.bytes)
         except S3CommitError:
-            for file in files:
+            for file in files[: len(names)]:
                 self._patiently(partial(store.abort_upload, BUCKET, file.key, file.upload_id))
             raise
 

@@ -35,6 +35,8 @@ def judge_end(world: World) -> None:
 
 
 def _committed(world: World, job: Job) -> None:
+    if job.hostile:
+        fail("I7", f"job {job.name} named a stranger's upload, and is COMMITTED")
     later = [other for other in world.observer.jobs.values() if other is not job]
     for key, file in job.planned.items():
         seen = world.observer.visible(key)
@@ -59,6 +61,8 @@ def _undone(world: World, job: Job) -> None:
     allowed = set(_ALWAYS)
     if job.sabotaged or job.counts_all:
         allowed |= _LOSSES
+    if job.hostile:
+        allowed |= {"NOT_CONTAINED", "COUNTS_DIFFER"}
     if "manifest" in job.sabotaged:
         allowed |= {"MANIFEST_MISSING", "MANIFEST_CHANGED", "BAD_FIELD"}
     if job.counts_all:

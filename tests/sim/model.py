@@ -39,6 +39,7 @@ class Job:
     place: JobDirectory
     spec: JobSpec
     counts_all: bool = False
+    hostile: bool = False
     record_state: JobState | None = None
     decided: bool = False
     planned: dict[str, File] = field(default_factory=dict)

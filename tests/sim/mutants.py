@@ -309,6 +309,21 @@ MUTANTS = [
         "    if False:\n",
         "I11",
     ),
+    # Hostile input.
+    Mutant(
+        "a manifest may name files outside the destination",
+        "core/manifest.py",
+        "    if not file.key.startswith(directory.destination.prefix):\n",
+        "    if False:\n",
+        "I7",
+        also=(
+            (
+                "core/manifest.py",
+                "    if names is Names.UNIQUE and not belongs_to_job(",
+                "    if False and not belongs_to_job(",
+            ),
+        ),
+    ),
     # The ledger forgets.
     Mutant(
         "a result is not remembered",

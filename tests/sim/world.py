@@ -143,9 +143,10 @@ class World:
             self.store.put(BUCKET, "sales/_SUCCESS", b"")
         stranger = "99999999-0000-4000-8000-000000000099"
         for key in ("sales2/theirs", f"sales/part-0-{stranger}.parquet", "sales/upload.bin"):
-            self.foreign_uploads.add(
-                self.store.create_upload(BUCKET, key, metadata={}, content_type="x")
-            )
+            upload_id = self.store.create_upload(BUCKET, key, metadata={}, content_type="x")
+            etag = self.store.upload_part(BUCKET, key, upload_id, 1, b"theirs")
+            self.foreign_uploads.add(upload_id)
+            self.actors.prey.append((key, upload_id, etag))
 
     def _foreign(self, key: str) -> None:
         self.foreign[key] = f"foreign {key}".encode()
@@ -169,6 +170,7 @@ class World:
             names=Names.EXACT if rng.random() < 0.18 else Names.UNIQUE,
         )
         job = Job(name, place, spec, counts_all=rng.random() < 0.1)
+        job.hostile = rng.random() < 0.3 and prefix == "sales/dt=1/" and not job.exact
         self.observer.jobs[name] = job
         tasks = [self._file_names(job, f"t{task}") for task in range(rng.choice([1, 1, 2, 2, 3]))]
         gives_up = rng.random() < 0.08
@@ -189,7 +191,7 @@ class World:
         partitions = ["", "dt=1/", "dt=2/", "dt=1/h=3/"]
         if job.prefix == "sales/dt=1/" or (job.exact and rng.random() < 0.5):
             partitions = [""]
-        count = rng.choice([0, 1, 1, 1, 2, 2])
+        count = rng.choice([0, 1, 1, 1, 2, 2]) or int(job.hostile)
         return [f"{rng.choice(partitions)}part-{task}-{n}{suffix}.parquet" for n in range(count)]
 
     def _add_troubles(self, job: Job) -> None:
