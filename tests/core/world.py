@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from s3commit.core.documents import decode_result, encode_job, encode_request
+from s3commit.core.documents import decode_result, encode_job, encode_location, encode_request
 from s3commit.core.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory, is_data
 from s3commit.core.manifest import digest, encode_pendingset
 from s3commit.core.model import (
@@ -62,8 +62,11 @@ class World:
     # What a client does, by the formats alone.
 
     def open(self, place: JobDirectory, **spec: Any) -> None:
-        body = encode_job(JobSpec(place.job_id, place.destination, **spec))
-        self.store.put(BUCKET, place.job, body, if_absent=True)
+        said = JobSpec(place.job_id, place.destination, **spec)
+        for prefix in said.locations.values():
+            body = encode_location(said, prefix)
+            self.store.put(BUCKET, place.at(prefix).job, body, if_absent=True)
+        self.store.put(BUCKET, place.job, encode_job(said), if_absent=True)
 
     def upload(
         self,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from s3commit.core.conditions import Conditions
 from s3commit.core.locks import key_digest
 from s3commit.core.model import Conflict, Names, Outcome, Scope
 from s3commit.core.protocol.pipeline import Pipeline
@@ -17,6 +18,9 @@ BEFORE = {
     "sales/dt=1/old.csv": b"old 1",
     "sales/dt=2/old.csv": b"old 2",
 }
+ELSEWHERE = "archive/dt=1/"
+LOCATIONS = {"dt=1/": ELSEWHERE}
+BEFORE_ELSEWHERE = {"sales/old.csv": b"old", f"{ELSEWHERE}old.csv": b"old 1"}
 OTHERS_FILE = f"sales/part-t0-{OTHER_JOB}.parquet"
 
 
@@ -179,6 +183,44 @@ def exact_undone(world: World) -> None:
     world.plan.run_before("complete_upload", lose).run_before("complete_upload", lose, nth=2)
 
 
+def put_old_elsewhere(world: World) -> None:
+    for key, body in BEFORE_ELSEWHERE.items():
+        world.store.put(BUCKET, key, body)
+
+
+def two_places(world: World) -> None:
+    """A job that replaces its destination, with a partition that lies elsewhere, and a loser."""
+    put_old_elsewhere(world)
+    place = place_of()
+    world.open(place, conflict=Conflict.REPLACE, locations=LOCATIONS)
+    files = {part("t0"): b"elsewhere"}
+    elsewhere = world.attempt(place.at(ELSEWHERE), "t0", files=files)
+    world.attempt(place.at(ELSEWHERE), "t0", "loser")
+    world.request(place, world.attempt(place, "t0"), replace(elsewhere, location=ELSEWHERE))
+
+
+def two_places_refused(world: World) -> None:
+    """The same, but a condition is not met: nothing has changed."""
+    put_old_elsewhere(world)
+    place = place_of()
+    least = Conditions(min_files=3)
+    world.open(place, conflict=Conflict.REPLACE, locations=LOCATIONS, conditions=least)
+    elsewhere = world.attempt(place.at(ELSEWHERE), "t0")
+    world.request(place, world.attempt(place, "t0"), replace(elsewhere, location=ELSEWHERE))
+
+
+def two_places_undone(world: World) -> None:
+    """The same, but an upload at the location is lost after the decision."""
+    two_places(world)
+    victim = next(world.store.list_uploads(BUCKET, ELSEWHERE))
+
+    def lose() -> None:
+        for upload in list(world.store.list_uploads(BUCKET, victim.key)):
+            world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
+
+    world.plan.run_before("complete_upload", lose).run_before("complete_upload", lose, nth=2)
+
+
 SCENARIOS = [
     Scenario(committing, Outcome.COMMITTED, parts("t0", "t1", "t2")),
     Scenario(aborting, Outcome.ABORTED, {}, "ABORTED_BY_CLIENT"),
@@ -213,6 +255,17 @@ POLICIES = [
 ]
 
 
+PLACES = [
+    Scenario(
+        two_places,
+        Outcome.COMMITTED,
+        {**parts("t0"), f"{ELSEWHERE}{part('t0')}": b"elsewhere"},
+    ),
+    Scenario(two_places_refused, Outcome.ABORTED, BEFORE_ELSEWHERE, "CONDITION_FAILED", (False,)),
+    Scenario(two_places_undone, Outcome.ROLLED_BACK, BEFORE_ELSEWHERE, "UPLOADS_LOST"),
+]
+
+
 def check_ended(world: World, scenario: Scenario) -> None:
     """What holds of an ended job, by I2, I4, I5, I6, I9, I10 and I11."""
     place = place_of()
@@ -221,7 +274,7 @@ def check_ended(world: World, scenario: Scenario) -> None:
         scenario.outcome,
         scenario.code,
     )
-    assert world.visible() == scenario.visible
+    assert {**world.visible(), **world.visible(ELSEWHERE)} == scenario.visible
     marker = world.store.head(BUCKET, place.success)
     if scenario.outcome is Outcome.COMMITTED:
         assert world.json(place.success)["jobId"] == place.job_id
@@ -232,7 +285,8 @@ def check_ended(world: World, scenario: Scenario) -> None:
     if scenario.prepare in {keyed, keyed_again}:
         winner = JOB if scenario.prepare is keyed else OTHER_JOB
         assert world.json(place.once(key_digest(KEY)))["jobId"] == winner
-    assert world.open_uploads("sales/") == []
+    assert world.open_uploads("sales/") == world.open_uploads(ELSEWHERE) == []
+    assert world.all_keys(place.at(ELSEWHERE).tasks) == []
     assert world.open_uploads("sales2/") == ["sales2/theirs"]
     assert not [key for key in world.all_keys(place.tasks) if key.endswith(".pendingset")]
     assert [lock for lock in world.ledger._locks.values() if not lock.empty] == []

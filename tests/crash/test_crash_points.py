@@ -10,7 +10,7 @@ import pytest
 
 from s3commit.testing.faults import Crash, FaultPlan
 from tests.core.world import BUCKET, World, place_of
-from tests.crash.scenarios import POLICIES, SCENARIOS, Scenario, check_ended
+from tests.crash.scenarios import PLACES, POLICIES, SCENARIOS, Scenario, check_ended
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from tests.crash.scenarios import POLICIES, SCENARIOS, Scenario, check_ended
         pytest.param(
             scenario, versioned, id=f"{scenario.name}-{'versioned' if versioned else 'plain'}"
         )
-        for scenario in [*SCENARIOS, *POLICIES]
+        for scenario in [*SCENARIOS, *POLICIES, *PLACES]
         for versioned in scenario.versioned
     ],
 )

@@ -137,10 +137,15 @@ def _refuse_to_lie(
     """ABORTED promises that no file was ever visible."""
     if says_elsewhere(pipeline, place):
         return
-    for listed in pipeline.store.list(place.bucket, place.destination.prefix):
+    found = (
+        (one, listed)
+        for one in places_of(pipeline, place, None)
+        for listed in pipeline.store.list(one.bucket, one.destination.prefix)
+    )
+    for one, listed in found:
         if (
-            belongs_to_job(listed.key, place.job_id)
-            and is_data(place.relative(listed.key))
+            belongs_to_job(listed.key, one.job_id)
+            and is_data(one.relative(listed.key))
             and not listed.key.startswith(theirs)
         ):
             raise S3CommitError(
