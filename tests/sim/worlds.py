@@ -31,14 +31,24 @@ EVERYDAY: dict[str, Rules] = {
 }
 LONG: dict[str, Rules] = {
     "one job, three executions": Rules((spec(1),), (3,), zombies=False),
-    "replace beside replace, two executions of one": Rules(
+    "replace beside replace, two executions of the first": Rules(
         (spec(1, REPLACE), spec(2, REPLACE)), (2, 1)
     ),
-    "append beside append, an upload lost": Rules((spec(1), spec(2)), (2, 1), losses=1),
-    "one key, two jobs, an upload lost": Rules(
-        (spec(1, idempotency_key="k"), spec(2, idempotency_key="k")), (2, 1), losses=1
+    "append beside append, two executions of the first, an upload lost": Rules(
+        (spec(1), spec(2)), (2, 1), zombies=False, losses=1
     ),
-    "one job, two executions, call by call": Rules((spec(1),), (2,), zombies=False, by_call=True),
+    "one key, two jobs, two executions of the first, an upload lost": Rules(
+        (spec(1, idempotency_key="k"), spec(2, idempotency_key="k")),
+        (2, 1),
+        zombies=False,
+        losses=1,
+    ),
+    "call by call: replace beside replace": Rules(
+        (spec(1, REPLACE), spec(2, REPLACE)), (1, 1), zombies=False, by_call=True
+    ),
+    "call by call: one job, two executions, an upload lost": Rules(
+        (spec(1),), (2,), zombies=False, losses=1, by_call=True
+    ),
 }
 
 
