@@ -61,6 +61,7 @@ def write_attempt(
         shared_store(job.encryption),
         settings=job.settings,
         environment=job.environment,
+        locations=job.spec.locations,
     )
     try:
         nulls = job.spec.conditions.columns

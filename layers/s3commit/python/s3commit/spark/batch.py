@@ -47,6 +47,7 @@ def start_batch(options: Options, schema: StructType, overwrite: bool) -> BatchW
         created_at=timestamp(environment),
         client=CLIENT,
         conditions=named_conditions(options.conditions, schema),
+        locations=options.locations,
     )
     check_pipeline(S3BucketProbe(shared_client()), spec.destination)
     if policy.scope is not None:

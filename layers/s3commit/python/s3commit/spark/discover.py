@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import reduce
@@ -35,6 +35,7 @@ from pyspark.sql.types import (
 
 from s3commit.core.errors import InvalidInputError
 from s3commit.core.layout import is_hidden
+from s3commit.core.locations import relative_in_table
 from s3commit.core.model import Destination
 from s3commit.spark.partitions import DEFAULT_PARTITION, unescape
 from s3commit.spark.zones import microseconds
@@ -62,16 +63,19 @@ class FoundFile:
 
 
 def data_files(
-    destination: Destination, objects: Iterable[tuple[str, int, str]]
+    destination: Destination,
+    objects: Iterable[tuple[str, int, str]],
+    locations: Mapping[str, str] | None = None,
 ) -> list[FoundFile]:
     """The data files among ``objects`` (key, length, etag), in their order.
 
-    Hidden names and empty objects (directory markers) are no data. Raises `InvalidInputError`
-    (code ``BAD_LAYOUT``) if two files have other partition columns.
+    A file at one of the ``locations`` is of the partition that lies there. Hidden names and empty
+    objects (directory markers) are no data. Raises `InvalidInputError`: ``BAD_LAYOUT`` if two files
+    have other partition columns, ``BAD_LOCATION`` if one lies neither here nor at a location.
     """
     found: list[FoundFile] = []
     for key, length, etag in objects:
-        relative = key[len(destination.prefix) :]
+        relative = relative_in_table(locations or {}, destination, key)
         if not length or is_hidden(relative):
             continue
         pairs = [part.partition("=") for part in relative.split("/")[:-1] if "=" in part]

@@ -17,6 +17,7 @@ from s3commit.aws.s3_client import Encryption
 from s3commit.core.conditions import Conditions
 from s3commit.core.errors import InvalidInputError
 from s3commit.core.layout import check_job_id, parse_destination
+from s3commit.core.locations import parse_locations
 from s3commit.core.model import Conflict, Destination, Scope
 from s3commit.spark.formats import FORMATS
 from s3commit.writer.config import Config
@@ -47,6 +48,7 @@ KNOWN: Final = (
     "fileFormat",
     "compression",
     "partitionBy",
+    "partitionLocations",
     "maxRecordsPerFile",
     "targetFileBytes",
     "idempotencyKey",
@@ -75,6 +77,7 @@ class Options:
     file_format: str = "parquet"
     compression: str = "snappy"
     partition_by: tuple[str, ...] = ()
+    locations: Mapping[str, str] = field(default_factory=dict)
     conflict: Conflict | None = None
     scope: Scope | None = None
     usual_conflict: Conflict | None = None
@@ -119,6 +122,7 @@ def parse_options(raw: Mapping[str, str], config: Config | None = None) -> Optio
         file_format=file_format,
         compression=take("compression", _codec_of(file_format), FORMATS[file_format].default),
         partition_by=take("partitionBy", _columns, ()),
+        locations=parse_locations(take("partitionLocations", _object, {}), destination),
         conflict=_conflict(said),
         scope=_scope(said),
         usual_conflict=_conflict(usual),
@@ -221,6 +225,16 @@ def _columns(name: str, text: str) -> tuple[str, ...]:
     if "" in columns:
         raise bad_option(name, text, "column names with a comma between them, such as dt,hour")
     return columns
+
+
+def _object(name: str, text: str) -> Mapping[str, object]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise bad_option(name, text, 'a JSON object such as {"dt=1": "s3://bucket/elsewhere/"}')
+    return value
 
 
 def _limit(name: str, text: str) -> int | None:

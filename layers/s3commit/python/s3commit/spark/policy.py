@@ -14,6 +14,7 @@ from pyspark import TaskContext
 from s3commit.core.errors import InvalidInputError
 from s3commit.core.model import Conflict, Scope
 from s3commit.spark.options import Options
+from s3commit.spark.partitions import escape
 from s3commit.writer.options import parse_scope
 
 SESSION_SCOPE: Final = "spark.sql.sources.partitionOverwriteMode"
@@ -47,6 +48,7 @@ def policy_of(options: Options, *, overwrite: bool, stream: bool = False) -> Pol
 def _contradictions(options: Options, overwrite: bool, stream: bool) -> dict[str, bool]:
     said = options.conflict
     mode = "complete output" if stream else "mode 'overwrite'"
+    stray = _stray(options)
     return {
         f"option conflict={said!s} contradicts {mode}, which replaces: leave the option out,"
         " or use mode 'append'": overwrite and said in {Conflict.APPEND, Conflict.FAIL},
@@ -59,10 +61,22 @@ def _contradictions(options: Options, overwrite: bool, stream: bool) -> dict[str
         " partitionBy, such as .option('partitionBy', 'dt')": (
             options.scope is Scope.PARTITION and not options.partition_by
         ),
+        f"option partitionLocations names {stray!r}, which is no directory that partitionBy"
+        f" {','.join(options.partition_by)!r} makes: name each as dt=2026-11-21": bool(stray),
         "option idempotencyKey is not for streams: each micro-batch has its own, of query and"
         " batch": stream and options.idempotency_key is not None,
         "option jobId chooses what to read: a write makes its own id": options.job_id is not None,
     }
+
+
+def _stray(options: Options) -> str:
+    """A partition with a location that no row of the write could ever go to, or empty."""
+    wanted = [escape(name) for name in options.partition_by]
+    for directory in options.locations:
+        names = [element.partition("=")[0] for element in directory.split("/")[:-1]]
+        if names != wanted:
+            return directory
+    return ""
 
 
 def session_scope(context: TaskContext) -> Scope:

@@ -20,6 +20,8 @@ from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_client import make_client
 from s3commit.core.errors import InvalidInputError, NotFoundError
 from s3commit.core.layout import JobDirectory
+from s3commit.core.locations import location_of
+from s3commit.core.ports import ListedObject
 from s3commit.core.published import decode_commit_manifest
 from s3commit.spark.discover import FoundFile, data_files, partition_schema, typed
 from s3commit.spark.options import MB, Options
@@ -145,8 +147,9 @@ def _files(options: Options) -> list[FoundFile]:
     destination = options.destination
     store = S3ObjectStore(_client())
     if options.job_id is None:
-        listed = store.list(destination.bucket, destination.prefix)
-        return data_files(destination, ((one.key, one.length, one.etag) for one in listed))
+        listed = _listed(store, options)
+        objects = ((one.key, one.length, one.etag) for one in listed)
+        return data_files(destination, objects, options.locations)
     key = JobDirectory(destination, options.job_id).commits
     try:
         body = store.get(destination.bucket, key, max_bytes=MAX_MANIFEST_BYTES).body
@@ -154,8 +157,19 @@ def _files(options: Options) -> list[FoundFile]:
         raise NotFoundError(
             f"job {options.job_id} is not committed at {destination.uri}: there is no {key}"
         ) from error
-    _, entries = decode_commit_manifest(body)
-    return data_files(destination, ((one.key, one.length, one.etag) for one in entries))
+    header, entries = decode_commit_manifest(body)
+    objects = ((one.key, one.length, one.etag) for one in entries)
+    return data_files(destination, objects, header.locations)
+
+
+def _listed(store: S3ObjectStore, options: Options) -> Iterator[ListedObject]:
+    """What lies at the destination, but for partitions with a location; and what lies there."""
+    destination, locations = options.destination, options.locations
+    for listed in store.list(destination.bucket, destination.prefix):
+        if not location_of(locations, listed.key[len(destination.prefix) :]):
+            yield listed
+    for prefix in locations.values():
+        yield from store.list(destination.bucket, prefix)
 
 
 def _file_schema(bucket: str, file: FoundFile) -> StructType:

@@ -61,6 +61,7 @@ def start_stream(options: Options, schema: StructType, overwrite: bool) -> Strea
         created_at=timestamp(SystemEnvironment()),
         client=CLIENT,
         conditions=named_conditions(options.conditions, schema),
+        locations=options.locations,
     )
     return StreamWriter(options, checked, unnamed, by_session=policy.scope is None)
 
