@@ -143,26 +143,22 @@ def test_the_command_keeps_machine_and_figures_in_the_file(
 
 
 def test_a_file_of_many_keeps_little_after_its_row_group() -> None:
-    """Arrow's own default keeps 1.7 MB a file here (see `s3commit.spark.parquet`)."""
+    """Arrow's own default keeps 1.7 MB a file here (see `s3commit.spark.formats.parquet`)."""
     import pyarrow as pa
 
-    from s3commit.spark.parquet import ParquetFile
+    from s3commit.spark.formats.encoders import open_encoder
+    from s3commit.spark.formats.sink import Sink
+    from tests.spark.test_files import MemoryOutput
 
-    class Nowhere:
-        rows: int | None = None
-
-        def write(self, data: bytes, /) -> int:
-            return len(data)
-
-        def seal(self) -> None:
-            pass
-
-    batch = pa.record_batch({"number": pa.array(range(13_000), pa.int64())})
+    # Each twice, or there would be no dictionary at all.
+    rows = pa.table({"number": pa.array([number // 2 for number in range(26_000)], pa.int64())})
     before = pa.total_allocated_bytes()
-    files = [ParquetFile(Nowhere(), batch.schema, "snappy", crowded=True) for _ in range(20)]
+    files = [
+        open_encoder("parquet", Sink(MemoryOutput()), rows.schema, "snappy", crowded=True)
+        for _ in range(20)
+    ]
     for file in files:
-        file.append(batch)
-        file.flush()
+        file.write(rows)
     kept = (pa.total_allocated_bytes() - before) / len(files)
     for file in files:
         file.close()
