@@ -4,7 +4,7 @@ A location is a destination of its own: it has a job directory of its own, and w
 acts inside the location alone (I7). Its ``job.json`` names the job's destination, the main one,
 where the request, the decision and the outcome are; the main ``job.json`` names the locations. A
 location is the job's only if both agree, so that nobody else's directory is taken in
-(docs/adr/0012).
+(docs/adr/0013).
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ def _record(pipeline: Pipeline, place: JobDirectory) -> JobRecord:
 
 
 def _home(pipeline: Pipeline, place: JobDirectory) -> tuple[JobDirectory, JobSpec]:
-    """Where the job's record belongs: the main directory, if it and this location agree (ADR 12).
+    """Where the job's record belongs: the main directory, if it and this location agree (ADR 13).
 
     Raises `InvalidInputError` (``LOCATION_NOT_AGREED``) if this one only says so.
     """

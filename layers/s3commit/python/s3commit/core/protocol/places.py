@@ -1,4 +1,4 @@
-"""The places of a job: its destination, and the locations of partitions outside it (ADR 12).
+"""The places of a job: its destination, and the locations of partitions outside it (ADR 13).
 
 A location counts as the job's if the main ``job.json`` names the location and the location's own
 names the main one; where one of the two is missing, the pipeline does nothing there. What
