@@ -17,6 +17,7 @@ PARTITIONS = "*/__magic_job-*/partitions-*.json"
 REPLACED = "*/__magic_job-*/replaced-*.json"
 PAGES = "*/__magic_job-*/replaced/*.jsonl"
 RESULT = "*/__magic_job-*/result.json"
+REQUEST = "*/__magic_job-*/request.json"
 COMMITS = "*/_commits/*"
 ONCE = "*/_commits/once/*.json"
 SUCCESS = "*/_SUCCESS"
@@ -28,13 +29,15 @@ class Access:
     """The actions of one role.
 
     ``objects`` maps a key pattern to S3 actions on the objects it matches; ``bucket`` are actions
-    on the bucket itself, ``ledger`` on the table (a transaction needs the actions of its parts).
+    on the bucket itself, ``ledger`` on the table (a transaction needs the actions of its parts),
+    ``index`` on its index of jobs by state.
     What concerns a queue or the state machine is granted where they are connected.
     """
 
     objects: dict[str, tuple[str, ...]] = field(default_factory=dict)
     bucket: tuple[str, ...] = ()
     ledger: tuple[str, ...] = ()
+    index: tuple[str, ...] = ()
 
     @property
     def decrypts(self) -> bool:
@@ -109,6 +112,35 @@ ACCESS: dict[str, Access] = {
         bucket=("ListBucket", "ListBucketMultipartUploads"),
         ledger=("GetItem",),
     ),
+    "sweep_jobs": Access(
+        objects={
+            JOB_DIRECTORY: ("GetObject",),
+            REQUEST: ("PutObject",),
+            DATA: ("ListMultipartUploadParts",),
+        },
+        bucket=("ListBucket", "ListBucketMultipartUploads"),
+        ledger=("DeleteItem",),
+        index=("Query",),
+    ),
+    "sweep_uploads": Access(
+        objects={
+            JOB_DIRECTORY: ("GetObject",),
+            REQUEST: ("PutObject",),
+            DATA: ("AbortMultipartUpload", "ListMultipartUploadParts"),
+        },
+        bucket=("ListBucket", "ListBucketMultipartUploads"),
+        ledger=("GetItem",),
+    ),
+    "sweep_directories": Access(
+        objects={
+            JOB_DIRECTORY: ("GetObject", "DeleteObject"),
+            REQUEST: ("PutObject",),
+            DATA: ("AbortMultipartUpload", "ListMultipartUploadParts"),
+        },
+        bucket=("ListBucket", "ListBucketMultipartUploads"),
+        ledger=("GetItem", "PutItem"),
+        index=("Query",),
+    ),
 }
 
 REASONS: dict[str, str] = {
@@ -124,6 +156,8 @@ REASONS: dict[str, str] = {
     ONCE: "The notes of which job has an idempotency key, below a destination of any name; a "
     "role that may write them may not write the manifests of committed jobs beside them.",
     RESULT: "The result of a job, in the job's directory below a destination of any name.",
+    REQUEST: "The abort request of an abandoned job, in the job's directory below a destination of "
+    "any name; it is put where no request is, and never over one.",
     COMMITS: "The manifests of committed jobs, below a destination of the client's choice.",
     SUCCESS: "The success marker, in a destination of the client's choice.",
     DATA: "The data files of a job lie below a destination of the client's choice, so no narrower "

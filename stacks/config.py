@@ -99,6 +99,11 @@ class DeployConfig:
     log_retention_days: int = _parameter(_log_period, default=30)
     architecture: str = _parameter(_matching("arm64|x86_64", "arm64 or x86_64"), default="arm64")
     max_concurrency: int = _parameter(_number(1, MOST_WORKERS), default=MOST_WORKERS)
+    sweep_minutes: int = _parameter(_number(5, 1440), default=15)
+    stuck_minutes: int = _parameter(_number(5, 1440), default=15)
+    abandoned_hours: int = _parameter(_number(1, 8760), default=24)
+    orphaned_days: int = _parameter(_number(1, 365), default=7)
+    retention_days: int = _parameter(_number(1, 3650), default=30)
     alarm_email: str | None = _parameter(_matching(r"[^@\s]+@[^@\s]+", "an e-mail address"))
 
     @classmethod

@@ -69,7 +69,7 @@ def _retry(errors: list[str], *, first: int, attempts: int, longest: int) -> Sta
     }
 
 
-_RETRIES = [
+RETRIES = [
     _retry(_THROTTLED, first=1, attempts=10, longest=60),
     _retry(_DIED, first=2, attempts=4, longest=60),
 ]
@@ -111,7 +111,7 @@ def _step(step: str, functions: Mapping[str, str], following: str) -> State:
     name = STEPS[step]
     return {
         **_invoke(functions[name], name, {"ticket.$": "$"}),
-        "Retry": _RETRIES,
+        "Retry": RETRIES,
         "Catch": [_REFUSED, _LOST_RACE] if step in REFUSING else [_LOST_RACE],
         "Next": following,
     }

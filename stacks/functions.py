@@ -14,6 +14,7 @@ from s3commit.aws import env
 from stacks.access import ACCESS, REASONS, Access
 from stacks.checks import acknowledge, acknowledge_wildcard
 
+BY_STATE = "by-state"  # the ledger's index
 RUNTIME = lambda_.Runtime.PYTHON_3_13
 
 
@@ -28,6 +29,7 @@ class Function:
 
 
 _LEDGER = (env.TABLE, env.LEDGER_TTL_DAYS)
+_SWEEP = (*_LEDGER, env.STATE_MACHINE)
 
 # A Lambda gets a whole processor at 1,769 MB; the long steps wait for S3 with many threads.
 FUNCTIONS: dict[str, Function] = {
@@ -43,6 +45,9 @@ FUNCTIONS: dict[str, Function] = {
     "remove_replaced": Function("Deletes what the replace list names", 900, 512, _LEDGER),
     "undo_job": Function("Aborts or rolls back a job", 900, 1024, _LEDGER),
     "tidy_job": Function("Aborts losers' uploads, deletes manifests", 900, 512, _LEDGER),
+    "sweep_jobs": Function("Finds jobs that nobody writes or works on", 900, 512, _SWEEP),
+    "sweep_uploads": Function("Aborts the uploads of jobs that have ended", 900, 512, _SWEEP),
+    "sweep_directories": Function("Tidies up behind ended jobs", 900, 512, _SWEEP),
 }
 
 
@@ -124,6 +129,9 @@ class PipelineFunction(Construct):
             self.allow([f"s3:{action}" for action in access.bucket], surroundings.bucket_arn)
         if access.ledger:
             self.allow([f"dynamodb:{action}" for action in access.ledger], surroundings.table_arn)
+        if access.index:
+            index = f"{surroundings.table_arn}/index/{BY_STATE}"
+            self.allow([f"dynamodb:{action}" for action in access.index], index)
         if surroundings.kms_key_arn and access.decrypts:
             self.allow(["kms:Decrypt"], surroundings.kms_key_arn)
         if surroundings.kms_key_arn and access.encrypts:

@@ -31,7 +31,9 @@ class Observability(Construct):
         construct_id: str,
         *,
         functions: Mapping[str, lambda_.IFunction],
+        sweepers: Mapping[str, lambda_.IFunction],
         machine: sfn.StateMachine,
+        sweep: sfn.StateMachine,
         inboxes: Mapping[str, Inbox],
         alarm_email: str | None,
     ) -> None:
@@ -42,11 +44,12 @@ class Observability(Construct):
         alarms = [
             *self._queue_alarms(inboxes),
             *self._job_alarms(machine),
+            self._sweep_alarm(sweep),
             *self._function_alarms(functions),
         ]
         for alarm in alarms:
             alarm.add_alarm_action(actions.SnsAction(self.topic))
-        self._dashboard(alarms, functions, machine, inboxes)
+        self._dashboard(alarms, {**functions, **sweepers}, machine, inboxes)
 
     def _alarm(
         self, name: str, metric: cloudwatch.IMetric, *, threshold: float, meaning: str
@@ -94,10 +97,21 @@ class Observability(Construct):
                 " until `s3commit commit JOB` goes on with it.",
             )
 
+    def _sweep_alarm(self, sweep: sfn.StateMachine) -> cloudwatch.Alarm:
+        return self._alarm(
+            "SweepsFailed",
+            sweep.metric_failed(period=_PERIOD),
+            threshold=0,
+            meaning="A sweep did not get through: what jobs left behind stays for now.",
+        )
+
     def _function_alarms(
         self, functions: Mapping[str, lambda_.IFunction]
     ) -> Iterable[cloudwatch.Alarm]:
-        """Errors are retried by queue and machine, so a few are no reason to wake anyone."""
+        """Errors are retried by queue and machine, so a few are no reason to wake anyone.
+
+        Such an alarm takes ten metrics; the sweep's functions have that of their machine.
+        """
         for name, metric, threshold, meaning in (
             ("FunctionErrors", "metric_errors", 10, "The functions fail more than now and then."),
             ("FunctionThrottles", "metric_throttles", 10, "Lambda's concurrency is used up."),
@@ -126,6 +140,12 @@ class Observability(Construct):
             ),
             _graph("Files", *map(_own, (env.FILES_COMPLETED, env.UPLOADS_ABORTED))),
             _graph("Manifests", *map(_own, (env.MANIFESTS_RECORDED, env.MANIFESTS_REFUSED))),
+        )
+        board.add_widgets(
+            _graph("Swept", *map(_own, (env.JOBS_ABANDONED, env.JOBS_RESUMED, env.SWEEP_FAILURES))),
+            _graph(
+                "Bytes freed, and left by S3A", *map(_own, (env.BYTES_FREED, env.S3A_BYTES_LEFT))
+            ),
         )
         board.add_widgets(
             _graph(

@@ -16,9 +16,13 @@ from stacks.inbox import BATCH_WINDOW_SECONDS
 from stacks.observability import Observability
 from stacks.routing import consume
 from stacks.storage import S3CommitStorage
+from stacks.sweep import Sweep
+from stacks.sweep_definition import REPORT_FUNCTION
+from stacks.sweep_definition import STEPS as SWEEP_STEPS
 from stacks.workflow import Workflow
 
 _NOT_IN_LAYER = ("__main__.py", "cli", "filesystem", "local", "spark", "testing", "writer")
+_SWEEPERS = tuple(sorted({*SWEEP_STEPS.values(), REPORT_FUNCTION}))
 _BYTECODE = ["**/__pycache__", "**/*.pyc"]
 
 
@@ -55,15 +59,28 @@ class S3CommitPipeline(cdk.Stack):
             log_retention=config.log_retention,
         )
         self._connect(functions, workflow, storage)
+        sweep = Sweep(
+            self,
+            "Sweep",
+            functions={name: functions[name].function.function_arn for name in _SWEEPERS},
+            # Out of the ARN, which is what the storage stack exports.
+            bucket=config.import_bucket or cdk.Fn.select(5, cdk.Fn.split(":", storage.bucket_arn)),
+            config=config,
+        )
         Observability(
             self,
             "Observability",
-            functions={name: each.function for name, each in functions.items()},
+            functions={
+                name: each.function for name, each in functions.items() if name not in _SWEEPERS
+            },
+            sweepers={name: functions[name].function for name in _SWEEPERS},
             machine=workflow.machine,
+            sweep=sweep.machine,
             inboxes={"Ingest": storage.ingest, "Request": storage.requests},
             alarm_email=config.alarm_email,
         )
         cdk.CfnOutput(self, "StateMachineArn", value=workflow.machine.state_machine_arn)
+        cdk.CfnOutput(self, "SweepStateMachineArn", value=sweep.machine.state_machine_arn)
 
     def _surroundings(self, config: DeployConfig, storage: S3CommitStorage) -> Surroundings:
         return Surroundings(
@@ -114,15 +131,16 @@ class S3CommitPipeline(cdk.Stack):
         storage: S3CommitStorage,
     ) -> None:
         dispatch = functions["dispatch_requests"]
-        dispatch.allow(["states:StartExecution"], workflow.machine.state_machine_arn)
-        dispatch.allow(["states:DescribeExecution"], f"{workflow.executions}:*")
-        acknowledge_wildcard(
-            dispatch.role,
-            f"{workflow.executions}:*",
-            "The executions of this machine alone; each is named by its job, at run time. Their "
-            "input tells whether a name is taken by a request that lies elsewhere.",
-        )
-        dispatch.function.add_environment(env.STATE_MACHINE, workflow.machine.state_machine_arn)
+        for starter in (dispatch, *(functions[name] for name in _SWEEPERS)):
+            starter.allow(["states:StartExecution"], workflow.machine.state_machine_arn)
+            starter.allow(["states:DescribeExecution"], f"{workflow.executions}:*")
+            acknowledge_wildcard(
+                starter.role,
+                f"{workflow.executions}:*",
+                "The executions of this machine alone; each is named by its job, at run time. "
+                "Their input and status tell whether a name is taken, and whether anyone works.",
+            )
+            starter.function.add_environment(env.STATE_MACHINE, workflow.machine.state_machine_arn)
         consume(
             self,
             "IngestQueue",

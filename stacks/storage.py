@@ -15,7 +15,7 @@ from constructs import Construct
 
 from stacks.checks import acknowledge, acknowledge_wildcard
 from stacks.config import DeployConfig
-from stacks.functions import FUNCTIONS
+from stacks.functions import BY_STATE, FUNCTIONS
 from stacks.inbox import BATCH_WINDOW_SECONDS, Inbox
 
 PENDINGSET_SUFFIX = ".pendingset"
@@ -71,7 +71,7 @@ class S3CommitStorage(cdk.Stack):
             removal_policy=cdk.RemovalPolicy.RETAIN,
         )
         ledger.add_global_secondary_index(
-            index_name="by-state",
+            index_name=BY_STATE,
             partition_key=_string("state"),
             sort_key=_string("updated_at"),
             projection_type=dynamodb.ProjectionType.ALL,

@@ -58,6 +58,13 @@ def functions(template: dict[str, Any]) -> dict[str, tuple[str, Resource]]:
     }
 
 
+def state_machine(assembly: Assembly, construct: str) -> Resource:
+    """The one of the construct: ``CommitJob`` or ``Sweep``."""
+    machines = of_type(assembly.pipeline, "AWS::StepFunctions::StateMachine").items()
+    (machine,) = [resource for name, resource in machines if name.startswith(construct)]
+    return machine
+
+
 def synthesize(directory: Path, **parameters: Any) -> Assembly:
     """``bucketName=…`` and so on, without our prefix."""
     context = {f"s3commit:{name}": value for name, value in parameters.items()}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stacks.functions import FUNCTIONS
-from tests.stacks.synthesized import KEY_ARN, Assembly, functions, of_type
+from tests.stacks.synthesized import KEY_ARN, Assembly, functions, of_type, only, state_machine
 
 JOB = "bucket/*/__magic_job-*/"
 
@@ -79,22 +79,42 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
         f"{JOB}*": {"s3:GetObject", "s3:DeleteObject"},
         "table": {"dynamodb:GetItem"},
     },
+    "sweep_jobs": {
+        "bucket": {"s3:ListBucket", "s3:ListBucketMultipartUploads"},
+        "bucket/*": {"s3:ListMultipartUploadParts"},
+        f"{JOB}*": {"s3:GetObject"},
+        f"{JOB}request.json": {"s3:PutObject"},
+        "table": {"dynamodb:DeleteItem"},
+        "table/index/by-state": {"dynamodb:Query"},
+        "CommitJobMachine": {"states:StartExecution"},
+        "execution:*": {"states:DescribeExecution"},
+    },
+    "sweep_uploads": {
+        "bucket": {"s3:ListBucket", "s3:ListBucketMultipartUploads"},
+        "bucket/*": {"s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"},
+        f"{JOB}*": {"s3:GetObject"},
+        f"{JOB}request.json": {"s3:PutObject"},
+        "table": {"dynamodb:GetItem"},
+        "CommitJobMachine": {"states:StartExecution"},
+        "execution:*": {"states:DescribeExecution"},
+    },
+    "sweep_directories": {
+        "bucket": {"s3:ListBucket", "s3:ListBucketMultipartUploads"},
+        "bucket/*": {"s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"},
+        f"{JOB}*": {"s3:GetObject", "s3:DeleteObject"},
+        f"{JOB}request.json": {"s3:PutObject"},
+        "table": {"dynamodb:GetItem", "dynamodb:PutItem"},
+        "table/index/by-state": {"dynamodb:Query"},
+        "CommitJobMachine": {"states:StartExecution"},
+        "execution:*": {"states:DescribeExecution"},
+    },
 }
+SWEEPERS = {"sweep_jobs", "sweep_uploads", "sweep_directories"}
 EVERY_FUNCTION = {
     "*": {"xray:PutTraceSegments", "xray:PutTelemetryRecords"},
     "Logs": {"logs:CreateLogStream", "logs:PutLogEvents"},
 }
-STATE_MACHINE = {
-    **{
-        name: {"lambda:InvokeFunction"}
-        for name in ALLOWED
-        if name not in {"ingest_pendingsets", "dispatch_requests"}
-    },
-    f"{JOB}plan-*.json": {"s3:GetObject"},
-    "event-bus/default": {"events:PutEvents"},
-    "CommitJobMachine": {"states:StartExecution"},
-    "execution:*": {"states:DescribeExecution", "states:StopExecution"},
-    "execution/*": {"states:DescribeExecution", "states:StopExecution"},
+LOGGED_AND_TRACED = {
     "*": {
         "xray:PutTraceSegments",
         "xray:PutTelemetryRecords",
@@ -110,6 +130,19 @@ STATE_MACHINE = {
         "logs:DescribeLogGroups",
     },
 }
+STATE_MACHINE = {
+    **{
+        name: {"lambda:InvokeFunction"}
+        for name in ALLOWED
+        if name not in {"ingest_pendingsets", "dispatch_requests", *SWEEPERS}
+    },
+    f"{JOB}plan-*.json": {"s3:GetObject"},
+    "event-bus/default": {"events:PutEvents"},
+    "CommitJobMachine": {"states:StartExecution"},
+    "execution:*": {"states:DescribeExecution", "states:StopExecution"},
+    "execution/*": {"states:DescribeExecution", "states:StopExecution"},
+    **LOGGED_AND_TRACED,
+}
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
@@ -120,9 +153,17 @@ def test_a_function_may_do_its_own_work_and_nothing_else(assembly: Assembly, nam
 
 
 def test_the_state_machine_invokes_its_steps_and_reads_plans(assembly: Assembly) -> None:
-    (machine,) = of_type(assembly.pipeline, "AWS::StepFunctions::StateMachine").values()
-    role = machine["Properties"]["RoleArn"]["Fn::GetAtt"][0]
+    role = state_machine(assembly, "CommitJob")["Properties"]["RoleArn"]["Fn::GetAtt"][0]
     assert _rights(assembly.pipeline, role) == STATE_MACHINE
+
+
+def test_the_sweep_invokes_its_steps_and_its_schedule_starts_it(assembly: Assembly) -> None:
+    role = state_machine(assembly, "Sweep")["Properties"]["RoleArn"]["Fn::GetAtt"][0]
+    invokes = {name: {"lambda:InvokeFunction"} for name in SWEEPERS}
+    assert _rights(assembly.pipeline, role) == {**invokes, **LOGGED_AND_TRACED}
+    (target,) = only(assembly.pipeline, "AWS::Events::Rule")["Properties"]["Targets"]
+    starter = target["RoleArn"]["Fn::GetAtt"][0]
+    assert _rights(assembly.pipeline, starter) == {"SweepMachine": {"states:StartExecution"}}
 
 
 def test_no_action_is_a_wildcard_and_no_managed_policy_is_used(assembly: Assembly) -> None:
@@ -155,6 +196,9 @@ def test_the_key_is_used_by_those_that_read_or_write_objects(encrypted: Assembly
         "remove_replaced": writes,
         "undo_job": writes,
         "tidy_job": reads,
+        "sweep_jobs": writes,
+        "sweep_uploads": writes,
+        "sweep_directories": writes,
     }
 
 
@@ -197,5 +241,7 @@ def _short(template: dict[str, Any], resource: Any) -> str:
         case {"Fn::GetAtt": [str(logical_id), "Arn"]} | {"Ref": str(logical_id)}:
             if logical_id in by_logical_id:
                 return by_logical_id[logical_id]
-            return next(part for part in ("Logs", "CommitJobMachine") if part in logical_id)
+            return next(
+                part for part in ("Logs", "CommitJobMachine", "SweepMachine") if part in logical_id
+            )
     raise AssertionError(resource)

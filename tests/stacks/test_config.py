@@ -25,6 +25,11 @@ GOOD: dict[str, tuple[Any, Any]] = {
     "logRetentionDays": ("365", 365),
     "architecture": ("x86_64", "x86_64"),
     "maxConcurrency": ("20", 20),
+    "sweepMinutes": ("5", 5),
+    "stuckMinutes": (30, 30),
+    "abandonedHours": ("48", 48),
+    "orphanedDays": ("1", 1),
+    "retentionDays": (90, 90),
     "alarmEmail": ("a@b.example", "a@b.example"),
 }
 BAD: dict[str, list[Any]] = {
@@ -40,6 +45,11 @@ BAD: dict[str, list[Any]] = {
     "logRetentionDays": ["31", None],
     "architecture": ["arm"],
     "maxConcurrency": ["0", "41"],
+    "sweepMinutes": ["4", "1441"],
+    "stuckMinutes": ["0"],
+    "abandonedHours": ["0", "a day"],
+    "orphanedDays": ["0"],
+    "retentionDays": [0],
     "alarmEmail": ["nobody"],
 }
 

@@ -123,7 +123,7 @@ def test_alarms_watch_queues_jobs_and_functions(assembly: Assembly) -> None:
     watched = {re.sub(r"[0-9A-F]{8}$", "", key).removeprefix("Observability") for key in alarms}
     assert watched == {
         *("IngestDeadLetters", "IngestBacklog", "RequestDeadLetters", "RequestBacklog"),
-        *("JobsFailed", "JobsTimedOut", "FunctionErrors", "FunctionThrottles"),
+        *("JobsFailed", "JobsTimedOut", "SweepsFailed", "FunctionErrors", "FunctionThrottles"),
     }
     for alarm in alarms.values():
         assert alarm["Properties"]["AlarmActions"]
@@ -138,8 +138,8 @@ def test_alarms_are_mailed_if_an_address_is_given(assembly: Assembly, encrypted:
     )
 
 
-def test_the_state_machine_is_an_output(assembly: Assembly) -> None:
-    assert set(assembly.pipeline["Outputs"]) == {"StateMachineArn"}
+def test_the_state_machines_are_outputs(assembly: Assembly) -> None:
+    assert set(assembly.pipeline["Outputs"]) == {"StateMachineArn", "SweepStateMachineArn"}
 
 
 def _mapping(assembly: Assembly, name: str) -> Resource:

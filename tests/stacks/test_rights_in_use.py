@@ -12,6 +12,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -25,17 +26,23 @@ from s3commit.aws.clock import SystemClock
 from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_client import make_client
+from s3commit.aws.s3_survey import S3Survey
+from s3commit.aws.sweeping import Sweeper
 from s3commit.aws.wiring import make_pipeline
 from s3commit.core.conditions import Conditions
 from s3commit.core.errors import JobRefusedError, TransientError
 from s3commit.core.layout import JobDirectory
-from s3commit.core.model import Conflict, CountedAttempt, Names, Scope
+from s3commit.core.locks import LockMode
+from s3commit.core.model import Conflict, CountedAttempt, JobSpec, Names, Scope
+from s3commit.core.protocol.pipeline import new_record
 from s3commit.core.ticket import execution_input
+from s3commit.testing.survey import MemoryExecutions
 from stacks.access import ACCESS
 from stacks.definition import STEPS
 from tests.core.world import BUCKET, World, place_of
 from tests.stacks.synthesized import Assembly, only
 
+T0 = "2026-11-21T22:00:00.000Z"
 Needed = tuple[str, str]  # an action, and the key, or "" for the bucket and for the ledger
 
 S3_ACTIONS = {
@@ -142,11 +149,25 @@ class Server(World):
         self.store = S3ObjectStore(self.client)  # type: ignore[assignment]
         self.ledger = DynamoLedger(table)  # type: ignore[assignment]
         self.clock = SystemClock()  # type: ignore[assignment]
+        self._sweeper = Sweeper(self._real, S3Survey(self.client), MemoryExecutions())
+
+    def sweep(self, name: str, *steps: str) -> dict[str, Any]:
+        """With limits of nothing: whatever is there is old enough."""
+        limits = ("stuckMinutes", "abandonedHours", "orphanedDays", "retentionDays")
+        report: dict[str, Any] = {}
+        for step in steps:
+            event = {"step": step, "bucket": BUCKET, "limits": dict.fromkeys(limits, 0)}
+            report = self.call(name, {**event, "sweep": {}})["report"]
+            assert report["failed"] == 0, report["notes"]
+        return report
 
     def call(self, name: str, event: dict[str, Any]) -> dict[str, Any]:
         module = importlib.import_module(f"lambdas.{name}")
         with pytest.MonkeyPatch.context() as patch, self._recorder.as_function(name):
-            patch.setattr(module, "pipeline", self._real)
+            if name.startswith("sweep_"):
+                patch.setattr(module, "sweeper", self._sweeper)
+            else:
+                patch.setattr(module, "pipeline", self._real)
             answer: dict[str, Any] = module.handler(json.loads(json.dumps(event)), _Context())
         return answer
 
@@ -190,7 +211,7 @@ def server(moto_endpoint: str, assembly: Assembly, recorder: Recorder) -> Iterat
         table = f"ledger-{uuid.uuid4().hex}"
         patch.setenv(env.TABLE, table)
         patch.setenv(env.LEDGER_TTL_DAYS, "90")
-        patch.setenv(env.STATE_MACHINE, "arn")
+        patch.setenv(env.STATE_MACHINE, "arn:aws:states:eu-central-1:111122223333:stateMachine:x")
         patch.setenv(env.POWERTOOLS_SERVICE_NAME, env.SERVICE)
         patch.setenv(env.POWERTOOLS_METRICS_NAMESPACE, env.METRICS_NAMESPACE)
         described = only(assembly.storage, "AWS::DynamoDB::Table")["Properties"]
@@ -218,6 +239,7 @@ def needed(server: Server, recorder: Recorder) -> dict[str, set[Needed]]:
         _replaced_without_its_list,
         _rolled_back_by_version,
         _replaced_by_name,
+        _swept,
     ):
         fate(server, place_of(job_id=str(uuid.uuid4())))
     return recorder.needed
@@ -334,6 +356,38 @@ def _replaced_by_name(server: Server, place: JobDirectory) -> None:
     assert server.visible() == {"sales/day.parquet": b"new"}
 
 
+def _swept(server: Server, place: JobDirectory) -> None:
+    """What a job left behind that has ended, and jobs that were never asked for."""
+    _committed(server, place)
+    record = server.ledger.job(place.job_id)
+    assert record is not None
+    lock = server.ledger.lock(record.locks[0])
+    held = replace(lock, holders={place.job_id: LockMode.SHARED})
+    assert server.ledger.put_lock(held)
+    server.attempt(place, "t2", "zombie")
+    _abandoned(server)
+    report = server.sweep("sweep_directories", "TidyJobDirectories")
+    assert min(report["tidied"], report["retired"], report["asked"]) >= 1
+    known = _abandoned(server)
+    server.arrive(known, server.attempt(known, "t1"))
+    gone = place_of(job_id=str(uuid.uuid4()))
+    server.ledger.open_job(new_record(JobSpec(gone.job_id, gone.destination), gone, T0))
+    report = server.sweep("sweep_jobs", "LookAtOpenJobs")
+    assert (report["asked"], report["forgotten"]) == (1, 1)
+    server.sweep("sweep_jobs", "GoOnWithStuckJobs", "ReportSweep")
+    _abandoned(server)
+    server.upload(place, f"zombie-{place.job_id}.x", b"x", task="t3", attempt="zombie")
+    report = server.sweep("sweep_uploads", "AbortOrphanedUploads")
+    assert min(report["uploads"], report["asked"]) >= 1
+
+
+def _abandoned(server: Server) -> JobDirectory:
+    place = place_of(job_id=str(uuid.uuid4()))
+    server.open(place)
+    server.attempt(place, "t0")
+    return place
+
+
 def _lose_one_upload(server: Server, place: JobDirectory) -> None:
     uploads = server.store.list_uploads(BUCKET, place.destination.prefix)
     upload = next(one for one in uploads if place.job_id in one.key)
@@ -349,7 +403,7 @@ def test_a_role_allows_what_its_function_calls(needed: dict[str, set[Needed]], n
         allowed = (
             any(fnmatchcase(key, pattern) for pattern in patterns)
             if key
-            else action in (*access.bucket, *access.ledger)
+            else action in (*access.bucket, *access.ledger, *access.index)
         )
         assert allowed, f"{name} called {action} on {key or 'the bucket or table'}"
 
@@ -359,7 +413,7 @@ def test_a_role_has_no_right_that_its_function_never_needs(
     needed: dict[str, set[Needed]], name: str
 ) -> None:
     access = ACCESS[name]
-    assert {*access.bucket, *access.ledger} <= {action for action, _ in needed[name]}
+    assert {*access.bucket, *access.ledger, *access.index} <= {action for action, _ in needed[name]}
     for pattern, granted in access.objects.items():
         called = {action for action, key in needed[name] if key and fnmatchcase(key, pattern)}
         assert set(granted) <= called, pattern

@@ -17,7 +17,7 @@ from s3commit.core.ticket import OUTCOMES, Ticket, encode_ticket
 from s3commit.testing import execution
 from stacks.definition import MAP_FUNCTION, REFUSING, STEPS, definition
 from stacks.functions import FUNCTIONS
-from tests.stacks.synthesized import Assembly, cfn_lint, functions, of_type, only
+from tests.stacks.synthesized import Assembly, cfn_lint, functions, of_type, state_machine
 
 ARN = "arn:aws:lambda:eu-central-1:111122223333:function:"
 
@@ -196,11 +196,11 @@ def test_only_json_path_is_used(machine: dict[str, Any]) -> None:
 
 
 def test_executions_are_logged_whole_and_traced(assembly: Assembly) -> None:
-    properties = only(assembly.pipeline, "AWS::StepFunctions::StateMachine")["Properties"]
+    properties = state_machine(assembly, "CommitJob")["Properties"]
     assert properties["StateMachineType"] == "STANDARD"
     assert properties["TracingConfiguration"] == {"Enabled": True}
     assert properties["LoggingConfiguration"]["Level"] == "ALL"
-    assert len(of_type(assembly.pipeline, "AWS::Logs::LogGroup")) == len(FUNCTIONS) + 1
+    assert len(of_type(assembly.pipeline, "AWS::Logs::LogGroup")) == len(FUNCTIONS) + 2
 
 
 def _tickets(step: str) -> list[Ticket]:
@@ -262,7 +262,7 @@ def _lint_fields(machine: dict[str, Any], directory: Path) -> str:
 
 def _deployed(assembly: Assembly) -> dict[str, Any]:
     """The definition in the template; a reference becomes the logical id it names."""
-    joined = only(assembly.pipeline, "AWS::StepFunctions::StateMachine")
+    joined = state_machine(assembly, "CommitJob")
     parts = joined["Properties"]["DefinitionString"]["Fn::Join"][1]
     text = "".join(
         part if isinstance(part, str) else part.get("Ref") or part["Fn::GetAtt"][0]

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 
 from s3commit.aws.clock import SystemClock
+from s3commit.aws.executions import StateMachine
 from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.parallel import ThreadMap
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_client import MAX_POOL_CONNECTIONS, make_client
-from s3commit.aws.settings import Settings
+from s3commit.aws.s3_survey import S3Survey
+from s3commit.aws.settings import Settings, state_machine
+from s3commit.aws.sweeping import Sweeper
 from s3commit.core.protocol.pipeline import Pipeline
 
 
@@ -24,4 +27,11 @@ def make_pipeline(*, workers: int = MAX_POOL_CONNECTIONS, slows_down: bool = Fal
         ledger=DynamoLedger(settings.table, job_days=settings.ledger_ttl_days),
         clock=SystemClock(),
         parallel=ThreadMap(workers),
+    )
+
+
+def make_sweeper() -> Sweeper:
+    """What a function of the sweep works on, as its environment says."""
+    return Sweeper(
+        make_pipeline(), S3Survey(make_client()), StateMachine(state_machine(os.environ))
     )

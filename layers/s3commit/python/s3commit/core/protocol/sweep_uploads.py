@@ -156,7 +156,8 @@ def _read_trace(sweep: Sweep, place: JobDirectory, record: JobRecord | None) -> 
     if found is not None and found.result is not None:
         return Fate.ENDED
     if found is not None:
-        judge_unknown(sweep, place, record, found)
+        if found.own:
+            judge_unknown(sweep, place, record, found)
         return Fate.UNDER_WAY
     commits = next(iter(sweep.survey.objects(place.bucket, place.commits)), None)
     return Fate.ENDED if commits is not None else None

@@ -1,0 +1,52 @@
+"""The executions of the pipeline's state machine, as the sweep needs them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import boto3
+from botocore.config import Config
+
+from s3commit.aws.failures import translated
+from s3commit.core.layout import JobDirectory
+from s3commit.core.ticket import execution_input
+
+if TYPE_CHECKING:
+    from mypy_boto3_stepfunctions import SFNClient
+
+_ALIVE = frozenset({"RUNNING", "PENDING_REDRIVE"})
+
+
+class StateMachine:
+    """Implements `s3commit.core.survey.Executions` for one machine; thread-safe."""
+
+    def __init__(self, arn: str, client: SFNClient | None = None) -> None:
+        self._arn = arn
+        self._client = client or boto3.client(
+            "stepfunctions",
+            region_name=arn.split(":")[3] or None,
+            config=Config(retries={"mode": "standard", "total_max_attempts": 5}),
+        )
+
+    def is_running(self, execution: str) -> bool:
+        """See `Executions.is_running`; one that Step Functions has forgotten is not."""
+        arn = execution if execution.startswith("arn:") else self._execution(execution)
+        with translated(f"looking at execution {arn}"):
+            try:
+                return self._client.describe_execution(executionArn=arn)["status"] in _ALIVE
+            except self._client.exceptions.ExecutionDoesNotExist:
+                return False
+
+    def start(self, name: str, place: JobDirectory) -> bool:
+        """See `Executions.start`; a name is taken for 90 days."""
+        document = json.dumps(execution_input(place))
+        with translated(f"starting execution {name}"):
+            try:
+                self._client.start_execution(stateMachineArn=self._arn, name=name, input=document)
+            except self._client.exceptions.ExecutionAlreadyExists:
+                return False
+        return True
+
+    def _execution(self, name: str) -> str:
+        return f"{self._arn.replace(':stateMachine:', ':execution:', 1)}:{name}"

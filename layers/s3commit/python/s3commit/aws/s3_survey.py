@@ -1,0 +1,72 @@
+"""The sweep's look at S3: listings with times that are gone on with from a key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote_plus
+
+from s3commit.aws.failures import translated
+from s3commit.core.ports import OpenUpload
+from s3commit.core.survey import SeenObject, UploadParts
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+PAGE = 1000  # S3's own maximum of a listing
+
+
+class S3Survey:
+    """Implements `s3commit.core.survey.Survey`; a request a page, thread-safe."""
+
+    def __init__(self, client: S3Client, *, page: int = PAGE) -> None:
+        self._client = client
+        self._page = page
+
+    def objects(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[SeenObject]:
+        """See `Survey.objects`."""
+        start: Any = {"StartAfter": after} if after else {}
+        pages = self._client.get_paginator("list_objects_v2").paginate(
+            Bucket=bucket, Prefix=prefix, PaginationConfig={"PageSize": self._page}, **start
+        )
+        with translated(f"listing s3://{bucket}/{prefix}"):
+            for page in pages:
+                for found in page.get("Contents", ()):
+                    moment = _time(found["LastModified"])
+                    yield SeenObject(found["Key"], found["ETag"], found["Size"], moment)
+
+    def uploads(self, bucket: str, *, after: str = "") -> Iterator[OpenUpload]:
+        """See `Survey.uploads`."""
+        # Without an upload's id, a marker is a key: what has that very key is left out.
+        markers: dict[str, Any] = {"KeyMarker": after} if after else {}
+        while True:
+            with translated(f"listing the uploads of s3://{bucket}"):
+                page: Any = self._client.list_multipart_uploads(
+                    Bucket=bucket, MaxUploads=self._page, EncodingType="url", **markers
+                )
+            decode = unquote_plus if page.get("EncodingType") == "url" else str
+            for found in page.get("Uploads", ()):
+                yield OpenUpload(decode(found["Key"]), found["UploadId"], _time(found["Initiated"]))
+            if not page.get("IsTruncated"):
+                return
+            markers = {
+                "KeyMarker": decode(page["NextKeyMarker"]),
+                "UploadIdMarker": page["NextUploadIdMarker"],
+            }
+
+    def parts(self, bucket: str, key: str, upload_id: str) -> UploadParts:
+        """See `Survey.parts`."""
+        pages = self._client.get_paginator("list_parts").paginate(
+            Bucket=bucket, Key=key, UploadId=upload_id
+        )
+        size, last = 0, ""
+        with translated(f"listing the parts of an upload of s3://{bucket}/{key}"):
+            for page in pages:
+                for part in page.get("Parts", ()):
+                    size += part["Size"]
+                    last = max(last, _time(part["LastModified"]))
+        return UploadParts(size, last)
+
+
+def _time(moment: Any) -> str:
+    return str(moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"))

@@ -1,0 +1,92 @@
+"""The state machine of the sweep: each step again and again, until it is through.
+
+A pure function, as `stacks.definition` has one. A step that fails for good does not keep the next
+one from its work; the execution then fails at its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import aws_cdk as cdk
+
+from stacks.definition import RETRIES, State
+from stacks.functions import FUNCTIONS
+
+# In their order, each with the function that carries it out.
+STEPS: dict[str, str] = {
+    "LookAtOpenJobs": "sweep_jobs",
+    "GoOnWithStuckJobs": "sweep_jobs",
+    "AbortOrphanedUploads": "sweep_uploads",
+    "TidyJobDirectories": "sweep_directories",
+}
+REPORT = "ReportSweep"
+REPORT_FUNCTION = "sweep_jobs"
+
+# Execution time, and by that the number of calls: far below the 25,000 events of a history.
+EXECUTION_HOURS = 12
+
+
+def _call(name: str, function_arn: str, bucket: str, limits: Mapping[str, int]) -> State:
+    return {
+        "Type": "Task",
+        "Resource": f"arn:{cdk.Aws.PARTITION}:states:::lambda:invoke",
+        "Parameters": {
+            "FunctionName": function_arn,
+            "Payload": {
+                "step.$": "$$.State.Name",
+                "sweep.$": "$",
+                "bucket": bucket,
+                "limits": dict(limits),
+            },
+        },
+        "OutputPath": "$.Payload",
+        "TimeoutSeconds": FUNCTIONS[name].timeout + 30,
+        "Retry": RETRIES,
+    }
+
+
+def sweep_definition(functions: Mapping[str, str], bucket: str, limits: Mapping[str, int]) -> State:
+    """The whole machine. ``functions`` maps a function's name to its ARN.
+
+    ``limits`` are the deployment's parameters by their names.
+    """
+    states: dict[str, State] = {}
+    following = [*list(STEPS)[1:], REPORT]
+    for (step, name), after in zip(STEPS.items(), following, strict=True):
+        more = f"More{step}"
+        states[step] = {
+            **_call(name, functions[name], bucket, limits),
+            "Catch": [{"ErrorEquals": ["States.ALL"], "ResultPath": "$.error", "Next": after}],
+            "Next": more,
+        }
+        states[more] = {
+            "Type": "Choice",
+            "Choices": [
+                {"Variable": "$.more", "BooleanEquals": True, "Next": step},
+                {"Variable": "$.more", "BooleanEquals": False, "Next": after},
+            ],
+        }
+    states[REPORT] = {
+        **_call(REPORT_FUNCTION, functions[REPORT_FUNCTION], bucket, limits),
+        "Next": "AllSwept",
+    }
+    states["AllSwept"] = {
+        "Type": "Choice",
+        "Choices": [
+            {"Variable": "$.broken", "BooleanEquals": False, "Next": "Swept"},
+            {"Variable": "$.broken", "BooleanEquals": True, "Next": "SweepIncomplete"},
+        ],
+    }
+    states["Swept"] = {"Type": "Succeed"}
+    states["SweepIncomplete"] = {
+        "Type": "Fail",
+        "Error": "SweepIncomplete",
+        "Cause": "A step failed for good: it stands red above. The next sweep begins anew.",
+    }
+    return {
+        "Comment": "s3commit: what jobs have left behind",
+        "StartAt": next(iter(STEPS)),
+        "TimeoutSeconds": EXECUTION_HOURS * 3600,
+        "States": states,
+    }

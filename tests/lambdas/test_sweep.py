@@ -1,0 +1,96 @@
+"""The functions of the sweep: one call of a step each, and the report at the end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from s3commit.aws.sweeping import Sweeper
+from s3commit.core.protocol.sweep import DAY
+from s3commit.testing.survey import MemoryExecutions, MemorySurvey
+from tests.core.world import BUCKET, JOB, OTHER_JOB, World, place_of
+from tests.lambdas.conftest import Context
+
+LIMITS = {"stuckMinutes": 15, "abandonedHours": 24, "orphanedDays": 7, "retentionDays": 30}
+FUNCTIONS = {
+    "LookAtOpenJobs": "sweep_jobs",
+    "GoOnWithStuckJobs": "sweep_jobs",
+    "AbortOrphanedUploads": "sweep_uploads",
+    "TidyJobDirectories": "sweep_directories",
+    "ReportSweep": "sweep_jobs",
+}
+
+Step = Callable[[str, dict[str, Any]], dict[str, Any]]
+
+
+@pytest.fixture
+def step(
+    world: World, module: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch
+) -> Step:
+    """Call a step with what the one before left, as the state machine does."""
+    sweeper = Sweeper(world.pipeline, MemorySurvey(world.store), MemoryExecutions())
+
+    def call(name: str, before: dict[str, Any]) -> dict[str, Any]:
+        loaded = module(FUNCTIONS[name])
+        monkeypatch.setattr(loaded, "sweeper", sweeper)
+        event = {"step": name, "sweep": before, "bucket": BUCKET, "limits": LIMITS}
+        answer = loaded.handler(json.loads(json.dumps(event)), Context())
+        again: dict[str, Any] = json.loads(json.dumps(answer))
+        return again
+
+    return call
+
+
+def test_a_sweep_goes_through_the_functions_to_its_report(
+    world: World,
+    step: Step,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    abandoned, ended = place_of(OTHER_JOB), place_of()
+    world.open(abandoned)
+    world.announce(abandoned, world.attempt(abandoned, "t0"))
+    world.open(ended)
+    world.request(ended, world.attempt(ended, "t0"))
+    world.run(ended)
+    world.upload(ended, f"zombie-{JOB}.x", b"12345", task="t9", attempt="a0")
+    world.clock.advance(2 * DAY)
+    ticket: dict[str, Any] = {"startedBy": "schedule"}
+    for name in FUNCTIONS:
+        ticket = step(name, ticket)
+        assert not ticket.get("more")
+    assert ticket["broken"] is False
+    report = ticket["report"]
+    assert (report["asked"], report["uploads"], report["freedBytes"]) == (1, 1, 5)
+    (said,) = [record for record in caplog.records if record.getMessage() == "swept"]
+    assert vars(said)["asked"] == 1
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    metrics = {name for line in lines for name in line if name in {"JobsAbandoned", "BytesFreed"}}
+    assert metrics == {"JobsAbandoned", "BytesFreed"}
+
+
+def test_a_step_after_one_that_failed_begins_at_its_own_beginning(step: Step) -> None:
+    failed = {
+        "step": "LookAtOpenJobs",
+        "cursor": "OPEN 2026-11-21T22:00:00.000Z",
+        "more": True,
+        "report": {"asked": 2},
+        "error": {"Error": "AccessError", "Cause": "may not"},
+    }
+    ticket = step("GoOnWithStuckJobs", failed)
+    assert (ticket["broken"], ticket["more"], ticket["report"]["asked"]) == (True, False, 2)
+    assert step("ReportSweep", step("AbortOrphanedUploads", ticket))["broken"] is True
+
+
+def test_a_step_goes_on_from_its_cursor(world: World, step: Step) -> None:
+    place = place_of()
+    world.open(place)
+    world.announce(place, world.attempt(place, "t0"))
+    world.clock.advance(2 * DAY)
+    later = {"step": "LookAtOpenJobs", "cursor": f"OPEN {world.clock.now()}"}
+    assert step("LookAtOpenJobs", later)["report"]["asked"] == 0
+    assert step("LookAtOpenJobs", {**later, "step": "another"})["report"]["asked"] == 1
