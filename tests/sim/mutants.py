@@ -191,6 +191,7 @@ MUTANTS = [
         "            version_id=facts.version_id,\n",
         "            version_id=None,\n",
         "I5",
+        by="tests/sim/test_findings.py",
     ),
     Mutant(
         "every upload below the destination passes for the job's",

@@ -109,3 +109,16 @@ def test_i2_a_worker_that_wakes_during_a_roll_back_finds_its_upload_aborted() ->
     ticket = Ticket(JOB, BUCKET, place.prefix, generation=generation).after(rolling)
     assert roll_back(world.pipeline, ticket).state is JobState.ROLLED_BACK
     assert world.visible() == {}
+
+
+def test_i5_a_roll_back_brings_back_what_an_exact_name_has_covered() -> None:
+    world, place = World(versioned=True), place_of()
+    world.store.put(BUCKET, "sales/a.parquet", b"old")
+    world.open(place, names=Names.EXACT, conflict=Conflict.REPLACE)
+    world.request(place, world.attempt(place, "t0", files={"a.parquet": b"a", "b.parquet": b"b"}))
+    lost = next(one for one in world.store.list_uploads(BUCKET, "sales/b"))
+    world.plan.run_after(
+        "decide", lambda: world.store.abort_upload(BUCKET, lost.key, lost.upload_id)
+    )
+    assert world.run(place)[-2:] == ["RollBack", "TidyUp"]
+    assert world.visible() == {"sales/a.parquet": b"old"}
