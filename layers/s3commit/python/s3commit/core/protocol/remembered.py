@@ -23,11 +23,12 @@ def open_unknown(pipeline: Pipeline, place: JobDirectory, spec: JobSpec) -> JobR
     Raises `InvalidInputError` if what S3 remembers can't be read, or is of another job: nobody can
     be told an outcome then, and a person has to look at it.
     """
+    return pipeline.ledger.open_job(remembered(pipeline, place, spec))
+
+
+def remembered(pipeline: Pipeline, place: JobDirectory, spec: JobSpec) -> JobRecord:
+    """The record that `open_unknown` opens, unopened. Raises as that does."""
     record = new_record(spec, place, pipeline.clock.now())
-    return pipeline.ledger.open_job(_remembered(pipeline, place, record))
-
-
-def _remembered(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> JobRecord:
     result = _result(pipeline, place)
     if result is not None:
         return replace(

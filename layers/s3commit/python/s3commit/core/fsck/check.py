@@ -1,0 +1,157 @@
+"""The check: all findings of a destination, and the repairs that follow from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from s3commit.core.errors import InvalidInputError, NotFoundError
+from s3commit.core.fsck import other_table as other
+from s3commit.core.fsck.files import check_files
+from s3commit.core.fsck.findings import Finding, Repair
+from s3commit.core.fsck.jobs import Job, read_jobs
+from s3commit.core.fsck.ports import Fsck
+from s3commit.core.fsck.words import Action, Level, Standing, Verdict
+from s3commit.core.hadoop import MAGIC
+from s3commit.core.jsontext import Fields, parse
+from s3commit.core.layout import COMMITS, SUCCESS, check_job_id
+from s3commit.core.model import Destination
+from s3commit.core.ports import StoredObject
+from s3commit.core.protocol.once import MAX_NOTE_BYTES
+from s3commit.core.published import MAX_SUCCESS_BYTES
+
+_UNDONE: Final = frozenset({Standing.ABORTED, Standing.ROLLED_BACK})
+_OVER: Final = _UNDONE | {Standing.COMMITTED}
+_INCOMPLETE: Final = frozenset({"MISSING", "MISSING_BUT_UPLOADED", "CHANGED"})
+_COMMITTER: Final = "s3commit"  # in our own markers; Hadoop's name a job's id too
+
+
+def check(fsck: Fsck, destination: Destination) -> Iterator[Finding]:
+    """Everything at the destination that is not as it should be; changes nothing.
+
+    Findings of jobs come first, then those of files, of documents, and of working objects: their
+    repairs are safe in this order, and in any.
+    """
+    jobs = read_jobs(fsck, destination)
+    for job in jobs.values():
+        yield from _of_job(job)
+    incomplete = set()
+    for finding in check_files(fsck, destination, jobs):
+        if finding.name in _INCOMPLETE:
+            incomplete.add(finding.job_id)
+        yield finding
+    yield from _of_marker(fsck, destination, jobs, incomplete)
+    yield from _of_notes(fsck, destination, jobs)
+    yield from _of_shared(fsck, destination)
+    for job in jobs.values():
+        yield from _of_scratch(fsck, job)
+
+
+def _of_job(job: Job) -> Iterator[Finding]:
+    place = job.place
+    if job.verdict.level is not Level.FINE:
+        repairs: tuple[Repair, ...] = ()
+        if Action.START_EXECUTION in job.verdict.actions:
+            start = Repair(
+                Action.START_EXECUTION,
+                job.verdict.name,
+                place.bucket,
+                place.prefix,
+                place.job_id,
+                generation=job.generation,
+            )
+            repairs = (start,)
+        detail = f"{job.record.state}" if job.record else "not in the ledger"
+        yield Finding(job.verdict, place.bucket, place.prefix, place.job_id, detail, "", repairs)
+    if job.about is other.SPEC_UNREADABLE and job.standing not in _OVER:
+        yield Finding(job.about, place.bucket, place.job, place.job_id)
+    traces = job.traces
+    if traces.of_s3a and not (traces.job or traces.request or traces.result):
+        yield Finding(other.S3A_LEFTOVER, place.bucket, place.prefix, place.job_id)
+
+
+def _of_shared(fsck: Fsck, destination: Destination) -> Iterator[Finding]:
+    """The directory that all jobs of S3A before Hadoop 3.4 share."""
+    shared = f"{destination.prefix}{MAGIC}/"
+    if next(iter(fsck.pipeline.store.list(destination.bucket, shared)), None) is not None:
+        yield Finding(other.S3A_LEFTOVER, destination.bucket, shared)
+
+
+def _of_scratch(fsck: Fsck, job: Job) -> Iterator[Finding]:
+    place = job.place
+    if job.standing not in _OVER or job.running or not job.traces.scratch:
+        return
+    repairs = tuple(
+        _deletion(other.SCRATCH_LEFT, place.bucket, listed.key, place.job_id, listed.etag)
+        for listed in fsck.pipeline.store.list(place.bucket, place.prefix)
+        if listed.key.startswith(place.scratch)
+    )
+    if repairs:
+        detail = f"{len(repairs)} objects"
+        yield Finding(
+            other.SCRATCH_LEFT, place.bucket, place.prefix, place.job_id, detail, "", repairs
+        )
+
+
+def _deletion(verdict: Verdict, bucket: str, key: str, job_id: str, etag: str) -> Repair:
+    return Repair(Action.DELETE_OBJECT, verdict.name, bucket, key, job_id, etag=etag)
+
+
+def _of_marker(
+    fsck: Fsck, destination: Destination, jobs: Mapping[str, Job], incomplete: set[str]
+) -> Iterator[Finding]:
+    bucket, key = destination.bucket, destination.prefix + SUCCESS
+    try:
+        stored = fsck.pipeline.store.get(bucket, key, max_bytes=MAX_SUCCESS_BYTES)
+    except (NotFoundError, InvalidInputError):
+        return  # none, or one that nobody of us wrote
+    job_id = _own_marker(stored)
+    if job_id is None:
+        return
+    job = jobs.get(job_id)
+    if job is not None and job.standing in _UNDONE:
+        repair = _deletion(other.MARKER_OF_UNDONE, bucket, key, job_id, stored.facts.etag)
+        yield Finding(other.MARKER_OF_UNDONE, bucket, key, job_id, "", "", (repair,))
+    elif job is None or not job.traces.listed:
+        # A job elsewhere has the marker there: a copied table's, whose list may not be copied.
+        if job is None or job.about is not other.COPY:
+            yield Finding(other.MARKER_WITHOUT_LIST, bucket, key, job_id)
+    elif job_id in incomplete:
+        yield Finding(other.MARKER_OF_INCOMPLETE, bucket, key, job_id)
+
+
+def _own_marker(stored: StoredObject) -> str | None:
+    """The job that a marker of ours names; None for another program's."""
+    try:
+        fields = Fields(parse(stored.body, what=SUCCESS, max_bytes=MAX_SUCCESS_BYTES), "$")
+        if fields.text("committer", "") != _COMMITTER:
+            return None
+        return check_job_id(fields.text("jobId", longest=200))
+    except InvalidInputError:
+        return None
+
+
+def _of_notes(fsck: Fsck, destination: Destination, jobs: Mapping[str, Job]) -> Iterator[Finding]:
+    bucket, store = destination.bucket, fsck.pipeline.store
+    keys = (one.key for one in store.list(bucket, f"{destination.prefix}{COMMITS}once/"))
+    for found in fsck.pipeline.parallel(lambda key: _of_note(fsck, bucket, key, jobs), keys):
+        if found is not None:
+            yield found
+
+
+def _of_note(fsck: Fsck, bucket: str, key: str, jobs: Mapping[str, Job]) -> Finding | None:
+    try:
+        stored = fsck.pipeline.store.get(bucket, key, max_bytes=MAX_NOTE_BYTES)
+        fields = Fields(parse(stored.body, what=key, max_bytes=MAX_NOTE_BYTES), "$")
+        job_id = check_job_id(fields.text("jobId", longest=80))
+    except NotFoundError:
+        return None
+    except InvalidInputError as error:
+        return Finding(other.ONCE_UNREADABLE, bucket, key, "", error.message)
+    job = jobs.get(job_id)
+    if job is None:
+        return Finding(other.ONCE_OF_NOBODY, bucket, key, job_id)
+    if job.standing not in _UNDONE:
+        return None
+    repair = _deletion(other.ONCE_LEFT, bucket, key, job_id, stored.facts.etag)
+    return Finding(other.ONCE_LEFT, bucket, key, job_id, "", "", (repair,))

@@ -1,0 +1,110 @@
+"""What is true of each file of a destination's jobs, and what follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from s3commit.core.fsck.file_table import judge_file, thing_matters
+from s3commit.core.fsck.findings import Finding, Repair
+from s3commit.core.fsck.jobs import Job
+from s3commit.core.fsck.merging import Cell, Expected, Later, batches, cells
+from s3commit.core.fsck.ports import Fsck
+from s3commit.core.fsck.words import Action, Level, Named, Standing, Thing, Upload, Verdict
+from s3commit.core.layout import META_JOB, owner_of
+from s3commit.core.model import Destination
+from s3commit.core.ports import ListedObject, ObjectFacts
+from s3commit.core.protocol.identity import is_provably_ours
+
+
+def check_files(fsck: Fsck, destination: Destination, jobs: Mapping[str, Job]) -> Iterator[Finding]:
+    """What is to be said of the jobs' files; rows that are fine are left out.
+
+    Requests: for each 200,000 files that jobs name, a listing of all objects and one of all
+    uploads; a HEAD for each object where length and etag leave a doubt that matters.
+    """
+    later = Later(jobs)
+    for batch in batches(fsck, jobs):
+        if isinstance(batch, Finding):
+            yield batch
+            continue
+        for found in fsck.pipeline.parallel(
+            lambda cell: _judge(fsck, destination, cell),
+            cells(fsck, destination, jobs, batch, later),
+        ):
+            if found is not None:
+                yield found
+
+
+def _judge(fsck: Fsck, destination: Destination, cell: Cell) -> Finding | None:
+    standing = cell.job.standing if cell.job else Standing.UNKNOWN
+    named = cell.expected.named if cell.expected else Named.NEITHER
+    upload = Upload.OPEN if cell.uploads else Upload.NONE
+    facts = None
+    thing = Thing.REPLACED if cell.replaced else Thing.ABSENT
+    if cell.found is not None:
+        thing = Thing.OTHER
+        if thing_matters(standing, named, upload):
+            thing, facts = _whose(fsck, cell, cell.found)
+    verdict = judge_file(standing, named, upload, thing)
+    if verdict.level is Level.FINE or (verdict.actions and cell.job and cell.job.running):
+        return None  # of a job that ended a moment ago its execution tidies up
+    job_id = cell.job.place.job_id if cell.job else owner_of(cell.key) or ""
+    repairs = _repairs(destination.bucket, cell, verdict, facts, job_id)
+    restore = ""
+    if named is Named.LISTED and thing in {Thing.ABSENT, Thing.OTHER} and cell.expected:
+        restore = _restorable(fsck, destination.bucket, cell.key, cell.expected)
+    return Finding(verdict, destination.bucket, cell.key, job_id, "", restore, repairs)
+
+
+def _whose(fsck: Fsck, cell: Cell, found: ListedObject) -> tuple[Thing, ObjectFacts | None]:
+    """Whose the object is. Listed ones are told by length and etag, if these are as expected."""
+    job, expected = cell.job, cell.expected
+    listed = expected is not None and expected.named is Named.LISTED
+    if expected and listed and (found.length, found.etag) == (expected.length, expected.etag):
+        return Thing.OURS, None
+    facts = fsck.pipeline.store.head(job.place.bucket if job else "", cell.key)
+    if facts is None or job is None:
+        return Thing.ABSENT, None
+    if META_JOB in facts.metadata:
+        if facts.metadata[META_JOB] != job.place.job_id:
+            return Thing.ANOTHERS, facts
+        whole = not expected or not listed or facts.length == expected.length
+        return (Thing.OURS if whole else Thing.OTHER), facts
+    pending = expected.pending if expected else None
+    proven = pending is not None and is_provably_ours(pending, facts)
+    return (Thing.OURS if proven else Thing.OTHER), facts
+
+
+def _repairs(
+    bucket: str, cell: Cell, verdict: Verdict, facts: ObjectFacts | None, job_id: str
+) -> tuple[Repair, ...]:
+    repairs: list[Repair] = []
+    if Action.ABORT_UPLOAD in verdict.actions:
+        repairs += [
+            Repair(Action.ABORT_UPLOAD, verdict.name, bucket, cell.key, job_id, upload.upload_id)
+            for upload in cell.uploads
+        ]
+    if Action.DELETE_OBJECT in verdict.actions and facts is not None:
+        repairs.append(
+            Repair(
+                Action.DELETE_OBJECT,
+                verdict.name,
+                bucket,
+                cell.key,
+                job_id,
+                etag=facts.etag,
+                version_id=facts.version_id or "",
+            )
+        )
+    return tuple(repairs)
+
+
+def _restorable(fsck: Fsck, bucket: str, key: str, expected: Expected) -> str:
+    """The newest version that still has the file's bytes; empty if there is none."""
+    if not fsck.pipeline.store.is_versioned(bucket):
+        return ""
+    for version in fsck.looks.versions(bucket, key):
+        known = expected.etag in {"", version.etag}
+        if known and version.length == expected.length:
+            return version.version_id
+    return ""

@@ -1,0 +1,189 @@
+"""The jobs of a destination, each with what S3 and the ledger say of it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from s3commit.core.documents import (
+    MAX_JOB_BYTES,
+    MAX_RESULT_BYTES,
+    decode_job,
+    decode_main,
+    decode_result,
+)
+from s3commit.core.errors import InvalidInputError, NotFoundError
+from s3commit.core.fsck.job_table import judge_job
+from s3commit.core.fsck.other_table import COPY, GOING_ON, LOCATION, SPEC_UNREADABLE
+from s3commit.core.fsck.ports import Fsck
+from s3commit.core.fsck.words import (
+    Action,
+    Commits,
+    Record,
+    Request,
+    Result,
+    Standing,
+    Verdict,
+)
+from s3commit.core.layout import COMMITS, MAGIC_PREFIX, JobDirectory, check_job_id, parse_directory
+from s3commit.core.model import Destination, JobRecord, JobSpec, Names
+from s3commit.core.published import MAX_LINE_BYTES, CommitHeader, decode_commit_header
+from s3commit.core.states import ENDED, JobState
+
+LIST_SUFFIX: Final = ".jsonl"
+FOREVER: Final = "9999-12-31T23:59:59.999Z"
+WORKING: Final = frozenset(JobState) - ENDED
+
+
+@dataclass(slots=True)
+class Traces:
+    """Which of a job's objects are there, by the listings."""
+
+    job: bool = False
+    request: bool = False
+    result: bool = False
+    scratch: bool = False
+    of_s3a: bool = False
+    listed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One job: what is there of it, the row of the table that is true of it, and what follows.
+
+    ``about`` says what kind of directory it is if it is no job of this place, or not a plain one.
+    ``record`` is None if the ledger has none for a job at this place.
+    """
+
+    place: JobDirectory
+    verdict: Verdict
+    standing: Standing
+    names: Names
+    record: JobRecord | None = None
+    header: CommitHeader | None = None
+    traces: Traces = field(default_factory=Traces)
+    about: Verdict | None = None
+    running: bool = False
+
+    @property
+    def generation(self) -> int:
+        """The ledger's generation of the job; 0 where it has none."""
+        return self.record.generation if self.record else 0
+
+
+def read_jobs(fsck: Fsck, destination: Destination) -> dict[str, Job]:
+    """Every job of which there is a trace at the destination, or that the ledger has there.
+
+    Requests: the listings of the job directories and of ``_commits/``; the ledger's listings of the
+    jobs that have not ended; for each job a read of the ledger and up to three of S3, and of its
+    execution where somebody has to work on it. Memory: a few hundred bytes a job.
+    """
+    traces: dict[str, Traces] = defaultdict(Traces)
+    for place, key in directory_keys(fsck, destination):
+        _note(traces[place.job_id], place, key)
+    for job_id in _listed_ids(fsck, destination):
+        traces[job_id].listed = True
+    for state in sorted(WORKING):
+        for record in fsck.pipeline.ledger.jobs_in(state, before=FOREVER):
+            if record.destination == destination:
+                traces.setdefault(record.job_id, Traces())
+    places = [(JobDirectory(destination, job_id), found) for job_id, found in traces.items()]
+    jobs = fsck.pipeline.parallel(lambda one: _read(fsck, *one), places)
+    return {job.place.job_id: job for job in sorted(jobs, key=lambda job: job.place.job_id)}
+
+
+def directory_keys(fsck: Fsck, destination: Destination) -> Iterator[tuple[JobDirectory, str]]:
+    """Every object in a job directory of the destination."""
+    bucket, prefix = destination.bucket, destination.prefix + MAGIC_PREFIX
+    for listed in fsck.pipeline.store.list(bucket, prefix):
+        try:
+            yield parse_directory(bucket, listed.key), listed.key
+        except InvalidInputError:
+            continue  # the name of no job of ours
+
+
+def _note(found: Traces, place: JobDirectory, key: str) -> None:
+    found.job |= key == place.job
+    found.request |= key == place.request
+    found.result |= key == place.result
+    found.scratch |= key.startswith(place.scratch)
+    found.of_s3a |= key.startswith(place.s3a)
+
+
+def _listed_ids(fsck: Fsck, destination: Destination) -> Iterator[str]:
+    prefix = destination.prefix + COMMITS
+    for listed in fsck.pipeline.store.list(destination.bucket, prefix):
+        name = listed.key[len(prefix) :]
+        if not name.endswith(LIST_SUFFIX):
+            continue
+        try:
+            yield check_job_id(name.removesuffix(LIST_SUFFIX))
+        except InvalidInputError:
+            continue  # nobody's of ours
+
+
+def _read(fsck: Fsck, place: JobDirectory, traces: Traces) -> Job:
+    found = fsck.pipeline.ledger.job(place.job_id)
+    record = found if found is not None and found.destination == place.destination else None
+    # The listings are older than the record: what a job has left since then is looked for anew.
+    ended = record is not None and record.state in ENDED
+    header, commits = _header(fsck, place) if traces.listed or ended else (None, Commits.ABSENT)
+    spec, about = _spec(fsck, place) if traces.job else (None, None)
+    if header is not None and header.destination != place.destination.uri:
+        about, header = COPY, None
+    names = record.names if record else spec.names if spec else _unknown_names(traces)
+    if about in {COPY, LOCATION}:
+        return Job(place, about, Standing.IN_DOUBT, names, record, None, traces, about)
+    verdict, standing = judge_job(
+        Record(record.state) if record else Record.ELSEWHERE if found else Record.ABSENT,
+        commits,
+        _result(fsck, place) if traces.result or ended else Result.ABSENT,
+        Request.THERE if traces.request else Request.ABSENT,
+    )
+    running = False
+    if Action.START_EXECUTION in verdict.actions or traces.scratch:
+        running = fsck.hands.is_running(place, record)
+    if running and Action.START_EXECUTION in verdict.actions:
+        verdict = GOING_ON
+    return Job(place, verdict, standing, names, record, header, traces, about, running)
+
+
+def _unknown_names(traces: Traces) -> Names:
+    return Names.EXACT if traces.of_s3a else Names.UNIQUE
+
+
+def _header(fsck: Fsck, place: JobDirectory) -> tuple[CommitHeader | None, Commits]:
+    try:
+        start = fsck.looks.first_bytes(place.bucket, place.commits, MAX_LINE_BYTES)
+        header = decode_commit_header(start.split(b"\n", 1)[0])
+    except NotFoundError:
+        return None, Commits.ABSENT
+    except InvalidInputError:
+        return None, Commits.UNREADABLE
+    if header.job_id != place.job_id:
+        return None, Commits.UNREADABLE
+    return header, Commits.THERE
+
+
+def _spec(fsck: Fsck, place: JobDirectory) -> tuple[JobSpec | None, Verdict | None]:
+    try:
+        body = fsck.pipeline.store.get(place.bucket, place.job, max_bytes=MAX_JOB_BYTES).body
+        if decode_main(body, place) is not None:
+            return None, LOCATION
+        return decode_job(body, place), None
+    except NotFoundError:
+        return None, None
+    except InvalidInputError as error:
+        return None, COPY if error.code == "WRONG_JOB" else SPEC_UNREADABLE
+
+
+def _result(fsck: Fsck, place: JobDirectory) -> Result:
+    try:
+        stored = fsck.pipeline.store.get(place.bucket, place.result, max_bytes=MAX_RESULT_BYTES)
+        return Result(decode_result(stored.body, place).outcome.value)
+    except NotFoundError:
+        return Result.ABSENT
+    except InvalidInputError:
+        return Result.UNREADABLE

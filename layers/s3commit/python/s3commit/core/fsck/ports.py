@@ -1,0 +1,53 @@
+"""What a check needs beyond the protocol's ports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from s3commit.core.layout import JobDirectory
+from s3commit.core.model import JobRecord
+from s3commit.core.protocol.pipeline import Pipeline
+
+
+@dataclass(frozen=True, slots=True)
+class SeenVersion:
+    """One version of an object that has bytes (no delete marker)."""
+
+    version_id: str
+    etag: str
+    length: int
+
+
+class Looks(Protocol):
+    """Looks into S3 that the protocol itself never takes."""
+
+    def first_bytes(self, bucket: str, key: str, count: int) -> bytes:
+        """The first bytes of an object that is not empty. Raises `NotFoundError`."""
+        ...
+
+    def versions(self, bucket: str, key: str) -> Iterator[SeenVersion]:
+        """The versions of the object, the newest first."""
+        ...
+
+
+class Hands(Protocol):
+    """The executions that work on jobs."""
+
+    def is_running(self, place: JobDirectory, record: JobRecord | None) -> bool:
+        """Whether an execution works on the job: the one that the record names, or its first."""
+        ...
+
+    def start(self, place: JobDirectory, generation: int) -> bool:
+        """Start one to go on with the job from ``generation``; False if that was done before."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Fsck:
+    """What a check works on. Of the pipeline's store it never completes an upload."""
+
+    pipeline: Pipeline
+    looks: Looks
+    hands: Hands

@@ -1,0 +1,106 @@
+"""Applying repairs: each conditional on what was seen, each harmless when repeated.
+
+What is applied is what a check finds now; a plan chooses among that. So a plan that has grown old,
+or that somebody has changed, touches nothing that is not to be repaired any more, and whoever
+begins again after a crash finds what is left to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from s3commit.core.errors import NotFoundError, PreconditionError, S3CommitError, TransientError
+from s3commit.core.fsck.check import check
+from s3commit.core.fsck.findings import Finding, Repair
+from s3commit.core.fsck.other_table import SCRATCH_LEFT
+from s3commit.core.fsck.ports import Fsck
+from s3commit.core.fsck.words import Action
+from s3commit.core.layout import parse_directory
+from s3commit.core.model import Destination
+
+DONE: Final = "done"
+PASSED_OVER: Final = "passed over"  # what was seen there has changed since
+NOT_CHOSEN: Final = "not in the plan"
+UNKNOWN: Final = "unknown"  # it may or may not have happened
+FAILED: Final = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """A finding, and what became of each of its repairs; ``why`` says it for one that failed."""
+
+    finding: Finding
+    outcomes: tuple[str, ...]
+    why: str = ""
+
+    @property
+    def is_left(self) -> bool:
+        """Whether what was found is still so."""
+        return not self.outcomes or any(one != DONE for one in self.outcomes)
+
+
+def repair(
+    fsck: Fsck, destination: Destination, chosen: Collection[Repair] | None = None
+) -> Iterator[Repaired]:
+    """Check, and repair what is found: all of it, or what ``chosen`` names.
+
+    Working objects name uploads of exact names, so they go last, and only where a job's other
+    repairs have all been done.
+    """
+    wanted = None if chosen is None else frozenset(chosen)
+    troubled: set[str] = set()
+    for finding in check(fsck, destination):
+        if finding.verdict is SCRATCH_LEFT and finding.job_id in troubled:
+            yield Repaired(finding, (PASSED_OVER,) * len(finding.repairs))
+            continue
+        outcomes, why = [], ""
+        for one in finding.repairs:
+            if wanted is not None and one not in wanted:
+                outcomes.append(NOT_CHOSEN)
+                continue
+            outcome, reason = _apply(fsck, one)
+            outcomes.append(outcome)
+            why = why or reason
+        repaired = Repaired(finding, tuple(outcomes), why)
+        if finding.repairs and repaired.is_left:
+            troubled.add(finding.job_id)
+        yield repaired
+
+
+def _apply(fsck: Fsck, one: Repair) -> tuple[str, str]:
+    try:
+        return (DONE if _do(fsck, one) else PASSED_OVER), ""
+    except PreconditionError:
+        return PASSED_OVER, ""
+    except NotFoundError:
+        return DONE, ""
+    except TransientError as error:
+        return UNKNOWN, error.message
+    except S3CommitError as error:
+        return FAILED, error.message
+
+
+def _do(fsck: Fsck, one: Repair) -> bool:
+    store = fsck.pipeline.store
+    if one.action is Action.ABORT_UPLOAD:
+        store.abort_upload(one.bucket, one.key, one.upload_id)
+        # S3 may keep parts that were in flight: the next look tells.
+        return not store.upload_is_open(one.bucket, one.key, one.upload_id)
+    if one.action is Action.DELETE_OBJECT:
+        # By version on a versioned bucket, so that what the file covered comes back.
+        store.delete(
+            one.bucket,
+            one.key,
+            if_match=None if one.version_id else one.etag,
+            version_id=one.version_id or None,
+        )
+        return True
+    place = parse_directory(one.bucket, one.key)
+    record = fsck.pipeline.ledger.job(place.job_id)
+    here = record if record and record.destination == place.destination else None
+    if (here.generation if here else 0) != one.generation:
+        return False  # somebody has taken the job over since
+    fsck.hands.start(place, one.generation)
+    return True

@@ -1,0 +1,83 @@
+"""A world that can be checked, and one whose ledger can be lost."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+
+from s3commit.core.fsck.check import check
+from s3commit.core.fsck.findings import Finding, Repair
+from s3commit.core.fsck.ports import Fsck, SeenVersion
+from s3commit.core.fsck.rebuild import Rebuilt, rebuild
+from s3commit.core.fsck.repair import Repaired, repair
+from s3commit.core.layout import JobDirectory
+from s3commit.core.model import Destination, JobRecord
+from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.testing.memory import MemoryObjectStore
+from tests.core.world import BUCKET, World
+
+SALES = Destination(BUCKET, "sales/")
+
+
+class MemoryLooks:
+    """Implements `Looks` on the store in memory."""
+
+    def __init__(self, store: MemoryObjectStore) -> None:
+        self._store = store
+
+    def first_bytes(self, bucket: str, key: str, count: int) -> bytes:
+        return self._store.get(bucket, key, max_bytes=1 << 30).body[:count]
+
+    def versions(self, bucket: str, key: str) -> Iterator[SeenVersion]:
+        for version in reversed(self._store._bucket(bucket).objects.get(key, [])):
+            if version.body is not None:
+                yield SeenVersion(version.version_id or "null", version.etag, len(version.body))
+
+
+@dataclass
+class FakeHands:
+    """Executions that a test says are running; those that are started are only noted."""
+
+    running: set[str] = field(default_factory=set)
+    started: list[tuple[str, int]] = field(default_factory=list)
+
+    def is_running(self, place: JobDirectory, record: JobRecord | None) -> bool:
+        return place.job_id in self.running
+
+    def start(self, place: JobDirectory, generation: int) -> bool:
+        self.started.append((place.job_id, generation))
+        return True
+
+
+@dataclass
+class Checked:
+    """A world under check; ``pipeline`` stands for the check's own connection."""
+
+    world: World
+    hands: FakeHands = field(default_factory=FakeHands)
+    destination: Destination = SALES
+
+    @property
+    def fsck(self) -> Fsck:
+        world = self.world
+        own = Pipeline(world.plan.wrap(world.store), world.plan.wrap(world.ledger), world.clock)
+        return Fsck(own, MemoryLooks(world.store), self.hands)
+
+    def findings(self) -> list[Finding]:
+        return list(check(self.fsck, self.destination))
+
+    def names(self) -> list[str]:
+        return sorted(finding.name for finding in self.findings())
+
+    def repair(self, chosen: Collection[Repair] | None = None) -> list[Repaired]:
+        return list(repair(self.fsck, self.destination, chosen))
+
+    def rebuild(self) -> list[Rebuilt]:
+        return list(rebuild(self.fsck, self.destination))
+
+    def lose_ledger(self) -> None:
+        """Empty the table under everybody who uses it."""
+        ledger = self.world.ledger
+        for table in (ledger._jobs, ledger._attempts, ledger._locks):
+            table.clear()
+        ledger._units.clear()

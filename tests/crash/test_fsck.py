@@ -1,0 +1,278 @@
+"""Repairs that die at any call, and ledgers that are lost at any call and made again (I8)."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+
+import pytest
+
+from s3commit.core.errors import S3CommitError
+from s3commit.core.layout import META_ATTEMPT, META_JOB, META_TASK
+from s3commit.core.locks import key_digest
+from s3commit.core.model import Names, Outcome
+from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.core.states import ENDED, JobState
+from s3commit.testing.execution import run_execution
+from s3commit.testing.faults import Crash, FaultPlan
+from tests.core.fsck_world import Checked
+from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, place_of
+from tests.crash.scenarios import (
+    KEY,
+    OTHERS_FILE,
+    POLICIES,
+    SCENARIOS,
+    Scenario,
+    check_ended,
+    keyed_again,
+)
+
+EVERY = [*SCENARIOS, *POLICIES]
+FAULTS = ["before", "after", "answer lost"]
+
+
+def with_fault(when: str, point: int) -> FaultPlan:
+    plan = FaultPlan()
+    strike = {
+        "before": plan.crash_before,
+        "after": plan.crash_after,
+        "answer lost": plan.lose_response,
+    }[when]
+    strike(nth=point)
+    return plan
+
+
+def unplanned(world: World) -> Pipeline:
+    return Pipeline(world.store, world.ledger, world.clock)
+
+
+def disarm(world: World) -> None:
+    world.plan = FaultPlan()
+    world.pipeline = unplanned(world)
+
+
+# Repairs.
+
+
+def make(world: World, key: str, job_id: str) -> None:
+    metadata = {META_JOB: job_id, META_TASK: "t9", META_ATTEMPT: "a9"}
+    upload = world.store.create_upload(BUCKET, key, metadata=metadata, content_type="")
+    etag = world.store.upload_part(BUCKET, key, upload, 1, b"x")
+    world.store.complete_upload(BUCKET, key, upload, [etag], length=1)
+
+
+def spoil(world: World) -> None:
+    """A destination with one of each thing that can be repaired, beside what must stay."""
+    committed, aborted, live = place_of(), place_of(OTHER_JOB), place_of(NEIGHBOUR)
+    world.open(committed, names=Names.EXACT)
+    world.request(committed, world.attempt(committed, "t0", files={"a.csv": b"a"}))
+    world.open(aborted, idempotency_key=KEY)
+    world.ask_abort(aborted)
+    for place in (committed, aborted):
+        run_execution(unplanned(world), place)
+    world.attempt(committed, "late", files={"late.csv": b"late"})
+    make(world, f"sales/zombie-{OTHER_JOB}.csv", OTHER_JOB)
+    world.attempt(aborted, "late")
+    note = b'{"version":1,"key":"' + KEY.encode() + b'","jobId":"' + OTHER_JOB.encode() + b'"}'
+    world.store.put(BUCKET, aborted.once(key_digest(KEY)), note)
+    marker = world.store.get(BUCKET, committed.success, max_bytes=10**6).body
+    world.store.put(BUCKET, committed.success, marker.replace(JOB.encode(), OTHER_JOB.encode()))
+    world.open(live)
+    world.request(live, world.attempt(live, "t0"))
+    world.store.put(BUCKET, "sales/theirs.csv", b"theirs")
+    world.store.create_upload(BUCKET, "sales/theirs-too.csv", metadata={}, content_type="")
+
+
+def remains(world: World) -> tuple[dict[str, bytes], list[str], list[str]]:
+    return world.visible(), world.all_keys("sales/_"), world.open_uploads()
+
+
+@pytest.mark.parametrize("versioned", [False, True], ids=["plain", "versioned"])
+@pytest.mark.parametrize("when", FAULTS)
+def test_i2_i4_i5_a_repair_that_dies_anywhere_is_gone_on_with(when: str, versioned: bool) -> None:
+    whole = Checked(World(versioned=versioned))
+    spoil(whole.world)
+    # The visible zombie, its upload's manifest; the late ones; the note, the marker, the request.
+    assert whole.names() == [
+        "LEFT_VISIBLE",
+        "MARKER_OF_UNDONE",
+        "ONCE_LEFT",
+        "REQUEST_UNHEARD",
+        "SCRATCH_LEFT",
+        "SCRATCH_LEFT",
+        "UPLOAD_LEFT",
+        "UPLOAD_LEFT",
+    ]
+    whole.repair()
+    assert whole.names() == ["REQUEST_UNHEARD"], "its execution has not begun"
+    expected = remains(whole.world)
+    assert set(expected[0]) == {"sales/a.csv", "sales/theirs.csv"}
+    assert sorted(expected[2]) == [f"sales/part-t0-{NEIGHBOUR}.parquet", "sales/theirs-too.csv"]
+    point = 0
+    while True:
+        point += 1
+        plan = with_fault(when, point)
+        desk = Checked(World(versioned=versioned, plan=plan))
+        spoil(desk.world)
+        with contextlib.suppress(Crash, S3CommitError):
+            desk.repair()
+        fired = bool(plan.fired)
+        disarm(desk.world)
+        desk.repair()
+        assert remains(desk.world) == expected
+        assert set(desk.hands.started) == {(NEIGHBOUR, 0)}
+        if not fired:
+            assert point > 25, "the enumeration must have reached the whole repair"
+            return
+
+
+# The ledger.
+
+
+def at_every_call(scenario: Scenario, versioned: bool, check: Callable[[Checked], None]) -> None:
+    """``check`` a world in which the job of ``scenario`` died, with the ledger, after each call."""
+    point = 0
+    while True:
+        point += 1
+        dying = FaultPlan().crash_after(nth=point)
+        desk = Checked(World(versioned=versioned, plan=dying))
+        desk.world.store.create_upload(BUCKET, "sales2/theirs", metadata={}, content_type="x")
+        scenario.prepare(desk.world)
+        try:
+            desk.world.run(place_of())
+        except Crash:
+            desk.lose_ledger()
+            disarm(desk.world)
+            check(desk)
+            continue
+        if not [call for call in dying.fired if call.number == point]:
+            assert point > 15, "the enumeration must have reached the whole job"
+            return
+
+
+def check_after(desk: Checked, scenario: Scenario) -> None:
+    """As `check_ended`; but a job may be undone otherwise, or whole since it lost nothing yet."""
+    world, place = desk.world, place_of()
+    outcome = world.result(place).outcome
+    if scenario.outcome is Outcome.COMMITTED:
+        check_ended(world, scenario)
+        return
+    if outcome is Outcome.COMMITTED:
+        assert scenario.code == "UPLOADS_LOST", "it was refused for a reason that still holds"
+        assert world.json(place.success)["jobId"] == JOB
+        assert world.store.head(BUCKET, place.commits) is not None
+    else:
+        assert world.visible() == scenario.visible
+        assert world.store.head(BUCKET, place.commits) is None
+    assert desk.findings() == [], "what is committed is there, what is not is not"
+    assert world.open_uploads() == ["sales2/theirs"]
+    assert [lock for lock in world.ledger._locks.values() if not lock.empty] == []
+    if scenario.prepare is keyed_again:
+        assert set(world.visible()) == {OTHERS_FILE}
+
+
+PARAMETERS = [
+    pytest.param(one, versioned, id=f"{one.name}-{'versioned' if versioned else 'plain'}")
+    for one in EVERY
+    for versioned in one.versioned
+]
+
+
+@pytest.mark.parametrize(("scenario", "versioned"), PARAMETERS)
+def test_i8_a_ledger_that_is_lost_at_any_call_is_made_again(
+    scenario: Scenario, versioned: bool
+) -> None:
+    def check(desk: Checked) -> None:
+        ended = desk.world.store.head(BUCKET, place_of().result) is not None
+        [rebuilt] = [one for one in desk.rebuild() if one.place == place_of()]
+        assert rebuilt.made
+        assert rebuilt.state is not None
+        if ended:
+            assert rebuilt.state in ENDED
+        else:
+            assert (rebuilt.goes_on, rebuilt.started) == (True, True)
+            assert rebuilt.state in {JobState.OPEN, JobState.PUBLISHING}
+        first = desk.world.ledger.job(JOB)
+        assert first is not None
+        # No execution of before holds a number that the ledger will give again.
+        assert ended or first.generation > 10**9
+        desk.rebuild()
+        assert desk.world.ledger.job(JOB) == first, "what is there stays as it is"
+        desk.world.run(place_of(), "execution-2")
+        check_after(desk, scenario)
+
+    at_every_call(scenario, versioned, check)
+
+
+@pytest.mark.parametrize("when", FAULTS)
+@pytest.mark.parametrize("scenario", EVERY, ids=lambda one: one.name)
+def test_i8_a_rebuild_that_dies_anywhere_is_gone_on_with(when: str, scenario: Scenario) -> None:
+    point = 0
+    while True:
+        point += 1
+        desk = Checked(World(versioned=scenario.versioned[-1]))
+        desk.world.store.create_upload(BUCKET, "sales2/theirs", metadata={}, content_type="x")
+        scenario.prepare(desk.world)
+        desk.world.plan = FaultPlan().crash_after("decide")
+        pipeline = desk.fsck.pipeline
+        with contextlib.suppress(Crash):
+            run_execution(pipeline, place_of())
+        desk.lose_ledger()
+        plan = desk.world.plan = with_fault(when, point)
+        with contextlib.suppress(Crash, S3CommitError):
+            desk.rebuild()
+        fired = bool(plan.fired)
+        disarm(desk.world)
+        desk.rebuild()
+        attempts = {one.attempt_id for one in desk.world.ledger.attempts(JOB)}
+        record = desk.world.ledger.job(JOB)
+        assert record is not None
+        if record.state not in ENDED:
+            assert "a0" in attempts
+        if not fired:
+            assert point > 3
+            return
+
+
+@pytest.mark.parametrize("versioned", [False, True], ids=["plain", "versioned"])
+@pytest.mark.parametrize("scenario", EVERY, ids=lambda one: one.name)
+def test_i2_i6_i8_the_execution_that_ran_when_the_ledger_was_lost_does_no_harm(
+    scenario: Scenario, versioned: bool
+) -> None:
+    """It goes on after others have made the ledger again and gone on with its job."""
+    if versioned not in scenario.versioned:
+        versioned = scenario.versioned[0]
+    point = 0
+    while True:
+        point += 1
+        plan = FaultPlan()
+        desk = Checked(World(versioned=versioned, plan=plan))
+        desk.world.store.create_upload(BUCKET, "sales2/theirs", metadata={}, content_type="x")
+        scenario.prepare(desk.world)
+        fired: list[int] = []
+        other = Checked(desk.world)
+
+        def lose(fired: list[int] = fired, desk: Checked = desk, other: Checked = other) -> None:
+            fired.append(1)
+            desk.lose_ledger()
+            kept, desk.world.plan = desk.world.plan, FaultPlan()
+            other.rebuild()
+            # Half of the way of a new one, which then stands still while the old one goes on.
+            halfway = FaultPlan().crash_after("decide")
+            with contextlib.suppress(Crash):
+                run_execution(
+                    Pipeline(desk.world.store, halfway.wrap(desk.world.ledger), desk.world.clock),
+                    place_of(),
+                    execution="execution-2",
+                )
+            desk.world.plan = kept
+
+        plan.run_before(None, lose, nth=point)
+        with contextlib.suppress(S3CommitError):  # the old one fails: its job is another's
+            desk.world.run(place_of())
+        disarm(desk.world)
+        if not fired:
+            assert point > 15
+            return
+        desk.world.run(place_of(), "execution-3")
+        check_after(desk, scenario)
