@@ -422,7 +422,7 @@ def test_what_fails_is_counted_and_the_rest_is_done(world: Swept) -> None:
     world.plan.fail("start", AccessError("may not"))
     report = world.sweep()
     assert (report.failed, report.started) == (1, 1)
-    assert report.notes == [f"job {JOB}: may not", f"job {OTHER_JOB}: SEALED, goes on"]
+    assert report.notes == [f"failed: job {JOB}: may not", f"job {OTHER_JOB}: SEALED, goes on"]
 
 
 def test_a_report_survives_its_way_through_the_state_machine() -> None:

@@ -14,6 +14,7 @@ from s3commit.cli.verbs.ls import ls
 from s3commit.cli.verbs.rescue import rescue
 from s3commit.cli.verbs.show import show
 from s3commit.cli.verbs.status import status
+from s3commit.cli.verbs.sweep import sweep
 from s3commit.cli.verbs.uploads import uploads
 from s3commit.cli.verbs.watch import watch
 
@@ -39,5 +40,5 @@ def app() -> None:
     """  # noqa: D301 - click wants the backspace
 
 
-for _verb in (status, show, watch, ls, abort, commit, rescue, uploads, local, demo):
+for _verb in (status, show, watch, ls, abort, commit, rescue, uploads, sweep, local, demo):
     app.add_command(_verb)

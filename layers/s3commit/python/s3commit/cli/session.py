@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from s3commit.writer.environment import Environment, SystemEnvironment
 
 if TYPE_CHECKING:
+    from s3commit.aws.sweeping import Sweeper
     from s3commit.cli.executions import Executions
     from s3commit.cli.peek import Peek
     from s3commit.core.ports import Ledger
@@ -66,6 +67,21 @@ class Session:
             with translated(f"connecting to table {table}"):
                 self.ledgers[table] = DynamoLedger(table)
         return self.ledgers[table]
+
+    def sweeper(self, table: str, machine: str) -> Sweeper:
+        """What a sweep works on; ``machine`` is the state machine's ARN."""
+        from s3commit.aws.clock import SystemClock
+        from s3commit.aws.executions import StateMachine
+        from s3commit.aws.failures import translated
+        from s3commit.aws.s3 import S3ObjectStore
+        from s3commit.aws.s3_survey import S3Survey
+        from s3commit.aws.sweeping import Sweeper
+        from s3commit.core.protocol.pipeline import Pipeline
+
+        store = S3ObjectStore(self._client)
+        pipeline = Pipeline(store, self.ledger(table), SystemClock(), self.parallel)
+        with translated("connecting to Step Functions"):
+            return Sweeper(pipeline, S3Survey(self._client), StateMachine(machine))
 
     @cached_property
     def _client(self) -> Any:

@@ -28,6 +28,7 @@ HOUR: Final = 3600
 DAY: Final = 24 * HOUR
 CALL_SECONDS: Final = 600  # a call hands over to the next one after that; Lambda gives 900
 CALL_ITEMS: Final = 5_000
+FAILED: Final = "failed: "  # how the note of a failure begins
 LONGEST_PAUSE: Final = DAY  # between two executions of a job that fails again and again
 
 
@@ -96,7 +97,7 @@ class Sweep:
             return  # somebody was faster, which is all that was wanted
         except S3CommitError as error:
             self.report.failed += 1
-            self.report.note(f"{what}: {error.message}")
+            self.report.note(f"{FAILED}{what}: {error.message}")
 
 
 Step = Callable[[Sweep, str], str]

@@ -1,0 +1,130 @@
+"""``s3commit sweep``."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from s3commit.cli.arguments import AGE
+from s3commit.cli.executions import is_arn, machine_of
+from s3commit.cli.going_on import state_machine_option
+from s3commit.cli.human import many, size
+from s3commit.cli.render import Printer
+from s3commit.cli.session import Session
+from s3commit.cli.verb import FAILED, USAGE, Problem, dry_run_option, table_option, verb
+from s3commit.core.states import JobState
+
+if TYPE_CHECKING:
+    from s3commit.core.ports import Ledger
+    from s3commit.core.protocol.sweep import Sweep
+    from s3commit.core.protocol.sweep_report import Report
+
+LOOKED_AT = 100  # records of each state, to learn the bucket and the state machine from
+
+
+@verb(changes=True)
+@table_option
+@state_machine_option
+@click.option("--bucket", metavar="NAME", help="The data bucket, if no job of the ledger names it.")
+@click.option(
+    "--stuck-after", type=AGE, default="15m", show_default=True, help="As stuckMinutes deploys it."
+)
+@click.option(
+    "--abandoned-after", type=AGE, default="24h", show_default=True, help="As abandonedHours."
+)
+@click.option("--orphaned-after", type=AGE, default="7d", show_default=True, help="orphanedDays.")
+@click.option("--retention", type=AGE, default="30d", show_default=True, help="retentionDays.")
+@dry_run_option
+def sweep(
+    session: Session,
+    printer: Printer,
+    *,
+    table: str | None,
+    machine: str | None,
+    bucket: str | None,
+    stuck_after: int,
+    abandoned_after: int,
+    orphaned_after: int,
+    retention: int,
+    dry_run: bool,
+) -> None:
+    """Go on with stuck jobs, end dead ones, free what is left.
+
+    One pass of what the deployment does on its schedule, now, with the caller's rights. Jobs that
+    show a sign of life, uploads that are not provably of a job that has ended, and whatever S3A
+    has left are never touched. The limits are those of the deployment's parameters.
+    """
+    from s3commit.core.protocol.sweep import Limits, Sweep  # noqa: PLC0415 - as in `Session`
+    from s3commit.core.protocol.sweep_steps import run_sweep  # noqa: PLC0415
+
+    if not table:
+        raise Problem("sweep reads the ledger: name its table with --table", USAGE)
+    bucket, machine = _deployment(session.ledger(table), bucket, machine)
+    sweeper = session.sweeper(table, machine)
+    limits = Limits(abandoned_after, stuck_after, orphaned_after, retention)
+    told: set[str] = set()
+
+    def make(report: Report) -> Sweep:
+        return Sweep(
+            bucket,
+            sweeper.pipeline,
+            sweeper.survey,
+            sweeper.executions,
+            limits,
+            report,
+            dry_run=dry_run,
+            told=told,
+        )
+
+    _tell(printer, bucket, run_sweep(make), dry_run)
+
+
+def _deployment(ledger: Ledger, bucket: str | None, machine: str | None) -> tuple[str, str]:
+    """The data bucket and the state machine, by the records of jobs if they were not given."""
+    for state in JobState:
+        for record in islice(ledger.jobs_in(state, before="9"), LOOKED_AT):
+            bucket = bucket or record.destination.bucket
+            if is_arn(record.execution):
+                machine = machine or machine_of(record.execution)
+            if bucket and machine:
+                return bucket, machine
+    if bucket and machine:
+        return bucket, machine
+    raise Problem(
+        "the ledger has no job that names bucket and state machine: give --bucket and"
+        " --state-machine (the stacks' outputs BucketName and StateMachineArn)",
+        USAGE,
+    )
+
+
+def _tell(printer: Printer, bucket: str, report: Report, dry_run: bool) -> None:
+    from s3commit.core.protocol.sweep_report import encode_report  # noqa: PLC0415
+
+    document: dict[str, Any] = {"bucket": bucket, "dryRun": dry_run, **encode_report(report)}
+    if printer.json:
+        printer.document(document)
+    else:
+        for note in report.notes:
+            printer.line(f"dry run: {note}" if dry_run else note)
+        printer.note(_summary(bucket, report, document["freedUsdMonth"], dry_run))
+    if report.failed:
+        first = next((note for note in report.notes if note.startswith("failed")), "see the log")
+        raise Problem(
+            f"{many(report.failed, 'thing')} could not be swept, {first}; run it again",
+            FAILED,
+        )
+
+
+def _summary(bucket: str, report: Report, usd: float, dry_run: bool) -> str:
+    done = [
+        many(report.started, "execution") + " started",
+        many(report.asked, "job") + " aborted",
+        many(report.uploads, "upload") + " aborted",
+        many(report.objects, "object") + " deleted",
+        f"{size(report.freed_bytes)} freed ({usd} USD a month)",
+    ]
+    if report.s3a:
+        done.append(f"{many(report.s3a, 'job')} of S3A left behind, {size(report.s3a_bytes)}")
+    return f"{'would be done' if dry_run else 'swept'} in {bucket}: {', '.join(done)}"
