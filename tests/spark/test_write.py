@@ -111,10 +111,23 @@ def test_the_commit_manifest_counts_rows_and_bytes(spark: SparkSession, place: P
     assert record.plan.rows == 100
 
 
-def test_an_empty_dataframe_commits_no_files_and_leaves_a_marker(
-    spark: SparkSession, place: Place
+def test_a_dataframe_without_rows_is_one_file_that_keeps_the_schema(
+    spark: SparkSession, place: Place, tmp_path: Path
 ) -> None:
-    save(spark.range(10).where("id < 0"), place, partitionBy="")
+    empty = spark.createDataFrame([], "id bigint, s string, t array<timestamp>")
+    for file_format in ("parquet", "orc", "csv", "json"):
+        written = empty.select("id", "s") if file_format == "csv" else empty
+        save(written, place, partitionBy="", fileFormat=file_format)
+        (name,) = [name for name in place.data if name.endswith((f".{file_format}", ".gz"))]
+        copy = f"{place.download(tmp_path / file_format)}/{name}"
+        read = spark.read.schema(written.schema).format(file_format).load(copy)
+        assert (read.schema, read.count()) == (written.schema, 0)
+        if file_format == "parquet":
+            assert spark.read.parquet(copy).schema == written.schema
+
+
+def test_partitions_without_rows_make_no_file(spark: SparkSession, place: Place) -> None:
+    save(spark.range(10).selectExpr("id", "id p").where("id < 0"), place, partitionBy="p")
     assert place.tidy().state is JobState.COMMITTED
     assert place.data == []
     assert "_SUCCESS" in place.names

@@ -83,6 +83,10 @@ class TaskFiles:
         if not self._closers.has_room(0):
             self._relieve()
 
+    def touch(self, directory: str) -> None:
+        """Have a file in the directory, if only one without rows."""
+        self._file(directory)
+
     def close(self, directory: str) -> None:
         """Finish the directory's open file, if there is one."""
         file = self._files.pop(directory, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from s3commit.spark.datafile import Maker
 from s3commit.spark.files import Limits, TaskFiles
@@ -30,7 +31,9 @@ def write_rows(
     """Write ``batches`` as the files of ``task``, every one sealed; return how many rows.
 
     Each file says how many nulls it has in each of ``null_columns``. A partition column is null
-    in the directory for nulls, as it is for who reads it.
+    in the directory for nulls, as it is for who reads it. Without partition columns, partition 0
+    writes a file also if it has no rows, as Spark's own writers do: a DataFrame without rows is
+    read back with its schema.
     """
     names = schema.partition_names
     metadata = schema.parquet_metadata
@@ -58,6 +61,10 @@ def write_rows(
                 data_schema = pa.schema(columns, metadata=metadata)
             router.add(batch)
         router.drain()
+        if partition == 0 and not names and not files.rows:
+            data_schema = data_schema or to_arrow_schema(schema.data, timezone="UTC")
+            data_schema = data_schema.with_metadata(metadata)
+            files.touch("")
         files.close_all()
     except BaseException:
         files.discard()
