@@ -26,6 +26,7 @@ from s3commit.core.model import (
 from s3commit.core.policy import MAX_LOCATIONS, MAX_LOCKS
 from s3commit.core.published import decode_commit_manifest
 from s3commit.core.states import JobState
+from s3commit.testing.execution import run_execution
 from s3commit.testing.faults import Crash, FaultPlan
 from s3commit.testing.memory import MemoryLedger
 from tests.core.world import BUCKET, JOB, OTHER_JOB, World, place_of
@@ -463,3 +464,23 @@ def test_locations_that_can_not_be_are_refused_with_one_line(
 def test_neighbours_by_name_do_not_overlap() -> None:
     given = {"dt=1": "s3://lake/sales2", "dt=10": "s3a://lake/sale/"}
     assert parse_locations(given, MAIN.destination) == {"dt=1/": "sales2/", "dt=10/": "sale/"}
+
+
+def test_i6_a_job_whose_destination_is_the_location_waits() -> None:
+    world = World(plan=FaultPlan().crash_after("decide"))
+    asked(world)
+    with pytest.raises(Crash):
+        world.run(MAIN)
+    other = place_of(OTHER_JOB, PREFIX)
+    world.open(other, conflict=Conflict.REPLACE)
+    world.request(other, world.attempt(other, "t0"))
+    waited: list[object] = []
+
+    def finish() -> None:
+        waited.append(data(world))
+        world.run(MAIN, "execution-2")
+
+    run_execution(world.pipeline, other, execution="execution-3", pause=finish)
+    assert waited == [{}]
+    theirs = f"{PREFIX}part-t0-{OTHER_JOB}.parquet"
+    assert data(world) == {HERE_FILE: b"here", theirs: b"t0 a0"}, "as if one after the other"
