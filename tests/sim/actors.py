@@ -38,6 +38,7 @@ from s3commit.core.ticket import Ticket, UnitResult
 from s3commit.testing.execution import REFUSING, RETRIES, ROUTES, STEPS
 from s3commit.testing.faults import Crash
 from s3commit.testing.memory import MemoryObjectStore
+from s3commit.writer.paths import encode_note, note_key
 from tests.sim.faults import Faults
 from tests.sim.model import File, Job
 from tests.sim.observer import body_of
@@ -132,6 +133,9 @@ class Actors:
                     store.create_upload, BUCKET, key, metadata=metadata, content_type="x"
                 )
                 upload_id = self._patiently(create)
+                if job.exact:
+                    note = note_key(place, task, attempt, len(files))
+                    self._patiently(partial(self._put_once, note, encode_note(key, upload_id)))
                 body = body_of(job.name, task, attempt, key)
                 etag = self._patiently(partial(store.upload_part, BUCKET, key, upload_id, 1, body))
                 files.append(

@@ -29,6 +29,7 @@ class Observer:
         self.jobs: dict[str, Job] = {}
         self.files: dict[str, File] = {}
         self.manifests: dict[str, list[str]] = {}  # by digest: the uploads of each one ever put
+        self._noted: set[str] = set()
         self.at_decision: dict[str, list[Callable[[], object]]] = {}
         self._scheduler = scheduler
         self._bucket = bucket
@@ -63,14 +64,20 @@ class Observer:
     # S3.
 
     def note_manifest(self, key: str) -> None:
-        """A task has put its manifest."""
+        """A task has put its manifest, or a note of an upload with an exact name."""
         body = self._body(key)
-        uploads = [commit["uploadId"] for commit in json.loads(body)["commits"]]
+        said = json.loads(body)
+        if "commits" not in said:  # a note of one upload
+            self._noted.add(said["uploadId"])
+            return
+        uploads = [commit["uploadId"] for commit in said["commits"]]
         self.manifests[hashlib.sha256(body).hexdigest()] = uploads
 
     def is_named(self, upload_id: str) -> bool:
-        """Whether a manifest that was ever put names the upload."""
-        return any(upload_id in uploads for uploads in self.manifests.values())
+        """Whether a manifest or a note that was ever put names the upload."""
+        return upload_id in self._noted or any(
+            upload_id in uploads for uploads in self.manifests.values()
+        )
 
     def create_upload(
         self, process: Process, perform: Perform, args: Sequence[Any], metadata: dict[str, str]

@@ -10,7 +10,7 @@ from typing import Any
 
 from s3commit.core import locks, plan
 from s3commit.core.conditions import Conditions
-from s3commit.core.layout import JobDirectory
+from s3commit.core.layout import NOTE_SUFFIX, JobDirectory
 from s3commit.core.model import Conflict, Destination, JobSpec, Names, Scope
 from s3commit.core.protocol import acquire, neighbours, undo, upload
 from s3commit.core.protocol import replace as replaced
@@ -271,6 +271,8 @@ class World:
         if key.endswith(".pendingset"):
             self.observer.note_manifest(key)
             self._deliver(f"{job.name}:ingest", partial(self.actors.ingest, key), job)
+        elif key.endswith(NOTE_SUFFIX):
+            self.observer.note_manifest(key)
         elif key == job.place.request:
             self._deliver(f"{job.name}:dispatch", partial(self.actors.dispatch, job), job)
 
@@ -330,8 +332,8 @@ class World:
     def leaks(self) -> list[File]:
         """The open uploads of jobs.
 
-        One with an exact name that no manifest names can't be told from a stranger's, by anyone:
-        the bucket's lifecycle rule aborts it, and it is none here.
+        One with an exact name that neither manifest nor note names can't be told from a stranger's,
+        by anyone: the bucket's lifecycle rule aborts it, and it is none here.
         """
         found = (self.observer.files.get(upload_id) for upload_id in sorted(self.bucket.uploads))
         return [
