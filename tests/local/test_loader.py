@@ -14,6 +14,7 @@ from s3commit.local.errors import LocalRuntimeError, UnsupportedTemplateError
 from s3commit.local.loader import data_bucket, load
 from s3commit.local.resources import TYPES, Context, Place
 from s3commit.local.resources.compute import definition
+from s3commit.local.resources.messaging import create_rule, create_schedule
 from s3commit.local.resources.storage import create_global_table, lifecycle, notification
 from s3commit.local.server import LocalRuntime
 from tests.local import templates
@@ -175,3 +176,19 @@ def test_a_long_name_is_cut_and_stays_different() -> None:
     assert len(one.name(63)) == 63
     assert one.name(63) != two.name(63)
     assert one.name(80, suffix=".fifo").endswith(".fifo")
+
+
+@pytest.mark.parametrize("arn", ["arn:aws:batch:eu-central-1:1:job-queue/q", "Receiver", ""])
+def test_a_target_that_nothing_can_be_sent_to_is_refused_when_it_is_loaded(arn: str) -> None:
+    """And not when its rule fires, where nobody is told."""
+
+    def no_client(_service: str) -> None:
+        raise AssertionError("nothing may be created")
+
+    context = Context("http://localhost", "1", "eu-central-1", no_client)
+    for create, properties in (
+        (create_rule, {"Targets": [{"Id": "1", "Arn": arn}]}),
+        (create_schedule, {"Target": {"Arn": arn}}),
+    ):
+        with pytest.raises(UnsupportedTemplateError, match="known are lambda, sns, sqs, states"):
+            create(context, Place("Pipeline", "Rule"), properties)

@@ -16,6 +16,16 @@ from s3commit.local.schedule import Timer, parse
 
 InvokeAsync = Callable[[Any, bytes], None]
 
+SERVICES = frozenset({"lambda", "states", "sqs", "sns"})
+
+
+def check_target(arn: str) -> None:
+    """Raise `UnsupportedTemplateError` if nothing can be sent there."""
+    service = arn.split(":")[2] if arn.startswith("arn:") and arn.count(":") >= 5 else ""
+    if service not in SERVICES:
+        known = ", ".join(sorted(SERVICES))
+        raise UnsupportedTemplateError(f"a target at {arn!r} is not known here; known are {known}")
+
 
 class Targets:
     """Delivers to functions, state machines, queues and topics of one account and region."""
@@ -94,7 +104,7 @@ class Targets:
 
             sns_backends[account][region].publish(arn=arn, message=payload)
         else:
-            raise UnsupportedTemplateError(f"targets of {service} are not known here")
+            check_target(arn)
 
 
 def _payload(target: dict[str, Any], event: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from s3commit.local.intrinsics import Created
 from s3commit.local.resources.model import Context, Place, Properties, ResourceType, given, tags
+from s3commit.local.targets import check_target
 
 _QUEUE_ATTRIBUTES = (
     *("DelaySeconds", "MaximumMessageSize", "MessageRetentionPeriod", "VisibilityTimeout"),
@@ -92,6 +93,8 @@ def create_subscription(context: Context, _place: Place, properties: Properties)
 
 def create_rule(context: Context, place: Place, properties: Properties) -> Created:
     """The rule and its targets; a schedule is kept by the runtime's ticker."""
+    for target in properties.get("Targets", []):
+        check_target(target["Arn"])
     events = context.client("events")
     name = properties.get("Name") or place.name(64)
     request = given(properties, "ScheduleExpression", "State", "Description", "RoleArn")
@@ -106,6 +109,7 @@ def create_rule(context: Context, place: Place, properties: Properties) -> Creat
 
 def create_schedule(context: Context, place: Place, properties: Properties) -> Created:
     """The schedule; it is kept by the runtime's ticker."""
+    check_target(properties["Target"]["Arn"])
     name = properties.get("Name") or place.name(64)
     request = given(
         properties,
