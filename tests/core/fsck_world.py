@@ -44,8 +44,8 @@ class FakeHands:
     def is_running(self, place: JobDirectory, record: JobRecord | None) -> bool:
         return place.job_id in self.running
 
-    def start(self, place: JobDirectory, generation: int) -> bool:
-        self.started.append((place.job_id, generation))
+    def start(self, place: JobDirectory, record: JobRecord | None) -> bool:
+        self.started.append((place.job_id, record.generation if record else 0))
         return True
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from s3commit.aws.sweeping import Sweeper
     from s3commit.cli.executions import Executions
     from s3commit.cli.peek import Peek
+    from s3commit.core.fsck.ports import Looks
     from s3commit.core.ports import Ledger
     from s3commit.core.protocol.pipeline import ParallelMap
     from s3commit.writer.standing import WriterStore
@@ -22,8 +23,8 @@ WORKERS = 16
 class Session:
     """What one command works on, by the standard AWS configuration.
 
-    Tests set `store`, `peek`, `executions`, `parallel` and `environment`, and put a ledger into
-    `ledgers`.
+    Tests set `store`, `peek`, `looks`, `executions`, `parallel` and `environment`, and put a ledger
+    into `ledgers`.
     """
 
     def __init__(self) -> None:
@@ -43,6 +44,13 @@ class Session:
         from s3commit.cli.peek import S3Peek
 
         return S3Peek(self._client)
+
+    @cached_property
+    def looks(self) -> Looks:
+        """What a check looks at besides."""
+        from s3commit.cli.fsck_world import S3Looks
+
+        return S3Looks(self._client)
 
     @cached_property
     def executions(self) -> Executions:

@@ -39,8 +39,11 @@ class Hands(Protocol):
         """Whether an execution works on the job: the one that the record names, or its first."""
         ...
 
-    def start(self, place: JobDirectory, generation: int) -> bool:
-        """Start one to go on with the job from ``generation``; False if that was done before."""
+    def start(self, place: JobDirectory, record: JobRecord | None) -> bool:
+        """Start one to go on with the job as its record is; False if that was done before.
+
+        Raises `InvalidInputError` if nobody has said where.
+        """
         ...
 
 

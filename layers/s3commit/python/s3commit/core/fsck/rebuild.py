@@ -21,8 +21,9 @@ from s3commit.core.states import ENDED, JobState
 class Rebuilt:
     """One job directory, and what became of it: ``state`` is None if it was left out, and why.
 
-    ``made`` is False for a job that the ledger has. ``attempts`` are those that it knows now.
-    ``goes_on``: somebody has to work on the job; ``started``: an execution was started for it.
+    ``made`` is False for a job that the ledger has. ``attempts`` counts the manifests that were
+    noted. ``goes_on``: somebody has to work on the job; ``started``: an execution was started for
+    it; ``running``: one was at work already. ``failed``: a person has to look at it.
     """
 
     place: JobDirectory
@@ -31,7 +32,14 @@ class Rebuilt:
     attempts: int = 0
     goes_on: bool = False
     started: bool = False
+    running: bool = False
+    failed: bool = False
     why: str = ""
+
+    @property
+    def is_left(self) -> bool:
+        """Whether something is left to be done."""
+        return self.failed or (self.goes_on and not (self.started or self.running))
 
 
 def rebuild(fsck: Fsck, destination: Destination, *, dry_run: bool = False) -> Iterator[Rebuilt]:
@@ -46,7 +54,7 @@ def rebuild(fsck: Fsck, destination: Destination, *, dry_run: bool = False) -> I
         try:
             yield _rebuild(fsck, place, manifests, dry_run)
         except (InvalidInputError, NotFoundError) as error:
-            yield Rebuilt(place, None, why=error.message)
+            yield Rebuilt(place, None, failed=True, why=error.message)
 
 
 def _directories(fsck: Fsck, destination: Destination) -> Iterator[tuple[JobDirectory, list[str]]]:
@@ -71,32 +79,45 @@ def _directories(fsck: Fsck, destination: Destination) -> Iterator[tuple[JobDire
 
 
 def _rebuild(fsck: Fsck, place: JobDirectory, manifests: list[str], dry_run: bool) -> Rebuilt:
-    pipeline = fsck.pipeline
-    record = pipeline.ledger.job(place.job_id)
+    record = fsck.pipeline.ledger.job(place.job_id)
     made = record is None
     if record is None:
         try:
-            spec = read_spec(pipeline, place)
+            spec = read_spec(fsck.pipeline, place)
         except InvalidInputError as error:
-            if is_location(pipeline, place):
-                return Rebuilt(place, None, why="a location of a job that lies elsewhere")
-            return Rebuilt(place, None, why=error.message)
-        record = _renumbered(remembered(pipeline, place, spec))
+            return _left_out(fsck, place, error)
+        record = _renumbered(remembered(fsck.pipeline, place, spec))
         if not dry_run:
-            record = pipeline.ledger.open_job(record)
+            record = fsck.pipeline.ledger.open_job(record)
     if record.destination != place.destination:
         return Rebuilt(place, None, why=f"the ledger has the id at {record.destination.uri}")
-    attempts = 0
-    if record.state not in ENDED and not dry_run:
-        attempts = _note_attempts(fsck, place, manifests)
-    goes_on = record.state not in ENDED and (
-        record.state is not JobState.OPEN
-        or pipeline.store.head(place.bucket, place.request) is not None
-    )
-    started = False
-    if goes_on and not dry_run and (made or not fsck.hands.is_running(place, record)):
-        started = fsck.hands.start(place, record.generation)
-    return Rebuilt(place, record.state, made, attempts, goes_on, started)
+    if record.state in ENDED:
+        return Rebuilt(place, record.state, made)
+    attempts = 0 if dry_run else _note_attempts(fsck, place, manifests)
+    found = Rebuilt(place, record.state, made, attempts)
+    if not _is_asked_for(fsck, place, record):
+        return found
+    found = replace(found, goes_on=True, running=not made and fsck.hands.is_running(place, record))
+    if dry_run or found.running:
+        return found
+    try:
+        fsck.hands.start(place, record)
+    except InvalidInputError as error:
+        return replace(found, why=error.message)
+    return replace(found, started=True)
+
+
+def _left_out(fsck: Fsck, place: JobDirectory, error: InvalidInputError) -> Rebuilt:
+    if is_location(fsck.pipeline, place):
+        return Rebuilt(place, None, why="it is a location of a job that lies elsewhere")
+    # A copied table's job must not take the id from the one it was copied from.
+    return Rebuilt(place, None, failed=error.code != "WRONG_JOB", why=error.message)
+
+
+def _is_asked_for(fsck: Fsck, place: JobDirectory, record: JobRecord) -> bool:
+    if record.state is not JobState.OPEN:
+        return True
+    return fsck.pipeline.store.head(place.bucket, place.request) is not None
 
 
 def _renumbered(record: JobRecord) -> JobRecord:

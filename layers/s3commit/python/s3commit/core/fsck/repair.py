@@ -102,5 +102,5 @@ def _do(fsck: Fsck, one: Repair) -> bool:
     here = record if record and record.destination == place.destination else None
     if (here.generation if here else 0) != one.generation:
         return False  # somebody has taken the job over since
-    fsck.hands.start(place, one.generation)
+    fsck.hands.start(place, here)
     return True

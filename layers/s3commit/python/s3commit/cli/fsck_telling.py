@@ -1,0 +1,140 @@
+"""What a check found, and what came of it, line by line, for people and for programs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Final
+
+from s3commit.cli.human import many
+from s3commit.cli.render import Printer
+from s3commit.core.fsck.findings import Finding
+from s3commit.core.fsck.rebuild import Rebuilt
+from s3commit.core.fsck.repair import Repaired
+from s3commit.core.fsck.words import Level, Verdict
+from s3commit.core.model import Destination
+
+SHOWN: Final = 20  # lines of one kind, for people; programs and plans get all
+
+
+class Teller:
+    """Prints findings as they come, with memory for their counts alone."""
+
+    def __init__(self, printer: Printer, destination: Destination) -> None:
+        self._printer = printer
+        self._destination = destination
+        self._counts: Counter[Verdict] = Counter()
+        self._left = 0
+        self._repaired = 0
+
+    @property
+    def left(self) -> int:
+        """How many findings are still so; notes don't count."""
+        return self._left
+
+    def tell(self, finding: Finding, repaired: Repaired | None = None) -> None:
+        """Print one finding, and what became of its repairs if there was to be any."""
+        verdict = finding.verdict
+        self._counts[verdict] += 1
+        done = repaired is not None and not repaired.is_left
+        if verdict.level is Level.FINDING:
+            self._left += not done
+            self._repaired += done
+        if self._printer.json:
+            self._printer.record(_document(finding, repaired))
+        elif self._counts[verdict] <= SHOWN:
+            self._printer.line(self._line(finding, repaired))
+
+    def sum_up(self, *, repairing: bool) -> None:
+        """Say what each kind means, and what there is in all; to stderr, but as JSON to stdout."""
+        if self._printer.json:
+            self._printer.record(
+                {
+                    "destination": self._destination.uri,
+                    "findings": self._left + self._repaired,
+                    "left": self._left,
+                    "repaired": self._repaired,
+                    "byName": {one.name: count for one, count in self._counts.items()},
+                }
+            )
+            return
+        for verdict, count in self._counts.items():
+            more = f" ({count - SHOWN} more)" if count > SHOWN else ""
+            self._printer.note(f"{verdict.name}{more}: {verdict.means}. {verdict.do}.")
+        self._printer.note(self._summary(repairing))
+
+    def _summary(self, repairing: bool) -> str:
+        where = self._destination.uri
+        notes = sum(n for one, n in self._counts.items() if one.level is Level.NOTE)
+        besides = f", {many(notes, 'note')}" if notes else ""
+        if repairing:
+            return f"{self._repaired} repaired, {self._left} left at {where}{besides}"
+        nothing = "; nothing was changed" if self._left else ""
+        found = many(self._left, "finding") if self._left else "nothing found"
+        return f"{found} at {where}{besides}{nothing}"
+
+    def _line(self, finding: Finding, repaired: Repaired | None) -> str:
+        key = finding.key.removeprefix(self._destination.prefix)
+        facts = [finding.detail, f"restore version {finding.restore}" if finding.restore else ""]
+        what = ", ".join(filter(None, facts))
+        return f"{finding.name}  {key}{f' ({what})' if what else ''}{_outcome(finding, repaired)}"
+
+
+def _outcome(finding: Finding, repaired: Repaired | None) -> str:
+    if repaired is not None:
+        counts = Counter(repaired.outcomes)
+        each = ", ".join(f"{n} {one}" if len(counts) > 1 else one for one, n in counts.items())
+        why = f": {repaired.why}" if repaired.why else ""
+        return f"  -> {each}{why}" if each else ""
+    actions = dict.fromkeys(one.action.value for one in finding.repairs)
+    return f"  -> {', '.join(actions)}" if actions else ""
+
+
+def _document(finding: Finding, repaired: Repaired | None) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "finding": finding.name,
+        "level": finding.verdict.level,
+        "bucket": finding.bucket,
+        "key": finding.key,
+        "jobId": finding.job_id or None,
+        "detail": finding.detail or None,
+        "restoreVersion": finding.restore or None,
+        "repairs": [one.action for one in finding.repairs],
+    }
+    if repaired is None:
+        return document
+    return {**document, "outcomes": list(repaired.outcomes), "why": repaired.why or None}
+
+
+def tell_rebuilt(printer: Printer, one: Rebuilt, *, dry_run: bool) -> None:
+    """Print what became of one job directory."""
+    if printer.json:
+        printer.record(
+            {
+                "jobId": one.place.job_id,
+                "directory": one.place.uri,
+                "state": one.state,
+                "made": one.made and not dry_run,
+                "attempts": one.attempts,
+                "goesOn": one.goes_on,
+                "started": one.started,
+                "running": one.running,
+                "why": one.why or None,
+            }
+        )
+        return
+    if one.state is None:
+        printer.line(f"left out  {one.place.uri}: {one.why}")
+        return
+    word = "had it" if not one.made else "would make" if dry_run else "made"
+    printer.line(f"{word}  {one.place.uri}: {one.state}{_hands_on(one, dry_run)}")
+
+
+def _hands_on(one: Rebuilt, dry_run: bool) -> str:
+    noted = f", {many(one.attempts, 'attempt')} noted" if one.attempts else ""
+    if not one.goes_on:
+        return noted
+    if one.running:
+        return f"{noted}, an execution works on it"
+    if one.started or dry_run:
+        return f"{noted}, {'an execution was started' if one.started else 'needs an execution'}"
+    return f"{noted}, needs an execution: {one.why}"

@@ -1,0 +1,173 @@
+"""``s3commit fsck``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from s3commit.aws import env
+from s3commit.cli.arguments import DESTINATION
+from s3commit.cli.fsck_telling import Teller, tell_rebuilt
+from s3commit.cli.going_on import state_machine_option
+from s3commit.cli.human import many
+from s3commit.cli.render import Printer
+from s3commit.cli.session import Session
+from s3commit.cli.verb import (
+    FAILED,
+    UNKNOWN,
+    USAGE,
+    Problem,
+    dry_run_option,
+    table_option,
+    verb,
+)
+from s3commit.core.errors import InvalidInputError
+from s3commit.core.fsck.check import check
+from s3commit.core.fsck.findings import Repair, decode_plan, encode_plan
+from s3commit.core.fsck.ports import Fsck
+from s3commit.core.fsck.rebuild import rebuild
+from s3commit.core.fsck.repair import UNKNOWN as NOT_KNOWN
+from s3commit.core.fsck.repair import repair
+from s3commit.core.model import Destination
+
+
+@verb(changes=True)
+@click.argument("destination", type=DESTINATION)
+@table_option
+@state_machine_option
+@click.option(
+    "--plan",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the repairs there; with --repair, do those that it names.",
+)
+@click.option("--repair", "repairing", is_flag=True, help="Repair what is found.")
+@click.option("--rebuild-ledger", is_flag=True, help="Make the ledger's lost records again.")
+@dry_run_option
+def fsck(
+    session: Session,
+    printer: Printer,
+    *,
+    destination: Destination,
+    table: str | None,
+    machine: str | None,
+    plan: Path | None,
+    repairing: bool,
+    rebuild_ledger: bool,
+    dry_run: bool,
+) -> None:
+    """Check a destination against the ledger; repair.
+
+    Compares the ledger's records, the lists in _commits/, the open uploads and the objects at
+    DESTINATION, and says what does not fit. Changes nothing without --repair, never touches a job
+    that has not ended, and nothing that is not provably a job's. Each repair is conditional, and
+    is done only if a new check finds it too, so a plan may be old, and repeating does no harm.
+
+    --rebuild-ledger makes the records of the jobs below DESTINATION again from what is in S3,
+    after the table was lost, and starts an execution for each job that was asked for.
+
+    Exit codes: 0 clean, or all repaired; 1 findings are left; 4 a repair's outcome is unknown.
+    """
+    if not table:
+        raise Problem(f"fsck needs the ledger: --table or {env.TABLE}", USAGE)
+    if rebuild_ledger and (repairing or plan):
+        raise Problem("--rebuild-ledger goes without --plan and --repair", USAGE)
+    if repairing and dry_run:
+        raise Problem("--repair and --dry-run exclude each other; without both it looks", USAGE)
+    from s3commit.cli.fsck_world import connect  # noqa: PLC0415 - botocore: `--help` needs none
+
+    connected = connect(session, table, machine)
+    if rebuild_ledger:
+        _rebuild(connected, printer, destination, dry_run)
+    elif repairing:
+        chosen = _read_plan(plan, destination) if plan else None
+        _repair(connected, printer, destination, chosen)
+    else:
+        _check(connected, printer, destination, plan)
+
+
+def _check(fsck: Fsck, printer: Printer, destination: Destination, plan: Path | None) -> None:
+    teller = Teller(printer, destination)
+
+    def repairs() -> Iterator[Repair]:
+        for finding in check(fsck, destination):
+            teller.tell(finding)
+            yield from finding.repairs
+
+    with _files_failures(plan):
+        if plan is None:
+            for _ in repairs():
+                pass
+        else:
+            # Whole or not at all: half a plan looks like one.
+            partial = plan.with_name(plan.name + ".part")
+            with partial.open("wb") as file:
+                file.writelines(encode_plan(destination, repairs()))
+            partial.replace(plan)
+    teller.sum_up(repairing=False)
+    if plan is not None and teller.left:
+        printer.note(
+            f"wrote {plan}; to do it: s3commit fsck {destination.uri} --repair --plan {plan}"
+        )
+    _end(teller)
+
+
+def _repair(
+    fsck: Fsck, printer: Printer, destination: Destination, chosen: list[Repair] | None
+) -> None:
+    teller = Teller(printer, destination)
+    unknown = 0
+    for one in repair(fsck, destination, chosen):
+        teller.tell(one.finding, one)
+        unknown += one.outcomes.count(NOT_KNOWN)
+    teller.sum_up(repairing=True)
+    if unknown:
+        raise Problem(
+            f"of {many(unknown, 'repair')} nobody knows whether it was done; repeating the command"
+            " is harmless",
+            UNKNOWN,
+        )
+    _end(teller)
+
+
+def _end(teller: Teller) -> None:
+    if teller.left:
+        raise click.exceptions.Exit(FAILED)
+
+
+def _rebuild(fsck: Fsck, printer: Printer, destination: Destination, dry_run: bool) -> None:
+    jobs = made = left = 0
+    for one in rebuild(fsck, destination, dry_run=dry_run):
+        tell_rebuilt(printer, one, dry_run=dry_run)
+        jobs += 1
+        made += one.made
+        left += one.is_left
+    word = "would be made" if dry_run else "made"
+    printer.note(
+        f"{many(jobs, 'job directory', 'job directories')} below {destination.uri}:"
+        f" {many(made, 'record')} {word}, {left} left to look at"
+    )
+    if left and not dry_run:
+        raise click.exceptions.Exit(FAILED)
+
+
+def _read_plan(plan: Path, destination: Destination) -> list[Repair]:
+    with _files_failures(plan):
+        body = plan.read_bytes()
+    try:
+        return decode_plan(body, destination)
+    except InvalidInputError as error:
+        raise Problem(f"{plan}: {error.message}", USAGE) from error
+
+
+@contextmanager
+def _files_failures(plan: Path | None) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if plan is None:
+            raise
+        raise Problem(f"{plan}: {error.strerror or error}", USAGE) from error

@@ -1,0 +1,206 @@
+"""``s3commit fsck``: what is said, what is planned, what is repaired, and the exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from s3commit.core.errors import TransientError
+from s3commit.core.states import JobState
+from tests.cli.support import JOB, MACHINE, OTHER, SALES, TABLE, Desk, arn_of
+from tests.core.fsck_world import Checked, MemoryLooks
+from tests.core.world import BUCKET, place_of
+
+FSCK = ("fsck", SALES, "--table", TABLE)
+
+
+@pytest.fixture
+def desk(desk: Desk) -> Desk:
+    """The command over an empty world, with a look at versions."""
+    desk.session.looks = MemoryLooks(desk.world.store)
+    return desk
+
+
+def upload(desk: Desk, job_id: str) -> str:
+    key = f"sales/part-late-{job_id}.csv"
+    desk.world.store.create_upload(BUCKET, key, metadata={}, content_type="")
+    return key
+
+
+def records(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_a_clean_destination_is_0_and_says_so(desk: Desk) -> None:
+    desk.committed_job()
+    result = desk.run(*FSCK)
+    assert result.stdout == ""
+    assert result.stderr == "nothing found at s3://lake/sales/\n"
+
+
+def test_findings_are_1_and_nothing_is_changed(desk: Desk) -> None:
+    desk.aborted_job()
+    key = upload(desk, JOB)
+    result = desk.run(*FSCK, exit_code=1)
+    assert result.stdout == f"UPLOAD_LEFT  {key.removeprefix('sales/')}  -> abort-upload\n"
+    meaning, summary = result.stderr.splitlines()
+    assert meaning.startswith("UPLOAD_LEFT: An open upload of a job that has ended")
+    assert summary == "1 finding at s3://lake/sales/; nothing was changed"
+    assert desk.world.open_uploads() == [key]
+
+
+def test_as_json_each_finding_is_a_line_and_the_last_one_sums_up(desk: Desk) -> None:
+    desk.aborted_job()
+    key = upload(desk, JOB)
+    finding, summary = records(desk.run(*FSCK, "--output", "json", exit_code=1).stdout)
+    assert finding == {
+        "finding": "UPLOAD_LEFT",
+        "level": "finding",
+        "bucket": BUCKET,
+        "key": key,
+        "jobId": JOB,
+        "detail": None,
+        "restoreVersion": None,
+        "repairs": ["abort-upload"],
+    }
+    assert (summary["findings"], summary["left"], summary["byName"]) == (1, 1, {"UPLOAD_LEFT": 1})
+
+
+def test_i4_a_plan_is_written_and_done(desk: Desk, tmp_path: Path) -> None:
+    desk.aborted_job()
+    upload(desk, JOB)
+    plan = tmp_path / "plan.jsonl"
+    told = desk.run(*FSCK, "--plan", str(plan), exit_code=1).stderr
+    assert f"s3commit fsck {SALES} --repair --plan {plan}" in told
+    head, repair = records(plan.read_text())
+    assert head == {"version": 1, "destination": SALES}
+    assert repair["action"] == "abort-upload"
+    later = upload(desk, JOB).replace("late", "later")
+    desk.world.store.create_upload(BUCKET, later, metadata={}, content_type="")
+    result = desk.run(*FSCK, "--repair", "--plan", str(plan), exit_code=1)
+    assert "not in the plan" in result.stdout
+    result = desk.run(*FSCK, "--repair")
+    assert result.stderr.splitlines()[-1] == "2 repaired, 0 left at s3://lake/sales/"
+    assert desk.world.open_uploads() == []
+    desk.run(*FSCK)
+
+
+def test_a_repair_of_which_nobody_knows_is_4(desk: Desk) -> None:
+    desk.aborted_job()
+    upload(desk, JOB)
+    desk.world.plan.lose_response("abort_upload")
+    result = desk.run(*FSCK, "--repair", exit_code=4)
+    assert result.stderr.splitlines()[-1].startswith("error: of 1 repair nobody knows")
+    desk.run(*FSCK, "--repair")
+
+
+def test_a_check_that_can_not_look_is_1_in_one_line(desk: Desk) -> None:
+    desk.world.plan.fail("list", TransientError("s3 is away"), times=None)
+    assert "s3 is away" in desk.fails(*FSCK, exit_code=1)
+
+
+def test_the_version_to_restore_is_told(desk: Desk) -> None:
+    desk = Desk(world=Checked(type(desk.world)(versioned=True)).world)
+    desk.session.looks = MemoryLooks(desk.world.store)
+    desk.committed_job()
+    key = next(iter(desk.world.visible()))
+    facts = desk.world.store.head(BUCKET, key)
+    assert facts is not None
+    desk.world.store.delete(BUCKET, key)
+    assert f"(restore version {facts.version_id})" in desk.run(*FSCK, exit_code=1).stdout
+
+
+def test_an_execution_is_started_for_a_job_whose_own_has_died(desk: Desk) -> None:
+    desk.job_at("DecideCommit")
+    desk.run(*FSCK)
+    desk.dies(JOB)
+    assert "NOT_GOING_ON" in desk.run(*FSCK, exit_code=1).stdout
+    desk.run(*FSCK, "--repair")
+    (started,) = desk.executions.started
+    assert started.startswith(arn_of(JOB, f"{JOB}-fsck-1-"))
+    desk.executions.statuses[arn_of(JOB)] = "RUNNING"
+    desk.run(*FSCK)
+
+
+def test_without_a_state_machine_a_request_that_nobody_heard_is_left(desk: Desk) -> None:
+    desk.requested_job()
+    result = desk.run(*FSCK, "--repair", exit_code=1)
+    assert "-> failed: to go on with job" in result.stdout
+    desk.run(*FSCK, "--repair", "--state-machine", MACHINE)
+    assert len(desk.executions.started) == 1
+
+
+def test_a_first_execution_that_the_ledger_has_not_heard_of_is_seen(desk: Desk) -> None:
+    desk.requested_job()
+    desk.executions.statuses[arn_of(JOB)] = "RUNNING"
+    desk.run(*FSCK, "--state-machine", MACHINE)
+
+
+def test_many_findings_of_a_kind_are_told_in_short(desk: Desk) -> None:
+    desk.aborted_job()
+    for number in range(25):
+        key = f"sales/part-{number}-{JOB}.csv"
+        desk.world.store.create_upload(BUCKET, key, metadata={}, content_type="")
+    result = desk.run(*FSCK, exit_code=1)
+    assert len(result.stdout.splitlines()) == 20
+    assert "UPLOAD_LEFT (5 more): " in result.stderr
+    assert len(records(desk.run(*FSCK, "--output", "json", exit_code=1).stdout)) == 26
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("fsck", SALES),
+        (*FSCK, "--repair", "--dry-run"),
+        (*FSCK, "--rebuild-ledger", "--repair"),
+        (*FSCK, "--rebuild-ledger", "--plan", "x"),
+        (*FSCK, "--repair", "--plan", "/does/not/exist"),
+        (*FSCK, "--plan", "/does/not/exist"),
+        ("fsck", "nowhere", "--table", TABLE),
+    ],
+)
+def test_what_can_not_be_meant_is_2(desk: Desk, arguments: tuple[str, ...]) -> None:
+    desk.fails(*arguments, exit_code=2)
+
+
+def test_a_plan_of_another_destination_is_2(desk: Desk, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.jsonl"
+    plan.write_text('{"version":1,"destination":"s3://lake/orders/"}\n')
+    assert "is of s3://lake/orders/" in desk.fails(
+        *FSCK, "--repair", "--plan", str(plan), exit_code=2
+    )
+
+
+# The ledger made again.
+
+
+def test_i8_a_lost_ledger_is_made_again(desk: Desk) -> None:
+    desk.committed_job()
+    desk.requested_job(OTHER)
+    Checked(desk.world).lose_ledger()
+    looked = desk.run(*FSCK, "--rebuild-ledger", "--dry-run", "--state-machine", MACHINE)
+    assert "would make" in looked.stdout
+    assert desk.world.ledger.job(JOB) is None
+    result = desk.run(*FSCK, "--rebuild-ledger", "--state-machine", MACHINE)
+    assert result.stdout.splitlines() == [
+        f"made  s3://lake/sales/__magic_job-{OTHER}/: OPEN, 2 attempts noted, an execution was"
+        " started",
+        f"made  s3://lake/sales/__magic_job-{JOB}/: COMMITTED",
+    ]
+    assert desk.world.record(place_of(JOB)).state is JobState.COMMITTED
+    assert len(desk.executions.started) == 1
+    desk.world.run(place_of(OTHER), "execution-2")
+    desk.run(*FSCK)
+
+
+def test_i8_without_a_state_machine_it_says_what_has_to_go_on(desk: Desk) -> None:
+    desk.requested_job()
+    Checked(desk.world).lose_ledger()
+    result = desk.run(*FSCK, "--rebuild-ledger", exit_code=1)
+    assert "needs an execution: to go on with job" in result.stdout
+    assert "or: s3commit commit s3://lake/sales/__magic_job-" in result.stdout
+    (record,) = records(desk.run(*FSCK, "--rebuild-ledger", "--output", "json", exit_code=1).stdout)
+    assert (record["made"], record["goesOn"], record["started"]) == (False, True, False)
