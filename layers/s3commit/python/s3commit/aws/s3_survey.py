@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_plus
 
 from s3commit.aws.failures import translated
+from s3commit.core.errors import S3CommitError
 from s3commit.core.ports import OpenUpload
 from s3commit.core.survey import SeenObject, UploadParts
 
@@ -49,6 +50,12 @@ class S3Survey:
                 yield OpenUpload(decode(found["Key"]), found["UploadId"], _time(found["Initiated"]))
             if not page.get("IsTruncated"):
                 return
+            if "NextKeyMarker" not in page:  # SeaweedFS 4.48; going on would miss uploads
+                raise S3CommitError(
+                    f"s3://{bucket} has more open uploads than one page has, and this store does"
+                    " not say how to list the rest",
+                    code="LISTING",
+                )
             markers = {
                 "KeyMarker": decode(page["NextKeyMarker"]),
                 "UploadIdMarker": page["NextUploadIdMarker"],

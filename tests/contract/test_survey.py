@@ -1,0 +1,81 @@
+"""The sweep's look at a store: listings with times, gone on with from a key."""
+
+from __future__ import annotations
+
+from itertools import takewhile
+
+import pytest
+
+from s3commit.aws.s3 import S3ObjectStore
+from s3commit.aws.s3_survey import S3Survey
+from s3commit.core.errors import UploadGoneError
+from s3commit.core.survey import Survey
+from s3commit.testing.store import MemoryObjectStore
+from s3commit.testing.survey import MemorySurvey
+from tests.contract.conftest import PAGE, PART, Place
+from tests.contract.test_objects import UNUSUAL
+
+
+def survey_of(place: Place) -> Survey:
+    if isinstance(place.store, MemoryObjectStore):
+        return MemorySurvey(place.store)
+    assert isinstance(place.store, S3ObjectStore)
+    page = PAGE if place.known.pages_uploads else 1000
+    return S3Survey(place.store._client, page=page)
+
+
+def uploads_below(place: Place, after: str = "") -> list[str]:
+    """The bucket's uploads from the place's prefix on, as far as they are below it."""
+    if not place.known.pages_uploads:  # nor does it know a KeyMarker
+        found = survey_of(place).uploads(place.bucket)
+        keys = sorted(one.key for one in found if one.key.startswith(place.prefix))
+        return [key[len(place.prefix) :] for key in keys if key > after]
+    found = survey_of(place).uploads(place.bucket, after=after or place.prefix)
+    below = takewhile(lambda upload: upload.key.startswith(place.prefix), found)
+    return [upload.key[len(place.prefix) :] for upload in below]
+
+
+def test_objects_are_listed_in_order_from_a_key_on_with_their_times(place: Place) -> None:
+    names = [f"{number:02d}" for number in range(3 * PAGE)]
+    for name in reversed(names):
+        place.store.put(place.bucket, place.key(name), name.encode())
+    found = list(survey_of(place).objects(place.bucket, place.prefix))
+    plain = list(place.store.list(place.bucket, place.prefix))
+    assert [(one.key, one.etag, one.length) for one in found] == [
+        (one.key, one.etag, one.length) for one in plain
+    ]
+    assert [one.key[len(place.prefix) :] for one in found] == names
+    assert all(one.modified.startswith("20") and one.modified.endswith("Z") for one in found)
+    later = survey_of(place).objects(place.bucket, place.prefix, after=place.key(names[PAGE]))
+    assert [one.key[len(place.prefix) :] for one in later] == names[PAGE + 1 :]
+
+
+def test_uploads_are_listed_in_order_from_a_key_on(place: Place) -> None:
+    names = [f"{number:02d}" for number in range(2 * PAGE + 1)]
+    for name in names:
+        place.upload(place.key(name), b"x")
+    place.upload(place.key(names[1]), b"x")  # two of one key
+    assert uploads_below(place) == sorted([*names, names[1]])
+    assert uploads_below(place, place.key(names[1])) == names[2:]
+
+
+@pytest.mark.parametrize("name", UNUSUAL)
+def test_an_upload_of_an_unusual_key_is_found_and_gone_on_from(place: Place, name: str) -> None:
+    if not place.known.encodes_upload_keys and set(name) & set("+%"):
+        return  # the store says that it encodes what it does not
+    place.upload(place.key(name), b"x")
+    assert uploads_below(place) == [name]
+    assert uploads_below(place, place.key(name)) == []
+
+
+def test_the_parts_of_an_upload_are_added_up(place: Place) -> None:
+    key = place.key()
+    upload_id, _ = place.upload(key, b"a" * PART, b"rest")
+    parts = survey_of(place).parts(place.bucket, key, upload_id)
+    assert parts.bytes == PART + 4
+    assert parts.modified > "2026"
+    empty = place.store.create_upload(place.bucket, key, metadata={}, content_type="")
+    assert survey_of(place).parts(place.bucket, key, empty).modified == ""
+    place.store.abort_upload(place.bucket, key, upload_id)
+    with pytest.raises(UploadGoneError):
+        survey_of(place).parts(place.bucket, key, upload_id)
