@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from s3commit.core.documents import encode_job, encode_location
 from s3commit.core.errors import InvalidInputError, TransientError
 from s3commit.core.fsck.findings import Finding, Repair, decode_plan, encode_plan
+from s3commit.core.fsck.rebuild import rebuild
 from s3commit.core.fsck.repair import DONE, FAILED, NOT_CHOSEN, PASSED_OVER, UNKNOWN
 from s3commit.core.fsck.words import Action
 from s3commit.core.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory
 from s3commit.core.locks import key_digest
-from s3commit.core.model import Conflict, Destination, Names
+from s3commit.core.model import Conflict, Destination, JobSpec, Names
 from s3commit.testing.faults import FaultPlan
 from tests.core.fsck_world import SALES, Checked
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, place_of
@@ -431,3 +434,62 @@ def test_a_plan_of_something_else_is_refused(line: bytes) -> None:
     head = next(iter(encode_plan(SALES, [])))
     with pytest.raises(InvalidInputError):
         decode_plan(head + line, SALES)
+
+
+# What a listed file's etag tells.
+
+
+@pytest.mark.parametrize(
+    ("etag", "found"),
+    [
+        ('"0123456789abcdef0123456789abcdef-1"', ["UNSURE"]),
+        ('"0-2"', ["CHANGED"]),
+        ('"0"', ["CHANGED"]),
+    ],
+)
+def test_an_etag_that_can_not_be_foretold_is_no_other_file(etag: str, found: list[str]) -> None:
+    desk = checked()
+    committed(desk.world)
+    (version,) = desk.world.store._bucket(BUCKET).objects[file_of(JOB)]
+    assert version.etag.endswith('-1"')
+    without = replace(version, etag=etag, metadata={})
+    desk.world.store._bucket(BUCKET).objects[file_of(JOB)] = [without]
+    assert [name for name in desk.names() if not name.startswith("MARKER")] == found
+    encrypted = replace(version, etag=etag)
+    desk.world.store._bucket(BUCKET).objects[file_of(JOB)] = [encrypted]
+    assert desk.findings() == []
+
+
+def test_files_are_judged_in_batches_as_they_are_in_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = checked()
+    for job_id in (JOB, OTHER_JOB, NEIGHBOUR):
+        committed(desk.world, job_id)
+        make(desk.world, file_of(job_id, "dead"), job_id=job_id)
+        desk.world.store.delete(BUCKET, file_of(job_id))
+    desk.world.store.create_upload(BUCKET, f"sales/x-{JOB[:-1]}9.csv", metadata={}, content_type="")
+    at_once = sorted((one.name, one.key) for one in desk.findings())
+    assert len(at_once) == 8
+    monkeypatch.setattr("s3commit.core.fsck.merging.BATCH_FILES", 1)
+    assert sorted((one.name, one.key) for one in desk.findings()) == at_once
+
+
+def test_files_at_a_jobs_locations_are_looked_at_where_they_lie() -> None:
+    desk = checked()
+    world, place = desk.world, place_of()
+    elsewhere = "archive/dt=1/"
+    spec = JobSpec(JOB, place.destination, locations={"dt=1/": elsewhere})
+    world.store.put(BUCKET, place.job, encode_job(spec))
+    there = place.at(elsewhere)
+    world.store.put(BUCKET, there.job, encode_location(spec, elsewhere))
+    attempt = world.attempt(there, "t0")
+    world.request(place, replace(attempt, location=elsewhere))
+    world.run(place)
+    key = f"{elsewhere}part-t0-{JOB}.parquet"
+    assert world.store.head(BUCKET, key) is not None
+    assert desk.findings() == []
+    assert Checked(world, destination=there.destination).findings() == []
+    desk.lose_ledger()
+    left_out = list(rebuild(desk.fsck, Destination(BUCKET, "archive/")))
+    assert [(one.state, one.is_left) for one in left_out] == [(None, False)]
+    world.store.delete(BUCKET, key)
+    assert "MISSING" in desk.names()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections import defaultdict
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +24,7 @@ from s3commit.core.fsck.words import (
 )
 from s3commit.core.states import ENDED, JobState
 
+ROOT = Path(__file__).parents[2]
 WORKING = {Standing(state.value) for state in JobState if state not in ENDED}
 
 
@@ -35,7 +38,7 @@ def test_every_combination_of_a_file_has_a_row_and_every_row_a_combination() -> 
     for combination in file_combinations():
         reached.add(next(n for n, row in enumerate(FILE_TABLE) if row.fits(combination)))
     assert reached == set(range(len(FILE_TABLE)))
-    assert len(file_combinations()) == 12 * 3 * 2 * 5
+    assert len(file_combinations()) == 12 * 3 * 2 * 6
 
 
 def test_every_combination_of_a_job_has_a_row_and_every_row_a_combination() -> None:
@@ -105,3 +108,15 @@ def test_what_is_repaired_is_a_finding(level: Level) -> None:
 def test_texts_are_one_line_without_an_end() -> None:
     texts: Sequence[str] = [text for one in verdicts() for text in (one.means, one.do)]
     assert [text for text in texts if text.strip(" .|") != text or "\n" in text] == []
+
+
+@pytest.mark.parametrize("table", ["file_table", "job_table", "other_table"])
+def test_the_tables_in_the_docs_are_the_codes(table: str) -> None:
+    path = ROOT / "docs" / "fsck_tables.py"
+    spec = importlib.util.spec_from_file_location("fsck_tables", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    made = getattr(module, table)()
+    assert f"-->\n{made}" in (ROOT / "docs" / "fsck.md").read_text()

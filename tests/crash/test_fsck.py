@@ -8,6 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from s3commit.core.errors import S3CommitError
+from s3commit.core.fsck.repair import Repaired
+from s3commit.core.fsck.words import Action
 from s3commit.core.layout import META_ATTEMPT, META_JOB, META_TASK
 from s3commit.core.locks import key_digest
 from s3commit.core.model import Names, Outcome
@@ -276,3 +278,38 @@ def test_i2_i6_i8_the_execution_that_ran_when_the_ledger_was_lost_does_no_harm(
             return
         desk.world.run(place_of(), "execution-3")
         check_after(desk, scenario)
+
+
+@pytest.mark.parametrize(("scenario", "versioned"), PARAMETERS)
+def test_i5_a_repair_at_any_call_of_a_job_leaves_it_to_end_as_it_would(
+    scenario: Scenario, versioned: bool
+) -> None:
+    """Nobody tells the check that the execution runs: the ledger's word is enough."""
+    point = 0
+    while True:
+        point += 1
+        plan = FaultPlan()
+        desk = Checked(World(versioned=versioned, plan=plan))
+        desk.world.store.create_upload(BUCKET, "sales2/theirs", metadata={}, content_type="x")
+        scenario.prepare(desk.world)
+        done: list[Repaired] = []
+
+        def look(desk: Checked = desk, done: list[Repaired] = done) -> None:
+            kept, desk.world.plan = desk.world.plan, FaultPlan()
+            ended = desk.world.store.head(BUCKET, place_of().result) is not None
+            done.extend(desk.repair())
+            # Until it has ended nothing of it is repaired, but somebody may be called to it.
+            actions = {one.action for found in done for one in found.finding.repairs}
+            record = desk.world.ledger.job(JOB)
+            if not ended and (record is None or record.state not in ENDED):
+                assert actions <= {Action.START_EXECUTION}
+            desk.world.plan = kept
+
+        plan.run_before(None, look, nth=point)
+        desk.world.run(place_of())
+        check_ended(desk.world, scenario)
+        disarm(desk.world)
+        assert desk.findings() == []
+        if not done and not [call for call in plan.fired if call.number == point]:
+            assert point > 15
+            return

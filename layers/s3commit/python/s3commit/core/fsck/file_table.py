@@ -115,8 +115,7 @@ FILE_TABLE: Final[tuple[FileRow, ...]] = (
         Verdict(
             "CHANGED",
             Level.FINDING,
-            "A committed file has other bytes than the job wrote, or an etag that can't be foretold"
-            " and no metadata of ours",
+            "A committed file has other bytes than the job wrote",
             "Can't be repaired. On a versioned bucket the version to restore is named",
         ),
         _VISIBLE,
@@ -156,6 +155,18 @@ FILE_TABLE: Final[tuple[FileRow, ...]] = (
         _VISIBLE,
         _LISTED,
         thing=frozenset({Thing.ANOTHERS}),
+    ),
+    FileRow(
+        Verdict(
+            "UNSURE",
+            Level.NOTE,
+            "A committed file has the length and the parts that the job wrote, no metadata of ours,"
+            " and another etag: as behind KMS, where etags can't be foretold",
+            "Nothing by itself: behind KMS all is well",
+        ),
+        _VISIBLE,
+        _LISTED,
+        thing=frozenset({Thing.ALIKE}),
     ),
     FileRow(
         Verdict("WHOLE", Level.FINE, "A committed file is there, as it was written", "Nothing"),
@@ -281,7 +292,7 @@ FILE_TABLE: Final[tuple[FileRow, ...]] = (
         ),
         _ENDED,
         _UNLISTED,
-        thing=frozenset({Thing.OTHER}),
+        thing=frozenset({Thing.OTHER, Thing.ALIKE}),
     ),
     FileRow(
         Verdict("NOTHING_LEFT", Level.FINE, "Nothing is left of the file", "Nothing"),

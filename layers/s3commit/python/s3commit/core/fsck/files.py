@@ -70,9 +70,18 @@ def _whose(fsck: Fsck, cell: Cell, found: ListedObject) -> tuple[Thing, ObjectFa
             return Thing.ANOTHERS, facts
         whole = not expected or not listed or facts.length == expected.length
         return (Thing.OURS if whole else Thing.OTHER), facts
+    if expected and listed and _is_alike(expected, facts):
+        return Thing.ALIKE, facts
     pending = expected.pending if expected else None
     proven = pending is not None and is_provably_ours(pending, facts)
     return (Thing.OURS if proven else Thing.OTHER), facts
+
+
+def _is_alike(expected: Expected, facts: ObjectFacts) -> bool:
+    """Whether the object can be the file under an etag that is no digest of its bytes."""
+    found, written = (etag.strip('"').partition("-")[2] for etag in (facts.etag, expected.etag))
+    same_parts = found != "" and (found == written or not expected.etag)
+    return same_parts and facts.length == expected.length
 
 
 def _repairs(

@@ -44,9 +44,10 @@ class Thing(StrEnum):
     """What lies at the file's key."""
 
     ABSENT = "absent"
-    REPLACED = "absent, replaced"  # and a job that was decided later has removed files here
+    REPLACED = "replaced"  # absent, and a job that was decided later has removed files here
     OURS = "ours"  # by metadata, or by length and etag
     ANOTHERS = "another's"  # its metadata names another job
+    ALIKE = "alike"  # the length and parts of a listed file; its etag tells nothing, as behind KMS
     OTHER = "other"  # other bytes, or nobody can tell whose
 
 
