@@ -127,6 +127,11 @@ class DeployConfig:
 
     def _check_together(self, given: set[str]) -> None:
         """What we don't create we don't configure: an imported bucket keeps its own settings."""
+        if self.retention_days + 2 > self.ledger_ttl_days:
+            raise ConfigError(
+                f"{PREFIX}retentionDays must be at least 2 less than {PREFIX}ledgerTtlDays: the"
+                " sweep finds by the ledger where documents are due"
+            )
         if self.import_bucket is None:
             return
         created_only = {

@@ -356,6 +356,7 @@ def test_documents_go_when_the_retention_is_over_and_commits_stay(world: Swept) 
     world.later(2 * HOUR)
     assert world.sweep().retired == 1
     assert world.all_keys(place.prefix) == []
+    assert world.open_uploads() == []
     assert world.store.head(BUCKET, place.commits) is not None
     assert set(world.visible()) == {f"sales/part-t0-{JOB}.parquet"}
     assert world.sweep().retired == 0
@@ -373,6 +374,18 @@ def test_a_copied_directory_is_no_job_and_is_left_alone(world: Swept) -> None:
     world.attempt(place_of(OTHER_JOB, "copy/"), "t2")
     assert world.sweep().asked == 0
     assert world.all_keys(copy.prefix) == [copy.job]
+
+
+def test_a_ledger_full_of_ended_jobs_is_not_read_in_each_call(world: Swept) -> None:
+    """Those that ended long ago, and are not due, are not asked for."""
+    ended(world, place_of())
+    world.later(10 * DAY)
+    survey = MemorySurvey(world.store)
+    plan = world.plan
+    plan.forget_calls()
+    sweep = Sweep(BUCKET, world.pipeline, plan.wrap(survey), world.executions)
+    assert STEPS["TidyJobDirectories"](sweep, "") == ""
+    assert set(plan.counts()) == {"jobs_in"}
 
 
 # All together

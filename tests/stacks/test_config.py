@@ -29,7 +29,7 @@ GOOD: dict[str, tuple[Any, Any]] = {
     "stuckMinutes": (30, 30),
     "abandonedHours": ("48", 48),
     "orphanedDays": ("1", 1),
-    "retentionDays": (90, 90),
+    "retentionDays": (60, 60),
     "alarmEmail": ("a@b.example", "a@b.example"),
 }
 BAD: dict[str, list[Any]] = {
@@ -97,6 +97,12 @@ def test_the_context_of_others_is_left_alone() -> None:
 def test_an_imported_bucket_is_not_configured(parameter: str) -> None:
     with pytest.raises(ConfigError, match=f"leave out {parameter} and set that on the bucket"):
         _read(importBucket="lake", **{parameter: GOOD[parameter][0]})
+
+
+def test_the_ledger_outlives_the_documents() -> None:
+    assert _read(retentionDays=8, ledgerTtlDays=10).retention_days == 8
+    with pytest.raises(ConfigError, match="at least 2 less than s3commit:ledgerTtlDays"):
+        _read(retentionDays=9, ledgerTtlDays=10)
 
 
 def test_a_name_keeps_deployments_apart() -> None:

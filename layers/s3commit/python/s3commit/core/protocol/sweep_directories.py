@@ -13,7 +13,7 @@ from s3commit.core.model import Destination, JobRecord
 from s3commit.core.protocol.acquire import release_locks
 from s3commit.core.protocol.named_uploads import files_named_at
 from s3commit.core.protocol.places import places_of
-from s3commit.core.protocol.sweep import HOUR, Sweep, go_on, seconds_between, seen
+from s3commit.core.protocol.sweep import DAY, HOUR, Sweep, go_on, seconds_between, seen
 from s3commit.core.protocol.sweep_jobs import abandon_if_silent
 from s3commit.core.protocol.sweep_report import monthly_usd
 from s3commit.core.protocol.undo import tidy_up
@@ -22,6 +22,7 @@ from s3commit.core.survey import SeenObject
 from s3commit.core.ticket import Ticket
 
 DESTINATIONS_A_CALL = 500
+WINDOW = 2 * DAY  # in which a sweep must have run, lest something waits for the next job there
 TIDIED_HERE = 2_000  # objects; more are for an execution, which has the time
 S3A_MANIFESTS_READ = 1_000  # of one job, to say how much it left
 
@@ -79,7 +80,8 @@ def _summary(place: JobDirectory, objects: Iterable[SeenObject]) -> Found | None
 def tidy_job_directories(sweep: Sweep, cursor: str) -> str:
     """Tidy up behind ended jobs, and find those that nobody has heard of.
 
-    At every destination that a job of the ledger names. A cursor is a destination, and the job
+    At every destination of a job that is under way, has ended within two days, or did so as long
+    ago as its documents are kept. A cursor is a destination, and the job
     directory there with which the call before ended (none: with the whole destination).
     """
     first, _, name = cursor.partition("\n")
@@ -93,16 +95,31 @@ def tidy_job_directories(sweep: Sweep, cursor: str) -> str:
 
 
 def _destinations(sweep: Sweep, first: str, *, inclusive: bool) -> list[Destination]:
-    """The next destinations in order; the ledger's index is read through for them."""
+    """The next destinations in order, of those where something may be to do."""
     found: dict[str, Destination] = {}
-    for state in JobState:
-        for record in sweep.pipeline.ledger.jobs_in(state, before=sweep.now):
-            uri = record.destination.uri
-            if uri > first or (inclusive and uri == first):
-                found[uri] = record.destination
-            if len(found) > 2 * DESTINATIONS_A_CALL:
-                found = dict(sorted(found.items())[:DESTINATIONS_A_CALL])
+    for record in _jobs_of_interest(sweep):
+        uri = record.destination.uri
+        if uri > first or (inclusive and uri == first):
+            found[uri] = record.destination
+        if len(found) > 2 * DESTINATIONS_A_CALL:
+            found = dict(sorted(found.items())[:DESTINATIONS_A_CALL])
     return [found[uri] for uri in sorted(found)[:DESTINATIONS_A_CALL]]
+
+
+def _jobs_of_interest(sweep: Sweep) -> Iterator[JobRecord]:
+    """Jobs under way, those that have ended lately, and those whose documents are due.
+
+    A ledger may keep a million ended jobs: they are not all read in each call.
+    """
+    due = sweep.limits.retention
+    for state in JobState:
+        if state not in ENDED:
+            yield from sweep.pipeline.ledger.jobs_in(state, before=sweep.now)
+            continue
+        for since, before in ((due + WINDOW, due), (WINDOW, 0)):
+            yield from sweep.pipeline.ledger.jobs_in(
+                state, since=sweep.ago(since), before=sweep.ago(before)
+            )
 
 
 def _tidy_destination(sweep: Sweep, destination: Destination, after: str) -> str:

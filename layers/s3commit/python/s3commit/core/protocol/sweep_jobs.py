@@ -10,7 +10,6 @@ from s3commit.core.model import JobRecord
 from s3commit.core.protocol.pipeline import read_spec
 from s3commit.core.protocol.places import places_of
 from s3commit.core.protocol.sweep import (
-    DAY,
     Sweep,
     ask_to_abort,
     go_on,
@@ -27,7 +26,6 @@ AT_WORK = (
     JobState.ABORTING,
     JobState.ROLLING_BACK,
 )
-ENDED_STATES = (JobState.COMMITTED, JobState.ABORTED, JobState.ROLLED_BACK)
 
 
 def look_at_open_jobs(sweep: Sweep, cursor: str) -> str:
@@ -43,19 +41,14 @@ def look_at_open_jobs(sweep: Sweep, cursor: str) -> str:
 def go_on_with_stuck_jobs(sweep: Sweep, cursor: str) -> str:
     """Start an execution for each job that was asked for and that no execution works on.
 
-    That includes jobs which have ended lately and whose client has no result.
+    Ended ones whose client has no result are found by their directories.
     """
     before = sweep.ago(sweep.limits.stuck)
 
-    def at_work(record: JobRecord) -> None:
-        place = _place(record)
-        ended = record.state in ENDED_STATES
-        if not ended or seen(sweep, place.bucket, place.result) is None:
-            go_on(sweep, place, record, record.updated_at)
+    def visit(record: JobRecord) -> None:
+        go_on(sweep, _place(record), record, record.updated_at)
 
-    lately = sweep.ago(DAY)
-    states = [*AT_WORK, *ENDED_STATES]
-    return _each_job(sweep, states, cursor, at_work, before, ended_since=lately)
+    return _each_job(sweep, AT_WORK, cursor, visit, before)
 
 
 def _each_job(
@@ -64,8 +57,6 @@ def _each_job(
     cursor: str,
     visit: Callable[[JobRecord], None],
     before: str,
-    *,
-    ended_since: str = "",
 ) -> str:
     """Visit the jobs in ``states`` not updated since ``before``, from the cursor on.
 
@@ -76,8 +67,7 @@ def _each_job(
     for state in states:
         if at and state != at:
             continue
-        first = since if at else (ended_since if state in ENDED_STATES else "")
-        at, last = "", ""
+        first, at, last = (since if at else ""), "", ""
         for record in sweep.pipeline.ledger.jobs_in(state, since=first, before=before):
             if last not in {"", record.updated_at} and sweep.spent:
                 return f"{state} {record.updated_at}"
