@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 
+from s3commit.aws import env
+from s3commit.aws.clock import SystemClock
+from s3commit.aws.ledger import DynamoLedger
+from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.errors import TransientError
+from s3commit.core.protocol.pipeline import Pipeline
 from s3commit.core.states import JobState
-from tests.cli.support import JOB, MACHINE, OTHER, SALES, TABLE, Desk, arn_of
+from s3commit.testing.execution import run_execution
+from s3commit.writer.job import open_job
+from tests.cli.support import JOB, MACHINE, OTHER, SALES, TABLE, Desk, arn_of, run, uri_of
+from tests.conftest import REGION
+from tests.contract.conftest import create_table
 from tests.core.fsck_world import Checked, MemoryLooks
 from tests.core.world import BUCKET, place_of
 
+_NUMBERS = itertools.count()
 FSCK = ("fsck", SALES, "--table", TABLE)
 
 
@@ -204,3 +216,60 @@ def test_i8_without_a_state_machine_it_says_what_has_to_go_on(desk: Desk) -> Non
     assert "or: s3commit commit s3://lake/sales/__magic_job-" in result.stdout
     (record,) = records(desk.run(*FSCK, "--rebuild-ledger", "--output", "json", exit_code=1).stdout)
     assert (record["made"], record["goesOn"], record["started"]) == (False, True, False)
+
+
+# Against a server: versions, ranges and conditions as S3 has them.
+
+
+@pytest.fixture
+def bucket(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A versioned bucket and a table of one name, and the environment that leads there."""
+    name = f"fsck-{next(_NUMBERS)}"
+    monkeypatch.setenv("AWS_ENDPOINT_URL", moto_endpoint)
+    monkeypatch.setenv(env.TABLE, name)
+    create_table(name, moto_endpoint)
+    client = boto3.client("s3")
+    region: Any = {"LocationConstraint": REGION}
+    client.create_bucket(Bucket=name, CreateBucketConfiguration=region)
+    client.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
+    return name
+
+
+def test_on_s3_it_finds_repairs_and_makes_the_ledger_again(
+    bucket: str, moto_endpoint: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    store, destination = S3ObjectStore(), f"s3://{bucket}/sales/"
+    pipeline = Pipeline(store, DynamoLedger(bucket), SystemClock())
+    written, given_up = (open_job(destination, store=store) for _ in range(2))
+    for job in (written, given_up):
+        with job.task("t0") as task, task.open("a.csv") as file:
+            file.write(b"hello")
+    run("commit", uri_of(written.directory))
+    run("abort", uri_of(given_up.directory))
+    for job in (written, given_up):
+        run_execution(pipeline, job.directory)
+    run("fsck", destination)
+    (line,) = run("ls", destination, "--files", written.job_id).stdout.splitlines()[1:]
+    key = f"sales/{line.split()[-1]}"
+    facts = store.head(bucket, key)
+    assert facts is not None
+    store.put(bucket, key, b"other bytes")
+    store.put(bucket, f"{key}.of another name", b"x")
+    left = store.create_upload(
+        bucket, f"sales/a-{given_up.job_id}.csv", metadata={}, content_type=""
+    )
+    assert store.upload_is_open(bucket, f"sales/a-{given_up.job_id}.csv", left)
+    found = run("fsck", destination, exit_code=1).stdout
+    assert f"CHANGED  {key[6:]} (restore version {facts.version_id})" in found
+    plan = str(tmp_path / "plan.jsonl")
+    run("fsck", destination, "--plan", plan, exit_code=1)
+    run("fsck", destination, "--repair", "--plan", plan, exit_code=1)
+    assert not store.upload_is_open(bucket, f"sales/a-{given_up.job_id}.csv", left)
+    store.delete(bucket, key, version_id=store.head(bucket, key).version_id)  # type: ignore[union-attr]
+    run("fsck", destination)
+    store.put(bucket, f"sales/_commits/{given_up.job_id}.jsonl", b"")
+    assert "UNREADABLE" in run("fsck", destination, exit_code=1).stdout
+    monkeypatch.setenv(env.TABLE, f"{bucket}-new")
+    create_table(f"{bucket}-new", moto_endpoint)
+    made = run("fsck", destination, "--rebuild-ledger").stdout
+    assert sorted(line.rsplit(" ", 1)[-1] for line in made.splitlines()) == ["ABORTED", "COMMITTED"]
