@@ -62,6 +62,10 @@ test: lint java ## Lint, then all tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) tests/spark
 	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) tests/local
 
+.PHONY: quick
+quick: lint ## Lint, and the tests that need neither Spark nor the embedded runtime: for every day
+	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) $(addprefix --ignore tests/,local spark e2e stacks sim)
+
 .PHONY: soak
 soak: setup ## Simulate until stopped: make soak ARGS="--minutes 10", or ARGS="--seed 17"
 	$(BIN)/python -m tests.sim $(ARGS)
