@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from s3commit.core.conditions import Conditions
 from s3commit.core.errors import TransientError
 from s3commit.core.layout import META_ATTEMPT, META_JOB, META_TASK
 from s3commit.core.manifest import encode_pendingset, expected_etag
@@ -44,6 +45,31 @@ def test_i2_a_manifest_that_changed_after_its_task_wrote_it_is_refused() -> None
     world.store.put(BUCKET, PLACE.prefix + counted.manifest, body)  # sound, and not the one
     world.request(PLACE, counted)
     assert refused(world) == "MANIFEST_CHANGED"
+
+
+def test_a_job_whose_job_json_is_deleted_is_not_committed_without_its_conditions() -> None:
+    world = World()
+    world.open(PLACE, conditions=Conditions(min_rows=1000))
+    counted = world.attempt(PLACE, "t0")
+    world.announce(PLACE, counted)
+    world.store.delete(BUCKET, PLACE.job)
+    world.request(PLACE, counted)
+    assert refused(world) == "JOB_CHANGED"
+
+
+def test_a_job_refused_before_its_plan_ends_though_a_file_of_its_name_has_no_metadata() -> None:
+    world = World()
+    world.open(PLACE)
+    counted = world.attempt(PLACE, "t0")
+    stray = f"sales/stray-{JOB}.parquet"
+    world.store.put(BUCKET, stray, b"x")
+    world.store.delete(BUCKET, PLACE.prefix + counted.manifest)
+    world.request(PLACE, counted)
+    world.run(PLACE)
+    error = world.result(PLACE).error
+    assert error is not None
+    assert error.code == "MANIFEST_MISSING"
+    assert list(world.visible()) == [stray]
 
 
 def test_i2_counts_that_differ_from_the_manifest_are_refused() -> None:

@@ -83,6 +83,10 @@ CODES: Final[dict[str, Advice]] = {
         "A file with an exact name would cover one that is there and could not be brought back",
         "Use names that are unique to the job, or conflict `replace` on a versioned bucket",
     ),
+    "JOB_CHANGED": Advice(
+        "`job.json` was deleted or replaced after the job had begun",
+        "Look for whoever deletes below `__magic_job-`. Then run the job again",
+    ),
     "JOB_ID_TAKEN": Advice(
         "The job's id is that of a job at another destination",
         "Give each job an id of its own, or none",

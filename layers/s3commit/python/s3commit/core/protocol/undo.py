@@ -214,7 +214,10 @@ def _named(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> Iterat
 
 
 def _planned(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> Iterator[PendingFile]:
-    decided = place.plan(record.plan.sha256 if record.plan else "")
+    if record.plan is None or not record.plan.sha256:  # refused before there was one
+        yield from _named(pipeline, place, record)
+        return
+    decided = place.plan(record.plan.sha256)
     stored = pipeline.store.get(place.bucket, decided, max_bytes=MAX_PLAN_BYTES)
     for unit in decode_plan(stored.body):
         for part in unit.slices:

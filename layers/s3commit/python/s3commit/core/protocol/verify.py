@@ -22,6 +22,7 @@ from s3commit.core.model import (
     Conflict,
     CountedAttempt,
     JobRecord,
+    JobSpec,
     Names,
     PlanFacts,
     Scope,
@@ -62,6 +63,7 @@ def verify_manifests(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     place = ticket.place
     record = own_record(pipeline, ticket, JobState.SEALED)
     spec = read_spec(pipeline, place)
+    _refuse_changed(spec, record)
     locations = verified_locations(pipeline, place, spec)
     sites = {prefix: _Site(pipeline, place.at(prefix), name) for name, prefix in locations.items()}
     sites[""] = _Site(pipeline, place, "", outside=frozenset(locations))
@@ -90,6 +92,15 @@ def verify_manifests(pipeline: Pipeline, ticket: Ticket) -> Ticket:
         record.job_id, generation=record.generation, now=pipeline.clock.now(), plan=facts
     )
     return ticket.after(record)
+
+
+def _refuse_changed(spec: JobSpec, record: JobRecord) -> None:
+    """Without its ``job.json`` a job would pass for one of S3A's, which has no conditions."""
+    now = (spec.names, spec.conflict, spec.scope, spec.idempotency_key)
+    if now != (record.names, record.conflict, record.scope, record.idempotency_key):
+        raise JobRefusedError(
+            "job.json is gone, or not what it was when the job began", code="JOB_CHANGED"
+        )
 
 
 class _Site:
