@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from s3commit.core.documents import decode_request
+from s3commit.core.documents import decode_request, encode_location
 from s3commit.core.errors import AccessError
 from s3commit.core.layout import JobDirectory
-from s3commit.core.model import AbortRequest, Names, Outcome
+from s3commit.core.model import AbortRequest, Names, Outcome, PendingSet
 from s3commit.core.protocol.pipeline import new_record, read_spec
 from s3commit.core.protocol.seal import seal_job
 from s3commit.core.protocol.sweep import DAY, HOUR, Limits, Sweep
@@ -252,6 +252,24 @@ def test_i5_a_slow_job_that_shows_a_sign_of_life_is_never_touched(world: Swept, 
     assert (world.all_keys(), world.open_uploads()) == before
 
 
+@pytest.mark.parametrize("sign", ["upload", "part", "manifest", "none"])
+def test_i5_signs_of_life_count_at_the_locations_of_partitions_too(world: Swept, sign: str) -> None:
+    main, there = place_of(), place_of(prefix="elsewhere/")
+    announced(world, main, locations={"dt=1/": "elsewhere/"})
+    spec = read_spec(world.pipeline, main)
+    world.store.put(BUCKET, there.job, encode_location(spec, "elsewhere/"))
+    file = world.upload(there, f"slow-{JOB}.x", b"x", task="t1", attempt="a0")
+    world.later(LIMITS.abandoned + HOUR)
+    if sign == "upload":
+        world.upload(there, f"new-{JOB}.x", b"x", task="t2", attempt="a0")
+    elif sign == "part":
+        world.store.upload_part(BUCKET, file.key, file.upload_id, 2, b"y")
+    elif sign == "manifest":
+        world.drop(there, PendingSet(JOB, (file,), "t1", "a0"), "t1", "a0")
+    world.later(LIMITS.abandoned - HOUR)
+    assert world.sweep().asked == (1 if sign == "none" else 0)
+
+
 def test_an_abandoned_job_that_the_ledger_never_heard_of_is_aborted_too(world: Swept) -> None:
     place = place_of()
     world.open(place)
@@ -332,6 +350,19 @@ def test_an_upload_of_a_job_that_only_s3_remembers_is_judged_by_its_result(world
     world.ledger._jobs.clear()
     world.later(LIMITS.stuck + 1)
     assert world.sweep().uploads == 1
+
+
+def test_i5_a_result_further_down_does_not_speak_for_a_job_above_it(world: Swept) -> None:
+    """After the ledger was lost: a job writes below a directory that was copied there."""
+    below = place_of(prefix="sales/b/")
+    ended(world, below)
+    live = place_of()
+    world.open(live)
+    world.upload(live, f"b/part-{JOB}.parquet", b"x", task="t", attempt="a")
+    world.ledger._jobs.clear()
+    world.later(LIMITS.stuck + 1)
+    assert world.sweep().uploads == 0
+    assert world.open_uploads() == [f"sales/b/part-{JOB}.parquet"]
 
 
 # Directories

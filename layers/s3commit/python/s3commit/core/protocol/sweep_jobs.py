@@ -116,5 +116,9 @@ def abandon_if_silent(
     except InvalidInputError:
         return  # a copy of another table's directory, or of a location: no job by itself
     places = places_of(sweep.pipeline, place, record)
+    for location in places[1:]:
+        listed = sweep.survey.objects(location.bucket, location.prefix)
+        if any(one.modified >= since for one in listed):
+            return
     if not is_writing(sweep, places, spec.names, since):
         ask_to_abort(sweep, place)

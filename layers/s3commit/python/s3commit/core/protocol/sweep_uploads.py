@@ -111,10 +111,13 @@ def _fate(sweep: Sweep, bucket: str, key: str, job_id: str, known: _Known) -> Fa
     record = known.records[job_id]
     if record is not None and _lies_in(sweep, bucket, key, record, known):
         return Fate.ENDED if record.state in ENDED else Fate.UNDER_WAY
-    for prefix in _directories_above(key):
-        trace = _trace(sweep, JobDirectory(Destination(bucket, prefix), job_id), record, known)
-        if trace is not None:
-            return trace
+    above = _directories_above(key)
+    places = [JobDirectory(Destination(bucket, prefix), job_id) for prefix in above]
+    traces = {_trace(sweep, place, record, known) for place in places}
+    # A copied directory, or one of a job that was turned away, must not speak for one above it.
+    for fate in (Fate.UNDER_WAY, Fate.ENDED):
+        if fate in traces:
+            return fate
     if record is not None:
         return Fate.UNDER_WAY  # its job is elsewhere, and nobody knows what this is
     is_managed = any(
