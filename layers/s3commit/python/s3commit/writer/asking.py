@@ -36,7 +36,7 @@ LONGEST_PAUSE: Final = 1.0
 class AbortAnswer:
     """What became of `Job.abort`.
 
-    ``accepted`` is False if a commit request stands: it decides, and nothing was changed.
+    ``accepted`` is False if a commit request stands: it decides, or has; nothing was changed.
     """
 
     accepted: bool
@@ -89,7 +89,10 @@ def ask_commit(
 
 
 def ask_abort(store: WriterStore, directory: JobDirectory, reason: str) -> AbortAnswer:
-    """Request the abort, unless the job has its word. Raises S3's errors."""
+    """Request the abort, unless the job has its word. Raises S3's errors.
+
+    Spark asks for it after a commit that failed: then the answer is how the job has ended.
+    """
     body = encode_request(AbortRequest(directory.job_id, reason))
     stands = put_first(
         store, directory.bucket, directory.request, body, max_bytes=MAX_REQUEST_BYTES
@@ -100,6 +103,10 @@ def ask_abort(store: WriterStore, directory: JobDirectory, reason: str) -> Abort
     standing = _read(stands, directory)
     if isinstance(standing, AbortRequest):
         return AbortAnswer(True, f"abort of job {job_id} was requested before")
+    ended = _ended(store, directory)
+    if ended is not None and ended.outcome is not Outcome.COMMITTED:
+        line = f"job {job_id} has ended {ended.outcome}: none of its files is visible"
+        return AbortAnswer(False, line)
     return AbortAnswer(
         False,
         f"job {job_id} is not aborted: its commit was requested first, and the pipeline decides;"
@@ -126,6 +133,15 @@ def wait_for_result(store: WriterStore, directory: JobDirectory, patience: Patie
                 raise _unknown(directory, why) from error
         except S3CommitError as error:
             raise _unknown(directory, error.message) from error
+
+
+def _ended(store: WriterStore, directory: JobDirectory) -> JobResult | None:
+    """The job's result, if there is one that can be read."""
+    try:
+        stored = store.get(directory.bucket, directory.result, max_bytes=MAX_RESULT_BYTES)
+        return decode_result(stored.body, directory)
+    except S3CommitError:
+        return None
 
 
 def _put_commit(
