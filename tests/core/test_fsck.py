@@ -16,6 +16,8 @@ from s3commit.core.fsck.words import Action
 from s3commit.core.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory
 from s3commit.core.locks import key_digest
 from s3commit.core.model import Conflict, Destination, JobSpec, Names
+from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.testing.execution import run_execution
 from s3commit.testing.faults import FaultPlan
 from tests.core.fsck_world import SALES, Checked
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, place_of
@@ -493,3 +495,31 @@ def test_files_at_a_jobs_locations_are_looked_at_where_they_lie() -> None:
     assert [(one.state, one.is_left) for one in left_out] == [(None, False)]
     world.store.delete(BUCKET, key)
     assert "MISSING" in desk.names()
+
+
+def test_a_job_that_replaces_and_commits_while_the_check_runs_is_no_finding() -> None:
+    desk = checked()
+    committed(desk.world)
+    other = place_of(OTHER_JOB)
+    desk.world.open(other, conflict=Conflict.REPLACE)
+    attempt = desk.world.attempt(other, "t0")
+    desk.world.announce(other, attempt)
+    desk.world.request(other, attempt)
+    desk.hands.running.add(OTHER_JOB)
+
+    def commits() -> None:
+        run_execution(Pipeline(desk.world.store, desk.world.ledger, desk.world.clock), other)
+
+    desk.world.plan.run_before("list", commits, where=lambda call: call.key == "sales/")
+    assert desk.findings() == []
+    assert list(desk.world.visible()) == [file_of(OTHER_JOB)]
+
+
+def test_i9_a_marker_that_came_while_the_check_ran_is_honest() -> None:
+    desk = checked()
+
+    def commits() -> None:
+        committed(desk.world)
+
+    desk.world.plan.run_before("list", commits, where=lambda call: call.key == "sales/")
+    assert desk.findings() == []

@@ -14,7 +14,7 @@ from s3commit.core.fsck.ports import Fsck
 from s3commit.core.fsck.words import Action, Level, Standing, Verdict
 from s3commit.core.hadoop import MAGIC
 from s3commit.core.jsontext import Fields, parse
-from s3commit.core.layout import COMMITS, SUCCESS, check_job_id
+from s3commit.core.layout import COMMITS, SUCCESS, JobDirectory, check_job_id
 from s3commit.core.model import Destination
 from s3commit.core.ports import StoredObject
 from s3commit.core.protocol.once import MAX_NOTE_BYTES
@@ -114,10 +114,17 @@ def _of_marker(
         yield Finding(other.MARKER_OF_UNDONE, bucket, key, job_id, "", "", (repair,))
     elif job is None or not job.traces.listed:
         # A job elsewhere has the marker there: a copied table's, whose list may not be copied.
+        if _is_listed(fsck, destination, job_id):
+            return  # it was committed since the jobs were read
         if job is None or job.about is not other.COPY:
             yield Finding(other.MARKER_WITHOUT_LIST, bucket, key, job_id)
     elif job_id in incomplete:
         yield Finding(other.MARKER_OF_INCOMPLETE, bucket, key, job_id)
+
+
+def _is_listed(fsck: Fsck, destination: Destination, job_id: str) -> bool:
+    place = JobDirectory(destination, job_id)
+    return fsck.pipeline.store.head(place.bucket, place.commits) is not None
 
 
 def _own_marker(stored: StoredObject) -> str | None:

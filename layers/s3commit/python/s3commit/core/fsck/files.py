@@ -48,12 +48,20 @@ def _judge(fsck: Fsck, destination: Destination, cell: Cell) -> Finding | None:
     verdict = judge_file(standing, named, upload, thing)
     if verdict.level is Level.FINE or (verdict.actions and cell.job and cell.job.running):
         return None  # of a job that ended a moment ago its execution tidies up
+    if cell.job and verdict.level is Level.NOTE and _has_moved(fsck, cell.job):
+        return None  # what was true of the job is no longer
     job_id = cell.job.place.job_id if cell.job else owner_of(cell.key) or ""
     repairs = _repairs(destination.bucket, cell, verdict, facts, job_id)
     restore = ""
     if named is Named.LISTED and thing in {Thing.ABSENT, Thing.OTHER} and cell.expected:
         restore = _restorable(fsck, destination.bucket, cell.key, cell.expected)
     return Finding(verdict, destination.bucket, cell.key, job_id, "", restore, repairs)
+
+
+def _has_moved(fsck: Fsck, job: Job) -> bool:
+    record = fsck.pipeline.ledger.job(job.place.job_id)
+    here = record if record and record.destination == job.place.destination else None
+    return (here and here.state) != (job.record and job.record.state)
 
 
 def _whose(fsck: Fsck, cell: Cell, found: ListedObject) -> tuple[Thing, ObjectFacts | None]:

@@ -28,7 +28,7 @@ from s3commit.core.fsck.words import (
     Verdict,
 )
 from s3commit.core.layout import COMMITS, MAGIC_PREFIX, JobDirectory, check_job_id, parse_directory
-from s3commit.core.model import Destination, JobRecord, JobSpec, Names
+from s3commit.core.model import Conflict, Destination, JobRecord, JobSpec, Names
 from s3commit.core.published import MAX_LINE_BYTES, CommitHeader, decode_commit_header
 from s3commit.core.states import ENDED, JobState
 
@@ -71,6 +71,14 @@ class Job:
     def generation(self) -> int:
         """The ledger's generation of the job; 0 where it has none."""
         return self.record.generation if self.record else 0
+
+    @property
+    def may_replace(self) -> bool:
+        """Whether the job may remove files of before at any moment."""
+        record = self.record
+        if record is None or record.conflict is not Conflict.REPLACE or record.state in ENDED:
+            return False
+        return self.traces.request or record.state is not JobState.OPEN
 
 
 def read_jobs(fsck: Fsck, destination: Destination) -> dict[str, Job]:

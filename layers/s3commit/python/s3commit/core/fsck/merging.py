@@ -16,7 +16,7 @@ from typing import Any, Final
 from s3commit.core.errors import InvalidInputError, NotFoundError
 from s3commit.core.fsck.findings import Finding
 from s3commit.core.fsck.job_table import UNREADABLE
-from s3commit.core.fsck.jobs import Job
+from s3commit.core.fsck.jobs import FOREVER, Job
 from s3commit.core.fsck.ports import Fsck
 from s3commit.core.fsck.words import Named, Standing
 from s3commit.core.layout import JobDirectory, is_data, owner_of, partition_of
@@ -70,7 +70,10 @@ class Cell:
 
 
 class Later:
-    """Which jobs have removed files here, and when: the last two tell of every other one."""
+    """Which jobs have removed files here, and when: the last two tell of every other one.
+
+    One that replaces and was asked for may do so while the check runs: it counts as the last.
+    """
 
     def __init__(self, jobs: Mapping[str, Job]) -> None:
         removing = [
@@ -78,7 +81,8 @@ class Later:
             for job_id, job in jobs.items()
             if job.header and job.header.replaced and job.header.replaced.files
         ]
-        self._last = heapq.nlargest(2, removing)
+        about_to = [(FOREVER, job_id) for job_id, job in jobs.items() if job.may_replace]
+        self._last = heapq.nlargest(2, [*removing, *about_to])
 
     def than(self, job: Job) -> bool:
         """Whether another job was decided later than this one, and has removed files."""
