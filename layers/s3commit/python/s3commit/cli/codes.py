@@ -29,8 +29,9 @@ CODES: Final[dict[str, Advice]] = {
         "Look into the program's log; run the job again once that is mended",
     ),
     ALREADY_COMMITTED: Advice(
-        "Another job with the same idempotency key was committed: the data is there, once",
-        "Nothing: its program counts this as success. `s3commit show` the job that is named",
+        "Another job with the same idempotency key was committed; this one adds nothing",
+        "Nothing, if it wrote the same data: its program counts this as success. Other data needs"
+        " another key",
     ),
     "BAD_CONDITION": Advice(
         "A condition in `job.json` is not one that there is, or has an impossible value",

@@ -50,7 +50,8 @@ def commit(
     counts. JOBDIR is the s3:// URI of the job directory, or a job id. Be sure that no task of
     the job is running any more. First every manifest is checked against the uploads that are
     open. Refused (exit 3), with nothing changed, if a task has two manifests, or if uploads are
-    open that no manifest names: their tasks may not be done.
+    open that no manifest names: their tasks may not be done. A task that never began leaves no
+    trace: compare the number of manifests (--dry-run) with that of the job's tasks.
 
     If the commit was asked for before and the execution that worked on it has died (the ledger
     names it), starts another one, which goes on where ledger and S3 say. So a destination is
