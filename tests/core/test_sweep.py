@@ -11,6 +11,7 @@ import pytest
 from s3commit.core.documents import decode_request, encode_location
 from s3commit.core.errors import AccessError
 from s3commit.core.layout import JobDirectory
+from s3commit.core.locks import LockMode
 from s3commit.core.model import AbortRequest, Names, Outcome, PendingSet
 from s3commit.core.protocol.pipeline import new_record, read_spec
 from s3commit.core.protocol.seal import seal_job
@@ -226,7 +227,7 @@ def test_a_driver_that_was_faster_keeps_its_word(world: Swept) -> None:
     assert world.result(place).outcome is Outcome.COMMITTED
 
 
-@pytest.mark.parametrize("sign", ["job", "manifest", "upload", "part", "exact part"])
+@pytest.mark.parametrize("sign", ["job", "manifest", "begun", "part", "exact part"])
 def test_i5_a_slow_job_that_shows_a_sign_of_life_is_never_touched(world: Swept, sign: str) -> None:
     place = place_of()
     names = Names.EXACT if sign == "exact part" else Names.UNIQUE
@@ -236,9 +237,9 @@ def test_i5_a_slow_job_that_shows_a_sign_of_life_is_never_touched(world: Swept, 
     if sign != "job":
         world.later(LIMITS.abandoned + HOUR)
     if sign == "manifest":
-        world.attempt(place, "t3")
-    elif sign == "upload":
-        world.upload(place, f"new-{JOB}.parquet", b"x", task="t3", attempt="a0")
+        world.store.put(BUCKET, place.manifest("t3", "a0"), b"{}")
+    elif sign == "begun":
+        world.store.create_upload(BUCKET, f"sales/new-{JOB}.x", metadata={}, content_type="")
     elif sign == "part":
         world.store.upload_part(BUCKET, file.key, file.upload_id, 2, b"y")
     elif sign == "exact part":
@@ -278,12 +279,24 @@ def test_an_abandoned_job_that_the_ledger_never_heard_of_is_aborted_too(world: S
     assert world.sweep().asked == 1
 
 
+def test_i5_a_job_that_the_ledger_has_not_heard_of_yet_may_take_its_time(world: Swept) -> None:
+    announced(world, place_of(OTHER_JOB))
+    place = place_of()
+    world.open(place)
+    world.later(LIMITS.abandoned - HOUR)
+    assert world.sweep().asked == 0
+    world.later(2 * HOUR)
+    assert world.sweep().asked == 2
+
+
 def test_i5_a_job_of_s3a_is_never_aborted_without_a_request(world: Swept) -> None:
     place = place_of()
     key = f"{place.s3a}00/task_202611220232_0000_m_000000.pendingset"
     world.store.put(BUCKET, key, b"{}")
     record = new_record(read_spec(world.pipeline, place), place, world.clock.now())
     world.ledger.open_job(record)
+    world.later(LIMITS.abandoned - HOUR)
+    assert world.sweep().s3a == 0
     world.later(10 * DAY)
     report = world.sweep()
     assert (report.asked, report.started, report.forgotten, report.s3a) == (0, 0, 0, 1)
@@ -314,9 +327,11 @@ def test_i4_an_upload_of_an_ended_job_is_aborted_and_measured(world: Swept) -> N
 
 def test_i5_uploads_that_are_not_provably_ours_stay(world: Swept) -> None:
     ended(world, place_of())
+    ended(world, place_of("0b6f6f0e-0000-4000-8000-000000000009", "managed/"))
     live = place_of(OTHER_JOB)
     announced(world, live)
     keys = [
+        f"managed/part-00000-{JOB}.parquet",  # of a job that is at work elsewhere
         "sales/theirs.parquet",
         f"sales/part-00000-{NEIGHBOUR}-c000.snappy.parquet",  # a write of Spark's own
         f"elsewhere/part-00000-{NEIGHBOUR}.parquet",  # where no job has ever been
@@ -372,6 +387,7 @@ def test_working_objects_of_an_ended_job_are_tidied_up(world: Swept) -> None:
     place = place_of()
     ended(world, place)
     world.attempt(place, "t9", "zombie")  # its event is lost
+    assert world.sweep().tidied == 0  # it may be on its way
     world.later(LIMITS.stuck + 1)
     report = world.sweep()
     assert (report.tidied, report.objects) == (1, 1)
@@ -382,12 +398,14 @@ def test_working_objects_of_an_ended_job_are_tidied_up(world: Swept) -> None:
 def test_documents_go_when_the_retention_is_over_and_commits_stay(world: Swept) -> None:
     place = place_of()
     ended(world, place)
+    lock = world.ledger.lock(world.record(place).locks[0])  # taken by a late waker that died
+    assert world.ledger.put_lock(replace(lock, holders={JOB: LockMode.SHARED}))
     world.later(LIMITS.retention - HOUR)
     assert world.sweep().retired == 0
     world.later(2 * HOUR)
     assert world.sweep().retired == 1
     assert world.all_keys(place.prefix) == []
-    assert world.open_uploads() == []
+    assert world.ledger.lock(lock.node).empty
     assert world.store.head(BUCKET, place.commits) is not None
     assert set(world.visible()) == {f"sales/part-t0-{JOB}.parquet"}
     assert world.sweep().retired == 0
