@@ -104,13 +104,16 @@ def claims(
     key: str | None,
     *,
     locations: Mapping[str, str] | None = None,
+    exact: bool = False,
 ) -> tuple[Claim, ...]:
     """Everything that a job has to hold before its decision, from the top down.
 
     ``partitions`` are relative to the destination and end with ``/``; the root's is empty. Too
     many of them are escalated to the whole destination. ``locations`` maps partitions to the
     prefixes where they lie: each is locked as a destination, in scope partition if it is among
-    ``partitions``. Nobody locks a whole bucket, so the bucket is no node. Raises `JobRefusedError`
+    ``partitions``. Nobody locks a whole bucket, so the bucket is no node. ``exact`` names may meet
+    those of another job, so that nobody appends beside it: else it could take the other's file,
+    of the same bytes, for its own, and a roll back would delete it (I5). Raises `JobRefusedError`
     (``TOO_DEEP``) if the nodes above are too many.
     """
     node = f"{place.bucket}/{place.destination.prefix}"
@@ -123,8 +126,9 @@ def claims(
             f" them: at most {MAX_LOCKS - 2 - len(outside)}",
             code="TOO_DEEP",
         )
+    shared = conflict is Conflict.APPEND and not exact
     if conflict is Conflict.APPEND:
-        wanted = dict.fromkeys([node, *outside.values()], _S)
+        wanted = dict.fromkeys([node, *outside.values()], _S if shared else _X)
     elif scope is Scope.DIRECTORY:
         wanted = dict.fromkeys([node, *outside.values()], _X)
     else:
@@ -133,7 +137,7 @@ def claims(
         wanted |= dict.fromkeys((outside[name] for name in written & outside.keys()), _X)
     if key is not None:
         wanted[f"{node}?once={key_digest(key)}"] = _X
-    intention = _IS if conflict is Conflict.APPEND else _IX
+    intention = _IS if shared else _IX
     everything = {**dict.fromkeys(above, intention), **wanted}
     return tuple(Claim(name, mode) for name, mode in sorted(everything.items()))
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from s3commit.core.errors import JobRefusedError, TransientError
 from s3commit.core.locks import Claim, LockRecord, ask_all, claims, let_go
-from s3commit.core.model import Conflict, Failure, JobRecord, Scope
+from s3commit.core.model import Conflict, Failure, JobRecord, Names, Scope
 from s3commit.core.policy import HOLDER_SECONDS, LOCK_ROUNDS, MAX_WAITS
 from s3commit.core.ports import LostRaceError
 from s3commit.core.protocol.partitions import read_partitions
@@ -31,6 +31,7 @@ def claims_of(pipeline: Pipeline, ticket: Ticket, record: JobRecord) -> tuple[Cl
         partitions,
         record.idempotency_key,
         locations=record.plan.locations if record.plan else {},
+        exact=record.names is Names.EXACT,
     )
 
 
