@@ -50,10 +50,10 @@ def test_a_job_whose_id_was_taken_elsewhere_is_told_at_once(environment: Deploye
         task = job.task("0")
         with task.open("part-0.txt") as file:
             file.write(b"x")
-        counted = task.finish()
         evil = elsewhere(environment, job.job_id, "e2e/evil")
-        ask(environment, evil)
+        ask(environment, evil)  # before the manifest, whose event would be the first to come
         assert result_of(environment, evil).outcome is Outcome.COMMITTED  # of nothing
+        counted = task.finish()
         with pytest.raises(JobFailedError) as told:
             job.commit([counted], timeout=WAIT_SECONDS)
     assert told.value.code == "JOB_ID_TAKEN"
