@@ -523,3 +523,46 @@ def test_i9_a_marker_that_came_while_the_check_ran_is_honest() -> None:
 
     desk.world.plan.run_before("list", commits, where=lambda call: call.key == "sales/")
     assert desk.findings() == []
+
+
+def test_i5_an_object_that_becomes_another_at_the_last_moment_stays() -> None:
+    desk = checked()
+    aborted(desk.world)
+    key = file_of(JOB, "zombie")
+    make(desk.world, key)
+    desk.world.plan.run_before("delete", lambda: desk.world.store.put(BUCKET, key, b"new"))
+    assert [one.outcomes for one in desk.repair()] == [(PASSED_OVER,)]
+    assert desk.world.visible() == {key: b"new"}
+
+
+def test_i5_the_lists_of_a_copied_table_say_where_they_belong() -> None:
+    """Its job directories were left out, as the runbook advises."""
+    desk = checked()
+    world, place = desk.world, committed(desk.world)
+    body = world.store.get(BUCKET, place.commits, max_bytes=10**6).body
+    world.store.put(BUCKET, place.at("copy/").commits, body)
+    desk.lose_ledger()
+    make(world, f"copy/part-dead-{JOB}.csv")
+    copy = Checked(world, destination=Destination(BUCKET, "copy/"))
+    assert copy.findings() == []
+
+
+def test_a_job_that_ends_while_the_check_reads_has_its_result() -> None:
+    desk = checked()
+    place = place_of()
+    desk.world.open(place)
+    desk.world.request(place, desk.world.attempt(place, "t0"))
+
+    def ends() -> None:
+        run_execution(Pipeline(desk.world.store, desk.world.ledger, desk.world.clock), place)
+
+    desk.world.plan.run_before("job", ends)
+    assert [name for name in desk.names() if name != "SCRATCH_LEFT"] == []
+
+
+def test_what_an_execution_is_tidying_up_is_left_to_it() -> None:
+    desk = checked()
+    place = committed(desk.world)
+    desk.world.attempt(place, "late")
+    desk.hands.running.add(JOB)
+    assert desk.findings() == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 from collections.abc import Callable
 
 import pytest
@@ -313,3 +314,82 @@ def test_i5_a_repair_at_any_call_of_a_job_leaves_it_to_end_as_it_would(
         if not done and not [call for call in plan.fired if call.number == point]:
             assert point > 15
             return
+
+
+def scramble(world: World, dice: random.Random) -> None:
+    """A few things that no job does."""
+    ids = [JOB, OTHER_JOB, NEIGHBOUR, "0b6f6f0e-0000-4000-8000-00000000000f"]
+    for _ in range(dice.randrange(1, 7)):
+        keys, job_id = world.all_keys("sales/"), dice.choice(ids)
+        name = f"sales/{dice.choice(['', 'dt=1/'])}x{dice.randrange(9)}-{job_id}.csv"
+        choice = dice.randrange(8)
+        if choice == 0:
+            world.store.delete(BUCKET, dice.choice(keys))
+        elif choice == 1:
+            world.store.put(BUCKET, dice.choice(keys), dice.choice([b"", b"{", b"{}"]))
+        elif choice == 2:
+            source = world.store.get(BUCKET, dice.choice(keys), max_bytes=10**6).body
+            world.store.put(BUCKET, dice.choice(keys), source)
+        elif choice == 3:
+            make(world, name, dice.choice(ids))
+        elif choice == 4:
+            world.store.put(BUCKET, name, b"by hand")
+        elif choice == 5:
+            world.store.create_upload(BUCKET, name, metadata={}, content_type="")
+        elif choice == 6:
+            world.ledger._jobs.pop(job_id, None)
+        else:
+            source = world.store.get(BUCKET, dice.choice(keys), max_bytes=10**6).body
+            body = source.replace(JOB.encode(), job_id.encode())
+            world.store.put(BUCKET, dice.choice(keys).replace(OTHER_JOB, job_id), body)
+
+
+def listed_files(world: World) -> set[str]:
+    """What a list in ``_commits/`` names, however broken the rest of it is."""
+    found = set()
+    for key in world.all_keys("sales/_commits/"):
+        body = world.store.get(BUCKET, key, max_bytes=10**6).body
+        found |= {key for key in world.all_keys("sales/") if f'"key":"{key}"'.encode() in body}
+    return found
+
+
+@pytest.mark.parametrize("versioned", [False, True], ids=["plain", "versioned"])
+def test_i4_i5_whatever_happened_to_a_destination_a_repair_touches_only_what_is_proven(
+    versioned: bool,
+) -> None:
+    for seed in range(300):
+        dice = random.Random(seed)
+        desk = Checked(World(versioned=versioned))
+        world = desk.world
+        spoil(world)
+        scramble(world, dice)
+        facts = {key: world.store.head(BUCKET, key) for key in world.visible()}
+        proven = {key for key, one in facts.items() if one and META_JOB in one.metadata}
+        listed = listed_files(world)
+        working = {
+            upload
+            for upload in world.store.list_uploads(BUCKET, "")
+            if NEIGHBOUR in upload.key or upload.key == "sales/theirs-too.csv"
+        }
+        ended = {job for job, one in world.ledger._jobs.items() if one.state in ENDED}
+        told = {job for job in (JOB, OTHER_JOB, NEIGHBOUR) if _has_result(world, job)}
+        desk.repair()
+        gone = facts.keys() - world.visible().keys()
+        assert gone <= proven - listed, seed
+        for key in gone:
+            before = facts[key]
+            assert before is not None
+            assert before.metadata[META_JOB] in ended | told, seed
+        if NEIGHBOUR not in told:
+            assert working <= set(world.store.list_uploads(BUCKET, "")), seed
+        left = remains(world)
+        assert {one.action for found in desk.findings() for one in found.repairs} <= {
+            Action.START_EXECUTION
+        }, seed
+        desk.repair()
+        assert remains(world) == left, seed
+
+
+def _has_result(world: World, job_id: str) -> bool:
+    place = place_of(job_id)
+    return bool({place.result, place.commits} & set(world.all_keys("sales/")))
