@@ -128,8 +128,8 @@ class Job:
         `OutcomeUnknownError` after ``timeout`` (else `commit_timeout`) seconds: the job may be
         committed, also later. May be called again with the same attempts.
         """
-        self._asked = True
         request = CommitRequest(self.job_id, _counted(attempts))
+        self._asked = True  # from here on: a request that was never made leaves the job to abort
         limit = self.commit_timeout if timeout is None else timeout
         store, patience = self._connected(), Patience(self.environment, limit)
         ask_commit(store, self.directory, request, patience)
