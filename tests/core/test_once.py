@@ -396,3 +396,19 @@ def test_i6_i11_a_job_whose_lock_is_gone_is_not_decided(node: str) -> None:
     assert world.visible() == {}
     world.run(FIRST, "execution-2")
     assert ended(world, FIRST) == COMMITTED
+
+
+def test_a_key_that_is_used_for_other_data_is_said_to_be() -> None:
+    world = World()
+    ask(world, FIRST)
+    world.run(FIRST)
+    world.open(SECOND, idempotency_key=KEY)
+    files = {f"part-{SECOND.job_id}.csv": b"more rows"}
+    world.request(SECOND, world.attempt(SECOND, "t", files=files))
+    world.run(SECOND)
+    error = world.result(SECOND).error
+    assert error is not None
+    assert error.message.endswith(
+        f"was committed by job {FIRST.job_id}; this job adds nothing, though it has 9 rows and that"
+        " one 36: is the key of other data?"
+    )

@@ -45,7 +45,7 @@ def take_key(pipeline: Pipeline, place: JobDirectory, record: JobRecord, *, rese
     if holder and _has_it(pipeline, JobDirectory(place.destination, holder)):
         raise JobRefusedError(
             f"the data of idempotencyKey {key[:200]!r} was committed by job {holder}; this job"
-            " adds nothing",
+            f" adds nothing{_other_rows(pipeline, record, holder)}",
             code=ALREADY_COMMITTED,
         )
     if not reserve:
@@ -55,6 +55,17 @@ def take_key(pipeline: Pipeline, place: JobDirectory, record: JobRecord, *, rese
         pipeline.store.put(place.bucket, name, body, if_absent=etag is None, if_match=etag)
     except (PreconditionError, NotFoundError) as error:
         raise TransientError(f"idempotencyKey {key[:200]!r} is being taken by another") from error
+
+
+def _other_rows(pipeline: Pipeline, record: JobRecord, holder: str) -> str:
+    """A key says what the data is. Where the counts differ it was used for other data: say so."""
+    other = pipeline.ledger.job(holder)
+    ours, theirs = record.plan, other.plan if other is not None else None
+    if ours is None or theirs is None or None in (ours.rows, theirs.rows):
+        return ""
+    if ours.rows == theirs.rows:
+        return ""
+    return f", though it has {ours.rows} rows and that one {theirs.rows}: is the key of other data?"
 
 
 def _holder(pipeline: Pipeline, place: JobDirectory, name: str, key: str) -> tuple[str, str | None]:
