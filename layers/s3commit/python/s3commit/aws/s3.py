@@ -10,18 +10,17 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import unquote_plus
 
 from s3commit.aws.failures import CONFLICT, answered, translated
 from s3commit.aws.retry import settle
 from s3commit.aws.s3_client import Encryption, make_client
 from s3commit.aws.s3_deletes import delete_together, fits_xml
+from s3commit.aws.s3_uploads import open_uploads
 from s3commit.core.errors import (
     InvalidInputError,
     JobRefusedError,
     NotFoundError,
     PreconditionError,
-    S3CommitError,
     TransientError,
     UploadGoneError,
 )
@@ -98,33 +97,7 @@ class S3ObjectStore:
 
     def list_uploads(self, bucket: str, prefix: str) -> Iterator[OpenUpload]:
         """See `ObjectReader.list_uploads`."""
-        # Not botocore's paginator: it does not decode keys here, and without EncodingType a key
-        # that XML can not carry breaks the listing.
-        markers: dict[str, Any] = {}
-        while True:
-            with translated(f"listing the uploads of s3://{bucket}/{prefix}"):
-                page: Any = self._client.list_multipart_uploads(
-                    Bucket=bucket,
-                    Prefix=prefix,
-                    MaxUploads=self._page,
-                    EncodingType="url",
-                    **markers,
-                )
-            decode = unquote_plus if page.get("EncodingType") == "url" else str
-            for found in page.get("Uploads", ()):
-                yield OpenUpload(decode(found["Key"]), found["UploadId"], _time(found["Initiated"]))
-            if not page.get("IsTruncated"):
-                return
-            if "NextKeyMarker" not in page:  # SeaweedFS 4.48; going on would miss uploads
-                raise S3CommitError(
-                    f"s3://{bucket}/{prefix} has more than {self._page} open uploads, and this"
-                    " store does not say how to list the rest",
-                    code="LISTING",
-                )
-            markers = {
-                "KeyMarker": decode(page["NextKeyMarker"]),
-                "UploadIdMarker": page["NextUploadIdMarker"],
-            }
+        return open_uploads(self._client, bucket, prefix, page_size=self._page)
 
     def is_versioned(self, bucket: str) -> bool:
         """See `ObjectReader.is_versioned`."""
@@ -289,7 +262,3 @@ def _facts(key: str, answer: Any) -> ObjectFacts:
     return ObjectFacts(
         key, answer["ETag"], answer["ContentLength"], metadata, answer.get("VersionId")
     )
-
-
-def _time(moment: Any) -> str:
-    return str(moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"))

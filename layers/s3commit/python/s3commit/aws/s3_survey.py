@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote_plus
 
 from s3commit.aws.failures import translated
-from s3commit.core.errors import S3CommitError
+from s3commit.aws.s3_uploads import open_uploads, rfc3339
 from s3commit.core.ports import OpenUpload
 from s3commit.core.survey import SeenObject, UploadParts
 
@@ -33,33 +32,12 @@ class S3Survey:
         with translated(f"listing s3://{bucket}/{prefix}"):
             for page in pages:
                 for found in page.get("Contents", ()):
-                    moment = _time(found["LastModified"])
+                    moment = rfc3339(found["LastModified"])
                     yield SeenObject(found["Key"], found["ETag"], found["Size"], moment)
 
     def uploads(self, bucket: str, *, after: str = "") -> Iterator[OpenUpload]:
         """See `Survey.uploads`."""
-        # Without an upload's id, a marker is a key: what has that very key is left out.
-        markers: dict[str, Any] = {"KeyMarker": after} if after else {}
-        while True:
-            with translated(f"listing the uploads of s3://{bucket}"):
-                page: Any = self._client.list_multipart_uploads(
-                    Bucket=bucket, MaxUploads=self._page, EncodingType="url", **markers
-                )
-            decode = unquote_plus if page.get("EncodingType") == "url" else str
-            for found in page.get("Uploads", ()):
-                yield OpenUpload(decode(found["Key"]), found["UploadId"], _time(found["Initiated"]))
-            if not page.get("IsTruncated"):
-                return
-            if "NextKeyMarker" not in page:  # SeaweedFS 4.48; going on would miss uploads
-                raise S3CommitError(
-                    f"s3://{bucket} has more open uploads than one page has, and this store does"
-                    " not say how to list the rest",
-                    code="LISTING",
-                )
-            markers = {
-                "KeyMarker": decode(page["NextKeyMarker"]),
-                "UploadIdMarker": page["NextUploadIdMarker"],
-            }
+        return open_uploads(self._client, bucket, after=after, page_size=self._page)
 
     def parts(self, bucket: str, key: str, upload_id: str) -> UploadParts:
         """See `Survey.parts`."""
@@ -71,9 +49,5 @@ class S3Survey:
             for page in pages:
                 for part in page.get("Parts", ()):
                     size += part["Size"]
-                    last = max(last, _time(part["LastModified"]))
+                    last = max(last, rfc3339(part["LastModified"]))
         return UploadParts(size, last)
-
-
-def _time(moment: Any) -> str:
-    return str(moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import threading
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from types import TracebackType
@@ -212,9 +213,9 @@ class PendingUpload(io.BufferedIOBase):
         self._send_rest()
         self._state = _State.SEALED
 
+    @abstractmethod
     def _send_rest(self) -> None:
         """Send what was not sent yet, without waiting for the last of it."""
-        raise NotImplementedError
 
     def _release(self) -> None:
         """Give back what the stream holds locally; no part is on its way."""
