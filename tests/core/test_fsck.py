@@ -471,7 +471,7 @@ def test_files_are_judged_in_batches_as_they_are_in_one(monkeypatch: pytest.Monk
     desk.world.store.create_upload(BUCKET, f"sales/x-{JOB[:-1]}9.csv", metadata={}, content_type="")
     at_once = sorted((one.name, one.key) for one in desk.findings())
     assert len(at_once) == 8
-    monkeypatch.setattr("s3commit.core.fsck.merging.BATCH_FILES", 1)
+    monkeypatch.setattr("s3commit.core.fsck.expecting.BATCH_FILES", 1)
     assert sorted((one.name, one.key) for one in desk.findings()) == at_once
 
 

@@ -9,6 +9,7 @@ from s3commit.core.errors import InvalidInputError, NotFoundError
 from s3commit.core.fsck import other_table as other
 from s3commit.core.fsck.files import check_files
 from s3commit.core.fsck.findings import Finding, Repair
+from s3commit.core.fsck.job_table import UNREADABLE
 from s3commit.core.fsck.jobs import Job, read_jobs
 from s3commit.core.fsck.ports import Fsck
 from s3commit.core.fsck.words import Action, Level, Standing, Verdict
@@ -35,16 +36,19 @@ def check(fsck: Fsck, destination: Destination) -> Iterator[Finding]:
     jobs = read_jobs(fsck, destination)
     for job in jobs.values():
         yield from _of_job(job)
-    incomplete = set()
+    incomplete, unreadable = set(), set()
     for finding in check_files(fsck, destination, jobs):
+        if finding.verdict is UNREADABLE:
+            unreadable.add(finding.job_id)
         if finding.name in _INCOMPLETE:
             incomplete.add(finding.job_id)
         yield finding
     yield from _of_marker(fsck, destination, jobs, incomplete)
     yield from _of_notes(fsck, destination, jobs)
     yield from _of_shared(fsck, destination)
-    for job in jobs.values():
-        yield from _of_scratch(fsck, job)
+    for job_id, job in jobs.items():
+        if job_id not in unreadable:
+            yield from _of_scratch(fsck, job)
 
 
 def _of_job(job: Job) -> Iterator[Finding]:
@@ -78,19 +82,21 @@ def _of_shared(fsck: Fsck, destination: Destination) -> Iterator[Finding]:
 
 
 def _of_scratch(fsck: Fsck, job: Job) -> Iterator[Finding]:
-    place = job.place
-    if job.standing not in _OVER or job.running or not job.traces.scratch:
+    if job.standing not in _OVER or job.running:
         return
-    repairs = tuple(
-        _deletion(other.SCRATCH_LEFT, place.bucket, listed.key, place.job_id, listed.etag)
-        for listed in fsck.pipeline.store.list(place.bucket, place.prefix)
-        if listed.key.startswith(place.scratch)
-    )
-    if repairs:
-        detail = f"{len(repairs)} objects"
-        yield Finding(
-            other.SCRATCH_LEFT, place.bucket, place.prefix, place.job_id, detail, "", repairs
+    for place in job.places:
+        if place is job.places[0] and not job.traces.scratch:
+            continue
+        repairs = tuple(
+            _deletion(other.SCRATCH_LEFT, place.bucket, listed.key, place.job_id, listed.etag)
+            for listed in fsck.pipeline.store.list(place.bucket, place.prefix)
+            if listed.key.startswith(place.scratch)
         )
+        if repairs:
+            detail = f"{len(repairs)} objects"
+            yield Finding(
+                other.SCRATCH_LEFT, place.bucket, place.prefix, place.job_id, detail, "", repairs
+            )
 
 
 def _deletion(verdict: Verdict, bucket: str, key: str, job_id: str, etag: str) -> Repair:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from s3commit.core.fsck.expecting import Expected, batches
 from s3commit.core.fsck.file_table import judge_file, thing_matters
 from s3commit.core.fsck.findings import Finding, Repair
 from s3commit.core.fsck.jobs import Job
-from s3commit.core.fsck.merging import Cell, Expected, Later, batches, cells
+from s3commit.core.fsck.merging import Cell, Later, cells
 from s3commit.core.fsck.ports import Fsck
+from s3commit.core.fsck.sparing import Claims, unless_listed
 from s3commit.core.fsck.words import Action, Level, Named, Standing, Thing, Upload, Verdict
 from s3commit.core.layout import META_JOB, owner_of
 from s3commit.core.model import Destination
@@ -22,17 +24,24 @@ def check_files(fsck: Fsck, destination: Destination, jobs: Mapping[str, Job]) -
     Requests: for each 200,000 files that jobs name, a listing of all objects and one of all
     uploads; a HEAD for each object where length and etag leave a doubt that matters.
     """
-    later = Later(jobs)
+    later, claims = Later(jobs), Claims(fsck)
     for batch in batches(fsck, jobs):
         if isinstance(batch, Finding):
             yield batch
             continue
-        for found in fsck.pipeline.parallel(
+        deleting: list[Finding] = []
+        for judged in fsck.pipeline.parallel(
             lambda cell: _judge(fsck, destination, cell),
             cells(fsck, destination, jobs, batch, later),
         ):
-            if found is not None:
+            if judged is None:
+                continue
+            found = claims.respected(judged, jobs)
+            if any(one.action is Action.DELETE_OBJECT for one in found.repairs):
+                deleting.append(found)
+            else:
                 yield found
+        yield from unless_listed(fsck, jobs, batch, deleting)
 
 
 def _judge(fsck: Fsck, destination: Destination, cell: Cell) -> Finding | None:
@@ -110,7 +119,10 @@ def _repairs(
                 cell.key,
                 job_id,
                 etag=facts.etag,
-                version_id=facts.version_id or "",
+                # "null" is no version's name alone: where versioning is suspended, whoever writes
+                # the key next has it too. https://docs.aws.amazon.com/AmazonS3/latest/userguide/
+                # AddingObjectstoVersionSuspendedBuckets.html
+                version_id="" if facts.version_id in {None, "null"} else facts.version_id or "",
             )
         )
     return tuple(repairs)

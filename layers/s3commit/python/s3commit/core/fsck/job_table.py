@@ -73,7 +73,8 @@ def _contradicts(record: Record) -> JobRow:
 UNREADABLE: Final = Verdict(
     "UNREADABLE",
     Level.FINDING,
-    "`result.json`, or the job's list in `_commits/`, can't be read, or is another job's",
+    "`result.json`, or the job's list in `_commits/`, can't be read, is another job's, or counts"
+    " other files than the ledger or the result",
     "Nothing by itself: find out who wrote it, and bring back what was there",
 )
 _FORGOTTEN: Final = Verdict(
@@ -95,11 +96,26 @@ _RESULT_CONTRADICTS: Final = Verdict(
     "`result.json` has another outcome than the ledger",
     "Nothing by itself: nobody can tell which one its client was told. Look at the files",
 )
-_LIST_CONTRADICTS: Final = Verdict(
+LIST_CONTRADICTS: Final = Verdict(
     "LIST_CONTRADICTS",
     Level.FINDING,
-    "`_commits/` lists the files of a job that by the ledger or its result is not committed",
+    "`_commits/` lists the files of a job that by the ledger or its result is not committed,"
+    " or that nobody has asked to commit",
     "Nothing by itself: find out who wrote the list, or who changed the ledger",
+)
+RETIRED: Final = Verdict(
+    "RETIRED",
+    Level.FINE,
+    "The job is committed; ledger and job directory have been cleared since",
+    "Nothing",
+)
+_LEDGER_SET_BACK: Final = Verdict(
+    "LEDGER_SET_BACK",
+    Level.FINDING,
+    "S3 says that the job has ended, or is being published, and the ledger has it at an earlier"
+    " state: the table was restored to a moment of before",
+    "Nothing by itself. Stop the pipeline, and make the ledger anew in an empty table:"
+    " `--rebuild-ledger`",
 )
 _LIST_MISSING: Final = Verdict(
     "LIST_MISSING",
@@ -167,19 +183,25 @@ JOB_TABLE: Final[tuple[JobRow, ...]] = (
         frozenset({Result.COMMITTED}),
     ),
     JobRow(
-        _RESULT_CONTRADICTS,
+        _LEDGER_SET_BACK,
         _AT_WORK | {Record.OPEN},
         result=_RESULT,
         standing=Standing.IN_DOUBT,
     ),
     JobRow(
-        _LIST_CONTRADICTS,
+        _LEDGER_SET_BACK,
+        (_AT_WORK | {Record.OPEN}) - {Record.PUBLISHING},
+        _COMMITS,
+        standing=Standing.IN_DOUBT,
+    ),
+    JobRow(
+        LIST_CONTRADICTS,
         frozenset(Record) - {Record.ABSENT, Record.PUBLISHING, Record.COMMITTED},
         _COMMITS,
         standing=Standing.IN_DOUBT,
     ),
     JobRow(
-        _LIST_CONTRADICTS,
+        LIST_CONTRADICTS,
         _NO_RECORD,
         _COMMITS,
         _RESULT_UNDONE,
@@ -250,12 +272,7 @@ JOB_TABLE: Final[tuple[JobRow, ...]] = (
         standing=Standing.UNRECORDED,
     ),
     JobRow(
-        Verdict(
-            "RETIRED",
-            Level.FINE,
-            "The job is committed; ledger and job directory have been cleared since",
-            "Nothing",
-        ),
+        RETIRED,
         commits=_COMMITS,
         standing=Standing.COMMITTED,
     ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -15,7 +15,7 @@ from s3commit.core.documents import (
     decode_result,
 )
 from s3commit.core.errors import InvalidInputError, NotFoundError
-from s3commit.core.fsck.job_table import judge_job
+from s3commit.core.fsck.job_table import LIST_CONTRADICTS, RETIRED, judge_job
 from s3commit.core.fsck.other_table import COPY, GOING_ON, LOCATION, SPEC_UNREADABLE
 from s3commit.core.fsck.ports import Fsck
 from s3commit.core.fsck.words import (
@@ -28,13 +28,16 @@ from s3commit.core.fsck.words import (
     Verdict,
 )
 from s3commit.core.layout import COMMITS, MAGIC_PREFIX, JobDirectory, check_job_id, parse_directory
-from s3commit.core.model import Conflict, Destination, JobRecord, JobSpec, Names
+from s3commit.core.model import Conflict, Destination, JobRecord, JobResult, JobSpec, Names, Outcome
+from s3commit.core.protocol.places import known_locations
+from s3commit.core.protocol.taken import JOB_ID_TAKEN
 from s3commit.core.published import MAX_LINE_BYTES, CommitHeader, decode_commit_header
 from s3commit.core.states import ENDED, JobState
 
 LIST_SUFFIX: Final = ".jsonl"
 FOREVER: Final = "9999-12-31T23:59:59.999Z"
 WORKING: Final = frozenset(JobState) - ENDED
+_PUBLISHED: Final = frozenset({JobState.PUBLISHING, JobState.COMMITTED})
 
 
 @dataclass(slots=True)
@@ -48,13 +51,19 @@ class Traces:
     of_s3a: bool = False
     listed: bool = False
 
+    @property
+    def directory(self) -> bool:
+        """Whether there is anything in the job's directory that the protocol knows."""
+        return self.job or self.request or self.result or self.scratch or self.of_s3a
+
 
 @dataclass(frozen=True, slots=True)
 class Job:
     """One job: what is there of it, the row of the table that is true of it, and what follows.
 
     ``about`` says what kind of directory it is if it is no job of this place, or not a plain one.
-    ``record`` is None if the ledger has none for a job at this place.
+    ``record`` is None if the ledger has none for a job at this place. ``locations`` are those that
+    are known to be the job's (docs/adr/0013): what its list alone says is looked at, no more.
     """
 
     place: JobDirectory
@@ -66,6 +75,28 @@ class Job:
     traces: Traces = field(default_factory=Traces)
     about: Verdict | None = None
     running: bool = False
+    locations: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether nothing of it is judged, since its documents contradict each other."""
+        return self.standing is Standing.IN_DOUBT
+
+    @property
+    def places(self) -> tuple[JobDirectory, ...]:
+        """Where the job may be acted on: its directory, and those at its locations."""
+        return (self.place, *map(self.place.at, self.locations.values()))
+
+    @property
+    def looked_at(self) -> frozenset[str]:
+        """The prefixes where files of the job may lie, by whatever says so."""
+        said = self.header.locations.values() if self.header else ()
+        return frozenset({self.place.destination.prefix, *self.locations.values(), *said})
+
+    def acts_at(self, key: str) -> bool:
+        """Whether the key lies where the job may be acted on (I7)."""
+        prefixes = (self.place.destination.prefix, *self.locations.values())
+        return key.startswith(prefixes)
 
     @property
     def generation(self) -> int:
@@ -144,18 +175,54 @@ def _read(fsck: Fsck, place: JobDirectory, traces: Traces) -> Job:
     names = record.names if record else spec.names if spec else _unknown_names(traces)
     if about in {COPY, LOCATION}:
         return Job(place, about, Standing.IN_DOUBT, names, record, None, traces, about)
+    told, result = _result(fsck, place) if traces.result or ended else (Result.ABSENT, None)
+    if header is not None and _counts_otherwise(header, record, result):
+        commits = Commits.UNREADABLE
+    turned_away = result is not None and result.error and result.error.code == JOB_ID_TAKEN
     verdict, standing = judge_job(
-        Record(record.state) if record else Record.ELSEWHERE if found else Record.ABSENT,
+        Record(record.state)
+        if record
+        else Record.ELSEWHERE
+        if found or turned_away
+        else Record.ABSENT,
         commits,
-        _result(fsck, place) if traces.result or ended else Result.ABSENT,
+        told,
         Request.THERE if traces.request else Request.ABSENT,
     )
+    if verdict is RETIRED and traces.directory:
+        # Nobody asked to commit what lies in the directory: the list is of something else.
+        verdict, standing = LIST_CONTRADICTS, Standing.IN_DOUBT
     running = False
     if Action.START_EXECUTION in verdict.actions or traces.scratch:
         running = fsck.hands.is_running(place, record)
     if running and Action.START_EXECUTION in verdict.actions:
         verdict = GOING_ON
-    return Job(place, verdict, standing, names, record, header, traces, about, running)
+    locations = _locations(fsck, place, record, spec)
+    return Job(place, verdict, standing, names, record, header, traces, about, running, locations)
+
+
+def _counts_otherwise(
+    header: CommitHeader, record: JobRecord | None, result: JobResult | None
+) -> bool:
+    """Whether the list is not the one of the job that the ledger or the result counted.
+
+    What it does not have would pass for a dead attempt's, and be deleted.
+    """
+    counted = (header.files, header.bytes)
+    plan = record.plan if record and record.state in _PUBLISHED else None
+    if plan is not None and (plan.files, plan.bytes) != counted:
+        return True
+    committed = result is not None and result.outcome is Outcome.COMMITTED
+    return committed and result is not None and (result.files, result.bytes) != counted
+
+
+def _locations(
+    fsck: Fsck, place: JobDirectory, record: JobRecord | None, spec: JobSpec | None
+) -> dict[str, str]:
+    planned = record is not None and record.plan is not None and record.plan.locations
+    if not planned and not (spec and spec.locations):
+        return {}
+    return known_locations(fsck.pipeline, place, record)
 
 
 def _unknown_names(traces: Traces) -> Names:
@@ -187,11 +254,12 @@ def _spec(fsck: Fsck, place: JobDirectory) -> tuple[JobSpec | None, Verdict | No
         return None, COPY if error.code == "WRONG_JOB" else SPEC_UNREADABLE
 
 
-def _result(fsck: Fsck, place: JobDirectory) -> Result:
+def _result(fsck: Fsck, place: JobDirectory) -> tuple[Result, JobResult | None]:
     try:
         stored = fsck.pipeline.store.get(place.bucket, place.result, max_bytes=MAX_RESULT_BYTES)
-        return Result(decode_result(stored.body, place).outcome.value)
+        result = decode_result(stored.body, place)
     except NotFoundError:
-        return Result.ABSENT
+        return Result.ABSENT, None
     except InvalidInputError:
-        return Result.UNREADABLE
+        return Result.UNREADABLE, None
+    return Result(result.outcome.value), result

@@ -8,53 +8,18 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Final
+from typing import Any
 
-from s3commit.core.errors import InvalidInputError, NotFoundError
-from s3commit.core.fsck.findings import Finding
-from s3commit.core.fsck.job_table import UNREADABLE
+from s3commit.core.fsck.expecting import Batch, Expected
 from s3commit.core.fsck.jobs import FOREVER, Job
 from s3commit.core.fsck.ports import Fsck
-from s3commit.core.fsck.words import Named, Standing
+from s3commit.core.fsck.words import Named
 from s3commit.core.layout import JobDirectory, is_data, owner_of, partition_of
-from s3commit.core.model import Destination, Names, PendingFile
+from s3commit.core.model import Destination
 from s3commit.core.ports import ListedObject, OpenUpload
-from s3commit.core.protocol.named_uploads import named_files, uploads_named
-from s3commit.core.protocol.pipeline import read_commit_manifest
-
-BATCH_FILES: Final = 200_000
-
-# In these a manifest says more than the file's name does.
-_ASKED: Final = frozenset({Standing.SEALED, Standing.COMMITTING})
-_OVER: Final = frozenset({Standing.COMMITTED, Standing.ABORTED, Standing.ROLLED_BACK})
-
-
-@dataclass(frozen=True, slots=True)
-class Expected:
-    """A file that a job's list, or one of its manifests (``pending``), names."""
-
-    job: Job
-    named: Named
-    length: int
-    etag: str = ""
-    pending: PendingFile | None = None
-
-
-@dataclass(slots=True)
-class Batch:
-    """Some jobs, and the files that they name, by key. ``uploads`` are those that manifests name.
-
-    ``first`` says that what is no job's is judged along with it.
-    """
-
-    first: bool = False
-    jobs: dict[str, Job] = field(default_factory=dict)
-    files: dict[str, list[Expected]] = field(default_factory=dict)
-    uploads: dict[tuple[str, str], str] = field(default_factory=dict)
-    places: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,47 +57,6 @@ class Later:
         )
 
 
-def batches(fsck: Fsck, jobs: Mapping[str, Job]) -> Iterator[Batch | Finding]:
-    """The jobs in batches; a finding for one whose list turns out not to be readable."""
-    batch = Batch(first=True)
-    for job_id, job in jobs.items():
-        batch.jobs[job_id] = job
-        try:
-            _expect(fsck, batch, job)
-        except NotFoundError:
-            del batch.jobs[job_id]  # gone since it was listed
-        except InvalidInputError as error:
-            del batch.jobs[job_id]
-            place = job.place
-            yield Finding(UNREADABLE, place.bucket, place.commits, job_id, error.message)
-        if len(batch.files) >= BATCH_FILES:
-            yield batch
-            batch = Batch()
-    if batch.first or batch.jobs:
-        yield batch
-
-
-def _expect(fsck: Fsck, batch: Batch, job: Job) -> None:
-    place = job.place
-    if job.header is not None and job.standing is not Standing.IN_DOUBT:
-        _, committed = read_commit_manifest(fsck.pipeline, place)
-        for file in committed:
-            listed = Expected(job, Named.LISTED, file.length, file.etag)
-            batch.files.setdefault(file.key, []).append(listed)
-        batch.places |= set(job.header.locations.values())
-    exact_leftovers = job.names is Names.EXACT and job.standing in _OVER
-    if not job.traces.scratch or not (exact_leftovers or job.standing in _ASKED):
-        return
-    for pending in named_files(fsck.pipeline, place):
-        known = batch.files.setdefault(pending.key, [])
-        if not any(one.job is job and one.named is Named.LISTED for one in known):
-            known.append(Expected(job, Named.PENDING, pending.length, pending=pending))
-    if job.names is Names.EXACT:
-        for key, upload_id in uploads_named(fsck.pipeline, place):
-            batch.uploads[key, upload_id] = place.job_id
-            batch.files.setdefault(key, [])
-
-
 def cells(
     fsck: Fsck,
     destination: Destination,
@@ -148,16 +72,23 @@ def cells(
             owner = batch.uploads.get((key, upload.upload_id)) or owner_of(key)
             if owner in batch.jobs:
                 of_job.setdefault(owner, []).append(upload)
-            elif owner and batch.first and strangers.unknown(owner, key):
+            elif (
+                owner
+                and batch.first
+                and key.startswith(destination.prefix)
+                and strangers.unknown(owner, key)
+            ):
                 yield Cell(None, key, None, found, (upload,), False)
         expected = {one.job.place.job_id: one for one in batch.files.get(key, ())}
         owner = owner_of(key)
-        involved = {*expected, *of_job} | ({owner} if found and owner in batch.jobs else set())
+        involved = {*expected, *of_job} | ({owner} if found and owner else set())
         for job_id in sorted(involved & batch.jobs.keys()):
-            job = batch.jobs[job_id]
-            one = expected.get(job_id)
+            job, one = batch.jobs[job_id], expected.get(job_id)
+            if one is None and not job.acts_at(key):
+                continue  # by its name alone, where the job has no place: nobody knows whose
+            mine = tuple(of_job.get(job_id, ())) if job.acts_at(key) else ()
             replaced = one is not None and one.named is Named.LISTED and later.than(job)
-            yield Cell(job, key, one, found, tuple(of_job.get(job_id, ())), replaced)
+            yield Cell(job, key, one, found, mine, replaced)
 
 
 class _Strangers:
@@ -190,18 +121,32 @@ class _Strangers:
 def _merged(
     fsck: Fsck, destination: Destination, batch: Batch
 ) -> Iterator[tuple[str, ListedObject | None, list[OpenUpload]]]:
-    prefixes = sorted({destination.prefix, *batch.places}, key=str.encode)
     bucket, store = destination.bucket, fsck.pipeline.store
+    places = sorted({destination.prefix, *batch.places}, key=str.encode)
+    outermost: list[str] = []
+    for prefix in places:  # locations of different jobs may lie in each other
+        if not outermost or not prefix.startswith(outermost[-1]):
+            outermost.append(prefix)
+
+    def shows(prefix: str, key: str) -> bool:
+        if is_data(key[len(prefix) :]):
+            return True
+        return any(
+            key.startswith(one) and is_data(key[len(one) :])
+            for one in places
+            if one != prefix and one.startswith(prefix)
+        )
 
     def objects() -> Iterator[tuple[str, Any]]:
-        for prefix in prefixes:
+        for prefix in outermost:
             for listed in store.list(bucket, prefix):
-                if is_data(listed.key[len(prefix) :]):
+                if shows(prefix, listed.key):
                     yield listed.key, listed
 
     def uploads() -> Iterator[tuple[str, Any]]:
-        for upload in store.list_uploads(bucket, destination.prefix):
-            yield upload.key, upload
+        for prefix in outermost:
+            for upload in store.list_uploads(bucket, prefix):
+                yield upload.key, upload
 
     def expected() -> Iterator[tuple[str, Any]]:
         for key in sorted(batch.files, key=str.encode):

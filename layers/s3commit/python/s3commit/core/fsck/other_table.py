@@ -35,6 +35,13 @@ S3A_LEFTOVER: Final = Verdict(
     "A job of Hadoop's S3A committer that nobody has ended: its driver writes, or died",
     "`s3commit rescue DESTINATION` says more",
 )
+CLAIMED: Final = Verdict(
+    "CLAIMED",
+    Level.NOTE,
+    "A file or upload of a job that the ledger does not know; its id has a directory or a list at"
+    " another place above the file, too, so that nobody can tell whose it is",
+    "Nothing by itself: look which of the two wrote it",
+)
 SCRATCH_LEFT: Final = Verdict(
     "SCRATCH_LEFT",
     Level.FINDING,
@@ -91,6 +98,7 @@ ONCE_HONEST: Final = Verdict(
 )
 
 OTHER_TABLE: Final[tuple[tuple[str, tuple[Verdict, ...]], ...]] = (
+    ("file", (CLAIMED,)),
     ("job directory", (COPY, LOCATION, SPEC_UNREADABLE, S3A_LEFTOVER, GOING_ON, SCRATCH_LEFT)),
     (
         "`_SUCCESS`",

@@ -1,0 +1,358 @@
+"""What somebody who means harm, or copies carelessly, makes a repair do: nothing (I5, I7)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from s3commit.core.documents import encode_result
+from s3commit.core.fsck.words import Action
+from s3commit.core.layout import JobDirectory
+from s3commit.core.manifest import encode_pendingset
+from s3commit.core.model import (
+    Conflict,
+    Destination,
+    JobResult,
+    Names,
+    Outcome,
+    PendingSet,
+)
+from s3commit.core.published import CommitHeader, CommittedFile, commit_lines
+from s3commit.core.states import JobState
+from tests.core.fsck_world import Checked
+from tests.core.test_fsck import aborted, checked, committed, file_of, make
+from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, place_of
+
+ELSEWHERE = "archive/dt=1/"
+
+
+def forge_list(world: World, place: JobDirectory, *files: CommittedFile, **header: Any) -> None:
+    """A list in ``_commits/`` that nobody of ours wrote."""
+    counts = {"files": len(files), "bytes": sum(file.length for file in files)}
+    first = CommitHeader(
+        place.job_id, place.destination.uri, "2026-11-21T00:00:00.000Z", rows=None, **counts
+    )
+    lines = commit_lines(replace(first, **header), files)
+    world.store.put(BUCKET, place.commits, b"".join(lines))
+
+
+def forge_result(world: World, place: JobDirectory, outcome: Outcome) -> None:
+    now = "2026-11-21T00:00:00.000Z"
+    result = JobResult(place.job_id, outcome, None, 0, 0, None, None, now, "arn")
+    world.store.put(BUCKET, place.result, encode_result(result))
+
+
+def start_upload(world: World, key: str) -> str:
+    return world.store.create_upload(BUCKET, key, metadata={}, content_type="")
+
+
+def changed_by_repair(desk: Checked) -> bool:
+    """Whether a repair of everything deletes or aborts anything at all."""
+
+    def state() -> object:
+        world = desk.world
+        return world.all_keys(), list(world.store.list_uploads(BUCKET, ""))
+
+    before = state()
+    desk.repair()
+    return state() != before
+
+
+def test_i7_a_list_that_claims_a_strangers_directory_as_its_location_acts_nowhere_there() -> None:
+    desk = checked()
+    theirs = place_of(JOB, "orders/")
+    desk.world.open(theirs)
+    desk.world.request(theirs, desk.world.attempt(theirs, "t0"))
+    desk.world.run(theirs)
+    start_upload(desk.world, f"orders/part-late-{JOB}.csv")
+    desk.lose_ledger()  # or it was forgotten after its 90 days
+    forge_list(desk.world, place_of(), locations={"dt=1/": "orders/"})
+    assert not changed_by_repair(desk)
+
+
+def test_i7_a_list_that_names_files_outside_its_places_is_not_believed() -> None:
+    desk = checked()
+    forge_list(desk.world, place_of(), CommittedFile("orders/x.csv", 3, '"e"', None))
+    assert desk.names() == ["UNREADABLE"]
+    assert "orders/x.csv" in desk.findings()[0].detail
+
+
+def two_places(world: World, **spec: Any) -> JobDirectory:
+    """A job of one file at a location, which is committed."""
+    place = place_of()
+    world.open(place, locations={"dt=1/": ELSEWHERE}, **spec)
+    attempt = world.attempt(place.at(ELSEWHERE), "t0")
+    world.request(place, replace(attempt, location=ELSEWHERE))
+    world.run(place)
+    return place
+
+
+def test_a_location_whose_documents_are_retired_is_looked_at_and_not_acted_on() -> None:
+    desk = checked()
+    place = two_places(desk.world)
+    for key in [*desk.world.all_keys(place.prefix), *desk.world.all_keys("archive/dt=1/__")]:
+        desk.world.store.delete(BUCKET, key)
+    desk.lose_ledger()
+    assert desk.findings() == []
+    make(desk.world, f"{ELSEWHERE}part-dead-{JOB}.csv")
+    start_upload(desk.world, f"{ELSEWHERE}part-late-{JOB}.csv")
+    assert not changed_by_repair(desk)
+    desk.world.store.delete(BUCKET, f"{ELSEWHERE}part-t0-{JOB}.parquet")
+    assert "MISSING" in desk.names()
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_i4_what_an_ended_job_left_at_its_location_is_found_and_goes(is_lost: bool) -> None:
+    desk = checked()
+    place = two_places(desk.world)
+    desk.world.attempt(place.at(ELSEWHERE), "late")
+    start_upload(desk.world, f"{ELSEWHERE}part-{NEIGHBOUR}.csv")
+    make(desk.world, f"{ELSEWHERE}part-dead-{JOB}.csv")
+    if is_lost:
+        desk.lose_ledger()
+    assert desk.names() == ["SCRATCH_LEFT", "UNCOUNTED", "UPLOAD_LEFT"]
+    desk.repair()
+    assert desk.findings() == []
+    assert desk.world.open_uploads() == [f"{ELSEWHERE}part-{NEIGHBOUR}.csv"]
+    assert list(desk.world.visible(ELSEWHERE)) == [f"{ELSEWHERE}part-t0-{JOB}.parquet"]
+
+
+def test_i4_an_aborted_jobs_uploads_at_its_location_are_found() -> None:
+    desk = checked()
+    place = place_of()
+    desk.world.open(place, locations={"dt=1/": ELSEWHERE})
+    desk.world.ask_abort(place)
+    desk.world.run(place)
+    desk.world.upload(place.at(ELSEWHERE), f"late-{JOB}.csv", b"x", task="t0", attempt="a0")
+    assert desk.names() == ["UPLOAD_LEFT"]
+    desk.repair()
+    assert desk.world.open_uploads() == []
+
+
+def test_locations_of_jobs_that_lie_in_each_other_are_looked_at_once() -> None:
+    desk = checked()
+    two_places(desk.world)
+    within = f"{ELSEWHERE}_deep/er/"
+    other = place_of(OTHER_JOB)
+    desk.world.open(other, locations={"dt=2/": within})
+    attempt = desk.world.attempt(other.at(within), "t0")
+    desk.world.request(other, replace(attempt, location=within))
+    desk.world.run(other)
+    assert desk.findings() == []
+
+
+def turned_away(desk: Checked, main: str, second: str) -> None:
+    """A job at ``main``, committed, and a second one of its id, turned away and both forgotten."""
+    for prefix in (main, second):
+        place = place_of(JOB, prefix)
+        desk.world.open(place)
+        desk.world.request(place, desk.world.attempt(place, f"t-{len(prefix)}"))
+        desk.world.run(place)
+    assert desk.world.result(place_of(JOB, second)).outcome is Outcome.ABORTED
+    assert desk.world.visible(main)
+    desk.lose_ledger()
+
+
+@pytest.mark.parametrize(("main", "second"), [("sales/eu/", "sales/"), ("sales/", "sales/eu/")])
+def test_i5_a_job_that_was_turned_away_takes_nothing_of_the_other_one(
+    main: str, second: str
+) -> None:
+    desk = checked()
+    turned_away(desk, main, second)
+    key = f"sales/eu/part-x-{JOB}.csv"
+    make(desk.world, key)
+    start_upload(desk.world, f"sales/eu/part-y-{JOB}.csv")
+    there = Checked(desk.world, destination=Destination(BUCKET, second))
+    assert not changed_by_repair(there)
+
+
+@pytest.mark.parametrize("lied_at", ["sales/", "sales/eu/"])
+def test_i5_a_result_that_lies_beside_another_jobs_directory_takes_nothing(lied_at: str) -> None:
+    desk = checked()
+    other = {"sales/": "sales/eu/", "sales/eu/": "sales/"}[lied_at]
+    place = place_of(JOB, other)
+    desk.world.open(place)
+    desk.world.request(
+        place, desk.world.attempt(place, "t0", files={f"eu/x-{JOB}.csv": b"x", f"y-{JOB}.csv": b""})
+    )
+    desk.world.run(place)
+    desk.lose_ledger()
+    forge_result(desk.world, place_of(JOB, lied_at), Outcome.ABORTED)
+    start_upload(desk.world, f"sales/eu/part-y-{JOB}.csv")
+    there = Checked(desk.world, destination=Destination(BUCKET, lied_at))
+    assert not changed_by_repair(there)
+    assert "CLAIMED" in there.names()
+
+
+def test_i5_a_file_that_another_jobs_list_has_is_never_deleted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A forged manifest of an aborted job with exact names proves by etag that the file is its."""
+    for batch in (200_000, 1):
+        monkeypatch.setattr("s3commit.core.fsck.expecting.BATCH_FILES", batch)
+        for wrong, right in ((JOB, OTHER_JOB), (OTHER_JOB, JOB)):
+            desk = checked()
+            written = "0b6f6f0e-0000-4000-8000-00000000000f"  # S3A names a write so, and no job
+            key = f"sales/part-0-{written}.csv"
+            upload = start_upload(desk.world, key)
+            etag = desk.world.store.upload_part(BUCKET, key, upload, 1, b"x")
+            facts = desk.world.store.complete_upload(BUCKET, key, upload, [etag], length=1)
+            forge_list(desk.world, place_of(right), CommittedFile(key, 1, facts.etag, None))
+            place = aborted(desk.world, wrong, names=Names.EXACT)
+            file = desk.world.upload(place, "z", b"x", task="t9", attempt="a9")
+            desk.world.store.abort_upload(BUCKET, file.key, file.upload_id)
+            forged = replace(file, key=key)
+            desk.world.drop(place, PendingSet(place.job_id, (forged,), "t9", "a9"), "t9", "a9")
+            desk.repair()
+            assert key in desk.world.visible(), (batch, wrong)
+
+
+def test_i5_an_upload_of_a_live_job_that_an_ended_jobs_manifest_names_stays() -> None:
+    desk = checked()
+    live = place_of(OTHER_JOB)
+    desk.world.open(live, names=Names.EXACT)
+    desk.world.attempt(live, "t0", files={"a.csv": b"a"})
+    (upload,) = desk.world.store.list_uploads(BUCKET, "")
+    ended = aborted(desk.world, names=Names.EXACT)
+    file = desk.world.upload(ended, "b.csv", b"b", task="t9", attempt="a9")
+    forged = replace(file, key=upload.key, upload_id=upload.upload_id)
+    pending = PendingSet(JOB, (file, forged), "t9", "a9")
+    desk.world.drop_bytes(ended, encode_pendingset(pending), pending, "t9", "a9")
+    desk.repair()
+    assert desk.world.open_uploads() == ["sales/a.csv"]
+
+
+@pytest.mark.parametrize("is_known", [False, True], ids=["forgotten", "in the ledger"])
+def test_i5_a_list_that_somebody_shortened_takes_no_file_with_it(is_known: bool) -> None:
+    desk = checked()
+    place = place_of()
+    desk.world.open(place)
+    desk.world.request(place, *(desk.world.attempt(place, task) for task in ("t0", "t1")))
+    desk.world.run(place)
+    if not is_known:
+        desk.lose_ledger()
+    first, one, _ = desk.world.store.get(BUCKET, place.commits, max_bytes=10**6).body.splitlines()
+    counts = json.loads(one)
+    head = json.loads(first) | {"files": 1, "bytes": counts["length"]}
+    desk.world.store.put(BUCKET, place.commits, json.dumps(head).encode() + b"\n" + one + b"\n")
+    assert "UNREADABLE" in desk.names()
+    assert not changed_by_repair(desk)
+
+
+def test_a_list_that_does_not_add_up_is_a_finding_and_its_manifests_stay() -> None:
+    desk = checked()
+    place = committed(desk.world)
+    desk.world.attempt(place, "late")
+    body = desk.world.store.get(BUCKET, place.commits, max_bytes=10**6).body
+    desk.world.store.put(BUCKET, place.commits, body.replace(b'"length":5', b'"length":4'))
+    assert desk.names() == ["UNREADABLE"]
+    assert not changed_by_repair(desk)
+
+
+@pytest.mark.parametrize("names", Names)
+def test_i5_a_list_of_a_job_that_has_only_begun_ends_nothing(names: Names) -> None:
+    """Its tasks write; no event has come yet, so that the ledger does not know it."""
+    desk = checked()
+    place = place_of()
+    desk.world.open(place, names=names)
+    desk.world.attempt(place, "t0")
+    forge_list(desk.world, place)
+    assert desk.names() == ["LIST_CONTRADICTS"]
+    assert not changed_by_repair(desk)
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+def test_i5_a_result_that_somebody_put_beside_a_live_job_ends_nothing(outcome: Outcome) -> None:
+    desk = checked()
+    place = place_of()
+    desk.world.open(place)
+    attempt = desk.world.attempt(place, "t0")
+    desk.world.announce(place, attempt)
+    forge_result(desk.world, place, outcome)
+    assert desk.names() == ["LEDGER_SET_BACK"]
+    assert not changed_by_repair(desk)
+
+
+def test_i5_a_job_directory_copied_under_another_id_is_unreadable_or_another_job() -> None:
+    desk = checked()
+    place = committed(desk.world)
+    for key in [*desk.world.all_keys(place.prefix), place.commits]:
+        body = desk.world.store.get(BUCKET, key, max_bytes=10**6).body
+        desk.world.store.put(BUCKET, key.replace(JOB, OTHER_JOB), body)
+    make(desk.world, file_of(OTHER_JOB, "dead"), job_id=OTHER_JOB)
+    assert not changed_by_repair(desk)
+
+
+def test_i5_a_table_copied_from_another_bucket_is_let_be() -> None:
+    desk = checked()
+    place = committed(desk.world)
+    for key in (place.job, place.commits):
+        body = desk.world.store.get(BUCKET, key, max_bytes=10**6).body
+        desk.world.store.put(BUCKET, key, body.replace(b"s3://lake/", b"s3://pond/"))
+    desk.lose_ledger()
+    make(desk.world, file_of(JOB, "dead"))
+    assert desk.findings() == []
+
+
+def test_i5_the_null_version_of_a_suspended_bucket_goes_only_as_it_was_seen() -> None:
+    """Whoever writes the key next has version ``null`` too: a version id is no condition there."""
+    desk = checked()
+    aborted(desk.world)
+    make(desk.world, file_of(JOB, "zombie"))
+    versions = desk.world.store._bucket(BUCKET).objects[file_of(JOB, "zombie")]
+    versions[0] = replace(versions[0], version_id="null")
+    (found,) = desk.findings()
+    assert [(one.action, one.version_id) for one in found.repairs] == [(Action.DELETE_OBJECT, "")]
+
+    def another() -> None:
+        desk.world.store.put(BUCKET, file_of(JOB, "zombie"), b"another's")
+
+    desk.world.plan.run_before("delete", another)
+    desk.repair()
+    assert desk.world.visible()[file_of(JOB, "zombie")] == b"another's"
+
+
+def test_a_file_under_a_delete_marker_is_missing_and_its_version_named() -> None:
+    desk = checked(versioned=True)
+    committed(desk.world)
+    facts = desk.world.store.head(BUCKET, file_of(JOB))
+    desk.world.store.delete(BUCKET, file_of(JOB))
+    found = next(one for one in desk.findings() if one.name == "MISSING")
+    assert facts is not None
+    assert (found.restore, found.repairs) == (facts.version_id, ())
+
+
+@pytest.mark.parametrize("name", ["größe=ä/ü", "日=1/x", "a b+c%2F&", "dt=😀/a", "dt=\uffee/a"])
+def test_keys_of_any_script_come_in_the_order_in_which_s3_has_them(name: str) -> None:
+    desk = checked()
+    place = place_of()
+    desk.world.open(place)
+    files = {f"{name}-{n}-{JOB}.csv": b"x" for n in range(3)}
+    desk.world.request(place, desk.world.attempt(place, "t0", files=files))
+    desk.world.run(place)
+    make(desk.world, f"sales/{name}-1b-{JOB}.csv")
+    start_upload(desk.world, f"sales/{name}-2b-{JOB}.csv")
+    desk.repair()
+    assert list(desk.world.visible()) == sorted((f"sales/{key}" for key in files), key=str.encode)
+    assert desk.world.open_uploads() == []
+    assert desk.findings() == []
+
+
+def test_a_ledger_that_was_set_back_is_a_finding_and_nothing_is_done() -> None:
+    desk = checked()
+    place = place_of()
+    desk.world.open(place, conflict=Conflict.REPLACE)
+    desk.world.request(place, desk.world.attempt(place, "t0"))
+    kept = []
+    desk.world.plan.run_after("advance", lambda: kept.append(desk.world.ledger.job(JOB)))
+    desk.world.run(place)
+    (before,) = kept
+    assert before is not None
+    assert before.state is JobState.SEALED
+    desk.world.ledger._jobs[JOB] = before
+    assert desk.names() == ["LEDGER_SET_BACK"]
+    assert not changed_by_repair(desk)
+    assert desk.hands.started == []
