@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 JOB_DIRECTORY = "*/__magic_job-*/*"
 MANIFESTS = "*/__magic_job-*/*.pendingset"
+SHARED = "*/__magic/*"
 PLAN = "*/__magic_job-*/plan-*.json"
 PARTITIONS = "*/__magic_job-*/partitions-*.json"
 REPLACED = "*/__magic_job-*/replaced-*.json"
@@ -140,6 +141,7 @@ ACCESS: dict[str, Access] = {
         bucket=("ListBucket", "ListBucketMultipartUploads"),
         ledger=("GetItem", "PutItem"),
         index=("Query",),
+            SHARED: ("GetObject",),
     ),
 }
 
@@ -154,6 +156,8 @@ REASONS: dict[str, str] = {
     REPLACED: "The index of a job's replace list, in the job's directory below any destination.",
     PAGES: "The pages of a job's replace list, in the job's directory below any destination.",
     ONCE: "The notes of which job has an idempotency key, below a destination of any name; a "
+    SHARED: "The manifests of S3A's jobs from before Hadoop 3.4, in the directory that they share "
+    "below any destination: read to say how many bytes they hold.",
     "role that may write them may not write the manifests of committed jobs beside them.",
     RESULT: "The result of a job, in the job's directory below a destination of any name.",
     REQUEST: "The abort request of an abandoned job, in the job's directory below a destination of "

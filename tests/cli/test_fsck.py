@@ -132,7 +132,9 @@ def test_an_execution_is_started_for_a_job_whose_own_has_died(desk: Desk) -> Non
     assert "NOT_GOING_ON" in desk.run(*FSCK, exit_code=1).stdout
     desk.run(*FSCK, "--repair")
     (started,) = desk.executions.started
-    assert started.startswith(arn_of(JOB, f"{JOB}-fsck-1-"))
+    record = desk.world.ledger.job(JOB)
+    assert record is not None
+    assert started.startswith(arn_of(JOB, f"{JOB}-fsck-{record.generation}-"))
     desk.executions.statuses[arn_of(JOB)] = "RUNNING"
     desk.run(*FSCK)
 
@@ -242,7 +244,7 @@ def test_on_s3_it_finds_repairs_and_makes_the_ledger_again(
     pipeline = Pipeline(store, DynamoLedger(bucket), SystemClock())
     written, given_up = (open_job(destination, store=store) for _ in range(2))
     for job in (written, given_up):
-        with job.task("t0") as task, task.open("a.csv") as file:
+        with job.task("t0", task_count=1) as task, task.open("a.csv") as file:
             file.write(b"hello")
     run("commit", uri_of(written.directory))
     run("abort", uri_of(given_up.directory))

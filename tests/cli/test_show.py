@@ -88,11 +88,15 @@ def test_a_job_at_work_that_is_silent_sends_to_its_execution(desk: Desk) -> None
     place = desk.requested_job()
     ledger, clock = desk.world.ledger, desk.world.clock
     desk.executions.statuses[ARN] = "RUNNING"
-    record = ledger.take_over(JOB, generation=0, execution=ARN, now=clock.now())
-    ledger.advance(JOB, source=JobState.OPEN, target=JobState.SEALED, generation=1, now=clock.now())
+    first = desk.world.record(place).generation
+    record = ledger.take_over(JOB, generation=first, execution=ARN, now=clock.now())
+    held = record.generation
+    ledger.advance(
+        JOB, source=JobState.OPEN, target=JobState.SEALED, generation=held, now=clock.now()
+    )
     plan = PlanFacts("0" * 64, 1, 2, 8, 8)
-    ledger.note(JOB, generation=1, plan=plan, now=clock.now())
-    ledger.decide(JOB, generation=1, plan=plan, replaced=None, locks=(), now=clock.now())
+    ledger.note(JOB, generation=held, plan=plan, now=clock.now())
+    ledger.decide(JOB, generation=held, plan=plan, replaced=None, locks=(), now=clock.now())
     document = desk.json("show", JOB, "--table", TABLE)
     assert document["state"] == "COMMITTING"
     assert document["next"] == [

@@ -31,9 +31,10 @@ def test_each_state_is_a_line_of_json(desk: Desk) -> None:
     ledger, clock = desk.world.ledger, desk.world.clock
 
     def seal() -> object:
-        ledger.take_over(JOB, generation=0, execution="e", now=clock.now())
+        first = desk.world.record(place).generation
+        held = ledger.take_over(JOB, generation=first, execution="e", now=clock.now()).generation
         return ledger.advance(
-            JOB, source=JobState.OPEN, target=JobState.SEALED, generation=1, now=clock.now()
+            JOB, source=JobState.OPEN, target=JobState.SEALED, generation=held, now=clock.now()
         )
 
     desk.while_it_waits(seal, lambda: desk.world.run(place))

@@ -10,7 +10,7 @@ import pytest
 from s3commit.core.model import Outcome
 from s3commit.core.protocol.sweep import DAY, HOUR
 from s3commit.testing.faults import Crash, FaultPlan
-from tests.core.test_sweep import LIMITS, Swept, announced, ended, sealed
+from tests.core.swept import LIMITS, Swept, announced, ended, sealed
 from tests.core.world import BUCKET, place_of
 
 STUCK = place_of("0b6f6f0e-0000-4000-8000-000000000011")

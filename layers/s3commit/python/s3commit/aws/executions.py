@@ -30,8 +30,14 @@ class StateMachine:
         )
 
     def is_running(self, execution: str) -> bool:
-        """See `Executions.is_running`; one that Step Functions has forgotten is not."""
+        """See `Executions.is_running`; one that Step Functions has forgotten is not.
+
+        Nor is one of another machine, of a deployment before this one: this machine's role may not
+        ask for it, and an execution too many does no harm.
+        """
         arn = execution if execution.startswith("arn:") else self._execution(execution)
+        if not arn.startswith(self._execution("")):
+            return False
         with translated(f"looking at execution {arn}"):
             try:
                 return self._client.describe_execution(executionArn=arn)["status"] in _ALIVE

@@ -35,9 +35,18 @@ class S3Survey:
                     moment = rfc3339(found["LastModified"])
                     yield SeenObject(found["Key"], found["ETag"], found["Size"], moment)
 
-    def uploads(self, bucket: str, *, after: str = "") -> Iterator[OpenUpload]:
+    def uploads(
+        self, bucket: str, prefix: str = "", *, after: str = "", after_upload: str = ""
+    ) -> Iterator[OpenUpload]:
         """See `Survey.uploads`."""
-        return open_uploads(self._client, bucket, after=after, page_size=self._page)
+        return open_uploads(
+            self._client,
+            bucket,
+            prefix,
+            after=after,
+            after_upload=after_upload,
+            page_size=self._page,
+        )
 
     def parts(self, bucket: str, key: str, upload_id: str) -> UploadParts:
         """See `Survey.parts`."""

@@ -16,9 +16,18 @@ if TYPE_CHECKING:
 
 
 def open_uploads(
-    client: S3Client, bucket: str, prefix: str = "", *, after: str = "", page_size: int
+    client: S3Client,
+    bucket: str,
+    prefix: str = "",
+    *,
+    after: str = "",
+    after_upload: str = "",
+    page_size: int,
 ) -> Iterator[OpenUpload]:
     """Every open upload below ``prefix`` whose key comes after ``after``; a request a page.
+
+    With ``after_upload`` also those of the key ``after`` which S3 lists after that one, be it gone
+    by now or not (https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListMultipartUploads.html).
 
     Raises `S3CommitError` (``LISTING``) where a store does not say how to list the rest, and S3's
     errors as `s3commit.core.errors`.
@@ -27,6 +36,8 @@ def open_uploads(
     # that XML can not carry breaks the listing. Without an upload's id, a marker is a key: what
     # has that very key is left out.
     markers: dict[str, Any] = {"KeyMarker": after} if after else {}
+    if after_upload:
+        markers["UploadIdMarker"] = after_upload
     while True:
         with translated(f"listing the uploads of s3://{bucket}/{prefix}"):
             page: Any = client.list_multipart_uploads(

@@ -24,6 +24,12 @@ _WRITE_AGAIN = "Run the job again"
 _OTHER_WRITER = "Find out who wrote it; a writer of this package never does. Then run the job again"
 
 CODES: Final[dict[str, Advice]] = {
+    "ABANDONED": Advice(
+        "The job was never asked for, and showed no sign of life for `abandonedHours`; the message"
+        " says since when",
+        "Find out what became of its program; run the job again. If it was alive and writes so"
+        " seldom, raise the parameter first",
+    ),
     "ABORTED_BY_CLIENT": Advice(
         "The job's own program asked for the abort: it failed, or was stopped",
         "Look into the program's log; run the job again once that is mended",

@@ -161,7 +161,13 @@ def encode_request(request: CommitRequest | AbortRequest) -> bytes:
     """``request.json``."""
     head: dict[str, Any] = {"version": VERSION, "jobId": request.job_id}
     if isinstance(request, AbortRequest):
-        return dump({**head, "action": "abort", "reason": request.reason[:MAX_TEXT]})
+        abandoned = {"abandoned": True} if request.abandoned else {}
+        return dump({**head, "action": "abort", "reason": request.reason[:MAX_TEXT], **abandoned})
+    head["action"] = "commit"
+    if request.job_sha256:
+        head["jobDigest"] = request.job_sha256
+    if request.partial:
+        head["partial"] = True
     if request.attempts is None:
         return dump({**head, "action": "commit"})
     attempts = [_attempt_json(attempt) for attempt in request.attempts]
@@ -191,7 +197,8 @@ def decode_request(body: bytes, directory: JobDirectory) -> CommitRequest | Abor
         raise InvalidInputError("request.json is of another job", code="WRONG_JOB")
     action = fields.text("action", longest=80)
     if action == "abort":
-        return AbortRequest(directory.job_id, fields.text("reason", "", longest=4 * MAX_TEXT))
+        reason = fields.text("reason", "", longest=4 * MAX_TEXT)
+        return AbortRequest(directory.job_id, reason, fields.value.get("abandoned") is True)
     if action != "commit":
         raise InvalidInputError(f"request.json asks for {action!r}", code="BAD_FIELD")
     if not fields.has("attempts"):

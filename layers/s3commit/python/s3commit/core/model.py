@@ -169,7 +169,7 @@ class CommitRequest:
 
 @dataclass(frozen=True, slots=True)
 class AbortRequest:
-    """``request.json`` with the action abort."""
+    """``request.json`` with the action abort; ``abandoned`` if the sweep says it for the driver."""
 
     job_id: str
     reason: str
@@ -183,6 +183,7 @@ class Failure:
     message: str
 
 
+    abandoned: bool = False
 @dataclass(frozen=True, slots=True)
 class JobResult:
     """``result.json``: the outcome, for the client. Counts are of the committed files.

@@ -38,8 +38,13 @@ class Survey(Protocol):
         """The objects whose keys start with ``prefix`` and come after ``after``, in key order."""
         ...
 
-    def uploads(self, bucket: str, *, after: str = "") -> Iterator[OpenUpload]:
-        """The bucket's open uploads with keys after ``after``, in key order."""
+    def uploads(
+        self, bucket: str, prefix: str = "", *, after: str = "", after_upload: str = ""
+    ) -> Iterator[OpenUpload]:
+        """The open uploads below ``prefix`` with keys after ``after``, in key order.
+
+        With ``after_upload`` also those of the key ``after`` that come after this one of it.
+        """
         ...
 
     def parts(self, bucket: str, key: str, upload_id: str) -> UploadParts:

@@ -23,10 +23,13 @@ class MemorySurvey:
             if version is not None and listed.key.encode() > after.encode():
                 yield SeenObject(listed.key, listed.etag, listed.length, version.modified)
 
-    def uploads(self, bucket: str, *, after: str = "") -> Iterator[OpenUpload]:
-        """See `Survey.uploads`."""
-        for upload in self._store.list_uploads(bucket, ""):
-            if upload.key.encode() > after.encode():
+    def uploads(
+        self, bucket: str, prefix: str = "", *, after: str = "", after_upload: str = ""
+    ) -> Iterator[OpenUpload]:
+        """See `Survey.uploads`; of one key in the order of their ids, which is that of time."""
+        for upload in self._store.list_uploads(bucket, prefix):
+            of_the_same = upload.key == after and upload.upload_id > after_upload != ""
+            if of_the_same or upload.key.encode() > after.encode():
                 yield upload
 
     def parts(self, bucket: str, key: str, upload_id: str) -> UploadParts:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 from s3commit.core.errors import InvalidInputError, NotFoundError
 from s3commit.core.fsck.ports import Fsck
@@ -86,7 +85,7 @@ def _rebuild(fsck: Fsck, place: JobDirectory, manifests: list[str], dry_run: boo
             spec = read_spec(fsck.pipeline, place)
         except InvalidInputError as error:
             return _left_out(fsck, place, error)
-        record = _renumbered(remembered(fsck.pipeline, place, spec))
+        record = remembered(fsck.pipeline, place, spec)
         if not dry_run:
             record = fsck.pipeline.ledger.open_job(record)
     if record.destination != place.destination:
@@ -118,17 +117,6 @@ def _is_asked_for(fsck: Fsck, place: JobDirectory, record: JobRecord) -> bool:
     if record.state is not JobState.OPEN:
         return True
     return fsck.pipeline.store.head(place.bucket, place.request) is not None
-
-
-def _renumbered(record: JobRecord) -> JobRecord:
-    """The record under a generation that no execution of before can have had.
-
-    Executions that ran when the ledger was lost still hold the numbers of then, and would be let
-    in by a count that begins anew. Seconds since 1970 are more than a job was ever taken over.
-    """
-    if record.state in ENDED:
-        return record
-    return replace(record, generation=int(datetime.fromisoformat(record.created_at).timestamp()))
 
 
 def _note_attempts(fsck: Fsck, place: JobDirectory, manifests: list[str]) -> int:

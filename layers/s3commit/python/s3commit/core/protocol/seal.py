@@ -22,6 +22,7 @@ from s3commit.core.states import ENDED, JobState
 from s3commit.core.ticket import Ticket
 
 ABORTED_BY_CLIENT = "ABORTED_BY_CLIENT"
+ABANDONED = "ABANDONED"
 
 
 def seal_job(pipeline: Pipeline, ticket: Ticket) -> Ticket:
@@ -69,7 +70,8 @@ def _why_not(pipeline: Pipeline, place: JobDirectory) -> Failure | None:
     try:
         request = read_request(pipeline, place)
         if isinstance(request, AbortRequest):
-            return Failure(ABORTED_BY_CLIENT, one_line(request.reason or "the client asked for it"))
+            code = ABANDONED if request.abandoned else ABORTED_BY_CLIENT
+            return Failure(code, one_line(request.reason or "the client asked for it"))
         read_spec(pipeline, place)
     except (InvalidInputError, JobRefusedError) as error:
         return Failure(error.code, one_line(error.message))

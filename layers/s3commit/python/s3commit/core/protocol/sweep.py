@@ -9,25 +9,25 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
 from s3commit.core.documents import encode_request
-from s3commit.core.errors import PreconditionError, S3CommitError, UploadGoneError
-from s3commit.core.layout import JobDirectory, belongs_to_job
-from s3commit.core.model import AbortRequest, JobRecord, Names
-from s3commit.core.ports import LostRaceError, OpenUpload
-from s3commit.core.protocol.named_uploads import uploads_named
-from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.core.errors import PreconditionError, S3CommitError
+from s3commit.core.layout import JobDirectory
+from s3commit.core.model import AbortRequest, JobRecord
+from s3commit.core.ports import LostRaceError
+from s3commit.core.protocol.pipeline import Pipeline, takeovers
 from s3commit.core.protocol.sweep_report import Report
 from s3commit.core.survey import Executions, SeenObject, Survey
 
 HOUR: Final = 3600
 DAY: Final = 24 * HOUR
 CALL_SECONDS: Final = 600  # a call hands over to the next one after that; Lambda gives 900
-CALL_ITEMS: Final = 5_000
+CALL_ITEMS: Final = 20_000  # short calls must not fill the history: 25,000 events, 7 a call
+ASKED_AT_ONCE: Final = 1_000  # uploads asked for their parts before a call looks at the time
 FAILED: Final = "failed: "  # how the note of a failure begins
 LONGEST_PAUSE: Final = DAY  # between two executions of a job that fails again and again
 
@@ -59,6 +59,7 @@ class Sweep:
     dry_run: bool = False
     told: set[str] = field(default_factory=set)
     call_items: int = CALL_ITEMS
+    asked_at_once: int = ASKED_AT_ONCE
     now: str = ""
     _items: int = 0
 
@@ -124,56 +125,69 @@ def go_on(sweep: Sweep, place: JobDirectory, record: JobRecord | None, since: st
     """Start an execution for a job on which nobody works since ``since``, unless it is too soon.
 
     The pause doubles with each execution that took the job over, and while nothing comes of one,
-    so that a job which fails for good is tried once a day in the end. The name says the pause: two
-    sweeps that see the same start one execution.
+    up to a day. The name counts the tries: two sweeps that see the same start one execution, and
+    one that died at once, whose name is taken for 90 days, does not stand in the next one's way.
     """
     held = record if record is not None and record.directory == place.prefix else None
-    generation = held.generation if held else 0
-    pause = min(sweep.limits.stuck << min(max(0, generation - 1), 16), LONGEST_PAUSE)
-    due = seconds_between(since, sweep.now) // max(1, pause)
-    if due < 1 or sweep.executions.is_running((held and held.execution) or place.job_id):
+    stuck = max(1, sweep.limits.stuck)
+    longest = max(stuck, LONGEST_PAUSE)
+    before = min(max(0, takeovers(held) - 1), 16) if held else 0
+    silent = seconds_between(since, sweep.now)
+    tries = tries_due(silent, min(stuck << before, longest), longest)
+    if not tries or sweep.executions.is_running((held and held.execution) or place.job_id):
         return
-    who = generation if held else hashlib.sha256(place.uri.encode()).hexdigest()[:16]
-    name = f"{place.job_id}-{who}-{due.bit_length() - 1}"
+    who = held.generation if held else hashlib.sha256(place.uri.encode()).hexdigest()[:16]
+    name = f"{place.job_id}-{who}-{tries}"
     if sweep.says(place):
         return
     if sweep.dry_run or sweep.executions.start(name, place):
         sweep.report.started += 1
-        sweep.report.note(f"job {place.job_id}: {held.state if held else 'unknown'}, goes on")
+        state = held.state if held else "a request that nobody has heard"
+        sweep.report.note(
+            f"job {place.job_id} at {place.destination.uri}: {state}, silent for"
+            f" {spelled(silent)} and no execution runs; goes on as {name}"
+        )
 
 
-def ask_to_abort(sweep: Sweep, place: JobDirectory) -> None:
-    """Speak the driver's last word for it; a driver that wakes finds its place taken."""
-    hours = sweep.limits.abandoned // HOUR
-    reason = f"abandoned: no sign of life for {hours} hours; the sweep gave the job up"
+def tries_due(silent: int, pause: int, longest: int) -> int:
+    """How many executions should have begun in so many seconds of silence.
+
+    The first one after ``pause``, each further one after twice the time, at most ``longest``.
+    """
+    tries = 0
+    while silent >= pause:
+        if pause >= longest:
+            return tries + silent // longest
+        tries, silent, pause = tries + 1, silent - pause, min(2 * pause, longest)
+    return tries
+
+
+def ask_to_abort(sweep: Sweep, place: JobDirectory, last: str) -> None:
+    """Speak the driver's last word for it; a driver that wakes finds its place taken.
+
+    ``last`` is when there was a sign of life.
+    """
+    silent = spelled(seconds_between(last, sweep.now))
+    reason = (
+        f"abandoned: no sign of life since {last}, for {silent}, and the sweep gave the job up;"
+        " run it again. If it was alive and writes so seldom, raise abandonedHours first: it is"
+        f" {spelled(sweep.limits.abandoned)} now"
+    )
     if sweep.says(place):
         return
     if not sweep.dry_run:
-        body = encode_request(AbortRequest(place.job_id, reason))
+        body = encode_request(AbortRequest(place.job_id, reason, abandoned=True))
         sweep.pipeline.store.put(place.bucket, place.request, body, if_absent=True)
     sweep.report.asked += 1
-    sweep.report.note(f"job {place.job_id} at {place.destination.uri}: abandoned, aborted")
+    sweep.report.note(
+        f"job {place.job_id} at {place.destination.uri}: abandoned, no sign of life since {last};"
+        " its abort is asked for"
+    )
 
 
-def is_writing(sweep: Sweep, places: tuple[JobDirectory, ...], names: Names, since: str) -> bool:
-    """Whether an upload of the job was begun, or a part of one has come, since then."""
-    for place in places:
-        for upload in _own_uploads(sweep, place, names):
-            if upload.initiated >= since:
-                return True
-            with suppress(UploadGoneError):
-                parts = sweep.survey.parts(place.bucket, upload.key, upload.upload_id)
-                if parts.modified >= since:
-                    return True
-    return False
-
-
-def _own_uploads(sweep: Sweep, place: JobDirectory, names: Names) -> Iterator[OpenUpload]:
-    """By name; under exact names, those that manifests and notes name."""
-    named: set[tuple[str, str]] = set()
-    if names is Names.EXACT:
-        named = set(uploads_named(sweep.pipeline, place))
-    for upload in sweep.pipeline.store.list_uploads(place.bucket, place.destination.prefix):
-        is_named = (upload.key, upload.upload_id) in named
-        if is_named or belongs_to_job(upload.key, place.job_id):
-            yield upload
+def spelled(seconds: int) -> str:
+    """A duration for people, in its largest whole unit up to hours."""
+    for unit, name in ((HOUR, "hour"), (60, "minute")):
+        if seconds >= unit:
+            return f"{seconds // unit} {name}{'s' * (seconds // unit != 1)}"
+    return f"{seconds} second{'s' * (seconds != 1)}"

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from s3commit.core.errors import InvalidInputError, PreconditionError
-from s3commit.core.layout import MAGIC_PREFIX, PENDINGSET_SUFFIX, JobDirectory, parse_directory
+from s3commit.core.layout import MAGIC_PREFIX, JobDirectory, parse_directory
 from s3commit.core.model import Destination, JobRecord
 from s3commit.core.protocol.acquire import release_locks
-from s3commit.core.protocol.named_uploads import files_named_at
 from s3commit.core.protocol.places import places_of
-from s3commit.core.protocol.sweep import DAY, HOUR, Sweep, go_on, seconds_between, seen
+from s3commit.core.protocol.sweep import DAY, Sweep, go_on, seen
 from s3commit.core.protocol.sweep_jobs import abandon_if_silent
-from s3commit.core.protocol.sweep_report import monthly_usd
+from s3commit.core.protocol.sweep_s3a import Left, report_left, report_shared
+from s3commit.core.protocol.taken import says_elsewhere
 from s3commit.core.protocol.undo import tidy_up
 from s3commit.core.states import ENDED, JobState
 from s3commit.core.survey import SeenObject
@@ -24,7 +24,6 @@ from s3commit.core.ticket import Ticket
 DESTINATIONS_A_CALL = 500
 WINDOW = 2 * DAY  # in which a sweep must have run, lest something waits for the next job there
 TIDIED_HERE = 2_000  # objects; more are for an execution, which has the time
-S3A_MANIFESTS_READ = 1_000  # of one job, to say how much it left
 
 
 @dataclass(slots=True)
@@ -36,8 +35,7 @@ class Found:
     result: SeenObject | None = None
     scratch: int = 0
     scratch_bytes: int = 0
-    of_s3a: int = 0
-    manifests: list[str] = field(default_factory=list)
+    of_s3a: Left = field(default_factory=Left)
     oldest: str = ""
     newest: str = ""
     last: str = ""
@@ -66,11 +64,7 @@ def _summary(place: JobDirectory, objects: Iterable[SeenObject]) -> Found | None
             found.scratch += 1
             found.scratch_bytes += listed.length
         if listed.key.startswith(place.s3a) and listed.key != place.s3a:
-            found.of_s3a += 1
-            if listed.key.endswith(PENDINGSET_SUFFIX) and (
-                len(found.manifests) < S3A_MANIFESTS_READ
-            ):
-                found.manifests.append(listed.key)
+            found.of_s3a.add(listed)
         found.oldest = min(found.oldest or listed.modified, listed.modified)
         found.newest = max(found.newest, listed.modified)
         found.last = listed.key
@@ -88,6 +82,8 @@ def tidy_job_directories(sweep: Sweep, cursor: str) -> str:
     destinations = _destinations(sweep, first, inclusive=bool(name))
     for destination in destinations:
         after = name if destination.uri == first else ""
+        if not after:
+            report_shared(sweep, destination)
         stopped = _tidy_destination(sweep, destination, after)
         if stopped:
             return f"{destination.uri}\n{stopped}"
@@ -157,7 +153,7 @@ def _judge(sweep: Sweep, place: JobDirectory, found: Found) -> None:
     elif record.state in ENDED:
         _judge_ended(sweep, place, record, found)
     elif record.state is JobState.OPEN and not found.own:
-        _report_s3a(sweep, place, found)
+        report_left(sweep, place, found.of_s3a)
 
 
 def judge_unknown(
@@ -178,9 +174,9 @@ def judge_unknown(
     elif found.job is not None:
         since = sweep.ago(sweep.limits.abandoned)
         if found.newest < since:
-            abandon_if_silent(sweep, place, None, since)
+            abandon_if_silent(sweep, place, None, since=since, known=found.newest)
     elif elsewhere is None:
-        _report_s3a(sweep, place, found)
+        report_left(sweep, place, found.of_s3a)
 
 
 def _judge_ended(sweep: Sweep, place: JobDirectory, record: JobRecord, found: Found) -> None:
@@ -206,38 +202,21 @@ def _retire(sweep: Sweep, place: JobDirectory, record: JobRecord | None, found: 
 
     The result goes last: while it is there, the next sweep knows that the job has ended.
     """
+    if says_elsewhere(sweep.pipeline, place):
+        return  # a copy of another table's directory: nothing in it is a job's of here
     gone = list(found.own)
-    for location in places_of(sweep.pipeline, place, record)[1:]:
-        job = seen(sweep, location.bucket, location.job)
-        gone = [job, *gone] if job is not None else gone
-    if record is None:  # of one that is in the ledger TidyUp has been here
-        listed = sweep.survey.objects(place.bucket, place.prefix)
-        gone = [*(one for one in listed if one.key.startswith(place.scratch)), *gone]
+    for one in places_of(sweep.pipeline, place, record):
+        listed = sweep.survey.objects(one.bucket, one.prefix)
+        # Of a job that is in the ledger TidyUp has been here.
+        scratch = [] if record else [each for each in listed if each.key.startswith(one.scratch)]
+        job = seen(sweep, one.bucket, one.job) if one != place else None
+        gone = [*scratch, *filter(None, [job]), *gone]
     if not sweep.dry_run:
         if record is not None:
             release_locks(sweep.pipeline, record)
-        for one in gone:
+        for each in gone:
             with suppress(PreconditionError):  # another object by now, and not the one judged
-                sweep.pipeline.store.delete(place.bucket, one.key, if_match=one.etag)
+                sweep.pipeline.store.delete(place.bucket, each.key, if_match=each.etag)
     sweep.report.retired += 1
     sweep.report.objects += len(gone)
-    sweep.report.object_bytes += sum(one.length for one in gone)
-
-
-def _report_s3a(sweep: Sweep, place: JobDirectory, found: Found) -> None:
-    """Say what a job of S3A's has left behind, by its manifests; a person has to decide on it."""
-    if not found.of_s3a or found.newest >= sweep.ago(sweep.limits.abandoned):
-        return
-    count = sum(
-        file.length
-        for key in found.manifests
-        for file in files_named_at(sweep.pipeline.store, place, key)
-    )
-    more = "at least " if len(found.manifests) == S3A_MANIFESTS_READ else ""
-    hours = seconds_between(found.newest, sweep.now) // HOUR
-    sweep.report.s3a += 1
-    sweep.report.s3a_bytes += count
-    sweep.report.note(
-        f"{place.uri}: left behind by S3A {hours} hours ago, {more}{count} bytes pending,"
-        f" {monthly_usd(count)} USD a month; see s3commit rescue"
-    )
+    sweep.report.object_bytes += sum(each.length for each in gone)

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from s3commit.core.errors import InvalidInputError
 from s3commit.core.layout import JobDirectory
-from s3commit.core.model import JobRecord
+from s3commit.core.model import Conflict, JobRecord, Names
 from s3commit.core.protocol.pipeline import read_spec
-from s3commit.core.protocol.places import places_of
-from s3commit.core.protocol.sweep import (
-    Sweep,
-    ask_to_abort,
-    go_on,
-    is_writing,
-    seen,
-)
+from s3commit.core.protocol.sweep import Sweep, ask_to_abort, go_on, seen
+from s3commit.core.protocol.sweep_life import Suspect, last_sign
 from s3commit.core.states import JobState
 
 # In these somebody has to work on a job, or wait for its destination.
@@ -35,7 +30,7 @@ def look_at_open_jobs(sweep: Sweep, cursor: str) -> str:
     in S3. Its record goes when its directory has gone, which its own committer sees to.
     """
     before = sweep.ago(sweep.limits.stuck)
-    return _each_job(sweep, [JobState.OPEN], cursor, lambda record: _look(sweep, record), before)
+    return _each_job(sweep, [JobState.OPEN], cursor, partial(_look, sweep), before)
 
 
 def go_on_with_stuck_jobs(sweep: Sweep, cursor: str) -> str:
@@ -45,8 +40,9 @@ def go_on_with_stuck_jobs(sweep: Sweep, cursor: str) -> str:
     """
     before = sweep.ago(sweep.limits.stuck)
 
-    def visit(record: JobRecord) -> None:
+    def visit(record: JobRecord, _left: str) -> str:
         go_on(sweep, _place(record), record, record.updated_at)
+        return ""
 
     return _each_job(sweep, AT_WORK, cursor, visit, before)
 
@@ -55,15 +51,16 @@ def _each_job(
     sweep: Sweep,
     states: Iterable[JobState],
     cursor: str,
-    visit: Callable[[JobRecord], None],
+    visit: Callable[[JobRecord, str], str],
     before: str,
 ) -> str:
     """Visit the jobs in ``states`` not updated since ``before``, from the cursor on.
 
-    A cursor is a state and a moment. A call stops between two moments only, so that jobs of one
-    moment are visited together and the next call begins with the next moment.
+    A cursor is a state and a moment. A call stops between two moments, so that jobs of one moment
+    are visited together and the next call begins with the next moment; or at a job of which a visit
+    left something: then the cursor names the job, and what is left.
     """
-    at, _, since = cursor.partition(" ")
+    at, since, job_id, left = (*cursor.split(" ", 3), "", "", "", "")[:4]
     for state in states:
         if at and state != at:
             continue
@@ -74,7 +71,9 @@ def _each_job(
             last = record.updated_at
             sweep.took()
             with sweep.each(f"job {record.job_id}"):
-                visit(record)
+                more = visit(record, left if record.job_id == job_id else "")
+                if more:
+                    return f"{state} {record.updated_at} {record.job_id} {more}"
     return ""
 
 
@@ -82,43 +81,63 @@ def _place(record: JobRecord) -> JobDirectory:
     return JobDirectory(record.destination, record.job_id)
 
 
-def _look(sweep: Sweep, record: JobRecord) -> None:
+def _look(sweep: Sweep, record: JobRecord, left: str) -> str:
     place = _place(record)
     request = seen(sweep, place.bucket, place.request)
     if request is not None:
         go_on(sweep, place, record, max(request.modified, record.updated_at))
     elif max(record.updated_at, record.created_at) < sweep.ago(sweep.limits.abandoned):
-        _judge_silent(sweep, place, record)
+        return _judge_silent(sweep, place, record, left)
+    return ""
 
 
-def _judge_silent(sweep: Sweep, place: JobDirectory, record: JobRecord) -> None:
+def _judge_silent(sweep: Sweep, place: JobDirectory, record: JobRecord, left: str) -> str:
     since = sweep.ago(sweep.limits.abandoned)
     newest, is_ours = "", False
     for listed in sweep.survey.objects(place.bucket, place.prefix):
         newest = max(newest, listed.modified)
+        if newest >= since:
+            return ""
         is_ours = is_ours or listed.key == place.job
-    if not newest:
+    if is_ours or (not newest and not _may_be_of_s3a(record)):
+        return abandon_if_silent(sweep, place, record, since=since, known=newest, left=left)
+    if not newest and (
+        sweep.dry_run or sweep.pipeline.ledger.forget(record.job_id, generation=record.generation)
+    ):
         # Its committer has deleted the directory: committed or aborted, and none of our business.
-        if sweep.dry_run or sweep.pipeline.ledger.forget(
-            record.job_id, generation=record.generation
-        ):
-            sweep.report.forgotten += 1
-    elif is_ours and newest < since:
-        abandon_if_silent(sweep, place, record, since)
+        sweep.report.forgotten += 1
+    return ""
+
+
+def _may_be_of_s3a(record: JobRecord) -> bool:
+    """Whether the job began without a ``job.json``, as far as the ledger tells."""
+    return record.names is Names.EXACT and record.conflict is Conflict.APPEND
 
 
 def abandon_if_silent(
-    sweep: Sweep, place: JobDirectory, record: JobRecord | None, since: str
-) -> None:
-    """Abort a job of ours whose directory is silent, unless it is still uploading."""
+    sweep: Sweep,
+    place: JobDirectory,
+    record: JobRecord | None,
+    *,
+    since: str,
+    known: str,
+    left: str = "",
+) -> str:
+    """Abort a job of ours whose directory is silent, unless it is still uploading.
+
+    ``known`` is when something was last put into the directory. Returns what is left to be asked,
+    as `last_sign` takes it.
+    """
     try:
         spec = read_spec(sweep.pipeline, place)
     except InvalidInputError:
-        return  # a copy of another table's directory, or of a location: no job by itself
-    places = places_of(sweep.pipeline, place, record)
-    for location in places[1:]:
-        listed = sweep.survey.objects(location.bucket, location.prefix)
-        if any(one.modified >= since for one in listed):
-            return
-    if not is_writing(sweep, places, spec.names, since):
-        ask_to_abort(sweep, place)
+        return ""  # a copy of another table's directory, or of a location: no job by itself
+    heard = max(record.updated_at, record.created_at) if record is not None else ""
+    # The main job.json's word is enough here: whoever names too much keeps a job, and ends none.
+    places = (place, *map(place.at, spec.locations.values()))
+    names = record.names if record is not None else spec.names
+    suspect = Suspect(places, names, since)
+    life = last_sign(sweep, suspect, known=max(known, heard), left=left)
+    if not life.left and life.last < since:
+        ask_to_abort(sweep, place, life.last)
+    return life.left

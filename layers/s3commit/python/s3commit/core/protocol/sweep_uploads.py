@@ -10,19 +10,22 @@ import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from s3commit.core.errors import UploadGoneError
+from s3commit.core.errors import InvalidInputError, UploadGoneError
 from s3commit.core.layout import COMMITS, MAGIC_PREFIX, JobDirectory, owner_of
 from s3commit.core.model import Destination, JobRecord
 from s3commit.core.ports import OpenUpload
-from s3commit.core.protocol.places import places_of
+from s3commit.core.protocol.pipeline import read_spec
+from s3commit.core.protocol.places import main_of, places_of
 from s3commit.core.protocol.sweep import Sweep
-from s3commit.core.protocol.sweep_directories import judge_unknown, read_directory
+from s3commit.core.protocol.sweep_directories import Found, judge_unknown, read_directory
+from s3commit.core.protocol.sweep_report import monthly_usd
 from s3commit.core.states import ENDED
 
 MOST_REMEMBERED = 10_000  # answers; more are asked for again
 
-# Spark's own writers put a counter behind the id, which is of the write then, and of no job.
-_OF_SPARK = re.compile(r"-c\d+\Z")
+# Spark's own writers put a counter behind the id, which is of the write then, and of no job; so
+# does Delta's (part-00000-<id>.c000.parquet), whose id is of the file.
+_OF_SPARK = re.compile(r"[0-9a-fA-F]{12}[-.]c\d+(?:\.|\Z)")
 
 
 class Fate(StrEnum):
@@ -42,28 +45,41 @@ class _Known:
     places: dict[str, tuple[str, ...]] = field(default_factory=dict)
     traces: dict[tuple[str, str], Fate | None] = field(default_factory=dict)
     managed: dict[str, bool] = field(default_factory=dict)
+    freed: dict[tuple[str, Fate], tuple[int, int]] = field(default_factory=dict)
 
     def bound(self) -> None:
         for each in (self.records, self.places, self.traces, self.managed):
             if len(each) > MOST_REMEMBERED:
                 each.clear()
 
+    def note(self, sweep: Sweep) -> None:
+        """Say of each job how much of it was aborted since it was last said."""
+        for (job_id, fate), (uploads, count) in self.freed.items():
+            sweep.report.note(
+                f"job {job_id}, {fate}: {uploads} open uploads aborted, {count} bytes,"
+                f" {monthly_usd(count)} USD a month"
+            )
+        self.freed.clear()
+
 
 def abort_orphaned_uploads(sweep: Sweep, cursor: str) -> str:
     """Abort the bucket's uploads whose job has ended, or is unknown and long gone.
 
-    The cursor is a key: a call stops between two keys.
+    The cursor is an upload's id and key, with which the call before ended.
     """
     known, bucket = _Known(), sweep.bucket
     last = ""
-    for upload in sweep.survey.uploads(bucket, after=cursor):
-        if last not in {"", upload.key} and sweep.spent:
+    upload_id, _, key = cursor.partition("\n")
+    for upload in sweep.survey.uploads(bucket, after=key, after_upload=upload_id):
+        if last and sweep.spent:
+            known.note(sweep)
             return last
-        last = upload.key
+        last = f"{upload.upload_id}\n{upload.key}"
         sweep.took()
         with sweep.each(f"upload of {upload.key}"):
             _judge(sweep, bucket, upload, known)
         known.bound()
+    known.note(sweep)
     return ""
 
 
@@ -75,17 +91,16 @@ def _judge(sweep: Sweep, bucket: str, upload: OpenUpload, known: _Known) -> None
     if upload.initiated >= sweep.ago(sweep.limits.stuck):
         return
     fate = _fate(sweep, bucket, upload.key, job_id, known)
-    if fate is Fate.UNKNOWN and _OF_SPARK.search(_stem(upload.key)):
+    if fate is Fate.UNKNOWN and _OF_SPARK.search(upload.key.rsplit("/", 1)[-1]):
         fate = Fate.FOREIGN
     old = upload.initiated < sweep.ago(sweep.limits.orphaned)
     if fate is Fate.ENDED or (fate is Fate.UNKNOWN and old and _is_silent(sweep, bucket, upload)):
-        _abort(sweep, bucket, upload)
+        count = _abort(sweep, bucket, upload)
+        if count is not None:
+            uploads, before = known.freed.get((job_id, fate), (0, 0))
+            known.freed[job_id, fate] = (uploads + 1, before + count)
     elif fate is Fate.FOREIGN:
         sweep.report.foreign += 1
-
-
-def _stem(key: str) -> str:
-    return key.rsplit("/", 1)[-1].split(".", 1)[0]
 
 
 def _is_silent(sweep: Sweep, bucket: str, upload: OpenUpload) -> bool:
@@ -93,15 +108,17 @@ def _is_silent(sweep: Sweep, bucket: str, upload: OpenUpload) -> bool:
     return parts.modified < sweep.ago(sweep.limits.orphaned)
 
 
-def _abort(sweep: Sweep, bucket: str, upload: OpenUpload) -> None:
+def _abort(sweep: Sweep, bucket: str, upload: OpenUpload) -> int | None:
+    """Abort the upload; its bytes, or None if somebody else was faster."""
     try:
         count = sweep.survey.parts(bucket, upload.key, upload.upload_id).bytes
     except UploadGoneError:
-        return
+        return None
     if not sweep.dry_run:
         sweep.pipeline.store.abort_upload(bucket, upload.key, upload.upload_id)
     sweep.report.uploads += 1
     sweep.report.upload_bytes += count
+    return count
 
 
 def _fate(sweep: Sweep, bucket: str, key: str, job_id: str, known: _Known) -> Fate:
@@ -156,6 +173,39 @@ def _trace(
 
 def _read_trace(sweep: Sweep, place: JobDirectory, record: JobRecord | None) -> Fate | None:
     found = read_directory(sweep, place)
+    if found is not None and found.job and not (found.request or found.result):
+        try:
+            main = main_of(sweep.pipeline, place)
+        except InvalidInputError:
+            return Fate.UNDER_WAY  # nobody can tell of what
+        if main is not None:
+            return _trace_of_main(sweep, main, place, record)
+    return _trace_of(sweep, place, record, found)
+
+
+def _trace_of_main(
+    sweep: Sweep, main: JobDirectory, location: JobDirectory, record: JobRecord | None
+) -> Fate | None:
+    """What is known of a location's job, whose record in the ledger is lost or says less (ADR 13).
+
+    Where the job's ``job.json`` does not name the location, the job can't commit what lies there:
+    that is no job's, and old enough it goes. Without that document the location's word is taken for
+    what it costs the location alone.
+    """
+    found = read_directory(sweep, main)
+    if found is not None and found.job:
+        try:
+            spec = read_spec(sweep.pipeline, main)
+        except InvalidInputError:
+            return Fate.UNDER_WAY
+        if location.destination.prefix not in spec.locations.values():
+            return None
+    return _trace_of(sweep, main, record, found)
+
+
+def _trace_of(
+    sweep: Sweep, place: JobDirectory, record: JobRecord | None, found: Found | None
+) -> Fate | None:
     if found is not None and found.result is not None:
         return Fate.ENDED
     if found is not None:

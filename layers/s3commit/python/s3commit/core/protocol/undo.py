@@ -21,7 +21,7 @@ from s3commit.core.protocol.pipeline import (
     unless_overtaken,
 )
 from s3commit.core.protocol.places import places_of, slice_of
-from s3commit.core.protocol.seal import ABORTED_BY_CLIENT
+from s3commit.core.protocol.seal import ABANDONED, ABORTED_BY_CLIENT
 from s3commit.core.protocol.taken import JOB_ID_TAKEN, says_elsewhere, turn_away
 from s3commit.core.states import JobState
 from s3commit.core.ticket import Ticket
@@ -32,6 +32,7 @@ REFUSED = Failure("REFUSED", "the job was refused")
 def abort_job(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     """End a job before its decision: abort all its uploads (I4), then ABORTED and the result.
 
+ASKED_FOR = (ABORTED_BY_CLIENT, ABANDONED)
     A SEALED job comes here with the refusal of the step that refused it. While uploads are still
     being opened the job stays ABORTING, and the caller comes again. Raises `LostRaceError`.
     """
@@ -50,7 +51,7 @@ def abort_job(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     if record.state is JobState.ABORTING:
         if not abort_uploads(pipeline, ticket.place):
             return ticket.after(record)
-        asked_for = record.failure is not None and record.failure.code == ABORTED_BY_CLIENT
+        asked_for = record.failure is not None and record.failure.code in ASKED_FOR
         lost_once = not asked_for or record.names is Names.EXACT
         if lost_once and not says_elsewhere(pipeline, ticket.place):
             # Refused after a commit was asked for. Had the ledger been lost during an earlier
