@@ -135,13 +135,13 @@ ACCESS: dict[str, Access] = {
     "sweep_directories": Access(
         objects={
             JOB_DIRECTORY: ("GetObject", "DeleteObject"),
+            SHARED: ("GetObject",),
             REQUEST: ("PutObject",),
             DATA: ("AbortMultipartUpload", "ListMultipartUploadParts"),
         },
         bucket=("ListBucket", "ListBucketMultipartUploads"),
         ledger=("GetItem", "PutItem"),
         index=("Query",),
-            SHARED: ("GetObject",),
     ),
 }
 
@@ -150,14 +150,14 @@ REASONS: dict[str, str] = {
     "pattern admits the protocol's own objects in any such directory, and no data.",
     MANIFESTS: "A manifest that came after its job had ended, in the job's directory below a "
     "destination of the client's choice: once its uploads are aborted it is deleted.",
+    SHARED: "The manifests of S3A's jobs from before Hadoop 3.4, in the directory that they share "
+    "below any destination: read to say how many bytes they hold.",
     PLAN: "The plan of a job, in the job's directory below a destination of the client's choice.",
     PARTITIONS: "The list of the partitions that a job writes, in the job's directory below a "
     "destination of the client's choice.",
     REPLACED: "The index of a job's replace list, in the job's directory below any destination.",
     PAGES: "The pages of a job's replace list, in the job's directory below any destination.",
     ONCE: "The notes of which job has an idempotency key, below a destination of any name; a "
-    SHARED: "The manifests of S3A's jobs from before Hadoop 3.4, in the directory that they share "
-    "below any destination: read to say how many bytes they hold.",
     "role that may write them may not write the manifests of committed jobs beside them.",
     RESULT: "The result of a job, in the job's directory below a destination of any name.",
     REQUEST: "The abort request of an abandoned job, in the job's directory below a destination of "

@@ -173,6 +173,7 @@ class AbortRequest:
 
     job_id: str
     reason: str
+    abandoned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +184,6 @@ class Failure:
     message: str
 
 
-    abandoned: bool = False
 @dataclass(frozen=True, slots=True)
 class JobResult:
     """``result.json``: the outcome, for the client. Counts are of the committed files.

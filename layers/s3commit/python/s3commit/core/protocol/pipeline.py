@@ -80,6 +80,20 @@ def new_record(spec: JobSpec, place: JobDirectory, now: str) -> JobRecord:
     )
 
 
+def first_generation(created_at: str) -> int:
+    """The generation of a record that is made at a moment: its seconds since 1970.
+
+    Had each record begun at 0, then a worker that still holds a number of before the ledger was
+    lost would be let in by the job's next record. No job is taken over once a second.
+    """
+    return int(datetime.fromisoformat(created_at).timestamp())
+
+
+def takeovers(record: JobRecord) -> int:
+    """How many executions have taken the job over since its record was made."""
+    return max(0, record.generation - first_generation(record.created_at))
+
+
 def own_record(pipeline: Pipeline, ticket: Ticket, *expected: JobState) -> JobRecord:
     """The job's record, if it is in an expected state and under the ticket's generation.
 
@@ -99,20 +113,6 @@ def planned_record(pipeline: Pipeline, ticket: Ticket, *expected: JobState) -> J
     """
     record = own_record(pipeline, ticket, *expected)
     if record.plan is None or ticket.place.plan(record.plan.sha256) != ticket.plan:
-def first_generation(created_at: str) -> int:
-    """The generation of a record that is made at a moment: its seconds since 1970.
-
-    Had each record begun at 0, then a worker that still holds a number of before the ledger was
-    lost would be let in by the job's next record. No job is taken over once a second.
-    """
-    return int(datetime.fromisoformat(created_at).timestamp())
-
-
-def takeovers(record: JobRecord) -> int:
-    """How many executions have taken the job over since its record was made."""
-    return max(0, record.generation - first_generation(record.created_at))
-
-
         raise LostRaceError(f"job {ticket.job_id} has another plan than this execution", record)
     return record
 

@@ -26,13 +26,13 @@ from s3commit.core.protocol.taken import JOB_ID_TAKEN, says_elsewhere, turn_away
 from s3commit.core.states import JobState
 from s3commit.core.ticket import Ticket
 
+ASKED_FOR = (ABORTED_BY_CLIENT, ABANDONED)
 REFUSED = Failure("REFUSED", "the job was refused")
 
 
 def abort_job(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     """End a job before its decision: abort all its uploads (I4), then ABORTED and the result.
 
-ASKED_FOR = (ABORTED_BY_CLIENT, ABANDONED)
     A SEALED job comes here with the refusal of the step that refused it. While uploads are still
     being opened the job stays ABORTING, and the caller comes again. Raises `LostRaceError`.
     """
