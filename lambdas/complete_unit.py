@@ -23,6 +23,6 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     ticket = decode_ticket(event["ticket"])
     logger.append_keys(job_id=ticket.job_id)
     result = complete_unit(pipeline, ticket, decode_unit(event["unit"]))
-    logger.info("unit done", unit=result.unit, files=result.files, lost=result.lost)
+    logger.info("unit done", **asdict(result))
     count(env.FILES_COMPLETED, result.files)
-    return asdict(result)
+    return {name: value for name, value in asdict(result).items() if value != ""}

@@ -76,7 +76,7 @@ ACCESS: dict[str, Access] = {
         ledger=("GetItem", "PutItem", "UpdateItem", "ConditionCheckItem"),
     ),
     "complete_unit": Access(
-        objects={DATA: ("GetObject", "PutObject")},
+        objects={DATA: ("GetObject", "PutObject", "ListMultipartUploadParts")},
         bucket=("ListBucket",),
         ledger=("GetItem", "PutItem"),
     ),
@@ -99,7 +99,13 @@ ACCESS: dict[str, Access] = {
     ),
     "undo_job": Access(
         objects={
-            DATA: ("GetObject", "AbortMultipartUpload", "DeleteObject", "DeleteObjectVersion"),
+            DATA: (
+                "GetObject",
+                "AbortMultipartUpload",
+                "ListMultipartUploadParts",
+                "DeleteObject",
+                "DeleteObjectVersion",
+            ),
             RESULT: ("PutObject",),
         },
         bucket=("ListBucket", "ListBucketMultipartUploads"),
@@ -108,7 +114,7 @@ ACCESS: dict[str, Access] = {
     "tidy_job": Access(
         objects={
             JOB_DIRECTORY: ("GetObject", "DeleteObject"),
-            DATA: ("AbortMultipartUpload",),
+            DATA: ("AbortMultipartUpload", "ListMultipartUploadParts"),
         },
         bucket=("ListBucket", "ListBucketMultipartUploads"),
         ledger=("GetItem",),

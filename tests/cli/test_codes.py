@@ -18,7 +18,9 @@ CORE = ROOT / "layers" / "s3commit" / "python" / "s3commit" / "core"
 # Codes of errors that never become a job's: the step is run again, the execution ends or fails.
 NEVER_A_JOBS = {
     "ACCESS_DENIED",
+    "CONFLICT",
     "ERROR",
+    "IDENTITY_UNKNOWN",
     "ILLEGAL_TRANSITION",
     "JOB_FAILED",
     "LOST_RACE",

@@ -44,6 +44,7 @@ class World:
 
     versioned: bool = False
     repeats_complete: bool = False
+    opaque: bool = False
     plan: FaultPlan = field(default_factory=FaultPlan)
 
     def __post_init__(self) -> None:
@@ -52,6 +53,7 @@ class World:
             BUCKET,
             versioned=self.versioned,
             repeats_complete=self.repeats_complete,
+            opaque=self.opaque,
             clock=self.clock,
         )
         self.ledger = MemoryLedger()

@@ -72,8 +72,8 @@ MUTANTS = [
     Mutant(
         "an upload that is gone passes for completed",
         f"{PROTOCOL}complete.py",
-        "    return is_ours(file, pipeline.store.head(file.bucket, file.key))\n",
-        "    return True\n",
+        "    return Whose.OURS if is_ours(file, facts) else Whose.ANOTHERS\n",
+        "    return Whose.OURS\n",
         "I2",
     ),
     Mutant(
@@ -174,6 +174,7 @@ MUTANTS = [
         "an aborted job's uploads stay open",
         f"{PROTOCOL}undo.py",
         "    if record.state is JobState.ABORTING:\n"
+        "        _stop_in_doubt(pipeline, ticket.place, record)\n"
         "        if not abort_uploads(pipeline, ticket.place):\n",
         "    if record.state is JobState.ABORTING:\n        if False:\n",
         "I4",

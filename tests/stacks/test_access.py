@@ -45,7 +45,7 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
     },
     "complete_unit": {
         "bucket": {"s3:ListBucket"},
-        "bucket/*": {"s3:GetObject", "s3:PutObject"},
+        "bucket/*": {"s3:GetObject", "s3:PutObject", "s3:ListMultipartUploadParts"},
         "table": {"dynamodb:GetItem", "dynamodb:PutItem"},
     },
     "publish_job": {
@@ -67,6 +67,7 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
         "bucket/*": {
             "s3:GetObject",
             "s3:AbortMultipartUpload",
+            "s3:ListMultipartUploadParts",
             "s3:DeleteObject",
             "s3:DeleteObjectVersion",
         },
@@ -75,7 +76,7 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
     },
     "tidy_job": {
         "bucket": {"s3:ListBucket", "s3:ListBucketMultipartUploads"},
-        "bucket/*": {"s3:AbortMultipartUpload"},
+        "bucket/*": {"s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"},
         f"{JOB}*": {"s3:GetObject", "s3:DeleteObject"},
         "table": {"dynamodb:GetItem"},
     },

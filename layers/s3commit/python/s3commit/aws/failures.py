@@ -24,6 +24,7 @@ from botocore.exceptions import (
 from botocore.exceptions import ConnectionError as ConnectionFailure
 
 from s3commit.core.errors import (
+    CONFLICT,
     AccessError,
     InvalidInputError,
     NotFoundError,
@@ -35,7 +36,6 @@ from s3commit.core.errors import (
 
 NO_BUCKET = "NO_BUCKET"
 NO_TABLE = "NO_TABLE"
-CONFLICT = "CONFLICT"  # another request for the same key is under way: nothing happened
 
 _Kind = tuple[type[S3CommitError], str | None]
 

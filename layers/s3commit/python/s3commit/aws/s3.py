@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from s3commit.aws.failures import CONFLICT, answered, translated
+from s3commit.aws.failures import answered, translated
 from s3commit.aws.retry import settle
 from s3commit.aws.s3_client import Encryption, make_client
 from s3commit.aws.s3_deletes import delete_together, fits_xml
 from s3commit.aws.s3_uploads import open_uploads
 from s3commit.core.errors import (
+    CONFLICT,
     InvalidInputError,
     JobRefusedError,
     NotFoundError,
@@ -245,7 +246,7 @@ class S3ObjectStore:
         except TransientError as error:
             if if_absent and error.code == CONFLICT:
                 # the parts would have to be sent again, and whoever has them is gone
-                raise PreconditionError(error.message) from error
+                raise PreconditionError(error.message, code=CONFLICT) from error
             raise
         except InvalidInputError as error:
             if answered(error) in _PARTS_REFUSED:
@@ -260,5 +261,10 @@ class S3ObjectStore:
 def _facts(key: str, answer: Any) -> ObjectFacts:
     metadata = {name.lower(): value for name, value in answer.get("Metadata", {}).items()}
     return ObjectFacts(
-        key, answer["ETag"], answer["ContentLength"], metadata, answer.get("VersionId")
+        key,
+        answer["ETag"],
+        answer["ContentLength"],
+        metadata,
+        answer.get("VersionId"),
+        opaque=answer.get("ServerSideEncryption", "AES256") != "AES256",
     )

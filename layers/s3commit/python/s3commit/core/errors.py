@@ -6,6 +6,8 @@ to clean up, or to keep its hands off. ``code`` is stable and stands in ``result
 
 from __future__ import annotations
 
+CONFLICT = "CONFLICT"  # the code where another request for the same key was under way
+
 
 class S3CommitError(Exception):
     """Base of all errors of this package; ``code`` is stable, the message is for people."""

@@ -15,16 +15,23 @@ from s3commit.core.locks import LockRecord
 from s3commit.core.model import AttemptRecord, Failure, JobRecord, PlanFacts, ReplacedFacts
 from s3commit.core.states import JobState
 
+NULL_VERSION = "null"  # of an object that was put while its bucket kept no versions
+
 
 @dataclass(frozen=True, slots=True)
 class ObjectFacts:
-    """What HEAD says of an object. ``metadata`` keys are lower case; ``etag`` keeps its quotes."""
+    """What HEAD says of an object. ``metadata`` keys are lower case; ``etag`` keeps its quotes.
+
+    ``opaque``: the object is encrypted so that its etag tells nothing of its bytes (SSE-KMS).
+    ``version_id`` is `NULL_VERSION` where S3 says so, and None where it says nothing.
+    """
 
     key: str
     etag: str
     length: int
     metadata: dict[str, str] = field(default_factory=dict)
     version_id: str | None = None
+    opaque: bool = False
 
 
 @dataclass(frozen=True, slots=True)

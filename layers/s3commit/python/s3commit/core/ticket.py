@@ -77,11 +77,15 @@ class Ticket:
 
 @dataclass(frozen=True, slots=True)
 class UnitResult:
-    """What a worker says of its unit: files visible, and files that are gone for good."""
+    """What a worker says of its unit: files visible, and files that are gone for good.
+
+    ``in_doubt`` is the key of a file of which nobody can tell, if there is one.
+    """
 
     unit: int
     files: int
     lost: int
+    in_doubt: str = ""
 
 
 def execution_input(place: JobDirectory) -> dict[str, Any]:
@@ -140,7 +144,12 @@ def _completed(fields: Fields) -> tuple[UnitResult, ...]:
         return ()
     # A result that is null is a worker's failure that something swallowed: refused here.
     return tuple(
-        UnitResult(result.integer("unit"), result.integer("files"), result.integer("lost"))
+        UnitResult(
+            result.integer("unit"),
+            result.integer("files"),
+            result.integer("lost"),
+            result.text("in_doubt", ""),
+        )
         for result in fields.objects("completed", most=100_000)
     )
 

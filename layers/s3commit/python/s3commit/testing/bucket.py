@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from s3commit.core.ports import ListedObject, ObjectFacts
+from s3commit.core.ports import NULL_VERSION, ListedObject, ObjectFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +19,14 @@ class Version:
     metadata: dict[str, str] = field(default_factory=dict)
     content_type: str = ""
     modified: str = field(default="", compare=False)
+    opaque: bool = False
 
     def facts(self, key: str) -> ObjectFacts:
         """What HEAD says of this version."""
         length = len(self.body or b"")
-        return ObjectFacts(key, self.etag, length, dict(self.metadata), self.version_id)
+        return ObjectFacts(
+            key, self.etag, length, dict(self.metadata), self.version_id, self.opaque
+        )
 
 
 @dataclass(slots=True)
@@ -42,13 +45,15 @@ class Upload:
 class Bucket:
     """Objects by key, each with its versions (the last one is current), and uploads by id.
 
-    ``completed`` remembers the facts of what each completed upload made.
+    ``completed`` remembers the facts of what each completed upload made. With ``suspended`` what
+    is put is the version ``null``, and replaces the one before of that name.
     """
 
     versioned: bool
     objects: dict[str, list[Version]] = field(default_factory=dict)
     uploads: dict[str, Upload] = field(default_factory=dict)
     completed: dict[str, ObjectFacts] = field(default_factory=dict)
+    suspended: bool = False
 
     def current(self, key: str) -> Version | None:
         """The version that readers see, or None."""
@@ -57,6 +62,8 @@ class Bucket:
 
     def add(self, key: str, version: Version) -> None:
         """Make ``version`` the current one; without versioning it replaces the one before."""
+        if self.suspended:
+            self.remove_version(key, NULL_VERSION)
         if self.versioned:
             self.objects.setdefault(key, []).append(version)
         else:
@@ -67,7 +74,7 @@ class Bucket:
         kept = [
             version
             for version in self.objects.get(key, [])
-            if (version.version_id or "null") != version_id
+            if (version.version_id or NULL_VERSION) != version_id
         ]
         if kept:
             self.objects[key] = kept

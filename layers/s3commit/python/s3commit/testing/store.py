@@ -15,7 +15,14 @@ from s3commit.core.errors import (
     UploadGoneError,
 )
 from s3commit.core.layout import MAX_KEY_BYTES
-from s3commit.core.ports import Clock, ListedObject, ObjectFacts, OpenUpload, StoredObject
+from s3commit.core.ports import (
+    NULL_VERSION,
+    Clock,
+    ListedObject,
+    ObjectFacts,
+    OpenUpload,
+    StoredObject,
+)
 from s3commit.testing.bucket import Bucket, Upload, Version, composite_etag, etag_of
 from s3commit.testing.clock import ManualClock
 
@@ -30,6 +37,7 @@ class MemoryObjectStore:
     ``versioned`` holds for all buckets. With ``repeats_complete`` a repeated completion is
     answered with success and what the first one made, whatever became of the object since: S3
     does so at times, at others it says that there is no such upload. A caller must bear both.
+    With ``opaque`` etags tell nothing of the bytes, as behind SSE-KMS.
     """
 
     def __init__(
@@ -39,12 +47,13 @@ class MemoryObjectStore:
         min_part_bytes: int = MIN_PART_BYTES,
         versioned: bool = False,
         repeats_complete: bool = False,
+        opaque: bool = False,
     ) -> None:
         self._buckets = {name: Bucket(versioned) for name in buckets}
         self._clock = clock or ManualClock()
         self._min_part_bytes = min_part_bytes
-        self._versioned = versioned
         self._repeats_complete = repeats_complete
+        self._opaque = opaque
         self._serial = itertools.count(1)
         self._lock = threading.RLock()
 
@@ -86,8 +95,8 @@ class MemoryObjectStore:
 
     def is_versioned(self, bucket: str) -> bool:
         """See `ObjectReader.is_versioned`."""
-        self._bucket(bucket)
-        return self._versioned
+        holder = self._bucket(bucket)
+        return holder.versioned and not holder.suspended
 
     def upload_is_open(self, bucket: str, key: str, upload_id: str) -> bool:
         """See `ObjectReader.upload_is_open`."""
@@ -111,12 +120,13 @@ class MemoryObjectStore:
             _check_key(key)
             self._check_condition(holder, bucket, key, if_absent, if_match)
             version = Version(
-                self._new_version_id(),
+                self._new_version_id(holder),
                 bytes(body),
-                etag_of(body),
+                self._etag(etag_of(body)),
                 {},
                 content_type,
                 self._clock.now(),
+                self._opaque,
             )
             holder.add(key, version)
             return version.etag
@@ -134,7 +144,7 @@ class MemoryObjectStore:
             if version_id is not None:
                 holder.remove_version(key, version_id)
             else:
-                holder.remove(key, f"version-{next(self._serial):06d}")
+                holder.remove(key, self._new_version_id(holder) or "")
 
     def delete_seen(self, bucket: str, objects: Sequence[ListedObject]) -> None:
         """See `ObjectWriter.delete_seen`."""
@@ -194,16 +204,17 @@ class MemoryObjectStore:
             parts = self._chosen_parts(upload, etags, length)
             self._check_condition(holder, bucket, key, if_absent, None)
             version = Version(
-                self._new_version_id(),
+                self._new_version_id(holder),
                 b"".join(parts),
-                composite_etag(parts),
+                self._etag(composite_etag(parts)),
                 upload.metadata,
                 upload.content_type,
                 self._clock.now(),
+                self._opaque,
             )
             holder.add(key, version)
             del holder.uploads[upload_id]
-            facts = ObjectFacts(key, version.etag, length, {}, version.version_id)
+            facts = ObjectFacts(key, version.etag, length, {}, version.version_id, self._opaque)
             holder.completed[upload_id] = facts
             return facts
 
@@ -226,8 +237,19 @@ class MemoryObjectStore:
             raise UploadGoneError(f"there is no open upload {upload_id} of s3://{bucket}/{key}")
         return upload
 
-    def _new_version_id(self) -> str | None:
-        return f"version-{next(self._serial):06d}" if self._versioned else None
+    def suspend_versioning(self, bucket: str) -> None:
+        """Keep the versions that there are, and no more from now on."""
+        with self._lock:
+            self._bucket(bucket).suspended = True
+
+    def _etag(self, of_bytes: str) -> str:
+        """The etag that S3 gives, by that of the plain bytes."""
+        return f'"{next(self._serial):032x}-1"' if self._opaque else of_bytes
+
+    def _new_version_id(self, holder: Bucket) -> str | None:
+        if not holder.versioned:
+            return None
+        return NULL_VERSION if holder.suspended else f"version-{next(self._serial):06d}"
 
     def _chosen_parts(self, upload: Upload, etags: Sequence[str], length: int) -> tuple[bytes, ...]:
         def refuse(why: str) -> JobRefusedError:

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from s3commit.core.errors import JobRefusedError, PreconditionError, UploadGoneError
+from s3commit.core.errors import (
+    CONFLICT,
+    JobRefusedError,
+    PreconditionError,
+    TransientError,
+    UploadGoneError,
+)
 from s3commit.core.model import JobRecord, Names, PendingFile, Unit
-from s3commit.core.ports import LostRaceError
-from s3commit.core.protocol.identity import is_ours
+from s3commit.core.ports import LostRaceError, ObjectFacts
+from s3commit.core.protocol.identity import Whose, described, is_in_doubt, is_ours
 from s3commit.core.protocol.pipeline import Pipeline, own_record
 from s3commit.core.protocol.places import slice_of
 from s3commit.core.states import JobState
 from s3commit.core.ticket import Ticket, UnitResult
 
+IN_DOUBT_SHOWN = 40_000  # characters of all units: what they say has to fit into 256 KiB
+
 
 def complete_unit(pipeline: Pipeline, ticket: Ticket, unit: Unit) -> UnitResult:
     """Complete every upload of the unit, and say how many files are visible or lost for good.
+
+    A file of which nobody can tell is named in the result, and BeginPublish stops the job.
 
     Repeating it is harmless. The job's state and generation are asked first, so that nothing is
     completed before the decision (I1) or during a roll back; a worker that stalls right after
@@ -28,16 +38,26 @@ def complete_unit(pipeline: Pipeline, ticket: Ticket, unit: Unit) -> UnitResult:
     except LostRaceError:
         return UnitResult(unit.number, files=0, lost=0)
     first_time = pipeline.ledger.begin_unit(ticket.job_id, unit.number)
-    done = list(
-        pipeline.parallel(
-            lambda file: complete_file(
-                pipeline, file, look=not first_time, if_absent=_must_be_new(record)
-            ),
-            _files(pipeline, ticket, record, unit),
-        )
+
+    def complete(file: PendingFile) -> tuple[Whose, str]:
+        new = _must_be_new(record)
+        return complete_file(pipeline, file, look=not first_time, if_absent=new), described(file)
+
+    done = list(pipeline.parallel(complete, _files(pipeline, ticket, record, unit)))
+    visible = sum(found is Whose.OURS for found, _ in done)
+    doubted = sorted(text for found, text in done if found is Whose.UNKNOWN)
+    return UnitResult(
+        unit.number,
+        files=visible,
+        lost=unit.files - visible - len(doubted),
+        in_doubt=_shown(record, doubted[0]) if doubted else "",
     )
-    visible = sum(done)
-    return UnitResult(unit.number, files=visible, lost=unit.files - visible)
+
+
+def _shown(record: JobRecord, text: str) -> str:
+    """The end of the text, as much as each unit of the job may say."""
+    units = record.plan.units if record.plan else 0
+    return text[-(IN_DOUBT_SHOWN // max(units, 200)) :]
 
 
 def _must_be_new(record: JobRecord) -> bool:
@@ -60,15 +80,18 @@ def _files(
 
 def complete_file(
     pipeline: Pipeline, file: PendingFile, *, look: bool, if_absent: bool = False
-) -> bool:
-    """Complete one upload; True if the file is visible, False if it never can be.
+) -> Whose:
+    """Complete one upload; OURS if the file is visible, ANOTHERS if it never can be.
 
     With ``look`` the object is inspected even if S3 says 200: the answer to a repeated completion
-    does not prove that the object is there now. With ``if_absent`` a key that exists is not
-    covered; S3's refusal is final, the parts would have to be sent again.
+    does not prove that the object is there now; but its etag is that of what the upload became.
+    With ``if_absent`` a key that exists is not covered; S3's refusal is final, the parts would have
+    to be sent again. UNKNOWN if the upload is gone and nothing tells whose the object is.
     """
+    made: ObjectFacts | None = None
+    refused = ""
     try:
-        pipeline.store.complete_upload(
+        made = pipeline.store.complete_upload(
             file.bucket,
             file.key,
             file.upload_id,
@@ -77,7 +100,15 @@ def complete_file(
             if_absent=if_absent,
         )
         if not look:
-            return True
-    except (UploadGoneError, PreconditionError, JobRefusedError):
-        pass  # completed before, by us, with the response lost? or gone? the object tells
-    return is_ours(file, pipeline.store.head(file.bucket, file.key))
+            return Whose.OURS
+    except (UploadGoneError, PreconditionError, JobRefusedError) as error:
+        refused = error.code  # completed before, by us, with the response lost? the object tells
+    facts = pipeline.store.head(file.bucket, file.key)
+    if facts is None and refused == CONFLICT:
+        # S3 answers 409 to one of two that complete at once, before the other one's is there.
+        raise TransientError(f"another request completes the upload of {file.key}")
+    if made is not None and facts is not None and facts.etag == made.etag:
+        return Whose.OURS
+    if is_in_doubt(pipeline.store, file, facts):
+        return Whose.UNKNOWN
+    return Whose.OURS if is_ours(file, facts) else Whose.ANOTHERS

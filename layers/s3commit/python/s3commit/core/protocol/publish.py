@@ -17,6 +17,7 @@ from s3commit.core.model import Failure, JobRecord
 from s3commit.core.policy import MARKER_ROUNDS
 from s3commit.core.protocol.acquire import release_locks
 from s3commit.core.protocol.ending import write_result
+from s3commit.core.protocol.identity import in_doubt
 from s3commit.core.protocol.pipeline import (
     Pipeline,
     own_record,
@@ -48,7 +49,8 @@ def begin_publish(pipeline: Pipeline, ticket: Ticket) -> Ticket:
 
     If files are lost for good, COMMITTING→ROLLING_BACK instead. If units are missing, the job
     stays COMMITTING and the caller completes again. Raises `LostRaceError`; `S3CommitError` if
-    the machine could not read a plan that is there, which no repetition mends.
+    the machine could not read a plan that is there, or if nobody can tell whose a file is: no
+    repetition mends that, and nothing is undone for it.
     """
     record = own_record(
         pipeline, ticket, JobState.COMMITTING, JobState.PUBLISHING, JobState.ROLLING_BACK
@@ -63,6 +65,9 @@ def begin_publish(pipeline: Pipeline, ticket: Ticket) -> Ticket:
             " CompleteUploads, mend it, and redrive this execution",
             code="PLAN_NOT_READ",
         )
+    doubted = next((result.in_doubt for result in ticket.completed if result.in_doubt), "")
+    if doubted:
+        raise in_doubt(record.job_id, doubted)
     lost = sum(result.lost for result in ticket.completed)
     if lost:
         failure = Failure(

@@ -10,10 +10,16 @@ from s3commit.core.layout import META_JOB, JobDirectory, belongs_to_job, is_hidd
 from s3commit.core.model import Failure, JobRecord, Names, PendingFile
 from s3commit.core.plan import MAX_PLAN_BYTES, decode_plan
 from s3commit.core.policy import ABORT_ROUNDS
-from s3commit.core.ports import ListedObject, ObjectFacts, OpenUpload
+from s3commit.core.ports import NULL_VERSION, ListedObject, ObjectFacts, OpenUpload
 from s3commit.core.protocol.acquire import release_locks
 from s3commit.core.protocol.ending import write_result
-from s3commit.core.protocol.identity import is_ours, is_provably_ours
+from s3commit.core.protocol.identity import (
+    described,
+    in_doubt,
+    is_in_doubt,
+    is_ours,
+    is_provably_ours,
+)
 from s3commit.core.protocol.named_uploads import named_files, named_uploads
 from s3commit.core.protocol.pipeline import (
     Pipeline,
@@ -49,6 +55,7 @@ def abort_job(pipeline: Pipeline, ticket: Ticket) -> Ticket:
             failure=ticket.refusal or REFUSED,
         )
     if record.state is JobState.ABORTING:
+        _stop_in_doubt(pipeline, ticket.place, record)
         if not abort_uploads(pipeline, ticket.place):
             return ticket.after(record)
         asked_for = record.failure is not None and record.failure.code in ASKED_FOR
@@ -67,10 +74,14 @@ def roll_back(pipeline: Pipeline, ticket: Ticket) -> Ticket:
 
     First every upload is aborted, which fences off workers that still complete; then what is
     visible and provably ours is deleted; then both are looked at once more. While uploads are
-    still being opened the job stays ROLLING_BACK, and the caller comes again.
+    still being opened the job stays ROLLING_BACK, and the caller comes again. Raises
+    `S3CommitError` (``IDENTITY_UNKNOWN``) before it touches anything where nobody can tell whose a
+    file is; `AccessError` where a file may not be deleted: it goes on there when that is mended.
     """
     record = own_record(pipeline, ticket, JobState.ROLLING_BACK, JobState.ROLLED_BACK)
     if record.state is JobState.ROLLING_BACK:
+        with unless_overtaken(pipeline, ticket, JobState.ROLLING_BACK):
+            _stop_in_doubt(pipeline, ticket.place, record)
         if not abort_uploads(pipeline, ticket.place):
             return ticket.after(record)
         with unless_overtaken(pipeline, ticket, JobState.ROLLING_BACK):
@@ -129,15 +140,19 @@ def abort_uploads(pipeline: Pipeline, place: JobDirectory) -> bool:
 
     The job's id in the file name, before the first dot, proves whose an upload is; manifests are
     not asked, since an attempt that was killed has none, save where names are exact. Listed again
-    until nothing is left: S3 may keep parts that were in flight during an abort, and a task that
-    nobody has stopped yet may open new ones faster than they are aborted.
+    until nothing is left, since a task that nobody has stopped yet may open new ones faster than
+    they are aborted; and each is aborted until ListParts does not know it: a part that was under
+    way may have survived the abort
+    (https://docs.aws.amazon.com/AmazonS3/latest/API/API_AbortMultipartUpload.html).
     """
+    left: set[OpenUpload] = set()
     for _ in range(ABORT_ROUNDS):
-        found = list(_own_uploads(pipeline, place))
-        if not found:
+        left.update(_own_uploads(pipeline, place))
+        if not left:
             return True
-        for _done in pipeline.parallel(lambda upload: _abort(pipeline, place, upload), found):
-            pass
+        found = sorted(left, key=lambda upload: (upload.key, upload.upload_id))
+        answers = pipeline.parallel(lambda upload: _abort(pipeline, place, upload), found)
+        left = {upload for upload in answers if upload is not None}
     return False
 
 
@@ -153,8 +168,11 @@ def _uploads_at(pipeline: Pipeline, place: JobDirectory) -> Iterator[OpenUpload]
     yield from named_uploads(pipeline, place)
 
 
-def _abort(pipeline: Pipeline, place: JobDirectory, upload: OpenUpload) -> None:
+def _abort(pipeline: Pipeline, place: JobDirectory, upload: OpenUpload) -> OpenUpload | None:
+    """Abort the upload; what is returned is still there."""
     pipeline.store.abort_upload(place.bucket, upload.key, upload.upload_id)
+    is_open = pipeline.store.upload_is_open(place.bucket, upload.key, upload.upload_id)
+    return upload if is_open else None
 
 
 def _own_objects(
@@ -200,13 +218,31 @@ def _exact_objects(
     A decided job found no file of another's in its place, and covered none: what is there by the
     etag is its own. Before the decision, and after the end, it takes more to know whose a file is.
     """
-    decided = record.state is JobState.ROLLING_BACK
-    files = _planned(pipeline, place, record) if decided else _named(pipeline, place, record)
-    proven = is_ours if decided else is_provably_ours
-    for file in files:
+    proven = is_ours if record.state is JobState.ROLLING_BACK else is_provably_ours
+    for file in _exact_files(pipeline, place, record):
         facts = pipeline.store.head(file.bucket, file.key)
         if facts is not None and proven(file, facts):
             yield facts
+
+
+def _stop_in_doubt(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> None:
+    """Raise before anything is touched if an object may be the job's and may be another's.
+
+    Left where it is, it would break I2; deleted, I5. Names that carry the job's id leave no doubt.
+    """
+    if record.names is not Names.EXACT:
+        return
+    for file in _exact_files(pipeline, place, record):
+        if is_in_doubt(pipeline.store, file, pipeline.store.head(file.bucket, file.key)):
+            raise in_doubt(place.job_id, described(file))
+
+
+def _exact_files(
+    pipeline: Pipeline, place: JobDirectory, record: JobRecord
+) -> Iterator[PendingFile]:
+    if record.state is JobState.ROLLING_BACK:
+        return _planned(pipeline, place, record)
+    return _named(pipeline, place, record)
 
 
 def _named(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> Iterator[PendingFile]:
@@ -235,17 +271,20 @@ def _delete_own_objects(pipeline: Pipeline, place: JobDirectory, record: JobReco
 
 def _delete(pipeline: Pipeline, place: JobDirectory, facts: ObjectFacts) -> None:
     # By version on a versioned bucket, so that what the file covered comes back. One that has
-    # become another since is looked at again: _verify_undone calls it ours, or nobody's.
-    with suppress(PreconditionError):
+    # become another since is looked at again: _verify_undone calls it ours, or nobody's. Where
+    # versioning is suspended the version "null" is whatever was put last, so the etag has to tell.
+    if facts.version_id in {None, NULL_VERSION}:
+        _delete_seen(pipeline, place.bucket, facts.key, facts.etag)
+    else:
         pipeline.store.delete(
             place.bucket,
             facts.key,
-            if_match=None if facts.version_id else facts.etag,
             version_id=facts.version_id,
         )
 
 
 def _verify_undone(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> None:
+    _stop_in_doubt(pipeline, place, record)  # a zombie may have completed one since
     visible = next(_own_objects(pipeline, place, record), None)
     if visible is not None:
         raise TransientError(f"{visible.key} of job {place.job_id} is still visible")

@@ -30,7 +30,7 @@ from s3commit.core.model import (
 )
 from s3commit.core.plan import cut_units, encode_plan
 from s3commit.core.ports import ListedObject
-from s3commit.core.protocol.identity import is_ours
+from s3commit.core.protocol.identity import Whose, described, in_doubt, is_ours, whose
 from s3commit.core.protocol.neighbours import Neighbours
 from s3commit.core.protocol.partitions import write_partitions
 from s3commit.core.protocol.pipeline import Pipeline, own_record, read_manifest, read_spec
@@ -264,7 +264,10 @@ def _look_closer(
         if pipeline.store.upload_is_open(file.bucket, file.key, file.upload_id):
             continue
         # A ledger that was lost after the decision brings a half-completed job here again.
-        if not is_ours(file, pipeline.store.head(file.bucket, file.key)):
+        facts = pipeline.store.head(file.bucket, file.key)
+        if whose(file, facts) is Whose.UNKNOWN:  # an abort would give its data up
+            raise in_doubt(place.job_id, described(file))
+        if not is_ours(file, facts):
             raise JobRefusedError(
                 f"the upload of {file.key!r} is gone: aborted by someone, or by a lifecycle rule",
                 code="UPLOAD_GONE",
