@@ -163,11 +163,6 @@ def encode_request(request: CommitRequest | AbortRequest) -> bytes:
     if isinstance(request, AbortRequest):
         abandoned = {"abandoned": True} if request.abandoned else {}
         return dump({**head, "action": "abort", "reason": request.reason[:MAX_TEXT], **abandoned})
-    head["action"] = "commit"
-    if request.job_sha256:
-        head["jobDigest"] = request.job_sha256
-    if request.partial:
-        head["partial"] = True
     if request.attempts is None:
         return dump({**head, "action": "commit"})
     attempts = [_attempt_json(attempt) for attempt in request.attempts]
