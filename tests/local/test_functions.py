@@ -44,6 +44,12 @@ def test_a_worker_has_the_environment_of_its_function_and_none_of_ours(
     assert "PYTHONPATH" not in seen
 
 
+def test_a_worker_signs_with_credentials_of_its_own(local: Local) -> None:
+    seen = local.invoke("Probe", {"do": "describe"})["Result"]
+    owner = {worker.id: worker.spec for worker in local.runtime.workers()}
+    assert owner[seen["environment"]["AWS_ACCESS_KEY_ID"]].name == seen["name"]
+
+
 def test_a_worker_sees_its_code_and_layers_and_no_package_of_ours(local: Local) -> None:
     layer = local.invoke("Probe", {"do": "import", "name": "from_layer"})["Result"]["file"]
     assert "/packages/" in layer

@@ -16,6 +16,7 @@ from typing import Any
 import boto3
 import pytest
 
+from s3commit.local.endpoint import Endpoint
 from s3commit.local.errors import LocalRuntimeError
 from s3commit.local.server import LocalRuntime
 from tests.local.conftest import Local
@@ -124,6 +125,20 @@ def test_a_call_that_runs_does_not_hold_up_the_end(program: subprocess.Popen[str
     _, err = program.communicate(timeout=30)
     assert (program.returncode, err) == (0, "")
     assert gone(worker)
+
+
+def test_what_stands_before_the_apis_sees_each_request_first() -> None:
+    def refuse(_application: Any) -> Any:
+        def answer(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+            start_response("200 OK", [])
+            return [environ["PATH_INFO"].encode()]
+
+        return answer
+
+    endpoint = Endpoint(middleware=refuse)
+    with urllib.request.urlopen(endpoint.url + "/bucket/key", timeout=10) as answer:
+        assert answer.read() == b"/bucket/key"
+    endpoint.close()
 
 
 def test_two_at_a_time_in_one_process_are_refused(local: Local, assembly: Path) -> None:

@@ -6,20 +6,26 @@ from __future__ import annotations
 import logging
 import socket
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from s3commit.local.errors import LocalRuntimeError
 
 HOST = "127.0.0.1"
+# What stands between the wire and AWS's APIs: it gets a WSGI application and gives one back.
+Middleware = Callable[[Any], Any]
 
 
 class Endpoint:
     """Serves every AWS API at one URL, from construction until `close`.
 
     Raises `LocalRuntimeError` if the port is taken. ``verbose`` logs each request to stderr.
+    ``middleware`` sees each request first.
     """
 
-    def __init__(self, port: int = 0, *, verbose: bool = False) -> None:
+    def __init__(
+        self, port: int = 0, *, verbose: bool = False, middleware: Middleware | None = None
+    ) -> None:
         from moto.moto_server.werkzeug_app import (
             DomainDispatcherApplication,
             MotoRequestHandler,
@@ -47,10 +53,11 @@ class Endpoint:
             raise LocalRuntimeError(f"port {port} can't be used: {error.strerror}") from error
         self._socket.listen(256)
         self.port: int = self._socket.getsockname()[1]
+        application: Any = DomainDispatcherApplication(create_backend_app)
         self._server: Any = make_server(
             HOST,
             self.port,
-            DomainDispatcherApplication(create_backend_app),
+            middleware(application) if middleware else application,
             threaded=True,
             request_handler=Handler,
             fd=self._socket.fileno(),

@@ -90,6 +90,12 @@ class Executor:
                 delay = 1.0
             self._closing.wait(delay)
 
+    def workers(self) -> list[Worker]:
+        """The processes that live now, those at work among them."""
+        with self._changed:
+            pools = list(self._pools.values())
+            return [worker for pool in pools for worker in (*pool.busy, *pool.idle) if worker.alive]
+
     def warm(self, specs: Iterable[FunctionSpec]) -> None:
         """Start a worker for each function that has none, two at a time, and wait for them."""
         with ThreadPoolExecutor(2, thread_name_prefix="warm") as starters:

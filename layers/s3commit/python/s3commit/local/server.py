@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from s3commit.local import moto_patches
 from s3commit.local.assembly import load_assembly
-from s3commit.local.endpoint import Endpoint, forget_everything
+from s3commit.local.endpoint import Endpoint, Middleware, forget_everything
 from s3commit.local.errors import LocalRuntimeError
 from s3commit.local.functions import keep_logs, spec_of
 from s3commit.local.lambda_executor import (
@@ -31,7 +31,7 @@ from s3commit.local.poller import Poller
 from s3commit.local.resources import Context
 from s3commit.local.schedule import Clock, SystemClock, Ticker
 from s3commit.local.targets import Targets
-from s3commit.local.worker import FunctionSpec, Outcome
+from s3commit.local.worker import FunctionSpec, Outcome, Worker
 
 ACCOUNT = "123456789012"
 REGION = "us-east-1"
@@ -45,8 +45,8 @@ class LocalRuntime:
 
     A context manager. ``port`` 0 takes a free one; ``bucket`` renames the data bucket. One runtime
     a process at a time: moto's state is the process's. ``observe`` sees the outcome of every call
-    of a function, in the thread that made it. `start` raises `LocalRuntimeError`, and
-    `UnsupportedTemplateError` before anything is started.
+    of a function, in the thread that made it; ``middleware`` each request before AWS's APIs do.
+    `start` raises `LocalRuntimeError`, and `UnsupportedTemplateError` before anything is started.
     """
 
     access_key = ACCESS_KEY
@@ -62,6 +62,7 @@ class LocalRuntime:
         verbose: bool = False,
         clock: Clock | None = None,
         observe: Observer | None = None,
+        middleware: Middleware | None = None,
         async_retry_seconds: tuple[float, ...] = ASYNC_RETRY_SECONDS,
         warm: bool = True,
         without_patches: frozenset[str] = frozenset(),
@@ -72,6 +73,7 @@ class LocalRuntime:
         self._verbose = verbose
         self._clock = clock or SystemClock()
         self._observer = observe
+        self._middleware = middleware
         self._retry_seconds = async_retry_seconds
         self._warm = warm
         self._without = without_patches
@@ -111,7 +113,9 @@ class LocalRuntime:
         self._started.append(forget_everything)
         self._directory = tempfile.TemporaryDirectory(prefix="s3commit-local-")
         self._started.append(self._directory.cleanup)
-        self._endpoint = Endpoint(self._wanted_port, verbose=self._verbose)
+        self._endpoint = Endpoint(
+            self._wanted_port, verbose=self._verbose, middleware=self._middleware
+        )
         self._started.append(self._endpoint.close)
         self._executor = Executor(
             Path(self._directory.name),
@@ -213,6 +217,10 @@ class LocalRuntime:
                 "secretKey": SECRET_KEY,
             }
         )
+
+    def workers(self) -> list[Worker]:
+        """The functions' processes that live now."""
+        return self._executor.workers()
 
     def invoke(self, function: Any, payload: bytes) -> tuple[bytes, bool, str]:
         """Call moto's function (for the patches)."""

@@ -53,17 +53,20 @@ class Outcome:
 
 
 class Worker:
-    """Starts at once; `invoke` waits until it is ready. Not for two calls at a time."""
+    """Starts at once; `invoke` waits until it is ready. Not for two calls at a time.
+
+    ``id`` is also the access key with which its requests are signed.
+    """
 
     def __init__(
         self, spec: FunctionSpec, api: RuntimeApi, runtime: Path, environment: dict[str, str]
     ) -> None:
         self.spec = spec
         self._api = api
-        self._id = uuid.uuid4().hex
-        self._channel, address = api.open(self._id)
+        self.id = uuid.uuid4().hex
+        self._channel, address = api.open(self.id)
         today = datetime.now(UTC).strftime("%Y/%m/%d")
-        self.log_stream = f"{today}/[{spec.version}]{self._id}"
+        self.log_stream = f"{today}/[{spec.version}]{self.id}"
         self._log = _open_log()
         self._process = self._start(address, runtime, environment)
         threading.Thread(target=self._reap, name=f"worker-{spec.name}", daemon=True).start()
@@ -85,6 +88,8 @@ class Worker:
             "AWS_LAMBDA_LOG_STREAM_NAME": self.log_stream,
             "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
             "AWS_EXECUTION_ENV": f"AWS_Lambda_{spec.runtime}",
+            # As in Lambda, each environment has credentials of its own: they tell who asks.
+            "AWS_ACCESS_KEY_ID": self.id,
             "LAMBDA_TASK_ROOT": str(spec.code),
             "TZ": ":UTC",
         }
@@ -137,7 +142,7 @@ class Worker:
     def _reap(self) -> None:
         self._process.wait()
         self._channel.close()
-        self._api.discard(self._id)
+        self._api.discard(self.id)
         if self._process.stdin:
             self._process.stdin.close()
 
