@@ -1,0 +1,67 @@
+"""Time passes: everything that carries a time gets older, as if a clock had jumped for all of them.
+
+The limits of the sweep are those of the template (a quarter of an hour, a day); the machine's
+clock can't be turned. So the times in S3 and in the ledger are turned back instead, while no
+request that changes something runs, and the clock of the schedules is turned on.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from s3commit.core.protocol.sweep import shifted
+from s3commit.local.server import ACCOUNT, REGION
+
+
+class Clock:
+    """The machine's clock, some hours ahead: the schedules' clock (`s3commit.local.schedule`)."""
+
+    def __init__(self) -> None:
+        self.ahead = timedelta()
+
+    def now(self) -> datetime:
+        """The present, in UTC."""
+        return datetime.now(UTC) + self.ahead
+
+    def pass_by(self, seconds: int) -> None:
+        """Be so much further ahead."""
+        self.ahead += timedelta(seconds=seconds)
+
+
+def age_everything(bucket: str, table: str, seconds: int) -> None:
+    """Turn back the times in S3 and in the ledger by so many seconds."""
+    _age_bucket(bucket, timedelta(seconds=seconds))
+    _age_ledger(table, seconds)
+
+
+def _age_bucket(name: str, span: timedelta) -> None:
+    from moto.s3.models import s3_backends
+
+    bucket = s3_backends[ACCOUNT]["aws"].get_bucket(name)
+    for stored in list(bucket.keys.values()):
+        stored.last_modified -= span
+    uploads: dict[str, Any] = bucket.multiparts
+    for upload in list(uploads.values()):
+        upload.initiated -= span
+        for part in list(upload.parts.values()):
+            part.last_modified -= span
+
+
+def _age_ledger(table: str, seconds: int) -> None:
+    from moto.dynamodb.models import dynamodb_backends
+
+    rows: Any = dynamodb_backends[ACCOUNT][REGION].get_table(table).items
+    for row in list(rows.values()):
+        for item in list(row.values()):
+            for name in ("created_at", "updated_at"):
+                if name in item.attrs:
+                    _turn_back(item.attrs[name], seconds)
+            if "waiting" in item.attrs:
+                for waiter in item.attrs["waiting"].value.values():
+                    _turn_back(waiter.value["since"], seconds)
+                    _turn_back(waiter.value["seen"], seconds)
+
+
+def _turn_back(value: Any, seconds: int) -> None:
+    value.value = shifted(value.value, -seconds)

@@ -1,0 +1,198 @@
+"""Every request of everyone, as it passes the embedded runtime's endpoint, and what is done to it.
+
+A WSGI middleware. Requests that change something in S3 or the ledger are executed and noted one at
+a time, so that the history of a run is one line of events, in the order in which they took effect.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any, Protocol
+from urllib.parse import parse_qs, unquote
+
+from s3commit.local.worker import Worker
+
+_CREDENTIAL = re.compile(r"Credential=([^/]+)/[^/]+/[^/]+/([^/]+)/")
+_READING = frozenset({"GET", "HEAD"})
+_LEDGER_READS = ("Get", "BatchGet", "Query", "Scan", "Describe")
+_ANSWERS: dict[tuple[str, int], tuple[str, str]] = {
+    ("s3", 500): ("500 Internal Server Error", "InternalError"),
+    ("s3", 503): ("503 Slow Down", "SlowDown"),
+    ("dynamodb", 500): ("500 Internal Server Error", "InternalServerError"),
+    ("dynamodb", 503): ("400 Bad Request", "ProvisionedThroughputExceededException"),
+    ("states", 500): ("500 Internal Server Error", "InternalFailure"),
+    ("states", 503): ("400 Bad Request", "ThrottlingException"),
+    ("lambda", 503): ("429 Too Many Requests", "TooManyRequestsException"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request. ``who`` is a function's worker, ``client``, or what stands in the access key."""
+
+    who: str
+    function: str
+    service: str
+    operation: str
+    bucket: str
+    key: str
+    upload_id: str
+    body: bytes
+
+    @property
+    def changes(self) -> bool:
+        """Whether it may change S3 or the ledger."""
+        if self.service == "s3":
+            return self.operation.split()[0] not in _READING
+        return self.service == "dynamodb" and not self.operation.startswith(_LEDGER_READS)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """``kind`` is kill, 500, 503 or reset; ``executed`` says whether the request takes effect."""
+
+    kind: str
+    executed: bool
+
+
+class Meddler(Protocol):
+    """Who decides what happens to a request."""
+
+    def fault(self, call: Call) -> Fault | None:
+        """What is done to it, if anything."""
+        ...
+
+    def kill(self, call: Call) -> None:
+        """End the worker that sent it."""
+        ...
+
+
+class Observer(Protocol):
+    """Who sees what was executed; called with the requests that change something, one at a time."""
+
+    def before(self, call: Call) -> Any:
+        """Right before it is executed."""
+        ...
+
+    def after(self, call: Call, status: int, seen: Any) -> None:
+        """Right after, with what `before` returned."""
+        ...
+
+    def unheard(self, call: Call, answer: bytes) -> None:
+        """It was executed, and whoever asked does not hear of it."""
+        ...
+
+
+class Wire:
+    """The middleware; ``workers`` tells which function a worker's access key belongs to."""
+
+    def __init__(self, meddler: Meddler, observer: Observer) -> None:
+        self._meddler = meddler
+        self._observer = observer
+        self.workers: Callable[[], list[Worker]] = list
+        self._functions: dict[str, str] = {}
+        self.turn = threading.RLock()
+        self._application: Any = None
+
+    def around(self, application: Any) -> Any:
+        """See `s3commit.local.endpoint.Middleware`."""
+        self._application = application
+        return self
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        """Serve one request."""
+        call = self._call(environ)
+        fault = self._meddler.fault(call)
+        if fault is None:
+            status, headers, body = self._execute(call, environ)
+            start_response(status, headers)
+            return body
+        if fault.executed:
+            self._observer.unheard(call, b"".join(self._execute(call, environ)[2]))
+        if fault.kind == "kill":
+            self._meddler.kill(call)
+        if fault.kind in {"kill", "reset"}:
+            environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
+            raise ConnectionResetError
+        return _refused(call, int(fault.kind), start_response)
+
+    def _execute(
+        self, call: Call, environ: dict[str, Any]
+    ) -> tuple[str, list[tuple[str, str]], list[bytes]]:
+        if not call.changes:
+            return self._run(environ)
+        with self.turn:
+            seen = self._observer.before(call)
+            answer = self._run(environ)
+            self._observer.after(call, int(answer[0].split()[0]), seen)
+            return answer
+
+    def _run(self, environ: dict[str, Any]) -> tuple[str, list[tuple[str, str]], list[bytes]]:
+        told: list[Any] = []
+        answer = self._application(environ, lambda *said: told.append(said))
+        try:
+            body = list(answer)
+        finally:
+            if hasattr(answer, "close"):
+                answer.close()
+        status, headers = told[0][:2]
+        return status, headers, body
+
+    def _call(self, environ: dict[str, Any]) -> Call:
+        found = _CREDENTIAL.search(environ.get("HTTP_AUTHORIZATION", ""))
+        who, service = found.groups() if found else ("", "")
+        method, path = environ["REQUEST_METHOD"], unquote(environ.get("PATH_INFO", ""))
+        query = parse_qs(environ.get("QUERY_STRING", ""), keep_blank_values=True)
+        body = b""
+        if service in {"s3", "dynamodb", "states"} and method in {"POST", "PUT", "DELETE"}:
+            body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+            environ["wsgi.input"] = BytesIO(body)
+        if service == "s3":
+            bucket, _, key = path.lstrip("/").partition("/")
+            operation = _s3_operation(method, query, key)
+        else:
+            target = environ.get("HTTP_X_AMZ_TARGET", "")
+            bucket, key, operation = "", "", target.rpartition(".")[2] or f"{method} {path}"
+        upload_id = query.get("uploadId", [""])[0]
+        return Call(who, self._function(who), service, operation, bucket, key, upload_id, body)
+
+    def _function(self, who: str) -> str:
+        if len(who) != 32:  # digits of a worker's id
+            return ""
+        if who not in self._functions:
+            for worker in self.workers():
+                self._functions[worker.id] = worker.spec.handler.partition(".")[0]
+        return self._functions.get(who, "")
+
+
+def _s3_operation(method: str, query: dict[str, list[str]], key: str) -> str:
+    kinds = ("uploads", "uploadId", "delete", "list-type", "versions", "notification")
+    kind = next((one for one in kinds if one in query), "")
+    names = {
+        ("POST", "uploads"): "CreateMultipartUpload",
+        ("POST", "uploadId"): "CompleteMultipartUpload",
+        ("POST", "delete"): "DeleteObjects",
+        ("PUT", "uploadId"): "UploadPart",
+        ("DELETE", "uploadId"): "AbortMultipartUpload",
+        ("PUT", ""): "PutObject" if key else "CreateBucket",
+        ("DELETE", ""): "DeleteObject",
+    }
+    return names.get((method, kind), f"{method} {kind}".strip())
+
+
+def _refused(call: Call, status: int, start_response: Any) -> list[bytes]:
+    line, code = _ANSWERS[call.service, status]
+    if call.service == "s3":
+        text = f"<Error><Code>{code}</Code><Message>chaos</Message></Error>"
+        headers = [("Content-Type", "application/xml")]
+    else:
+        text = f'{{"__type":"{code}","message":"chaos"}}'
+        headers = [("Content-Type", "application/json"), ("x-amzn-errortype", code)]
+    body = b"" if call.operation.startswith("HEAD") else text.encode()
+    start_response(line, [*headers, ("Content-Length", str(len(body)))])
+    return [body]
