@@ -24,6 +24,8 @@ class Swept(World):
 
     limits: Limits = LIMITS
     call_items: int = 5_000
+    asked_at_once: int = 1_000
+    calls: int = 0
     executions: MemoryExecutions = field(default_factory=MemoryExecutions)
     settled: set[str] = field(default_factory=set)
 
@@ -33,6 +35,7 @@ class Swept(World):
         told: set[str] = set()
 
         def make(report: Report) -> Sweep:
+            self.calls += 1
             return Sweep(
                 BUCKET,
                 self.pipeline,
@@ -43,6 +46,7 @@ class Swept(World):
                 dry_run=dry_run,
                 told=told,
                 call_items=self.call_items,
+                asked_at_once=self.asked_at_once,
             )
 
         return run_sweep(make)
@@ -63,6 +67,13 @@ def sealed(world: Swept, place: JobDirectory, *, execution: str = "execution-1")
     world.open(place)
     world.request(place, world.attempt(place, "t0"))
     seal_job(world.pipeline, Ticket(place.job_id, BUCKET, place.prefix, execution=execution))
+
+
+def abandoned_at(world: Swept, place: JobDirectory) -> str:
+    """The reason with which the job was given up; empty if it was not."""
+    if world.store.head(BUCKET, place.request) is None:
+        return ""
+    return str(world.json(place.request).get("reason", ""))
 
 
 def announced(world: Swept, place: JobDirectory, **spec: Any) -> None:

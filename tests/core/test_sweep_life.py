@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
 import pytest
 
 from s3commit.core.documents import decode_request, encode_location
-from s3commit.core.model import AbortRequest, Names, Outcome, PendingSet
+from s3commit.core.model import AbortRequest, Conflict, Names, Outcome, PendingSet
 from s3commit.core.protocol.pipeline import read_spec
-from s3commit.core.protocol.sweep import HOUR
-from tests.core.swept import LIMITS, Swept, announced
+from s3commit.core.protocol.sweep import DAY, HOUR, Sweep, shifted
+from s3commit.core.protocol.sweep_steps import STEPS
+from s3commit.core.survey import UploadParts
+from s3commit.testing.survey import MemorySurvey
+from tests.core.swept import LIMITS, MINUTE, Swept, abandoned_at, announced, sealed
 from tests.core.world import BUCKET, JOB, OTHER_JOB, place_of
 
 
 @pytest.fixture
 def world() -> Swept:
     return Swept()
+
+
+class TimedSurvey(MemorySurvey):
+    """Each question for parts takes its time."""
+
+    def __init__(self, world: Swept, *, seconds: float) -> None:
+        super().__init__(world.store)
+        self.asked: list[str] = []
+        self._wait = partial(world.later, seconds)
+
+    def parts(self, bucket: str, key: str, upload_id: str) -> UploadParts:
+        self.asked.append(key)
+        self._wait()
+        return super().parts(bucket, key, upload_id)
 
 
 def test_an_abandoned_job_is_aborted_by_the_request_a_driver_would_write(world: Swept) -> None:
@@ -113,3 +133,159 @@ def test_i5_a_job_that_the_ledger_has_not_heard_of_yet_may_take_its_time(world: 
     assert world.sweep().asked == 0
     world.later(2 * HOUR)
     assert world.sweep().asked == 2
+
+
+# Jobs that only look dead
+
+
+def test_i5_a_job_whose_first_task_begins_a_day_after_it_lives(world: Swept) -> None:
+    """Its job.json is old, the ledger has never heard of it, and its table is swept."""
+    announced(world, place_of(OTHER_JOB))
+    place = place_of()
+    world.open(place)
+    world.later(LIMITS.abandoned + HOUR)
+    world.upload(place, f"first-{JOB}.parquet", b"x", task="t0", attempt="a0")
+    world.later(LIMITS.stuck + 1)
+    world.sweep()
+    assert not abandoned_at(world, place)
+    assert f"sales/first-{JOB}.parquet" in world.open_uploads()
+
+
+def test_i5_a_task_that_sends_a_part_an_hour_keeps_its_job_alive_for_weeks(world: Swept) -> None:
+    place = place_of()
+    announced(world, place)
+    file = world.upload(place, f"slow-{JOB}.parquet", b"x", task="t1", attempt="a0")
+    for number in range(2, 24 * 14):
+        world.later(HOUR)
+        world.store.upload_part(BUCKET, file.key, file.upload_id, number, b"y")
+        if number % 5 == 0:
+            report = world.sweep()
+            assert (report.asked, report.uploads, report.notes) == (0, 0, [])
+    world.later(LIMITS.abandoned - 5 * MINUTE)
+    assert world.sweep().asked == 0
+    world.later(6 * MINUTE)
+    assert world.sweep().asked == 1
+
+
+@pytest.mark.parametrize("alive", [None, 0, 3, 6])
+def test_i5_of_many_uploads_the_one_that_is_written_to_counts_wherever_it_is(
+    world: Swept, alive: int | None
+) -> None:
+    """More than a call asks: each call goes on where the one before has stopped."""
+    world.asked_at_once, world.call_items = 2, 1
+    place = place_of()
+    announced(world, place)
+    files = [
+        world.upload(place, f"{number}-{JOB}.x", b"x", task="t", attempt=f"a{number}")
+        for number in range(7)
+    ]
+    world.later(LIMITS.abandoned)
+    if alive is not None:
+        file = files[alive]
+        world.store.upload_part(BUCKET, file.key, file.upload_id, 2, b"y")
+    world.later(HOUR)
+    report = world.sweep()
+    assert report.asked == (alive is None)
+    assert report.failed == 0
+    others = 11  # of them 8 that go over the uploads
+    assert world.calls == others + {None: 4, 0: 0, 3: 1, 6: 0}[alive]  # the last ones first
+
+
+def test_a_call_that_runs_out_of_time_over_one_jobs_uploads_goes_on_with_the_next(
+    world: Swept,
+) -> None:
+    world.asked_at_once = 2
+    place = place_of()
+    announced(world, place)
+    for number in range(9):
+        world.upload(place, f"{number}-{JOB}.x", b"x", task="t", attempt=f"a{number}")
+    world.later(LIMITS.abandoned + HOUR)
+    slow = TimedSurvey(world, seconds=200)
+    sweep = partial(Sweep, BUCKET, world.pipeline, slow, world.executions, asked_at_once=2)
+    cursors = [STEPS["LookAtOpenJobs"](sweep(), "")]
+    while cursors[-1]:
+        assert len(slow.asked) <= 6  # 1,200 s: the call ends with the chunk in which 600 s are over
+        slow.asked.clear()
+        cursors.append(STEPS["LookAtOpenJobs"](sweep(), cursors[-1]))
+    assert len(cursors) == 4
+    assert abandoned_at(world, place)
+
+
+def test_a_job_that_has_just_begun_an_upload_is_asked_for_no_parts(world: Swept) -> None:
+    """A request for each upload is paid by jobs alone of which all else is old."""
+    place = place_of()
+    announced(world, place)
+    for number in range(20):
+        world.upload(place, f"{number}-{JOB}.x", b"x", task="t", attempt=f"a{number}")
+    world.later(LIMITS.abandoned + HOUR)
+    world.upload(place, f"new-{JOB}.x", b"x", task="t", attempt="a")
+    world.plan.forget_calls()
+    world.sweep()
+    assert world.plan.count("parts") == 0
+
+
+def test_i5_an_upload_that_ends_while_it_is_asked_for_is_a_sign_of_life(world: Swept) -> None:
+    """A task gives its try up, and is going to begin another one."""
+    place = place_of()
+    announced(world, place)
+    file = world.upload(place, f"slow-{JOB}.x", b"x", task="t1", attempt="a0")
+    world.later(LIMITS.abandoned + HOUR)
+    abort = partial(world.store.abort_upload, BUCKET, file.key, file.upload_id)
+    world.plan.run_before("parts", abort)
+    assert world.sweep().asked == 0
+
+
+@pytest.mark.parametrize("off", [-15 * MINUTE, 15 * MINUTE])
+def test_i5_a_clock_as_wrong_as_s3_lets_pass_kills_no_job(world: Swept, off: int) -> None:
+    """S3 refuses whoever is off by more than 15 minutes (RequestTimeTooSkewed)."""
+    world.limits = replace(LIMITS, abandoned=HOUR)
+    place = place_of()
+    announced(world, place)
+    world.later(44 * MINUTE)
+    survey = MemorySurvey(world.store)
+    now = shifted(world.clock.now(), off)
+    for step in STEPS.values():
+        sweep = Sweep(BUCKET, world.pipeline, survey, world.executions, world.limits, now=now)
+        assert step(sweep, "") == ""
+        assert (sweep.report.asked, sweep.report.uploads) == (0, 0)
+
+
+def test_i5_a_job_that_stages_its_files_lives_from_its_last_manifest_on(world: Swept) -> None:
+    """With upload="stage" a file's upload begins when the file is whole."""
+    place = place_of()
+    announced(world, place)
+    for _ in range(5):
+        world.later(LIMITS.abandoned - HOUR)
+        assert world.sweep().asked == 0
+        world.attempt(place, f"t{world.calls}")
+
+
+def test_i5_a_job_that_was_asked_for_is_not_given_up_while_it_waits_for_days(world: Swept) -> None:
+    """Its execution waits for the destination; its client polls, and nothing is put anywhere."""
+    sealed(world, place_of())
+    world.executions.running.add("execution-1")
+    for _ in range(5):
+        world.later(DAY)
+        report = world.sweep()
+        assert (report.asked, report.started, report.uploads) == (0, 0, 0)
+    world.run(place_of(), "execution-2")
+    assert world.result(place_of()).outcome is Outcome.COMMITTED
+
+
+def test_a_job_whose_directory_somebody_has_deleted_is_ended_and_not_forgotten(
+    world: Swept,
+) -> None:
+    """Forgotten, it would pass for one of S3A's later, without its policy; and its uploads stay."""
+    place = place_of()
+    announced(world, place, conflict=Conflict.REPLACE)
+    for key in world.all_keys(place.prefix):
+        world.store.delete(BUCKET, key)
+    file = world.upload(place, f"slow-{JOB}.x", b"x", task="t1", attempt="a0")
+    world.later(LIMITS.abandoned + HOUR)
+    world.store.upload_part(BUCKET, file.key, file.upload_id, 2, b"y")
+    assert (world.sweep().asked, world.sweep().forgotten) == (0, 0)
+    world.later(LIMITS.abandoned + HOUR)
+    assert world.sweep().asked == 1
+    world.run(place)
+    assert world.result(place).outcome is Outcome.ABORTED
+    assert world.open_uploads() == []
