@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from s3commit.core.layout import JobDirectory
@@ -10,6 +11,7 @@ from s3commit.core.protocol.seal import seal_job
 from s3commit.core.protocol.sweep import Limits, Sweep
 from s3commit.core.protocol.sweep_report import Report
 from s3commit.core.protocol.sweep_steps import run_sweep
+from s3commit.core.survey import UploadParts
 from s3commit.core.ticket import Ticket
 from s3commit.testing.survey import MemoryExecutions, MemorySurvey
 from tests.core.world import BUCKET, World
@@ -60,6 +62,20 @@ class Swept(World):
 
     def later(self, seconds: float) -> None:
         self.clock.advance(seconds)
+
+
+class TimedSurvey(MemorySurvey):
+    """Each question for parts takes its time."""
+
+    def __init__(self, world: Swept, *, seconds: float) -> None:
+        super().__init__(world.store)
+        self.asked: list[str] = []
+        self._wait = partial(world.later, seconds)
+
+    def parts(self, bucket: str, key: str, upload_id: str) -> UploadParts:
+        self.asked.append(key)
+        self._wait()
+        return super().parts(bucket, key, upload_id)
 
 
 def sealed(world: Swept, place: JobDirectory, *, execution: str = "execution-1") -> None:

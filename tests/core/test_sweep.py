@@ -6,15 +6,18 @@ from itertools import pairwise
 
 import pytest
 
-from s3commit.core.errors import AccessError
+from s3commit.core.errors import AccessError, TransientError
 from s3commit.core.model import Outcome
+from s3commit.core.ports import LostRaceError
+from s3commit.core.protocol.pipeline import takeovers
 from s3commit.core.protocol.seal import seal_job
-from s3commit.core.protocol.sweep import DAY
-from s3commit.core.protocol.sweep_report import Report, decode_report, encode_report
+from s3commit.core.protocol.sweep import DAY, HOUR, tries_due
+from s3commit.core.protocol.sweep_report import MOST_NOTES, Report, decode_report, encode_report
 from s3commit.core.protocol.sweep_steps import STEPS
+from s3commit.core.protocol.verify import verify_manifests
 from s3commit.core.states import JobState
 from s3commit.core.ticket import Ticket
-from tests.core.swept import LIMITS, Swept, announced, ended, sealed
+from tests.core.swept import LIMITS, MINUTE, Swept, announced, ended, sealed
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, place_of
 
 
@@ -133,6 +136,76 @@ def test_a_request_without_any_upload_is_found_at_a_destination_that_is_known(
     assert world.result(place).outcome is Outcome.COMMITTED
 
 
+def test_of_two_executions_no_name_is_ever_the_same(world: Swept) -> None:
+    """Step Functions keeps a name for 90 days; nothing comes of any, and no pause exceeds a day."""
+    sealed(world, place_of())
+    started = []
+    for hour in range(24 * 100):
+        world.later(HOUR)
+        if world.sweep().started:
+            started.append(hour)
+    assert len(world.executions.started) == len(started)
+    pauses = [after - before for before, after in pairwise(started)]
+    assert max(pauses) <= 24
+    assert len(started) < 110
+
+
+@pytest.mark.parametrize(
+    ("silent", "tries"), [(14, 0), (15, 1), (44, 1), (45, 2), (105, 3), (10 * 1440, 15)]
+)
+def test_tries_come_ever_more_seldom_and_once_a_day_in_the_end(silent: int, tries: int) -> None:
+    assert tries_due(silent * MINUTE, 15 * MINUTE, DAY) == tries
+
+
+def test_an_execution_that_could_not_be_started_is_started_by_the_next_sweep(world: Swept) -> None:
+    sealed(world, place_of())
+    world.later(LIMITS.stuck + 1)
+    world.plan.fail("start", TransientError("ThrottlingException: rate exceeded"))
+    report = world.sweep()
+    assert (report.started, report.failed) == (0, 1)
+    assert "rate exceeded" in report.notes[0]
+    assert world.sweep().started == 1
+    world.settle()
+    assert world.result(place_of()).outcome is Outcome.COMMITTED
+
+
+def test_of_an_execution_that_can_not_be_asked_for_nothing_is_believed(world: Swept) -> None:
+    sealed(world, place_of())
+    world.later(LIMITS.stuck + 1)
+    world.plan.fail("is_running", TransientError("ThrottlingException: rate exceeded"))
+    report = world.sweep()
+    assert (report.started, report.failed) == (0, 1)
+
+
+# A ledger that was lost
+
+
+def test_a_job_of_a_new_ledger_is_tried_as_often_as_any(world: Swept) -> None:
+    sealed(world, place_of())
+    world.ledger._jobs.clear()
+    place = place_of()
+    seal_job(world.pipeline, Ticket(JOB, BUCKET, place.prefix, execution="execution-2"))
+    assert takeovers(world.record(place_of())) == 1
+    world.later(LIMITS.stuck + 1)
+    assert world.sweep().started == 1
+
+
+def test_i3_a_worker_of_before_the_ledger_was_lost_is_refused_by_the_jobs_next_record(
+    world: Swept,
+) -> None:
+    """Both executions are the first to take the job over, each in its own ledger."""
+    place = place_of()
+    world.open(place)
+    world.request(place, world.attempt(place, "t0"))
+    old = seal_job(world.pipeline, Ticket(JOB, BUCKET, place.prefix, execution="old"))
+    world.ledger._jobs.clear()
+    world.later(1)
+    new = seal_job(world.pipeline, Ticket(JOB, BUCKET, place.prefix, execution="new"))
+    with pytest.raises(LostRaceError):
+        verify_manifests(world.pipeline, old)
+    assert verify_manifests(world.pipeline, new).plan
+
+
 # All together
 
 
@@ -183,6 +256,17 @@ def test_what_fails_is_counted_and_the_rest_is_done(world: Swept) -> None:
     failed, started = report.notes
     assert failed == f"failed: job {JOB}: may not"
     assert started.startswith(f"job {OTHER_JOB} at s3://lake/sales/: SEALED, silent for 15 minutes")
+
+
+def test_the_report_names_so_many_things_and_says_how_many_more(world: Swept) -> None:
+    report = Report()
+    for number in range(MOST_NOTES + 7):
+        report.note(f"job {number}")
+    assert (len(report.notes), report.unsaid) == (MOST_NOTES, 7)
+    again = decode_report(encode_report(report))
+    again.note_failure("failed: job 99: may not")
+    assert (again.unsaid, encode_report(again)["unsaid"]) == (8, 8)
+    assert again.notes[:2] == ["failed: job 99: may not", "job 0"]
 
 
 def test_a_report_survives_its_way_through_the_state_machine() -> None:

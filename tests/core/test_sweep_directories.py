@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 
 from s3commit.core.locks import LockMode
+from s3commit.core.manifest import encode_pendingset
+from s3commit.core.model import PendingSet
 from s3commit.core.protocol.pipeline import new_record, read_spec
 from s3commit.core.protocol.sweep import DAY, HOUR, Sweep
 from s3commit.core.protocol.sweep_steps import STEPS
 from s3commit.testing.survey import MemorySurvey
 from tests.core.swept import LIMITS, Swept, announced, ended
-from tests.core.world import BUCKET, JOB, OTHER_JOB, place_of
+from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, place_of
 
 
 @pytest.fixture
@@ -89,3 +92,92 @@ def test_i5_a_job_of_s3a_is_never_aborted_without_a_request(world: Swept) -> Non
     world.store.delete(BUCKET, key)  # its own committer is through
     assert world.sweep().forgotten == 1
     assert world.ledger.job(JOB) is None
+
+
+def test_i5_a_copied_directory_is_not_retired_either(world: Swept) -> None:
+    """`aws s3 sync` brought it along with its result; nothing in it is a job's of here."""
+    place, copy = place_of(), place_of(prefix="copy/")
+    ended(world, place)
+    ended(world, place_of(OTHER_JOB, "copy/"))
+    for name in ("job", "request", "result"):
+        body = world.store.get(BUCKET, getattr(place, name), max_bytes=10_000).body
+        world.store.put(BUCKET, getattr(copy, name), body)
+    world.store.put(BUCKET, copy.manifest("t0", "a0"), b"{}")
+    world.later(LIMITS.retention + HOUR)
+    kept = world.all_keys(copy.prefix)
+    assert len(kept) == 4
+    assert world.sweep().retired == 2
+    assert world.all_keys(copy.prefix) == kept
+
+
+def test_what_a_forgotten_job_has_at_its_locations_goes_with_its_documents(world: Swept) -> None:
+    place = place_of()
+    there = place.at("elsewhere/dt1/")
+    world.open(place, locations={"dt=1/": there.destination.prefix})
+    world.request(place, world.attempt(place, "t0"))
+    world.run(place)
+    world.store.put(BUCKET, there.manifest("t9", "late"), b"{}")
+    world.ledger._jobs.clear()
+    world.later(LIMITS.retention)
+    ended(world, place_of(OTHER_JOB))  # brings the sweep here
+    world.later(HOUR)
+    assert world.sweep().retired == 1
+    assert world.all_keys(place.prefix) == []
+    assert world.all_keys("elsewhere/") == []
+
+
+# S3A's
+
+
+def shared(world: Swept, name: str, length: int, *, pending: bool = False) -> str:
+    """A job in the old `__magic/`, with one file; the key of its manifest."""
+    job_id = name.removeprefix("job-")
+    file = world.upload(place_of(job_id), f"part-{name}.csv", b"x" * length, task="t", attempt="a")
+    file = replace(file, job_id="", task_id="", attempt_id="")
+    body = encode_pendingset(PendingSet(job_id, (file,)))
+    root = f"sales/__magic/{name}"
+    if pending:
+        key = f"{root}/tasks/attempt_202611220232_0000_m_000001_1/__base/part-{name}.csv.pending"
+        body = json.dumps(json.loads(body)["commits"][0]).encode()
+    else:
+        key = f"{root}/task_202611220232_0000_m_000000.pendingset"
+    world.store.put(BUCKET, key, body)
+    return key
+
+
+def test_i5_what_lies_in_the_shared_magic_directory_is_reported_and_never_touched(
+    world: Swept,
+) -> None:
+    announced(world, place_of(OTHER_JOB))
+    world.limits = replace(LIMITS, abandoned=2 * DAY)
+    shared(world, f"job-{JOB}", 5)
+    shared(world, "job-app-attempt-0001", 7)  # MapReduce's, which has no UUID
+    world.store.put(BUCKET, "sales/__magic/.keep", b"")
+    before = world.all_keys("sales/__magic/"), world.open_uploads()
+    world.later(2 * DAY - HOUR)
+    shared_alive = shared(world, f"job-{NEIGHBOUR}", 100)
+    world.attempt(place_of(OTHER_JOB), "t1")
+    world.later(2 * HOUR)
+    report = world.sweep()
+    assert (report.s3a, report.s3a_bytes) == (2, 12)
+    assert report.uploads == 0
+    first = next(note for note in report.notes if JOB in note)
+    assert first.startswith(f"s3://lake/sales/__magic/job-{JOB}/: left behind by S3A 49 hours ago")
+    assert "5 bytes pending" in first
+    assert set(before[0]) | {shared_alive} == set(world.all_keys("sales/__magic/"))
+    assert set(before[1]) <= set(world.open_uploads())
+
+
+def test_files_of_attempts_that_were_not_committed_count_as_bytes_too(world: Swept) -> None:
+    announced(world, place_of(OTHER_JOB))
+    shared(world, f"job-{JOB}", 5, pending=True)
+    world.later(LIMITS.abandoned + HOUR)
+    assert world.sweep().s3a_bytes == 5
+
+
+def test_a_job_of_the_shared_directory_that_was_rescued_is_reported_no_more(world: Swept) -> None:
+    announced(world, place_of(OTHER_JOB))
+    shared(world, f"job-{JOB}", 5)
+    world.ask_abort(place_of())
+    world.later(LIMITS.abandoned + HOUR)
+    assert world.sweep().s3a == 0

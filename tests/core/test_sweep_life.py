@@ -12,29 +12,14 @@ from s3commit.core.model import AbortRequest, Conflict, Names, Outcome, PendingS
 from s3commit.core.protocol.pipeline import read_spec
 from s3commit.core.protocol.sweep import DAY, HOUR, Sweep, shifted
 from s3commit.core.protocol.sweep_steps import STEPS
-from s3commit.core.survey import UploadParts
 from s3commit.testing.survey import MemorySurvey
-from tests.core.swept import LIMITS, MINUTE, Swept, abandoned_at, announced, sealed
+from tests.core.swept import LIMITS, MINUTE, Swept, TimedSurvey, abandoned_at, announced, sealed
 from tests.core.world import BUCKET, JOB, OTHER_JOB, place_of
 
 
 @pytest.fixture
 def world() -> Swept:
     return Swept()
-
-
-class TimedSurvey(MemorySurvey):
-    """Each question for parts takes its time."""
-
-    def __init__(self, world: Swept, *, seconds: float) -> None:
-        super().__init__(world.store)
-        self.asked: list[str] = []
-        self._wait = partial(world.later, seconds)
-
-    def parts(self, bucket: str, key: str, upload_id: str) -> UploadParts:
-        self.asked.append(key)
-        self._wait()
-        return super().parts(bucket, key, upload_id)
 
 
 def test_an_abandoned_job_is_aborted_by_the_request_a_driver_would_write(world: Swept) -> None:

@@ -6,8 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from s3commit.core.protocol.sweep import DAY, HOUR
-from tests.core.swept import LIMITS, Swept, announced, ended
+from s3commit.core.documents import encode_job, encode_location
+from s3commit.core.model import JobSpec, Outcome
+from s3commit.core.protocol import sweep_uploads
+from s3commit.core.protocol.sweep import DAY, HOUR, Sweep
+from s3commit.core.protocol.sweep_steps import STEPS
+from s3commit.testing.survey import MemorySurvey
+from tests.core.swept import LIMITS, Swept, TimedSurvey, announced, ended
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, place_of
 
 
@@ -79,3 +84,170 @@ def test_i5_a_result_further_down_does_not_speak_for_a_job_above_it(world: Swept
     world.later(LIMITS.stuck + 1)
     assert world.sweep().uploads == 0
     assert world.open_uploads() == [f"sales/b/part-{JOB}.parquet"]
+
+
+def test_i5_a_file_of_deltas_is_no_jobs(world: Swept) -> None:
+    """Its id is of the file, and nobody's here."""
+    ended(world, place_of())
+    key = f"sales/part-00000-{NEIGHBOUR}.c000.snappy.parquet"
+    world.store.create_upload(BUCKET, key, metadata={}, content_type="")
+    world.later(60 * DAY)
+    assert (world.sweep().uploads, world.open_uploads()) == (0, [key])
+
+
+# Any number of them
+
+
+def crowd(world: Swept, count: int, *, keys: int) -> list[str]:
+    """Uploads of an ended job, and as many foreign ones between them."""
+    place = place_of()
+    ended(world, place)
+    foreign = []
+    for number in range(count):
+        name = f"{number % keys:05d}"
+        world.upload(place, f"{name}-{JOB}.x", b"123", task="t", attempt="a")
+        foreign.append(f"sales/{name}.theirs")
+        world.store.create_upload(BUCKET, foreign[-1], metadata={}, content_type="")
+    world.later(LIMITS.stuck + 1)
+    return sorted(foreign)
+
+
+def test_i4_i5_any_number_of_uploads_is_gone_through_call_by_call(
+    world: Swept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweep_uploads, "MOST_REMEMBERED", 3)
+    foreign = crowd(world, 1_250, keys=1_250)
+    world.call_items = 100
+    report = world.sweep()
+    assert (report.uploads, report.upload_bytes, report.foreign) == (1_250, 3_750, 1_250)
+    assert world.calls >= 25
+    assert world.open_uploads() == foreign
+    assert any(f"job {JOB}, ended: 50 open uploads aborted, 150 bytes" in n for n in report.notes)
+
+
+@pytest.mark.parametrize("call_items", [1, 3, 5_000])
+def test_a_call_may_stop_between_two_uploads_of_one_key(call_items: int) -> None:
+    world = Swept(call_items=call_items)
+    foreign = crowd(world, 10, keys=1)
+    report = world.sweep()
+    assert (report.uploads, report.foreign) == (10, 10)
+    assert world.open_uploads() == foreign
+
+
+def test_a_call_that_runs_out_of_time_goes_on_where_it_stopped(world: Swept) -> None:
+    """Lambda gives 15 minutes; no upload is asked for twice, and none is left out."""
+    crowd(world, 20, keys=20)
+    slow = TimedSurvey(world, seconds=100)
+    cursor, calls = "", 0
+    while cursor or not calls:
+        sweep = Sweep(BUCKET, world.pipeline, slow, world.executions)
+        cursor, calls = STEPS["AbortOrphanedUploads"](sweep, cursor), calls + 1
+        assert sweep.report.uploads <= 7
+    assert calls == 4
+    assert slow.asked == sorted(set(slow.asked))
+    assert len(slow.asked) == 20
+
+
+def test_a_cursor_whose_upload_is_gone_is_gone_on_from(world: Swept) -> None:
+    foreign = crowd(world, 3, keys=3)
+    (first, *_rest) = world.store.list_uploads(BUCKET, "")
+    world.store.abort_upload(BUCKET, first.key, first.upload_id)
+    sweep = Sweep(BUCKET, world.pipeline, MemorySurvey(world.store), world.executions)
+    cursor = f"{first.upload_id}\n{first.key}"
+    assert STEPS["AbortOrphanedUploads"](sweep, cursor) == ""
+    assert sweep.report.uploads == 2
+    assert world.open_uploads() == foreign
+
+
+# At the locations of partitions, after the ledger was lost (ADR 13)
+
+THERE = "elsewhere/dt1/"
+
+
+def at_location(world: Swept) -> str:
+    """A job with a location and an upload there; the ledger has lost it. The upload's key."""
+    main = place_of()
+    announced(world, main, locations={"dt=1/": THERE})
+    file = world.upload(main.at(THERE), f"part-{JOB}.x", b"x", task="t1", attempt="a0")
+    return file.key
+
+
+def lost(world: Swept) -> None:
+    world.ledger._jobs.clear()
+    world.later(LIMITS.stuck + 1)
+
+
+@pytest.mark.parametrize("retired", [False, True])
+def test_i4_an_upload_at_a_location_of_an_ended_job_goes(world: Swept, retired: bool) -> None:
+    """The location's job.json names the job, whose result, or `_commits/`, says that it ended."""
+    main = place_of()
+    world.open(main, locations={"dt=1/": THERE})
+    world.request(main, world.attempt(main, "t0"))
+    world.run(main)
+    zombie = world.upload(main.at(THERE), f"zombie-{JOB}.x", b"x", task="t1", attempt="a0")
+    if retired:
+        for key in world.all_keys(main.prefix):
+            world.store.delete(BUCKET, key)
+    lost(world)
+    report = world.sweep()
+    assert (report.uploads, world.open_uploads()) == (1, []), zombie.key
+
+
+def test_i5_an_upload_at_a_location_of_a_job_under_way_stays(world: Swept) -> None:
+    key = at_location(world)
+    lost(world)
+    report = world.sweep()
+    assert (report.uploads, report.asked) == (0, 0)
+    assert key in world.open_uploads()
+
+
+def test_a_silent_job_is_given_up_by_what_it_left_at_its_location(world: Swept) -> None:
+    main = place_of()
+    at_location(world)
+    for upload in world.store.list_uploads(BUCKET, main.destination.prefix):
+        world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
+    lost(world)
+    world.later(LIMITS.abandoned)
+    assert world.sweep().asked == 1
+    world.run(main)
+    assert world.result(main).outcome is Outcome.ABORTED
+    assert world.open_uploads() == []
+
+
+@pytest.mark.parametrize("main", ["gone", "says nothing"])
+def test_an_upload_at_a_location_that_no_job_names_goes_when_it_is_old(
+    world: Swept, main: str
+) -> None:
+    key = at_location(world)
+    if main == "gone":
+        for one in world.all_keys(place_of().prefix):
+            world.store.delete(BUCKET, one)
+    else:
+        body = encode_job(JobSpec(JOB, place_of().destination))
+        world.store.put(BUCKET, place_of().job, body)
+    world.limits = replace(LIMITS, abandoned=100 * DAY)
+    lost(world)
+    world.later(LIMITS.orphaned - HOUR)
+    world.sweep()
+    assert key in world.open_uploads()
+    world.later(HOUR)
+    world.sweep()
+    assert key not in world.open_uploads()
+
+
+def test_i5_the_job_json_of_a_location_does_not_speak_for_a_job_above_it(world: Swept) -> None:
+    """Whoever may write in a part of a table names an ended job as the main one."""
+    live = place_of()
+    announced(world, live)
+    ended_elsewhere = place_of(prefix="attacker/")
+    spec = JobSpec(JOB, ended_elsewhere.destination, locations={"dt=1/": "sales/b/"})
+    for place, body in (
+        (ended_elsewhere, encode_job(spec)),
+        (live.at("sales/b/"), encode_location(spec, "sales/b/")),
+    ):
+        world.store.put(BUCKET, place.job, body)
+    world.store.put(BUCKET, ended_elsewhere.result, b"{}")
+    victim = world.upload(live, f"b/part-{JOB}.x", b"x", task="t1", attempt="a0")
+    lost(world)
+    assert world.sweep().uploads == 0
+    assert victim.key in world.open_uploads()

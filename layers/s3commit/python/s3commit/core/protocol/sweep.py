@@ -98,7 +98,7 @@ class Sweep:
             return  # somebody was faster, which is all that was wanted
         except S3CommitError as error:
             self.report.failed += 1
-            self.report.note(f"{FAILED}{what}: {error.message}")
+            self.report.note_failure(f"{FAILED}{what}: {error.message}")
 
 
 Step = Callable[[Sweep, str], str]

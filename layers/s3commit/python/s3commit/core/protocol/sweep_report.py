@@ -38,6 +38,7 @@ class Report:
     s3a: int = 0
     s3a_bytes: int = 0
     failed: int = 0
+    unsaid: int = 0
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -46,9 +47,19 @@ class Report:
         return self.upload_bytes + self.object_bytes
 
     def note(self, text: str) -> None:
-        """Keep a line for people, if there is room."""
-        if len(self.notes) < MOST_NOTES:
-            self.notes.append(one_line(text, 500))
+        """Keep a line for people, if there is room; ``unsaid`` counts those for which was none."""
+        self.notes.append(one_line(text, 500))
+        self._make_room()
+
+    def note_failure(self, text: str) -> None:
+        """Keep the line before all others: it is what somebody has to see."""
+        self.notes.insert(0, one_line(text, 500))
+        self._make_room()
+
+    def _make_room(self) -> None:
+        if len(self.notes) > MOST_NOTES:
+            self.notes.pop()
+            self.unsaid += 1
 
 
 def monthly_usd(count: int) -> float:
