@@ -1,16 +1,66 @@
 """A crash before and after each single call of a job, enumerated; then someone goes on (I1-I11).
 
 The pipeline dies at one call, with its execution. A later execution goes on, as a redrive or the
-sweep would start it. Whatever the point, the job ends, and every invariant holds on the way.
+sweep would start it. Whatever the point, the job ends, and every invariant holds on the way. Beside
+a crash: S3 or the ledger answers 500 or 503 and has done nothing, or has done it and the answer is
+lost.
 """
 
 from __future__ import annotations
 
 import pytest
 
+from s3commit.core.errors import TransientError
+from s3commit.core.model import Names, Outcome
 from s3commit.testing.faults import Crash, FaultPlan
 from tests.core.world import BUCKET, World, place_of
-from tests.crash.scenarios import PLACES, POLICIES, SCENARIOS, Scenario, check_ended
+from tests.crash.scenarios import (
+    PLACES,
+    POLICIES,
+    SCENARIOS,
+    Scenario,
+    check_ended,
+    rolling_back,
+)
+
+
+def exact_aborting(world: World) -> None:
+    """A job with names of the program's own whose driver gave up, beside files of others."""
+    world.store.put(BUCKET, "sales/b.csv", b"b")
+    place = place_of()
+    world.open(place, names=Names.EXACT)
+    world.attempt(place, "t0", files={"a.csv": b"a", "b.csv": b"b"})
+    world.ask_abort(place)
+
+
+ABORTS = [
+    Scenario(exact_aborting, Outcome.ABORTED, {"sales/b.csv": b"b"}, "ABORTED_BY_CLIENT"),
+]
+ALL = [
+    (scenario, versioned)
+    for scenario in [*SCENARIOS, *POLICIES, *PLACES, *ABORTS]
+    for versioned in scenario.versioned
+]
+
+
+def prepared(scenario: Scenario, versioned: bool, plan: FaultPlan) -> World:
+    world = World(versioned=versioned, plan=plan)
+    world.store.create_upload(BUCKET, "sales2/theirs", metadata={}, content_type="x")
+    scenario.prepare(world)
+    return world
+
+
+def strike(plan: FaultPlan, when: str, point: int) -> None:
+    if when == "500":
+        plan.fail(None, TransientError("500 Internal Error"), nth=point)
+    elif when == "503 for a while":
+        plan.fail(None, TransientError("503 Slow Down"), nth=point, times=5)
+    else:
+        {
+            "before": plan.crash_before,
+            "after": plan.crash_after,
+            "answer lost": plan.lose_response,
+        }[when](nth=point)
 
 
 @pytest.mark.parametrize(
@@ -19,11 +69,10 @@ from tests.crash.scenarios import PLACES, POLICIES, SCENARIOS, Scenario, check_e
         pytest.param(
             scenario, versioned, id=f"{scenario.name}-{'versioned' if versioned else 'plain'}"
         )
-        for scenario in [*SCENARIOS, *POLICIES, *PLACES]
-        for versioned in scenario.versioned
+        for scenario, versioned in ALL
     ],
 )
-@pytest.mark.parametrize("when", ["before", "after", "answer lost"])
+@pytest.mark.parametrize("when", ["before", "after", "answer lost", "500", "503 for a while"])
 def test_i1_i2_i4_i5_i6_i9_i10_i11_whatever_the_crash_point_the_job_ends_whole(
     when: str, scenario: Scenario, versioned: bool
 ) -> None:
@@ -31,14 +80,8 @@ def test_i1_i2_i4_i5_i6_i9_i10_i11_whatever_the_crash_point_the_job_ends_whole(
     while True:
         point += 1
         plan = FaultPlan()
-        {
-            "before": plan.crash_before,
-            "after": plan.crash_after,
-            "answer lost": plan.lose_response,
-        }[when](nth=point)
-        world = World(versioned=versioned, plan=plan)
-        world.store.create_upload(BUCKET, "sales2/theirs", metadata={}, content_type="x")
-        scenario.prepare(world)
+        strike(plan, when, point)
+        world = prepared(scenario, versioned, plan)
         try:
             world.run(place_of())
         except Crash:
@@ -47,3 +90,46 @@ def test_i1_i2_i4_i5_i6_i9_i10_i11_whatever_the_crash_point_the_job_ends_whole(
         if not [call for call in plan.fired if call.number == point]:
             assert point > 15, "the enumeration must have reached the whole job"
             return
+
+
+def test_the_points_are_as_many_as_the_documents_say() -> None:
+    """A job's calls, each of them a point for each kind of fault."""
+    calls = 0
+    for scenario, versioned in ALL:
+        plan = FaultPlan()
+        prepared(scenario, versioned, plan).run(place_of())
+        calls += len(plan.calls)
+    print(f"{calls} calls of {len(ALL)} jobs, {5 * calls} points")
+    assert calls > 1_600
+
+
+def test_i2_i4_i5_a_roll_back_that_dies_twice_recovers_itself() -> None:
+    """Each pair of crashes: of the execution that goes back, and of the one that goes on with it.
+
+    The first dies before a call from its decision on, the second before any call of its own.
+    """
+    scenario = next(one for one in SCENARIOS if one.prepare is rolling_back)
+    plan = FaultPlan()
+    prepared(scenario, False, plan).run(place_of())
+    verbs = [call.verb for call in plan.calls]
+    pairs = 0
+    for first in range(verbs.index("decide") + 1, len(verbs) + 1):
+        second = 0
+        while True:
+            second += 1
+            plan = FaultPlan().crash_before(nth=first)
+            world = prepared(scenario, False, plan)
+            with pytest.raises(Crash):
+                world.run(place_of())
+            plan.crash_before(nth=second)
+            try:
+                world.run(place_of(), "execution-2")
+            except Crash:
+                pairs += 1
+                world.run(place_of(), "execution-3")
+                check_ended(world, scenario)
+            else:
+                check_ended(world, scenario)
+                break
+    print(f"{pairs} pairs")
+    assert pairs > 500

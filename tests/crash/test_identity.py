@@ -18,7 +18,7 @@ from s3commit.core.policy import MAX_UNITS
 from s3commit.core.protocol.complete import IN_DOUBT_SHOWN
 from s3commit.core.states import JobState
 from s3commit.testing.bucket import Version
-from s3commit.testing.faults import Crash, FaultPlan
+from s3commit.testing.faults import Call, Crash, FaultPlan
 from tests.core.test_s3a import data
 from tests.core.world import BUCKET, JOB, World, place_of
 from tests.golden.s3a.replay import Recorded, read, replay
@@ -156,6 +156,43 @@ def test_i2_i5_a_decided_job_stops_where_nobody_can_tell_and_goes_on_when_it_is_
     assert data(world) == recorded.files
 
 
+@pytest.mark.parametrize("repeats", [False, True], ids=["gone", "repeats"])
+@pytest.mark.parametrize("when", ["before", "after", "answer lost"])
+def test_i2_i5_whatever_the_crash_point_a_job_behind_kms_ends_whole_or_stops_untouched(
+    when: str, repeats: bool
+) -> None:
+    """Each call of a job of S3A's; where S3 repeats what an upload became, none of them stops."""
+    stopped = point = 0
+    while True:
+        point += 1
+        plan = FaultPlan()
+        {
+            "before": plan.crash_before,
+            "after": plan.crash_after,
+            "answer lost": plan.lose_response,
+        }[when](nth=point)
+        world = World(opaque=True, repeats_complete=repeats, plan=plan)
+        recorded = s3a_job(world)
+        try:
+            try:
+                world.run(recorded.place)
+            except Crash:
+                world.run(recorded.place, "execution-2")
+        except S3CommitError as error:
+            assert error.code == "IDENTITY_UNKNOWN"
+            assert world.record(recorded.place).state is JobState.COMMITTING
+            stopped += 1
+            for key in data(world):
+                mark(world, recorded, key)
+            world.run(recorded.place, "settled")
+        assert world.result(recorded.place).outcome is Outcome.COMMITTED
+        assert data(world) == recorded.files
+        assert world.open_uploads() == []
+        if not [call for call in plan.fired if call.number == point]:
+            assert (stopped == 0) is repeats
+            return
+
+
 def test_i2_i5_a_file_that_is_another_programs_is_left_and_the_job_rolled_back() -> None:
     """A person says so by any other mark: then the file is lost, and the job undone."""
     world, recorded, lost = in_doubt_after_the_decision()
@@ -175,17 +212,46 @@ def test_i2_i5_a_roll_back_stops_before_it_touches_anything_in_doubt() -> None:
     def lose() -> None:
         world.store.abort_upload(BUCKET, victim.key, victim.upload_id)
 
+    def mark_first(_call: Call) -> bool:
+        first = min(recorded.files)
+        if first in data(world):
+            mark(world, recorded, first)
+        return False
+
     world.plan.run_after("decide", lose)
+    world.plan.run_before("advance", lambda: None, where=mark_first)
     message = stops(world, recorded, JobState.ROLLING_BACK)
-    doubted = [key for key in data(world) if key in message]
-    assert len(doubted) == 1
     assert victim.key not in data(world)
+    assert min(recorded.files) in data(world)  # certainly the job's, and not touched all the same
+    assert max(recorded.files) in message
     for key in data(world):  # moved away by a person
         world.store.delete(BUCKET, key)
     world.run(recorded.place, "settled")
     assert world.result(recorded.place).outcome is Outcome.ROLLED_BACK
     assert data(world) == {}
     assert world.open_uploads() == []
+
+
+def test_i2_i5_a_zombie_that_completes_a_file_in_doubt_during_a_roll_back_is_found() -> None:
+    """A stranger had the name, so the upload was open; then the zombie has it."""
+    world, place, key = World(opaque=True), place_of(), "sales/a.csv"
+    world.open(place, names=Names.EXACT)
+    world.request(place, world.attempt(place, "t0", files={"a.csv": b"a"}))
+    (upload,) = world.store.list_uploads(BUCKET, key)
+    world.store.bucket(BUCKET).uploads[upload.upload_id].metadata.clear()
+    etag = world.store.upload_part(BUCKET, key, upload.upload_id, 1, b"a")
+    world.plan.run_after("decide", lambda: world.store.put(BUCKET, key, b"theirs"))
+
+    def wake() -> None:
+        world.store.delete(BUCKET, key)
+        world.store.complete_upload(BUCKET, key, upload.upload_id, [etag], length=1)
+
+    world.plan.run_before("abort_upload", wake)
+    with pytest.raises(S3CommitError) as caught:
+        world.run(place)
+    assert caught.value.code == "IDENTITY_UNKNOWN"
+    assert world.record(place).state is JobState.ROLLING_BACK
+    assert world.visible() == {key: b"a"}
 
 
 @pytest.mark.parametrize("settled", ["mark", "delete"])

@@ -1,0 +1,234 @@
+"""Roll back against what a bucket and its other users do meanwhile (I2, I4, I5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from s3commit.core.errors import AccessError, UploadGoneError
+from s3commit.core.layout import JobDirectory
+from s3commit.core.model import Conflict, Names, Outcome
+from s3commit.core.policy import ABORT_ROUNDS
+from s3commit.core.ports import OpenUpload
+from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.core.protocol.undo import abort_uploads
+from s3commit.core.states import JobState
+from s3commit.testing.bucket import Upload
+from s3commit.testing.faults import Call
+from s3commit.testing.memory import MemoryObjectStore
+from tests.core.world import BUCKET, World, place_of
+
+KEYS = [f"sales/part-t{number}-{place_of().job_id}.parquet" for number in range(3)]
+
+
+def losing(world: World, key: str = KEYS[1]) -> JobDirectory:
+    """A job of three tasks, ready to run, that loses an upload right after its decision."""
+    place = place_of()
+    world.open(place)
+    world.request(place, *[world.attempt(place, f"t{number}") for number in range(3)])
+    lose(world, key)
+    return place
+
+
+def lose(world: World, key: str) -> None:
+    (victim,) = world.store.list_uploads(BUCKET, key)
+    world.plan.run_after(
+        "decide", lambda: world.store.abort_upload(BUCKET, victim.key, victim.upload_id)
+    )
+
+
+def is_delete_of(key: str) -> Callable[[Call], bool]:
+    return lambda call: call.verb == "delete" and call.key == key
+
+
+def is_rolling_back(call: Call) -> bool:
+    return call.arguments.get("target") is JobState.ROLLING_BACK
+
+
+def suspended() -> World:
+    world = World(versioned=True)
+    world.store.suspend_versioning(BUCKET)
+    return world
+
+
+@pytest.mark.parametrize("bucket", ["plain", "versioned", "suspended"])
+def test_i5_a_file_that_a_stranger_puts_over_ours_right_before_its_delete_stays(
+    bucket: str,
+) -> None:
+    """Where versioning is suspended both are the version "null": the etag has to tell."""
+    world = suspended() if bucket == "suspended" else World(versioned=bucket == "versioned")
+    place = losing(world)
+    world.plan.run_before(
+        "delete",
+        lambda: world.store.put(BUCKET, KEYS[0], b"a stranger's"),
+        where=is_delete_of(KEYS[0]),
+    )
+    world.run(place)
+    assert world.result(place).outcome is Outcome.ROLLED_BACK
+    assert world.visible() == {KEYS[0]: b"a stranger's"}
+
+
+def test_i2_where_versioning_is_suspended_what_had_a_version_is_kept() -> None:
+    world = World(versioned=True)
+    world.store.put(BUCKET, "sales/old.parquet", b"old")
+    world.store.suspend_versioning(BUCKET)
+    place = losing(world)
+    world.run(place)
+    assert world.result(place).outcome is Outcome.ROLLED_BACK
+    assert world.visible() == {"sales/old.parquet": b"old"}
+    bodies = [one.body for key in KEYS for one in world.store.bucket(BUCKET).objects.get(key, [])]
+    assert set(bodies) <= {None}  # delete markers at most: S3 leaves one
+
+
+def test_i2_exact_names_cover_nothing_where_versioning_is_suspended() -> None:
+    """What they covered could not come back, so the job is refused before its decision."""
+    world = suspended()
+    world.store.put(BUCKET, "sales/a.csv", b"before")
+    place = place_of()
+    world.open(place, names=Names.EXACT, conflict=Conflict.REPLACE)
+    world.request(place, world.attempt(place, "t0", files={"a.csv": b"after"}))
+    world.run(place)
+    error = world.result(place).error
+    assert error is not None
+    assert error.code == "KEY_EXISTS"
+    assert world.visible() == {"sales/a.csv": b"before"}
+
+
+@pytest.mark.parametrize("done", ["delete", "overwrite"])
+def test_i2_i5_on_a_versioned_bucket_what_a_stranger_did_to_a_file_of_ours_stays(
+    done: str,
+) -> None:
+    """Their marker, or their version, is on top: none of ours is visible, and theirs is kept."""
+    world = World(versioned=True)
+    place = losing(world)
+
+    def meddle() -> None:
+        if done == "delete":
+            world.store.delete(BUCKET, KEYS[0])
+        else:
+            world.store.put(BUCKET, KEYS[0], b"theirs")
+
+    world.plan.run_after("advance", meddle, where=is_rolling_back)
+    world.run(place)
+    assert world.result(place).outcome is Outcome.ROLLED_BACK
+    assert world.visible() == ({} if done == "delete" else {KEYS[0]: b"theirs"})
+
+
+@pytest.mark.parametrize("versioned", [False, True], ids=["plain", "versioned"])
+def test_i2_a_roll_back_whose_deletes_are_denied_says_so_and_goes_on_when_they_are_not(
+    versioned: bool,
+) -> None:
+    """Object Lock, MFA Delete, a bucket policy: each answers 403, and the object stays."""
+    denied = AccessError(
+        "deleting s3://lake/x: Access Denied because object protected by object lock"
+    )
+    world = World(versioned=versioned)
+    place = losing(world)
+    world.plan.fail("delete", denied, times=3)
+    for number in range(3):
+        with pytest.raises(AccessError, match="object lock"):
+            world.run(place, f"execution-{number}")
+        assert world.record(place).state is JobState.ROLLING_BACK
+        assert world.store.head(BUCKET, place.result) is None
+        assert world.open_uploads() == []
+    world.run(place, "mended")
+    assert world.result(place).outcome is Outcome.ROLLED_BACK
+    assert world.visible() == {}
+    before = dict(world.store.bucket(BUCKET).objects)
+    world.run(place, "again")
+    assert world.store.bucket(BUCKET).objects == before
+
+
+class PartsUnderWay(MemoryObjectStore):
+    """A part that is under way when its upload is aborted survives, and listings do not show it.
+
+    "It might be necessary to abort a given multipart upload multiple times", says the reference of
+    AbortMultipartUpload; ListParts has the last word.
+    """
+
+    survivals = 2
+
+    def __init__(self, *buckets: str) -> None:
+        super().__init__(*buckets)
+        self.aborts: dict[str, int] = {}
+        self.surviving: dict[str, Upload] = {}
+
+    def abort_upload(self, bucket: str, key: str, upload_id: str) -> None:
+        """Gone for listings; for ListParts after some more."""
+        upload = self.bucket(bucket).uploads.pop(upload_id, None)
+        if upload is not None:
+            self.surviving[upload_id] = upload
+        self.aborts[upload_id] = self.aborts.get(upload_id, 0) + 1
+        if self.aborts[upload_id] > self.survivals:
+            self.surviving.pop(upload_id, None)
+
+    def upload_is_open(self, bucket: str, key: str, upload_id: str) -> bool:
+        """Whether there are parts."""
+        return super().upload_is_open(bucket, key, upload_id) or upload_id in self.surviving
+
+
+@pytest.mark.parametrize("survivals", [0, 1, 2, 100])
+def test_i4_an_upload_is_aborted_until_list_parts_does_not_know_it(survivals: int) -> None:
+    store = PartsUnderWay(BUCKET)
+    store.survivals = survivals
+    place = place_of()
+    world = World()
+    for key in KEYS:
+        store.create_upload(BUCKET, key, metadata={}, content_type="")
+    pipeline = Pipeline(store, world.ledger, world.clock)
+    gone = survivals < ABORT_ROUNDS
+    assert abort_uploads(pipeline, place) is gone
+    assert set(store.aborts.values()) == {min(survivals + 1, ABORT_ROUNDS)}
+    assert (store.surviving == {}) is gone
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("versioned", [False, True], ids=["plain", "versioned"])
+def test_i2_a_zombie_that_completes_an_upload_at_any_call_of_a_roll_back_is_found(
+    versioned: bool, when: str
+) -> None:
+    """The upload is of a manifest that is gone, so that the roll back meets it open."""
+    point = completed = 0
+    while True:
+        point += 1
+        world = World(versioned=versioned)
+        place = place_of()
+        world.open(place)
+        counted = [world.attempt(place, f"t{number}") for number in range(3)]
+        world.request(place, *counted)
+        (upload,) = world.store.list_uploads(BUCKET, KEYS[1])
+        parts = [world.store.upload_part(BUCKET, upload.key, upload.upload_id, 1, b"t1 a0")]
+        manifest = place.prefix + counted[1].manifest
+        world.plan.run_after("decide", partial(world.store.delete, BUCKET, manifest))
+        woke: list[bool] = []
+
+        def wake(
+            world: World = world,
+            upload: OpenUpload = upload,
+            parts: list[str] = parts,
+            woke: list[bool] = woke,
+        ) -> None:
+            try:
+                world.store.complete_upload(BUCKET, upload.key, upload.upload_id, parts, length=5)
+                woke.append(True)
+            except UploadGoneError:
+                woke.append(False)
+
+        strike = {"before": world.plan.run_before, "after": world.plan.run_after}[when]
+
+        def undoing(_call: Call, world: World = world) -> bool:
+            record = world.ledger.job(place_of().job_id)
+            return record is not None and record.state is JobState.ROLLING_BACK
+
+        strike(None, wake, nth=point, where=undoing)
+        world.run(place)
+        assert world.result(place).outcome is Outcome.ROLLED_BACK
+        assert world.visible() == {}
+        assert world.open_uploads() == []
+        if not woke:
+            assert completed > 1
+            assert point > 10
+            return
+        completed += woke[0]

@@ -1,0 +1,215 @@
+"""What the protocol stands on, A4 to A6 of docs/proof.md: without each promise it falls.
+
+Each test takes one promise away and shows what breaks; beside it the same order of calls with the
+promise kept. A1 to A3 are in test_assumptions.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from s3commit.core.errors import JobRefusedError, UploadGoneError
+from s3commit.core.model import Names, Outcome, PendingFile, PendingSet
+from s3commit.core.ports import ObjectFacts
+from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.core.states import JobState
+from s3commit.testing.bucket import Upload
+from s3commit.testing.faults import Crash
+from s3commit.testing.memory import MemoryObjectStore
+from tests.core.world import BUCKET, JOB, World, place_of
+from tests.crash.scenarios import lose_second_upload
+
+
+class UndeadStore(MemoryObjectStore):
+    """Uploads can be completed after they were aborted, or again after they were completed."""
+
+    forgets_aborts = False
+    completes_again = False
+
+    def __init__(self, *buckets: str, **options: Any) -> None:
+        super().__init__(*buckets, **options)
+        self._once: dict[str, Upload] = {}
+
+    def abort_upload(self, bucket: str, key: str, upload_id: str) -> None:
+        """No listing shows the upload any more, but it is not dead."""
+        upload = self.bucket(bucket).uploads.get(upload_id)
+        if upload is not None and self.forgets_aborts:
+            self._once[upload_id] = upload
+        super().abort_upload(bucket, key, upload_id)
+
+    def complete_upload(
+        self,
+        bucket: str,
+        key: str,
+        upload_id: str,
+        etags: Sequence[str],
+        *,
+        length: int,
+        if_absent: bool = False,
+    ) -> ObjectFacts:
+        """As if nothing had happened to the upload."""
+        uploads = self.bucket(bucket).uploads
+        if upload_id not in uploads and upload_id in self._once:
+            uploads[upload_id] = self._once[upload_id]
+        elif self.completes_again and upload_id in uploads:
+            self._once[upload_id] = uploads[upload_id]
+        return super().complete_upload(
+            bucket, key, upload_id, etags, length=length, if_absent=if_absent
+        )
+
+
+class Undead(UndeadStore):
+    """An aborted upload can be completed."""
+
+    forgets_aborts = True
+
+
+class Eternal(UndeadStore):
+    """A completed upload can be completed again."""
+
+    completes_again = True
+
+
+def world_on(store: type[MemoryObjectStore]) -> World:
+    world = World()
+    world.store = store(BUCKET, clock=world.clock)
+    world.pipeline = Pipeline(
+        world.plan.wrap(world.store), world.plan.wrap(world.ledger), world.clock
+    )
+    return world
+
+
+def counterexamples(store: type[MemoryObjectStore]) -> list[str]:
+    """The calls at which a worker that stalls, while another execution rolls back, does harm.
+
+    What the job loses is a manifest that the stalled worker has read, so that its upload is aborted
+    by the roll back, and not completed before.
+    """
+    place, found, point = place_of(), [], 0
+    while True:
+        point += 1
+        world = world_on(store)
+        world.open(place)
+        tasks = [world.attempt(place, f"t{number}") for number in range(3)]
+        world.request(place, *tasks)
+
+        def meanwhile(world: World = world, lost: str = tasks[1].manifest) -> None:
+            record = world.ledger.job(JOB)
+            if record is not None and record.state is JobState.COMMITTING:
+                world.store.delete(BUCKET, place.prefix + lost)
+            world.run(place, "execution-2")
+
+        world.plan.run_before(None, meanwhile, nth=point)
+        world.run(place, "execution-1")
+        if world.result(place).outcome is Outcome.ROLLED_BACK and world.visible():
+            call = world.plan.fired[0]
+            found.append(f"before {call.verb} {call.key}: {list(world.visible())} is visible")
+        if not world.plan.fired:
+            return found
+
+
+@pytest.mark.parametrize("store", [Undead, Eternal], ids=lambda one: one.__doc__)
+def test_without_a4_a_stalled_worker_makes_a_file_of_a_rolled_back_job_visible(
+    store: type[MemoryObjectStore],
+) -> None:
+    """I2: all or none. The upload is the only fence between a worker and a roll back."""
+    found = counterexamples(store)
+    print("\n".join(found))
+    assert any("complete_upload" in line for line in found)
+
+
+def test_with_a4_kept_no_stalled_worker_does_harm_at_any_call() -> None:
+    assert counterexamples(MemoryObjectStore) == []
+
+
+def test_without_a4_a_late_worker_brings_back_what_the_next_job_has_replaced() -> None:
+    """I10: a file of before is there again beside the new ones."""
+    for store in (Eternal, MemoryObjectStore):
+        world, place = world_on(store), place_of()
+        world.open(place)
+        world.request(place, world.attempt(place, "t0"))
+        (upload,) = world.store.list_uploads(BUCKET, "sales/part")
+        etags = [world.store.upload_part(BUCKET, upload.key, upload.upload_id, 1, b"t0 a0")]
+        world.run(place)
+        world.store.delete(BUCKET, upload.key)  # the next job replaces the directory
+        late = (BUCKET, upload.key, upload.upload_id, etags)
+        if store is Eternal:
+            world.store.complete_upload(*late, length=5)
+            assert list(world.visible()) == [upload.key]
+        else:
+            with pytest.raises(UploadGoneError):
+                world.store.complete_upload(*late, length=5)
+            assert world.visible() == {}
+
+
+def test_without_a5_uploads_and_files_of_a_program_that_uses_the_jobs_id_are_lost() -> None:
+    """I5: a name that carries the job's id is the proof by which the job aborts and deletes."""
+    world, place = World(), place_of()
+    world.open(place)
+    world.request(place, *[world.attempt(place, f"t{number}") for number in range(3)])
+    lose_second_upload(world)
+    theirs = f"sales/theirs-{JOB}.bin"
+    world.store.create_upload(BUCKET, theirs, metadata={}, content_type="x")
+    taken = f"sales/part-t2-{JOB}.parquet"  # by the job's name and length, not by the job
+    world.plan.run_before("delete", lambda: world.store.put(BUCKET, taken, b"other"), nth=1)
+    world.store.create_upload(BUCKET, "sales/theirs.bin", metadata={}, content_type="x")
+    world.run(place)
+    assert world.result(place).outcome is Outcome.ROLLED_BACK
+    assert world.open_uploads() == ["sales/theirs.bin"], "their upload was aborted for the job's"
+    assert taken not in world.visible(), "their file was deleted for the job's"
+
+
+def test_without_a5_one_of_two_jobs_of_one_id_is_told_that_its_data_is_there() -> None:
+    """I2 for the second client: COMMITTED, and none of its files is visible."""
+    world, place = World(), place_of()
+    world.open(place)
+    world.request(place, world.attempt(place, "t0", files={f"one-{JOB}.csv": b"one"}))
+    second = world.attempt(place, "t0", "b0", files={f"two-{JOB}.csv": b"two"})
+    assert second.attempt_id == "b0"  # its request finds its place taken
+    world.run(place)
+    assert world.result(place).outcome is Outcome.COMMITTED
+    assert list(world.visible().values()) == [b"one"]
+    assert world.open_uploads() == []
+
+
+def test_without_a6_a_strangers_manifest_has_a_strangers_upload_aborted() -> None:
+    """I5, with exact names: nothing but manifests and notes tell whose an upload is."""
+    for in_directory in (True, False):
+        world, place = World(), place_of()
+        world.open(place, names=Names.EXACT)
+        world.request(place, world.attempt(place, "t0", files={"a.csv": b"a"}))
+        key = "sales/theirs.csv"
+        upload_id = world.store.create_upload(BUCKET, key, metadata={}, content_type="x")
+        etag = world.store.upload_part(BUCKET, key, upload_id, 1, b"theirs")
+        if in_directory:
+            file = PendingFile(BUCKET, key, upload_id, (etag,), 6, JOB, "t9", "a9")
+            world.drop(place, PendingSet(JOB, (file,), "t9", "a9"), "t9", "a9")
+        world.run(place)
+        assert world.result(place).outcome is Outcome.COMMITTED
+        assert world.open_uploads() == ([] if in_directory else [key])
+
+
+def test_without_a6_a_job_whose_manifest_is_deleted_when_all_is_visible_waits_for_a_person() -> (
+    None
+):
+    """Nothing can be undone any more, and nobody can write what is in it."""
+    world, place = World(), place_of()
+    world.open(place)
+    counted = world.attempt(place, "t0")
+    world.request(place, counted)
+    manifest = place.prefix + counted.manifest
+    body = world.store.get(BUCKET, manifest, max_bytes=10**6).body
+    world.plan.crash_before("put", where=lambda call: call.key == place.commits)
+    with pytest.raises(Crash):
+        world.run(place)
+    world.store.delete(BUCKET, manifest)
+    for number in range(2):
+        with pytest.raises(JobRefusedError, match="is not there"):
+            world.run(place, f"again-{number}")
+        assert world.record(place).state is JobState.PUBLISHING
+    world.store.put(BUCKET, manifest, body)  # the person
+    world.run(place, "mended")
+    assert world.result(place).outcome is Outcome.COMMITTED
