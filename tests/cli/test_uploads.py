@@ -108,6 +108,37 @@ def test_i5_a_job_under_way_is_kept_wherever_above_the_file_it_lies(
     assert len(desk.world.open_uploads()) == 1
 
 
+@pytest.mark.parametrize("table", [(), ("--table", TABLE)])
+def test_i5_a_result_further_down_does_not_speak_for_a_job_above_it(
+    desk: Desk, table: tuple[str, ...]
+) -> None:
+    """Somebody asked for a job of the same id there, and was turned away."""
+    place = desk.requested_job(JOB)
+    desk.world.store.put(BUCKET, place_of(JOB, "sales/b/").result, b"{}")
+    victim = start(desk, f"b/part-{JOB}.parquet")
+    for destination in (SALES, "s3://lake/sales/b/"):
+        found = desk.json("uploads", destination, "--abort", *table)["uploads"]
+        assert {upload["owner"] for upload in found} == {"under way"}
+    assert victim in desk.world.open_uploads()
+    assert place.prefix.startswith("sales/")
+
+
+def test_i5_a_job_that_ended_elsewhere_does_not_speak_for_its_id_here(desk: Desk) -> None:
+    """The ledger has one place for an id; what lies here is nobody's that it knows."""
+    desk.aborted_job(JOB)
+    key = "other/part-0-" + JOB + ".parquet"
+    desk.world.store.create_upload(BUCKET, key, metadata={}, content_type="text/plain")
+    desk.world.clock.advance(9 * DAY)
+    desk.run("uploads", "s3://lake/other/", "--abort", "--table", TABLE)
+    assert key in desk.world.open_uploads()
+
+
+@pytest.mark.parametrize("counter", ["-c000.snappy", ".c000.snappy"])
+def test_i5_a_file_of_sparks_or_deltas_own_is_foreign(desk: Desk, counter: str) -> None:
+    start(desk, f"part-00000-{STRANGER}{counter}.parquet")
+    assert list(owners(desk)) == ["foreign"]
+
+
 def test_an_upload_of_a_job_that_ended_above_is_ended(desk: Desk) -> None:
     desk.aborted_job(JOB)
     start(desk, f"dt=1/part-9-{JOB}.parquet")

@@ -10,8 +10,15 @@ from s3commit.cli.human import epoch_of
 from s3commit.cli.s3a_jobs import find_jobs, write_ids
 from s3commit.cli.session import Session
 from s3commit.core.errors import InvalidInputError, S3CommitError, UploadGoneError
-from s3commit.core.layout import COMMITS, MAGIC_PREFIX, JobDirectory, owner_of, parse_directory
-from s3commit.core.model import Destination
+from s3commit.core.layout import (
+    COMMITS,
+    MAGIC_PREFIX,
+    JobDirectory,
+    is_of_other_writers,
+    owner_of,
+    parse_directory,
+)
+from s3commit.core.model import Destination, JobRecord
 from s3commit.core.ports import Ledger, OpenUpload
 from s3commit.core.states import ENDED
 
@@ -51,40 +58,48 @@ class _Jobs:
         self._bucket = destination.bucket
         self._ledger = ledger
         self._here = dict(_jobs_at(session, destination))
-        self._recorded: dict[str, Owner | None] = {}
+        self._records: dict[str, JobRecord | None] = {}
         self._traced: dict[tuple[str, str], Owner | None] = {}
 
     def owner(self, key: str) -> tuple[Owner, str | None]:
         """Whose the upload at ``key`` is, and the id of the one job that can have made it."""
         job_id = owner_of(key)
-        return (self._of(key, job_id), job_id) if job_id else (Owner.FOREIGN, None)
+        if job_id is None:
+            return Owner.FOREIGN, None
+        found = self._of(key, job_id)
+        if found is Owner.UNKNOWN and is_of_other_writers(key):
+            return Owner.FOREIGN, None
+        return found, job_id
 
     def _of(self, key: str, job_id: str) -> Owner:
-        if self._here.get(job_id) is Owner.ENDED:
-            return Owner.ENDED
-        if job_id not in self._recorded:
-            self._recorded[job_id] = self._record(job_id)
-        known = self._recorded[job_id] or self._here.get(job_id)
-        return known or self._elsewhere(key, job_id)
+        if job_id not in self._records:
+            self._records[job_id] = self._ledger.job(job_id) if self._ledger else None
+        record = self._records[job_id]
+        if record is not None and self._lies_in(key, record):
+            return Owner.ENDED if record.state in ENDED else Owner.UNDER_WAY
+        here = self._here.get(job_id)
+        if here is Owner.UNDER_WAY:
+            return here
+        # A copied directory, or one of a job that was turned away, must not speak for another one.
+        traces = {here, *self._traces(key, job_id)}
+        for owner in (Owner.UNDER_WAY, Owner.ENDED):
+            if owner in traces:
+                return owner
+        return Owner.UNKNOWN if record is None else Owner.UNDER_WAY
 
-    def _record(self, job_id: str) -> Owner | None:
-        record = self._ledger.job(job_id) if self._ledger else None
-        if record is None:
-            return None
-        here = record.destination.bucket == self._bucket
-        return Owner.ENDED if here and record.state in ENDED else Owner.UNDER_WAY
+    def _lies_in(self, key: str, record: JobRecord) -> bool:
+        locations = record.plan.locations.values() if record.plan else ()
+        places = (record.destination.prefix, *locations)
+        return record.destination.bucket == self._bucket and key.startswith(places)
 
-    def _elsewhere(self, key: str, job_id: str) -> Owner:
-        """By the job directory in a directory above the file: a job writes below its own only."""
+    def _traces(self, key: str, job_id: str) -> Iterator[Owner | None]:
+        """By the job directory in each directory above the file: a job writes below its own."""
         directories = key.split("/")[:-1]
         for depth in range(len(directories), 0, -1):
             where = ("/".join(directories[:depth]) + "/", job_id)
             if where not in self._traced:
                 self._traced[where] = self._trace(*where)
-            owner = self._traced[where]
-            if owner is not None:
-                return owner
-        return Owner.UNKNOWN
+            yield self._traced[where]
 
     def _trace(self, prefix: str, job_id: str) -> Owner | None:
         place = JobDirectory(Destination(self._bucket, prefix), job_id)
@@ -102,9 +117,9 @@ def find_leftovers(
     """Every open upload below the destination, the oldest first.
 
     Requests: the listings of the uploads, of the job directories and of ``_commits/``; for each job
-    of S3A's that was left behind a read of one manifest, which has its files' id; for each job
-    that these do not show as ended a read of the ledger; for one that is not found there either,
-    three for each directory above its files.
+    of S3A's that was left behind a read of one manifest, which has its files' id; for each job a
+    read of the ledger; for one that is not found there, unless it is under way here, three for
+    each directory above its files.
     """
     jobs = _Jobs(session, destination, ledger)
     now = session.environment.epoch()

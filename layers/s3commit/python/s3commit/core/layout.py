@@ -42,6 +42,9 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _JOB_ID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 # `part-00003-<id>` is ours and Hadoop's staging committer's, `part-00003-<id>-c000` Spark's own.
 _OWNER = re.compile(rf"(?:^|-)(?P<job>{_JOB_ID.pattern})(?:-c\d+)?\Z")
+# A counter behind the id is of a writer whose id is of the write, or of the file, and of no job:
+# Spark's own (`part-00000-<id>-c000.parquet`), Delta's (`part-00000-<id>.c000.parquet`).
+_OTHER_WRITERS = re.compile(rf"{_JOB_ID.pattern}[-.]c\d+(?:\.|\Z)")
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]")
 _DIRECTORY = re.compile(rf"(?P<prefix>(?:.*/)?){MAGIC_PREFIX}(?P<job>{_JOB_ID.pattern})/")
 
@@ -266,6 +269,11 @@ def owner_of(key: str) -> str | None:
     """
     found = _OWNER.search(key.rsplit("/", 1)[-1].split(".", 1)[0])
     return found["job"] if found else None
+
+
+def is_of_other_writers(key: str) -> bool:
+    """Whether the file is named as Spark and Delta name theirs; so may a job of S3A's be."""
+    return _OTHER_WRITERS.search(key.rsplit("/", 1)[-1]) is not None
 
 
 def belongs_to_job(key: str, job_id: str) -> bool:

@@ -6,12 +6,17 @@ word for "foreign": whatever carries no id, or the id of a write of Spark's own,
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from s3commit.core.errors import InvalidInputError, UploadGoneError
-from s3commit.core.layout import COMMITS, MAGIC_PREFIX, JobDirectory, owner_of
+from s3commit.core.layout import (
+    COMMITS,
+    MAGIC_PREFIX,
+    JobDirectory,
+    is_of_other_writers,
+    owner_of,
+)
 from s3commit.core.model import Destination, JobRecord
 from s3commit.core.ports import OpenUpload
 from s3commit.core.protocol.pipeline import read_spec
@@ -22,10 +27,6 @@ from s3commit.core.protocol.sweep_report import monthly_usd
 from s3commit.core.states import ENDED
 
 MOST_REMEMBERED = 10_000  # answers; more are asked for again
-
-# Spark's own writers put a counter behind the id, which is of the write then, and of no job; so
-# does Delta's (part-00000-<id>.c000.parquet), whose id is of the file.
-_OF_SPARK = re.compile(r"[0-9a-fA-F]{12}[-.]c\d+(?:\.|\Z)")
 
 
 class Fate(StrEnum):
@@ -91,7 +92,7 @@ def _judge(sweep: Sweep, bucket: str, upload: OpenUpload, known: _Known) -> None
     if upload.initiated >= sweep.ago(sweep.limits.stuck):
         return
     fate = _fate(sweep, bucket, upload.key, job_id, known)
-    if fate is Fate.UNKNOWN and _OF_SPARK.search(upload.key.rsplit("/", 1)[-1]):
+    if fate is Fate.UNKNOWN and is_of_other_writers(upload.key):
         fate = Fate.FOREIGN
     old = upload.initiated < sweep.ago(sweep.limits.orphaned)
     if fate is Fate.ENDED or (fate is Fate.UNKNOWN and old and _is_silent(sweep, bucket, upload)):
