@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,13 @@ def test_a_second_time_nothing_is_made_unless_a_source_has_changed(project: Path
     (project / "stacks" / "one.py").write_text("2")
     synthesize(project, out)
     assert runs(project) == 2
+
+
+def test_of_two_at_a_time_one_makes_it_and_the_other_waits(project: Path) -> None:
+    out = project / "out"
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(lambda _: synthesize(project, out), range(2))) == [out, out]
+    assert runs(project) == 1
 
 
 def test_no_app_is_said_in_one_line(tmp_path: Path) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -19,6 +22,8 @@ _STAMP = ".s3commit-sources"
 def synthesize(project: Path, out: Path) -> Path:
     """The cloud assembly of ``project`` in ``out``, made anew only if the sources have changed.
 
+    Of several processes one makes it, and the others wait.
+
     Raises `LocalRuntimeError` in one line if there is no app, no Node, or the app fails (its own
     output has gone to stderr then).
     """
@@ -26,6 +31,19 @@ def synthesize(project: Path, out: Path) -> Path:
         raise LocalRuntimeError(
             f"{project} has no app.py: run this in a checkout of s3commit, or name one"
         )
+    with _one_at_a_time(out):
+        return _synthesized(project, out)
+
+
+@contextmanager
+def _one_at_a_time(out: Path) -> Iterator[None]:
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with out.with_name(f"{out.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _synthesized(project: Path, out: Path) -> Path:
     digest = source_digest(project)
     stamp = out / _STAMP
     if stamp.is_file() and stamp.read_text() == digest and (out / "manifest.json").is_file():
@@ -34,7 +52,7 @@ def synthesize(project: Path, out: Path) -> Path:
         if not (out / "manifest.json").exists() and any(out.iterdir()):
             raise LocalRuntimeError(f"{out} is not empty and holds no assembly: name another")
         shutil.rmtree(out)
-    out.mkdir(parents=True)
+    out.mkdir()
     _run(project, out)
     if not (out / "manifest.json").is_file():
         raise LocalRuntimeError(f"{project / 'app.py'} wrote no assembly to {out}")
