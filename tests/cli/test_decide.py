@@ -66,9 +66,10 @@ def test_a_committed_job_takes_no_word(desk: Desk, verb: str) -> None:
 def test_a_dry_run_writes_nothing(desk: Desk, verb: str) -> None:
     place = desk.open_job()
     before = keys(desk)
-    result = desk.run(verb, uri_of(place), "--dry-run")
+    said = ["--tasks", "2"] if verb == "commit" else []
+    result = desk.run(verb, uri_of(place), "--dry-run", *said)
     assert result.stdout.startswith(f"dry run: would write {uri_of(place)}request.json")
-    document = desk.json(verb, uri_of(place), "--dry-run")
+    document = desk.json(verb, uri_of(place), "--dry-run", *said)
     assert (document["dryRun"], document["written"]) == (True, False)
     assert keys(desk) == before
 
@@ -89,12 +90,14 @@ def test_a_request_that_can_not_be_read_is_left_alone(desk: Desk, verb: str) -> 
 
 def test_i2_the_job_of_a_dead_driver_is_committed_whole(desk: Desk) -> None:
     place = desk.open_job(tasks=3)
-    result = desk.run("commit", uri_of(place))
+    result = desk.run("commit", uri_of(place), "--tasks", "3")
     assert result.stdout == (
         f"commit of job {JOB} requested (3 manifests: 3 files, 12 B, 12 rows):"
         f" wrote {uri_of(place)}request.json\n"
     )
-    assert "attempts" not in desk.world.json(place.request)
+    request = desk.world.json(place.request)
+    assert [one["taskId"] for one in request["attempts"]] == ["0", "1", "2"]
+    assert request["jobDigest"] == desk.world.record(place).job_sha256
     desk.world.run(place)
     assert len(desk.world.visible()) == 3
     assert desk.world.open_uploads() == []
@@ -175,12 +178,26 @@ def test_i2_i4_a_job_with_exact_names_is_finished_by_what_it_noted(desk: Desk) -
     assert desk.world.open_uploads() == ["sales/foreign.csv"]
 
 
-def test_without_its_document_a_job_is_taken_for_s3as(desk: Desk) -> None:
+def test_without_its_document_a_job_is_not_committed(desk: Desk) -> None:
     place = exact_job(desk)
     desk.world.store.delete(BUCKET, place.job)
     shown = " ".join(desk.run("show", uri_of(place)).stdout.split())
     assert "conflict append, with exact names: there is no job.json" in shown
-    assert desk.json("commit", uri_of(place), "--partial", "--dry-run")["files"] == 1
+    line = desk.fails("commit", uri_of(place), "--partial", exit_code=3)
+    assert "job.json is gone, or not what it was. A commit would end in an abort" in line
+    desk.world.store.put(BUCKET, place.job, b"{")
+    line = desk.fails("commit", uri_of(place), "--partial", exit_code=3)
+    assert "job.json can not be read: " in line
+    assert not desk.world.store.head(BUCKET, place.request)
+
+
+def test_another_document_than_the_job_began_with_is_not_committed(desk: Desk) -> None:
+    place = desk.open_job()
+    body = encode_job(JobSpec(JOB, place.destination, client="someone else"))
+    desk.world.store.put(BUCKET, place.job, body)
+    desk.run("commit", uri_of(place), "--partial", "--dry-run")  # S3 alone does not tell
+    line = desk.fails("commit", JOB, "--table", TABLE, "--partial", exit_code=3)
+    assert "not what it was" in line
 
 
 def test_i2_a_job_with_partitions_elsewhere_is_finished_in_all_of_its_places(desk: Desk) -> None:
@@ -209,7 +226,7 @@ def test_i2_a_job_with_partitions_elsewhere_is_finished_in_all_of_its_places(des
 def test_a_commit_whose_fate_is_unknown_exits_4(desk: Desk) -> None:
     place = desk.open_job()
     desk.world.plan.fail("put", TransientError("timed out"), times=None)
-    line = desk.fails("commit", uri_of(place), exit_code=4)
+    line = desk.fails("commit", uri_of(place), "--partial", exit_code=4)
     assert f"outcome of job {JOB} unknown: timed out; it may still be committed" in line
 
 

@@ -41,7 +41,7 @@ def job(pipeline: Pipeline) -> Job:
     """A job with two files written, whose driver has asked for nothing."""
     job = open_job(f"s3://{os.environ[env.TABLE]}/sales/", store=pipeline.store)
     for name in ("dt=1/a.csv", "dt=2/b.csv"):
-        with job.task(name[3]) as task, task.open(name) as file:
+        with job.task(name[3], task_count=2) as task, task.open(name) as file:
             file.write(b"hello")
     return job
 

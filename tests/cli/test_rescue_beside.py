@@ -39,7 +39,7 @@ def test_a_job_with_exact_names_of_the_programs_own_is_committed_like_any_other(
     desk.world.open(place, names=Names.EXACT)
     desk.world.attempt(place, "t0", files={"report.csv": b"ours"})
     stranger = desk.world.store.create_upload(BUCKET, "sales/x", metadata={}, content_type="")
-    assert desk.json("commit", uri_of(place))["unfinishedUploads"] == 0
+    assert desk.json("commit", uri_of(place), "--tasks", "1")["unfinishedUploads"] == 0
     desk.world.run(place)
     assert data(desk.world) == {"sales/report.csv": b"ours"}
     assert [one.upload_id for one in desk.world.store.list_uploads(BUCKET, "")] == [stranger]

@@ -76,6 +76,7 @@ def a_job(job_id: str = "job-1", **fields: object) -> JobRecord:
         job_id=job_id,
         destination=Destination("lake", "table/"),
         directory=f"table/__magic_job-{job_id}/",
+        job_sha256="",
         state=JobState.OPEN,
         generation=0,
         created_at=T0,

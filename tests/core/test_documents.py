@@ -73,6 +73,8 @@ def test_requests_come_back() -> None:
         CommitRequest(JOB, (ATTEMPT,)),
         CommitRequest(JOB, ()),
         CommitRequest(JOB, None),
+        CommitRequest(JOB, None, partial=True),
+        CommitRequest(JOB, (ATTEMPT,), job_sha256="0" * 64),
         AbortRequest(JOB, "because"),
     ):
         assert decode_request(encode_request(request), PLACE) == request

@@ -60,10 +60,12 @@ class World:
         self.pipeline = Pipeline(
             self.plan.wrap(self.store), self.plan.wrap(self.ledger), self.clock
         )
+        self._opened: set[JobDirectory] = set()
 
     # What a client does, by the formats alone.
 
     def open(self, place: JobDirectory, **spec: Any) -> None:
+        self._opened.add(place)
         said = JobSpec(place.job_id, place.destination, **spec)
         for prefix in said.locations.values():
             body = encode_location(said, prefix)
@@ -108,7 +110,8 @@ class World:
         files: Mapping[str, bytes] | None = None,
         **counts: Any,
     ) -> CountedAttempt:
-        """A task attempt that uploads its files and drops its manifest."""
+        """A task attempt that uploads its files and drops its manifest; its job is open by then."""
+        self._open_first(place)
         if files is None:
             files = {f"part-{task}-{place.job_id}.parquet": f"{task} {attempt}".encode()}
         uploads = tuple(
@@ -129,7 +132,12 @@ class World:
         self.store.put(BUCKET, place.prefix + name, body, if_absent=True)
         return CountedAttempt(task, attempt, name, digest(body), len(pending.files), pending.bytes)
 
+    def _open_first(self, place: JobDirectory) -> None:
+        if place not in self._opened and self.store.head(BUCKET, place.job) is None:
+            self.open(place)
+
     def request(self, place: JobDirectory, *attempts: CountedAttempt) -> None:
+        self._open_first(place)
         body = encode_request(CommitRequest(place.job_id, attempts))
         self.store.put(BUCKET, place.request, body, if_absent=True)
 

@@ -128,12 +128,15 @@ class Lake:
 
 
 def write(
-    job: Job, task_id: str = "0", files: Mapping[str, bytes] | None = None, **attempt: str
+    job: Job,
+    task_id: str = "0",
+    files: Mapping[str, bytes] | None = None,
+    attempt_id: str | None = None,
 ) -> CountedAttempt:
     """A task that writes its files (one, unless told) and commits itself."""
     if files is None:
         files = {f"part-{task_id}.txt": f"of task {task_id}".encode()}
-    with job.task(task_id, **attempt) as task:
+    with job.task(task_id, attempt_id) as task:
         for name, body in files.items():
             with task.open(name) as file:
                 file.write(body)

@@ -22,6 +22,7 @@ from s3commit.core.errors import (
     S3CommitError,
     TransientError,
 )
+from s3commit.core.manifest import digest
 from s3commit.core.model import (
     AbortRequest,
     CommitRequest,
@@ -84,6 +85,10 @@ def end(store: MemoryObjectStore, job: Job, outcome: Outcome, error: Failure | N
 def standing(store: MemoryObjectStore, job: Job) -> CommitRequest | AbortRequest:
     body = store.get(BUCKET, job.directory.request, max_bytes=1 << 20).body
     return decode_request(body, job.directory)
+
+
+def digest_of_job(store: MemoryObjectStore, job: Job) -> str:
+    return digest(store.get(BUCKET, job.directory.job, max_bytes=1 << 20).body)
 
 
 # --- open
@@ -277,7 +282,9 @@ def test_i3_the_request_names_exactly_the_counted_attempts(
 ) -> None:
     end(store, job, Outcome.COMMITTED)
     job.commit([attempt("1"), None, attempt("0")])
-    assert standing(store, job) == CommitRequest(JOB, (attempt("0"), attempt("1")))
+    assert standing(store, job) == CommitRequest(
+        JOB, (attempt("0"), attempt("1")), job_sha256=digest_of_job(store, job)
+    )
 
 
 def test_i3_two_attempts_of_one_task_are_refused_without_a_request(
@@ -292,7 +299,7 @@ def test_i3_two_attempts_of_one_task_are_refused_without_a_request(
 def test_a_job_without_files_can_be_committed(job: Job, store: MemoryObjectStore) -> None:
     end(store, job, Outcome.COMMITTED)
     job.commit([None, None])
-    assert standing(store, job) == CommitRequest(JOB, ())
+    assert standing(store, job) == CommitRequest(JOB, (), job_sha256=digest_of_job(store, job))
 
 
 @pytest.mark.parametrize("outcome", [Outcome.ABORTED, Outcome.ROLLED_BACK])
@@ -424,7 +431,9 @@ def test_i2_abort_after_a_commit_request_changes_nothing_and_says_so(
     answer = job.abort("the driver gave up")
     assert not answer.accepted
     assert "commit was requested first" in answer.message
-    assert standing(store, job) == CommitRequest(JOB, (attempt(),))
+    assert standing(store, job) == CommitRequest(
+        JOB, (attempt(),), job_sha256=digest_of_job(store, job)
+    )
 
 
 def test_abort_after_a_commit_that_was_refused_says_that_nothing_is_visible(

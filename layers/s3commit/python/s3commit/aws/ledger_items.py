@@ -115,6 +115,7 @@ class JobItem(LedgerItem):
     partition_by: ListAttribute[str] = ListAttribute(of=UnicodeAttribute)  # type: ignore[arg-type]
     idempotency_key = UnicodeAttribute(null=True)
     names = UnicodeAttribute()
+    job_sha256 = UnicodeAttribute(null=True)
     locks: ListAttribute[str] = ListAttribute(of=UnicodeAttribute)  # type: ignore[arg-type]
     plan = PlanMap(null=True)  # type: ignore[no-untyped-call]
     replaced = ReplacedMap(null=True)  # type: ignore[no-untyped-call]

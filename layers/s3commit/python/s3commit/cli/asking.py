@@ -8,9 +8,10 @@ from s3commit.cli.facts import JobFacts, own_uploads
 from s3commit.cli.human import many
 from s3commit.cli.session import Session
 from s3commit.core.errors import InvalidInputError, JobRefusedError, PreconditionError
-from s3commit.core.layout import JobDirectory, parse_directory, parse_manifest_key
-from s3commit.core.manifest import MAX_MANIFEST_BYTES, decode_pendingset
-from s3commit.core.model import AbortRequest, Names, PendingSet
+from s3commit.core.layout import JOB_FILE, JobDirectory, parse_directory, parse_manifest_key
+from s3commit.core.manifest import MAX_MANIFEST_BYTES, decode_pendingset, digest
+from s3commit.core.model import AbortRequest, CountedAttempt, Names, PendingSet
+from s3commit.core.protocol.pipeline import JOB_CHANGED
 from s3commit.core.states import JobState
 
 SHOWN = 3  # names in a message
@@ -18,13 +19,22 @@ SHOWN = 3  # names in a message
 
 @dataclass(frozen=True, slots=True)
 class Countable:
-    """What a commit of every manifest would make visible; ``unfinished`` uploads would not be."""
+    """What a commit of every manifest would make visible; ``unfinished`` uploads would not be.
 
-    attempts: int
+    ``task_count`` is how many tasks there should be, if a manifest says it.
+    """
+
+    attempts: tuple[CountedAttempt, ...]
     files: int
     bytes: int
     rows: int | None
     unfinished: int
+    task_count: int | None = None
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks have a manifest."""
+        return len({attempt.task_id for attempt in self.attempts})
 
 
 def refuse_second_word(facts: JobFacts) -> None:
@@ -58,20 +68,21 @@ def count_everything(session: Session, facts: JobFacts) -> Countable:
     """Judge every manifest as the pipeline would, against the uploads that are open.
 
     Raises `JobRefusedError` for what would only end in an abort: ``NO_MANIFEST``,
-    ``TWO_ATTEMPTS``, ``UPLOAD_GONE``, or a manifest that is not acceptable.
+    ``TWO_ATTEMPTS``, ``JOB_CHANGED``, ``UPLOAD_GONE``, or a manifest that is not acceptable.
     """
-    place = facts.place
     _refuse_jobs_of_s3a(facts)
     _refuse_two_attempts(facts)
+    _refuse_without_job_json(facts)
     open_ids = {upload.upload_id for upload in own_uploads(session, facts)}
-    files = total = 0
+    found: list[CountedAttempt] = []
+    said: list[int] = []
     rows: int | None = 0
     gone: list[str] = []
-    for pending in session.parallel(
-        lambda key: _read_manifest(session, place, key, facts.names), facts.manifests
+    for attempt, pending in session.parallel(
+        lambda key: _read_manifest(session, facts.place, key, facts.names), facts.manifests
     ):
-        files += len(pending.files)
-        total += pending.bytes
+        found.append(attempt)
+        said += [] if pending.task_count is None else [pending.task_count]
         rows = None if rows is None or pending.rows is None else rows + pending.rows
         gone += [file.key for file in pending.files if file.upload_id not in open_ids]
         open_ids.difference_update(file.upload_id for file in pending.files)
@@ -81,11 +92,44 @@ def count_everything(session: Session, facts: JobFacts) -> Countable:
             f" commit would end in an abort: {_some(gone)}",
             code="UPLOAD_GONE",
         )
-    return Countable(len(facts.manifests), files, total, rows, len(open_ids))
+    return Countable(
+        attempts=tuple(sorted(found, key=lambda one: (one.task_id, one.location))),
+        files=sum(one.files for one in found),
+        bytes=sum(one.bytes for one in found),
+        rows=rows,
+        unfinished=len(open_ids),
+        task_count=max(said, default=None),
+    )
 
 
-def refuse_unfinished(facts: JobFacts, countable: Countable) -> None:
-    """Raise `JobRefusedError` (``UNFINISHED``) if uploads are open that no manifest names."""
+def refuse_incomplete(facts: JobFacts, countable: Countable, tasks: int | None) -> None:
+    """Raise `JobRefusedError` if tasks may be missing, whose rows would be lost in silence.
+
+    ``UNFINISHED`` if uploads are open that no manifest names; ``TASKS_UNKNOWN`` if nobody says how
+    many tasks there are, neither a manifest nor the caller by ``tasks``; ``TASKS_MISSING`` if
+    there are not so many.
+    """
+    _refuse_unfinished(facts, countable)
+    job = facts.place.job_id
+    known = [count for count in (tasks, countable.task_count) if count is not None]
+    if not known:
+        raise JobRefusedError(
+            f"job {job} has manifests of {many(countable.tasks, 'task')}, and nobody says of how"
+            " many: a task that never began leaves no trace. If they are all, say so with --tasks"
+            f" {countable.tasks}; if you know that the others had no rows, or can do without"
+            " them, with --partial",
+            code="TASKS_UNKNOWN",
+        )
+    if countable.tasks != max(known):
+        raise JobRefusedError(
+            f"job {job} has manifests of {many(countable.tasks, 'task')}, not {max(known)}: the"
+            " others had no rows, or never ran, and nothing in S3 tells which. If you know that"
+            " they had none, or can do without them, add --partial",
+            code="TASKS_MISSING",
+        )
+
+
+def _refuse_unfinished(facts: JobFacts, countable: Countable) -> None:
     count = countable.unfinished
     if count:
         raise JobRefusedError(
@@ -126,6 +170,19 @@ def _refuse_two_attempts(facts: JobFacts) -> None:
         )
 
 
+def _refuse_without_job_json(facts: JobFacts) -> None:
+    kept = facts.record.job_sha256 if facts.record is not None else None
+    if facts.spec is not None and kept in {None, facts.spec.sha256}:
+        return
+    why = next((one for one in facts.problems if one.startswith(JOB_FILE)), "")
+    raise JobRefusedError(
+        f"job {facts.place.job_id}: {why or 'job.json is gone, or not what it was'}. A commit would"
+        " end in an abort: bring it back as it was, or give the job up: s3commit abort"
+        f" {facts.located.name}",
+        code=JOB_CHANGED,
+    )
+
+
 def _attempt_of(place: JobDirectory, key: str) -> tuple[str, str]:
     try:
         return parse_manifest_key(place.bucket, key)[1:]
@@ -133,14 +190,27 @@ def _attempt_of(place: JobDirectory, key: str) -> tuple[str, str]:
         raise JobRefusedError(error.message, code=error.code) from error
 
 
-def _read_manifest(session: Session, job: JobDirectory, key: str, names: Names) -> PendingSet:
+def _read_manifest(
+    session: Session, job: JobDirectory, key: str, names: Names
+) -> tuple[CountedAttempt, PendingSet]:
     stored = session.store.get(job.bucket, key, max_bytes=MAX_MANIFEST_BYTES)
     place = parse_directory(job.bucket, key)  # the job's own, or that of one of its locations
+    name = key[len(place.prefix) :]
+    task_id, attempt_id = _attempt_of(place, key)
     try:
-        return decode_pendingset(stored.body, place, names=names)
+        pending = decode_pendingset(stored.body, place, names=names)
     except InvalidInputError as error:
-        name = key[len(place.prefix) :]
         raise JobRefusedError(f"manifest {name}: {error.message}", code=error.code) from error
+    attempt = CountedAttempt(
+        task_id=task_id,
+        attempt_id=attempt_id,
+        manifest=name,
+        sha256=digest(stored.body),
+        files=len(pending.files),
+        bytes=pending.bytes,
+        location="" if place == job else place.destination.prefix,
+    )
+    return attempt, pending
 
 
 def _are(count: int) -> str:

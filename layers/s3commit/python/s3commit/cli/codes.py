@@ -143,6 +143,12 @@ CODES: Final[dict[str, Advice]] = {
         "Find out why its execution stopped (alarm `JobsFailed`). `s3commit commit` ends it, if it"
         " has no result yet; run the job again",
     ),
+    "TASKS_MISSING": Advice(
+        "Every manifest was to be counted, and there are fewer than they say that the job has"
+        " tasks: rows would have been lost in silence",
+        "Look for whoever deletes below `__magic_job-`, or for tasks that never ran. Then run the"
+        " job again",
+    ),
     "TOO_LARGE": Advice("A document is larger than any is read", _OTHER_WRITER),
     "TOO_DEEP": Advice(
         "The destination lies in more directories than a job can lock",

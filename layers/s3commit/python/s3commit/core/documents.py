@@ -16,6 +16,7 @@ from s3commit.core.errors import InvalidInputError
 from s3commit.core.jsontext import Fields, check_text, dump, parse
 from s3commit.core.layout import JobDirectory, check_id, parse_destination
 from s3commit.core.locations import BAD_LOCATION, location_uris, parse_locations
+from s3commit.core.manifest import digest
 from s3commit.core.model import (
     AbortRequest,
     CommitRequest,
@@ -119,6 +120,7 @@ def decode_job(body: bytes, directory: JobDirectory) -> JobSpec:
         conditions=_conditions(fields),
         names=_choice(Names, fields.text("names", Names.UNIQUE), "names"),
         locations=parse_locations(fields.mapping("locations"), destination),
+        sha256=digest(body),
     )
     _check_place(spec.job_id, spec.destination, directory)
     return spec
@@ -163,10 +165,14 @@ def encode_request(request: CommitRequest | AbortRequest) -> bytes:
     if isinstance(request, AbortRequest):
         abandoned = {"abandoned": True} if request.abandoned else {}
         return dump({**head, "action": "abort", "reason": request.reason[:MAX_TEXT], **abandoned})
+    head["action"] = "commit"
+    if request.job_sha256:
+        head["jobDigest"] = request.job_sha256
+    if request.partial:
+        head["partial"] = True
     if request.attempts is None:
-        return dump({**head, "action": "commit"})
-    attempts = [_attempt_json(attempt) for attempt in request.attempts]
-    return dump({**head, "action": "commit", "attempts": attempts})
+        return dump(head)
+    return dump({**head, "attempts": [_attempt_json(attempt) for attempt in request.attempts]})
 
 
 def _attempt_json(attempt: CountedAttempt) -> dict[str, Any]:
@@ -196,13 +202,24 @@ def decode_request(body: bytes, directory: JobDirectory) -> CommitRequest | Abor
         return AbortRequest(directory.job_id, reason, fields.value.get("abandoned") is True)
     if action != "commit":
         raise InvalidInputError(f"request.json asks for {action!r}", code="BAD_FIELD")
-    if not fields.has("attempts"):
-        return CommitRequest(directory.job_id, None)
-    attempts = tuple(
-        _attempt(attempt, directory) for attempt in fields.objects("attempts", most=MAX_ATTEMPTS)
+    attempts = None
+    if fields.has("attempts"):
+        listed = fields.objects("attempts", most=MAX_ATTEMPTS)
+        attempts = tuple(_attempt(attempt, directory) for attempt in listed)
+        refuse_two_attempts(attempts)
+    return CommitRequest(
+        directory.job_id,
+        attempts,
+        job_sha256=_job_digest(fields),
+        partial=fields.flag("partial"),
     )
-    refuse_two_attempts(attempts)
-    return CommitRequest(directory.job_id, attempts)
+
+
+def _job_digest(fields: Fields) -> str:
+    said = fields.text("jobDigest", "")
+    if said and not _SHA256.fullmatch(said):
+        raise InvalidInputError("request.json: jobDigest is no SHA-256", code="BAD_FIELD")
+    return said
 
 
 def refuse_two_attempts(attempts: Iterable[CountedAttempt]) -> None:

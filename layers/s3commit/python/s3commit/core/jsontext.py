@@ -116,6 +116,11 @@ class Fields:
         """An integer of 0 or more, or None where it is null or missing."""
         return None if self.value.get(name) is None else self.integer(name)
 
+    def flag(self, name: str) -> bool:
+        """True or False; False where it is null or missing."""
+        value: bool = self._get(name, bool, False)
+        return value
+
     def objects(self, name: str, *, most: int) -> Iterator[Fields]:
         """The objects of an array of at most ``most``, each with its path."""
         value: list[Any] = self._get(name, list, _MISSING)

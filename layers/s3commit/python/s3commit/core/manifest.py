@@ -66,16 +66,17 @@ def expected_etag(file: PendingFile) -> str:
 def encode_pendingset(pending: PendingSet) -> bytes:
     """The manifest's bytes. Raises `InvalidInputError` for what a reader would refuse."""
     _check_set(pending)
-    return dump(
-        {
-            "version": SET_VERSION,
-            "jobId": pending.job_id,
-            "taskId": pending.task_id,
-            "attemptId": pending.attempt_id,
-            "commits": [_file_json(file) for file in pending.files],
-            "iostatistics": _NO_STATISTICS,
-        }
-    )
+    document: dict[str, Any] = {
+        "version": SET_VERSION,
+        "jobId": pending.job_id,
+        "taskId": pending.task_id,
+        "attemptId": pending.attempt_id,
+        "commits": [_file_json(file) for file in pending.files],
+        "iostatistics": _NO_STATISTICS,
+    }
+    if pending.task_count is not None:
+        document["taskCount"] = pending.task_count
+    return dump(document)
 
 
 def _file_json(file: PendingFile) -> dict[str, Any]:
@@ -121,6 +122,7 @@ def decode_pendingset(
         task_id=fields.text("taskId", ""),
         attempt_id=fields.text("attemptId", ""),
         files=tuple(_file(commit) for commit in fields.objects("commits", most=MAX_FILES)),
+        task_count=fields.optional_integer("taskCount"),
     )
     _check_set(pending)
     _check_job(pending, directory)

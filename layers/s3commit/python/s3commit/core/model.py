@@ -81,12 +81,16 @@ class PendingFile:
 
 @dataclass(frozen=True, slots=True)
 class PendingSet:
-    """The manifest of one task attempt: Hadoop's PendingSet, version 3."""
+    """The manifest of one task attempt: Hadoop's PendingSet, version 3.
+
+    ``task_count`` is how many tasks of the job have files; None if the writer did not know.
+    """
 
     job_id: str
     files: tuple[PendingFile, ...]
     task_id: str = ""
     attempt_id: str = ""
+    task_count: int | None = None
 
     @property
     def bytes(self) -> int:
@@ -121,7 +125,8 @@ class JobSpec:
     """``job.json``: what the client said at job setup. Times are RFC 3339, UTC.
 
     ``locations`` maps partitions (``dt=1/``) that lie outside the destination to the key prefixes
-    where they lie, in the destination's bucket.
+    where they lie, in the destination's bucket. ``sha256`` is the digest of the document that was
+    read; empty where there is none.
     """
 
     job_id: str
@@ -135,6 +140,7 @@ class JobSpec:
     conditions: Conditions = field(default_factory=Conditions)
     names: Names = Names.UNIQUE
     locations: Mapping[str, str] = field(default_factory=dict)
+    sha256: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,11 +166,15 @@ class CountedAttempt:
 class CommitRequest:
     """``request.json`` with the action commit.
 
-    ``attempts`` None means that every manifest of the job directory counts (stock S3A).
+    ``attempts`` None means that every manifest of the job directory counts (stock S3A); unless
+    ``partial``, there must be as many as they say that the job has tasks. ``job_sha256`` is the
+    digest of the ``job.json`` that the client means; empty: it does not say.
     """
 
     job_id: str
     attempts: tuple[CountedAttempt, ...] | None
+    job_sha256: str = ""
+    partial: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +305,9 @@ class JobRecord:
 
     ``generation`` grows by one whenever an execution takes the job over; every later write of
     that execution is conditional on it. ``locks`` are the nodes that the job may hold, noted
-    before the first is taken. Times are RFC 3339, UTC.
+    before the first is taken. ``job_sha256`` is the digest of ``job.json`` as it was when the job
+    was first heard of; empty if there was none that could be read, None if nobody noted it. Times
+    are RFC 3339, UTC.
     """
 
     job_id: str
@@ -310,6 +322,7 @@ class JobRecord:
     partition_by: tuple[str, ...] = ()
     idempotency_key: str | None = None
     names: Names = Names.UNIQUE
+    job_sha256: str | None = None
     plan: PlanFacts | None = None
     replaced: ReplacedFacts | None = None
     locks: tuple[str, ...] = ()

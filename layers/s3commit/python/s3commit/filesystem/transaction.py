@@ -53,7 +53,7 @@ class JobTransaction(Transaction):  # type: ignore[misc]
                 code="IN_TRANSACTION",
             )
         self._job = self._opener()
-        self._task = self._job.task(TASK)
+        self._task = self._job.task(TASK, task_count=1)
         self._process = os.getpid()
         self.result = None
         self.files.clear()  # the base class's own list; ours is the task's

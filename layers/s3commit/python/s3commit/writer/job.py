@@ -34,6 +34,7 @@ from s3commit.core.documents import (
 from s3commit.core.errors import AccessError, InvalidInputError, NotFoundError, S3CommitError
 from s3commit.core.layout import JobDirectory, check_job_id, parse_destination
 from s3commit.core.locations import parse_locations
+from s3commit.core.manifest import digest
 from s3commit.core.model import (
     CommitRequest,
     Conflict,
@@ -91,8 +92,13 @@ class Job:
         """Where the job's own objects lie."""
         return JobDirectory(self.spec.destination, self.spec.job_id)
 
-    def task(self, task_id: str, attempt_id: str | None = None) -> Task:
+    def task(
+        self, task_id: str, attempt_id: str | None = None, *, task_count: int | None = None
+    ) -> Task:
         """One try at the task; no request. ``attempt_id`` must be unique to the try.
+
+        ``task_count`` is how many tasks of the job write files, if that is known by now: then a
+        commit in the place of a program that died misses those of which no manifest is there.
 
         Raises `InvalidInputError` (``BAD_ID``).
         """
@@ -106,6 +112,7 @@ class Job:
             names=self.spec.names,
             encryption=self.encryption,
             locations=self.spec.locations,
+            task_count=task_count,
         )
 
     def connect(self, store: WriterStore) -> None:
@@ -128,7 +135,8 @@ class Job:
         `OutcomeUnknownError` after ``timeout`` (else `commit_timeout`) seconds: the job may be
         committed, also later. May be called again with the same attempts.
         """
-        request = CommitRequest(self.job_id, _counted(attempts))
+        said = digest(encode_job(self.spec))
+        request = CommitRequest(self.job_id, _counted(attempts), job_sha256=said)
         self._asked = True  # from here on: a request that was never made leaves the job to abort
         limit = self.commit_timeout if timeout is None else timeout
         store, patience = self._connected(), Patience(self.environment, limit)

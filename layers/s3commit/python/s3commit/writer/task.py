@@ -52,6 +52,7 @@ class Task:
         names: Names = Names.UNIQUE,
         encryption: Encryption | None = None,
         locations: Mapping[str, str] | None = None,
+        task_count: int | None = None,
     ) -> None:
         self.directory = directory
         self.locations = dict(locations or {})
@@ -59,6 +60,7 @@ class Task:
         self.attempt_id = check_id(attempt_id, "attempt id")
         self.names = names
         self.encryption = encryption
+        self.task_count = task_count
         self.transfer = Transfer(settings)
         self._given_store = store
         self._environment = environment
@@ -198,6 +200,7 @@ class Task:
             "names": self.names,
             "encryption": self.encryption,
             "locations": self.locations,
+            "task_count": self.task_count,
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -241,7 +244,9 @@ class Task:
         return kept
 
     def _put_manifest(self, place: JobDirectory, files: list[PendingFile]) -> CountedAttempt:
-        pending = PendingSet(place.job_id, tuple(files), self.task_id, self.attempt_id)
+        pending = PendingSet(
+            place.job_id, tuple(files), self.task_id, self.attempt_id, self.task_count
+        )
         body = encode_pendingset(pending)
         name = place.manifest_name(self.task_id, self.attempt_id)
         put_own(self._store, place.bucket, place.prefix + name, body)

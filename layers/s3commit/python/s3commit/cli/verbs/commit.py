@@ -10,8 +10,8 @@ from s3commit.cli.arguments import JOB, JobName, destination_option
 from s3commit.cli.asking import (
     Countable,
     count_everything,
+    refuse_incomplete,
     refuse_second_word,
-    refuse_unfinished,
 )
 from s3commit.cli.facts import JobFacts, read_facts
 from s3commit.cli.going_on import go_on, read_hands, state_machine_option
@@ -31,7 +31,17 @@ TIMEOUT = 60.0  # seconds to get the request through
 @table_option
 @destination_option
 @state_machine_option
-@click.option("--partial", is_flag=True, help="Also if uploads are open that no manifest names.")
+@click.option(
+    "--tasks",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="How many tasks of the job have files, if its manifests don't say it.",
+)
+@click.option(
+    "--partial",
+    is_flag=True,
+    help="Also if tasks may be missing: what they wrote, or would have, is not committed.",
+)
 @dry_run_option
 def commit(
     session: Session,
@@ -41,6 +51,7 @@ def commit(
     table: str | None,
     destination: Destination | None,
     machine: str | None,
+    tasks: int | None,
     partial: bool,
     dry_run: bool,
 ) -> None:
@@ -49,9 +60,10 @@ def commit(
     Asks for the commit in the place of a driver that died before it could; every manifest
     counts. JOBDIR is the s3:// URI of the job directory, or a job id. Be sure that no task of
     the job is running any more. First every manifest is checked against the uploads that are
-    open. Refused (exit 3), with nothing changed, if a task has two manifests, or if uploads are
-    open that no manifest names: their tasks may not be done. A task that never began leaves no
-    trace: compare the number of manifests (--dry-run) with that of the job's tasks.
+    open. Refused (exit 3), with nothing changed, if a task has two manifests, or if tasks may be
+    missing: uploads are open that no manifest names; or there are not as many tasks as the
+    manifests say, or you by --tasks. Spark does not tell its Python tasks how many they are: for
+    its jobs look at the stage in Spark's UI or event log. A task without rows leaves no manifest.
 
     If the commit was asked for before and the execution that worked on it has died (the ledger
     names it), starts another one, which goes on where ledger and S3 say. So a destination is
@@ -65,11 +77,17 @@ def commit(
     refuse_second_word(facts)
     countable = count_everything(session, facts)
     if not partial:
-        refuse_unfinished(facts, countable)
+        refuse_incomplete(facts, countable, tasks)
     if not dry_run:
         patience = Patience(session.environment, TIMEOUT)
-        ask_commit(session.store, facts.place, CommitRequest(jobdir.job_id, None), patience)
+        ask_commit(session.store, facts.place, _request(facts, countable), patience)
     _tell(printer, facts, countable, dry_run)
+
+
+def _request(facts: JobFacts, countable: Countable) -> CommitRequest:
+    """By name and digest: what was looked at is what is committed, or the job is refused."""
+    said = facts.spec.sha256 if facts.spec is not None else ""
+    return CommitRequest(facts.place.job_id, countable.attempts, job_sha256=said)
 
 
 def _tell(printer: Printer, facts: JobFacts, countable: Countable, dry_run: bool) -> None:
@@ -78,7 +96,7 @@ def _tell(printer: Printer, facts: JobFacts, countable: Countable, dry_run: bool
         return
     uri = f"s3://{facts.place.bucket}/{facts.place.request}"
     content = amount(countable.files, countable.bytes, countable.rows)
-    counted = f"{many(countable.attempts, 'manifest')}: {content}"
+    counted = f"{many(len(countable.attempts), 'manifest')}: {content}"
     if dry_run:
         printer.line(f"dry run: would write {uri}, and with it ask to commit {counted}")
     else:
@@ -88,6 +106,9 @@ def _tell(printer: Printer, facts: JobFacts, countable: Countable, dry_run: bool
         printer.note(
             f"{many(countable.unfinished, 'open upload')} in no manifest: to be aborted at the end"
         )
+    if countable.task_count is not None and countable.task_count > countable.tasks:
+        missing = many(countable.task_count - countable.tasks, "task has", "tasks have")
+        printer.note(f"{missing} no manifest: what they wrote, or would have, is not committed")
 
 
 def _document(facts: JobFacts, countable: Countable, dry_run: bool) -> dict[str, Any]:
@@ -98,7 +119,9 @@ def _document(facts: JobFacts, countable: Countable, dry_run: bool) -> dict[str,
         "written": not dry_run,
         "dryRun": dry_run,
         "started": None,
-        "manifests": countable.attempts,
+        "manifests": len(countable.attempts),
+        "tasks": countable.tasks,
+        "taskCount": countable.task_count,
         "files": countable.files,
         "bytes": countable.bytes,
         "rows": countable.rows,

@@ -12,7 +12,7 @@ from s3commit.core.protocol.once import take_key
 from s3commit.core.protocol.pipeline import (
     Pipeline,
     planned_record,
-    read_spec,
+    read_spec_of,
     unless_overtaken,
 )
 from s3commit.core.protocol.places import planned_files
@@ -44,9 +44,8 @@ def check_conditions(pipeline: Pipeline, ticket: Ticket) -> Ticket:
 
 def _judge_counts(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> None:
     plan = record.plan
-    failed = plan and read_spec(pipeline, place).conditions.failed(
-        plan.files, plan.rows, plan.nulls
-    )
+    conditions = read_spec_of(pipeline, place, record).conditions
+    failed = plan and conditions.failed(plan.files, plan.rows, plan.nulls)
     if failed:
         raise JobRefusedError(failed, code="CONDITION_FAILED")
 

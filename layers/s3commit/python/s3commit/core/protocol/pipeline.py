@@ -29,6 +29,8 @@ from s3commit.core.published import (
 from s3commit.core.states import JobState
 from s3commit.core.ticket import Ticket
 
+JOB_CHANGED = "JOB_CHANGED"
+
 
 class ParallelMap(Protocol):
     """``map`` with several workers: results in any order, memory bounded, first error raised."""
@@ -51,7 +53,7 @@ class Pipeline:
 def read_spec(pipeline: Pipeline, place: JobDirectory) -> JobSpec:
     """The job's ``job.json``; without one (stock S3A) the job appends to where it lies.
 
-    Stock S3A's file names carry another id than the job's, or none.
+    Stock S3A's file names carry another id than the job's, or none. ``sha256`` is empty then.
 
     Raises `InvalidInputError` if there is one and it is not acceptable.
     """
@@ -60,6 +62,22 @@ def read_spec(pipeline: Pipeline, place: JobDirectory) -> JobSpec:
     except NotFoundError:
         return JobSpec(place.job_id, place.destination, names=Names.EXACT)
     return decode_job(stored.body, place)
+
+
+def read_spec_of(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> JobSpec:
+    """As `read_spec`, if it is what it was when the job was first heard of.
+
+    Without its ``job.json`` a job would pass for one of S3A's, which has no conditions. Raises
+    `JobRefusedError` (``JOB_CHANGED``).
+    """
+    spec = read_spec(pipeline, place)
+    now = (spec.names, spec.conflict, spec.scope, spec.idempotency_key)
+    same = now == (record.names, record.conflict, record.scope, record.idempotency_key)
+    if not same or record.job_sha256 not in {None, spec.sha256}:
+        raise JobRefusedError(
+            "job.json is gone, or not what it was when the job began", code=JOB_CHANGED
+        )
+    return spec
 
 
 def new_record(spec: JobSpec, place: JobDirectory, now: str) -> JobRecord:
@@ -77,6 +95,7 @@ def new_record(spec: JobSpec, place: JobDirectory, now: str) -> JobRecord:
         partition_by=spec.partition_by,
         idempotency_key=spec.idempotency_key,
         names=spec.names,
+        job_sha256=spec.sha256,
     )
 
 
@@ -209,4 +228,4 @@ def _with_ids(pending: PendingSet, job_id: str, task_id: str, attempt_id: str) -
         replace(file, job_id=job_id, task_id=task_id, attempt_id=attempt_id)
         for file in pending.files
     )
-    return PendingSet(job_id, files, task_id, attempt_id)
+    return PendingSet(job_id, files, task_id, attempt_id, pending.task_count)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from s3commit.core.documents import refuse_two_attempts
@@ -33,7 +33,13 @@ from s3commit.core.ports import ListedObject
 from s3commit.core.protocol.identity import Whose, described, in_doubt, is_ours, whose
 from s3commit.core.protocol.neighbours import Neighbours
 from s3commit.core.protocol.partitions import write_partitions
-from s3commit.core.protocol.pipeline import Pipeline, own_record, read_manifest, read_spec
+from s3commit.core.protocol.pipeline import (
+    JOB_CHANGED,
+    Pipeline,
+    own_record,
+    read_manifest,
+    read_spec_of,
+)
 from s3commit.core.protocol.places import verified_locations
 from s3commit.core.protocol.seal import read_request
 from s3commit.core.states import JobState
@@ -50,6 +56,7 @@ class _Verified:
     uploads: list[bytes]
     bytes: int
     rows: int | None
+    task_count: int
     nulls: dict[str, int | None]
     partitions: frozenset[str]
 
@@ -62,12 +69,14 @@ def verify_manifests(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     """
     place = ticket.place
     record = own_record(pipeline, ticket, JobState.SEALED)
-    spec = read_spec(pipeline, place)
-    _refuse_changed(spec, record)
+    spec = read_spec_of(pipeline, place, record)
+    request = _request(pipeline, place, spec)
     locations = verified_locations(pipeline, place, spec)
     sites = {prefix: _Site(pipeline, place.at(prefix), name) for name, prefix in locations.items()}
     sites[""] = _Site(pipeline, place, "", outside=frozenset(locations))
-    counted = _counted(pipeline, place, sites)
+    counted = _counted(pipeline, request, sites)
+    if not spec.sha256:
+        _refuse_ours(place, request, counted)
     columns = spec.conditions.columns
     verified = sorted(
         pipeline.parallel(
@@ -78,6 +87,8 @@ def verify_manifests(pipeline: Pipeline, ticket: Ticket) -> Ticket:
         ),
         key=lambda one: (one.attempt.location, one.attempt.manifest),
     )
+    if request.attempts is None and not request.partial:
+        _refuse_missing_tasks(verified)
     _refuse_shared_keys(verified)
     for prefix, site in sites.items():
         there = [one for one in verified if one.attempt.location == prefix]
@@ -94,12 +105,42 @@ def verify_manifests(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     return ticket.after(record)
 
 
-def _refuse_changed(spec: JobSpec, record: JobRecord) -> None:
-    """Without its ``job.json`` a job would pass for one of S3A's, which has no conditions."""
-    now = (spec.names, spec.conflict, spec.scope, spec.idempotency_key)
-    if now != (record.names, record.conflict, record.scope, record.idempotency_key):
+def _request(pipeline: Pipeline, place: JobDirectory, spec: JobSpec) -> CommitRequest:
+    request = read_request(pipeline, place)
+    if not isinstance(request, CommitRequest):
+        raise JobRefusedError("the request has changed to an abort", code="REQUEST_CHANGED")
+    if request.job_sha256 not in {"", spec.sha256}:
         raise JobRefusedError(
-            "job.json is gone, or not what it was when the job began", code="JOB_CHANGED"
+            "job.json is gone, or not the one that the request means", code=JOB_CHANGED
+        )
+    return request
+
+
+def _refuse_ours(
+    place: JobDirectory, request: CommitRequest, counted: Iterable[CountedAttempt]
+) -> None:
+    """S3A alone has no ``job.json``, and its manifests lie elsewhere; no request can name them.
+
+    A job of ours whose ``job.json`` was deleted before anybody had read it would be committed
+    without its conditions, its key and its policy.
+    """
+    ours = place.tasks[len(place.prefix) :]
+    if request.attempts is not None or any(one.manifest.startswith(ours) for one in counted):
+        raise JobRefusedError(
+            "job.json is gone, so nobody knows the job's policy, conditions and key",
+            code=JOB_CHANGED,
+        )
+
+
+def _refuse_missing_tasks(verified: list[_Verified]) -> None:
+    """Where every manifest counts nobody has said that these are all: they must say it."""
+    tasks = len({one.attempt.task_id for one in verified})
+    said = max((one.task_count for one in verified), default=0)
+    if tasks < said:
+        raise JobRefusedError(
+            f"the job has {said} tasks by its manifests, and manifests of {tasks}; the request"
+            " neither counts attempts nor says that it is partial",
+            code="TASKS_MISSING",
         )
 
 
@@ -136,11 +177,8 @@ class _Site:
 
 
 def _counted(
-    pipeline: Pipeline, place: JobDirectory, sites: Mapping[str, _Site]
-) -> Iterable[CountedAttempt]:
-    request = read_request(pipeline, place)
-    if not isinstance(request, CommitRequest):
-        raise JobRefusedError("the request has changed to an abort", code="REQUEST_CHANGED")
+    pipeline: Pipeline, request: CommitRequest, sites: Mapping[str, _Site]
+) -> Sequence[CountedAttempt]:
     if request.attempts is None:
         found = [
             replace(attempt, location=prefix)
@@ -218,6 +256,7 @@ def _verify(
         uploads=[_short(file.key, file.upload_id) for file in pending.files],
         bytes=pending.bytes,
         rows=pending.rows,
+        task_count=pending.task_count or 0,
         # The ledger keeps them: no more than the job's conditions ask for.
         nulls={column: pending.nulls.get(column) for column in columns},
         partitions=frozenset(site.partition(file.key) for file in pending.files),

@@ -1,0 +1,77 @@
+"""``s3commit commit`` for a driver that died: tasks that never began leave no trace."""
+
+from __future__ import annotations
+
+import pytest
+
+from s3commit.core.layout import JobDirectory
+from s3commit.core.model import PendingSet
+from tests.cli.support import JOB, Desk, uri_of
+from tests.core.world import BUCKET, place_of
+
+
+def job(desk: Desk, *said: int | None) -> JobDirectory:
+    """A job with a task for each of ``said``, which is the number of tasks in its manifest."""
+    place = place_of(JOB)
+    desk.world.open(place)
+    for number, count in enumerate(said):
+        name = f"part-{number}-{JOB}.csv"
+        file = desk.world.upload(place, name, b"x", task=str(number), attempt="a0")
+        pending = PendingSet(JOB, (file,), str(number), "a0", count)
+        desk.world.drop(place, pending, str(number), "a0")
+    return place
+
+
+def asked(desk: Desk, place: JobDirectory) -> bool:
+    return desk.world.store.head(BUCKET, place.request) is not None
+
+
+def test_i2_a_task_that_the_manifests_miss_needs_a_word(desk: Desk) -> None:
+    place = job(desk, 3, 3)
+    line = desk.fails("commit", uri_of(place), exit_code=3)
+    assert f"job {JOB} has manifests of 2 tasks, not 3" in line
+    assert not asked(desk, place)
+    told = desk.run("commit", uri_of(place), "--partial")
+    assert "1 task has no manifest: what they wrote" in told.stderr
+    desk.world.run(place)
+    assert len(desk.world.visible()) == 2
+
+
+def test_as_many_tasks_as_the_manifests_say_need_none(desk: Desk) -> None:
+    place = job(desk, 2, None)
+    document = desk.json("commit", uri_of(place))
+    assert (document["tasks"], document["taskCount"]) == (2, 2)
+    assert asked(desk, place)
+
+
+def test_i2_where_nobody_says_how_many_tasks_there_are_a_person_must(desk: Desk) -> None:
+    place = job(desk, None, None)
+    line = desk.fails("commit", uri_of(place), exit_code=3)
+    assert "manifests of 2 tasks, and nobody says of how many" in line
+    assert "--tasks 2" in line
+    for wrong in ("1", "3"):
+        line = desk.fails("commit", uri_of(place), "--tasks", wrong, exit_code=3)
+        assert f"manifests of 2 tasks, not {wrong}" in line
+    assert not asked(desk, place)
+    desk.run("commit", uri_of(place), "--tasks", "2")
+    assert asked(desk, place)
+
+
+def test_the_larger_number_counts(desk: Desk) -> None:
+    place = job(desk, 3, 3)
+    assert "not 3" in desk.fails("commit", uri_of(place), "--tasks", "2", exit_code=3)
+
+
+@pytest.mark.parametrize("word", [("--tasks", "2"), ("--partial",)])
+def test_i2_a_manifest_that_is_deleted_after_the_look_is_missed(
+    desk: Desk, word: tuple[str, ...]
+) -> None:
+    """The request names what was looked at: less is never committed in silence."""
+    place = job(desk, None, None)
+    desk.run("commit", uri_of(place), *word)
+    desk.world.store.delete(BUCKET, place.manifest("1", "a0"))
+    desk.world.run(place)
+    error = desk.world.result(place).error
+    assert error is not None
+    assert error.code == "MANIFEST_MISSING"
+    assert desk.world.visible() == {}
