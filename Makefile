@@ -64,11 +64,15 @@ test: lint java ## Lint, then all tests
 
 .PHONY: quick
 quick: lint ## Lint, and the tests that need neither Spark nor the embedded runtime: for every day
-	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) $(addprefix --ignore tests/,local spark e2e stacks sim)
+	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) $(addprefix --ignore tests/,local spark e2e stacks sim chaos)
 
 .PHONY: soak
 soak: setup ## Simulate until stopped: make soak ARGS="--minutes 10", or ARGS="--seed 17"
 	$(BIN)/python -m tests.sim $(ARGS)
+
+.PHONY: chaos
+chaos: setup ## Kill, lose and repeat on the real wiring: make chaos ARGS="--jobs 200 --minutes 30"
+	$(BIN)/python -m tests.chaos $(ARGS)
 
 .PHONY: mutants
 mutants: setup ## Break the protocol on purpose, bug by bug, and see each one caught

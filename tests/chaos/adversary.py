@@ -21,14 +21,14 @@ from tests.chaos.wire import Call, Fault
 
 # How many requests of a function are let through, on average, between two kills of a worker.
 KILLS: dict[str, int] = {
-    "ingest_pendingsets": 45,
-    "dispatch_requests": 12,
-    "decide_job": 260,
-    "complete_unit": 60,
-    "publish_job": 70,
-    "remove_replaced": 60,
-    "undo_job": 45,
-    "tidy_job": 60,
+    "ingest_pendingsets": 90,
+    "dispatch_requests": 15,
+    "decide_job": 250,
+    "complete_unit": 40,
+    "publish_job": 80,
+    "remove_replaced": 25,
+    "undo_job": 30,
+    "tidy_job": 100,
     "sweep_jobs": 60,
     "sweep_uploads": 60,
     "sweep_directories": 60,

@@ -74,9 +74,13 @@ class History:
         found = dynamodb_backends[ACCOUNT][REGION].get_item(self.table, keys)
         return dict(found.attrs) if found else {}
 
+    def all_keys(self) -> list[str]:
+        """Of all objects of the bucket."""
+        return list(_bucket(self.register.bucket).keys)
+
     def bodies(self) -> dict[str, bytes]:
         """All objects of the bucket."""
-        return {key: self.body(key) for key in list(_bucket(self.register.bucket).keys)}
+        return {key: self.body(key) for key in self.all_keys()}
 
     def body(self, key: str) -> bytes:
         """An object's bytes; none if it is not there."""

@@ -58,8 +58,17 @@ class Judge:
         return state in ENDED and self._history.is_there(job.place.result)
 
     def left_over(self) -> list[str]:
-        """Open uploads of jobs that have ended: the next sweep finds them."""
-        return [upload.key_name for upload in self._unexpected()]
+        """Open uploads and working objects of jobs that have ended: the next sweep finds them."""
+        return [upload.key_name for upload in self._unexpected()] + self._working_objects()
+
+    def _working_objects(self) -> list[str]:
+        scratch = tuple(
+            prefix
+            for job in self._register.jobs
+            if self._history.is_there(job.place.result)
+            for prefix in job.place.scratch
+        )
+        return [key for key in self._history.all_keys() if key.startswith(scratch)]
 
     def judge(self) -> None:
         """Everything."""
@@ -98,7 +107,7 @@ class Judge:
             "failed": not committed and job.code == code,
             "already committed": code == "ALREADY_COMMITTED",
             "aborted": code == "ABORTED_BY_CLIENT",
-            "refused": code == "ABORTED_BY_CLIENT",
+            "refused": code in {"ABORTED_BY_CLIENT", "ABANDONED"},
             "unknown": False,
         }
         if not heard.get(job.told, True):
@@ -108,7 +117,7 @@ class Judge:
         allowed = _ALWAYS | _BY_KIND.get(job.plan.kind, set())
         if job.plan.conflict is Conflict.FAIL:
             allowed = allowed | {"DESTINATION_NOT_EMPTY"}
-        if job.asked != "commit":
+        if job.asked != "commit" or job.told == "refused":
             allowed = allowed | {"ABANDONED"}
         if not committed and code not in allowed:
             self._fail("refusal", f"{job.name} ({job.plan.policy}) ended {result.error}")
@@ -157,6 +166,9 @@ class Judge:
         for upload_id, key in self._register.foreign_uploads.items():
             if upload_id not in uploads or len(uploads[upload_id].parts) != 1:
                 self._fail("I5", f"the foreign upload of {key} is not as it was")
+
+        for key in self._working_objects():
+            self._fail("tidy", f"{self._register.named(key)} of a job that has ended is there")
 
     def _unexpected(self) -> list[Any]:
         """Open uploads but those of others, and those that nobody can know whose they are."""

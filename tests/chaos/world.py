@@ -31,14 +31,14 @@ PROJECT = Path(__file__).parents[2]
 MINUTE, HOUR = 60, 3600
 # What passes between two sweeps, until all is over: the schedule's quarter of an hour, and longer,
 # since a job that failed is tried again later each time, and an abandoned one is given a day.
-PAUSES = (16 * MINUTE, 16 * MINUTE, 32 * MINUTE, 4 * HOUR, 25 * HOUR)
-ROUNDS = 4  # times all of these
-QUIET_SECONDS = 6.0  # to wait for the executions that run to end, before time passes
+PAUSES = (16 * MINUTE, 31 * MINUTE, 4 * HOUR, 25 * HOUR)
+ROUNDS = 5  # times all of these
+QUIET_SECONDS = 5.0  # to wait for the executions that run to end, before time passes
 SWEEP_SECONDS = 120.0
 CLIENTS = 24  # at a time
 ENOUGH = 0.6  # of the clients have their answer: then the adversary goes
 AFTERMATH = 30.0  # seconds; or after so long, when all have begun
-READ_EVERY = 0.3  # seconds
+READ_EVERY = 0.5  # seconds
 
 
 class World:

@@ -1,0 +1,73 @@
+"""One seed of the chaos on the real wiring, every day; ``make chaos`` runs as many as one wants."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from tests.chaos.plans import Kind, draw
+from tests.chaos.world import PROJECT
+
+SEED = 5
+JOBS = 40
+MINUTES = 10  # of a machine that has much else to do
+
+
+@pytest.fixture(scope="module")
+def run() -> dict[str, Any]:
+    """The report of a run, in a process of its own: moto's state is its process's."""
+    command = [sys.executable, "-m", "tests.chaos", "--child"]
+    done = subprocess.run(
+        [*command, "--seed", str(SEED), "--jobs", str(JOBS)],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        timeout=60 * MINUTES,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    report: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return report
+
+
+def test_i1_i2_i3_i4_i5_i6_i9_i10_i11_hold_whatever_dies_or_gets_lost(run: dict[str, Any]) -> None:
+    """Each of them is judged by the run itself; here it has ended without a violation."""
+    ended = Counter(run["outcomes"])
+    assert ended.total() >= JOBS
+    assert ended["COMMITTED"] >= JOBS // 4
+    assert any(outcome.startswith("ROLLED_BACK") for outcome in ended)
+    assert any(outcome.startswith("ABORTED") for outcome in ended)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "killed before a request",
+        "killed after a request",
+        "execution stopped",
+        "execution started by mistake",
+        "message lost",
+        "message late",
+        "message twice",
+        "redelivered",
+        "S3 500",
+        "S3 503",
+        "S3 connection reset",
+        "DynamoDB",
+    ],
+)
+def test_the_run_has_met_every_kind_of_fault(run: dict[str, Any], kind: str) -> None:
+    assert any(kind in fault for fault in run["faults"]), run["faults"]
+
+
+def test_a_seed_draws_the_same_jobs_each_time_and_jobs_of_all_kinds() -> None:
+    plans = draw(SEED, JOBS)
+    assert plans == draw(SEED, JOBS)
+    assert plans != draw(SEED + 1, JOBS)
+    assert {plan.kind for plan in plans} == set(Kind)
+    assert len({(plan.conflict, plan.scope) for plan in plans}) == 6
