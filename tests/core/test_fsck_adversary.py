@@ -31,9 +31,13 @@ ELSEWHERE = "archive/dt=1/"
 
 def forge_list(world: World, place: JobDirectory, *files: CommittedFile, **header: Any) -> None:
     """A list in ``_commits/`` that nobody of ours wrote."""
-    counts = {"files": len(files), "bytes": sum(file.length for file in files)}
     first = CommitHeader(
-        place.job_id, place.destination.uri, "2026-11-21T00:00:00.000Z", rows=None, **counts
+        place.job_id,
+        place.destination.uri,
+        "2026-11-21T00:00:00.000Z",
+        files=len(files),
+        bytes=sum(file.length for file in files),
+        rows=None,
     )
     lines = commit_lines(replace(first, **header), files)
     world.store.put(BUCKET, place.commits, b"".join(lines))

@@ -109,12 +109,14 @@ def committed_files(fsck: Fsck, job: Job) -> list[CommittedFile]:
     """
     header, files = read_commit_manifest(fsck.pipeline, job.place)
     if sum(file.length for file in files) != header.bytes:
-        raise InvalidInputError(f"its files do not add up to {header.bytes} bytes", code="BAD_LIST")
+        raise InvalidInputError(
+            f"its files do not add up to {header.bytes} bytes", code="TRUNCATED"
+        )
     places = tuple(job.looked_at)
     for file in files:
         if not file.key.startswith(places):
             raise InvalidInputError(
-                f"it names {file.key[:200]!r}, which lies in no place of the job", code="BAD_LIST"
+                f"it names {file.key[:200]!r}, which lies in no place of the job", code="TRUNCATED"
             )
     return files
 

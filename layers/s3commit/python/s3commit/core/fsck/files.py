@@ -14,7 +14,7 @@ from s3commit.core.fsck.sparing import Claims, unless_listed
 from s3commit.core.fsck.words import Action, Level, Named, Standing, Thing, Upload, Verdict
 from s3commit.core.layout import META_JOB, owner_of
 from s3commit.core.model import Destination
-from s3commit.core.ports import ListedObject, ObjectFacts
+from s3commit.core.ports import NULL_VERSION, ListedObject, ObjectFacts
 from s3commit.core.protocol.identity import is_provably_ours
 
 
@@ -119,10 +119,8 @@ def _repairs(
                 cell.key,
                 job_id,
                 etag=facts.etag,
-                # "null" is no version's name alone: where versioning is suspended, whoever writes
-                # the key next has it too. https://docs.aws.amazon.com/AmazonS3/latest/userguide/
-                # AddingObjectstoVersionSuspendedBuckets.html
-                version_id="" if facts.version_id in {None, "null"} else facts.version_id or "",
+                # Where versioning is suspended, whoever writes the key next has the null version.
+                version_id="" if facts.version_id == NULL_VERSION else facts.version_id or "",
             )
         )
     return tuple(repairs)

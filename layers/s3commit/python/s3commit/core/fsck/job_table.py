@@ -171,18 +171,6 @@ JOB_TABLE: Final[tuple[JobRow, ...]] = (
     ),
     *(_contradicts(record) for record in (Record.COMMITTED, Record.ABORTED, Record.ROLLED_BACK)),
     JobRow(
-        Verdict(
-            "PUBLISHED_BUT_NOT_NOTED",
-            Level.FINDING,
-            "The result says COMMITTED and the ledger PUBLISHING: the ledger was set back",
-            "Start an execution, which goes on from PUBLISHING and finds all of it done",
-            _START,
-        ),
-        frozenset({Record.PUBLISHING}),
-        _COMMITS,
-        frozenset({Result.COMMITTED}),
-    ),
-    JobRow(
         _LEDGER_SET_BACK,
         _AT_WORK | {Record.OPEN},
         result=_RESULT,

@@ -1,12 +1,21 @@
-"""The ledger's records made again from S3 alone, after the table was lost (I8)."""
+"""The ledger's records made again from S3 alone, after the table was lost (I8).
+
+Three passes. The first makes the records of jobs that have ended, or that nobody has asked for.
+The second makes those of jobs that were asked for, and gives back to each one that was decided
+before the loss what it locked (I6): only then does the third start an execution for each of them,
+so that none can be decided beside one whose lock is not back yet.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import groupby, islice
+from operator import itemgetter
 
 from s3commit.core.errors import InvalidInputError, NotFoundError
 from s3commit.core.fsck.ports import Fsck
+from s3commit.core.fsck.relocking import Seen, hold_again, release_if_ended
 from s3commit.core.layout import MAGIC_PREFIX, PENDINGSET_SUFFIX, JobDirectory, parse_directory
 from s3commit.core.model import Destination, JobRecord
 from s3commit.core.protocol.ingest import Arrival, judge_arrival, note_arrivals
@@ -15,20 +24,24 @@ from s3commit.core.protocol.places import is_location
 from s3commit.core.protocol.remembered import remembered
 from s3commit.core.states import ENDED, JobState
 
+NOTED_AT_ONCE = 1_000  # manifests
+
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
     """One job directory, and what became of it: ``state`` is None if it was left out, and why.
 
     ``made`` is False for a job that the ledger has. ``attempts`` counts the manifests that were
-    noted. ``goes_on``: somebody has to work on the job; ``started``: an execution was started for
-    it; ``running``: one was at work already. ``failed``: a person has to look at it.
+    noted, ``locks`` the nodes that it holds again. ``goes_on``: somebody has to work on the job;
+    ``started``: an execution was started for it; ``running``: one was at work already. ``failed``:
+    a person has to look at it.
     """
 
     place: JobDirectory
     state: JobState | None
     made: bool = False
     attempts: int = 0
+    locks: int = 0
     goes_on: bool = False
     started: bool = False
     running: bool = False
@@ -46,61 +59,147 @@ def rebuild(fsck: Fsck, destination: Destination, *, dry_run: bool = False) -> I
 
     Jobs are found at any depth, by their directories; one whose directory has been cleared away
     needs no record. A record that is there stays as it is, so repeating this does no harm, nor does
-    doing it while jobs run. Whatever waits for an execution gets one. Requests: the listing of
-    everything below the destination, and as many for a job as its first event would have taken.
+    doing it while jobs run. Whatever waits for an execution gets one, last. A prefix that is empty
+    means the whole bucket.
+
+    Requests: the listing of everything below the destination, and once more of each destination
+    where a job was asked for and has not ended; as many for a job as its first event would have
+    taken, and two for each of its locks. Memory: a few hundred bytes for each job that was asked
+    for and has not ended.
     """
-    for place, manifests in _directories(fsck, destination):
+    asked_for: list[JobDirectory] = []
+    waiting: list[tuple[Rebuilt, JobRecord]] = []
+    for place, keys in _directories(fsck, destination):
         try:
-            yield _rebuild(fsck, place, manifests, dry_run)
+            one, record = _first_pass(fsck, place, keys, dry_run)
         except (InvalidInputError, NotFoundError) as error:
-            yield Rebuilt(place, None, failed=True, why=error.message)
-
-
-def _directories(fsck: Fsck, destination: Destination) -> Iterator[tuple[JobDirectory, list[str]]]:
-    """Each job directory with the keys of its manifests; a directory's keys come together."""
-    place: JobDirectory | None = None
-    manifests: list[str] = []
-    for listed in fsck.pipeline.store.list(destination.bucket, destination.prefix):
-        if MAGIC_PREFIX not in listed.key:
-            continue
+            one, record = Rebuilt(place, None, failed=True, why=error.message), None
+        if one is None:
+            asked_for.append(place)
+        elif one.goes_on and record is not None:
+            waiting.append((one, record))
+        else:
+            yield one
+    seen = Seen(fsck.pipeline, asked_for)
+    for place in asked_for:
         try:
-            here = parse_directory(destination.bucket, listed.key)
-        except InvalidInputError:
-            continue
-        if here != place:
-            if place is not None:
-                yield place, manifests
-            place, manifests = here, []
-        if listed.key.endswith(PENDINGSET_SUFFIX):
-            manifests.append(listed.key)
-    if place is not None:
-        yield place, manifests
+            one, record = _second_pass(fsck, place, seen, dry_run)
+        except (InvalidInputError, NotFoundError) as error:
+            one, record = Rebuilt(place, None, failed=True, why=error.message), None
+        if one.goes_on and record is not None:
+            waiting.append((one, record))
+        else:
+            yield one
+    for found, its_record in waiting:
+        yield _start(fsck, found, its_record, dry_run)
 
 
-def _rebuild(fsck: Fsck, place: JobDirectory, manifests: list[str], dry_run: bool) -> Rebuilt:
+def _directories(
+    fsck: Fsck, destination: Destination
+) -> Iterator[tuple[JobDirectory, Iterator[str]]]:
+    """Each job directory with the keys in it, which have to be read before the next one's."""
+
+    def keys() -> Iterator[tuple[JobDirectory, str]]:
+        for listed in fsck.pipeline.store.list(destination.bucket, destination.prefix):
+            if MAGIC_PREFIX not in listed.key:
+                continue
+            try:
+                yield parse_directory(destination.bucket, listed.key), listed.key
+            except InvalidInputError:
+                continue
+
+    for place, group in groupby(keys(), key=itemgetter(0)):
+        yield place, (key for _, key in group)
+
+
+def _first_pass(
+    fsck: Fsck, place: JobDirectory, keys: Iterator[str], dry_run: bool
+) -> tuple[Rebuilt | None, JobRecord | None]:
+    """What becomes of a directory; None if the second pass is to see to it."""
     record = fsck.pipeline.ledger.job(place.job_id)
-    made = record is None
-    if record is None:
-        try:
-            spec = read_spec(fsck.pipeline, place)
-        except InvalidInputError as error:
-            return _left_out(fsck, place, error)
-        record = remembered(fsck.pipeline, place, spec)
-        if not dry_run:
-            record = fsck.pipeline.ledger.open_job(record)
+    if record is not None:
+        return _standing(fsck, place, record, keys, dry_run)
+    try:
+        made = _remembered(fsck, place)
+    except InvalidInputError as error:
+        return _left_out(fsck, place, error), None
+    if made.state not in ENDED and _is_asked_for(fsck, place, made):
+        return None, None
+    record = made if dry_run else fsck.pipeline.ledger.open_job(made)
+    if made.state in ENDED:
+        return Rebuilt(place, record.state, made=True), None
+    attempts = 0 if dry_run else _note_attempts(fsck, place, keys)
+    return Rebuilt(place, record.state, made=True, attempts=attempts), None
+
+
+def _second_pass(
+    fsck: Fsck, place: JobDirectory, seen: Seen, dry_run: bool
+) -> tuple[Rebuilt, JobRecord | None]:
+    """Make the record of a job that was asked for, under the locks of one that was decided."""
+    made = _remembered(fsck, place)
+    nodes: tuple[str, ...] = ()
+    if made.state not in ENDED and seen.is_decided(made):
+        nodes = hold_again(fsck.pipeline, place, made, dry_run=dry_run)
+    made = replace(made, locks=nodes)
+    record = made if dry_run else fsck.pipeline.ledger.open_job(made)
+    if not dry_run:
+        release_if_ended(fsck.pipeline, record, nodes)
+    if record.state in ENDED or record.destination != place.destination:
+        return Rebuilt(place, record.state, made=record == made), None
+    keys = (one.key for one in fsck.pipeline.store.list(place.bucket, place.prefix))
+    attempts = 0 if dry_run else _note_attempts(fsck, place, keys)
+    found = Rebuilt(place, record.state, True, attempts, len(nodes), goes_on=True)
+    return found, record
+
+
+def _remembered(fsck: Fsck, place: JobDirectory) -> JobRecord:
+    return remembered(fsck.pipeline, place, read_spec(fsck.pipeline, place))
+
+
+def _standing(
+    fsck: Fsck, place: JobDirectory, record: JobRecord, keys: Iterator[str], dry_run: bool
+) -> tuple[Rebuilt, JobRecord | None]:
+    """A job that the ledger has."""
     if record.destination != place.destination:
-        return Rebuilt(place, None, why=f"the ledger has the id at {record.destination.uri}")
+        return Rebuilt(place, None, why=f"the ledger has the id at {record.destination.uri}"), None
     if record.state in ENDED:
-        return Rebuilt(place, record.state, made)
-    attempts = 0 if dry_run else _note_attempts(fsck, place, manifests)
-    found = Rebuilt(place, record.state, made, attempts)
+        return Rebuilt(place, record.state), None
+    further = _is_further(fsck, place, record)
+    if further:
+        why = (
+            f"the ledger has it as {record.state}, and {further} says that it was further: the"
+            " table was restored to a moment of before; make it again in an empty one"
+        )
+        return Rebuilt(place, None, failed=True, why=why), None
+    attempts = 0 if dry_run else _note_attempts(fsck, place, keys)
+    found = Rebuilt(place, record.state, attempts=attempts)
     if not _is_asked_for(fsck, place, record):
-        return found
-    found = replace(found, goes_on=True, running=not made and fsck.hands.is_running(place, record))
+        return found, None
+    return replace(found, goes_on=True, running=fsck.hands.is_running(place, record)), record
+
+
+def _is_further(fsck: Fsck, place: JobDirectory, record: JobRecord) -> str:
+    """The key of what proves that the ledger's record is older than the job; empty if nothing does.
+
+    An execution that went on from it would refuse the job for the manifests that were tidied up.
+    """
+    proofs = (
+        [place.result] if record.state is JobState.PUBLISHING else [place.result, place.commits]
+    )
+    for key in proofs:
+        if fsck.pipeline.store.head(place.bucket, key) is None:
+            continue
+        now = fsck.pipeline.ledger.job(place.job_id)
+        if now is not None and now.state is record.state:  # else it has ended since it was read
+            return key
+    return ""
+
+
+def _start(fsck: Fsck, found: Rebuilt, record: JobRecord, dry_run: bool) -> Rebuilt:
     if dry_run or found.running:
         return found
     try:
-        fsck.hands.start(place, record)
+        fsck.hands.start(found.place, record)
     except InvalidInputError as error:
         return replace(found, why=error.message)
     return replace(found, started=True)
@@ -119,7 +218,7 @@ def _is_asked_for(fsck: Fsck, place: JobDirectory, record: JobRecord) -> bool:
     return fsck.pipeline.store.head(place.bucket, place.request) is not None
 
 
-def _note_attempts(fsck: Fsck, place: JobDirectory, manifests: list[str]) -> int:
+def _note_attempts(fsck: Fsck, place: JobDirectory, keys: Iterable[str]) -> int:
     """Note what has arrived; a manifest that is not acceptable is for the request to be refused."""
 
     def judge(key: str) -> Arrival | None:
@@ -128,5 +227,9 @@ def _note_attempts(fsck: Fsck, place: JobDirectory, manifests: list[str]) -> int
         except InvalidInputError:
             return None
 
-    arrivals = [one for one in fsck.pipeline.parallel(judge, manifests) if one is not None]
-    return note_arrivals(fsck.pipeline, arrivals)
+    manifests = (key for key in keys if key.endswith(PENDINGSET_SUFFIX))
+    noted = 0
+    while some := list(islice(manifests, NOTED_AT_ONCE)):
+        arrivals = fsck.pipeline.parallel(judge, some)
+        noted += note_arrivals(fsck.pipeline, (one for one in arrivals if one is not None))
+    return noted

@@ -1,0 +1,329 @@
+"""A ledger that is made again while jobs are in the middle: locks, twice at once, and no change."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import count
+
+import pytest
+
+from s3commit.core.errors import S3CommitError
+from s3commit.core.fsck.rebuild import rebuild
+from s3commit.core.layout import belongs_to_job
+from s3commit.core.model import Conflict, Destination, Names, Outcome, Scope
+from s3commit.core.ports import ListedObject
+from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.core.states import ENDED, JobState
+from s3commit.testing.execution import run_execution
+from s3commit.testing.faults import Crash, FaultPlan
+from tests.core.fsck_world import Checked
+from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, place_of
+from tests.crash.scenarios import KEY, POLICIES, SCENARIOS, Scenario, fill
+from tests.crash.test_fsck import FAULTS, disarm, unplanned, with_fault
+
+EVERY = [*SCENARIOS, *POLICIES]
+PLACE, OTHER = place_of(), place_of(OTHER_JOB)
+
+
+def two_replace(world: World) -> None:
+    """Two jobs that replace the same directory."""
+    fill(world)
+    for place in (PLACE, OTHER):
+        world.open(place, conflict=Conflict.REPLACE)
+        world.request(place, *[world.attempt(place, f"t{number}") for number in range(2)])
+
+
+def two_partitions(world: World) -> None:
+    """Two jobs that replace one partition, and others beside it."""
+    fill(world)
+    for place, own in ((PLACE, 2), (OTHER, 3)):
+        world.open(place, conflict=Conflict.REPLACE, scope=Scope.PARTITION)
+        files = {f"dt={day}/part-{place.job_id}.csv": b"new" for day in (1, own)}
+        world.request(place, world.attempt(place, "t", files=files))
+
+
+def append_and_replace(world: World) -> None:
+    """A job that appends, and one that replaces a directory above."""
+    fill(world)
+    world.open(PLACE)
+    world.request(PLACE, *[world.attempt(PLACE, f"t{number}") for number in range(2)])
+    world.open(OTHER, conflict=Conflict.REPLACE)
+    world.request(OTHER, world.attempt(OTHER, "t"))
+
+
+def exact_and_append(world: World) -> None:
+    """A job with names that tell nothing, and one that appends."""
+    world.open(PLACE, names=Names.EXACT)
+    world.request(PLACE, world.attempt(PLACE, "t", files={"a.csv": b"a", "b.csv": b"b"}))
+    world.open(OTHER)
+    world.request(OTHER, world.attempt(OTHER, "t"))
+
+
+def one_key(world: World) -> None:
+    """Two jobs with one idempotency key."""
+    for place in (PLACE, OTHER):
+        world.open(place, idempotency_key=KEY)
+        world.request(place, *[world.attempt(place, f"t{number}") for number in range(2)])
+
+
+def two_at_a_location(world: World) -> None:
+    """Two jobs that meet at a location alone."""
+    elsewhere = "archive/dt=1/"
+    there = place_of(OTHER_JOB, elsewhere)
+    world.open(PLACE, conflict=Conflict.REPLACE, locations={"dt=1/": elsewhere})
+    attempts = [world.attempt(PLACE.at(elsewhere), f"t{number}") for number in range(2)]
+    world.request(PLACE, *[replace(one, location=elsewhere) for one in attempts])
+    world.open(there, conflict=Conflict.REPLACE)
+    world.request(there, world.attempt(there, "t"))
+
+
+PAIRS = [two_replace, two_partitions, append_and_replace, exact_and_append, one_key]
+
+
+def own_files(world: World, job_id: str) -> set[str]:
+    """What is visible of the job, by name or, of the one with exact names, all but the other's."""
+    visible = {*world.visible(), *world.visible("archive/")}
+    exact = {f"sales/{name}.csv" for name in "ab"} if job_id == JOB else set()
+    return {key for key in visible if belongs_to_job(key, job_id) or key in exact}
+
+
+def has_ended(world: World, job_id: str) -> bool:
+    record = world.ledger.job(job_id)
+    return record is not None and record.state in ENDED
+
+
+@pytest.mark.parametrize("prepare", [*PAIRS, two_at_a_location], ids=lambda one: one.__name__)
+def test_i6_i8_who_was_decided_before_the_loss_has_its_locks_back(
+    prepare: Callable[[World], None],
+) -> None:
+    """The first job dies, with the ledger, after each call; the other one is asked to go first."""
+    other = place_of(OTHER_JOB, "archive/dt=1/") if prepare is two_at_a_location else OTHER
+    waited = []
+    for point in count(1):
+        dying = FaultPlan().crash_after(nth=point)
+        desk = Checked(World(plan=dying), destination=Destination(BUCKET, ""))
+        prepare(desk.world)
+        with contextlib.suppress(Crash):
+            desk.world.run(PLACE)
+        if not [call for call in dying.fired if call.number == point]:
+            break
+        desk.lose_ledger()
+        disarm(desk.world)
+        started = [one.place for one in desk.rebuild() if one.started]
+        assert other in started
+        world = desk.world
+
+        def decides(world: World = world) -> None:
+            assert has_ended(world, JOB) or not own_files(world, JOB), "decided side by side"
+
+        plan = FaultPlan().run_before("decide", decides)
+        ledger = plan.wrap(world.ledger)
+        turns = iter([1])
+
+        def lets_go_on(world: World = world, turns: Iterator[int] = turns) -> None:
+            assert next(turns, None), "it waits for a job that has ended"
+            waited.append(JOB)
+            run_execution(unplanned(world), PLACE, execution="execution-2")
+
+        pipeline = Pipeline(world.store, ledger, world.clock)
+        run_execution(pipeline, other, execution="execution-3", pause=lets_go_on)
+        if not has_ended(world, JOB):
+            run_execution(unplanned(world), PLACE, execution="execution-2")
+        for place in (PLACE, other):
+            if own_files(world, place.job_id):  # else undone, or replaced by the other one
+                assert world.result(place).outcome is Outcome.COMMITTED
+        assert [lock for lock in world.ledger._locks.values() if not lock.empty] == []
+        assert world.open_uploads() == []
+    assert waited, "some deaths come between decision and end"
+
+
+@pytest.mark.parametrize("when", FAULTS)
+@pytest.mark.parametrize("prepare", PAIRS, ids=lambda one: one.__name__)
+def test_i6_i8_locks_come_back_though_the_rebuild_dies_anywhere(
+    when: str, prepare: Callable[[World], None]
+) -> None:
+    for point in count(1):
+        desk = Checked(World(plan=FaultPlan().crash_after("complete_upload")))
+        prepare(desk.world)
+        with contextlib.suppress(Crash):
+            desk.world.run(PLACE)
+        desk.lose_ledger()
+        plan = desk.world.plan = with_fault(when, point)
+        with contextlib.suppress(Crash, S3CommitError):
+            desk.rebuild()
+        fired = bool(plan.fired)
+        disarm(desk.world)
+        desk.rebuild()
+        record = desk.world.ledger.job(JOB)
+        assert record is not None
+        assert record.locks
+        assert all(JOB in desk.world.ledger.lock(node).holders for node in record.locks)
+        assert {JOB, OTHER_JOB} <= {job_id for job_id, _ in desk.hands.started}
+        if not fired:
+            assert point > 20, "the enumeration must have reached the whole rebuild"
+            return
+
+
+@pytest.mark.parametrize("prepare", PAIRS, ids=lambda one: one.__name__)
+def test_i6_i8_two_rebuilds_at_once_and_the_execution_that_one_of_them_starts(
+    prepare: Callable[[World], None],
+) -> None:
+    """At each call of the one the other one comes and goes, and so does what it has started."""
+    for point in count(1):
+        desk = Checked(World(plan=FaultPlan().crash_after("complete_upload")))
+        prepare(desk.world)
+        with contextlib.suppress(Crash):
+            desk.world.run(PLACE)
+        desk.lose_ledger()
+        disarm(desk.world)
+        beside = Checked(desk.world)
+        plan = FaultPlan()
+
+        def comes(desk: Checked = desk, beside: Checked = beside, plan: FaultPlan = plan) -> None:
+            desk.world.plan = FaultPlan()
+            beside.rebuild()
+            run_execution(unplanned(desk.world), PLACE, execution="execution-2")
+            desk.world.plan = plan
+
+        plan.run_before(None, comes, nth=point)
+        desk.world.plan = plan
+        desk.rebuild()
+        disarm(desk.world)
+        if not beside.hands.started:
+            assert point > 20
+            return
+        for place in (PLACE, OTHER):
+            run_execution(unplanned(desk.world), place, execution="execution-3")
+            assert has_ended(desk.world, place.job_id)
+        assert own_files(desk.world, OTHER_JOB) or prepare is one_key
+        assert [lock for lock in desk.world.ledger._locks.values() if not lock.empty] == []
+
+
+@pytest.mark.parametrize("scenario", EVERY, ids=lambda one: one.name)
+def test_i8_a_rebuild_of_a_ledger_that_is_not_lost_changes_nothing(scenario: Scenario) -> None:
+    for point in count(1):
+        plan = FaultPlan()
+        desk = Checked(World(versioned=scenario.versioned[-1], plan=plan))
+        desk.hands.running.add(JOB)
+        scenario.prepare(desk.world)
+        fired: list[int] = []
+
+        def look(desk: Checked = desk, fired: list[int] = fired) -> None:
+            fired.append(1)
+            if desk.world.ledger.job(JOB) is None:
+                return
+            ledger = desk.world.ledger
+            kept, desk.world.plan = desk.world.plan, FaultPlan()
+            before = copy.deepcopy((ledger._jobs, ledger._locks, ledger._units))
+            stored = (desk.world.all_keys(), desk.world.open_uploads())
+            assert [one.place for one in desk.rebuild() if one.made or one.failed] == []
+            assert (ledger._jobs, ledger._locks, ledger._units) == before
+            assert (desk.world.all_keys(), desk.world.open_uploads()) == stored
+            desk.world.plan = kept
+
+        plan.run_before(None, look, nth=point)
+        desk.world.run(PLACE)
+        assert desk.hands.started == []
+        if not fired:
+            assert point > 15
+            return
+
+
+@pytest.mark.parametrize("conflict", [Conflict.APPEND, Conflict.REPLACE])
+def test_i8_a_ledger_that_was_set_back_is_told_and_no_execution_goes_on_from_it(
+    conflict: Conflict,
+) -> None:
+    """A table that was restored to a moment of before: of each state that the job was in."""
+    plan, kept = FaultPlan(), {}
+    desk = Checked(World(plan=plan))
+
+    def keep() -> None:
+        record = desk.world.ledger.job(JOB)
+        if record is not None:
+            kept[record.state, record.generation] = record
+
+    for nth in range(1, 100):
+        plan.run_after(None, keep, nth=nth)
+    fill(desk.world)
+    desk.world.open(PLACE, conflict=conflict)
+    attempt = desk.world.attempt(PLACE, "t0")
+    desk.world.announce(PLACE, attempt)
+    desk.world.request(PLACE, attempt)
+    desk.world.run(PLACE)
+    disarm(desk.world)
+    visible = desk.world.visible()
+    assert {state for state, _ in kept} == {
+        JobState.OPEN,
+        JobState.SEALED,
+        JobState.COMMITTING,
+        JobState.PUBLISHING,
+        JobState.COMMITTED,
+    }
+    for (state, _), record in kept.items():
+        if state is JobState.COMMITTED:
+            continue
+        desk.world.ledger._jobs[JOB] = record
+        assert desk.names() == ["LEDGER_SET_BACK"]
+        (told,) = desk.rebuild()
+        assert (told.failed, told.started) == (True, False)
+        assert "restored to a moment of before" in told.why
+        desk.repair()
+    assert desk.hands.started == []
+    assert desk.world.visible() == visible
+    desk.lose_ledger()
+    (told,) = desk.rebuild()
+    assert (told.state, told.made) == (JobState.COMMITTED, True)
+
+
+def test_i8_a_whole_bucket_of_destinations_is_read_as_it_is_listed() -> None:
+    desk = Checked(World(), destination=Destination(BUCKET, ""))
+    ids = [f"{number:08x}-0000-4000-8000-000000000000" for number in range(60)]
+    for number, job_id in enumerate(ids):
+        place = place_of(job_id, f"lake/{number % 7}/deep/{number % 5}/")
+        desk.world.open(place)
+        attempt = desk.world.attempt(place, "t0")
+        if number % 3:
+            desk.world.request(place, attempt)
+        if number % 3 == 1:
+            desk.world.run(place)
+    desk.lose_ledger()
+    read = []
+
+    class Listing:
+        def __getattr__(self, name: str) -> object:
+            return getattr(desk.world.store, name)
+
+        def list(self, bucket: str, prefix: str) -> Iterator[ListedObject]:
+            for listed in desk.world.store.list(bucket, prefix):
+                if not prefix:
+                    read.append(listed.key)
+                yield listed
+
+    fsck = desk.fsck
+    lazy = replace(fsck, pipeline=replace(fsck.pipeline, store=Listing()))  # type: ignore[arg-type]
+    found = rebuild(lazy, desk.destination)
+    first = next(found)
+    assert len(read) < 20, "it is told as it is found"
+    states = [one.state for one in (first, *found)]
+    assert [states.count(one) for one in (JobState.OPEN, JobState.COMMITTED)] == [40, 20]
+    assert len(desk.hands.started) == 20
+    assert {desk.world.ledger.job(job_id) is not None for job_id in ids} == {True}
+
+
+def test_i8_the_manifests_of_a_huge_job_are_noted_page_by_page(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("s3commit.core.fsck.rebuild.NOTED_AT_ONCE", 4)
+    desk = Checked(World())
+    for place in (PLACE, place_of(NEIGHBOUR)):
+        desk.world.open(place)
+        attempts = [desk.world.attempt(place, f"t{number}") for number in range(10)]
+    desk.world.request(place_of(NEIGHBOUR), *attempts)
+    desk.lose_ledger()
+    desk.world.plan.forget_calls()
+    assert [one.attempts for one in desk.rebuild()] == [10, 10]
+    assert desk.world.plan.count("record_attempts") == 6
+    assert len(list(desk.world.ledger.attempts(NEIGHBOUR))) == 10
