@@ -39,12 +39,13 @@ class Differences:
         True  # False: a part that was sent again completes by either etag
     )
     completes_atomically: bool = True  # False: completions at once with If-None-Match may all win
+    names_null_version: bool = True  # False: HEAD does not say that a version is "null"
     null_version: bool = False  # True: a completion without versioning has the version "null"
 
 
 KNOWN = {
     "memory": Differences(),
-    "moto": Differences(newline_in_keys=False, null_version=True),
+    "moto": Differences(newline_in_keys=False, names_null_version=False, null_version=True),
     "weed": Differences(
         checks_length=False,
         lists_in_key_order=False,
