@@ -59,6 +59,26 @@ def test_uploads_are_listed_in_order_from_a_key_on(place: Place) -> None:
     assert uploads_below(place, place.key(names[1])) == names[2:]
 
 
+def test_uploads_of_one_key_are_gone_on_from_any_of_them(place: Place) -> None:
+    """Whether that one is still there or not: a sweep aborts what it has come to."""
+    if not place.known.pages_uploads:
+        return  # nor does it know an UploadIdMarker
+    key, other = place.key("a"), place.key("b")
+    for _ in range(PAGE + 2):
+        place.upload(key, b"x")
+    place.upload(other, b"x")
+    survey = survey_of(place)
+    found = [one.upload_id for one in survey.uploads(place.bucket, place.prefix)]
+    assert len(found) == PAGE + 3
+    for index in (0, PAGE, PAGE + 1):
+        rest = survey.uploads(place.bucket, place.prefix, after=key, after_upload=found[index])
+        assert [one.upload_id for one in rest] == found[index + 1 :]
+    last = found[PAGE + 1]
+    place.store.abort_upload(place.bucket, key, last)
+    rest = survey.uploads(place.bucket, place.prefix, after=key, after_upload=last)
+    assert found[-1] in [one.upload_id for one in rest]
+
+
 @pytest.mark.parametrize("name", UNUSUAL)
 def test_an_upload_of_an_unusual_key_is_found_and_gone_on_from(place: Place, name: str) -> None:
     if not place.known.encodes_upload_keys and set(name) & set("+%"):

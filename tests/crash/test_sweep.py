@@ -5,13 +5,19 @@ The world has one of each: what a sweep ends, what it goes on with, and what it 
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from s3commit.core.model import Outcome
+from s3commit.core.protocol.ingest import judge_arrival, note_arrivals
 from s3commit.core.protocol.sweep import DAY, HOUR
 from s3commit.testing.faults import Crash, FaultPlan
+from tests.core.fsck_world import Checked
 from tests.core.swept import LIMITS, Swept, announced, ended, sealed
-from tests.core.world import BUCKET, place_of
+from tests.core.test_s3a import commit
+from tests.core.world import BUCKET, World, place_of
+from tests.golden.s3a.replay import read, replay
 
 STUCK = place_of("0b6f6f0e-0000-4000-8000-000000000011")
 ABANDONED = place_of("0b6f6f0e-0000-4000-8000-000000000012")
@@ -39,11 +45,16 @@ def prepared(plan: FaultPlan) -> Swept:
     world.upload(ENDED, f"zombie-{ENDED.job_id}.x", b"x", task="t8", attempt="zombie")
     world.later(LIMITS.stuck + 1)
     world.upload(ALIVE, f"slow-{ALIVE.job_id}.x", b"x", task="t1", attempt="a0")
+    use(world, plan)
+    return world
+
+
+def use(world: Swept, plan: FaultPlan) -> None:
+    """From now on the plan strikes."""
     world.plan = plan
     world.pipeline = type(world.pipeline)(
         plan.wrap(world.store), plan.wrap(world.ledger), world.clock
     )
-    return world
 
 
 def check(world: Swept) -> None:
@@ -117,3 +128,60 @@ def test_two_sweeps_at_once_do_what_one_does() -> None:
         finish(world)
         check(world)
         assert len(world.executions.started) <= 4
+
+
+def test_i8_a_ledger_that_is_lost_and_rebuilt_while_a_sweep_runs() -> None:
+    """Between any two calls of it: what is alive stays, what is dead ends, as without the loss."""
+    point = 0
+    while True:
+        point += 3
+        plan = FaultPlan()
+        world = prepared(plan)
+        beside = Swept()
+        beside.__dict__.update({**world.__dict__, "plan": FaultPlan()})
+        checked = Checked(beside)
+
+        def lose_and_rebuild(checked: Checked = checked) -> None:
+            checked.lose_ledger()
+            assert not any(one.failed for one in checked.rebuild())
+
+        plan.run_before(None, lose_and_rebuild, nth=point)
+        world.sweep()  # what it could not do for the loss the next one does
+        if not plan.fired:
+            assert point > 60
+            return
+        world.settle()
+        world.later(LIMITS.abandoned + HOUR)  # the records are new, and count as a sign
+        (slow,) = world.store.list_uploads(BUCKET, f"sales/slow-{ALIVE.job_id}")
+        world.store.upload_part(BUCKET, slow.key, slow.upload_id, 2, b"x")
+        finish(world)
+        check(world)
+
+
+@pytest.mark.parametrize("word", ["commit", "abort"])
+def test_a_rescue_and_a_sweep_at_once_end_the_job_as_the_rescue_says(word: str) -> None:
+    """A job of S3A's whose driver is dead: the rescue speaks between any two calls."""
+    point = 0
+    while True:
+        point += 1
+        plan = FaultPlan()
+        world, recorded = Swept(), read("plain")
+        place = recorded.place
+        replay(world.store, recorded)
+        arrivals = [judge_arrival(world.pipeline, BUCKET, key) for key in recorded.manifests]
+        note_arrivals(world.pipeline, arrivals)
+        world.later(2 * DAY)
+        ask = partial(commit if word == "commit" else World.ask_abort, world, place)
+        use(world, plan.run_before(None, ask, nth=point))
+        report = world.sweep()
+        assert (report.asked, report.uploads, report.failed) == (0, 0, 0)
+        if not plan.fired:
+            assert point > 10
+            return
+        for _ in range(2):
+            world.later(LIMITS.stuck + 1)
+            world.sweep()
+            world.settle()
+        assert world.result(place).outcome == {"commit": "COMMITTED", "abort": "ABORTED"}[word]
+        visible = {key: body for key, body in world.visible().items() if not key.endswith("/")}
+        assert visible == (recorded.files if word == "commit" else {})

@@ -113,7 +113,7 @@ def test_a_job_whose_execution_was_stopped_is_finished_by_the_deployed_sweep(
     record = record_of(environment, job)
     assert record is not None
     assert record.state is JobState.COMMITTED
-    assert "-1-" in record.execution.rsplit(":", 1)[-1]
+    assert record.execution.rsplit(":", 1)[-1].startswith(f"{job.job_id}-{record.generation - 1}-")
     assert not outcome(slow)()
 
 

@@ -1,0 +1,119 @@
+"""What the sweep asks Step Functions: who works on a job, and to start another one."""
+
+from __future__ import annotations
+
+import json
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+
+from s3commit.aws.executions import StateMachine
+from s3commit.core.errors import AccessError, TransientError
+from s3commit.core.layout import JobDirectory
+from s3commit.core.model import Destination
+from s3commit.core.ticket import execution_input
+
+MACHINE = "arn:aws:states:eu-central-1:123456789012:stateMachine:s3commit"
+EXECUTION = "arn:aws:states:eu-central-1:123456789012:execution:s3commit:job"
+PLACE = JobDirectory(Destination("lake", "sales/"), "0b6f6f0e-0000-4000-8000-000000000001")
+
+
+class StepFunctions(Stubber):
+    """Canned answers of the service."""
+
+    def __init__(self) -> None:
+        self.service = boto3.client(
+            "stepfunctions",
+            region_name="eu-central-1",
+            aws_access_key_id="x",
+            aws_secret_access_key="x",
+        )
+        super().__init__(self.service)
+
+
+@pytest.fixture
+def stub() -> StepFunctions:
+    return StepFunctions()
+
+
+def machine(stub: StepFunctions) -> StateMachine:
+    stub.activate()
+    return StateMachine(MACHINE, stub.service)
+
+
+def describe(stub: StepFunctions, status: str, arn: str = EXECUTION) -> None:
+    answer = {
+        "executionArn": arn,
+        "stateMachineArn": MACHINE,
+        "status": status,
+        "startDate": "2026-11-22",
+    }
+    stub.add_response("describe_execution", answer, {"executionArn": arn})
+
+
+@pytest.mark.parametrize(
+    ("status", "running"),
+    [
+        ("RUNNING", True),
+        ("PENDING_REDRIVE", True),
+        ("SUCCEEDED", False),
+        ("FAILED", False),
+        ("TIMED_OUT", False),
+        ("ABORTED", False),
+    ],
+)
+@pytest.mark.parametrize("execution", [EXECUTION, "job"])
+def test_an_execution_runs_or_does_not(
+    stub: StepFunctions, status: str, running: bool, execution: str
+) -> None:
+    describe(stub, status)
+    assert machine(stub).is_running(execution) is running
+
+
+def test_an_execution_that_step_functions_has_forgotten_does_not_run(stub: StepFunctions) -> None:
+    """It does so 90 days after the end."""
+    stub.add_client_error("describe_execution", "ExecutionDoesNotExist")
+    assert not machine(stub).is_running(EXECUTION)
+
+
+def test_an_execution_of_a_machine_that_was_replaced_is_not_asked_for(stub: StepFunctions) -> None:
+    """The role may ask for this machine's alone, and AccessDenied would hold up its jobs."""
+    old = EXECUTION.replace(":s3commit:", ":s3commit-before:")
+    assert not machine(stub).is_running(old)
+    stub.assert_no_pending_responses()
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [("ThrottlingException", TransientError), ("AccessDeniedException", AccessError)],
+)
+def test_what_is_not_known_is_not_taken_for_dead(
+    stub: StepFunctions, code: str, error: type[Exception]
+) -> None:
+    stub.add_client_error("describe_execution", code)
+    with pytest.raises(error):
+        machine(stub).is_running(EXECUTION)
+
+
+def test_an_execution_is_started_by_name_for_its_place(stub: StepFunctions) -> None:
+    expected = {
+        "stateMachineArn": MACHINE,
+        "name": "again-1",
+        "input": json.dumps(execution_input(PLACE)),
+    }
+    stub.add_response(
+        "start_execution", {"executionArn": EXECUTION, "startDate": "2026-11-22"}, expected
+    )
+    assert machine(stub).start("again-1", PLACE)
+
+
+def test_a_name_that_is_taken_starts_nothing(stub: StepFunctions) -> None:
+    stub.add_client_error("start_execution", "ExecutionAlreadyExists")
+    assert not machine(stub).start("again-1", PLACE)
+
+
+def test_a_start_that_is_throttled_is_said_to_be_so(stub: StepFunctions) -> None:
+    stub.add_client_error("start_execution", "ThrottlingException")
+    with pytest.raises(TransientError):
+        machine(stub).start("again-1", PLACE)
