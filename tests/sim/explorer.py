@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from s3commit.core.documents import encode_job, encode_request
@@ -28,74 +28,25 @@ from s3commit.core.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory
 from s3commit.core.manifest import digest, encode_pendingset
 from s3commit.core.model import (
     CommitRequest,
-    Conflict,
     CountedAttempt,
-    Destination,
     Failure,
-    JobSpec,
     PendingFile,
     PendingSet,
-    Scope,
     Unit,
 )
 from s3commit.core.plan import MAX_PLAN_BYTES, decode_plan
 from s3commit.core.ports import LostRaceError
 from s3commit.core.protocol.complete import complete_unit
 from s3commit.core.protocol.pipeline import beside_twins
-from s3commit.core.ticket import Ticket, UnitResult
+from s3commit.core.ticket import Ticket
 from s3commit.testing.execution import REFUSING, ROUTES, STEPS
 from s3commit.testing.memory import ManualClock, MemoryLedger, MemoryObjectStore
 from tests.sim.judge_states import judge
 from tests.sim.port import Paused, Port
+from tests.sim.small import BUCKET, PREFIX, Execution, Rules, State
 
-BUCKET = "lake"
-PREFIX = "sales/"
 TASKS = ("t0", "t1")
 COUNTED, ZOMBIE = "a0", "a1"
-
-
-@dataclass(frozen=True)
-class Rules:
-    """What may happen in the small world; the bounds that keep it finite."""
-
-    jobs: tuple[JobSpec, ...]
-    executions: tuple[int, ...]  # of each job
-    zombies: bool = True
-    losses: int = 0  # uploads of the first job that may be lost
-    by_call: bool = False
-    old: bool = True  # whether there is a file of before
-
-
-@dataclass(frozen=True, slots=True)
-class Execution:
-    """Where an execution stands; ``answers`` are those of the step that it is in the middle of."""
-
-    job: int
-    name: str
-    step: str
-    ticket: Ticket
-    results: tuple[UnitResult, ...] = ()
-    planned: tuple[Unit, ...] | None = None  # the Map's units, as it read them
-    unit: Unit | None = None
-    answers: tuple[Any, ...] = ()
-    told: str = ""  # digest of the answers
-    failures: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """S3, the ledger and the executions. Dictionaries here are never changed in place."""
-
-    objects: dict[str, list[Any]]
-    uploads: dict[str, Any]
-    completed: dict[str, Any]
-    records: dict[str, Any]
-    locks: dict[str, Any]
-    units: frozenset[tuple[str, int]]
-    executions: tuple[Execution, ...]
-    to_finish: frozenset[tuple[int, str]]
-    losses: int
-    path: tuple[Any, ...] = field(default=(), compare=False)  # linked list of what was done
 
 
 class Explorer:
@@ -339,21 +290,3 @@ class Explorer:
             )
         )  # fmt: skip
         return hashlib.blake2b(text.encode(), digest_size=16).digest()
-
-
-def spec(number: int, conflict: Conflict = Conflict.APPEND, **more: Any) -> JobSpec:
-    """A job of the small world, by its number."""
-    job_id = f"0000000{number}-0000-4000-8000-00000000000{number}"
-    return JobSpec(
-        job_id, Destination(BUCKET, PREFIX), conflict=conflict, scope=Scope.DIRECTORY, **more
-    )
-
-
-def way_there(state: State) -> list[str]:
-    """What was done, in order."""
-    found = []
-    path = state.path
-    while path:
-        path, label = path
-        found.append(label)
-    return found[::-1]

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from s3commit.core.model import Conflict, Names
 from s3commit.core.states import JobState
 from tests.sim.model import Job
-from tests.sim.observer import fail
+from tests.sim.recovery import leaks
+from tests.sim.scheduler import fail
 
 if TYPE_CHECKING:
     from tests.sim.world import World
@@ -20,6 +21,9 @@ _LOSSES = {"UPLOAD_GONE", "UPLOADS_LOST"}
 def judge_end(world: World) -> None:
     """Raise `Violation` for what does not hold now."""
     for job in world.observer.jobs.values():
+        if job.turned_away:
+            _turned_away(world, job)
+            continue
         if job.record_state is None:
             continue
         if job.record_state is JobState.COMMITTED:
@@ -34,8 +38,17 @@ def judge_end(world: World) -> None:
             fail("I6", f"the lock of {lock.node} is held by {dict(lock.holders)} at the end")
 
 
+def _turned_away(world: World, job: Job) -> None:
+    """Its id is another's: told so, and nothing of it is there, nor of the other one gone."""
+    others = [other for other in world.observer.jobs.values() if other is not job]
+    if not any(other.place.job_id == job.place.job_id for other in others):
+        fail("refusal", f"job {job.name} was turned away, and nobody else has its id")
+    if seen := world.observer.visible_files(job):
+        fail("I2", f"job {job.name} was turned away, and {[f.key for f in seen]} are visible")
+
+
 def _committed(world: World, job: Job) -> None:
-    if job.hostile:
+    if job.hostile or job.disowned:
         fail("I7", f"job {job.name} named a stranger's upload, and is COMMITTED")
     later = [other for other in world.observer.jobs.values() if other is not job]
     for key, file in job.planned.items():
@@ -59,10 +72,16 @@ def _undone(world: World, job: Job) -> None:
     if seen := world.observer.visible_files(job):
         fail("I2", f"job {job.name} is {job.record_state}, and {[f.key for f in seen]} are visible")
     allowed = set(_ALWAYS)
+    if job.given_up:
+        allowed.add("ABANDONED")
+    if job.reset:
+        allowed |= {*_LOSSES, "MANIFEST_MISSING", "KEY_IN_DOUBT"}
+    if job.disowned:
+        allowed.add("LOCATION_NOT_AGREED")
     if job.sabotaged or job.counts_all:
         allowed |= _LOSSES
     if job.hostile:
-        allowed |= {"NOT_CONTAINED", "COUNTS_DIFFER"}
+        allowed |= {"NOT_CONTAINED", "COUNTS_DIFFER", "NAME_NOT_UNIQUE"}
     if "manifest" in job.sabotaged:
         allowed |= {"MANIFEST_MISSING", "MANIFEST_CHANGED", "BAD_FIELD"}
     if job.counts_all:
@@ -93,9 +112,10 @@ def _foreign(world: World) -> None:
     for upload_id in sorted(world.foreign_uploads):
         if upload_id not in world.bucket.uploads:
             fail("I5", f"foreign upload {upload_id} is gone")
-    if left := world.leaks():
+    if left := leaks(world):
         fail("I4", f"uploads are open at the end: {[file.key for file in left]}")
-    strange = set(world.bucket.uploads) - world.foreign_uploads - set(world.observer.files)
+    known = {*world.foreign_uploads, *world.observer.files, *world.observer.orphans.since}
+    strange = set(world.bucket.uploads) - known
     if strange:
         keys = sorted(world.bucket.uploads[one].key for one in strange)
         fail("I4", f"uploads of the pipeline's own are open at the end: {keys}")

@@ -12,7 +12,8 @@ from tests.sim.model import DECIDED, ENDED, UNDER_WAY
 from tests.sim.scheduler import Violation
 
 if TYPE_CHECKING:
-    from tests.sim.explorer import Explorer, State
+    from tests.sim.explorer import Explorer
+    from tests.sim.small import State
 
 ALL_VISIBLE = frozenset({JobState.PUBLISHING, JobState.COMMITTED})
 NOTHING_VISIBLE = frozenset(
@@ -42,7 +43,7 @@ class _Judged:
         self.records = [state.records.get(place.job_id) for place in self.places]
 
     def fail(self, invariant: str, seen: str) -> NoReturn:
-        from tests.sim.explorer import way_there
+        from tests.sim.small import way_there
 
         way = "".join(
             f"\n  {number:3} {one}" for number, one in enumerate(way_there(self.state), 1)

@@ -15,6 +15,7 @@ UNDER_WAY = DECIDED - {JobState.COMMITTED}
 UNDOING = frozenset(
     {JobState.ABORTING, JobState.ABORTED, JobState.ROLLING_BACK, JobState.ROLLED_BACK}
 )
+KEEPERS = frozenset({"sweep", "fsck"})  # processes that act for jobs of which they know nothing
 ENDED = frozenset({JobState.COMMITTED, JobState.ABORTED, JobState.ROLLED_BACK})
 
 
@@ -40,6 +41,16 @@ class Job:
     spec: JobSpec
     counts_all: bool = False
     hostile: bool = False
+    of_s3a: bool = False
+    committers: dict[str, str] = field(default_factory=dict)  # of S3A: task, and its one attempt
+    disowned: bool = False  # a location does not say that it is the job's
+    given_up: bool = False  # by a sweep
+    turned_away: bool = False  # another place has the id
+    told_step: int = 0  # since when that step had looked for its uploads
+    reset: int = 0  # how often the ledger was lost under it
+    lost_step: int = -1  # when that was
+    expired: bool = False  # its record has reached its time to live
+    settled: bool = False  # the ledger was set back behind the job's end
     record_state: JobState | None = None
     decided: bool = False
     planned: dict[str, File] = field(default_factory=dict)
@@ -58,17 +69,45 @@ class Job:
         return self.place.destination.prefix
 
     @property
+    def reach(self) -> tuple[str, ...]:
+        """The prefixes where the job may write: its destination, and its locations."""
+        return (self.prefix, *self.spec.locations.values())
+
+    @property
+    def places(self) -> tuple[JobDirectory, ...]:
+        """Its directories: the main one, then those of its locations."""
+        return (self.place, *map(self.place.at, self.spec.locations.values()))
+
+    def directory_of(self, key: str) -> JobDirectory | None:
+        """The job's directory in which the key lies."""
+        return next((one for one in self.places if key.startswith(one.prefix)), None)
+
+    def relative(self, key: str) -> str:
+        """The key below the destination, or below the location, in which it lies."""
+        prefix = max((one for one in self.reach if key.startswith(one)), key=len, default="")
+        return key[len(prefix) :]
+
+    @property
     def ended(self) -> bool:
         """Whether the ledger has said so, even if it has forgotten it since."""
         return self.record_state in ENDED
+
+    @property
+    def over(self) -> bool:
+        """Whether the job has ended, by the ledger or by its result."""
+        return self.ended or bool(self.result)
 
     def region(self) -> list[tuple[str, bool]]:
         """What the policy claims: prefixes, each with whether it reaches down to every depth."""
         if self.spec.conflict is Conflict.APPEND:
             return []
         if self.spec.scope is Scope.DIRECTORY:
-            return [(self.prefix, True)]
-        directories = {key[: key.rindex("/") + 1] for key in self.planned}
+            return [(prefix, True) for prefix in self.reach]
+        outside = tuple(self.spec.locations.values())
+        directories = {
+            next((one for one in outside if key.startswith(one)), key[: key.rindex("/") + 1])
+            for key in self.planned
+        }
         return [(directory, directory != self.prefix) for directory in sorted(directories)]
 
     def claims(self, key: str) -> bool:

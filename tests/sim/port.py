@@ -11,7 +11,8 @@ from s3commit.core.ports import Ledger, ObjectStore
 from s3commit.core.protocol.pipeline import Pipeline
 
 if TYPE_CHECKING:
-    from tests.sim.explorer import Execution, Explorer
+    from tests.sim.explorer import Explorer
+    from tests.sim.small import Execution
 
 
 class Paused(BaseException):

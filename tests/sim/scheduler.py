@@ -8,10 +8,11 @@ can run, or when a fault lets it jump.
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NoReturn
 
 import greenlet
 
@@ -41,12 +42,34 @@ class Process:
     job: str
     skew: float = 0.0
     priority: float = 0.0
+    since: int = 0
+    scheduled: float = 0.0  # seconds
+    writes: int = 0
+    about: Any = None  # what the observer has to know of it
+    effects: Counter[str] = field(default_factory=Counter)
     let: Any = None
     awaited: set[Process] = field(default_factory=set)
     waiters: set[Process] = field(default_factory=set)
     done: bool = False
     result: Any = None
     error: BaseException | None = None
+
+
+def moment(seconds: float) -> str:
+    """So many seconds after the start, as RFC 3339 in UTC."""
+    later = START + timedelta(seconds=seconds)
+    return later.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+@dataclass(frozen=True)
+class S3Clock:
+    """The present without anybody's skew."""
+
+    scheduler: Scheduler
+
+    def now(self) -> str:
+        """The present as RFC 3339 in UTC."""
+        return moment(self.scheduler.seconds)
 
 
 class Scheduler:
@@ -71,7 +94,7 @@ class Scheduler:
     def spawn(self, name: str, body: Callable[[], Any], *, role: str, job: str) -> Process:
         """A new process, ready to run."""
         skew = self.rng.choice([-3600.0, -60.0, 60.0, 3600.0]) if self.rng.random() < 0.03 else 0.0
-        process = Process(name, body, role, job, skew, self.rng.random())
+        process = Process(name, body, role, job, skew, self.rng.random(), self.steps, self.seconds)
         process.let = greenlet.greenlet(lambda: self._run(process), parent=self._hub)
         self._ready.append(process)
         self.living.append(process)
@@ -118,9 +141,12 @@ class Scheduler:
 
     def now(self) -> str:
         """The present, by the clock of the machine that the current process runs on."""
-        skew = self.current.skew if self.current else 0.0
-        moment = START + timedelta(seconds=self.seconds + skew)
-        return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return moment(self.seconds + (self.current.skew if self.current else 0.0))
+
+    @property
+    def s3_clock(self) -> S3Clock:
+        """The clock of S3, which goes right."""
+        return S3Clock(self)
 
     def _me(self) -> Process:
         assert self.current is not None
@@ -148,10 +174,10 @@ class Scheduler:
                 self._ready.append(waiter)
 
     def _wake(self) -> None:
-        moment = min(wake for wake, _ in self._asleep)
-        self.seconds = max(self.seconds, moment)
-        self._ready = [process for wake, process in self._asleep if wake <= moment]
-        self._asleep = [one for one in self._asleep if one[0] > moment]
+        first = min(wake for wake, _ in self._asleep)
+        self.seconds = max(self.seconds, first)
+        self._ready = [process for wake, process in self._asleep if wake <= first]
+        self._asleep = [one for one in self._asleep if one[0] > first]
 
     def _choose(self) -> Process:
         self.seconds += 0.001
@@ -175,3 +201,8 @@ class Scheduler:
         if due:
             self._ready.extend(due)
             self._asleep = [one for one in self._asleep if one[0] > self.seconds]
+
+
+def fail(invariant: str, seen: str) -> NoReturn:
+    """Say which invariant does not hold."""
+    raise Violation(invariant, seen)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.sim.assumptions import HeedlessLedger
-from tests.sim.explorer import Explorer, Rules, spec
+from tests.sim.explorer import Explorer
 from tests.sim.scheduler import Violation
+from tests.sim.small import Rules, spec
 from tests.sim.test_sim import simulate
 from tests.sim.worlds import REPLACE, units_of_one_file
 

@@ -6,7 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from s3commit.core.model import Conflict, CountedAttempt, Names, Outcome
+from s3commit.core.manifest import encode_pendingset
+from s3commit.core.model import (
+    Conflict,
+    CountedAttempt,
+    Names,
+    Outcome,
+    PendingFile,
+    PendingSet,
+)
 from s3commit.core.protocol.pipeline import Pipeline
 from s3commit.core.protocol.publish import begin_publish
 from s3commit.core.protocol.undo import roll_back
@@ -122,3 +130,22 @@ def test_i5_a_roll_back_brings_back_what_an_exact_name_has_covered() -> None:
     )
     assert world.run(place)[-2:] == ["RollBack", "TidyUp"]
     assert world.visible() == {"sales/a.parquet": b"old"}
+
+
+def test_i5_a_job_that_is_turned_away_aborts_nothing_that_only_its_manifest_calls_its_own() -> None:
+    """Found by seed 394: its names tell, so a manifest that names a stranger's upload lies."""
+    world, first, second = World(), place_of(prefix="sales2/"), place_of()
+    world.open(first)
+    world.request(first, world.attempt(first, "t0"))
+    assert world.run(first)[-1] == "TidyUp"
+    world.open(second)
+    theirs = world.store.create_upload(BUCKET, "sales/upload.bin", metadata={}, content_type="x")
+    etag = world.store.upload_part(BUCKET, "sales/upload.bin", theirs, 1, b"theirs")
+    named = PendingFile(BUCKET, "sales/upload.bin", theirs, (etag,), 6, JOB, "t0", "a0")
+    manifest = encode_pendingset(PendingSet(JOB, (named,), "t0", "a0"))
+    world.store.put(BUCKET, second.manifest("t0", "a0"), manifest)
+    world.request(second)
+    world.run(second)
+    failure = world.result(second).error
+    assert failure is not None and failure.code == "JOB_ID_TAKEN"
+    assert world.store.upload_is_open(BUCKET, "sales/upload.bin", theirs)

@@ -10,8 +10,9 @@ from contextlib import contextmanager
 
 from s3commit.core import plan
 from s3commit.core.model import Conflict
-from tests.sim.explorer import Explorer, Rules, spec
+from tests.sim.explorer import Explorer
 from tests.sim.scheduler import Violation
+from tests.sim.small import Rules, spec
 
 NAME = "UNIT_FILES"
 APPEND, FAIL, REPLACE = Conflict.APPEND, Conflict.FAIL, Conflict.REPLACE

@@ -13,7 +13,7 @@ from dataclasses import replace
 from s3commit.core.documents import encode_result
 from s3commit.core.errors import InvalidInputError, PreconditionError, S3CommitError, TransientError
 from s3commit.core.layout import JobDirectory, belongs_to_job, is_data
-from s3commit.core.model import Failure, JobRecord, JobResult, Outcome
+from s3commit.core.model import Failure, JobRecord, JobResult, Names, Outcome
 from s3commit.core.policy import ABORT_ROUNDS
 from s3commit.core.ports import LostRaceError, OpenUpload
 from s3commit.core.protocol.named_uploads import uploads_named
@@ -106,9 +106,10 @@ def _prefixes(pipeline: Pipeline, holder: JobRecord) -> tuple[str, ...]:
 
 
 def _abort_uploads(pipeline: Pipeline, place: JobDirectory, theirs: tuple[str, ...]) -> bool:
+    names = _names(pipeline, place)
     for _ in range(ABORT_ROUNDS):
         places = places_of(pipeline, place, None)
-        found = [up for one in places for up in _own_uploads(pipeline, one, theirs)]
+        found = [up for one in places for up in _own_uploads(pipeline, one, theirs, names)]
         if not found:
             return True
         for upload in found:
@@ -116,8 +117,16 @@ def _abort_uploads(pipeline: Pipeline, place: JobDirectory, theirs: tuple[str, .
     return False
 
 
+def _names(pipeline: Pipeline, place: JobDirectory) -> Names:
+    """How the job's files are named; where their names tell, a manifest proves nothing (I5)."""
+    try:
+        return read_spec(pipeline, place).names
+    except InvalidInputError:
+        return Names.UNIQUE
+
+
 def _own_uploads(
-    pipeline: Pipeline, place: JobDirectory, theirs: tuple[str, ...]
+    pipeline: Pipeline, place: JobDirectory, theirs: tuple[str, ...], names: Names
 ) -> Iterator[OpenUpload]:
     """By their names, and those that the job's manifests and notes name: where names are exact."""
     still_open = {
@@ -125,7 +134,8 @@ def _own_uploads(
         for upload in pipeline.store.list_uploads(place.bucket, place.destination.prefix)
         if not upload.key.startswith(theirs)
     }
-    named = set(uploads_named(pipeline, place)) if still_open else set()
+    by_manifest = bool(still_open) and names is Names.EXACT
+    named = set(uploads_named(pipeline, place)) if by_manifest else set()
     for found, upload in still_open.items():
         if belongs_to_job(upload.key, place.job_id) or found in named:
             yield upload

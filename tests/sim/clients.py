@@ -1,0 +1,219 @@
+"""Drivers and task attempts, by the formats alone."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TypeVar
+
+from s3commit.core.documents import encode_job, encode_location, encode_request
+from s3commit.core.errors import PreconditionError, S3CommitError, TransientError
+from s3commit.core.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory
+from s3commit.core.manifest import digest, encode_pendingset
+from s3commit.core.model import (
+    AbortRequest,
+    CommitRequest,
+    CountedAttempt,
+    PendingFile,
+    PendingSet,
+)
+from s3commit.core.ports import ObjectStore
+from s3commit.testing.faults import Crash
+from s3commit.writer.paths import encode_note, note_key
+from tests.sim.model import Job
+from tests.sim.observer import body_of
+from tests.sim.scheduler import Scheduler
+
+BUCKET = "lake"
+
+T = TypeVar("T")
+Counted = dict[str, list[CountedAttempt]]
+
+
+@dataclass
+class Clients:
+    """Starts the processes of the clients of one run."""
+
+    scheduler: Scheduler
+    store: ObjectStore
+    rng: random.Random
+    prey: list[tuple[str, str, str]] = field(default_factory=list)
+
+    def driver(self, job: Job, tasks: list[list[str]], *, gives_up: bool, dies: bool) -> None:
+        """Set the job up, run its tasks, and say the word; then wait for the result."""
+        place = job.place
+        self._set_up(job)
+        counted: Counted = {}
+        attempts = [
+            self.scheduler.spawn(
+                f"{job.name}:t{number}",
+                partial(self._task, job, f"t{number}", names, counted),
+                role="task",
+                job=job.name,
+            )
+            for number, names in enumerate(tasks)
+        ]
+        self.scheduler.join(*attempts)
+        if dies:
+            raise Crash("the driver's machine is gone")
+        if gives_up or len(counted) < len(tasks):
+            word = encode_request(AbortRequest(place.job_id, "the driver gave up"))
+        else:
+            chosen = tuple(one for task in sorted(counted) for one in counted[task])
+            word = encode_request(CommitRequest(place.job_id, None if job.counts_all else chosen))
+        try:
+            self.put_once(place.request, word)
+        except S3CommitError:
+            # Spark calls abort() after a commit() that raised
+            self.ask_abort(job, "the commit raised")
+        for _ in range(5):
+            self.scheduler.sleep(60)
+            if self.store.head(BUCKET, place.result) is not None:
+                return
+
+    def _set_up(self, job: Job) -> None:
+        """The locations' documents first; S3A's drivers put none at all."""
+        if job.of_s3a:
+            return
+        for number, prefix in enumerate(job.spec.locations.values()):
+            if job.disowned and number == 0:
+                continue  # nobody there has agreed
+            self.put_once(job.place.at(prefix).job, encode_location(job.spec, prefix))
+        self.put_once(job.place.job, encode_job(job.spec))
+
+    def ask_abort(self, job: Job, reason: str) -> None:
+        """The abort of a driver, or of a person; whoever spoke first is not spoken over."""
+        with suppress(PreconditionError):
+            word = encode_request(AbortRequest(job.place.job_id, reason))
+            self.put_once(job.place.request, word)
+
+    def _task(self, job: Job, task: str, names: list[str], counted: Counted) -> None:
+        """Attempts of one task, one after the other or two at once, until one has finished."""
+        for number in range(3):
+            together = 2 if self.rng.random() < 0.25 else 1
+            tries = []
+            for letter in "xy"[:together]:
+                attempt = f"a{number}{letter}"
+                one = self.scheduler.spawn(
+                    f"{job.name}:{task}.{attempt}",
+                    partial(self._attempt, job, task, attempt, names),
+                    role="task",
+                    job=job.name,
+                )
+                one.about = (task, attempt)
+                tries.append(one)
+            waited_for = self.rng.choice(tries)  # the other one goes on, a zombie
+            self.scheduler.join(waited_for)
+            if waited_for.error is None:
+                if waited_for.result:
+                    counted[task] = waited_for.result
+                return
+
+    def _attempt(self, job: Job, task: str, attempt: str, names: list[str]) -> list[CountedAttempt]:
+        files: dict[JobDirectory, list[PendingFile]] = {job.place: []}
+        number = 0
+        try:
+            for name in names:
+                place, key = where(job, name)
+                file = self._write(job, place, task, attempt, key, number)
+                files.setdefault(place, []).append(file)
+                number += 1
+            if job.hostile:
+                key, upload_id, etag = self.rng.choice(self.prey)
+                mine = next(file for some in files.values() for file in some)
+                files[job.place].append(replace(mine, key=key, upload_id=upload_id, etags=(etag,)))
+            if job.of_s3a:
+                return self._commit_task(job, task, attempt, files[job.place])
+            return [
+                replace(
+                    self._finish(place, task, attempt, tuple(some)),
+                    location="" if place == job.place else place.destination.prefix,
+                )
+                for place, some in files.items()
+                if some or len(files) == 1
+            ]
+        except S3CommitError:
+            foreign = {upload_id for _, upload_id, _ in self.prey}
+            for file in (file for some in files.values() for file in some):
+                if file.upload_id not in foreign:
+                    abort = partial(self.store.abort_upload, BUCKET, file.key, file.upload_id)
+                    self.patiently(abort)
+            raise
+
+    def _write(
+        self, job: Job, place: JobDirectory, task: str, attempt: str, key: str, number: int
+    ) -> PendingFile:
+        job_id = place.job_id
+        metadata = {META_JOB: job_id, META_TASK: task, META_ATTEMPT: attempt}
+        create = partial(
+            self.store.create_upload,
+            BUCKET,
+            key,
+            metadata={} if job.of_s3a else metadata,
+            content_type="x",
+        )
+        upload_id = self.patiently(create)
+        if job.exact and not job.of_s3a:
+            self.put_once(note_key(place, task, attempt, number), encode_note(key, upload_id))
+        body = body_of(job.name, task, attempt, key)
+        etag = self.patiently(partial(self.store.upload_part, BUCKET, key, upload_id, 1, body))
+        ids = ("", "") if job.of_s3a else (task, attempt)
+        return PendingFile(BUCKET, key, upload_id, (etag,), len(body), job_id, *ids, rows=len(body))
+
+    def _finish(
+        self, place: JobDirectory, task: str, attempt: str, files: tuple[PendingFile, ...]
+    ) -> CountedAttempt:
+        pending = PendingSet(place.job_id, files, task, attempt)
+        body = encode_pendingset(pending)
+        name = place.manifest_name(task, attempt)
+        self.put_once(place.prefix + name, body)
+        return CountedAttempt(task, attempt, name, digest(body), len(files), pending.bytes)
+
+    def _commit_task(
+        self, job: Job, task: str, attempt: str, files: list[PendingFile]
+    ) -> list[CountedAttempt]:
+        """As Hadoop's magic committer: a ``.pending`` file each, then one attempt's manifest."""
+        place = job.place
+        for file in files:
+            body = encode_pendingset(PendingSet(place.job_id, (file,)))
+            single = json.dumps(json.loads(body)["commits"][0]).encode()
+            below = f"{place.s3a}00/tasks/{attempt}/__base/{file.key[len(job.prefix) :]}.pending"
+            self.put_once(below, single)
+        if job.committers.setdefault(task, attempt) != attempt:
+            raise PreconditionError("the driver lets another attempt commit")
+        body = encode_pendingset(PendingSet(place.job_id, tuple(files)))
+        self.put_once(f"{place.s3a}00/{task}.pendingset", body)
+        return [CountedAttempt(task, "00", f"job-{place.job_id}/00/{task}", "", 0, 0)]
+
+    def put_once(self, key: str, body: bytes) -> None:
+        """A conditional put; whoever loses reads what stands there."""
+
+        def put() -> None:
+            try:
+                self.store.put(BUCKET, key, body, if_absent=True)
+            except PreconditionError:
+                if self.store.get(BUCKET, key, max_bytes=10**9).body != body:
+                    raise
+
+        self.patiently(put)
+
+    def patiently(self, call: Callable[[], T]) -> T:
+        """As the client libraries try again."""
+        for _ in range(3):
+            try:
+                return call()
+            except TransientError:
+                self.scheduler.sleep(1)
+        return call()
+
+
+def where(job: Job, name: str) -> tuple[JobDirectory, str]:
+    """The place and the key of a file, by its name below the table."""
+    for partition, prefix in job.spec.locations.items():
+        if name.startswith(partition):
+            return job.place.at(prefix), prefix + name[len(partition) :]
+    return job.place, job.prefix + name

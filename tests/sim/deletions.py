@@ -1,0 +1,81 @@
+"""What was deleted, by whom, and whether it might be (I2, I5, I7, I10)."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from s3commit.core.layout import JobDirectory
+from s3commit.core.states import JobState
+from s3commit.testing.bucket import Version
+from tests.sim.keeping import may_retire
+from tests.sim.model import UNDOING, File, Job
+from tests.sim.scheduler import Process, fail
+
+if TYPE_CHECKING:
+    from tests.sim.observer import Observer
+
+
+def check_deleted(
+    observer: Observer, process: Process, key: str, seen: tuple[Version, File | None]
+) -> None:
+    """Something visible was deleted, or covered with a delete marker."""
+    if process.role in {"saboteur", "foreign"}:
+        return
+    process.effects["deleted"] += 1
+    job = observer.job_of(process, key)
+    version, file = seen
+    if job is None and process.role == "fsck":
+        _check_document(observer, process, key, version)
+        return
+    if job is None or not key.startswith(job.reach):
+        fail("I7", f"{process.name} deleted {key}, which lies outside")
+    directory = job.directory_of(key)
+    if directory is not None:
+        _check_working(observer, process, job, directory, key, version)
+    elif file is not None and file.job == job.name:
+        uncounted = job.over and job.planned.get(key) is not file
+        late = process.since <= job.lost_step
+        if job.record_state not in UNDOING and not uncounted and not late:
+            fail("I2", f"own file {key} was deleted while the job was {job.record_state}")
+    else:
+        _check_replaced(observer, process, job, key, version)
+
+
+def _check_working(
+    observer: Observer,
+    process: Process,
+    job: Job,
+    directory: JobDirectory,
+    key: str,
+    version: Version,
+) -> None:
+    """Working objects go when the job has ended; the others when they were kept long enough."""
+    if key.startswith(directory.scratch):
+        if not job.over:
+            fail("I2", f"{key} was deleted, and job {job.name} is {job.record_state}")
+    else:
+        may_retire(process, job, key, observer.bucket.current(job.place.result) or version)
+
+
+def _check_document(observer: Observer, process: Process, key: str, version: Version) -> None:
+    """A marker or a key's note that a check takes away says nothing that is true."""
+    said = json.loads(version.body or b"{}").get("jobId")
+    told = [job for job in observer.jobs.values() if job.place.job_id == said]
+    own = {job.place.success for job in told} | {f"{job.prefix}_commits/once/" for job in told}
+    if not key.startswith(tuple(own)):
+        fail("I5", f"{process.name} deleted {key}, which is nobody's")
+    if any(job.record_state not in UNDOING and job.result != "ABORTED" for job in told):
+        fail("I9", f"{process.name} deleted {key}, which names a job that stands")
+
+
+def _check_replaced(
+    observer: Observer, process: Process, job: Job, key: str, version: Version
+) -> None:
+    if job.replaced.get(key) != version.etag:
+        fail("I5", f"{process.name} deleted {key}, which no replace list names")
+    if job.record_state not in {JobState.PUBLISHING, JobState.COMMITTED}:
+        fail("I10", f"{key} of before was deleted while the job was {job.record_state}")
+    missing = observer.missing(job)
+    if missing and job.record_state is not JobState.COMMITTED:
+        fail("I10", f"{key} of before was deleted, and {missing} are not visible")

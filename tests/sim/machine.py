@@ -1,0 +1,205 @@
+"""The pipeline's processes: handlers, executions and their steps, as deployed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from hashlib import sha256
+
+from s3commit.core.errors import (
+    AccessError,
+    InvalidInputError,
+    JobRefusedError,
+    NotFoundError,
+    TransientError,
+)
+from s3commit.core.layout import JobDirectory
+from s3commit.core.model import Failure, JobRecord
+from s3commit.core.plan import MAX_PLAN_BYTES, decode_plan
+from s3commit.core.ports import LostRaceError
+from s3commit.core.protocol.complete import complete_unit
+from s3commit.core.protocol.ingest import judge_arrival, note_arrivals
+from s3commit.core.protocol.pipeline import Pipeline, beside_twins
+from s3commit.core.protocol.taken import JOB_ID_TAKEN
+from s3commit.core.ticket import Ticket, UnitResult
+from s3commit.testing.execution import REFUSING, RETRIES, ROUTES, STEPS
+from s3commit.testing.faults import Crash
+from tests.sim.clients import BUCKET
+from tests.sim.faults import Faults
+from tests.sim.model import Job
+from tests.sim.observer import Observer
+from tests.sim.scheduler import Process, Scheduler, Violation
+
+WAIT_SECONDS = 300.0  # of AcquireDestination; the numbers of the protocol are scaled to it
+
+
+@dataclass
+class Machine:
+    """Starts handlers and executions. Implements `Executions`."""
+
+    scheduler: Scheduler
+    faults: Faults
+    pipeline: Pipeline
+    observer: Observer
+    executions: dict[str, str] = field(default_factory=dict)  # name, and its directory
+    entered: Counter[str] = field(default_factory=Counter)
+    closed: bool = False  # the queues are stopped
+    dead_letters: list[str] = field(default_factory=list)  # keys of manifests
+
+    # Handlers.
+
+    def ingest(self, key: str) -> None:
+        """The handler of a manifest's event; SQS brings the event again if it fails."""
+        for _ in range(4):
+            try:
+                self._while_closed()
+                arrival = judge_arrival(self.pipeline, BUCKET, key)
+                note_arrivals(self.pipeline, [arrival])
+                return
+            except InvalidInputError:
+                return  # for a person to look at; the request will be refused for it
+            except (TransientError, Crash):
+                self.scheduler.sleep(30)
+        self.dead_letters.append(key)
+
+    def dispatch(self, job: Job) -> None:
+        """The handler of a request's event: an execution by the job's id, once (ADR 10)."""
+        self._while_closed()
+        place = job.place
+        if not self._start(place.job_id, job) and self.executions[place.job_id] != place.prefix:
+            digest = sha256(place.uri.encode()).hexdigest()[:16]
+            self._start(f"{place.job_id}-{digest}", job)
+
+    def _while_closed(self) -> None:
+        while self.closed:
+            self.scheduler.sleep(60)
+
+    # Step Functions.
+
+    def is_running(self, execution: str) -> bool:
+        """See `Executions.is_running`."""
+        return any(one.name == execution for one in self.scheduler.living)
+
+    def start(self, name: str, place: JobDirectory) -> bool:
+        """See `Executions.start`."""
+        job = self.observer.job_at(place.prefix)
+        if job is None:
+            raise Violation("I7", f"execution {name} is started for {place.prefix}")
+        return self._start(name, job)
+
+    def _start(self, name: str, job: Job) -> bool:
+        if name in self.executions:
+            return False
+        self.execute(job, name)
+        return True
+
+    def execute(self, job: Job, name: str) -> Process:
+        """Start an execution."""
+        self.executions[name] = job.place.prefix
+        return self.scheduler.spawn(
+            name, partial(self._execution, job, name), role="execution", job=job.name
+        )
+
+    def _execution(self, job: Job, execution: str) -> str:
+        ticket = Ticket(job.place.job_id, BUCKET, job.place.prefix, execution=execution)
+        name = "SealJob"
+        while name:
+            self.entered[name] += 1
+            try:
+                ticket = self._tried(job, name, ticket)
+                following = ROUTES[name](ticket)
+            except LostRaceError:
+                return "Superseded"
+            except (JobRefusedError, InvalidInputError) as error:
+                if name not in REFUSING:
+                    raise Violation("progress", f"{execution} failed at {name}: {error}") from error
+                ticket = replace(ticket, refusal=Failure(error.code, error.message))
+                following = "AbortJob"
+            if self.faults.chance(0.02):
+                self.faults.strike("execution killed")
+                return "killed"
+            if following == name:
+                self.scheduler.sleep(WAIT_SECONDS if name == "AcquireDestination" else 5)
+            name = following
+        return "ended"
+
+    def _tried(self, job: Job, name: str, ticket: Ticket) -> Ticket:
+        """A step, tried again as the machine does; a try that is given up goes on unheard."""
+        for number in range(RETRIES):
+            label = f"{ticket.execution}/{name}" + (f"#{number + 1}" if number else "")
+            body = (
+                partial(self._map, job, ticket, label)
+                if name == "CompleteUploads"
+                else partial(self._step, name, ticket)
+            )
+            begun = self.scheduler.steps
+            child = self.scheduler.spawn(label, body, role="pipeline", job=job.name)
+            if self.faults.chance(0.03):
+                self.faults.strike("given up")
+                self.scheduler.sleep(self.faults.stall())
+                continue
+            self.scheduler.join(child)
+            if child.error is None:
+                if name == "TidyUp" and ticket.code != JOB_ID_TAKEN:
+                    self.observer.check_closed(job, begun)
+                result: Ticket = child.result
+                return result
+            if not isinstance(child.error, TransientError | Crash):
+                raise child.error
+            if number == RETRIES - 1:
+                raise child.error
+            self.scheduler.sleep(2.0 * 2**number)
+        raise TransientError("every try was given up")
+
+    def _step(self, name: str, ticket: Ticket) -> Ticket:
+        with beside_twins(ticket):
+            return STEPS[name](self.pipeline, ticket)
+
+    def _map(self, job: Job, ticket: Ticket, label: str) -> Ticket:
+        """The Map: a worker a unit, all at once, each tried again."""
+        try:
+            stored = self.pipeline.store.get(BUCKET, ticket.plan, max_bytes=MAX_PLAN_BYTES)
+            units = decode_plan(stored.body)
+        except (NotFoundError, AccessError, InvalidInputError):
+            return ticket
+        workers = [
+            self.scheduler.spawn(
+                f"{label}/{unit.number}",
+                partial(self._worker, partial(complete_unit, self.pipeline, ticket, unit)),
+                role="pipeline",
+                job=job.name,
+            )
+            for unit in units
+        ]
+        self.scheduler.join(*workers)
+        for worker in workers:
+            if worker.error is not None:
+                raise worker.error
+        return replace(ticket, completed=tuple(worker.result for worker in workers))
+
+    def _worker(self, complete: Callable[[], UnitResult]) -> UnitResult:
+        for _ in range(4):
+            try:
+                return complete()
+            except TransientError:
+                self.scheduler.sleep(1)
+        return complete()
+
+
+@dataclass(frozen=True)
+class Commands:
+    """What a person's command does with the machine. Implements `Hands`, as the command's does."""
+
+    machine: Machine
+
+    def is_running(self, place: JobDirectory, record: JobRecord | None) -> bool:
+        """See `Hands.is_running`."""
+        return self.machine.is_running((record and record.execution) or place.job_id)
+
+    def start(self, place: JobDirectory, record: JobRecord | None) -> bool:
+        """See `Hands.start`."""
+        hour = int(self.machine.scheduler.seconds // 3600)
+        generation = record.generation if record else 0
+        return self.machine.start(f"{place.job_id}-fsck-{generation}-{hour}", place)

@@ -1,0 +1,119 @@
+"""After the run nothing fails any more: what the deployed system has brings all jobs to an end.
+
+That is the sweep, again and again, and what it starts. A person is asked for what it leaves to
+people: jobs of S3A's, and a ledger that was lost.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from s3commit.core.protocol.sweep import DAY
+from tests.sim.model import File, Job
+from tests.sim.scheduler import Violation
+
+if TYPE_CHECKING:
+    from tests.sim.world import World
+
+# Seconds between sweeps: the pause before a job is gone on with doubles, up to a day.
+PAUSES = (1000, 1000, 2000, 4000, 8000, 16000, 32000, 64000, DAY, DAY, DAY, DAY)
+LAST_RESORT = 8
+
+
+def recover(world: World) -> None:
+    """Sweep until nothing is left to do. Raises `Violation` if that never comes."""
+    world.faults.rate = 0.0
+    for key in world.machine.dead_letters:  # redriven
+        world.later("redrive", partial(world.machine.ingest, key), job="", most=1.0)
+    for number, pause in enumerate(PAUSES):
+        unfinished = [job for job in world.observer.jobs.values() if _needs_help(world, job)]
+        if not unfinished:
+            return
+        world.rounds += 1
+        world.scheduler.seconds += pause
+        if number == 1:
+            _rescue(world)
+        if number == LAST_RESORT:
+            _repair(world)
+        world.keepers.sweep(f"recovery{number}")
+        world.scheduler.run()
+    stuck = ", ".join(f"{job.name} ({job.record_state})" for job in unfinished)
+    raise Violation("progress", f"not ended after {len(PAUSES)} sweeps: {stuck}")
+
+
+def _rescue(world: World) -> None:
+    """To end S3A's jobs is left to people."""
+    for job in world.observer.jobs.values():
+        if job.of_s3a and world.bucket.current(job.place.request) is None and _begun(world, job):
+            world.scheduler.spawn(
+                f"{job.name}:rescue",
+                partial(world.clients.ask_abort, job, "its driver is dead"),
+                role="driver",
+                job=job.name,
+            )
+
+
+def _repair(world: World) -> None:
+    """As is to hear a request at a destination where no other job has been lately."""
+    world.faults.strike("repaired by hand")
+    for prefix in sorted({job.prefix for job in world.observer.jobs.values()}):
+        world.keepers.command(f"repair {prefix}", partial(world.keepers.repair, prefix))
+
+
+def _begun(world: World, job: Job) -> bool:
+    directories = tuple(one.prefix for one in job.places)
+    return any(
+        key.startswith(directories) and world.bucket.current(key) for key in world.bucket.objects
+    )
+
+
+def _needs_help(world: World, job: Job) -> bool:
+    place, untidy = job.place, is_untidy(world, job)
+    if job.turned_away:
+        return _open_uploads(world, job)
+    if not _begun(world, job) and not untidy and job.record_state is None:
+        return False
+    held = any(
+        place.job_id in lock.holders or place.job_id in lock.waiting
+        for lock in world.ledger._locks.values()
+    )
+    asked = world.bucket.current(place.request) is not None
+    if not asked and job.record_state is None and not _open_uploads(world, job):
+        return False  # its driver has died, and a few small objects are all that is left of it
+    return not job.ended or not job.result or untidy or held
+
+
+def is_untidy(world: World, job: Job) -> bool:
+    """Whether uploads or working objects of the job are there."""
+    scratch = any(
+        key.startswith(one.scratch) and world.bucket.current(key)
+        for one in job.places
+        for key in world.bucket.objects
+    )
+    return scratch or _open_uploads(world, job)
+
+
+def _open_uploads(world: World, job: Job) -> bool:
+    return any(file.job == job.name for file in leaks(world)) or any(
+        one.key == job.place.commits for one in world.bucket.uploads.values()
+    )
+
+
+def leaks(world: World) -> list[File]:
+    """The open uploads of jobs that somebody has to abort.
+
+    What nobody can tell from a stranger's the bucket's lifecycle rule aborts, and it is none here:
+    an upload with an exact name that neither manifest nor note names, and one that a job began
+    after it was told that its id is another's (ADR 10).
+    """
+    observer = world.observer
+    found = (observer.files.get(upload_id) for upload_id in sorted(world.bucket.uploads))
+    return [file for file in found if file is not None and not _is_left(world, file)]
+
+
+def _is_left(world: World, file: File) -> bool:
+    job = world.observer.jobs[file.job]
+    unnamed = job.exact and not world.observer.is_named(file.upload_id)
+    late = job.turned_away and file.since > job.told_step
+    return unnamed or late
