@@ -19,6 +19,7 @@ from s3commit.aws.s3_client import make_client
 from s3commit.core.model import Conflict, Outcome
 from s3commit.core.protocol.pipeline import Pipeline
 from s3commit.testing.execution import run_execution
+from s3commit.testing.faults import Crash, FaultPlan
 from tests.conftest import REGION
 from tests.contract.conftest import create_table
 from tests.core import world as worlds
@@ -59,6 +60,48 @@ def run_jobs(bucket: str, table: str, jobs: list[tuple[int, int]]) -> None:
 def make(number: int, kind: int) -> Job:
     one = KINDS[kind]
     return Job(one, place_of(f"{number:08x}-0000-4000-8000-000000000000", one.prefix))
+
+
+def go_on(bucket: str, table: str, job_id: str, execution: str) -> list[str]:
+    """One execution of a job, in a process of its own; the states that it entered."""
+    worlds.BUCKET = bucket
+    return Served(table).run(place_of(job_id, "w/"), execution)
+
+
+@pytest.mark.parametrize("loses", [False, True], ids=["committed", "rolled back"])
+def test_i2_i4_one_job_with_many_executions_by_mistake_ends_once(
+    moto_endpoint: str, monkeypatch: pytest.MonkeyPatch, loses: bool
+) -> None:
+    """They overtake each other, and whoever is left ends the job; one more finds it ended."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", moto_endpoint)
+    bucket = table = f"once-{uuid.uuid4().hex}"
+    monkeypatch.setattr(worlds, "BUCKET", bucket)
+    create_table(table, moto_endpoint)
+    make_client().create_bucket(
+        Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": "eu-central-1"}
+    )
+    world, place = Served(table), place_of(prefix="w/")
+    world.open(place)
+    world.request(place, *[world.attempt(place, f"t{number}") for number in range(12)])
+    if loses:  # after the decision, whoever makes it
+        decided = FaultPlan().crash_after("decide")
+        world.pipeline = Pipeline(world.store, decided.wrap(world.ledger), world.clock)
+        with pytest.raises(Crash):
+            world.run(place, "execution-0")
+        upload = list(world.store.list_uploads(bucket, "w/"))[5]
+        world.store.abort_upload(bucket, upload.key, upload.upload_id)
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(4, mp_context=spawn) as pool:
+        names = [f"execution-{number}" for number in range(1, 9)]
+        running = [pool.submit(go_on, bucket, table, place.job_id, name) for name in names]
+        ends = [one.result(PATIENCE)[-1] for one in running]
+    assert set(ends) <= {"TidyUp", "Superseded"}
+    world.run(place, "the-last")
+    outcome = Outcome.ROLLED_BACK if loses else Outcome.COMMITTED
+    assert world.result(place).outcome is outcome
+    assert len(world.visible("w/")) == (0 if loses else 12)
+    assert world.open_uploads("w/") == []
+    assert all(world.ledger.lock(node).empty for node in world.record(place).locks)
 
 
 def test_i2_i6_i10_i11_jobs_of_many_processes_end_as_if_one_after_the_other(

@@ -51,6 +51,12 @@ class PreconditionError(S3CommitError):
     code = "PRECONDITION_FAILED"
 
 
+class IdentityUnknownError(S3CommitError):
+    """Nobody can tell whose a file is. The job stands where it is, and nothing was touched."""
+
+    code = "IDENTITY_UNKNOWN"
+
+
 class AccessError(S3CommitError):
     """The credentials are missing or don't permit the call. It changed nothing."""
 

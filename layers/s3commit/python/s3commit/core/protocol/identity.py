@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
-from s3commit.core.errors import S3CommitError
+from s3commit.core.errors import IdentityUnknownError
 from s3commit.core.layout import META_ATTEMPT, META_JOB, META_TASK, belongs_to_job, owner_of
 from s3commit.core.manifest import expected_etag
 from s3commit.core.model import PendingFile
 from s3commit.core.ports import ObjectFacts, ObjectReader
-
-IDENTITY_UNKNOWN = "IDENTITY_UNKNOWN"
 
 
 class Whose(Enum):
@@ -72,16 +70,15 @@ def is_in_doubt(store: ObjectReader, file: PendingFile, facts: ObjectFacts | Non
     return not store.upload_is_open(file.bucket, file.key, file.upload_id)
 
 
-def in_doubt(job_id: str, what: str) -> S3CommitError:
+def in_doubt(job_id: str, what: str) -> IdentityUnknownError:
     """The error with which a job stops, where it is, before it touches what may be another's.
 
     ``what`` is by `described`.
     """
-    return S3CommitError(
+    return IdentityUnknownError(
         f"nobody can tell whether {what} is of job {job_id}: its upload is gone, it has no metadata"
         " of ours, and behind SSE-KMS an etag tells nothing. Nothing was touched;"
-        " docs/operations.md says how to settle it, then go on with the job",
-        code=IDENTITY_UNKNOWN,
+        " docs/operations.md says how to settle it, then go on with the job"
     )
 
 

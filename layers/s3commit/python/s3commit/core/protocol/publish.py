@@ -49,8 +49,8 @@ def begin_publish(pipeline: Pipeline, ticket: Ticket) -> Ticket:
 
     If files are lost for good, COMMITTING→ROLLING_BACK instead. If units are missing, the job
     stays COMMITTING and the caller completes again. Raises `LostRaceError`; `S3CommitError` if
-    the machine could not read a plan that is there, or if nobody can tell whose a file is: no
-    repetition mends that, and nothing is undone for it.
+    the machine could not read a plan that is there; `IdentityUnknownError`. No repetition mends
+    the last two, and nothing is undone for them.
     """
     record = own_record(
         pipeline, ticket, JobState.COMMITTING, JobState.PUBLISHING, JobState.ROLLING_BACK

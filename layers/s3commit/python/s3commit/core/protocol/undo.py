@@ -75,7 +75,7 @@ def roll_back(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     First every upload is aborted, which fences off workers that still complete; then what is
     visible and provably ours is deleted; then both are looked at once more. While uploads are
     still being opened the job stays ROLLING_BACK, and the caller comes again. Raises
-    `S3CommitError` (``IDENTITY_UNKNOWN``) before it touches anything where nobody can tell whose a
+    `IdentityUnknownError` before it touches anything where nobody can tell whose a
     file is; `AccessError` where a file may not be deleted: it goes on there when that is mended.
     """
     record = own_record(pipeline, ticket, JobState.ROLLING_BACK, JobState.ROLLED_BACK)
