@@ -12,7 +12,13 @@ from s3commit.core.ports import LostRaceError
 from s3commit.core.protocol.pipeline import takeovers
 from s3commit.core.protocol.seal import seal_job
 from s3commit.core.protocol.sweep import DAY, HOUR, tries_due
-from s3commit.core.protocol.sweep_report import MOST_NOTES, Report, decode_report, encode_report
+from s3commit.core.protocol.sweep_report import (
+    MOST_NOTES,
+    Report,
+    decode_report,
+    encode_report,
+    priced,
+)
 from s3commit.core.protocol.sweep_steps import STEPS
 from s3commit.core.protocol.verify import verify_manifests
 from s3commit.core.states import JobState
@@ -256,6 +262,21 @@ def test_what_fails_is_counted_and_the_rest_is_done(world: Swept) -> None:
     failed, started = report.notes
     assert failed == f"failed: job {JOB}: may not"
     assert started.startswith(f"job {OTHER_JOB} at s3://lake/sales/: SEALED, silent for 15 minutes")
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B (under 0.01 USD a month)"),
+        (3 * 2**20 // 2, "1.5 MiB (under 0.01 USD a month)"),
+        (2**30, "1.0 GiB (0.02 USD a month)"),
+        (5 * 2**40, "5.0 TiB (117.76 USD a month)"),
+    ],
+)
+def test_bytes_are_said_with_what_they_cost(count: int, said: str) -> None:
+    """S3 Standard, us-east-1: 0.023 USD a GiB and month."""
+    assert priced(count) == said
 
 
 def test_the_report_names_so_many_things_and_says_how_many_more(world: Swept) -> None:

@@ -163,7 +163,7 @@ def test_i5_what_lies_in_the_shared_magic_directory_is_reported_and_never_touche
     assert report.uploads == 0
     first = next(note for note in report.notes if JOB in note)
     assert first.startswith(f"s3://lake/sales/__magic/job-{JOB}/: left behind by S3A 49 hours ago")
-    assert "5 bytes pending" in first
+    assert "with 5 B (under 0.01 USD a month) pending" in first
     assert set(before[0]) | {shared_alive} == set(world.all_keys("sales/__magic/"))
     assert set(before[1]) <= set(world.open_uploads())
 

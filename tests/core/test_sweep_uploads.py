@@ -122,7 +122,7 @@ def test_i4_i5_any_number_of_uploads_is_gone_through_call_by_call(
     assert (report.uploads, report.upload_bytes, report.foreign) == (1_250, 3_750, 1_250)
     assert world.calls >= 25
     assert world.open_uploads() == foreign
-    assert any(f"job {JOB}, ended: 50 open uploads aborted, 150 bytes" in n for n in report.notes)
+    assert any(f"job {JOB}, ended: 50 open uploads aborted, 150 B" in n for n in report.notes)
 
 
 @pytest.mark.parametrize("call_items", [1, 3, 5_000])

@@ -10,7 +10,7 @@ import click
 from s3commit.cli.arguments import AGE
 from s3commit.cli.executions import is_arn, machine_of
 from s3commit.cli.going_on import state_machine_option
-from s3commit.cli.human import many, size
+from s3commit.cli.human import many
 from s3commit.cli.render import Printer
 from s3commit.cli.session import Session
 from s3commit.cli.verb import FAILED, USAGE, Problem, dry_run_option, table_option, verb
@@ -108,7 +108,9 @@ def _tell(printer: Printer, bucket: str, report: Report, dry_run: bool) -> None:
     else:
         for note in report.notes:
             printer.line(f"dry run: {note}" if dry_run else note)
-        printer.note(_summary(bucket, report, document["freedUsdMonth"], dry_run))
+        if report.unsaid:
+            printer.line(f"and {report.unsaid} more")
+        printer.note(_summary(bucket, report, dry_run))
     if report.failed:
         first = next((note for note in report.notes if note.startswith("failed")), "see the log")
         raise Problem(
@@ -117,14 +119,16 @@ def _tell(printer: Printer, bucket: str, report: Report, dry_run: bool) -> None:
         )
 
 
-def _summary(bucket: str, report: Report, usd: float, dry_run: bool) -> str:
+def _summary(bucket: str, report: Report, dry_run: bool) -> str:
+    from s3commit.core.protocol.sweep_report import priced  # noqa: PLC0415
+
     done = [
         many(report.started, "execution") + " started",
         many(report.asked, "job") + " aborted",
         many(report.uploads, "upload") + " aborted",
         many(report.objects, "object") + " deleted",
-        f"{size(report.freed_bytes)} freed ({usd} USD a month)",
+        f"{priced(report.freed_bytes)} freed",
     ]
     if report.s3a:
-        done.append(f"{many(report.s3a, 'job')} of S3A left behind, {size(report.s3a_bytes)}")
+        done.append(f"{many(report.s3a, 'job')} of S3A left behind, {priced(report.s3a_bytes)}")
     return f"{'would be done' if dry_run else 'swept'} in {bucket}: {', '.join(done)}"

@@ -67,6 +67,19 @@ def monthly_usd(count: int) -> float:
     return round(count / 2**30 * USD_A_GIB_MONTH, 4)
 
 
+def priced(count: int) -> str:
+    """So many bytes and what they cost, for people: ``2.9 GiB (0.07 USD a month)``."""
+    amount, unit = float(count), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if amount < 1024:
+            break
+        amount, unit = amount / 1024, larger
+    usd = monthly_usd(count)
+    price = f"{usd:.2f}" if usd >= 0.01 else "under 0.01"
+    size = f"{count} B" if unit == "B" else f"{amount:.1f} {unit}"
+    return f"{size} ({price} USD a month)" if count else size
+
+
 def encode_report(report: Report) -> dict[str, Any]:
     """The report as JSON."""
     return {

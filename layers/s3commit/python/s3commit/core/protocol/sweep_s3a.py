@@ -16,7 +16,7 @@ from s3commit.core.layout import PENDINGSET_SUFFIX, JobDirectory, check_job_id
 from s3commit.core.model import Destination
 from s3commit.core.protocol.named_uploads import files_named_at
 from s3commit.core.protocol.sweep import Sweep, seconds_between, seen, spelled
-from s3commit.core.protocol.sweep_report import monthly_usd
+from s3commit.core.protocol.sweep_report import priced
 from s3commit.core.survey import SeenObject
 
 MANIFESTS_READ: Final = 1_000  # of one job, to say how much it left
@@ -57,8 +57,8 @@ def report_left(sweep: Sweep, place: JobDirectory, left: Left, root: str = "") -
     sweep.report.s3a_bytes += count
     age = spelled(seconds_between(left.newest, sweep.now))
     sweep.report.note(
-        f"{f's3://{place.bucket}/{root}' if root else place.uri}: left behind by S3A {age} ago,"
-        f" {more}{count} bytes pending, {monthly_usd(count)} USD a month; see s3commit rescue"
+        f"{f's3://{place.bucket}/{root}' if root else place.uri}: left behind by S3A {age} ago with"
+        f" {more}{priced(count)} pending; see s3commit rescue"
     )
 
 

@@ -23,7 +23,7 @@ from s3commit.core.protocol.pipeline import read_spec
 from s3commit.core.protocol.places import main_of, places_of
 from s3commit.core.protocol.sweep import Sweep
 from s3commit.core.protocol.sweep_directories import Found, judge_unknown, read_directory
-from s3commit.core.protocol.sweep_report import monthly_usd
+from s3commit.core.protocol.sweep_report import priced
 from s3commit.core.states import ENDED
 
 MOST_REMEMBERED = 10_000  # answers; more are asked for again
@@ -56,10 +56,8 @@ class _Known:
     def note(self, sweep: Sweep) -> None:
         """Say of each job how much of it was aborted since it was last said."""
         for (job_id, fate), (uploads, count) in self.freed.items():
-            sweep.report.note(
-                f"job {job_id}, {fate}: {uploads} open uploads aborted, {count} bytes,"
-                f" {monthly_usd(count)} USD a month"
-            )
+            many = "1 open upload" if uploads == 1 else f"{uploads} open uploads"
+            sweep.report.note(f"job {job_id}, {fate}: {many} aborted, {priced(count)}")
         self.freed.clear()
 
 
