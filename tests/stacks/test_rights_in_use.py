@@ -30,10 +30,18 @@ from s3commit.aws.s3_survey import S3Survey
 from s3commit.aws.sweeping import Sweeper
 from s3commit.aws.wiring import make_pipeline
 from s3commit.core.conditions import Conditions
-from s3commit.core.errors import JobRefusedError, TransientError
+from s3commit.core.errors import IdentityUnknownError, JobRefusedError, TransientError
 from s3commit.core.layout import JobDirectory
 from s3commit.core.locks import LockMode
-from s3commit.core.model import Conflict, CountedAttempt, JobSpec, Names, Scope
+from s3commit.core.model import (
+    Conflict,
+    CountedAttempt,
+    JobSpec,
+    Names,
+    PendingFile,
+    PendingSet,
+    Scope,
+)
 from s3commit.core.protocol.pipeline import new_record
 from s3commit.core.ticket import execution_input
 from s3commit.testing.survey import MemoryExecutions
@@ -235,6 +243,7 @@ def needed(server: Server, recorder: Recorder) -> dict[str, set[Needed]]:
         _turned_away,
         _refused,
         _rolled_back,
+        _in_doubt,
         _replaced_by_partition,
         _replaced_without_its_list,
         _rolled_back_by_version,
@@ -304,6 +313,24 @@ def _rolled_back(server: Server, place: JobDirectory) -> None:
     _lose_one_upload(server, place)
     ticket = server.steps(server.complete(ticket), "BeginPublish", "RollBack", "TidyUp")
     assert ticket["outcome"] == "ROLLED_BACK"
+
+
+def _in_doubt(server: Server, place: JobDirectory) -> None:
+    """Behind a key, without metadata of ours: the second worker can not tell whose a file is."""
+    server.open(place, names=Names.EXACT)
+    behind: Any = {"Bucket": BUCKET, "Key": "sales/doubt.csv", "ServerSideEncryption": "aws:kms"}
+    key, upload_id = behind["Key"], server.client.create_multipart_upload(**behind)["UploadId"]
+    etag = server.store.upload_part(BUCKET, key, upload_id, 1, b"x")
+    file = PendingFile(BUCKET, key, upload_id, (etag,), 1, place.job_id, "t0", "a0")
+    pending = PendingSet(place.job_id, (file,), "t0", "a0")
+    server.request(place, server.drop(place, pending, "t0", "a0"))
+    ticket = server.decide(place)
+    server.complete(ticket)
+    server.client.put_object(**behind, Body=b"y")
+    with pytest.raises(IdentityUnknownError):
+        server.steps(server.complete(ticket), "BeginPublish")
+    server.store.delete(BUCKET, key)
+    server.steps(server.complete(ticket), "BeginPublish", "RollBack", "TidyUp")
 
 
 def _rolled_back_by_version(server: Server, place: JobDirectory) -> None:
