@@ -176,6 +176,26 @@ def test_i5_of_many_uploads_the_one_that_is_written_to_counts_wherever_it_is(
     assert world.calls == others + {None: 4, 0: 0, 3: 1, 6: 0}[alive]  # the last ones first
 
 
+def test_i5_no_call_stops_between_two_uploads_of_one_key(world: Swept) -> None:
+    """S3 does not promise to go on there in the order in which it lists them."""
+    place = place_of()
+    announced(world, place)
+    names = ["same"] * 5 + ["z0", "z1", "z2"]
+    for number, name in enumerate(names):
+        world.upload(place, f"{name}-{JOB}.x", b"x", task="t", attempt=f"a{number}")
+    world.later(LIMITS.abandoned + HOUR)
+    slow = TimedSurvey(world, seconds=0)
+    make = partial(Sweep, BUCKET, world.pipeline, slow, world.executions)
+    cursor, asked = STEPS["LookAtOpenJobs"](make(call_items=1, asked_at_once=2), ""), []
+    while cursor:
+        asked.append([key.split("-")[0] for key in slow.asked[-6:]])
+        slow.asked.clear()
+        cursor = STEPS["LookAtOpenJobs"](make(call_items=1, asked_at_once=2), cursor)
+    whole_key = ["sales/part", *["sales/same"] * 5]
+    assert asked == [whole_key, ["sales/z0", "sales/z1"], ["sales/z2"]]
+    assert abandoned_at(world, place)
+
+
 def test_a_call_that_runs_out_of_time_over_one_jobs_uploads_goes_on_with_the_next(
     world: Swept,
 ) -> None:

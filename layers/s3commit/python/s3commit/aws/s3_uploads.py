@@ -26,8 +26,8 @@ def open_uploads(
 ) -> Iterator[OpenUpload]:
     """Every open upload below ``prefix`` whose key comes after ``after``; a request a page.
 
-    With ``after_upload`` also those of the key ``after`` which S3 lists after that one, be it gone
-    by now or not (https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListMultipartUploads.html).
+    With ``after_upload`` also those of the key ``after`` whose ids are greater than that one, be it
+    there or not (https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListMultipartUploads.html).
 
     Raises `S3CommitError` (``LISTING``) where a store does not say how to list the rest, and S3's
     errors as `s3commit.core.errors`.

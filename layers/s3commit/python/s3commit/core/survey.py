@@ -43,7 +43,8 @@ class Survey(Protocol):
     ) -> Iterator[OpenUpload]:
         """The open uploads below ``prefix`` with keys after ``after``, in key order.
 
-        With ``after_upload`` also those of the key ``after`` that come after this one of it.
+        With ``after_upload`` also those of the key ``after`` that come after this one of it, as far
+        as S3 promises to list them: those with greater ids.
         """
         ...
 

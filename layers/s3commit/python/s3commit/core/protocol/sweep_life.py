@@ -9,7 +9,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 
 from s3commit.core.errors import UploadGoneError
 from s3commit.core.layout import JobDirectory, belongs_to_job
@@ -47,9 +46,8 @@ def last_sign(sweep: Sweep, job: Suspect, *, known: str, left: str = "") -> Life
     take several calls: ``left`` is that of the call before.
     """
     if left:
-        number, last, upload_id, key = left.split(" ", 3)
-        last = max(last, known)
-        return _ask_all(sweep, job, last, (int(number), key, upload_id))
+        number, last, key = left.split(" ", 2)
+        return _ask_all(sweep, job, max(last, known), (int(number), key))
     last = max([known, *_put(sweep, job)])
     if last >= job.since:
         return Life(last)
@@ -61,23 +59,39 @@ def last_sign(sweep: Sweep, job: Suspect, *, known: str, left: str = "") -> Life
         last = max(last, _last_part(sweep, job, latest[:most]))
     if last >= job.since or len(latest) <= most:
         return Life(last)
-    return _ask_all(sweep, job, last, (0, "", ""))
+    return _ask_all(sweep, job, last, (0, ""))
 
 
-def _ask_all(sweep: Sweep, job: Suspect, last: str, start: tuple[int, str, str]) -> Life:
-    """Ask each upload, in the order of the listing, as many as the call has time for."""
-    first, key, upload_id = start
+def _ask_all(sweep: Sweep, job: Suspect, last: str, start: tuple[int, str]) -> Life:
+    """Ask each upload, in the order of the listing, as many as the call has time for.
+
+    A call stops between two keys: of a key's uploads S3 promises to list those alone, behind one of
+    them, whose ids are greater, and that is not the order in which it lists them
+    (https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListMultipartUploads.html).
+    """
+    first, key = start
     for number, place in enumerate(job.places[first:], start=first):
-        after = (key, upload_id) if number == first else ("", "")
-        uploads = _own_uploads(sweep, place, job.names, after)
-        while some := list(islice(uploads, sweep.asked_at_once)):
+        uploads = _own_uploads(sweep, place, job.names, key if number == first else "")
+        for some in _by_keys(uploads, sweep.asked_at_once):
             last = max(last, _last_part(sweep, job, some))
             if last >= job.since:
                 return Life(last)
             sweep.took(len(some))
             if sweep.spent:
-                return Life(last, f"{number} {last} {some[-1].upload_id} {some[-1].key}")
+                return Life(last, f"{number} {last} {some[-1].key}")
     return Life(last)
+
+
+def _by_keys(uploads: Iterable[OpenUpload], least: int) -> Iterator[list[OpenUpload]]:
+    """At least so many at once, and all of a key together."""
+    some: list[OpenUpload] = []
+    for upload in uploads:
+        if len(some) >= least and upload.key != some[-1].key:
+            yield some
+            some = []
+        some.append(upload)
+    if some:
+        yield some
 
 
 def _put(sweep: Sweep, job: Suspect) -> Iterator[str]:
@@ -116,15 +130,13 @@ def _last_part(sweep: Sweep, job: Suspect, uploads: Iterable[OpenUpload]) -> str
 
 
 def _own_uploads(
-    sweep: Sweep, place: JobDirectory, names: Names, after: tuple[str, str] = ("", "")
+    sweep: Sweep, place: JobDirectory, names: Names, after: str = ""
 ) -> Iterator[OpenUpload]:
     """By name; under exact names, those that manifests and notes name as well."""
     named: set[tuple[str, str]] = set()
     if names is Names.EXACT:
         named = set(uploads_named(sweep.pipeline, place))
-    key, upload_id = after
-    prefix = place.destination.prefix
-    for upload in sweep.survey.uploads(place.bucket, prefix, after=key, after_upload=upload_id):
+    for upload in sweep.survey.uploads(place.bucket, place.destination.prefix, after=after):
         is_named = (upload.key, upload.upload_id) in named
         if is_named or belongs_to_job(upload.key, place.job_id):
             yield upload

@@ -64,7 +64,8 @@ class _Known:
 def abort_orphaned_uploads(sweep: Sweep, cursor: str) -> str:
     """Abort the bucket's uploads whose job has ended, or is unknown and long gone.
 
-    The cursor is an upload's id and key, with which the call before ended.
+    The cursor is an upload's id and key, with which the call before ended. What S3 leaves out of
+    the key's others then (see `Survey.uploads`) the next sweep finds.
     """
     known, bucket = _Known(), sweep.bucket
     last = ""
