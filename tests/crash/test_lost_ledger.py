@@ -7,13 +7,16 @@ gone unless the job is committed (I10), whatever else has happened in between.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from s3commit.core.errors import S3CommitError
 from s3commit.core.layout import belongs_to_job
-from s3commit.core.model import Conflict, Names, Outcome, Scope
+from s3commit.core.model import Conflict, JobRecord, Names, Outcome, Scope
 from s3commit.core.protocol.pipeline import Pipeline
-from s3commit.core.states import JobState
+from s3commit.core.states import ENDED, JobState
 from s3commit.testing.faults import Crash, FaultPlan
 from s3commit.testing.memory import MemoryLedger
 from tests.core.world import BUCKET, JOB, OTHER_JOB, World, place_of
@@ -159,6 +162,68 @@ def test_i8_a_list_that_was_tidied_up_is_not_asked_for_again() -> None:
     world.run(place, "execution-2")
     assert world.record(place).state is JobState.COMMITTED
     assert world.visible()["sales/old.csv"] == b"came after"
+
+
+# A table that was restored to a moment of before: worse than an empty one.
+
+
+def records_of_its_life(world: World, **spec: Any) -> list[JobRecord]:
+    """Run a job to its end; its record in the ledger after each call, without the last ones."""
+    kept: dict[tuple[JobState, int], JobRecord] = {}
+
+    def keep() -> None:
+        record = world.ledger.job(JOB)
+        if record is not None:
+            kept[record.state, record.generation] = record
+
+    for nth in range(1, 150):
+        world.plan.run_after(None, keep, nth=nth)
+    fill(world)
+    place = place_of()
+    world.open(place, **spec)
+    attempt = world.attempt(place, "t0", files={f"dt=1/x-{JOB}.csv": b"x"})
+    world.announce(place, attempt)
+    world.request(place, attempt)
+    world.run(place)
+    return [record for (state, _), record in kept.items() if state not in ENDED]
+
+
+@pytest.mark.parametrize("conflict", [Conflict.APPEND, Conflict.REPLACE])
+@pytest.mark.parametrize("names", Names)
+def test_i2_i10_a_committed_job_that_a_restored_table_has_as_under_way_loses_nothing(
+    conflict: Conflict, names: Names
+) -> None:
+    world = World(versioned=True)
+    before = records_of_its_life(world, conflict=conflict, names=names)
+    assert {record.state for record in before} == {
+        JobState.OPEN,
+        JobState.SEALED,
+        JobState.COMMITTING,
+        JobState.PUBLISHING,
+    }
+    world.pipeline = Pipeline(world.store, world.ledger, world.clock)
+    visible = world.visible()
+    assert f"sales/dt=1/x-{JOB}.csv" in visible
+    for number, record in enumerate(before):
+        world.ledger._jobs[JOB] = record
+        for _ in range(2):  # the sweep tries again
+            with pytest.raises(S3CommitError) as raised:
+                world.run(place_of(), f"execution-{number}")
+            assert world.visible() == visible
+        if record.state in {JobState.OPEN, JobState.SEALED}:
+            assert raised.value.code == "LEDGER_SET_BACK"
+
+
+def test_i2_a_roll_back_of_a_job_that_is_listed_is_not_begun() -> None:
+    world = World()
+    before = records_of_its_life(world)
+    committing = next(one for one in before if one.state is JobState.COMMITTING)
+    world.pipeline = Pipeline(world.store, world.ledger, world.clock)
+    world.ledger._jobs[JOB] = replace(committing, state=JobState.ROLLING_BACK)
+    visible = world.visible()
+    with pytest.raises(S3CommitError, match="make it again in an empty one"):
+        world.run(place_of(), "execution-2")
+    assert world.visible() == visible
 
 
 # What S3 leaves open: a completion that takes effect after its upload was aborted.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from s3commit.core.documents import MAX_RESULT_BYTES, decode_result
-from s3commit.core.errors import InvalidInputError, NotFoundError
+from s3commit.core.errors import InvalidInputError, NotFoundError, S3CommitError
 from s3commit.core.layout import JobDirectory
 from s3commit.core.model import JobRecord, JobResult, JobSpec, PlanFacts
 from s3commit.core.protocol.pipeline import Pipeline, new_record, read_commit_manifest
@@ -60,6 +60,22 @@ def remembered(pipeline: Pipeline, place: JobDirectory, spec: JobSpec) -> JobRec
         ),
         decided_at=header.decided_at,
     )
+
+
+def stop_if_published(pipeline: Pipeline, place: JobDirectory) -> None:
+    """Raise `S3CommitError` (``LEDGER_SET_BACK``) if the job has a list in ``_commits/``.
+
+    Asked before a job's visible files are deleted: one that has a list was committed, and the
+    ledger was restored to a moment of before, when it was not. Its manifests have been tidied up
+    since, so it is refused now; but its files are somebody's data.
+    """
+    if pipeline.store.head(place.bucket, place.commits) is not None:
+        raise S3CommitError(
+            f"{place.commits} says that job {place.job_id} was committed, and the ledger is about"
+            " to undo it: the table was restored to a moment of before; make it again in an empty"
+            " one (s3commit fsck --rebuild-ledger)",
+            code="LEDGER_SET_BACK",
+        )
 
 
 def _locations(pipeline: Pipeline, place: JobDirectory) -> dict[str, str]:

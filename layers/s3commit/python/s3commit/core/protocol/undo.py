@@ -27,6 +27,7 @@ from s3commit.core.protocol.pipeline import (
     unless_overtaken,
 )
 from s3commit.core.protocol.places import places_of, slice_of
+from s3commit.core.protocol.remembered import stop_if_published
 from s3commit.core.protocol.seal import ABANDONED, ABORTED_BY_CLIENT
 from s3commit.core.protocol.taken import JOB_ID_TAKEN, says_elsewhere, turn_away
 from s3commit.core.states import JobState
@@ -64,6 +65,7 @@ def abort_job(pipeline: Pipeline, ticket: Ticket) -> Ticket:
             # Refused after a commit was asked for. Had the ledger been lost during an earlier
             # decision of the same job, files of it would be visible already (I2), as they are if
             # an S3A driver died in its own commit. A copied table's files are not the job's.
+            stop_if_published(pipeline, ticket.place)
             _delete_own_objects(pipeline, ticket.place, record)
         record = _end(pipeline, record, JobState.ABORTED)
     return _conclude(pipeline, ticket, record)
@@ -82,6 +84,7 @@ def roll_back(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     if record.state is JobState.ROLLING_BACK:
         with unless_overtaken(pipeline, ticket, JobState.ROLLING_BACK):
             _stop_in_doubt(pipeline, ticket.place, record)
+            stop_if_published(pipeline, ticket.place)
         if not abort_uploads(pipeline, ticket.place):
             return ticket.after(record)
         with unless_overtaken(pipeline, ticket, JobState.ROLLING_BACK):
