@@ -86,14 +86,21 @@ ACCESS: dict[str, Access] = {
             COMMITS: ("GetObject", "PutObject"),
             SUCCESS: ("GetObject", "PutObject"),
             RESULT: ("PutObject",),
+            # Where a manifest is gone: HEAD of the files that it named.
+            DATA: ("GetObject",),
         },
         bucket=("ListBucket",),
         ledger=("GetItem", "PutItem", "UpdateItem"),
     ),
     "remove_replaced": Access(
         # GetObject on the data as well: S3 asks for it where a delete is conditional on an etag.
-        # The manifest of the job is put before the first delete.
-        objects={DATA: ("GetObject", "DeleteObject"), COMMITS: ("PutObject",)},
+        # The manifest of the job is put before the first delete; a list that is gone, again.
+        objects={
+            DATA: ("GetObject", "DeleteObject"),
+            COMMITS: ("PutObject",),
+            REPLACED: ("PutObject",),
+            PAGES: ("PutObject",),
+        },
         bucket=("ListBucket",),
         ledger=("GetItem",),
     ),

@@ -250,7 +250,15 @@ def _until_published(functions: Mapping[str, str], max_concurrency: int) -> dict
             },
         ),
         "WaitForNextRound": _wait(NEXT_ROUND_SECONDS, "AnythingToComplete"),
-        "RemoveReplaced": _step("RemoveReplaced", functions, "PublishSuccess"),
+        # A long list takes more than one call has time for: in rounds, page by page.
+        "RemoveReplaced": _step("RemoveReplaced", functions, "AllRemoved"),
+        "AllRemoved": {
+            "Type": "Choice",
+            "Choices": [
+                {"Variable": "$.page", "NumericGreaterThan": 0, "Next": "RemoveReplaced"},
+                {"Variable": "$.page", "NumericEquals": 0, "Next": "PublishSuccess"},
+            ],
+        },
         "PublishSuccess": _step("PublishSuccess", functions, "AnnounceOutcome"),
     }
 

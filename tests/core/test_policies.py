@@ -17,8 +17,8 @@ from s3commit.core.manifest import digest
 from s3commit.core.model import Conflict, JobResult, Outcome, ReplacedFacts, Scope
 from s3commit.core.policy import REPLACED_PAGE
 from s3commit.core.ports import ListedObject
-from s3commit.core.protocol import replace as replacing
-from s3commit.core.protocol.replace import listed_files
+from s3commit.core.protocol import replace_list
+from s3commit.core.protocol.replace_list import listed_files
 from s3commit.core.states import JobState
 from s3commit.testing.faults import Call, Crash, FaultPlan
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, place_of
@@ -261,8 +261,8 @@ def test_i5_what_came_or_changed_or_went_after_it_was_listed_is_left_alone() -> 
 def test_a_long_list_goes_over_several_pages_and_calls(
     scope: Scope, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replacing, "REPLACED_PAGE", 7)
-    monkeypatch.setattr(replacing, "DELETE_AT_ONCE", 3)
+    monkeypatch.setattr(replace_list, "REPLACED_PAGE", 7)
+    monkeypatch.setattr(replace_list, "DELETE_AT_ONCE", 3)
     world = World()
     before = [f"sales/dt=1/{number:03d}.parquet" for number in range(40)]
     fill(world, before)
@@ -302,7 +302,7 @@ def test_a_page_of_the_longest_and_strangest_keys_can_be_read_again() -> None:
         ListedObject(start_of_key + chr(1) * (1024 - 8 - len(start_of_key)) + f"{n:08d}", "e", n)
         for n in range(REPLACED_PAGE)
     ]
-    facts = replacing.write_list(world.pipeline, place, strange, overwrites=False)
+    facts = replace_list.write_list(world.pipeline, place, strange, overwrites=False)
     assert len(world.all_keys(place.pages)) == 1
     groups = list(listed_files(world.store, [place], facts))
     assert [listed for group in groups for listed in group] == strange
@@ -315,6 +315,7 @@ def test_i5_i7_a_list_that_is_not_the_decided_one_is_not_acted_on() -> None:
         place = start(world, Conflict.REPLACE, Scope.DIRECTORY, [DT1])
 
         def tamper(world: World = world, place: JobDirectory = place, what: str = changed) -> None:
+            world.store.put(BUCKET, "sales/dt=1/new.parquet", b"so that nothing proves the list")
             page = world.all_keys(place.pages)[0]
             index = next(key for key in world.all_keys(place.prefix) if "/replaced-" in key)
             if what == "gone":

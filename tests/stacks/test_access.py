@@ -54,12 +54,15 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
         f"{JOB}result.json": {"s3:PutObject"},
         "bucket/*/_commits/*": {"s3:GetObject", "s3:PutObject"},
         "bucket/*/_SUCCESS": {"s3:GetObject", "s3:PutObject"},
+        "bucket/*": {"s3:GetObject"},
         "table": {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"},
     },
     "remove_replaced": {
         "bucket": {"s3:ListBucket"},
         "bucket/*": {"s3:GetObject", "s3:DeleteObject"},
         "bucket/*/_commits/*": {"s3:PutObject"},
+        f"{JOB}replaced-*.json": {"s3:PutObject"},
+        f"{JOB}replaced/*.jsonl": {"s3:PutObject"},
         "table": {"dynamodb:GetItem"},
     },
     "undo_job": {

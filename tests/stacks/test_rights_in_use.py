@@ -246,6 +246,7 @@ def needed(server: Server, recorder: Recorder) -> dict[str, set[Needed]]:
         _in_doubt,
         _replaced_by_partition,
         _replaced_without_its_list,
+        _committed_without_a_manifest,
         _rolled_back_by_version,
         _replaced_by_name,
         _swept,
@@ -293,7 +294,7 @@ def _turned_away(server: Server, place: JobDirectory) -> None:
 
 
 def _refused(server: Server, place: JobDirectory) -> None:
-    """A job of stock S3A without job.json; an upload that is gone before the decision."""
+    """An upload that is gone before the decision."""
     attempt = server.attempt(place, "t0")
     server.arrive(place, attempt)
     server.request(place, attempt)
@@ -359,17 +360,31 @@ def _replaced_by_partition(server: Server, place: JobDirectory) -> None:
 
 
 def _replaced_without_its_list(server: Server, place: JobDirectory) -> None:
-    """Someone has deleted the list after the decision: nothing is removed."""
+    """Someone has deleted the list after the decision: it is made again if that can be proven."""
     server.open(place, conflict=Conflict.REPLACE)
     server.request(place, server.attempt(place, "t0"))
     before = server.visible()
     ticket = server.steps(server.complete(server.decide(place)), "BeginPublish")
-    for listed in server.store.list(BUCKET, place.pages):
-        server.store.delete(BUCKET, listed.key)
+    for prefix in (place.pages, f"{place.prefix}replaced-"):
+        for listed in server.store.list(BUCKET, prefix):
+            server.store.delete(BUCKET, listed.key)
+    stranger = "sales/stranger.parquet"
+    server.store.put(BUCKET, stranger, b"x")
     with pytest.raises(JobRefusedError, match="replace list"):
         server.steps(ticket, "RemoveReplaced")
     assert server.visible().items() > before.items()
-    server.steps(ticket, "PublishSuccess", "TidyUp")
+    server.store.delete(BUCKET, stranger)
+    server.steps(ticket, "RemoveReplaced", "PublishSuccess", "TidyUp")
+    assert list(server.visible()) == [f"sales/part-t0-{place.job_id}.parquet"]
+
+
+def _committed_without_a_manifest(server: Server, place: JobDirectory) -> None:
+    """Someone has deleted it after its files were visible."""
+    attempt = server.attempt(place, "t0")
+    server.request(place, attempt)
+    ticket = server.steps(server.complete(server.decide(place)), "BeginPublish")
+    server.store.delete(BUCKET, place.prefix + attempt.manifest)
+    server.steps(ticket, "RemoveReplaced", "PublishSuccess", "TidyUp")
 
 
 def _replaced_by_name(server: Server, place: JobDirectory) -> None:

@@ -57,7 +57,8 @@ def test_state_names_are_those_of_the_runbook(machine: dict[str, Any]) -> None:
             "AnythingToComplete",
             "CompleteUploads",
         ),
-        *("BeginPublish", "Published", "WaitForNextRound", "RemoveReplaced", "PublishSuccess"),
+        *("BeginPublish", "Published", "WaitForNextRound"),
+        *("RemoveReplaced", "AllRemoved", "PublishSuccess"),
         *(
             "AbortJob",
             "RollBack",
@@ -113,8 +114,9 @@ def test_i1_nothing_is_completed_before_the_decision(machine: dict[str, Any]) ->
 def test_i10_old_data_goes_only_after_publishing_began(machine: dict[str, Any]) -> None:
     states = machine["States"]
     leading = {name for name, state in states.items() if "RemoveReplaced" in _next(state)}
-    assert leading == {"WhereToGoOn", "Published"}
-    for name in leading:
+    assert leading == {"WhereToGoOn", "Published", "AllRemoved"}
+    assert [name for name in states if "AllRemoved" in _next(states[name])] == ["RemoveReplaced"]
+    for name in leading - {"AllRemoved"}:
         assert _targets(states[name])["PUBLISHING"] == "RemoveReplaced"
 
 
@@ -215,6 +217,7 @@ def _tickets(step: str) -> list[Ticket]:
             {"state": state, "units": 2}
             for state in (JobState.COMMITTING, JobState.PUBLISHING, JobState.ROLLING_BACK)
         ],
+        "RemoveReplaced": [{"page": 0}, {"page": 3}],
         "AbortJob": [
             {"state": JobState.ABORTING},
             {"state": JobState.ABORTED, "outcome": OUTCOMES[JobState.ABORTED]},

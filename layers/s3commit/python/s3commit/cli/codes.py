@@ -103,14 +103,20 @@ CODES: Final[dict[str, Advice]] = {
         "`s3commit commit` the one that is named, so that it ends; then run this one again",
     ),
     "LIST_CHANGED": Advice(
-        "All new files are visible and so are the old ones: the list of what to delete is not the"
-        " one that was decided, and nothing is deleted by another",
-        "Bring the job directory's `replaced-….json` and `replaced/` back as they were; then"
-        " `s3commit commit` goes on",
+        "All new files are visible, and so are old ones: the list of what to delete is gone or"
+        " changed, and nothing is deleted by another",
+        "Bring `replaced-….json` and `replaced/` back, or move away what others have put there, or"
+        " remove the old files by hand; then `s3commit commit`",
     ),
     "LOCATION_NOT_AGREED": Advice(
         "The `job.json` at a partition's location does not say that the job may write there",
         "Find out who removed or replaced it; run the job again",
+    ),
+    "MANIFEST_GONE": Advice(
+        "All files were visible; then a manifest was deleted or changed, and what is provably the"
+        " job's now has another number of files or bytes",
+        "Bring the manifest back, or the files that are gone, or move away what has the job's id and"
+        " is not its own; then `s3commit commit`",
     ),
     "MANIFEST_CHANGED": Advice(
         "A counted manifest has other bytes than its task wrote", _OTHER_WRITER

@@ -27,6 +27,7 @@ class Ticket:
     """One execution's view of a job; ``generation`` is the one that its writes are fenced by.
 
     ``since`` is when it first asked for its locks (RFC 3339, UTC): its turn among those who wait.
+    ``page`` is the page of the replace list that RemoveReplaced goes on with; 0 when it is through.
     """
 
     job_id: str
@@ -42,6 +43,7 @@ class Ticket:
     acquired: bool = False
     waits: int = 0
     since: str = ""
+    page: int = 0
     outcome: str = ""
     code: str = ""
     completed: tuple[UnitResult, ...] = ()
@@ -109,6 +111,7 @@ def encode_ticket(ticket: Ticket) -> dict[str, Any]:
         "acquired": ticket.acquired,
         "waits": ticket.waits,
         "since": ticket.since,
+        "page": ticket.page,
         "outcome": str(ticket.outcome),
         "code": ticket.code,
         "completed": [],  # filled by the Map, read by BeginPublish, never passed on
@@ -132,6 +135,7 @@ def decode_ticket(value: object, *, execution: str = "") -> Ticket:
         acquired=fields.value.get("acquired") is True,
         waits=fields.integer("waits", 0),
         since=fields.text("since", "", longest=64),
+        page=fields.integer("page", 0),
         outcome=fields.text("outcome", ""),
         code=fields.text("code", ""),
         completed=_completed(fields),

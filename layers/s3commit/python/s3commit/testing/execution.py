@@ -81,7 +81,7 @@ ROUTES: dict[str, Callable[[Ticket], str]] = {
     "DecideCommit": go_on,
     "CompleteUploads": lambda _: "BeginPublish",
     "BeginPublish": go_on,
-    "RemoveReplaced": lambda _: "PublishSuccess",
+    "RemoveReplaced": lambda ticket: "RemoveReplaced" if ticket.page else "PublishSuccess",
     "PublishSuccess": lambda _: "TidyUp",
     "AbortJob": lambda ticket: "TidyUp" if ticket.outcome else go_on(ticket),
     "RollBack": lambda ticket: "TidyUp" if ticket.outcome else go_on(ticket),

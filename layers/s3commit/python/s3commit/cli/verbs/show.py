@@ -21,7 +21,7 @@ from s3commit.cli.waiting import Standing, read_standing
 from s3commit.core.errors import JobRefusedError, NotFoundError
 from s3commit.core.model import Destination
 from s3commit.core.ports import ListedObject
-from s3commit.core.protocol.replace import listed_files
+from s3commit.core.protocol.replace_list import listed_files
 from s3commit.writer.environment import timestamp
 
 

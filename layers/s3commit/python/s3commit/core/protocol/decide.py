@@ -16,7 +16,8 @@ from s3commit.core.protocol.pipeline import (
     unless_overtaken,
 )
 from s3commit.core.protocol.places import planned_files
-from s3commit.core.protocol.replace import files_of_before, write_list
+from s3commit.core.protocol.replace import files_of_before, files_to_replace, own_files
+from s3commit.core.protocol.replace_list import write_list
 from s3commit.core.states import JobState
 from s3commit.core.ticket import Ticket
 
@@ -51,7 +52,7 @@ def _judge_counts(pipeline: Pipeline, place: JobDirectory, record: JobRecord) ->
 
 
 def _refuse_files(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> None:
-    own = _planned_by_key(pipeline, place, record)
+    own = own_files(pipeline, place, record)
     for found in files_of_before(pipeline, place, record):
         file = own.get(found.key)
         # A ledger that was lost after the decision brings a half-completed job here again.
@@ -60,15 +61,6 @@ def _refuse_files(pipeline: Pipeline, place: JobDirectory, record: JobRecord) ->
         raise JobRefusedError(
             f"conflict 'fail': {found.key} is there already", code="DESTINATION_NOT_EMPTY"
         )
-
-
-def _planned_by_key(
-    pipeline: Pipeline, place: JobDirectory, record: JobRecord
-) -> dict[str, PendingFile]:
-    """The job's own files where their names do not tell, by key."""
-    if record.names is not Names.EXACT:
-        return {}
-    return {file.key: file for file in planned_files(pipeline, place, record)}
 
 
 def _overwrites(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> bool:
@@ -97,9 +89,7 @@ def _overwrites(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> b
 def _note_replaced(
     pipeline: Pipeline, place: JobDirectory, record: JobRecord, overwrites: bool
 ) -> JobRecord:
-    own = _planned_by_key(pipeline, place, record)
-    before = files_of_before(pipeline, place, record)
-    files = (listed for listed in before if listed.key not in own)
+    files = files_to_replace(pipeline, place, record)
     facts: ReplacedFacts = write_list(pipeline, place, files, overwrites=overwrites)
     return pipeline.ledger.note(
         record.job_id, generation=record.generation, now=pipeline.clock.now(), replaced=facts

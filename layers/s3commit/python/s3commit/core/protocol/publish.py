@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 
 from s3commit.core.errors import (
+    JobRefusedError,
     NotFoundError,
     PreconditionError,
     S3CommitError,
@@ -28,6 +31,7 @@ from s3commit.core.protocol.pipeline import (
 from s3commit.core.protocol.places import planned_files
 from s3commit.core.protocol.replace import remove_listed
 from s3commit.core.protocol.upload import put_lines
+from s3commit.core.protocol.visible import visible_files
 from s3commit.core.published import (
     MAX_SUCCESS_BYTES,
     SUCCESS_FILES,
@@ -101,7 +105,8 @@ def remove_replaced(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     """Delete what the decided replace list says, and nothing else (I5, I10).
 
     All files of the job are visible now. Without a list, as in every appending job, there is
-    nothing to delete.
+    nothing to delete. A long list takes several calls: while ``page`` of the ticket is not 0 the
+    caller comes again.
     """
     record = own_record(pipeline, ticket, JobState.PUBLISHING)
     with unless_overtaken(pipeline, ticket, JobState.PUBLISHING):
@@ -109,8 +114,8 @@ def remove_replaced(pipeline: Pipeline, ticket: Ticket) -> Ticket:
             # From its first delete on the job is committed, whatever the ledger forgets (I8):
             # brought back as a new one it might be refused, and then both old and new were gone.
             _publish_manifest(pipeline, ticket.place, record)
-        remove_listed(pipeline, ticket.place, record)
-    return ticket
+        page = remove_listed(pipeline, ticket.place, record, first=ticket.page)
+    return replace(ticket, page=page)
 
 
 def publish_success(pipeline: Pipeline, ticket: Ticket) -> Ticket:
@@ -137,7 +142,10 @@ def publish_success(pipeline: Pipeline, ticket: Ticket) -> Ticket:
 def _publish_manifest(
     pipeline: Pipeline, place: JobDirectory, record: JobRecord
 ) -> list[str] | None:
-    """Write ``_commits/<job_id>.jsonl`` and return the first keys; None if it was there."""
+    """Write ``_commits/<job_id>.jsonl`` and return the first keys; None if it was there.
+
+    Raises as `visible_files`.
+    """
     if pipeline.store.head(place.bucket, place.commits) is not None:
         return None
     names: list[str] = []
@@ -148,16 +156,27 @@ def _publish_manifest(
                 names.append(file.key)
             yield file
 
-    lines = commit_lines(header_of(record), noting(_committed(pipeline, place, record)))
-    put_lines(pipeline, place, place.commits, lines)
-    return names
+    def put(files: Iterable[CommittedFile]) -> list[str]:
+        names.clear()
+        put_lines(pipeline, place, place.commits, commit_lines(header_of(record), noting(files)))
+        return names
+
+    try:
+        return put(_committed(pipeline, place, record))
+    except (JobRefusedError, NotFoundError) as error:
+        # Somebody has deleted, or changed, a manifest or the plan: what is visible tells as well.
+        return put(visible_files(pipeline, place, record, error))
 
 
 def _first_names(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> list[str]:
-    """The first keys, for the marker; of a job that S3 alone remembers there is no plan."""
+    """The first keys, for the marker.
+
+    Of a job that S3 alone remembers there is no plan, and a manifest may be gone.
+    """
     if record.plan is not None and record.plan.sha256:
-        files = islice(planned_files(pipeline, place, record), SUCCESS_FILES)
-        return [file.key for file in files]
+        with suppress(JobRefusedError, NotFoundError):
+            files = islice(planned_files(pipeline, place, record), SUCCESS_FILES)
+            return [file.key for file in files]
     _, committed = read_commit_manifest(pipeline, place)
     return [file.key for file in committed[:SUCCESS_FILES]]
 

@@ -1,31 +1,35 @@
-"""The replace list: the files of before, noted before the decision and deleted after it (I5, I10).
+"""What a job that replaces removes: noted before the decision, deleted after it (I5, I10).
 
-Pages of lines ``{"key","etag","length"}`` and an index of the pages, each object named by the
-digest of its bytes (docs/adr/0007); the ledger's record names the index. Nothing is deleted that is
-not on a page of the index that was decided, and only as it was seen then.
+Nothing is deleted that is not on a page of the list that was decided
+(`s3commit.core.protocol.replace_list`), and only as it was seen then. A list that somebody has
+deleted or changed is written again where what lies at the destination proves what it said: the same
+files in their order make the same pages, and their names are digests (docs/adr/0016).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import chain
 
-from s3commit.core.documents import VERSION
-from s3commit.core.errors import JobRefusedError, NotFoundError
-from s3commit.core.jsontext import Fields, dump, parse
+from s3commit.core.errors import JobRefusedError
 from s3commit.core.layout import JobDirectory, belongs_to_job, is_data, partition_of
 from s3commit.core.manifest import digest
-from s3commit.core.model import JobRecord, ReplacedFacts, Scope
-from s3commit.core.policy import REPLACED_PAGE
-from s3commit.core.ports import ListedObject, ObjectReader
+from s3commit.core.model import JobRecord, Names, PendingFile, ReplacedFacts, Scope
+from s3commit.core.policy import REMOVE_SECONDS
+from s3commit.core.ports import ListedObject
 from s3commit.core.protocol.partitions import read_partitions
 from s3commit.core.protocol.pipeline import Pipeline
-
-MAX_INDEX_BYTES = 16 * 1024 * 1024
-MAX_PAGE_BYTES = 64 * 1024 * 1024  # REPLACED_PAGE keys, each byte of them escaped
-MAX_LINE_BYTES = 8 * 1024
-MAX_PAGES = 100_000
-DELETE_AT_ONCE = 1_000  # DeleteObjects' own limit
+from s3commit.core.protocol.places import planned_files
+from s3commit.core.protocol.replace_list import (
+    LIST_CHANGED,
+    in_pages,
+    index_body,
+    page_body,
+    put_page,
+    read_index,
+    read_page,
+)
 
 
 def files_of_before(
@@ -77,84 +81,109 @@ def _partitions(
             yield place, root + name, True
 
 
-def write_list(
-    pipeline: Pipeline, place: JobDirectory, files: Iterable[ListedObject], *, overwrites: bool
-) -> ReplacedFacts:
-    """Put pages and index, with memory for one page; the same files, the same objects."""
-    pages = []
-    total = size = 0
-    remaining = iter(files)
-    while page := list(islice(remaining, REPLACED_PAGE)):
-        body = b"".join(
-            dump({"key": one.key, "etag": one.etag, "length": one.length}) + b"\n" for one in page
-        )
-        sha256 = digest(body)
-        pipeline.store.put(
-            place.bucket, place.page(sha256), body, content_type="application/x-ndjson"
-        )
-        pages.append(sha256)
-        total += len(page)
-        size += sum(one.length for one in page)
-    index = dump({"version": VERSION, "jobId": place.job_id, "files": total, "pages": pages})
-    pipeline.store.put(place.bucket, place.replaced(digest(index)), index)
-    return ReplacedFacts(digest(index), total, size, overwrites)
+def files_to_replace(
+    pipeline: Pipeline, place: JobDirectory, record: JobRecord
+) -> Iterator[ListedObject]:
+    """`files_of_before` without the job's own, where their names do not tell."""
+    own = own_files(pipeline, place, record)
+    return (one for one in files_of_before(pipeline, place, record) if one.key not in own)
 
 
-def remove_listed(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> None:
-    """Delete what the decided list names, each only with the etag that was seen; repeatable.
+def own_files(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> dict[str, PendingFile]:
+    """The job's own files where their names do not tell, by key."""
+    if record.names is not Names.EXACT:
+        return {}
+    return {file.key: file for file in planned_files(pipeline, place, record)}
 
-    Raises `JobRefusedError` (``LIST_CHANGED``) if the list is not the one that was decided.
+
+def remove_listed(
+    pipeline: Pipeline, place: JobDirectory, record: JobRecord, *, first: int = 0
+) -> int:
+    """Delete what the decided list names from page ``first`` on; repeatable.
+
+    Each file only with the etag that was seen. Returns the page to go on with when
+    `REMOVE_SECONDS` are over, 0 when all is done. Raises `JobRefusedError` (``LIST_CHANGED``) if
+    the list is not the one that was decided, and nothing proves what that said.
     """
     if record.replaced is None or not record.replaced.files:
-        return
-    locations = record.plan.locations.values() if record.plan else ()
-    places = (place, *map(place.at, locations))
-    groups = listed_files(pipeline.store, places, record.replaced)
-    for _done in pipeline.parallel(
-        lambda group: pipeline.store.delete_seen(place.bucket, group), groups
-    ):
-        pass
+        return 0
+    removal = _Removal(pipeline, place, record, record.replaced)
+    number = first
+    while True:
+        try:
+            return removal.run(number)
+        except JobRefusedError as error:
+            if error.code != LIST_CHANGED:
+                raise
+            # What was under way is done by now, so what is left begins with the page that is gone.
+            number = removal.reading
+            if not removal.restore(error):
+                return 0
 
 
-def listed_files(
-    reader: ObjectReader, places: Sequence[JobDirectory], replaced: ReplacedFacts
-) -> Iterator[list[ListedObject]]:
-    """What the list names, in groups as they are deleted; `JobRefusedError` as above.
+class _Removal:
+    """One call: ``reading`` is the page at which it is, -1 before the index is read."""
 
-    ``places`` are the job's directories, the main one first: what lies in none is refused.
-    """
-    place = places[0]
-    index = _read(reader, place, place.replaced(replaced.sha256), replaced.sha256)
-    fields = Fields(parse(index, what="replace list", max_bytes=MAX_INDEX_BYTES), "$")
-    for sha256 in fields.texts("pages", most=MAX_PAGES):
-        lines = iter(_read(reader, place, place.page(sha256), sha256).splitlines())
-        while group := [_listed(places, line) for line in islice(lines, DELETE_AT_ONCE)]:
-            yield group
+    def __init__(
+        self, pipeline: Pipeline, place: JobDirectory, record: JobRecord, replaced: ReplacedFacts
+    ) -> None:
+        self.reading = 0
+        self._pipeline = pipeline
+        self._place = place
+        self._record = record
+        self._replaced = replaced
+        self._pages: Sequence[str] = ()
+        self._until = self._now() + timedelta(seconds=REMOVE_SECONDS)
+        self._following = 0
 
+    def run(self, first: int) -> int:
+        """Delete from page ``first`` on; the page to go on with, or 0."""
+        pipeline, place = self._pipeline, self._place
+        self.reading = first
+        if not self._pages:
+            self._pages = read_index(pipeline.store, place, self._replaced)
+        for _done in pipeline.parallel(
+            lambda group: pipeline.store.delete_seen(place.bucket, group), self._groups(first)
+        ):
+            pass
+        return self._following
 
-def _read(reader: ObjectReader, place: JobDirectory, key: str, sha256: str) -> bytes:
-    try:
-        body = reader.get(place.bucket, key, max_bytes=MAX_PAGE_BYTES).body
-    except NotFoundError:
-        body = b""
-    if digest(body) != sha256:
+    def restore(self, error: JobRefusedError) -> bool:
+        """Write again what is gone; False if nothing is left that it could have named.
+
+        Raises ``error`` if what is left is not what it named.
+        """
+        pipeline, place = self._pipeline, self._place
+        left = in_pages(files_to_replace(pipeline, place, self._record))
+        page = next(left, None)
+        if page is None:
+            return False
+        if self._pages:
+            body = page_body(page)
+            if digest(body) == self._pages[self.reading]:
+                put_page(pipeline, place, body)
+                return True
+        else:
+            pages = [(len(one), digest(page_body(one))) for one in chain([page], left)]
+            index = index_body(place, sum(n for n, _ in pages), [sha256 for _, sha256 in pages])
+            if digest(index) == self._replaced.sha256:
+                pipeline.store.put(place.bucket, place.replaced(digest(index)), index)
+                return True
         raise JobRefusedError(
-            f"{key} is not the replace list that was decided", code="LIST_CHANGED"
-        )
-    return body
+            f"{error.message}, and what lies there is not what it named: {page[0].key} for one."
+            " Bring it back, or remove by hand what is to be replaced; then the job goes on",
+            code=LIST_CHANGED,
+        ) from error
 
+    def _groups(self, first: int) -> Iterator[list[ListedObject]]:
+        plan = self._record.plan
+        places = (self._place, *map(self._place.at, plan.locations.values() if plan else ()))
+        for number in range(first, len(self._pages)):
+            if number > first and self._now() >= self._until:
+                self._following = number
+                return
+            self.reading = number
+            yield from read_page(self._pipeline.store, places, self._pages[number])
 
-def _listed(places: Sequence[JobDirectory], line: bytes) -> ListedObject:
-    fields = Fields(parse(line, what="replace list", max_bytes=MAX_LINE_BYTES), "$")
-    listed = ListedObject(fields.text("key"), fields.text("etag"), fields.integer("length"))
-    # The digests say that the pipeline wrote it; that it never leaves the job's places is I7's.
-    if not any(
-        listed.key.startswith(place.destination.prefix) and is_data(place.relative(listed.key))
-        for place in places
-    ):
-        raise JobRefusedError(
-            f"the replace list names {listed.key[:200]!r}, which is no data of"
-            f" {places[0].destination.uri}",
-            code="LIST_CHANGED",
-        )
-    return listed
+    def _now(self) -> datetime:
+        return datetime.fromisoformat(self._pipeline.clock.now())

@@ -1,0 +1,180 @@
+"""A manifest, or the plan, that somebody deletes after all files were counted visible."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from s3commit.core.errors import JobRefusedError
+from s3commit.core.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory
+from s3commit.core.model import Conflict, Names, Outcome
+from s3commit.core.published import decode_commit_manifest
+from s3commit.core.states import JobState
+from s3commit.testing.faults import Crash
+from tests.core.world import BUCKET, JOB, OTHER_JOB, World, place_of
+
+Strike = Callable[[World, JobDirectory], None]
+
+
+def written(names: Names = Names.UNIQUE, **spec: Any) -> tuple[World, JobDirectory]:
+    world, place = World(), place_of()
+    world.open(place, names=names, **spec)
+    mark = "" if names is Names.EXACT else f"-{JOB}"
+    tasks = [
+        world.attempt(place, f"t{n}", files={f"{n}a{mark}.csv": b"xx", f"{n}b{mark}.csv": b"y"})
+        for n in range(3)
+    ]
+    world.attempt(place, "t1", "loser", files={f"1a-loser{mark}.csv": b"xx"})
+    world.request(place, *tasks)
+    return world, place
+
+
+def lose_manifest(world: World, place: JobDirectory) -> None:
+    world.store.delete(BUCKET, place.manifest("t1", "a0"))
+
+
+def change_manifest(world: World, place: JobDirectory) -> None:
+    world.store.put(BUCKET, place.manifest("t1", "a0"), b"{}")
+
+
+def lose_manifests(world: World, place: JobDirectory) -> None:
+    for n in range(3):
+        world.store.delete(BUCKET, place.manifest(f"t{n}", "a0"))
+
+
+def lose_plan(world: World, place: JobDirectory) -> None:
+    (key,) = world.all_keys(place.plans)
+    world.store.delete(BUCKET, key)
+
+
+def lose_all(world: World, place: JobDirectory) -> None:
+    lose_plan(world, place)
+    lose_manifests(world, place)
+
+
+STRIKES: list[Strike] = [lose_manifest, change_manifest, lose_manifests, lose_plan, lose_all]
+
+
+def after_publishing(world: World, place: JobDirectory, strike: Strike) -> None:
+    """Strike right after COMMITTING has become PUBLISHING."""
+    world.plan.run_after(
+        "advance",
+        lambda: strike(world, place),
+        where=lambda call: call.arguments["target"] is JobState.PUBLISHING,
+    )
+
+
+@pytest.mark.parametrize("names", list(Names))
+@pytest.mark.parametrize("strike", STRIKES)
+def test_i2_the_job_ends_with_the_list_of_what_is_provably_its_own(
+    strike: Strike, names: Names
+) -> None:
+    sound, place = written(names)
+    sound.run(place)
+    world, place = written(names)
+    world.store.put(BUCKET, "sales/stranger.csv", b"x")
+    after_publishing(world, place, strike)
+    world.run(place)
+    assert world.result(place).outcome is Outcome.COMMITTED
+    assert world.open_uploads() == []
+    commits = [
+        decode_commit_manifest(one.store.get(BUCKET, place.commits, max_bytes=10**6).body)
+        for one in (sound, world)
+    ]
+    (_, expected), (header, files) = commits
+    assert (header.files, header.bytes, header.rows) == (6, 9, 9)
+    assert {(one.key, one.length, one.etag) for one in files} == {
+        (one.key, one.length, one.etag) for one in expected
+    }
+    uncounted = {one.key for one in files if one.rows is None}
+    if strike in {lose_manifest, change_manifest}:
+        assert uncounted == {one.key for one in expected if one.key.startswith("sales/1")}
+    assert world.json(place.success)["jobId"] == JOB
+
+
+def test_i10_a_job_that_replaces_removes_nothing_before_its_list_is_there() -> None:
+    world, place = written(conflict=Conflict.REPLACE)
+    world.store.put(BUCKET, "sales/old.csv", b"old")
+    after_publishing(world, place, lose_manifests)
+    there: list[bool] = []
+    world.plan.run_before(
+        "delete_seen", lambda: there.append(world.store.head(BUCKET, place.commits) is not None)
+    )
+    world.run(place)
+    assert there == [True]
+    assert len(world.visible()) == 6
+
+
+def lose_a_file(world: World, place: JobDirectory) -> None:
+    world.store.delete(BUCKET, f"sales/1a-{JOB}.csv")
+
+
+def show_a_losers_file(world: World, place: JobDirectory) -> None:
+    metadata = {META_JOB: JOB, META_TASK: "t1", META_ATTEMPT: "a0"}
+    key = f"sales/more-{JOB}.csv"
+    upload_id = world.store.create_upload(BUCKET, key, metadata=metadata, content_type="x")
+    etag = world.store.upload_part(BUCKET, key, upload_id, 1, b"x")
+    world.store.complete_upload(BUCKET, key, upload_id, [etag], length=1)
+
+
+@pytest.mark.parametrize("more", [lose_a_file, show_a_losers_file])
+def test_i2_what_does_not_add_up_is_no_list(more: Strike) -> None:
+    world, place = written()
+    kept = place.manifest("t1", "a0")
+    body = world.store.get(BUCKET, kept, max_bytes=10**6).body
+
+    def strike(world: World, place: JobDirectory) -> None:
+        lose_manifest(world, place)
+        more(world, place)
+
+    after_publishing(world, place, strike)
+    with pytest.raises(JobRefusedError) as refused:
+        world.run(place)
+    assert refused.value.code == "MANIFEST_GONE"
+    assert "not 6 of 9" in refused.value.message
+    assert world.store.head(BUCKET, place.commits) is None
+    assert world.record(place).state is JobState.PUBLISHING
+    world.store.put(BUCKET, kept, body)
+    world.run(place, "execution-2")
+    assert world.result(place).outcome is Outcome.COMMITTED
+
+
+def test_i3_a_losers_file_that_somebody_completed_is_not_listed() -> None:
+    world, place = written()
+    loser = next(up for up in world.store.list_uploads(BUCKET, "") if "loser" in up.key)
+
+    def strike(world: World, place: JobDirectory) -> None:
+        lose_manifest(world, place)
+        etag = world.store.upload_part(BUCKET, loser.key, loser.upload_id, 1, b"xx")
+        world.store.complete_upload(BUCKET, loser.key, loser.upload_id, [etag], length=2)
+
+    after_publishing(world, place, strike)
+    world.run(place)
+    body = world.store.get(BUCKET, place.commits, max_bytes=10**6).body
+    assert loser.key not in {one.key for one in decode_commit_manifest(body)[1]}
+    assert world.result(place).files == 6
+
+
+def test_a_manifest_that_goes_after_the_list_is_there_is_not_missed() -> None:
+    world, place = written()
+    world.plan.crash_before("put", where=lambda call: call.key == place.success)
+    with pytest.raises(Crash):
+        world.run(place)
+    lose_all(world, place)
+    world.run(place, "execution-2")
+    assert world.result(place).outcome is Outcome.COMMITTED
+    assert len(world.json(place.success)["filenames"]) == 6
+
+
+def test_i5_nothing_of_another_job_is_listed() -> None:
+    world, place = written(Names.EXACT)
+    other = {META_JOB: OTHER_JOB, META_TASK: "t1", META_ATTEMPT: "a0"}
+    upload_id = world.store.create_upload(BUCKET, "sales/o", metadata=other, content_type="x")
+    etag = world.store.upload_part(BUCKET, "sales/o", upload_id, 1, b"x")
+    world.store.complete_upload(BUCKET, "sales/o", upload_id, [etag], length=1)
+    after_publishing(world, place, lose_all)
+    world.run(place)
+    body = world.store.get(BUCKET, place.commits, max_bytes=10**6).body
+    assert "sales/o" not in {one.key for one in decode_commit_manifest(body)[1]}
