@@ -9,6 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
@@ -141,6 +142,26 @@ def test_many_uploads_of_one_key_are_listed_by_key_and_id(place: Place) -> None:
     for upload_id in ids:
         place.store.abort_upload(place.bucket, place.key(), upload_id)
     assert list(place.store.list_uploads(place.bucket, place.prefix)) == []
+
+
+@pytest.mark.parametrize("kind", ["COMPOSITE", "FULL_OBJECT", ""])
+def test_a_listing_says_which_uploads_can_not_be_completed_by_etags_alone(
+    moto_endpoint: str, kind: str
+) -> None:
+    """https://docs.aws.amazon.com/AmazonS3/latest/API/API_MultipartUpload.html, ChecksumType"""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ENDPOINT_URL", moto_endpoint)
+        store = S3ObjectStore()
+    bucket = f"own-{uuid.uuid4().hex}"
+    store._client.create_bucket(
+        Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": "eu-central-1"}
+    )
+    asked: Any = {"ChecksumAlgorithm": "CRC32", "ChecksumType": kind} if kind else {}
+    store._client.create_multipart_upload(Bucket=bucket, Key="k", **asked)
+
+    (upload,) = store.list_uploads(bucket, "k")
+
+    assert upload.composite is (kind == "COMPOSITE")
 
 
 @pytest.mark.parametrize("algorithm", ["aws:kms", "aws:kms:dsse"])

@@ -6,6 +6,8 @@ the job stops where it is, says so, and touches nothing (I2, I5).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,10 +17,13 @@ from s3commit.core.errors import IdentityUnknownError, PreconditionError
 from s3commit.core.layout import META_ATTEMPT, META_JOB, META_TASK, parse_manifest_key
 from s3commit.core.model import CommitRequest, Names, Outcome
 from s3commit.core.policy import MAX_UNITS
+from s3commit.core.ports import OpenUpload
 from s3commit.core.protocol.complete import IN_DOUBT_SHOWN
+from s3commit.core.protocol.pipeline import Pipeline
 from s3commit.core.states import JobState
 from s3commit.testing.bucket import Version
 from s3commit.testing.faults import Call, Crash, FaultPlan
+from s3commit.testing.memory import MemoryObjectStore
 from tests.core.test_s3a import data
 from tests.core.world import BUCKET, JOB, World, place_of
 from tests.golden.s3a.replay import Recorded, read, replay
@@ -331,6 +336,34 @@ def test_a_conflict_after_which_the_upload_is_gone_is_a_loss() -> None:
     world.run(place)
     assert world.result(place).outcome is Outcome.ROLLED_BACK
     assert world.visible() == {}
+
+
+class Checksummed(MemoryObjectStore):
+    """One upload was created with checksums of its parts."""
+
+    def list_uploads(self, bucket: str, prefix: str) -> Iterator[OpenUpload]:
+        """With the word that S3 has for it."""
+        for upload in super().list_uploads(bucket, prefix):
+            yield replace(upload, composite="part-t1-" in upload.key)
+
+
+def test_i2_an_upload_whose_checksums_nobody_can_repeat_refuses_the_job_before_its_decision() -> (
+    None
+):
+    """S3 would refuse its completion, when other files are visible already."""
+    world, place = World(), place_of()
+    world.store = Checksummed(BUCKET, clock=world.clock)
+    world.pipeline = Pipeline(
+        world.plan.wrap(world.store), world.plan.wrap(world.ledger), world.clock
+    )
+    world.open(place)
+    world.request(place, *[world.attempt(place, f"t{number}") for number in range(3)])
+    world.run(place)
+    error = world.result(place).error
+    assert error is not None
+    assert error.code == "UNSUPPORTED_CHECKSUM"
+    assert "complete_upload" not in world.plan.counts()
+    assert world.open_uploads() == []
 
 
 def test_the_lists_of_a_job_in_many_units_fit_into_what_a_state_may_carry() -> None:

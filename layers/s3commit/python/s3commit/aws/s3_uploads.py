@@ -45,7 +45,12 @@ def open_uploads(
             )
         decode = unquote_plus if page.get("EncodingType") == "url" else str
         for found in page.get("Uploads", ()):
-            yield OpenUpload(decode(found["Key"]), found["UploadId"], rfc3339(found["Initiated"]))
+            yield OpenUpload(
+                decode(found["Key"]),
+                found["UploadId"],
+                rfc3339(found["Initiated"]),
+                composite=found.get("ChecksumType") == "COMPOSITE",
+            )
         if not page.get("IsTruncated"):
             return
         if "NextKeyMarker" not in page:  # SeaweedFS 4.48; going on would miss uploads

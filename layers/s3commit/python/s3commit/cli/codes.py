@@ -166,8 +166,10 @@ CODES: Final[dict[str, Advice]] = {
         "Commit one attempt of each task; the program alone knows which",
     ),
     "UNSUPPORTED_CHECKSUM": Advice(
-        "An upload of S3A carries a checksum that can't be completed from its manifest",
-        "Turn `fs.s3a.create.checksum.algorithm` off; run the job again",
+        "An upload has checksums of its parts, which S3 wants again and its manifest does not"
+        " carry",
+        "Write without: S3A's `fs.s3a.create.checksum.algorithm`, the SDKs'"
+        " `AWS_REQUEST_CHECKSUM_CALCULATION=when_required`. Run the job again",
     ),
     "UPLOADS_LOST": Advice(
         "After the decision an upload was found aborted by someone else, or expired: rolled back",

@@ -53,11 +53,15 @@ class ListedObject:
 
 @dataclass(frozen=True, slots=True)
 class OpenUpload:
-    """A multipart upload that is neither completed nor aborted; ``initiated`` is RFC 3339, UTC."""
+    """A multipart upload that is neither completed nor aborted; ``initiated`` is RFC 3339, UTC.
+
+    ``composite``: its parts have checksums of their own, which its completion has to repeat.
+    """
 
     key: str
     upload_id: str
     initiated: str
+    composite: bool = False
 
 
 class Clock(Protocol):

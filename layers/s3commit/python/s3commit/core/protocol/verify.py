@@ -287,7 +287,14 @@ def _refuse_missing_uploads(
     missing = {upload for one in verified for upload in one.uploads}
     if missing:
         for upload in pipeline.store.list_uploads(place.bucket, place.destination.prefix):
-            missing.discard(_short(upload.key, upload.upload_id))
+            counted = _short(upload.key, upload.upload_id)
+            if upload.composite and counted in missing:
+                raise JobRefusedError(
+                    f"the upload of {upload.key!r} has checksums of its parts, which a manifest"
+                    " does not carry and S3 wants again at its completion",
+                    code="UNSUPPORTED_CHECKSUM",
+                )
+            missing.discard(counted)
     for one in verified:
         if not missing.isdisjoint(one.uploads):
             _look_closer(pipeline, place, one, missing, names)
