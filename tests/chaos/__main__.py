@@ -17,7 +17,6 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 from tests.chaos.world import World
 
@@ -53,14 +52,12 @@ def run_all(arguments: argparse.Namespace) -> int:
             command += ["--trace", str(arguments.trace)]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
         *lines, last = done.stdout.splitlines() or [""]
-        if done.returncode:
-            failed += 1
-            print("\n".join([*lines, last]), flush=True)
-        else:
+        print("\n".join(lines), flush=True)
+        failed += done.returncode != 0
+        if last.startswith("{"):
             report = json.loads(last)
             faults.update(report["faults"])
             outcomes.update(report["outcomes"])
-            print(report["line"], flush=True)
         runs, seed = runs + 1, seed + 1
     print(f"{sum(faults.values())} faults: {listed(faults)}")
     print(f"{sum(outcomes.values())} jobs: {listed(outcomes)}")
@@ -69,7 +66,7 @@ def run_all(arguments: argparse.Namespace) -> int:
 
 
 def run_one(arguments: argparse.Namespace) -> int:
-    """One seed; the last line is a report in JSON, unless it fails."""
+    """One seed; the last line is a report in JSON."""
     world = World(arguments.seed, arguments.jobs, arguments.jobs / JOBS_A_SECOND)
     noise = io.StringIO()  # what the runtime says of functions that fail
     with contextlib.redirect_stderr(noise):
@@ -78,27 +75,20 @@ def run_one(arguments: argparse.Namespace) -> int:
         arguments.trace.write_text("\n".join(world.history.lines) + "\n" + noise.getvalue())
     if world.history.violations:
         tell(world, arguments)
-        return 1
-    print(json.dumps(report(world)))
-    return 0
+    print(summary(world))
+    print(json.dumps({"faults": world.adversary.done, "outcomes": world.outcomes()}))
+    return 1 if world.history.violations else 0
 
 
-def report(world: World) -> dict[str, Any]:
-    """What one run came to."""
+def summary(world: World) -> str:
+    """What one run came to, in a line."""
     took = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in world.took.items())
-    faults, outcomes = world.adversary.done, world.outcomes()
-    line = (
-        f"seed {world.seed}: {sum(outcomes.values())} jobs, {sum(faults.values())} faults, "
-        f"{world.history.requests} changes, {world.rounds} sweeps in "
-        f"{world.passed / 3600:.0f} hours; {took}"
+    return (
+        f"seed {world.seed}: {sum(world.outcomes().values())} jobs,"
+        f" {sum(world.adversary.done.values())} faults, {world.history.requests} changes,"
+        f" {len(world.dead_letters)} dead letters, {world.sweeps} sweeps in"
+        f" {world.passed / 3600:.0f} hours; {took}"
     )
-    letters = len(world.dead_letters)
-    return {
-        "line": f"{line}; {letters} dead letters" if letters else line,
-        "faults": dict(faults),
-        "outcomes": dict(outcomes),
-        "requests": world.history.requests,
-    }
 
 
 def tell(world: World, arguments: argparse.Namespace) -> None:

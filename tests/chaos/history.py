@@ -46,7 +46,7 @@ class History:
     lines: list[str] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
     moves: list[Moved] = field(default_factory=list)
-    visible: set[str] = field(default_factory=set)
+    visible: dict[str, set[str]] = field(default_factory=dict)
     unheard_uploads: set[str] = field(default_factory=set)
     requests: int = 0
     began: float = field(default_factory=time.monotonic)
@@ -216,9 +216,9 @@ class History:
     def _missing(self, job: Played) -> list[str]:
         return [key for key, body in job.files.items() if self.body(key) != body]
 
-    def look(self, listed: set[str]) -> None:
-        """A reader's listing of all data; what is new in it was decided before it was made (I1)."""
-        for key in sorted(listed - self.visible):
+    def look(self, prefix: str, listed: set[str]) -> None:
+        """A reader's listing of a table; what is new in it was decided before it was made (I1)."""
+        for key in sorted(listed - self.visible.get(prefix, set())):
             job = self.register.owner(key, self.body(key))
             if job is not None and self.state(job.job_id) in {
                 None,
@@ -230,7 +230,7 @@ class History:
                 self.fail(
                     "I1", f"a reader sees {self.register.named(key)}: {job.name} is undecided"
                 )
-        self.visible = listed
+        self.visible[prefix] = listed
 
 
 def _bucket(name: str) -> Any:

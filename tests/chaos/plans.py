@@ -123,6 +123,8 @@ def _plan(random: Random, number: int, tables: list[str]) -> Plan:
         conflict, scope = A, D
     if kind is Kind.EXACT:
         options["names"] = "exact"
+    elif kind is Kind.SABOTAGED:  # a loss after the decision takes one that gets there
+        conflict = _weighted(random, {A: 60, R: 40})
     elif kind is Kind.CONDITION:
         options["conditions"] = {"minFiles": 1000}
     death = _weighted(

@@ -22,7 +22,6 @@ class Played:
     asked: str = ""
     told: str = "nothing"
     code: str = ""
-    step: str = ""
     done: bool = False
 
     @property
@@ -89,10 +88,6 @@ class Register:
         job_id = body[:36].decode(errors="replace")
         job = self._jobs.get(job_id)
         return job if job is not None and body in job.written.get(key, set()) else None
-
-    def is_table_data(self, key: str) -> bool:
-        """Whether a reader of any table sees the key."""
-        return is_data(key)
 
     def named(self, key: str) -> str:
         """The key, with the job's name for its id."""

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from tests.chaos.ageing import Clock, age_everything
 from tests.chaos.clients import Client
 from tests.chaos.history import History
 from tests.chaos.judge import Judge
-from tests.chaos.plans import ROOT, Plan, draw
+from tests.chaos.plans import Plan, draw
 from tests.chaos.played import Register
 from tests.chaos.wire import Wire
 
@@ -36,9 +37,10 @@ ROUNDS = 5  # times all of these
 QUIET_SECONDS = 5.0  # to wait for the executions that run to end, before time passes
 SWEEP_SECONDS = 120.0
 CLIENTS = 24  # at a time
-ENOUGH = 0.6  # of the clients have their answer: then the adversary goes
-AFTERMATH = 30.0  # seconds; or after so long, when all have begun
-READ_EVERY = 0.5  # seconds
+# The adversary goes when that share of the clients has its answer, or when time has passed, with a
+# sweep, so often; so long, in seconds, it waits for either.
+ENOUGH, SWEEPS_UNDER_FIRE, AFTERMATH = 0.7, 3, 15.0
+READ_EVERY = 0.2  # seconds
 
 
 class World:
@@ -49,11 +51,10 @@ class World:
         self.plans = draw(seed, jobs)
         self.spread = spread
         self.clock = Clock()
-        self.rounds = 0
+        self.sweeps = 0
         self.passed = 0
         self.took: dict[str, float] = {}
         self._over = threading.Event()
-        self._reading = threading.Event()
 
     def run(self) -> None:
         """Begin, suffer, recover, judge; what does not hold is in ``history.violations``."""
@@ -92,7 +93,7 @@ class World:
             s3 = _client(self.runtime, "client")
             playing = [pool.submit(self._one, plan, s3) for plan in self._by_start()]
             reading = pool.submit(self._read)
-            self._until(lambda: self._has_seen_enough(playing), self.spread + AFTERMATH)
+            self._suffer(playing)
             self.adversary.stop()
             self.took["chaos"] = time.monotonic() - self.history.began
             self._recover(playing)
@@ -118,6 +119,15 @@ class World:
         client.play()
         self.history.trace(plan.name, "client ends")
 
+    def _suffer(self, playing: list[Future[None]]) -> None:
+        """Everything runs, the sweep too, while the adversary is awake."""
+        self._until(lambda: self._has_seen_enough(playing), self.spread + AFTERMATH)
+        for pause in PAUSES[:SWEEPS_UNDER_FIRE]:
+            if self._has_seen_enough(playing):
+                return
+            self._sweep(pause)
+            self._until(lambda: self._has_seen_enough(playing), AFTERMATH)
+
     def _has_seen_enough(self, playing: list[Future[None]]) -> bool:
         if time.monotonic() - self.history.began < self.spread:
             return False
@@ -136,20 +146,19 @@ class World:
 
     def _recover(self, playing: list[Future[None]]) -> None:
         """Nothing but time passes: redelivery, the executions' own retries, the scheduled sweep."""
+        recovered = False
         for pause in PAUSES * ROUNDS:
             self._until(lambda: not self._running() and not mail.waiting(), QUIET_SECONDS)
             done = all(future.done() for future in playing)
-            if done and not self.judge.unended() and self.rounds and not self._left_over():
+            if done and recovered and not self.judge.unended() and not self.judge.left_over():
                 return
-            self.rounds += 1
+            recovered = True
             self._sweep(pause)
         self._until(lambda: not self._running() and not mail.waiting(), QUIET_SECONDS)
 
-    def _left_over(self) -> bool:
-        return bool(self.judge.left_over())
-
     def _sweep(self, pause: int) -> None:
         """Let time pass; the schedule starts the sweep."""
+        self.sweeps += 1
         known = {one.execution_arn for one in executions()}
         with self.wire.turn:
             age_everything(self.runtime.bucket, self.runtime.table, pause)
@@ -166,20 +175,23 @@ class World:
             self.history.fail("sweep", "the scheduled sweep does not end")
 
     def _read(self) -> None:
-        """A reader who lists all tables again and again (I1)."""
+        """A reader who lists one table after the other, again and again (I1)."""
         s3 = _client(self.runtime, "reader")
-        while not self._over.wait(READ_EVERY):
+        for prefix in cycle(sorted({plan.prefix for plan in self.plans})):
+            if self._over.wait(READ_EVERY):
+                return
             pages = s3.get_paginator("list_objects_v2").paginate(
-                Bucket=self.register.bucket, Prefix=ROOT
+                Bucket=self.register.bucket, Prefix=prefix
             )
             keys = {one["Key"] for page in pages for one in page.get("Contents", [])}
-            self.history.look({key for key in keys if is_data(key)})
+            self.history.look(prefix, {key for key in keys if is_data(key)})
 
     def _foreign(self) -> None:
         """What was there before, and belongs to nobody here: data, hidden files, open uploads."""
         s3 = _client(self.runtime, "stranger")
-        for prefix in sorted({plan.prefix for plan in self.plans}):
-            for name in ("dt=1/theirs.csv", "_notes/theirs.txt", "dt=2/.theirs.crc"):
+        for number, prefix in enumerate(sorted({plan.prefix for plan in self.plans})):
+            names = ["_notes/theirs.txt", "dt=2/.theirs.crc", "dt=1/theirs.csv"]
+            for name in names[: 2 + number % 2]:  # data in every other one
                 self._put_foreign(s3, prefix + name)
             self._put_foreign(s3, f"{prefix.removesuffix('/')}0/dt=1/theirs.csv")
             where = {"Bucket": self.register.bucket, "Key": f"{prefix}dt=1/uploading.csv"}
