@@ -56,5 +56,5 @@ REPLACED_PAGE: Final = 5_000
 
 # RemoveReplaced hands over to another call after that. S3 takes 3,500 deletes a second below a
 # prefix, so five million files take 24 minutes, and Lambda gives a call 15. What is under way when
-# the time is over, some 200,000 files, takes one more.
+# the time is over, some 130,000 files, takes less than another minute.
 REMOVE_SECONDS: Final = 600

@@ -11,6 +11,7 @@ from s3commit.core.locks import Claim, LockRecord, ask_all, claims, let_go
 from s3commit.core.model import Conflict, Failure, JobRecord, Names, Scope
 from s3commit.core.policy import HOLDER_SECONDS, LOCK_ROUNDS, MAX_WAITS
 from s3commit.core.ports import LostRaceError
+from s3commit.core.protocol.once import refuse_taken_key
 from s3commit.core.protocol.partitions import read_partitions
 from s3commit.core.protocol.pipeline import Pipeline, own_record, planned_record
 from s3commit.core.states import ENDED, JobState
@@ -42,7 +43,7 @@ def acquire_destination(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     is no deadlock; the job that waits longest goes first. Locks are held by jobs, not by
     executions: one that takes over finds them held. What a job holds it keeps until it has ended:
     else a try that stalled could give away what another one of the same job relies on. Raises
-    `JobRefusedError` (``DESTINATION_BUSY``) after the last wait.
+    `JobRefusedError` (``DESTINATION_BUSY``) after the last wait, before it as `refuse_taken_key`.
     """
     record = planned_record(pipeline, ticket, JobState.SEALED)
     wanted = claims_of(pipeline, ticket, record)
@@ -60,6 +61,7 @@ def acquire_destination(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     _still_wanted(pipeline, ticket, nodes)
     if not blockers:
         return replace(ticket, acquired=True, since=since)
+    refuse_taken_key(pipeline, ticket.place, record)
     if ticket.waits >= MAX_WAITS:
         raise JobRefusedError(
             f"the destination has been held by {', '.join(sorted(blockers))} for too long;"

@@ -43,11 +43,7 @@ def take_key(pipeline: Pipeline, place: JobDirectory, record: JobRecord, *, rese
     if holder == place.job_id:
         return
     if holder and _has_it(pipeline, JobDirectory(place.destination, holder)):
-        raise JobRefusedError(
-            f"the data of idempotencyKey {key[:200]!r} was committed by job {holder}; this job"
-            f" adds nothing{_other_rows(pipeline, record, holder)}",
-            code=ALREADY_COMMITTED,
-        )
+        raise _already(pipeline, record, key, holder)
     if not reserve:
         return
     body = dump({"version": VERSION, "key": key, "jobId": place.job_id})
@@ -55,6 +51,33 @@ def take_key(pipeline: Pipeline, place: JobDirectory, record: JobRecord, *, rese
         pipeline.store.put(place.bucket, name, body, if_absent=etag is None, if_match=etag)
     except (PreconditionError, NotFoundError) as error:
         raise TransientError(f"idempotencyKey {key[:200]!r} is being taken by another") from error
+
+
+def refuse_taken_key(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> None:
+    """Say to a job that waits for its locks that another one has its key for good.
+
+    Asked without the key's lock, so only what can't change any more is believed: the ledger's word
+    that the other one is COMMITTED, or PUBLISHING and has nothing to remove. Raises
+    `JobRefusedError` (``ALREADY_COMMITTED``, ``BAD_ONCE_NOTE``).
+    """
+    key = record.idempotency_key
+    if key is None:
+        return
+    holder, _ = _holder(pipeline, place, place.once(key_digest(key)), key)
+    other = pipeline.ledger.job(holder) if holder not in {"", place.job_id} else None
+    if other is None or other.destination != place.destination:
+        return
+    removes = other.replaced is not None and other.replaced.files > 0
+    if other.state is JobState.COMMITTED or (other.state is JobState.PUBLISHING and not removes):
+        raise _already(pipeline, record, key, holder)
+
+
+def _already(pipeline: Pipeline, record: JobRecord, key: str, holder: str) -> JobRefusedError:
+    return JobRefusedError(
+        f"the data of idempotencyKey {key[:200]!r} was committed by job {holder}; this job"
+        f" adds nothing{_other_rows(pipeline, record, holder)}",
+        code=ALREADY_COMMITTED,
+    )
 
 
 def _other_rows(pipeline: Pipeline, record: JobRecord, holder: str) -> str:
