@@ -10,7 +10,7 @@ from typing import Any
 from s3commit.core import locks, plan
 from s3commit.core.fsck.ports import Fsck
 from s3commit.core.protocol import acquire, neighbours, undo, upload
-from s3commit.core.protocol import replace as replaced
+from s3commit.core.protocol import replace_list as replaced
 from s3commit.core.protocol.pipeline import Pipeline
 from s3commit.core.protocol.sweep import Limits
 from s3commit.testing.memory import MemoryLedger, MemoryObjectStore
