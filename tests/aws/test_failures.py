@@ -44,6 +44,7 @@ def a_cancellation(*codes: str | None) -> VerboseClientError:
         ("NoSuchKey", 404, NotFoundError, "NOT_FOUND"),
         ("404", 404, NotFoundError, "NOT_FOUND"),
         ("ResourceNotFoundException", 400, NotFoundError, "NO_TABLE"),
+        ("InvalidObjectState", 403, InvalidInputError, "INVALID_INPUT"),
         ("PreconditionFailed", 412, PreconditionError, "PRECONDITION_FAILED"),
         ("412", 412, PreconditionError, "PRECONDITION_FAILED"),
         ("ConditionalCheckFailedException", 400, PreconditionError, "PRECONDITION_FAILED"),

@@ -14,7 +14,7 @@ from s3commit.aws import env
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.core.errors import TransientError
+from s3commit.core.errors import AccessError, InvalidInputError, TransientError
 from s3commit.core.protocol.pipeline import Pipeline
 from s3commit.core.states import JobState
 from s3commit.testing.execution import run_execution
@@ -50,7 +50,7 @@ def test_a_clean_destination_is_0_and_says_so(desk: Desk) -> None:
     desk.committed_job()
     result = desk.run(*FSCK)
     assert result.stdout == ""
-    assert result.stderr == "nothing found at s3://lake/sales/\n"
+    assert result.stderr == "nothing found at s3://lake/sales/ (1 job)\n"
 
 
 def test_findings_are_1_and_nothing_is_changed(desk: Desk) -> None:
@@ -60,7 +60,7 @@ def test_findings_are_1_and_nothing_is_changed(desk: Desk) -> None:
     assert result.stdout == f"UPLOAD_LEFT  {key.removeprefix('sales/')}  -> abort-upload\n"
     meaning, summary = result.stderr.splitlines()
     assert meaning.startswith("UPLOAD_LEFT: An open upload of a job that has ended")
-    assert summary == "1 finding at s3://lake/sales/; nothing was changed"
+    assert summary == "1 finding at s3://lake/sales/ (1 job); nothing was changed"
     assert desk.world.open_uploads() == [key]
 
 
@@ -95,7 +95,7 @@ def test_i4_a_plan_is_written_and_done(desk: Desk, tmp_path: Path) -> None:
     result = desk.run(*FSCK, "--repair", "--plan", str(plan), exit_code=1)
     assert "not in the plan" in result.stdout
     result = desk.run(*FSCK, "--repair")
-    assert result.stderr.splitlines()[-1] == "2 repaired, 0 left at s3://lake/sales/"
+    assert result.stderr.splitlines()[-1] == "2 repaired, 0 left at s3://lake/sales/ (1 job)"
     assert desk.world.open_uploads() == []
     desk.run(*FSCK)
 
@@ -174,6 +174,8 @@ def test_many_findings_of_a_kind_are_told_in_short(desk: Desk) -> None:
         (*FSCK, "--repair", "--plan", "/does/not/exist"),
         (*FSCK, "--plan", "/does/not/exist"),
         ("fsck", "nowhere", "--table", TABLE),
+        ("fsck", "s3://lake/", "--table", TABLE),
+        ("fsck", "s3://lake", "--table", TABLE, "--repair"),
     ],
 )
 def test_what_can_not_be_meant_is_2(desk: Desk, arguments: tuple[str, ...]) -> None:
@@ -188,7 +190,116 @@ def test_a_plan_of_another_destination_is_2(desk: Desk, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"\x00\xff\xfe",
+        b"{",
+        b"[]\n",
+        b'{"version":1,"destination":"s3://lake/sales/"}\n\n',
+        b'{"version":1,"destination":"s3://lake/sales/"}\n{"action":"delete-bucket"}\n',
+        b'{"version":2,"destination":"s3://lake/sales/"}\n',
+        b'{"version":1,"destination":"elsewhere"}\n',
+        b'{"version":1,"destination":"s3://lake/sales/"}\n' + b"x" * 20_000,
+    ],
+)
+def test_a_plan_of_garbage_is_2_in_one_line_and_nothing_is_done(
+    desk: Desk, tmp_path: Path, body: bytes
+) -> None:
+    desk.aborted_job()
+    key = upload(desk, JOB)
+    plan = tmp_path / "plan.jsonl"
+    plan.write_bytes(body)
+    assert str(plan) in desk.fails(*FSCK, "--repair", "--plan", str(plan), exit_code=2)
+    assert desk.world.open_uploads() == [key]
+
+
+def test_a_destination_where_no_job_ever_was_is_doubted(desk: Desk) -> None:
+    desk.committed_job()
+    told = desk.run("fsck", "s3://lake/slaes/", "--table", TABLE).stderr
+    assert told == (
+        "nothing found at s3://lake/slaes/; no job has left a trace there: is it the right one?\n"
+    )
+    (summary,) = records(
+        desk.run("fsck", "s3://lake/slaes/", "--table", TABLE, "--output", "json").stdout
+    )
+    assert summary["jobs"] == 0
+
+
+def test_a_check_without_the_right_to_list_uploads_says_so_and_leaves_no_half_plan(
+    desk: Desk, tmp_path: Path
+) -> None:
+    desk.aborted_job()
+    desk.world.plan.fail("list_uploads", AccessError("listing uploads: no"), times=None)
+    plan = tmp_path / "plan.jsonl"
+    told = desk.fails(*FSCK, "--plan", str(plan), exit_code=1)
+    assert told.startswith("error: listing uploads: no [ACCESS_DENIED]")
+    assert "aws sts get-caller-identity" in told
+    assert not plan.exists()
+
+
+def test_a_repair_that_has_to_stop_does_not_say_that_nothing_was_changed(desk: Desk) -> None:
+    desk.requested_job()
+    desk.world.plan.fail("list_uploads", AccessError("listing uploads: no"), times=None)
+    result = desk.run(*FSCK, "--repair", "--state-machine", MACHINE, exit_code=1)
+    told = result.stderr.splitlines()[-1]
+    assert "stopped there, with 1 finding repaired" in told
+    assert "nothing was changed" not in told
+    assert len(desk.executions.started) == 1
+
+
+def test_a_rebuild_that_has_to_stop_does_not_say_that_nothing_was_changed(desk: Desk) -> None:
+    desk.committed_job()
+    desk.requested_job(OTHER)
+    Checked(desk.world).lose_ledger()
+    directory = place_of(OTHER).prefix
+    denied = AccessError("listing: no")
+    desk.world.plan.fail("list", denied, where=lambda call: call.key == directory)
+    result = desk.run(*FSCK, "--rebuild-ledger", "--state-machine", MACHINE, exit_code=1)
+    assert "stopped there, with 1 job directory told" in result.stderr.splitlines()[-1]
+
+
+def test_a_list_in_an_archive_is_a_finding_of_its_job_alone(desk: Desk) -> None:
+    """S3 answers InvalidObjectState, which is no matter of rights."""
+    desk.committed_job()
+    list_key = place_of(JOB).commits
+
+    class Archived(MemoryLooks):
+        def first_bytes(self, bucket: str, key: str, count: int) -> bytes:
+            if key == list_key:
+                raise InvalidInputError("it has to be restored first")
+            return super().first_bytes(bucket, key, count)
+
+    desk.session.looks = Archived(desk.world.store)
+    assert "UNREADABLE" in desk.run(*FSCK, exit_code=1).stdout
+
+
+def test_long_listings_say_how_far_they_are(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("s3commit.cli.fsck_world.TELL_EVERY", 5)
+    desk.committed_job()
+    result = desk.run(*FSCK, "--output", "json")
+    assert result.stderr.splitlines()[0] == "... 5 keys listed"
+    assert len(records(result.stdout)) == 1
+
+
 # The ledger made again.
+
+
+def test_i8_a_whole_bucket_is_made_again(desk: Desk) -> None:
+    desk.committed_job()
+    Checked(desk.world).lose_ledger()
+    for bucket in ("s3://lake", "s3a://lake/"):
+        result = desk.run("fsck", bucket, "--table", TABLE, "--rebuild-ledger")
+        assert f"__magic_job-{JOB}/: COMMITTED" in result.stdout
+    assert "below s3://lake/: 0 records made" in result.stderr
+
+
+def test_i8_a_job_that_was_decided_holds_its_locks_again_and_is_told_so(desk: Desk) -> None:
+    desk.job_at("BeginPublish")
+    Checked(desk.world).lose_ledger()
+    result = desk.run(*FSCK, "--rebuild-ledger", "--state-machine", MACHINE)
+    assert "was decided and holds its locks again, an execution was started" in result.stdout
 
 
 def test_i8_a_lost_ledger_is_made_again(desk: Desk) -> None:

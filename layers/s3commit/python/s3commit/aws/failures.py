@@ -70,6 +70,8 @@ _CODES: dict[str, _Kind] = {
     "SerializationException": (InvalidInputError, None),
     "IdempotentParameterMismatchException": (InvalidInputError, None),
     "ItemCollectionSizeLimitExceededException": (InvalidInputError, None),
+    # a 403 that is not about who asks: the object is in an archive, and has to be restored first
+    "InvalidObjectState": (InvalidInputError, None),
     # 400s that are about who asks
     "ExpiredToken": _ACCESS,
     "ExpiredTokenException": _ACCESS,

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from s3commit.cli.human import many
 from s3commit.cli.render import Printer
-from s3commit.core.fsck.findings import Finding
+from s3commit.core.fsck.findings import Finding, Tally
 from s3commit.core.fsck.rebuild import Rebuilt
 from s3commit.core.fsck.repair import Repaired
 from s3commit.core.fsck.words import Level, Verdict
@@ -25,6 +25,12 @@ class Teller:
         self._counts: Counter[Verdict] = Counter()
         self._left = 0
         self._repaired = 0
+        self.tally = Tally()
+
+    @property
+    def repaired(self) -> int:
+        """How many findings are no longer so."""
+        return self._repaired
 
     @property
     def left(self) -> int:
@@ -50,6 +56,7 @@ class Teller:
             self._printer.record(
                 {
                     "destination": self._destination.uri,
+                    "jobs": self.tally.jobs,
                     "findings": self._left + self._repaired,
                     "left": self._left,
                     "repaired": self._repaired,
@@ -66,11 +73,15 @@ class Teller:
         where = self._destination.uri
         notes = sum(n for one, n in self._counts.items() if one.level is Level.NOTE)
         besides = f", {many(notes, 'note')}" if notes else ""
+        jobs = self.tally.jobs
+        of = f" ({many(jobs, 'job')})"
+        if not jobs:
+            of = "; no job has left a trace there: is it the right one?"
         if repairing:
-            return f"{self._repaired} repaired, {self._left} left at {where}{besides}"
+            return f"{self._repaired} repaired, {self._left} left at {where}{besides}{of}"
         nothing = "; nothing was changed" if self._left else ""
         found = many(self._left, "finding") if self._left else "nothing found"
-        return f"{found} at {where}{besides}{nothing}"
+        return f"{found} at {where}{besides}{of}{nothing}"
 
     def _line(self, finding: Finding, repaired: Repaired | None) -> str:
         key = finding.key.removeprefix(self._destination.prefix)
@@ -115,6 +126,7 @@ def tell_rebuilt(printer: Printer, one: Rebuilt, *, dry_run: bool) -> None:
                 "state": one.state,
                 "made": one.made and not dry_run,
                 "attempts": one.attempts,
+                "locks": one.locks,
                 "goesOn": one.goes_on,
                 "started": one.started,
                 "running": one.running,
@@ -131,6 +143,8 @@ def tell_rebuilt(printer: Printer, one: Rebuilt, *, dry_run: bool) -> None:
 
 def _hands_on(one: Rebuilt, dry_run: bool) -> str:
     noted = f", {many(one.attempts, 'attempt')} noted" if one.attempts else ""
+    if one.locks:
+        noted += ", was decided and holds its locks again"
     if not one.goes_on:
         return noted
     if one.running:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from s3commit.aws import env
 from s3commit.aws.failures import answered, translated
@@ -15,13 +15,16 @@ from s3commit.core.errors import InvalidInputError
 from s3commit.core.fsck.ports import Fsck, SeenVersion
 from s3commit.core.layout import JobDirectory
 from s3commit.core.model import JobRecord
-from s3commit.core.ports import ObjectStore
+from s3commit.core.ports import ListedObject, ObjectStore, OpenUpload
 from s3commit.core.protocol.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 NO_STATE_MACHINE = "NO_STATE_MACHINE"
+TELL_EVERY = 100_000  # keys
+
+Listed = TypeVar("Listed")
 
 
 class S3Looks(S3Peek):
@@ -98,9 +101,37 @@ class _Clock:
         return now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def connect(session: Session, table: str, machine: str | None) -> Fsck:
-    """The check's ports."""
+class _Telling:
+    """The store, which says how far it is: whoever waits for a million keys wants to know."""
+
+    def __init__(self, store: ObjectStore, tell: Callable[[str], None]) -> None:
+        self._store = store
+        self._tell = tell
+        self._listed = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def list(self, bucket: str, prefix: str) -> Iterator[ListedObject]:
+        """See `ObjectReader.list`."""
+        return self._counted(self._store.list(bucket, prefix))
+
+    def list_uploads(self, bucket: str, prefix: str) -> Iterator[OpenUpload]:
+        """See `ObjectReader.list_uploads`."""
+        return self._counted(self._store.list_uploads(bucket, prefix))
+
+    def _counted(self, listing: Iterator[Listed]) -> Iterator[Listed]:
+        for one in listing:
+            self._listed += 1
+            if self._listed % TELL_EVERY == 0:
+                self._tell(f"... {self._listed:,} keys listed")
+            yield one
+
+
+def connect(session: Session, table: str, machine: str | None, tell: Callable[[str], None]) -> Fsck:
+    """The check's ports; ``tell`` is told how far it is."""
     # The session's store is a writer's, so that no verb completes an upload; neither does a check.
-    store = cast("ObjectStore", session.store)
+    telling = _Telling(cast("ObjectStore", session.store), tell)
+    store = cast("ObjectStore", telling)
     pipeline = Pipeline(store, session.ledger(table), _Clock(session), session.parallel)
     return Fsck(pipeline, session.looks, SessionHands(session, machine))

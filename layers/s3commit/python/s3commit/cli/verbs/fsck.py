@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, Final
 
 import click
 
@@ -24,7 +26,7 @@ from s3commit.cli.verb import (
     table_option,
     verb,
 )
-from s3commit.core.errors import InvalidInputError
+from s3commit.core.errors import InvalidInputError, S3CommitError
 from s3commit.core.fsck.check import check
 from s3commit.core.fsck.findings import Repair, decode_plan, encode_plan
 from s3commit.core.fsck.ports import Fsck
@@ -33,9 +35,26 @@ from s3commit.core.fsck.repair import UNKNOWN as NOT_KNOWN
 from s3commit.core.fsck.repair import repair
 from s3commit.core.model import Destination
 
+_BUCKET: Final = re.compile(r"s3[an]?://([a-z0-9][a-z0-9.\-]{1,61}[a-z0-9])/?")
+
+
+class _Reach(click.ParamType[Destination]):
+    """A destination, or a whole bucket, whose prefix is empty."""
+
+    name = "destination"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Destination:
+        bucket = _BUCKET.fullmatch(value) if isinstance(value, str) else None
+        return Destination(bucket[1], "") if bucket else DESTINATION.convert(value, param, ctx)
+
+
+REACH = _Reach()
+
 
 @verb(changes=True)
-@click.argument("destination", type=DESTINATION)
+@click.argument("destination", type=REACH)
 @table_option
 @state_machine_option
 @click.option(
@@ -67,19 +86,26 @@ def fsck(
     is done only if a new check finds it too, so a plan may be old, and repeating does no harm.
 
     --rebuild-ledger makes the records of the jobs below DESTINATION again from what is in S3,
-    after the table was lost, and starts an execution for each job that was asked for.
+    after the table was lost, and starts an execution for each job that was asked for. It takes a
+    whole bucket, s3://BUCKET/, too.
 
     Exit codes: 0 clean, or all repaired; 1 findings are left; 4 a repair's outcome is unknown.
     """
     if not table:
         raise Problem(f"fsck needs the ledger: --table or {env.TABLE}", USAGE)
+    if not destination.prefix and not rebuild_ledger:
+        raise Problem(
+            f"{destination.uri} is a whole bucket, and a table is checked by its destination, such"
+            f" as {destination.uri}sales/; --rebuild-ledger takes a bucket",
+            USAGE,
+        )
     if rebuild_ledger and (repairing or plan):
         raise Problem("--rebuild-ledger goes without --plan and --repair", USAGE)
     if repairing and dry_run:
         raise Problem("--repair and --dry-run exclude each other; without both it looks", USAGE)
     from s3commit.cli.fsck_world import connect  # noqa: PLC0415 - botocore: `--help` needs none
 
-    connected = connect(session, table, machine)
+    connected = connect(session, table, machine, printer.note)
     if rebuild_ledger:
         _rebuild(connected, printer, destination, dry_run)
     elif repairing:
@@ -93,7 +119,7 @@ def _check(fsck: Fsck, printer: Printer, destination: Destination, plan: Path | 
     teller = Teller(printer, destination)
 
     def repairs() -> Iterator[Repair]:
-        for finding in check(fsck, destination):
+        for finding in check(fsck, destination, teller.tally):
             teller.tell(finding)
             yield from finding.repairs
 
@@ -120,9 +146,10 @@ def _repair(
 ) -> None:
     teller = Teller(printer, destination)
     unknown = 0
-    for one in repair(fsck, destination, chosen):
-        teller.tell(one.finding, one)
-        unknown += one.outcomes.count(NOT_KNOWN)
+    with _stopped(lambda: many(teller.repaired, "finding") + " repaired"):
+        for one in repair(fsck, destination, chosen, teller.tally):
+            teller.tell(one.finding, one)
+            unknown += one.outcomes.count(NOT_KNOWN)
     teller.sum_up(repairing=True)
     if unknown:
         raise Problem(
@@ -133,6 +160,19 @@ def _repair(
     _end(teller)
 
 
+@contextmanager
+def _stopped(how_far: Callable[[], str]) -> Iterator[None]:
+    """An error in the middle is not one before which nothing has changed: say how far it came."""
+    try:
+        yield
+    except S3CommitError as error:
+        raise Problem(
+            f"{error.message} [{error.code}]; stopped there, with {how_far()}; when that is mended,"
+            " repeating the command is harmless",
+            FAILED,
+        ) from error
+
+
 def _end(teller: Teller) -> None:
     if teller.left:
         raise click.exceptions.Exit(FAILED)
@@ -140,11 +180,12 @@ def _end(teller: Teller) -> None:
 
 def _rebuild(fsck: Fsck, printer: Printer, destination: Destination, dry_run: bool) -> None:
     jobs = made = left = 0
-    for one in rebuild(fsck, destination, dry_run=dry_run):
-        tell_rebuilt(printer, one, dry_run=dry_run)
-        jobs += 1
-        made += one.made
-        left += one.is_left
+    with _stopped(lambda: f"{many(jobs, 'job directory', 'job directories')} told"):
+        for one in rebuild(fsck, destination, dry_run=dry_run):
+            tell_rebuilt(printer, one, dry_run=dry_run)
+            jobs += 1
+            made += one.made
+            left += one.is_left
     word = "would be made" if dry_run else "made"
     printer.note(
         f"{many(jobs, 'job directory', 'job directories')} below {destination.uri}:"

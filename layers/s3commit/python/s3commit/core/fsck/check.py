@@ -8,7 +8,7 @@ from typing import Final
 from s3commit.core.errors import InvalidInputError, NotFoundError
 from s3commit.core.fsck import other_table as other
 from s3commit.core.fsck.files import check_files
-from s3commit.core.fsck.findings import Finding, Repair
+from s3commit.core.fsck.findings import Finding, Repair, Tally
 from s3commit.core.fsck.job_table import UNREADABLE
 from s3commit.core.fsck.jobs import Job, read_jobs
 from s3commit.core.fsck.ports import Fsck
@@ -27,13 +27,15 @@ _INCOMPLETE: Final = frozenset({"MISSING", "MISSING_BUT_UPLOADED", "CHANGED"})
 _COMMITTER: Final = "s3commit"  # in our own markers; Hadoop's name a job's id too
 
 
-def check(fsck: Fsck, destination: Destination) -> Iterator[Finding]:
+def check(fsck: Fsck, destination: Destination, tally: Tally | None = None) -> Iterator[Finding]:
     """Everything at the destination that is not as it should be; changes nothing.
 
     Findings of jobs come first, then those of files, of documents, and of working objects: their
     repairs are safe in this order, and in any.
     """
     jobs = read_jobs(fsck, destination)
+    if tally is not None:
+        tally.jobs = len(jobs)
     for job in jobs.values():
         yield from _of_job(job)
     incomplete, unreadable = set(), set()

@@ -64,6 +64,13 @@ class Finding:
         return self.verdict.level
 
 
+@dataclass(slots=True)
+class Tally:
+    """What a check has looked at: jobs of which there is a trace."""
+
+    jobs: int = 0
+
+
 def encode_plan(destination: Destination, repairs: Iterable[Repair]) -> Iterator[bytes]:
     """The plan, line by line: a line about the plan, then one for each repair."""
     yield dump({"version": PLAN_VERSION, "destination": destination.uri}) + b"\n"

@@ -13,7 +13,7 @@ from typing import Final
 
 from s3commit.core.errors import NotFoundError, PreconditionError, S3CommitError, TransientError
 from s3commit.core.fsck.check import check
-from s3commit.core.fsck.findings import Finding, Repair
+from s3commit.core.fsck.findings import Finding, Repair, Tally
 from s3commit.core.fsck.other_table import SCRATCH_LEFT
 from s3commit.core.fsck.ports import Fsck
 from s3commit.core.fsck.words import Action
@@ -42,7 +42,10 @@ class Repaired:
 
 
 def repair(
-    fsck: Fsck, destination: Destination, chosen: Collection[Repair] | None = None
+    fsck: Fsck,
+    destination: Destination,
+    chosen: Collection[Repair] | None = None,
+    tally: Tally | None = None,
 ) -> Iterator[Repaired]:
     """Check, and repair what is found: all of it, or what ``chosen`` names.
 
@@ -51,7 +54,7 @@ def repair(
     """
     wanted = None if chosen is None else frozenset(chosen)
     troubled: set[str] = set()
-    for finding in check(fsck, destination):
+    for finding in check(fsck, destination, tally):
         if finding.verdict is SCRATCH_LEFT and finding.job_id in troubled:
             yield Repaired(finding, (PASSED_OVER,) * len(finding.repairs))
             continue
