@@ -27,7 +27,7 @@ def test_a_job_says_what_it_did_in_one_line(
     job, said = writer.job.job_id, capsys.readouterr()
     size = sum(file.length for file in place.committed()) / 1024
     assert said.err == (
-        f"s3commit: committed 2 files, {size:.1f} KB, 1,000 rows;"
+        f"s3commit: committed 2 files, {size:.1f} KiB, 1000 rows;"
         f" see: s3commit show {place.uri}/__magic_job-{job}/\n"
     )
     assert said.out == ""

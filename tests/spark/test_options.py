@@ -89,7 +89,7 @@ def test_a_condition_that_does_not_exist_is_an_unknown_option() -> None:
         ("commitTimeout", "soon", "10m"),
         ("commitTimeout", "0", "10m"),
         ("memoryBudget", "1MB", "at least 16MB"),
-        ("idempotencyKey", "", "1 to 512"),
+        ("idempotencyKey", "", "1 to 1024"),
         ("conditions.minRows", "x", "a whole number"),
     ],
 )

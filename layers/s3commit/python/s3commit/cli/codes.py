@@ -115,8 +115,8 @@ CODES: Final[dict[str, Advice]] = {
     "MANIFEST_GONE": Advice(
         "All files were visible; then a manifest was deleted or changed, and what is provably the"
         " job's now has another number of files or bytes",
-        "Bring the manifest back, or the files that are gone, or move away what has the job's id and"
-        " is not its own; then `s3commit commit`",
+        "Bring the manifest back, or the files that are gone, or move away what has the job's id"
+        " and is not its own; then `s3commit commit`",
     ),
     "MANIFEST_CHANGED": Advice(
         "A counted manifest has other bytes than its task wrote", _OTHER_WRITER

@@ -5,6 +5,21 @@ from __future__ import annotations
 import re
 from datetime import datetime
 
+from s3commit.core.amounts import amount, many, size
+
+__all__ = [
+    "age",
+    "amount",
+    "epoch_of",
+    "many",
+    "moment",
+    "number",
+    "one_line",
+    "parse_age",
+    "printable",
+    "size",
+]
+
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _AGE = re.compile(r"(\d{1,6})([smhdw])", re.ASCII)
 
@@ -30,34 +45,9 @@ def age(seconds: float) -> str:
     return " ".join(filter(None, words)) or "0s"
 
 
-def size(count: int | None) -> str:
-    """``512 B``, ``1.5 KiB``, ``12.0 GiB``; ``-`` for what is not known."""
-    if count is None:
-        return "-"
-    if count < 1024:
-        return f"{count} B"
-    value = float(count)
-    for unit in ("KiB", "MiB", "GiB", "TiB"):
-        value /= 1024
-        if value < 1024:
-            return f"{value:.1f} {unit}"
-    return f"{value / 1024:.1f} PiB"
-
-
 def number(count: int | None) -> str:
     """The number, or ``-`` for what is not known."""
     return "-" if count is None else str(count)
-
-
-def many(count: int, one: str, several: str | None = None) -> str:
-    """``1 file``, ``3 files``."""
-    return f"{count} {one if count == 1 else several or one + 's'}"
-
-
-def amount(files: int, total: int, rows: int | None) -> str:
-    """``3 files, 1.5 KiB, 10 rows``; rows that nobody counted are left out."""
-    counted = "" if rows is None else f", {many(rows, 'row')}"
-    return f"{many(files, 'file')}, {size(total)}{counted}"
 
 
 def moment(text: str | None) -> str:

@@ -37,6 +37,7 @@ MAX_RESULT_BYTES = 256 * 1024
 MAX_REQUEST_BYTES = 128 * 1024 * 1024
 MAX_ATTEMPTS = 500_000
 MAX_TEXT = 1024
+MAX_KEY_CHARACTERS = 1024  # of an idempotency key
 
 Choice = TypeVar("Choice", Conflict, Scope, Outcome, Names)
 
@@ -146,7 +147,7 @@ def _columns(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _key(fields: Fields) -> str | None:
-    key = fields.optional_text("idempotencyKey", longest=MAX_TEXT)
+    key = fields.optional_text("idempotencyKey", longest=MAX_KEY_CHARACTERS)
     if key == "":
         raise InvalidInputError("idempotencyKey is empty: give one, or none", code="BAD_FIELD")
     return key

@@ -22,9 +22,9 @@ from s3commit.spark.plainly import plainly
 from s3commit.spark.policy import policy_of, session_scope
 from s3commit.spark.schema import WriteSchema, check_schema, named_conditions
 from s3commit.spark.telling import say, summary
-from s3commit.writer.bucket import S3BucketProbe, check_pipeline
+from s3commit.writer.bucket import S3BucketProbe
 from s3commit.writer.environment import SystemEnvironment, timestamp
-from s3commit.writer.job import Job, put_job
+from s3commit.writer.job import Job, put_job, start
 
 CLIENT = "s3commit-spark"
 
@@ -49,10 +49,12 @@ def start_batch(options: Options, schema: StructType, overwrite: bool) -> BatchW
         conditions=named_conditions(options.conditions, schema),
         locations=options.locations,
     )
-    check_pipeline(S3BucketProbe(shared_client()), spec.destination)
-    if policy.scope is not None:
-        put_job(shared_store(options.encryption), spec)
-    job = Job(spec, options.uploads, options.encryption)
+    job = start(
+        Job(spec, options.uploads, options.encryption),
+        shared_store(options.encryption),
+        S3BucketProbe(shared_client()),
+        opens=policy.scope is not None,
+    )
     return BatchWriter(options, checked, job, by_session=policy.scope is None)
 
 

@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 
 from s3commit.aws.s3_client import Encryption
 from s3commit.core.conditions import Conditions
+from s3commit.core.documents import MAX_KEY_CHARACTERS
 from s3commit.core.errors import InvalidInputError
 from s3commit.core.layout import check_job_id, parse_destination
 from s3commit.core.locations import parse_locations
@@ -22,9 +23,7 @@ from s3commit.core.model import Conflict, Destination, Scope
 from s3commit.spark.formats import FORMATS
 from s3commit.writer.config import Config
 from s3commit.writer.options import (
-    KNOWN as CONFIGURABLE,
-)
-from s3commit.writer.options import (
+    DEFAULT_COMMIT_TIMEOUT,
     NULL_FRACTION,
     OF_ENCRYPTION,
     bad_option,
@@ -36,11 +35,13 @@ from s3commit.writer.options import (
     parse_size,
     upload_settings,
 )
+from s3commit.writer.options import (
+    KNOWN as CONFIGURABLE,
+)
 from s3commit.writer.sizes import UploadSettings
 
 MB: Final = 1024 * 1024
 DEFAULT_MEMORY_BUDGET: Final = 256 * MB
-MAX_KEY_CHARACTERS: Final = 512
 
 # What belongs to one job, or to this format alone; the rest may stand in a configuration too.
 KNOWN: Final = (
@@ -84,7 +85,7 @@ class Options:
     usual_scope: Scope | None = None
     max_records_per_file: int | None = None
     target_file_bytes: int | None = None
-    commit_timeout: float = 900.0
+    commit_timeout: float = DEFAULT_COMMIT_TIMEOUT
     idempotency_key: str | None = None
     conditions: Conditions = field(default_factory=Conditions)
     memory_budget: int = DEFAULT_MEMORY_BUDGET
@@ -129,7 +130,7 @@ def parse_options(raw: Mapping[str, str], config: Config | None = None) -> Optio
         usual_scope=_scope(usual),
         max_records_per_file=take("maxRecordsPerFile", _limit, None),
         target_file_bytes=take("targetFileBytes", _size_limit, None),
-        commit_timeout=take("commitTimeout", parse_duration, 900.0),
+        commit_timeout=take("commitTimeout", parse_duration, DEFAULT_COMMIT_TIMEOUT),
         idempotency_key=take("idempotencyKey", _text, None),
         conditions=_conditions(values, given),
         memory_budget=budget,

@@ -26,7 +26,7 @@ from s3commit.aws.s3_client import Encryption, make_client
 from s3commit.core.conditions import Conditions, decode_conditions
 from s3commit.core.documents import (
     MAX_JOB_BYTES,
-    MAX_TEXT,
+    MAX_KEY_CHARACTERS,
     encode_job,
     encode_location,
     refuse_two_attempts,
@@ -49,6 +49,7 @@ from s3commit.writer.bucket import BucketProbe, S3BucketProbe, check_pipeline, n
 from s3commit.writer.config import Config, load_config
 from s3commit.writer.environment import Environment, SystemEnvironment, timestamp
 from s3commit.writer.options import (
+    DEFAULT_COMMIT_TIMEOUT,
     conditions_of,
     encryption_of,
     parse_duration,
@@ -59,7 +60,6 @@ from s3commit.writer.sizes import UploadSettings
 from s3commit.writer.standing import WriterStore, put_first
 from s3commit.writer.task import Task
 
-DEFAULT_COMMIT_TIMEOUT: Final = 900.0  # seconds
 Choice = TypeVar("Choice", Conflict, Scope, Names)
 
 DEFAULT_CLIENT: Final = f"s3commit-python/{__version__}"
@@ -240,12 +240,22 @@ def open_job(
     if store is None:
         s3 = make_client()
         store, probe = S3ObjectStore(s3, encryption=encryption), probe or S3BucketProbe(s3)
-    if probe is not None:
-        check_pipeline(probe, place)
-    put_job(store, spec)
     uploads = upload_settings(chosen) if settings is None else settings
     limit = _timeout(chosen) if commit_timeout is None else commit_timeout
-    return Job(spec, uploads, encryption, environment, store, commit_timeout=limit)
+    job = Job(spec, uploads, encryption, environment, store, commit_timeout=limit)
+    return start(job, store, probe)
+
+
+def start(job: Job, store: WriterStore, probe: BucketProbe | None, *, opens: bool = True) -> Job:
+    """See that there is a pipeline, then put ``job.json``, unless the job's tasks are to do it.
+
+    Raises as `check_pipeline` and `put_job`.
+    """
+    if probe is not None:
+        check_pipeline(probe, job.spec.destination)
+    if opens:
+        put_job(store, job.spec)
+    return job
 
 
 def put_job(store: WriterStore, spec: JobSpec) -> None:
@@ -320,8 +330,9 @@ def _conditions(given: Conditions | Mapping[str, Any]) -> Conditions:
 
 
 def _key(key: str | None) -> str | None:
-    if key is not None and not 1 <= len(key) <= MAX_TEXT:
+    if key is not None and not 1 <= len(key) <= MAX_KEY_CHARACTERS:
         raise InvalidInputError(
-            f"idempotency_key has {len(key)} characters, not 1 to {MAX_TEXT}", code="BAD_OPTION"
+            f"idempotency_key has {len(key)} characters, not 1 to {MAX_KEY_CHARACTERS}",
+            code="BAD_OPTION",
         )
     return key

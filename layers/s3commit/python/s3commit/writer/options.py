@@ -24,6 +24,7 @@ from s3commit.writer.sizes import (
     UploadSettings,
 )
 
+DEFAULT_COMMIT_TIMEOUT: Final = 900.0  # seconds
 LEAST_MEMORY_BUDGET: Final = 16 * MIB
 ALGORITHMS: Final = ("AES256", "aws:kms", "aws:kms:dsse")
 OF_ENCRYPTION: Final = frozenset({"encryption", "encryptionKeyId", "bucketKey"})
