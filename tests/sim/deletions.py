@@ -72,7 +72,11 @@ def _check_document(observer: Observer, process: Process, key: str, version: Ver
 def _check_replaced(
     observer: Observer, process: Process, job: Job, key: str, version: Version
 ) -> None:
-    if job.replaced.get(key) != version.etag:
+    late = process.since <= job.lost_step  # a step of before the loss, which it does not know of
+    listed = job.before_loss[1] if late else job.replaced
+    if late and listed.get(key) == version.etag:
+        return
+    if listed.get(key) != version.etag:
         fail("I5", f"{process.name} deleted {key}, which no replace list names")
     if job.record_state not in {JobState.PUBLISHING, JobState.COMMITTED}:
         fail("I10", f"{key} of before was deleted while the job was {job.record_state}")

@@ -21,12 +21,23 @@ def check_own_object(
     job = observer.job_of(process, key)
     if job is None or not observer.is_own_key(process, key):
         fail("I7", f"{process.name} wrote {key}, which is not the job's")
+    if process.since <= job.lost_step:
+        _take_for_true(job, key)  # a step of before the loss, which it does not know of
     if key == job.place.success:
         _check_marker(observer, job)
     elif key == job.place.commits:
         _check_commits(observer, job)
     elif key == job.place.result:
         _check_result(observer, process, job, before)
+
+
+def _take_for_true(job: Job, key: str) -> None:
+    """What stands in S3 from now on is what the ledger is made from."""
+    if key == job.place.commits and job.record_state is None:
+        job.record_state, job.decided = JobState.PUBLISHING, True
+        job.planned, job.replaced = job.before_loss
+    elif key == job.place.result and not job.ended:
+        job.record_state = job.lost_as
 
 
 def _check_marker(observer: Observer, job: Job) -> None:

@@ -104,7 +104,8 @@ def _spec(world: World, place: JobDirectory, *, of_s3a: bool) -> JobSpec:
 def _file_names(world: World, job: Job, task: str) -> list[str]:
     rng = world.rng
     suffix = "" if job.exact else f"-{job.place.job_id}"
-    if job.of_s3a and rng.random() < 0.5:
+    # A ledger that is lost leaves nothing to tell by whose files are that carry no id at all.
+    if job.of_s3a and (world.loses or rng.random() < 0.5):
         suffix = f"-{STRANGER}-c000"  # Spark's own id, of the write
     locations = list(job.spec.locations)[job.disowned :] * 2
     partitions = ["", "dt=1/", "dt=2/", "dt=1/h=3/", *locations]

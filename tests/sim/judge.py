@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from s3commit.core.model import Conflict, Names
 from s3commit.core.states import JobState
 from tests.sim.model import Job
-from tests.sim.recovery import leaks
+from tests.sim.recovery import leaks, locks_of
 from tests.sim.scheduler import fail
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ def judge_end(world: World) -> None:
     _foreign(world)
     _markers(world)
     _once(world)
-    for lock in world.ledger._locks.values():
-        if lock.holders or lock.waiting:
-            fail("I6", f"the lock of {lock.node} is held by {dict(lock.holders)} at the end")
+    for job in world.observer.jobs.values():
+        if nodes := locks_of(world, job):
+            fail("I6", f"job {job.name} holds {nodes} at the end")
 
 
 def _turned_away(world: World, job: Job) -> None:

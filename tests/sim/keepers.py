@@ -20,6 +20,7 @@ from s3commit.core.survey import Executions, Survey
 from s3commit.testing.faults import Crash
 from tests.sim.clients import BUCKET
 from tests.sim.door import Door
+from tests.sim.machine import Machine
 from tests.sim.model import KEEPERS
 from tests.sim.scheduler import Process, Scheduler, fail
 
@@ -35,6 +36,7 @@ class Keepers:
     door: Door
     survey: Survey
     executions: Executions
+    machine: Machine
     fsck: Fsck
     limits: Limits
     call_items: int
@@ -64,6 +66,7 @@ class Keepers:
     ) -> tuple[Report, str] | None:
         """One call of a step, tried again as the machine does."""
         for number in range(TRIES):
+            self.machine.while_closed()
             body = partial(self._call, step, before, cursor, dry_run)
             label = name + (f"#{number + 1}" if number else "")
             child = self.scheduler.spawn(label, body, role="sweep", job="")

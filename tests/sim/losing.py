@@ -11,6 +11,8 @@ from tests.sim.model import DECIDED, Job
 if TYPE_CHECKING:
     from tests.sim.world import World
 
+_PUBLISHED = frozenset({JobState.PUBLISHING, JobState.COMMITTED})
+
 Table = tuple[dict[str, Any], dict[str, Any], dict[str, Any], set[Any]]
 
 
@@ -53,7 +55,9 @@ def set_back(world: World, table: Table) -> None:
         here = record if record and record.directory == job.place.prefix else None
         decided = job.planned, job.replaced
         _forget(world, job)
-        if job.record_state is not None:
+        if job.record_state is JobState.PUBLISHING and here and here.state in _PUBLISHED:
+            job.record_state = here.state
+        elif job.record_state is not None:
             job.settled = here is not None and here.state is not job.record_state
         elif here is not None:
             job.record_state = here.state
@@ -79,6 +83,9 @@ def _forget(world: World, job: Job) -> None:
     job.reset += 1
     job.lost_step = world.scheduler.steps
     job.settled = False
+    job.lost_as = job.record_state or job.lost_as
+    if job.planned:
+        job.before_loss = job.planned, job.replaced
     if job.result or job.record_state is None:
         return
     if world.bucket.current(job.place.commits) is not None:

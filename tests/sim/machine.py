@@ -54,7 +54,7 @@ class Machine:
         """The handler of a manifest's event; SQS brings the event again if it fails."""
         for _ in range(4):
             try:
-                self._while_closed()
+                self.while_closed()
                 arrival = judge_arrival(self.pipeline, BUCKET, key)
                 note_arrivals(self.pipeline, [arrival])
                 return
@@ -66,13 +66,14 @@ class Machine:
 
     def dispatch(self, job: Job) -> None:
         """The handler of a request's event: an execution by the job's id, once (ADR 10)."""
-        self._while_closed()
+        self.while_closed()
         place = job.place
         if not self._start(place.job_id, job) and self.executions[place.job_id] != place.prefix:
             digest = sha256(place.uri.encode()).hexdigest()[:16]
             self._start(f"{place.job_id}-{digest}", job)
 
-    def _while_closed(self) -> None:
+    def while_closed(self) -> None:
+        """Wait as long as queues and schedules are stopped."""
         while self.closed:
             self.scheduler.sleep(60)
 

@@ -49,6 +49,8 @@ class Job:
     told_step: int = 0  # since when that step had looked for its uploads
     reset: int = 0  # how often the ledger was lost under it
     lost_step: int = -1  # when that was
+    lost_as: JobState | None = None  # what it was then, and what was decided
+    before_loss: tuple[dict[str, File], dict[str, str]] = field(default_factory=lambda: ({}, {}))
     expired: bool = False  # its record has reached its time to live
     settled: bool = False  # the ledger was set back behind the job's end
     record_state: JobState | None = None

@@ -25,7 +25,9 @@ def recover(world: World) -> None:
     """Sweep until nothing is left to do. Raises `Violation` if that never comes."""
     world.faults.rate = 0.0
     for key in world.machine.dead_letters:  # redriven
-        world.later("redrive", partial(world.machine.ingest, key), job="", most=1.0)
+        job = next(one for one in world.observer.jobs.values() if one.directory_of(key))
+        redriven = partial(world.machine.ingest, key)
+        world.later(f"{job.name}:redriven", redriven, job=job.name, most=1.0)
     for number, pause in enumerate(PAUSES):
         unfinished = [job for job in world.observer.jobs.values() if _needs_help(world, job)]
         if not unfinished:
@@ -74,14 +76,23 @@ def _needs_help(world: World, job: Job) -> bool:
         return _open_uploads(world, job)
     if not _begun(world, job) and not untidy and job.record_state is None:
         return False
-    held = any(
-        place.job_id in lock.holders or place.job_id in lock.waiting
-        for lock in world.ledger._locks.values()
-    )
+    held = bool(locks_of(world, job))
     asked = world.bucket.current(place.request) is not None
     if not asked and job.record_state is None and not _open_uploads(world, job):
         return False  # its driver has died, and a few small objects are all that is left of it
     return not job.ended or not job.result or untidy or held
+
+
+def locks_of(world: World, job: Job) -> list[str]:
+    """The nodes that the job holds, or waits for.
+
+    If its record was lost, its end did not find them: whoever wants one next takes it away.
+    """
+    if job.reset and job.over:
+        return []
+    job_id = job.place.job_id
+    locks = world.ledger._locks.values()
+    return [lock.node for lock in locks if job_id in lock.holders or job_id in lock.waiting]
 
 
 def is_untidy(world: World, job: Job) -> bool:

@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from s3commit.core.errors import S3CommitError
 from s3commit.core.manifest import encode_pendingset
 from s3commit.core.model import (
     Conflict,
     CountedAttempt,
+    JobRecord,
     Names,
     Outcome,
     PendingFile,
@@ -17,7 +19,7 @@ from s3commit.core.model import (
 )
 from s3commit.core.protocol.pipeline import Pipeline
 from s3commit.core.protocol.publish import begin_publish
-from s3commit.core.protocol.undo import roll_back
+from s3commit.core.protocol.undo import abort_job, roll_back
 from s3commit.core.states import JobState
 from s3commit.core.ticket import Ticket, UnitResult
 from s3commit.testing.bucket import etag_of
@@ -149,3 +151,24 @@ def test_i5_a_job_that_is_turned_away_aborts_nothing_that_only_its_manifest_call
     failure = world.result(second).error
     assert failure is not None and failure.code == "JOB_ID_TAKEN"
     assert world.store.upload_is_open(BUCKET, "sales/upload.bin", theirs)
+
+
+@pytest.mark.parametrize("execution", ["execution-1", "execution-2"], ids=["zombie", "new"])
+def test_i2_a_ledger_set_back_behind_the_commit_takes_no_file_away(execution: str) -> None:
+    """Found by seed 178: a restored table says SEALED, and the manifests are tidied up."""
+    world, place = World(), place_of()
+    world.open(place)
+    world.announce(place, counted := world.attempt(place, "t0"))
+    world.request(place, counted)
+    tables: list[dict[str, JobRecord]] = []
+    world.plan.run_before("decide", lambda: tables.append(dict(world.ledger._jobs)))
+    world.run(place)
+    world.ledger._jobs = tables[0]
+    with pytest.raises(S3CommitError, match="restored to a moment of before"):
+        world.run(place, execution)
+    record = world.record(place)
+    zombie = Ticket(JOB, BUCKET, place.prefix, generation=record.generation).after(record)
+    with pytest.raises(S3CommitError, match="restored to a moment of before"):
+        abort_job(world.pipeline, zombie)
+    assert world.visible() == {f"sales/part-t0-{JOB}.parquet": b"t0 a0"}
+    assert world.result(place).outcome is Outcome.COMMITTED

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from s3commit.core.layout import NOTE_SUFFIX
 from tests.sim.losing import copy_table, lose_everything, lose_jobs, lose_notes, set_back
-from tests.sim.model import Job
+from tests.sim.model import KEEPERS, Job
 from tests.sim.recovery import is_untidy
 from tests.sim.scheduler import Process
 from tests.sim.strangers import lose_upload, spoil_manifest
@@ -156,11 +156,12 @@ def _lose(world: World) -> None:
         world.faults.strike("notes lost")
         lose_notes(world)
         return
-    world.machine.closed = rng.random() < 0.7
+    world.machine.closed = True
     if kind < 0.3:
         world.faults.strike("records lost")
         lose_jobs(world, [name for name in world.observer.jobs if rng.random() < 0.6])
     elif kind < 0.55:
+        world.machine.closed = False
         table = copy_table(world)
         world.scheduler.sleep(rng.choice([0.1, 1.0, 1000.0]))
         world.faults.strike("ledger set back")
@@ -170,11 +171,22 @@ def _lose(world: World) -> None:
             world.scheduler.join(world.keepers.sweep("sweep of the past"))
         world.scheduler.sleep(rng.choice([0.1, 1000.0]))
         world.machine.closed = True
+        _wait_for_steps(world)
         lose_everything(world)
     else:
         world.faults.strike("ledger lost")
         lose_everything(world)
-    if world.machine.closed or rng.random() < 0.5:
-        world.scheduler.sleep(rng.choice([0.0, 0.1, 100.0]))
-        world.scheduler.join(world.keepers.command("rebuild", world.keepers.rebuild))
+    _wait_for_steps(world)
+    world.scheduler.join(world.keepers.command("rebuild", world.keepers.rebuild))
     world.machine.closed = False
+
+
+def _wait_for_steps(world: World) -> None:
+    """Until no step runs any more that asked the ledger of before: a quarter of an hour."""
+    lost = world.scheduler.steps
+    while any(_is_step(one) and one.since <= lost for one in world.scheduler.living):
+        world.scheduler.sleep(300)
+
+
+def _is_step(process: Process) -> bool:
+    return process.role in KEEPERS or (process.role == "pipeline" and "/" in process.name)

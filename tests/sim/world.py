@@ -69,7 +69,7 @@ class World:
         seed: int,
         *,
         trace: bool = False,
-        losses: float = 0.0,
+        losses: float = 0.2,
         store: Callable[..., MemoryObjectStore] = MemoryObjectStore,
         ledger: Callable[[], MemoryLedger] = MemoryLedger,
     ) -> None:
@@ -126,6 +126,7 @@ class World:
             self.door,
             as_survey(self.door),
             as_executions(self.door, self.machine),
+            self.machine,
             Fsck(self.pipeline, as_looks(self.door), as_hands(self.door, Commands(self.machine))),
             limits,
             self.rng.choice([1, 3, 5000]),
