@@ -294,3 +294,17 @@ def test_a_job_whose_directory_somebody_has_deleted_is_ended_and_not_forgotten(
     world.run(place)
     assert world.result(place).outcome is Outcome.ABORTED
     assert world.open_uploads() == []
+
+
+def test_a_job_that_left_nothing_at_all_was_last_heard_of_by_the_ledger(world: Swept) -> None:
+    place = place_of()
+    announced(world, place)
+    heard = world.record(place).updated_at
+    for key in world.all_keys(place.prefix):
+        world.store.delete(BUCKET, key)
+    for upload in world.store.list_uploads(BUCKET, ""):
+        world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
+    world.later(LIMITS.abandoned + HOUR)
+    report = world.sweep()
+    assert (report.asked, report.failed) == (1, 0)
+    assert f"no sign of life since {heard}, for 25 hours" in abandoned_at(world, place)

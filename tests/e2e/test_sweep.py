@@ -136,6 +136,8 @@ def test_abandoned_jobs_and_orphaned_uploads_end_by_one_command(environment: Dep
         lambda: (found := record_of(environment, job)) and found.state in ENDED and found
     )
     assert record.state is JobState.ABORTED
+    assert record.failure is not None
+    assert record.failure.code == "ABANDONED"
     listed = environment.client("s3").list_multipart_uploads(
         Bucket=environment.bucket, Prefix="e2e/sweep/abandoned/"
     )

@@ -156,8 +156,6 @@ def tries_due(silent: int, pause: int, longest: int) -> int:
     """
     tries = 0
     while silent >= pause:
-        if pause >= longest:
-            return tries + silent // longest
         tries, silent, pause = tries + 1, silent - pause, min(2 * pause, longest)
     return tries
 

@@ -135,8 +135,7 @@ def abandon_if_silent(
     heard = max(record.updated_at, record.created_at) if record is not None else ""
     # The main job.json's word is enough here: whoever names too much keeps a job, and ends none.
     places = (place, *map(place.at, spec.locations.values()))
-    names = record.names if record is not None else spec.names
-    suspect = Suspect(places, names, since)
+    suspect = Suspect(places, spec.names, since)
     life = last_sign(sweep, suspect, known=max(known, heard), left=left)
     if not life.left and life.last < since:
         ask_to_abort(sweep, place, life.last)
