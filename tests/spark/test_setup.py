@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -36,6 +37,18 @@ def registered(executable: str) -> list[Any]:
 
 def test_the_drivers_own_interpreter_is_taken() -> None:
     assert registered(sys.executable) == ["s3commit"]
+
+
+def test_a_worker_that_makes_no_client_loads_no_aws_library() -> None:
+    """Spark imports the data source in a new process for each step of a write."""
+    code = "import sys, s3commit.spark.source; print(*{m.split('.')[0] for m in sys.modules})"
+
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+
+    assert "s3commit" in loaded
+    assert not {"boto3", "botocore"} & set(loaded)
 
 
 def test_another_interpreter_that_can_run_it_is_taken(tmp_path: Path) -> None:

@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import boto3.session
-from botocore.config import Config
-
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
@@ -49,6 +46,10 @@ def make_client(*, connections: int = MAX_POOL_CONNECTIONS, slows_down: bool = F
     manifest of Hadoop's format can not carry; stores other than AWS refuse the trailer. TLS
     guards the way, etags and MpuObjectSize the parts, digests our own documents.
     """
+    # Spark imports the data source in processes of which some make no client: 0.15 s each.
+    import boto3.session  # noqa: PLC0415
+    from botocore.config import Config  # noqa: PLC0415
+
     config = Config(
         signature_version="s3v4",
         retries={

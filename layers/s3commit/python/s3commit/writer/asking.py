@@ -28,8 +28,9 @@ from s3commit.core.model import AbortRequest, CommitRequest, JobResult, Outcome
 from s3commit.writer.environment import Environment
 from s3commit.writer.standing import WriterStore, put_first
 
-FIRST_PAUSE: Final = 0.02  # seconds; doubled after each look
+FIRST_PAUSE: Final = 0.02  # seconds
 LONGEST_PAUSE: Final = 1.0
+GROWTH: Final = 1.2  # a pause is a fifth of the time waited: the answer is late by that at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class AbortAnswer:
 
 
 class Patience:
-    """Pauses that grow from 20 ms to 1 s until ``timeout`` seconds are over."""
+    """Pauses that grow with the time waited, 20 ms to 1 s, until ``timeout`` seconds are over."""
 
     def __init__(self, environment: Environment, timeout: float) -> None:
         self.timeout = timeout
@@ -58,7 +59,7 @@ class Patience:
         if left <= 0:
             return False
         self._environment.sleep(min(self._pause, left))
-        self._pause = min(2 * self._pause, LONGEST_PAUSE)
+        self._pause = min(GROWTH * self._pause, LONGEST_PAUSE)
         return True
 
 
