@@ -21,22 +21,23 @@ from tests.chaos.wire import Call, Fault
 
 # How many requests of a function are let through, on average, between two kills of a worker.
 KILLS: dict[str, int] = {
-    "ingest_pendingsets": 90,
-    "dispatch_requests": 15,
-    "decide_job": 250,
-    "complete_unit": 40,
-    "publish_job": 80,
+    "ingest_pendingsets": 120,
+    "dispatch_requests": 20,
+    "decide_job": 400,
+    "complete_unit": 45,
+    "publish_job": 110,
     "remove_replaced": 25,
-    "undo_job": 30,
-    "tidy_job": 100,
-    "sweep_jobs": 60,
-    "sweep_uploads": 60,
-    "sweep_directories": 60,
+    "undo_job": 50,
+    "tidy_job": 130,
+    "sweep_jobs": 80,
+    "sweep_uploads": 120,
+    "sweep_directories": 150,
 }
 ERRORS = 0.02  # of the requests of workers and clients
 THROTTLED = 0.01  # of the state machine's calls of functions
-PULSE = 0.25  # seconds between two looks around
-DEEDS = {"kill": 0.10, "stop": 0.16, "twin": 0.12}  # at each look
+PULSE = 0.1  # seconds between two looks around
+# How many requests of workers go by, on average, between two deeds of a kind.
+DEEDS = {"kill": 400, "stop": 130, "twin": 200}
 
 
 class Adversary:
@@ -96,7 +97,8 @@ class Adversary:
         if not self._awake.is_set():
             return None
         with self._lock:
-            self.met[call.function or call.who] += 1
+            if call.function:
+                self.met[call.function] += 1
             fault = self._drawn(call)
             if fault is not None:
                 self.done[_named(call, fault)] += 1
@@ -136,9 +138,12 @@ class Adversary:
 
     def _prowl(self) -> None:
         while self._awake.is_set():
-            for deed, share in DEEDS.items():
-                if self.decide(deed, share):
-                    getattr(self, f"_{deed}")(self.draw(f"which {deed}"))
+            for deed, mean in DEEDS.items():
+                random = self.draw(deed)
+                due = self._left.setdefault(deed, random.randint(1, mean))
+                if self.met.total() >= due:
+                    self._left[deed] = due + random.randint(mean // 2, mean * 3 // 2)
+                    getattr(self, f"_{deed}")(random)
             time.sleep(PULSE)
 
     def _kill(self, random: Random) -> None:

@@ -154,7 +154,7 @@ def _plan(random: Random, number: int, tables: list[str]) -> Plan:
 
 def _tasks(random: Random, below: str, kind: Kind) -> tuple[TaskPlan, ...]:
     tasks = []
-    for number in range(random.randint(2 if kind is Kind.SABOTAGED else 1, 3)):
+    for number in range(2 if kind is Kind.SABOTAGED else random.randint(1, 2)):
         chosen = sorted(random.sample(range(1, 6), random.randint(1, 2)))
         extra = _weighted(random, {Extra.NONE: 70, Extra.LOSES: 12, Extra.KILLED: 9, Extra.LATE: 9})
         if kind in {Kind.S3A, Kind.EXACT} and extra is not Extra.LOSES:

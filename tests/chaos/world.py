@@ -39,8 +39,8 @@ SWEEP_SECONDS = 120.0
 CLIENTS = 24  # at a time
 # The adversary goes when that share of the clients has its answer, or when time has passed, with a
 # sweep, so often; so long, in seconds, it waits for either.
-ENOUGH, SWEEPS_UNDER_FIRE, AFTERMATH = 0.7, 3, 15.0
-READ_EVERY = 0.2  # seconds
+ENOUGH, SWEEPS_UNDER_FIRE, AFTERMATH = 0.7, 2, 12.0
+READ_EVERY = 0.4  # seconds
 
 
 class World:

@@ -66,7 +66,7 @@ def make_session() -> SparkSession:
     from pyspark.sql import SparkSession
 
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    spark = (
+    return (
         SparkSession.builder.master(f"local[{TASKS},3]")
         .appName("a driver that will be killed")
         .config("spark.ui.enabled", "false")
@@ -77,8 +77,6 @@ def make_session() -> SparkSession:
         .config("spark.log.level", "ERROR")
         .getOrCreate()
     )
-    spark.range(1).collect()  # the first job takes Spark a while
-    return spark
 
 
 def write(spark: SparkSession, task: Task) -> None:

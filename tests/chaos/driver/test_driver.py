@@ -13,7 +13,7 @@ from tests.chaos.driver.spark import LAST_WORDS, Drivers, Stage
 from tests.chaos.driver.trial import Trial, Watch
 from tests.e2e.conftest import Deployed
 
-DRIVERS = 7  # that the tests of this module start
+DRIVERS = 6  # that the tests of this module start
 
 
 @pytest.fixture(scope="module")
