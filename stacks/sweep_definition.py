@@ -23,9 +23,9 @@ STEPS: dict[str, str] = {
 REPORT = "ReportSweep"
 REPORT_FUNCTION = "sweep_jobs"
 
-# A call is seven events, and a history has 25,000: 3,500 calls of 20,000 uploads or ten minutes each
-# (`CALL_ITEMS`, `CALL_SECONDS`). What is left after the hours the next sweep comes to: what this one
-# has freed is in no listing any more.
+# A call is seven events, and a history has 25,000: 3,500 calls, of 20,000 uploads or ten minutes
+# each (`CALL_ITEMS`, `CALL_SECONDS`). What is left after the hours the next sweep comes to: what
+# this one has freed is in no listing any more.
 EXECUTION_HOURS = 12
 
 
