@@ -23,7 +23,7 @@ from tests.servers import Weed
 
 BUCKET: Final = "bench"
 DATA: Final = "data/"  # jobs write below it
-LOOK_SECONDS: Final = 0.05
+LOOK_SECONDS: Final = 0.1
 REGION: Final = "us-east-1"
 
 

@@ -6,6 +6,7 @@ tick, 10 ms.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from typing import Final, Self
 PROC: Final = Path("/proc")
 TICK: Final = 1 / os.sysconf("SC_CLK_TCK")
 LOOK_SECONDS: Final = 0.25
+_GONE: Final = (FileNotFoundError, ProcessLookupError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +51,12 @@ class Stat:
 
 def tree(root: int) -> list[Stat]:
     """The process ``root`` and its living descendants, ``root`` first; empty if it is not there."""
-    stats = {stat.pid: stat for stat in _all()}
-    children: dict[int, list[int]] = {}
-    for stat in stats.values():
-        children.setdefault(stat.parent, []).append(stat.pid)
     found, wanted = [], [root]
     while wanted:
         pid = wanted.pop()
-        if pid in stats:
-            found.append(stats[pid])
-            wanted.extend(children.get(pid, ()))
+        with contextlib.suppress(*_GONE):
+            found.append(Stat.parse((PROC / str(pid) / "stat").read_text()))
+            wanted.extend(_children(pid))
     return found
 
 
@@ -125,7 +123,7 @@ def largest_peak(pid: int) -> int:
 def _peak(pid: int) -> int:
     try:
         text = (PROC / str(pid) / "status").read_text()
-    except (FileNotFoundError, ProcessLookupError):
+    except _GONE:
         return 0
     for line in text.splitlines():
         if line.startswith("VmHWM:"):
@@ -133,10 +131,8 @@ def _peak(pid: int) -> int:
     return 0  # a zombie has no memory
 
 
-def _all() -> Iterator[Stat]:
-    for path in PROC.iterdir():
-        if path.name.isdigit():
-            try:
-                yield Stat.parse((path / "stat").read_text())
-            except (FileNotFoundError, ProcessLookupError):
-                continue  # it has ended meanwhile
+def _children(pid: int) -> Iterator[int]:
+    """Asked of the process, since reading all of ``/proc`` would cost what is measured."""
+    for thread in (PROC / str(pid) / "task").iterdir():
+        with contextlib.suppress(*_GONE):
+            yield from map(int, (thread / "children").read_text().split())
