@@ -105,6 +105,7 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
     "sweep_directories": {
         "bucket": {"s3:ListBucket", "s3:ListBucketMultipartUploads"},
         "bucket/*": {"s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"},
+        "bucket/*/__magic/*": {"s3:GetObject"},
         f"{JOB}*": {"s3:GetObject", "s3:DeleteObject"},
         f"{JOB}request.json": {"s3:PutObject"},
         "table": {"dynamodb:GetItem", "dynamodb:PutItem"},
