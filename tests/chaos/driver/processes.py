@@ -49,9 +49,13 @@ def kill(pid: int, number: int = signal.SIGKILL) -> None:
         os.kill(pid, number)
 
 
-def owner_of_port(port: int, leader: int) -> int:
-    """The process of the session that has the local TCP ``port`` of 127.0.0.1 (proc_pid_net(5))."""
-    pattern = rf"^ *\d+: 0100007F:{port:04X} \S+ (?:\S+ +){{6}}(\d+) "
+def process_at(port: int, server: int, leader: int) -> int:
+    """The process of the session whose connection leads from ``port`` to the port ``server``.
+
+    Both are of 127.0.0.1; connections to other servers may have the same port (proc_pid_net(5)).
+    """
+    ends = f"0100007F:{port:04X} 0100007F:{server:04X}"
+    pattern = rf"^ *\d+: {ends} (?:\S+ +){{6}}(\d+) "
     inode = re.search(pattern, Path("/proc/net/tcp").read_text(), re.MULTILINE)
     assert inode, f"nobody has port {port}"
     for pid in session(leader):

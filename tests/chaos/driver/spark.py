@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from tests.chaos.driver.deployment import until
 from tests.chaos.driver.gate import Gate, How, Point, Seen
 from tests.chaos.driver.plain import OLD
-from tests.chaos.driver.processes import kill, kill_session, owner_of_port, session
+from tests.chaos.driver.processes import kill, kill_session, process_at, session
 from tests.chaos.driver.program import BATCH_ROWS, ROWS, Task, partition_of, text_of
 from tests.chaos.driver.trial import Trial, Watch, settle
 from tests.e2e.conftest import ROOT, Deployed
@@ -174,7 +174,7 @@ class Driver:
     def _strike(self, how: How, port: int) -> None:
         leader = self._process.pid
         if how is How.WORKER:
-            kill(owner_of_port(port, leader))
+            kill(process_at(port, int(self.gate.url.rsplit(":", 1)[1]), leader))
         elif how in {How.ORPHAN, How.ZOMBIE}:
             kill(leader)
         else:
