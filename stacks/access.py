@@ -86,7 +86,8 @@ ACCESS: dict[str, Access] = {
             COMMITS: ("GetObject", "PutObject"),
             SUCCESS: ("GetObject", "PutObject"),
             RESULT: ("PutObject",),
-            # Where a manifest is gone: HEAD of the files that it named.
+            # Where the plan is gone it is put again; a manifest: HEAD of the files that it named.
+            PLAN: ("PutObject",),
             DATA: ("GetObject",),
         },
         bucket=("ListBucket",),

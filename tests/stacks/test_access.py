@@ -52,6 +52,7 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
         "bucket": {"s3:ListBucket"},
         f"{JOB}*": {"s3:GetObject"},
         f"{JOB}result.json": {"s3:PutObject"},
+        f"{JOB}plan-*.json": {"s3:PutObject"},
         "bucket/*/_commits/*": {"s3:GetObject", "s3:PutObject"},
         "bucket/*/_SUCCESS": {"s3:GetObject", "s3:PutObject"},
         "bucket/*": {"s3:GetObject"},

@@ -379,10 +379,13 @@ def _replaced_without_its_list(server: Server, place: JobDirectory) -> None:
 
 
 def _committed_without_a_manifest(server: Server, place: JobDirectory) -> None:
-    """Someone has deleted it after its files were visible."""
+    """Someone has deleted it after its files were visible, and the plan before."""
     attempt = server.attempt(place, "t0")
     server.request(place, attempt)
-    ticket = server.steps(server.complete(server.decide(place)), "BeginPublish")
+    ticket = server.decide(place)
+    server.store.delete(BUCKET, ticket["plan"])
+    ticket = server.steps(ticket, "BeginPublish")
+    ticket = server.steps(server.complete(ticket), "BeginPublish")
     server.store.delete(BUCKET, place.prefix + attempt.manifest)
     server.steps(ticket, "RemoveReplaced", "PublishSuccess", "TidyUp")
 

@@ -31,6 +31,7 @@ from s3commit.core.protocol.pipeline import (
 from s3commit.core.protocol.places import planned_files
 from s3commit.core.protocol.replace import remove_listed
 from s3commit.core.protocol.upload import put_lines
+from s3commit.core.protocol.verify import plan_again
 from s3commit.core.protocol.visible import visible_files
 from s3commit.core.published import (
     MAX_SUCCESS_BYTES,
@@ -62,7 +63,12 @@ def begin_publish(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     if record.state is not JobState.COMMITTING:  # a repetition after a lost response
         return ticket.after(record)
     with unless_overtaken(pipeline, ticket, JobState.COMMITTING):
-        units = {unit.number: unit for unit in read_plan(pipeline, ticket.place, record)}
+        try:
+            units = {unit.number: unit for unit in read_plan(pipeline, ticket.place, record)}
+        except (NotFoundError, JobRefusedError):
+            if not plan_again(pipeline, ticket.place, record):
+                raise
+            return ticket.after(record)  # completed once more, by the plan that is there again
     if units and not ticket.completed:
         raise S3CommitError(
             f"Step Functions could not read {ticket.plan}: see the cause of"

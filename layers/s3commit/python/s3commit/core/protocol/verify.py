@@ -3,38 +3,35 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from s3commit.core.documents import refuse_two_attempts
-from s3commit.core.errors import JobRefusedError
+from s3commit.core.errors import InvalidInputError, JobRefusedError
 from s3commit.core.layout import (
-    NOTE_SUFFIX,
-    PENDINGSET_SUFFIX,
     JobDirectory,
-    parse_manifest_key,
-    partition_of,
 )
-from s3commit.core.locations import BAD_LOCATION
-from s3commit.core.manifest import MAX_MANIFEST_BYTES, digest
+from s3commit.core.manifest import digest
 from s3commit.core.model import (
     CommitRequest,
     Conflict,
     CountedAttempt,
     JobRecord,
-    JobSpec,
     Names,
     PlanFacts,
     Scope,
     add_nulls,
 )
 from s3commit.core.plan import cut_units, encode_plan
-from s3commit.core.ports import ListedObject
+from s3commit.core.protocol.counting import (
+    Site,
+    commit_request,
+    counted_attempts,
+    refuse_ours,
+    sites_of,
+)
 from s3commit.core.protocol.identity import Whose, described, in_doubt, is_ours, whose
-from s3commit.core.protocol.neighbours import Neighbours
 from s3commit.core.protocol.partitions import write_partitions
 from s3commit.core.protocol.pipeline import (
-    JOB_CHANGED,
     Pipeline,
     own_record,
     read_manifest,
@@ -70,23 +67,13 @@ def verify_manifests(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     place = ticket.place
     record = own_record(pipeline, ticket, JobState.SEALED)
     spec = read_spec_of(pipeline, place, record)
-    request = _request(pipeline, place, spec)
+    request = commit_request(pipeline, place, spec)
     locations = verified_locations(pipeline, place, spec)
-    sites = {prefix: _Site(pipeline, place.at(prefix), name) for name, prefix in locations.items()}
-    sites[""] = _Site(pipeline, place, "", outside=frozenset(locations))
-    counted = _counted(pipeline, request, sites)
+    sites = sites_of(pipeline, place, locations)
+    counted = counted_attempts(pipeline, request, sites)
     if not spec.sha256:
-        _refuse_ours(place, request, counted)
-    columns = spec.conditions.columns
-    verified = sorted(
-        pipeline.parallel(
-            lambda attempt: _verify(
-                pipeline, sites[attempt.location], attempt, record, columns=columns
-            ),
-            counted,
-        ),
-        key=lambda one: (one.attempt.location, one.attempt.manifest),
-    )
+        refuse_ours(place, request, counted)
+    verified = _verify_all(pipeline, sites, counted, record, spec.conditions.columns)
     if request.attempts is None and not request.partial:
         _refuse_missing_tasks(verified)
     _refuse_shared_keys(verified)
@@ -105,31 +92,26 @@ def verify_manifests(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     return ticket.after(record)
 
 
-def _request(pipeline: Pipeline, place: JobDirectory, spec: JobSpec) -> CommitRequest:
-    request = read_request(pipeline, place)
-    if not isinstance(request, CommitRequest):
-        raise JobRefusedError("the request has changed to an abort", code="REQUEST_CHANGED")
-    if request.job_sha256 not in {"", spec.sha256}:
-        raise JobRefusedError(
-            "job.json is gone, or not the one that the request means", code=JOB_CHANGED
-        )
-    return request
+def plan_again(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> bool:
+    """Put the decided plan again, which somebody has deleted or changed.
 
-
-def _refuse_ours(
-    place: JobDirectory, request: CommitRequest, counted: Iterable[CountedAttempt]
-) -> None:
-    """S3A alone has no ``job.json``, and its manifests lie elsewhere; no request can name them.
-
-    A job of ours whose ``job.json`` was deleted before anybody had read it would be committed
-    without its conditions, its key and its policy.
+    Request and manifests make the same bytes once more, and the digest in the ledger proves it
+    (docs/adr/0016). False if they are not what they were either; nothing is written then.
     """
-    ours = place.tasks[len(place.prefix) :]
-    if request.attempts is not None or any(one.manifest.startswith(ours) for one in counted):
-        raise JobRefusedError(
-            "job.json is gone, so nobody knows the job's policy, conditions and key",
-            code=JOB_CHANGED,
-        )
+    decided = record.plan
+    try:
+        request = read_request(pipeline, place)
+        if decided is None or not isinstance(request, CommitRequest):
+            return False
+        sites = sites_of(pipeline, place, decided.locations)
+        counted = counted_attempts(pipeline, request, sites)
+        facts, body = _plan(_verify_all(pipeline, sites, counted, record, ()))
+    except (InvalidInputError, JobRefusedError):
+        return False
+    if facts.sha256 != decided.sha256:
+        return False
+    pipeline.store.put(place.bucket, place.plan(facts.sha256), body)
+    return True
 
 
 def _refuse_missing_tasks(verified: list[_Verified]) -> None:
@@ -144,95 +126,25 @@ def _refuse_missing_tasks(verified: list[_Verified]) -> None:
         )
 
 
-class _Site:
-    """One place of the job: the destination, or the location of ``partition``.
+def _verify_all(
+    pipeline: Pipeline,
+    sites: Mapping[str, Site],
+    counted: Iterable[CountedAttempt],
+    record: JobRecord,
+    columns: tuple[str, ...],
+) -> list[_Verified]:
+    """In the order of the plan."""
 
-    ``outside`` are the partitions that the destination must not have, since they lie elsewhere.
-    """
+    def verify(attempt: CountedAttempt) -> _Verified:
+        return _verify(pipeline, sites[attempt.location], attempt, record, columns=columns)
 
-    def __init__(
-        self,
-        pipeline: Pipeline,
-        place: JobDirectory,
-        partition: str,
-        outside: frozenset[str] = frozenset(),
-    ) -> None:
-        self.place = place
-        self.neighbours = Neighbours(pipeline.store, place)
-        self._partition = partition
-        self._outside = outside
-
-    def partition(self, key: str) -> str:
-        """The partition of a file here. Raises `JobRefusedError` (``BAD_LOCATION``)."""
-        if self._partition:
-            return self._partition
-        directory = partition_of(self.place.relative(key))
-        found = next((name for name in self._outside if directory.startswith(name)), "")
-        if found:
-            raise JobRefusedError(
-                f"{key[:200]!r} lies in partition {found!r}, which has a location of its own",
-                code=BAD_LOCATION,
-            )
-        return directory
-
-
-def _counted(
-    pipeline: Pipeline, request: CommitRequest, sites: Mapping[str, _Site]
-) -> Sequence[CountedAttempt]:
-    if request.attempts is None:
-        found = [
-            replace(attempt, location=prefix)
-            for prefix, site in sorted(sites.items())
-            for attempt in _every_attempt(pipeline, site.place)
-        ]
-        refuse_two_attempts(found)
-        return found
-    for attempt in request.attempts:
-        if attempt.location not in sites:
-            raise JobRefusedError(
-                f"the request counts a manifest at {attempt.location[:200]!r}, which is no"
-                " location of the job",
-                code=BAD_LOCATION,
-            )
-    return request.attempts
-
-
-def _every_attempt(pipeline: Pipeline, place: JobDirectory) -> list[CountedAttempt]:
-    """A request without attempts counts every manifest; two for one task are refused (I3).
-
-    So are those of two attempts of one S3A application: the second began the job anew.
-    """
-    found: dict[str, CountedAttempt] = {}
-    applications: set[str] = set()
-    for listed in _every_manifest(pipeline, place):
-        _, task_id, attempt_id = parse_manifest_key(place.bucket, listed.key)
-        if task_id in found:
-            raise JobRefusedError(f"task {task_id} has two manifests", code="TWO_ATTEMPTS")
-        if listed.key.startswith(place.s3a):
-            applications.add(attempt_id)
-        if len(applications) > 1:
-            raise JobRefusedError(
-                f"{place.s3a} has manifests of two application attempts", code="TWO_ATTEMPTS"
-            )
-        stored = pipeline.store.get(place.bucket, listed.key, max_bytes=MAX_MANIFEST_BYTES)
-        name = listed.key[len(place.prefix) :]
-        found[task_id] = CountedAttempt(task_id, attempt_id, name, digest(stored.body), -1, -1)
-    return list(found.values())
-
-
-def _every_manifest(pipeline: Pipeline, place: JobDirectory) -> Iterator[ListedObject]:
-    """Below ``tasks/`` each must be one, or a note; what S3A writes has other files as well."""
-    for listed in pipeline.store.list(place.bucket, place.tasks):
-        if not listed.key.endswith(NOTE_SUFFIX):
-            yield listed
-    for listed in pipeline.store.list(place.bucket, place.s3a):
-        if listed.key.endswith(PENDINGSET_SUFFIX):
-            yield listed
+    verified = pipeline.parallel(verify, counted)
+    return sorted(verified, key=lambda one: (one.attempt.location, one.attempt.manifest))
 
 
 def _verify(
     pipeline: Pipeline,
-    site: _Site,
+    site: Site,
     attempt: CountedAttempt,
     record: JobRecord,
     *,
