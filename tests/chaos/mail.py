@@ -17,34 +17,17 @@ VISIBILITY = 4  # seconds; the template's are minutes: a message that failed com
 
 def meddle_with_mail(patcher: Patcher, adversary: Adversary, register: Register) -> None:
     """Lose, repeat and delay messages; let a poller's delete be lost, so that one comes back."""
-    from moto.sqs.models import SQSBackend
+    from moto.sqs.models import Message, SQSBackend
 
     def make_send(original: Any) -> Any:
-        def send_message(
-            self: Any, queue_name: str, message_body: str, *rest: Any, **kw: Any
-        ) -> Any:
-            def send(delay: int = 0) -> Any:
-                more = {**kw, "delay_seconds": delay} if delay else kw
-                return original(self, queue_name, message_body, *rest, **more)
-
+        def send_message(self: Any, queue_name: str, message_body: str, **more: Any) -> Any:
             what = ", ".join(map(register.named, keys_of(message_body)))
-            if adversary.decide("mail lost", LOST):
-                adversary.does("message lost", what)
-                from moto.sqs.models import Message
-
-                return Message("lost", message_body)
-            if adversary.decide("mail late", LATE):
-                delay = adversary.pick("mail how late", 1, LATEST)
-                adversary.does("message late", f"{what} by {delay} s")
-                return send(delay)
-            if adversary.decide("mail twice", TWICE):
-                adversary.does("message twice", what)
-                send()
-            elif adversary.decide("mail twice, late", LATE_AND_TWICE):
-                delay = adversary.pick("mail how late", 1, LATEST)
-                adversary.does("message twice", f"{what}, again after {delay} s")
-                send(delay)
-            return send()
+            delays = _fate(adversary, what)
+            sent = [Message("lost", message_body)]
+            for delay in delays:
+                wait = {"delay_seconds": delay} if delay else {}
+                sent.append(original(self, queue_name, message_body, **{**more, **wait}))
+            return sent[-1]
 
         return send_message
 
@@ -59,6 +42,25 @@ def meddle_with_mail(patcher: Patcher, adversary: Adversary, register: Register)
 
     patcher.replace(SQSBackend, "send_message", make_send)
     patcher.replace(SQSBackend, "delete_message", make_delete)
+
+
+def _fate(adversary: Adversary, what: str) -> list[int]:
+    """The delay, in seconds, of each copy that arrives."""
+    if adversary.decide("mail lost", LOST):
+        adversary.does("message lost", what)
+        return []
+    if adversary.decide("mail late", LATE):
+        delay = adversary.pick("mail how late", 1, LATEST)
+        adversary.does("message late", f"{what} by {delay} s")
+        return [delay]
+    if adversary.decide("mail twice", TWICE):
+        adversary.does("message twice", what)
+        return [0, 0]
+    if adversary.decide("mail twice, late", LATE_AND_TWICE):
+        delay = adversary.pick("mail how late", 1, LATEST)
+        adversary.does("message twice", f"{what}, again after {delay} s")
+        return [delay, 0]
+    return [0]
 
 
 def keys_of(body: str) -> list[str]:

@@ -82,6 +82,24 @@ class Plan:
         return f"{self.kind} {self.conflict}/{self.scope}, client dies {self.death}"
 
 
+KINDS = {
+    Kind.PLAIN: 52,
+    Kind.KEYED: 12,
+    Kind.EXACT: 6,
+    Kind.S3A: 6,
+    Kind.CONDITION: 4,
+    Kind.ABORT: 8,
+    Kind.SABOTAGED: 12,
+}
+DEATHS = {
+    Death.NEVER: 76,
+    Death.OPENED: 4,
+    Death.WRITING: 6,
+    Death.WRITTEN: 6,
+    Death.ASKED: 8,
+}
+
+
 def draw(seed: int, jobs: int) -> list[Plan]:
     """The plans of a run, the same for the same seed and number."""
     random = Random(f"plans {seed}")
@@ -95,61 +113,37 @@ def new_id(random: Random) -> str:
 
 
 def _plan(random: Random, number: int, tables: list[str]) -> Plan:
-    kind = _weighted(
-        random,
-        {
-            Kind.PLAIN: 52,
-            Kind.KEYED: 12,
-            Kind.EXACT: 6,
-            Kind.S3A: 6,
-            Kind.CONDITION: 4,
-            Kind.ABORT: 8,
-            Kind.SABOTAGED: 12,
-        },
-    )
-    conflict = _weighted(random, {A: 50, R: 38, F: 12})
-    scope = _weighted(random, {P: 60, D: 40})
-    prefix = random.choice(tables)
-    below = "dt"
-    if random.random() < 0.25:  # a destination in another's
-        prefix, below = f"{prefix}dt={random.randint(1, 4)}/", "h"
-    options: dict[str, Any] = {}
-    if kind is Kind.KEYED:
-        prefix, below = f"{ROOT}keyed/", "dt"
-        conflict, scope = _weighted(random, {A: 80, R: 20}), D
-        options["idempotency_key"] = f"day {random.randint(1, 3)}"
-    elif kind in {Kind.EXACT, Kind.S3A}:
-        prefix, below = f"{ROOT}exact{random.randint(1, 2)}/", "dt"
-        conflict, scope = A, D
-    if kind is Kind.EXACT:
-        options["names"] = "exact"
-    elif kind is Kind.SABOTAGED:  # a loss after the decision takes one that gets there
-        conflict = _weighted(random, {A: 60, R: 40})
-    elif kind is Kind.CONDITION:
-        options["conditions"] = {"minFiles": 1000}
-    death = _weighted(
-        random,
-        {
-            Death.NEVER: 76,
-            Death.OPENED: 4,
-            Death.WRITING: 6,
-            Death.WRITTEN: 6,
-            Death.ASKED: 8,
-        },
-    )
+    kind = _weighted(random, KINDS)
+    prefix, below, conflict, scope, options = _wish(random, kind, tables)
+    death = _weighted(random, DEATHS)
     if kind is Kind.S3A and death is not Death.ASKED:
         death = Death.NEVER  # nobody but a person may end what a driver of S3A's has left
-    return Plan(
-        number,
-        prefix,
-        kind,
-        conflict,
-        scope,
-        death,
-        random.random(),
-        _tasks(random, below, kind),
-        options,
-    )
+    start = random.random()
+    tasks = _tasks(random, below, kind)
+    return Plan(number, prefix, kind, conflict, scope, death, start, tasks, options)
+
+
+def _wish(
+    random: Random, kind: Kind, tables: list[str]
+) -> tuple[str, str, Conflict, Scope, dict[str, Any]]:
+    """Where, what its partitions are called there, and by which policy."""
+    conflict = _weighted(random, {A: 50, R: 38, F: 12})
+    scope = _weighted(random, {P: 60, D: 40})
+    prefix, below = random.choice(tables), "dt"
+    if random.random() < 0.25:  # a destination in another's
+        prefix, below = f"{prefix}dt={random.randint(1, 4)}/", "h"
+    if kind is Kind.KEYED:
+        conflict = _weighted(random, {A: 80, R: 20})
+        key = f"day {random.randint(1, 3)}"
+        return f"{ROOT}keyed/", "dt", conflict, D, {"idempotency_key": key}
+    if kind in {Kind.EXACT, Kind.S3A}:
+        options: dict[str, Any] = {"names": "exact"} if kind is Kind.EXACT else {}
+        return f"{ROOT}exact{random.randint(1, 2)}/", "dt", A, D, options
+    if kind is Kind.SABOTAGED:  # a loss after the decision takes one that gets there
+        conflict = _weighted(random, {A: 60, R: 40})
+    if kind is Kind.CONDITION:
+        return prefix, below, conflict, scope, {"conditions": {"minFiles": 1000}}
+    return prefix, below, conflict, scope, {}
 
 
 def _tasks(random: Random, below: str, kind: Kind) -> tuple[TaskPlan, ...]:
