@@ -242,7 +242,8 @@ def test_i5_a_list_that_somebody_shortened_takes_no_file_with_it(is_known: bool)
     counts = json.loads(one)
     head = json.loads(first) | {"files": 1, "bytes": counts["length"]}
     desk.world.store.put(BUCKET, place.commits, json.dumps(head).encode() + b"\n" + one + b"\n")
-    assert "UNREADABLE" in desk.names()
+    (told,) = [one.detail for one in desk.findings() if one.name == "UNREADABLE"]
+    assert told == f"_commits/{JOB}.jsonl, {'COMMITTED' if is_known else 'not in the ledger'}"
     assert not changed_by_repair(desk)
 
 

@@ -68,6 +68,8 @@ def _of_job(job: Job) -> Iterator[Finding]:
             )
             repairs = (start,)
         detail = f"{job.record.state}" if job.record else "not in the ledger"
+        if job.unreadable:
+            detail = f"{job.unreadable}, {detail}"
         yield Finding(job.verdict, place.bucket, place.prefix, place.job_id, detail, "", repairs)
     if job.about is other.SPEC_UNREADABLE and job.standing not in _OVER:
         yield Finding(job.about, place.bucket, place.job, place.job_id)

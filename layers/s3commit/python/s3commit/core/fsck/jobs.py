@@ -76,6 +76,7 @@ class Job:
     about: Verdict | None = None
     running: bool = False
     locations: Mapping[str, str] = field(default_factory=dict)
+    unreadable: str = ""  # the name of the document, relative to the destination
 
     @property
     def is_in_doubt(self) -> bool:
@@ -198,7 +199,23 @@ def _read(fsck: Fsck, place: JobDirectory, traces: Traces) -> Job:
     if running and Action.START_EXECUTION in verdict.actions:
         verdict = GOING_ON
     locations = _locations(fsck, place, record, spec)
-    return Job(place, verdict, standing, names, record, header, traces, about, running, locations)
+    unreadable = ""
+    if Commits.UNREADABLE is commits or told is Result.UNREADABLE:
+        document = place.result if told is Result.UNREADABLE else place.commits
+        unreadable = place.relative(document)
+    return Job(
+        place,
+        verdict,
+        standing,
+        names,
+        record,
+        header,
+        traces,
+        about,
+        running,
+        locations,
+        unreadable,
+    )
 
 
 def _counts_otherwise(
