@@ -224,7 +224,8 @@ JOB_TABLE: Final[tuple[JobRow, ...]] = (
             "NOT_GOING_ON",
             Level.FINDING,
             "The job was asked for and has not ended, and no execution works on it",
-            _GO_ON,
+            f"{_GO_ON}. Where that fails as well, its error says what is missing in S3 and what to"
+            " bring back (docs/operations.md)",
             _START,
         ),
         _AT_WORK,
