@@ -15,8 +15,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.sim.mutants import MUTANTS, Mutant
+from tests.sim import mutants, mutants_keeping, mutants_policies
+from tests.sim.mutant import Mutant
 
+MUTANTS = [*mutants.MUTANTS, *mutants_policies.MUTANTS, *mutants_keeping.MUTANTS]
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "layers/s3commit/python/s3commit"
 LIMIT = 600.0  # seconds a mutant; one that loops is no survivor, but not caught either

@@ -9,9 +9,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from s3commit.core.protocol.sweep import DAY
+from s3commit.core.protocol.sweep import DAY, HOUR
+from s3commit.core.protocol.sweep_directories import WINDOW
 from tests.sim.model import File, Job
-from tests.sim.scheduler import Violation
+from tests.sim.scheduler import Violation, fail, moment
 
 if TYPE_CHECKING:
     from tests.sim.world import World
@@ -128,3 +129,33 @@ def _is_left(world: World, file: File) -> bool:
     unnamed = job.exact and not world.observer.is_named(file.upload_id)
     late = job.turned_away and file.since > job.told_step
     return unnamed or late
+
+
+def settle(world: World) -> None:
+    """Long after: a check has nothing to say, and documents go when they were kept long enough."""
+    prefixes = sorted({job.prefix for job in world.observer.jobs.values()})
+    for prefix in prefixes:
+        body = partial(world.keepers.check, prefix)
+        check = world.scheduler.spawn(f"check {prefix}", body, role="fsck", job="")
+        world.scheduler.run()
+        found = [one for one in check.result or () if not _is_known(world, prefix, one)]
+        if check.error or found:
+            fail("fsck", f"a check of {prefix} ends with {check.error or found}")
+    world.scheduler.seconds += world.keepers.limits.retention + 3 * HOUR
+    world.keepers.sweep("retirement")
+    world.scheduler.run()
+    first = moment(world.scheduler.seconds - world.keepers.limits.retention - WINDOW + 2 * HOUR)
+    for job in world.observer.jobs.values():
+        record = world.ledger._jobs.get(job.place.job_id)
+        mine = record is not None and record.directory == job.place.prefix
+        if mine and record and job.over and record.updated_at > first and _begun(world, job):
+            fail("sweep", f"documents of job {job.name} are there after their time")
+
+
+def _is_known(world: World, prefix: str, found: str) -> bool:
+    """Notes of keys that nobody needs; files that a job of another destination has replaced."""
+    name, key = found.split(" ")[:2]
+    elsewhere = [job for job in world.observer.jobs.values() if job.prefix != prefix]
+    gone = {one for job in elsewhere for one in {*job.replaced, *job.covered}}
+    incomplete = name == "MARKER_OF_INCOMPLETE" and any(one.startswith(prefix) for one in gone)
+    return name == "ONCE_LEFT" or (name == "MISSING" and key in gone) or incomplete

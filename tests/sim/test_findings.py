@@ -172,3 +172,24 @@ def test_i2_a_ledger_set_back_behind_the_commit_takes_no_file_away(execution: st
         abort_job(world.pipeline, zombie)
     assert world.visible() == {f"sales/part-t0-{JOB}.parquet": b"t0 a0"}
     assert world.result(place).outcome is Outcome.COMMITTED
+
+
+def test_i4_a_ledger_lost_while_the_job_is_tidied_up_leaves_what_names_its_uploads() -> None:
+    """Found by seed 289 with losses: no record, no exact names, no uploads, and the notes went."""
+    world, place = World(), place_of()
+    world.open(place, names=Names.EXACT)
+    counted = world.attempt(place, "t0", files={"a.parquet": b"a"})
+    world.attempt(place, "t0", "a1", files={"a.parquet": b"zombie"})
+    world.request(place, counted)
+
+    def lose() -> None:
+        world.ledger._jobs.clear()
+
+    def is_of_tidy_up(call: Call) -> bool:
+        return world.store.head(BUCKET, place.result) is not None
+
+    world.plan.run_after("list", lose, where=is_of_tidy_up)
+    assert world.run(place)[-1] == "Superseded"
+    assert world.run(place, "execution-2")[-1] == "TidyUp"
+    assert world.open_uploads() == []
+    assert world.visible() == {"sales/a.parquet": b"a"}

@@ -24,7 +24,7 @@ from tests.sim.keepers import Keepers
 from tests.sim.machine import Commands, Machine
 from tests.sim.observer import Observer
 from tests.sim.ports import as_executions, as_hands, as_ledger, as_looks, as_store, as_survey
-from tests.sim.recovery import recover
+from tests.sim.recovery import recover, settle
 from tests.sim.scheduler import Process, Scheduler
 from tests.sim.trace import Line
 from tests.sim.troubles import add_keepers, announce
@@ -143,6 +143,8 @@ class World:
                 self.scheduler.run()
                 recover(self)
                 judge_end(self)
+                if self.rng.random() < 0.3:
+                    settle(self)
             finally:
                 self.scheduler.stopped = True
 

@@ -22,15 +22,21 @@ from s3commit.core.manifest import (
     decode_pendingset,
 )
 from s3commit.core.model import Names, PendingFile
-from s3commit.core.ports import ObjectReader, OpenUpload
+from s3commit.core.ports import LostRaceError, ObjectReader, OpenUpload
 from s3commit.core.protocol.neighbours import Neighbours
 from s3commit.core.protocol.pipeline import Pipeline
 
 
 def named_uploads(pipeline: Pipeline, place: JobDirectory) -> Iterator[OpenUpload]:
-    """The open uploads of a job with exact names; none of another job's."""
+    """The open uploads of a job with exact names; none of another job's.
+
+    Raises `LostRaceError` if the ledger has lost the job meanwhile: nobody knows then how its files
+    are named, and to find no uploads would mean that what names them may go.
+    """
     record = pipeline.ledger.job(place.job_id)
-    if record is None or record.names is not Names.EXACT:
+    if record is None:
+        raise LostRaceError(f"job {place.job_id} is not in the ledger any more", None)
+    if record.names is not Names.EXACT:
         return
     still_open = {
         (upload.key, upload.upload_id): upload

@@ -1,0 +1,25 @@
+"""What a deliberate bug is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+PROTOCOL = "core/protocol/"
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One bug: in ``file`` (below the package) ``old`` becomes ``new``."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    invariant: str
+    by: str = "sim"
+    also: tuple[tuple[str, str, str], ...] = ()
+
+    @property
+    def edits(self) -> tuple[tuple[str, str, str], ...]:
+        """Every change of the bug: file, old text, new text. Two where one guard backs another."""
+        return ((self.file, self.old, self.new), *self.also)
