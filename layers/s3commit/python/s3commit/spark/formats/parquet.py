@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import parquet, types
 
 from s3commit.spark.formats.sink import Sink
@@ -78,7 +77,7 @@ def _unlike(values: pa.ChunkedArray) -> bool:
     if not (types.is_primitive(kind) or types.is_string(kind) or types.is_large_string(kind)):
         return False  # few gain much, and Arrow does not count all of them
     valid: int = len(values) - values.null_count
-    distinct: int = pc.count_distinct(values).as_py()
+    distinct = len(values.unique()) - bool(values.null_count)  # count_distinct takes twice as long
     return valid >= _SAMPLE_ROWS // 2 and distinct >= _UNLIKE * valid
 
 
