@@ -7,6 +7,7 @@ gone unless the job is committed (I10), whatever else has happened in between.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -206,6 +207,16 @@ def test_i2_i10_a_committed_job_that_a_restored_table_has_as_under_way_loses_not
     assert f"sales/dt=1/x-{JOB}.csv" in visible
     for number, record in enumerate(before):
         world.ledger._jobs[JOB] = record
+        if record.state is JobState.PUBLISHING:
+            # It ends once more as it has, by what is listed; save where exact names were replaced,
+            # of which without the plan nothing tells which are the job's own.
+            untold = (names, conflict) == (Names.EXACT, Conflict.REPLACE)
+            with pytest.raises(S3CommitError) if untold else nullcontext():
+                world.run(place_of(), f"execution-{number}")
+            ended = world.record(place_of()).state is JobState.COMMITTED
+            assert ended != (untold and record.replaced is not None)
+            assert world.visible() == visible
+            continue
         for _ in range(2):  # the sweep tries again
             with pytest.raises(S3CommitError) as raised:
                 world.run(place_of(), f"execution-{number}")
