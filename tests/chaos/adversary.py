@@ -55,11 +55,13 @@ class Adversary:
         self.met: Counter[str] = Counter()
         self._thread: threading.Thread | None = None
         self.runtime: Any = None
+        self._machines: Any = None
         self.register: Register | None = None
 
     def begin(self, runtime: Any, register: Register) -> None:
         """Be awake from now on."""
         self.runtime, self.register = runtime, register
+        self._machines = runtime.client("stepfunctions")
         self._awake.set()
         self._thread = threading.Thread(target=self._prowl, name="adversary", daemon=True)
         self._thread.start()
@@ -158,8 +160,7 @@ class Adversary:
         if running:
             chosen = random.choice(running)
             self.does("execution stopped", chosen.name)
-            machines = self.runtime.client("stepfunctions")
-            machines.stop_execution(executionArn=chosen.execution_arn)
+            self._machines.stop_execution(executionArn=chosen.execution_arn)
 
     def _twin(self, random: Random) -> None:
         assert self.register is not None
@@ -168,7 +169,7 @@ class Adversary:
             job: Played = random.choice(asked)
             self._mistakes += 1
             self.does("execution started by mistake", job.name)
-            self.runtime.client("stepfunctions").start_execution(
+            self._machines.start_execution(
                 stateMachineArn=self.runtime.state_machine_arn,
                 name=f"{job.job_id}-mistake-{self._mistakes}",
                 input=json.dumps(execution_input(job.place)),

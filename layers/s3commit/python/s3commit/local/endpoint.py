@@ -33,6 +33,17 @@ class Endpoint:
         )
         from werkzeug.serving import make_server
 
+        class Application(DomainDispatcherApplication):
+            def __init__(self) -> None:
+                super().__init__(create_backend_app)
+                self._backends: dict[str | None, Any] = {}
+
+            def get_backend_for_host(self, host: str | None) -> Any:
+                # moto lists its own directory for each request, and lets no other in meanwhile.
+                if host not in self._backends:
+                    self._backends[host] = super().get_backend_for_host(host)
+                return self._backends[host]
+
         class Handler(MotoRequestHandler):
             protocol_version = "HTTP/1.1"
             disable_nagle_algorithm = True
@@ -53,7 +64,7 @@ class Endpoint:
             raise LocalRuntimeError(f"port {port} can't be used: {error.strerror}") from error
         self._socket.listen(256)
         self.port: int = self._socket.getsockname()[1]
-        application: Any = DomainDispatcherApplication(create_backend_app)
+        application = Application()
         self._server: Any = make_server(
             HOST,
             self.port,
