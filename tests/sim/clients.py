@@ -116,8 +116,11 @@ class Clients:
     def _attempt(self, job: Job, task: str, attempt: str, names: list[str]) -> list[CountedAttempt]:
         files: dict[JobDirectory, list[PendingFile]] = {job.place: []}
         number = 0
+        pause = self.rng.choice([2000.0, 3500.0, 7000.0]) if self.rng.random() < 0.03 else 0.0
         try:
             for name in names:
+                if pause:
+                    self.scheduler.sleep(pause)  # it computes, and shows no sign of life
                 place, key = where(job, name)
                 file = self._write(job, place, task, attempt, key, number)
                 files.setdefault(place, []).append(file)
