@@ -144,7 +144,6 @@ def settle(world: World) -> None:
     world.scheduler.seconds += world.keepers.limits.retention + 3 * HOUR
     world.keepers.sweep("retirement")
     world.scheduler.run()
-<<<<<<< HEAD
     last = world.scheduler.seconds - world.keepers.limits.retention - 2 * HOUR
     first = moment(last - WINDOW + 4 * HOUR)
     for job in world.observer.jobs.values():
@@ -153,13 +152,6 @@ def settle(world: World) -> None:
         if record is None or record.directory != job.place.prefix or result is None:
             continue
         if record.updated_at > first and result.modified < moment(last):
-=======
-    first = moment(world.scheduler.seconds - world.keepers.limits.retention - WINDOW + 2 * HOUR)
-    for job in world.observer.jobs.values():
-        record = world.ledger._jobs.get(job.place.job_id)
-        mine = record is not None and record.directory == job.place.prefix
-        if mine and record and job.over and record.updated_at > first and _begun(world, job):
->>>>>>> 6e002f59e05807ea1d47dc7677416ea50db962f0
             fail("sweep", f"documents of job {job.name} are there after their time")
 
 
