@@ -8,11 +8,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from s3commit.cli.session import Session
 from s3commit.core.errors import InvalidInputError, NotFoundError
-from s3commit.core.hadoop import JOB_PREFIX, MAGIC, MAGIC_PREFIX, PENDING_SUFFIX
+from s3commit.core.hadoop import (
+    JOB_PREFIX,
+    MAGIC,
+    MAGIC_PREFIX,
+    PENDING_SUFFIX,
+    parse_manifest_name,
+)
 from s3commit.core.layout import (
     PENDINGSET_SUFFIX,
     JobDirectory,
@@ -141,7 +147,20 @@ def read_files(session: Session, job: S3AJob, key: str) -> tuple[PendingFile, ..
         )
     if any(file.task_id not in {"", task_id} for file in pending.files):
         raise InvalidInputError("the pendingset is of another task", code="WRONG_JOB")
-    return pending.files
+    return _with_ids(job, key, pending.files)
+
+
+def _with_ids(job: S3AJob, key: str, files: tuple[PendingFile, ...]) -> tuple[PendingFile, ...]:
+    """With the ids that the manifest's place gives, as the pipeline fills them in."""
+    name = job.adopted(key) if job.shared else key
+    ids = parse_manifest_name(name[len(job.place.prefix) :], job.place.job_id)
+    if ids is None:
+        return files
+    task_id, attempt_id = ids
+    return tuple(
+        replace(file, job_id=job.place.job_id, task_id=task_id, attempt_id=attempt_id)
+        for file in files
+    )
 
 
 def _own_directories(session: Session, destination: Destination) -> tuple[list[S3AJob], list[str]]:

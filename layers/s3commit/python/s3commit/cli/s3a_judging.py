@@ -6,18 +6,19 @@ out here first.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from s3commit.cli.human import age, epoch_of, many
 from s3commit.cli.s3a_jobs import S3AJob, read_files
 from s3commit.cli.session import Session
-from s3commit.core.errors import InvalidInputError, JobRefusedError
+from s3commit.core.errors import IdentityUnknownError, InvalidInputError, JobRefusedError
 from s3commit.core.hadoop import parse_manifest_name, task_number, task_of_attempt
 from s3commit.core.layout import PENDINGSET_SUFFIX, owner_of
 from s3commit.core.model import Failure, PendingFile
 from s3commit.core.ports import OpenUpload
-from s3commit.core.protocol.identity import is_ours, is_provably_ours
+from s3commit.core.protocol.identity import Whose, described, is_provably_ours, whose
 from s3commit.core.protocol.neighbours import Neighbours
 
 SHOWN = 3  # names in a message
@@ -96,6 +97,18 @@ def incomplete(found: Judgement) -> Failure | None:
         f"it has {' and '.join(told)}: data is missing, unless they are of attempts that were run"
         " again. If every task is done, add --partial, and they are aborted",
     )
+
+
+def refuse_in_doubt(found: Judgement) -> None:
+    """Raise `JobRefusedError` (``IDENTITY_UNKNOWN``) where the pipeline would stop half way.
+
+    Not even an abort would end then; a person settles it before the job's request stands.
+    """
+    for problem in found.problems:
+        if problem.code == IdentityUnknownError.code:
+            raise JobRefusedError(
+                f"job {found.job.place.job_id}: {problem.message}", code=problem.code
+            )
 
 
 def refuse_if_alive(found: Judgement, older_than: int) -> None:
@@ -202,14 +215,20 @@ def _judge_files(
         facts = session.store.head(file.bucket, file.key)
         if facts is None:
             return "" if is_open else "gone", file.key
-        if not is_open and is_provably_ours(file, facts):
+        if is_open:
+            return "taken", file.key
+        if is_provably_ours(file, facts):
             return "visible", file.key
-        return "taken" if is_open or is_ours(file, facts) else "gone", file.key
+        if whose(file, facts) is Whose.UNKNOWN:
+            return "doubted", described(file)
+        return "taken" if whose(file, facts) is Whose.OURS else "gone", file.key
 
-    told: dict[str, list[str]] = {"gone": [], "visible": [], "taken": [], "": []}
+    told: dict[str, list[str]] = defaultdict(list)
     for state, key in session.parallel(look, files):
         told[state].append(key)
     found.visible = len(told["visible"])
+    if told["doubted"]:
+        found.problems.append(_in_doubt(told["doubted"]))
     if told["gone"]:
         found.problems.append(
             Failure(
@@ -227,6 +246,18 @@ def _judge_files(
                 " of this job",
             )
         )
+
+
+def _in_doubt(files: list[str]) -> Failure:
+    """Behind SSE-KMS: its driver may have completed them, or another program has put them there."""
+    one = len(files) == 1
+    return Failure(
+        IdentityUnknownError.code,
+        f"nobody can tell whether {many(len(files), 'file')} that {'is' if one else 'are'} there"
+        f" {'is' if one else 'are'} its own, completed: the upload is gone, and behind SSE-KMS an"
+        f" etag tells nothing ({_some(files)}). Settle whose {'it is' if one else 'they are'}"
+        " (docs/operations.md), then rescue the job",
+    )
 
 
 def _some(names: Iterable[str]) -> str:

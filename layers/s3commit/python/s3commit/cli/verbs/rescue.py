@@ -9,7 +9,13 @@ import click
 from s3commit.cli.arguments import AGE
 from s3commit.cli.render import Printer
 from s3commit.cli.s3a_jobs import S3AJob, find_jobs, parse_target
-from s3commit.cli.s3a_judging import Judgement, judge, refuse_if_alive, refuse_to_commit
+from s3commit.cli.s3a_judging import (
+    Judgement,
+    judge,
+    refuse_if_alive,
+    refuse_in_doubt,
+    refuse_to_commit,
+)
 from s3commit.cli.s3a_rescuing import ask_for_abort, ask_for_commit, await_end, remove_shared
 from s3commit.cli.s3a_telling import Report, tell
 from s3commit.cli.session import Session
@@ -72,7 +78,8 @@ def rescue(
     --commit hands them to the pipeline: all files of a job get visible, or none. --abort has
     their uploads aborted. Be sure that driver and tasks are dead; one that wakes up later finds
     its uploads gone. Refused (exit 3), with nothing changed, if one of the jobs can't be
-    committed whole, or was alive lately.
+    committed whole, or was alive lately; also --abort, if nobody can tell whether a file that is
+    visible is the job's.
     """
     if commit and abort:
         raise Problem("--commit and --abort exclude each other", USAGE)
@@ -99,6 +106,7 @@ def _refuse(one: Judgement, commit: bool, partial: bool, older_than: int) -> Non
     if one.job.requested:
         return  # its request decides
     refuse_if_alive(one, older_than)
+    refuse_in_doubt(one)
     if commit:
         refuse_to_commit(one, partial=partial)
 

@@ -9,10 +9,16 @@ name, and the ``.pending`` files of attempts that were never committed. Each is 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from s3commit.core.errors import InvalidInputError, NotFoundError
 from s3commit.core.hadoop import PENDING_SUFFIX
-from s3commit.core.layout import NOTE_SUFFIX, PENDINGSET_SUFFIX, JobDirectory
+from s3commit.core.layout import (
+    NOTE_SUFFIX,
+    PENDINGSET_SUFFIX,
+    JobDirectory,
+    parse_manifest_key,
+)
 from s3commit.core.manifest import (
     MAX_MANIFEST_BYTES,
     MAX_NOTE_BYTES,
@@ -98,6 +104,25 @@ def files_named_at(store: ObjectReader, place: JobDirectory, key: str) -> tuple[
             body = store.get(place.bucket, key, max_bytes=MAX_PENDING_BYTES).body
             return (decode_pending(body, place, key),)
         body = store.get(place.bucket, key, max_bytes=MAX_MANIFEST_BYTES).body
-        return decode_pendingset(body, place, names=Names.EXACT).files
+        return _with_ids(place, key, decode_pendingset(body, place, names=Names.EXACT).files)
     except (NotFoundError, InvalidInputError):
         return ()
+
+
+def _with_ids(
+    place: JobDirectory, key: str, files: tuple[PendingFile, ...]
+) -> tuple[PendingFile, ...]:
+    """With the ids that the manifest's place gives, where S3A's says none: objects carry them."""
+    try:
+        _, task_id, attempt_id = parse_manifest_key(place.bucket, key)
+    except InvalidInputError:
+        return files
+    return tuple(
+        replace(
+            file,
+            job_id=file.job_id or place.job_id,
+            task_id=file.task_id or task_id,
+            attempt_id=file.attempt_id or attempt_id,
+        )
+        for file in files
+    )
