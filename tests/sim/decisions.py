@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable
 
 from s3commit.core.layout import is_data
+from s3commit.core.locks import LockRecord
 from s3commit.core.model import Conflict, JobRecord
 from s3commit.core.states import JobState
 from tests.sim.model import DECIDED, KEEPERS, UNDER_WAY, Job
@@ -55,6 +56,12 @@ class Decisions:
                 self._check_committed(job)
         elif record.state in {JobState.ABORTED, JobState.ROLLED_BACK}:
             self._check_undone(job, record)
+
+    def locked(self, process: Process, records: Iterable[LockRecord]) -> None:
+        """Locks were put: those of a late waker stand until somebody wants them."""
+        job = self._seen.jobs.get(process.job)
+        if job is not None and job.over:
+            job.woke_late |= any(job.place.job_id in record.holders for record in records)
 
     def _check_committed(self, job: Job) -> None:
         if self._bucket.current(job.place.commits) is None:

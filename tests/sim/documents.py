@@ -33,7 +33,8 @@ def check_own_object(
 
 def _take_for_true(job: Job, key: str) -> None:
     """What stands in S3 from now on is what the ledger is made from."""
-    if key == job.place.commits and job.record_state is None:
+    if key == job.place.commits and not job.over and job.record_state is not JobState.PUBLISHING:
+        job.settled = job.record_state is not None  # the table was set back to that
         job.record_state, job.decided = JobState.PUBLISHING, True
         job.planned, job.replaced = job.before_loss
     elif key == job.place.result and not job.ended:

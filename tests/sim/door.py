@@ -134,6 +134,8 @@ class Door:
         result = method(*args, **kwargs)
         if verb in _MOVES:
             self.decisions.moved(process, result)
+        elif verb == "put_locks":
+            self.decisions.locked(process, args[0])
         elif verb in {"start", "forget"}:
             process.effects[verb] += bool(result)
         return result

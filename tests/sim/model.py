@@ -51,6 +51,7 @@ class Job:
     lost_step: int = -1  # when that was
     lost_as: JobState | None = None  # what it was then, and what was decided
     before_loss: tuple[dict[str, File], dict[str, str]] = field(default_factory=lambda: ({}, {}))
+    woke_late: bool = False  # a step of it took locks after its end
     expired: bool = False  # its record has reached its time to live
     settled: bool = False  # the ledger was set back behind the job's end
     record_state: JobState | None = None

@@ -41,6 +41,9 @@ def recover(world: World) -> None:
             _repair(world)
         world.keepers.sweep(f"recovery{number}")
         world.scheduler.run()
+    unfinished = [job for job in world.observer.jobs.values() if _needs_help(world, job)]
+    if not unfinished:
+        return
     stuck = ", ".join(f"{job.name} ({job.record_state})" for job in unfinished)
     raise Violation("progress", f"not ended after {len(PAUSES)} sweeps: {stuck}")
 
@@ -87,9 +90,10 @@ def _needs_help(world: World, job: Job) -> bool:
 def locks_of(world: World, job: Job) -> list[str]:
     """The nodes that the job holds, or waits for.
 
-    If its record was lost, its end did not find them: whoever wants one next takes it away.
+    If its record was lost, its end did not find them, and a late waker takes them after it: whoever
+    wants one next takes it away.
     """
-    if job.reset and job.over:
+    if (job.reset or job.woke_late) and job.over:
         return []
     job_id = job.place.job_id
     locks = world.ledger._locks.values()
@@ -116,8 +120,9 @@ def leaks(world: World) -> list[File]:
     """The open uploads of jobs that somebody has to abort.
 
     What nobody can tell from a stranger's the bucket's lifecycle rule aborts, and it is none here:
-    an upload with an exact name that neither manifest nor note names, and one that a job began
-    after it was told that its id is another's (ADR 10).
+    an upload with an exact name that neither manifest nor note names, or of a job of which the
+    ledger has never heard and that asked for nothing; and one that a job began after it was told
+    that its id is another's (ADR 10).
     """
     observer = world.observer
     found = (observer.files.get(upload_id) for upload_id in sorted(world.bucket.uploads))
@@ -128,7 +133,9 @@ def _is_left(world: World, file: File) -> bool:
     job = world.observer.jobs[file.job]
     unnamed = job.exact and not world.observer.is_named(file.upload_id)
     late = job.turned_away and file.since > job.told_step
-    return unnamed or late
+    asked = world.bucket.current(job.place.request) is not None
+    unheard = job.exact and job.record_state is None and not asked
+    return unnamed or late or unheard
 
 
 def settle(world: World) -> None:
