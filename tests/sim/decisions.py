@@ -61,7 +61,9 @@ class Decisions:
         """Locks were put: those of a late waker stand until somebody wants them."""
         job = self._seen.jobs.get(process.job)
         if job is not None and job.over:
-            job.woke_late |= any(job.place.job_id in record.holders for record in records)
+            job.woke_late |= any(
+                job.place.job_id in {*record.holders, *record.waiting} for record in records
+            )
 
     def _check_committed(self, job: Job) -> None:
         if self._bucket.current(job.place.commits) is None:

@@ -61,9 +61,13 @@ def _check_working(
 def _check_document(observer: Observer, process: Process, key: str, version: Version) -> None:
     """A marker or a key's note that a check takes away says nothing that is true."""
     said = json.loads(version.body or b"{}").get("jobId")
-    told = [job for job in observer.jobs.values() if job.place.job_id == said]
-    own = {job.place.success for job in told} | {f"{job.prefix}_commits/once/" for job in told}
-    if not key.startswith(tuple(own)):
+    told = [
+        job
+        for job in observer.jobs.values()
+        if job.place.job_id == said
+        and key.startswith((job.place.success, f"{job.prefix}_commits/once/"))
+    ]
+    if not told:
         fail("I5", f"{process.name} deleted {key}, which is nobody's")
     if any(job.record_state not in UNDOING and job.result != "ABORTED" for job in told):
         fail("I9", f"{process.name} deleted {key}, which names a job that stands")

@@ -201,15 +201,6 @@ MUTANTS = [
         "for one in (place,):",
         "I6",
     ),
-    Mutant(
-        "manifests at locations are left behind",
-        f"{PROTOCOL}undo.py",
-        "        for one in places\n"
-        "        for listed in pipeline.store.list(one.bucket, one.prefix)\n",
-        "        for one in places[:1]\n"
-        "        for listed in pipeline.store.list(one.bucket, one.prefix)\n",
-        "progress",
-    ),
     # An id that is taken.
     Mutant(
         "the job at another place passes for this one",
