@@ -29,7 +29,7 @@ endef
 .PHONY: help
 help: ## Say what there is
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} \
-	  /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	  /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: setup
 setup: $(STAMP) ## Make the virtual environment; does nothing the second time
@@ -73,6 +73,10 @@ soak: setup ## Simulate until stopped: make soak ARGS="--minutes 10", or ARGS="-
 .PHONY: chaos
 chaos: setup ## Kill, lose and repeat on the real wiring: make chaos ARGS="--jobs 200 --minutes 30"
 	$(BIN)/python -m tests.chaos $(ARGS)
+
+.PHONY: chaos-driver
+chaos-driver: setup java ## Kill Spark drivers and plain clients: make chaos-driver ARGS="--client plain"
+	$(BIN)/python -m tests.chaos.driver $(ARGS)
 
 .PHONY: mutants
 mutants: setup ## Break the protocol on purpose, bug by bug, and see each one caught

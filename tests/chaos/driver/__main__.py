@@ -1,4 +1,4 @@
-"""Kill clients at all points, or by seed: ``python -m tests.chaos.driver --points all``."""
+"""Kill clients at all points, or by seed: ``make chaos-driver ARGS="--client plain"``."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Tally:
 
 def main() -> int:
     """Parse the command line and run."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(prog="make chaos-driver ARGS=…", description=__doc__)
     parser.add_argument("--points", choices=["all", "none"], default="all")
     parser.add_argument("--seeds", type=int, default=0, help="more points, chosen by seed")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
