@@ -84,7 +84,7 @@ def _forget(world: World, job: Job) -> None:
     job.lost_step = world.scheduler.steps
     job.settled = False
     job.lost_as = job.record_state or job.lost_as
-    if job.planned:
+    if job.decided:
         job.before_loss = job.planned, job.replaced
     if job.result or job.record_state is None:
         return
