@@ -5,6 +5,8 @@ from __future__ import annotations
 from tests.sim.mutant import PROTOCOL, Mutant
 
 FINDINGS = "tests/sim/test_findings.py"
+SWEEP = "tests/core/test_sweep.py"  # a person's repair, at the end of a run, would find them too
+LIFE = "tests/core/test_sweep_life.py"
 
 MUTANTS = [
     # The sweep.
@@ -15,6 +17,7 @@ MUTANTS = [
         "    if last < job.since:",
         "    if False:",
         "sweep",
+        by=LIFE,
     ),
     Mutant(
         "the sweep speaks over a driver that has just spoken",
@@ -85,6 +88,7 @@ MUTANTS = [
         "    JobState.COMMITTING,\n",
         "",
         "progress",
+        by=FINDINGS,
     ),
     Mutant(
         "requests that nobody has heard are not heard",
@@ -93,6 +97,7 @@ MUTANTS = [
         "        go_on(sweep, place, record, max(request.modified, record.updated_at))\n",
         "    if request is not None:\n        pass\n",
         "progress",
+        by=SWEEP,
         also=(
             (
                 f"{PROTOCOL}sweep_directories.py",

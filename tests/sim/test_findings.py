@@ -19,12 +19,15 @@ from s3commit.core.model import (
 )
 from s3commit.core.protocol.pipeline import Pipeline
 from s3commit.core.protocol.publish import begin_publish
+from s3commit.core.protocol.sweep import Limits, Sweep
+from s3commit.core.protocol.sweep_jobs import go_on_with_stuck_jobs
 from s3commit.core.protocol.undo import abort_job, roll_back
 from s3commit.core.states import JobState
 from s3commit.core.ticket import Ticket, UnitResult
 from s3commit.testing.bucket import etag_of
 from s3commit.testing.faults import Call, Crash, FaultPlan
 from s3commit.testing.memory import MemoryLedger
+from s3commit.testing.survey import MemoryExecutions, MemorySurvey
 from tests.core.world import BUCKET, JOB, OTHER_JOB, World, place_of
 
 
@@ -193,3 +196,18 @@ def test_i4_a_ledger_lost_while_the_job_is_tidied_up_leaves_what_names_its_uploa
     assert world.run(place, "execution-2")[-1] == "TidyUp"
     assert world.open_uploads() == []
     assert world.visible() == {"sales/a.parquet": b"a"}
+
+
+def test_a_decided_job_whose_execution_is_dead_is_gone_on_with_by_the_sweep() -> None:
+    """A mutant's: in the simulation a person's repair finds such a job too."""
+    world, place = World(plan=FaultPlan().crash_after("decide")), place_of()
+    world.open(place)
+    world.request(place, world.attempt(place, "t0"))
+    with pytest.raises(Crash):
+        world.run(place)
+    world.clock.advance(Limits().stuck + 1)
+    executions = MemoryExecutions()
+    sweep = Sweep(BUCKET, world.pipeline, MemorySurvey(world.store), executions)
+    assert go_on_with_stuck_jobs(sweep, "") == ""
+    assert sweep.report.started == 1
+    assert list(executions.started.values()) == [place]
