@@ -9,7 +9,7 @@ from typing import Any
 
 from s3commit.core import locks, plan
 from s3commit.core.fsck.ports import Fsck
-from s3commit.core.protocol import acquire, neighbours, undo, upload
+from s3commit.core.protocol import acquire, neighbours, taken, upload
 from s3commit.core.protocol import replace_list as replaced
 from s3commit.core.protocol.pipeline import Pipeline
 from s3commit.core.protocol.sweep import Limits
@@ -37,7 +37,7 @@ _SCALED: list[tuple[Any, str, list[int]]] = [
     (replaced, "REPLACED_PAGE", [1, 2, 5000]),
     (replaced, "DELETE_AT_ONCE", [1, 1000]),
     (upload, "PUT_BYTES", [300, 8 * 1024 * 1024]),
-    (undo, "ABORT_ROUNDS", [2, 5]),
+    (taken, "ABORT_ROUNDS", [2, 5]),
     (acquire, "MAX_WAITS", [12]),
     (locks, "MAX_PARTITION_LOCKS", [2, 90]),
     (locks, "WAITER_SECONDS", [900]),
