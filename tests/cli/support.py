@@ -10,7 +10,7 @@ from typing import Any
 from click.testing import CliRunner, Result
 
 from s3commit.cli.app import app
-from s3commit.cli.executions import FORGOTTEN
+from s3commit.cli.executions import FORGOTTEN, Execution
 from s3commit.cli.human import epoch_of
 from s3commit.cli.session import Session
 from s3commit.core.errors import S3CommitError
@@ -80,13 +80,14 @@ class FakeExecutions:
 
     def __init__(self) -> None:
         self.statuses: dict[str, str] = {}
+        self.errors: dict[str, tuple[str, str]] = {}
         self.started: list[str] = []
         self.refusal: S3CommitError | None = None
 
-    def status(self, arn: str) -> str:
+    def describe(self, arn: str) -> Execution:
         if self.refusal is not None:
             raise self.refusal
-        return self.statuses.get(arn, FORGOTTEN)
+        return Execution(self.statuses.get(arn, FORGOTTEN), *self.errors.get(arn, ()))
 
     def start(self, machine: str, name: str, place: JobDirectory) -> str:
         arn = f"{machine.replace('stateMachine', 'execution')}:{name}"
@@ -182,9 +183,13 @@ class Desk:
                 return place
             name = ROUTES[name](ticket)
 
-    def dies(self, job_id: str, status: str = "FAILED") -> None:
-        """The job's execution is no more."""
+    def dies(self, job_id: str, status: str = "FAILED", *, error: str = "", says: str = "") -> None:
+        """The job's execution is no more; a step of it has raised ``error``, and ``says`` why."""
         self.executions.statuses[arn_of(job_id)] = status
+        if error:
+            trace = ['  File "/var/task/publish_job.py", line 23, in handler\n'] * 20
+            cause = {"errorMessage": says, "errorType": error, "stackTrace": trace}
+            self.executions.errors[arn_of(job_id)] = (error, json.dumps(cause))
 
     def aborted_job(self, job_id: str = JOB) -> JobDirectory:
         place = self.open_job(job_id)

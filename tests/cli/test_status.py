@@ -129,6 +129,8 @@ def test_the_json_has_stable_keys(desk: Desk) -> None:
         "updatedAt",
         "destination",
         "execution",
+        "executionStatus",
+        "executionFailed",
         "code",
     }
 

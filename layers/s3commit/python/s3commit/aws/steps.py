@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from s3commit.aws.telemetry import logger
-from s3commit.core.errors import InvalidInputError, JobRefusedError
+from s3commit.core.errors import InvalidInputError, JobRefusedError, S3CommitError
 from s3commit.core.protocol.pipeline import Pipeline, beside_twins
 from s3commit.core.ticket import Ticket, decode_ticket, encode_ticket, refusal_text
 
@@ -30,5 +30,10 @@ def run_step(
     except (JobRefusedError, InvalidInputError) as error:
         logger.warning("step refused the job", code=error.code, reason=error.message)
         raise JobRefusedError(refusal_text(error.code, error.message), code=error.code) from error
+    except S3CommitError as error:
+        if type(error) is not S3CommitError:
+            raise
+        # The class of all tells a person on call nothing: its code does.
+        raise S3CommitError(refusal_text(error.code, error.message), code=error.code) from error
     logger.info("step done", state=after.state, generation=after.generation)
     return encode_ticket(after)

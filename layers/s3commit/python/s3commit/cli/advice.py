@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-from s3commit.cli.codes import advice_on
+from s3commit.cli.codes import advice_on, advice_on_execution
 from s3commit.cli.executions import is_arn, is_dead
 from s3commit.cli.facts import REQUESTED, JobFacts
 from s3commit.cli.human import age, epoch_of, many
@@ -172,10 +172,7 @@ def _while_working(facts: JobFacts, record: JobRecord, now: float) -> list[str]:
             f" {goes_on} --state-machine ARN ends it"
         )
     elif is_dead(facts.execution_status):
-        lines.append(
-            f"but its execution is {facts.execution_status}, and nobody works on it: {goes_on}"
-            " starts another one, which goes on where the ledger says"
-        )
+        lines += _after_a_failure(facts, goes_on)
     elif needs_attention(record, now):
         silent = age(now - epoch_of(record.updated_at))
         lines.append(
@@ -183,6 +180,17 @@ def _while_working(facts: JobFacts, record: JobRecord, now: float) -> list[str]:
             " starts another one. It goes on where the ledger says, a repetition does no harm"
         )
     return lines
+
+
+def _after_a_failure(facts: JobFacts, goes_on: str) -> list[str]:
+    """What to do where the job's execution is dead, and nobody works on the job."""
+    dead = f"but its execution is {facts.execution_status}, and nobody works on it"
+    another = f"{goes_on} starts another one, which goes on where the ledger says"
+    failure = facts.execution_failure
+    if failure is None:
+        return [f"{dead}: {another}"]
+    do = advice_on_execution(failure.code).do.replace("JOB", facts.located.name)
+    return [dead, f"first: {do}", f"then: {another}"]
 
 
 def _on_blocker(one: InTheWay) -> str:

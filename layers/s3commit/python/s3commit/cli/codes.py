@@ -1,7 +1,8 @@
-"""Every code with which a job may be refused: what is true then, and what to do.
+"""Every code with which a job may be refused, or its execution fail: what is true, what to do.
 
-A job that has ended with a code shows none of its files; that goes without saying in each line.
-`docs/operations.md` has the same table, and a test compares the two.
+A job that has ended with a code shows none of its files; that goes without saying in each line. An
+execution that failed has not ended its job: once what is said is done, another one goes on with it.
+`docs/operations.md` has the same two tables, and a test compares them.
 """
 
 from __future__ import annotations
@@ -14,16 +15,27 @@ from s3commit.core.model import ALREADY_COMMITTED
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """``means`` is what is true, ``do`` is what to do about it: a sentence or two each."""
+    """``means`` is what is true, ``do`` is what to do about it: a sentence or two each.
+
+    ``stops``: no job ends with the code; its execution fails, and it stays where it is.
+    """
 
     means: str
     do: str
+    stops: bool = False
 
 
 _WRITE_AGAIN = "Run the job again"
 _OTHER_WRITER = "Find out who wrote it; a writer of this package never does. Then run the job again"
 
 CODES: Final[dict[str, Advice]] = {
+    "ACCESS_DENIED": Advice(
+        "The pipeline may not do what the message names: its role's rights, a policy of the bucket"
+        " or key, Object Lock, MFA Delete",
+        "Let it; or, if it is a file that may not be deleted, delete it yourself, on a versioned"
+        " bucket that version",
+        stops=True,
+    ),
     "ABANDONED": Advice(
         "The job was never asked for, and showed no sign of life for `abandonedHours`; the message"
         " says since when",
@@ -82,6 +94,13 @@ CODES: Final[dict[str, Advice]] = {
         "One key is written twice, in a task or by two",
         "Give each file of the job a name of its own; run the job again",
     ),
+    "IDENTITY_UNKNOWN": Advice(
+        "Nobody can tell whether a file that is there is the job's, so nothing was aborted, deleted"
+        " or undone; what is visible stays so",
+        "`s3commit show JOB --in-doubt` lists all such files; say of each whose it is"
+        " (docs/operations.md, Whose is this file?)",
+        stops=True,
+    ),
     "INVALID_INPUT": Advice(
         "S3 or the ledger called a request of the pipeline wrong",
         "Look into the log of the step that is named by the execution; report it with the message",
@@ -102,11 +121,19 @@ CODES: Final[dict[str, Advice]] = {
         "A job with the same idempotency key may be committed, and has not ended",
         "`s3commit commit` the one that is named, so that it ends; then run this one again",
     ),
+    "LEDGER_SET_BACK": Advice(
+        "The job was committed, and the ledger would undo it: the table was restored to a moment of"
+        " before. No file was deleted",
+        "Stop the queues and the sweep, and make the ledger again in an empty table:"
+        " `s3commit fsck --rebuild-ledger` (docs/fsck.md)",
+        stops=True,
+    ),
     "LIST_CHANGED": Advice(
         "All new files are visible, and so are old ones: the list of what to delete is gone or"
         " changed, and nothing is deleted by another",
         "Bring `replaced-….json` and `replaced/` back, or move away what others have put there, or"
-        " remove the old files by hand; then `s3commit commit`",
+        " remove the old files by hand",
+        stops=True,
     ),
     "LOCATION_NOT_AGREED": Advice(
         "The `job.json` at a partition's location does not say that the job may write there",
@@ -116,7 +143,8 @@ CODES: Final[dict[str, Advice]] = {
         "All files were visible; then a manifest was deleted or changed, and what is provably the"
         " job's now has another number of files or bytes",
         "Bring the manifest back, or the files that are gone, or move away what has the job's id"
-        " and is not its own; then `s3commit commit`",
+        " and is not its own",
+        stops=True,
     ),
     "MANIFEST_CHANGED": Advice(
         "A counted manifest has other bytes than its task wrote", _OTHER_WRITER
@@ -133,8 +161,19 @@ CODES: Final[dict[str, Advice]] = {
         "A manifest names a file outside of the job's destination. Nothing there was touched",
         "Treat it as an attack until you know better: who may write into the job directory?",
     ),
+    "NOT_FOUND": Advice(
+        "Something that the message names is not there",
+        "Look for whoever deletes it, and bring it back",
+        stops=True,
+    ),
     "PLAN_CHANGED": Advice(
         "What the pipeline noted of the job in S3 is not what the ledger says", _OTHER_WRITER
+    ),
+    "PLAN_NOT_READ": Advice(
+        "Decided; but Step Functions could not read the plan from S3, so nothing was completed",
+        "The cause stands at the state `CompleteUploads` in the console: mostly rights on the"
+        " bucket or its key. Mend it",
+        stops=True,
     ),
     "REFUSED": Advice("A step refused the job; the message says why", _WRITE_AGAIN),
     "REQUEST_CHANGED": Advice(
@@ -149,6 +188,19 @@ CODES: Final[dict[str, Advice]] = {
         "Find out why its execution stopped (alarm `JobsFailed`). `s3commit commit` ends it, if it"
         " has no result yet; run the job again",
     ),
+    "States.ExceedToleratedFailureThreshold": Advice(
+        "Workers that complete the uploads failed, again and again. What they completed counts, the"
+        " rest is still there to be completed",
+        "The Map Run in the console, and the log of `complete_unit`, say why: mostly rights on the"
+        " bucket or its key. Mend it",
+        stops=True,
+    ),
+    "States.Timeout": Advice(
+        "A step, or the whole execution (24 hours), took longer than it may",
+        "The console says which state it was. An abort that does not end has tasks that still open"
+        " uploads: stop them",
+        stops=True,
+    ),
     "TASKS_MISSING": Advice(
         "Every manifest was to be counted, and there are fewer than they say that the job has"
         " tasks: rows would have been lost in silence",
@@ -159,6 +211,12 @@ CODES: Final[dict[str, Advice]] = {
     "TOO_DEEP": Advice(
         "The destination lies in more directories than a job can lock",
         "Write to a destination with fewer directories above it",
+    ),
+    "TRANSIENT": Advice(
+        "S3, DynamoDB or Lambda throttled or did not answer, for longer than a step is repeated",
+        "Look whether the region has trouble, or too much is written below one prefix; wait until"
+        " it has passed",
+        stops=True,
     ),
     "TRUNCATED": Advice("A document is not whole", _OTHER_WRITER),
     "TWO_ATTEMPTS": Advice(
@@ -187,8 +245,25 @@ CODES: Final[dict[str, Advice]] = {
 }
 
 UNKNOWN: Final = Advice("The message says why", _WRITE_AGAIN)
+LATE: Final = "Bring back, as it was, what the message names, or take away what is not the job's"
+STOPPED: Final = Advice(
+    "A step failed, and no code says why: the message is what is known",
+    "Look into the function's log, by `job_id`",
+    stops=True,
+)
 
 
 def advice_on(code: str) -> Advice:
     """The advice on a code; on one that a newer pipeline has, what holds of all."""
     return CODES.get(code, UNKNOWN)
+
+
+def advice_on_execution(code: str) -> Advice:
+    """The advice on the code of an execution that failed, whose job has not ended.
+
+    What would have ended the job before its decision stops it after: there is no way back then.
+    """
+    found = CODES.get(code)
+    if found is None:
+        return STOPPED
+    return found if found.stops else Advice(found.means, LATE, stops=True)

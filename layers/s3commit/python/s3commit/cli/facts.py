@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import TypeVar
 
+from s3commit.cli.executions import Execution
 from s3commit.cli.locate import Located
 from s3commit.cli.session import Session
 from s3commit.cli.waiting import Standing
@@ -65,7 +66,7 @@ class JobFacts:
     ``manifests`` are keys, ``notes`` those of what names uploads of exact names beside them;
     ``problems`` say which documents could not be read, and why.
     ``uploads_complete`` is False if counting stopped before the end of the listing. ``standing``
-    and ``execution_status`` are None unless `show` has asked.
+    and ``execution_found`` are None unless `show` has asked.
     """
 
     located: Located
@@ -82,7 +83,17 @@ class JobFacts:
     uploads_complete: bool
     problems: tuple[str, ...]
     standing: Standing | None = None
-    execution_status: str | None = None
+    execution_found: Execution | None = None
+
+    @property
+    def execution_status(self) -> str | None:
+        """The status of the execution that the job is in the hands of; None if not known."""
+        return self.execution_found.status if self.execution_found is not None else None
+
+    @property
+    def execution_failure(self) -> Failure | None:
+        """Why that execution failed; None if it did not, or has nothing to say."""
+        return self.execution_found.failure if self.execution_found is not None else None
 
     @property
     def place(self) -> JobDirectory:

@@ -64,7 +64,7 @@ class SessionHands:
                 return False
             # As the pipeline names the first one, which may not have come to the ledger yet.
             execution = f"{self._machine.replace(':stateMachine:', ':execution:')}:{place.job_id}"
-        return not is_dead(self._session.executions.status(execution))
+        return not is_dead(self._session.executions.describe(execution).status)
 
     def start(self, place: JobDirectory, record: JobRecord | None) -> bool:
         """See `Hands.start`.

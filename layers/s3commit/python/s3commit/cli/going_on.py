@@ -57,7 +57,7 @@ def read_hands(session: Session, facts: JobFacts, machine: str | None) -> Hands 
     execution = facts.record.execution if facts.record is not None else ""
     if not is_arn(execution):
         return Hands(None, machine)
-    return Hands(session.executions.status(execution), machine or machine_of(execution))
+    return Hands(session.executions.describe(execution).status, machine or machine_of(execution))
 
 
 def go_on(session: Session, printer: Printer, facts: JobFacts, hands: Hands, dry_run: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from s3commit.cli.advice import already_by, console_url, next_step
-from s3commit.cli.codes import advice_on
+from s3commit.cli.codes import advice_on, advice_on_execution
 from s3commit.cli.facts import JobFacts
 from s3commit.cli.human import epoch_of
 from s3commit.cli.waiting import InTheWay
@@ -43,6 +43,7 @@ def job_document(facts: JobFacts, now: float) -> dict[str, Any]:
         "openUploadsComplete": facts.uploads_complete,
         "execution": facts.execution or None,
         "executionStatus": facts.execution_status,
+        "executionError": _execution_error(facts),
         "console": console_url(facts.execution),
         "problems": list(facts.problems),
         "next": next_step(facts, now),
@@ -153,6 +154,19 @@ def _result(facts: JobFacts) -> dict[str, Any] | None:
         "replaced": result.replaced,
         "decidedAt": result.decided_at,
         "finishedAt": result.finished_at,
+    }
+
+
+def _execution_error(facts: JobFacts) -> dict[str, str] | None:
+    failure = facts.execution_failure
+    if failure is None:
+        return None
+    advice = advice_on_execution(failure.code)
+    return {
+        "code": failure.code,
+        "message": failure.message,
+        "means": advice.means,
+        "do": advice.do,
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from s3commit.cli.advice import console_url, meaning_of, next_step
-from s3commit.cli.codes import CODES
+from s3commit.cli.codes import CODES, advice_on_execution
 from s3commit.cli.facts import JobFacts
 from s3commit.cli.human import age, amount, epoch_of, many, moment, size
 from s3commit.cli.waiting import InTheWay, Standing
@@ -171,3 +171,8 @@ def _execution(facts: JobFacts) -> Pairs:
     url = console_url(facts.execution)
     if url:
         yield "console", url
+    failure = facts.execution_failure
+    if failure is not None:
+        named = failure.code in failure.message
+        yield "error", failure.message if named else f"{failure.message} [{failure.code}]"
+        yield "error", advice_on_execution(failure.code).means

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import boto3
 
 from s3commit.aws.failures import translated
-from s3commit.cli.executions import FORGOTTEN
+from s3commit.cli.executions import FORGOTTEN, Execution
 from s3commit.core.layout import JobDirectory
 from s3commit.core.ticket import execution_input
 
@@ -20,14 +20,15 @@ if TYPE_CHECKING:
 class StepFunctions:
     """Implements `Executions`, in the region that an ARN names."""
 
-    def status(self, arn: str) -> str:
-        """See `Executions.status`."""
+    def describe(self, arn: str) -> Execution:
+        """See `Executions.describe`."""
         with translated(f"looking at execution {arn}"):
             client = _client(_region(arn))
             try:
-                return client.describe_execution(executionArn=arn)["status"]
+                found = client.describe_execution(executionArn=arn)
             except client.exceptions.ExecutionDoesNotExist:
-                return FORGOTTEN
+                return Execution(FORGOTTEN)
+        return Execution(found["status"], found.get("error", ""), found.get("cause", ""))
 
     def start(self, machine: str, name: str, place: JobDirectory) -> str:
         """See `Executions.start`."""

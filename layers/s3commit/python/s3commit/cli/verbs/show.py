@@ -8,7 +8,8 @@ from dataclasses import replace
 import click
 
 from s3commit.cli.arguments import JOB, JobName, destination_option
-from s3commit.cli.executions import read_statuses
+from s3commit.cli.doubts import files_in_doubt, tell_doubts
+from s3commit.cli.executions import Execution, read_executions
 from s3commit.cli.facts import JobFacts, read_facts, some_uploads
 from s3commit.cli.human import many, size
 from s3commit.cli.job_json import job_document
@@ -17,7 +18,7 @@ from s3commit.cli.locate import locate
 from s3commit.cli.render import Printer
 from s3commit.cli.session import Session
 from s3commit.cli.verb import USAGE, Problem, table_option, verb
-from s3commit.cli.waiting import Standing, read_standing
+from s3commit.cli.waiting import InTheWay, Standing, read_standing
 from s3commit.core.errors import JobRefusedError, NotFoundError
 from s3commit.core.model import Destination
 from s3commit.core.ports import ListedObject
@@ -30,6 +31,12 @@ from s3commit.writer.environment import timestamp
 @table_option
 @destination_option
 @click.option("--replaced", is_flag=True, help="List the files of before that the job replaces.")
+@click.option(
+    "--in-doubt",
+    "in_doubt",
+    is_flag=True,
+    help="List the files of which nobody can tell whether they are the job's.",
+)
 def show(
     session: Session,
     printer: Printer,
@@ -38,6 +45,7 @@ def show(
     table: str | None,
     destination: Destination | None,
     replaced: bool,
+    in_doubt: bool,
 ) -> None:
     """Show one job, and what happens next.
 
@@ -49,7 +57,12 @@ def show(
       s3commit show 7c9e6679-7425-40de-944b-e07fc1f90ae7 --table ledger
       s3commit show s3://lake/sales/__magic_job-7c9e6679-7425-40de-944b-e07fc1f90ae7/
     """  # noqa: D301 - click wants the backspace
+    if replaced and in_doubt:
+        raise Problem("--replaced and --in-doubt exclude each other", USAGE)
     facts = read_facts(session, locate(session, job, table, destination))
+    if in_doubt:
+        tell_doubts(printer, facts, files_in_doubt(session, facts))
+        return
     if replaced:
         _list_replaced(printer, facts, _replaced(session, facts))
         return
@@ -70,23 +83,21 @@ def _with_others(session: Session, facts: JobFacts) -> JobFacts:
     standing = read_standing(session, ledger, record, timestamp(session.environment))
     others = standing.in_the_way if standing else ()
     executions = [other.record.execution for other in others if other.record]
-    statuses, problems = read_statuses(session, [facts.execution, *executions])
+    found, problems = read_executions(session, [facts.execution, *executions])
     return replace(
         facts,
-        standing=standing and _with_statuses(standing, statuses),
-        execution_status=statuses.get(facts.execution),
+        standing=standing and _with_statuses(standing, found),
+        execution_found=found.get(facts.execution),
         problems=facts.problems + problems,
     )
 
 
-def _with_statuses(standing: Standing, statuses: dict[str, str]) -> Standing:
-    return replace(
-        standing,
-        in_the_way=tuple(
-            replace(one, execution=statuses.get(one.record.execution if one.record else ""))
-            for one in standing.in_the_way
-        ),
-    )
+def _with_statuses(standing: Standing, found: dict[str, Execution]) -> Standing:
+    def look(one: InTheWay) -> InTheWay:
+        execution = found.get(one.record.execution if one.record else "")
+        return replace(one, execution=execution.status if execution else None)
+
+    return replace(standing, in_the_way=tuple(map(look, standing.in_the_way)))
 
 
 def _replaced(session: Session, facts: JobFacts) -> Iterator[ListedObject]:

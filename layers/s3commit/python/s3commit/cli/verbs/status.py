@@ -12,7 +12,7 @@ import click
 
 from s3commit.aws import env
 from s3commit.cli.advice import needs_attention
-from s3commit.cli.executions import is_dead, read_statuses
+from s3commit.cli.executions import Execution, is_dead, read_executions
 from s3commit.cli.human import age, epoch_of, many
 from s3commit.cli.render import Printer
 from s3commit.cli.session import Session
@@ -23,6 +23,7 @@ from s3commit.core.ports import Ledger
 from s3commit.core.states import ENDED, JobState
 from s3commit.writer.environment import timestamp
 
+LOOKED_AT = 50  # executions of jobs at work; Step Functions answers some ten a second for long
 UNDER_WAY = tuple(state for state in JobState if state not in ENDED)
 
 
@@ -34,6 +35,15 @@ class _Line:
     waits: int | None = None  # seconds
     waits_for: tuple[str, ...] = ()  # jobs
     dead: tuple[str, ...] = ()  # of these jobs those whose execution is dead
+    execution: Execution | None = None  # if it was looked at
+
+    @property
+    def failed(self) -> str:
+        """Why the job's execution is dead, in a word or two; empty if it is not known to be."""
+        found = self.execution
+        if found is None or not is_dead(found.status) or found.status == "SUCCEEDED":
+            return ""  # one that succeeded meanwhile has ended the job
+        return found.failure.code if found.failure else found.status
 
 
 @verb()
@@ -67,9 +77,10 @@ def status(
 
     What needs attention comes first, then the oldest. AGE is the time since the job's last
     change of state, or its last sign of life while it waits for its destination; WAITS FOR says
-    for how long it has, and for whom. A "!" marks a job that keeps others waiting while its
-    execution is dead, and one that is silent for longer than it should be: 40 minutes while it is
-    SEALED, an hour at work, a day while its tasks write. `s3commit show JOB` says what to do.
+    for how long it has, and for whom; EXECUTION FAILED says with which code. A "!" marks a job
+    whose execution is dead, and one that is silent for longer than it should be: 40 minutes while
+    it is SEALED, an hour at work, a day while its tasks write. `s3commit show JOB` says what to
+    do.
     """
     if not table:
         raise Problem(f"status reads the ledger: name its table with --table or {env.TABLE}", USAGE)
@@ -130,22 +141,33 @@ def _with_wait(line: _Line, found: tuple[str, tuple[str, ...]] | None, now: floa
 def _with_dead(
     session: Session, ledger: Ledger, lines: list[_Line]
 ) -> tuple[list[_Line], tuple[str, ...]]:
-    """The lines with the executions of those in the way looked at, and what went wrong with it."""
+    """The lines with executions looked at, and what went wrong with it.
+
+    Those of the jobs in the way, and of those at work that were silent for the longest time.
+    """
     records = {line.record.job_id: line.record for line in lines}
     names = sorted({name for line in lines for name in line.waits_for})
-    others = [records.get(name) or ledger.job(name) for name in names]
-    executions = {other.job_id: other.execution for other in others if other is not None}
-    statuses, problems = read_statuses(session, executions.values())
-    dead = {name for name, arn in executions.items() if is_dead(statuses.get(arn))}
-    marked = [
-        replace(
-            line,
-            attention=line.attention or line.record.job_id in dead,
-            dead=tuple(name for name in line.waits_for if name in dead),
-        )
+    others = [one for name in names if (one := records.get(name) or ledger.job(name))]
+    at_work = [
+        line.record
         for line in lines
+        if line.record.state not in ENDED and line.record.state is not JobState.OPEN
     ]
+    known = {one.job_id: one.execution for one in (*others, *at_work[:LOOKED_AT])}
+    found, problems = read_executions(session, known.values())
+    executions = {name: found[arn] for name, arn in known.items() if arn in found}
+    dead = {name for name, one in executions.items() if is_dead(one.status)}
+    marked = [_marked(line, executions.get(line.record.job_id), dead) for line in lines]
     return _in_order(marked), problems
+
+
+def _marked(line: _Line, execution: Execution | None, dead: set[str]) -> _Line:
+    line = replace(line, execution=execution)
+    return replace(
+        line,
+        attention=line.attention or bool(line.failed),
+        dead=tuple(name for name in line.waits_for if name in dead),
+    )
 
 
 def _in_order(lines: list[_Line]) -> list[_Line]:
@@ -170,6 +192,8 @@ def _document(table: str, lines: list[_Line], more: bool) -> dict[str, Any]:
                 "updatedAt": line.record.updated_at,
                 "destination": line.record.destination.uri,
                 "execution": line.record.execution or None,
+                "executionStatus": line.execution.status if line.execution else None,
+                "executionFailed": line.failed or None,
                 "code": line.record.failure.code if line.record.failure else None,
             }
             for line in lines
@@ -180,8 +204,13 @@ def _document(table: str, lines: list[_Line], more: bool) -> dict[str, Any]:
 def _print(printer: Printer, lines: list[_Line], more: bool) -> None:
     if lines:
         waiting = any(line.waits_for for line in lines)
+        failed = any(line.failed for line in lines)
         printer.table(
-            ["!", "STATE", "AGE", "JOB", "DESTINATION", *["WAITS FOR"] * waiting],
+            [
+                *["!", "STATE", "AGE", "JOB", "DESTINATION"],
+                *["EXECUTION FAILED"] * failed,
+                *["WAITS FOR"] * waiting,
+            ],
             [
                 [
                     "!" if line.attention else "",
@@ -189,6 +218,7 @@ def _print(printer: Printer, lines: list[_Line], more: bool) -> None:
                     age(line.seconds),
                     line.record.job_id,
                     line.record.destination.uri,
+                    *[line.failed] * failed,
                     *[_waits(line)] * waiting,
                 ]
                 for line in lines

@@ -1,0 +1,90 @@
+"""Files of which nobody can tell whether they are a job's, for a person who settles it (ADR 17)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any
+
+from s3commit.cli.facts import JobFacts
+from s3commit.cli.human import many, size
+from s3commit.cli.render import Printer
+from s3commit.cli.session import Session
+from s3commit.core.layout import (
+    META_ATTEMPT,
+    META_JOB,
+    META_TASK,
+    PENDINGSET_SUFFIX,
+    JobDirectory,
+    parse_directory,
+)
+from s3commit.core.model import CommitRequest, Names, PendingFile
+from s3commit.core.protocol.identity import described, is_in_doubt
+from s3commit.core.protocol.named_uploads import files_named_at
+from s3commit.core.protocol.neighbours import Neighbours
+
+
+def files_in_doubt(session: Session, facts: JobFacts) -> list[PendingFile]:
+    """All of the job's, in key order: what its execution would stop at, one by one.
+
+    Reads every counted manifest, and asks for each file, and for each upload that may be gone.
+    Names that carry the job's id leave no doubt.
+    """
+    if facts.names is not Names.EXACT:
+        return []
+    bucket, store = facts.place.bucket, session.store
+    neighbours = [Neighbours(store, place) for place in facts.places]
+
+    def look(file: PendingFile) -> PendingFile | None:
+        doubted = is_in_doubt(store, file, store.head(bucket, file.key))
+        return file if doubted and not any(one.own(file.key) for one in neighbours) else None
+
+    named = session.parallel(
+        lambda key: files_named_at(store, parse_directory(bucket, key), key), _manifests(facts)
+    )
+    found = [file for file in session.parallel(look, chain(*named)) if file is not None]
+    # Two attempts may name one file: that of one of them, as good as that of the other.
+    by_key = {file.key: file for file in sorted(found, key=lambda one: one.attempt_id)}
+    return [by_key[key] for key in sorted(by_key)]
+
+
+def _manifests(facts: JobFacts) -> Iterator[str]:
+    """The keys of the manifests that count; all that are there, where the request names none."""
+    request = facts.request
+    if isinstance(request, CommitRequest) and request.attempts is not None:
+        for attempt in request.attempts:
+            place = facts.place.at(attempt.location) if attempt.location else facts.place
+            yield place.prefix + attempt.manifest
+        return
+    yield from (key for key in facts.manifests if key.endswith(PENDINGSET_SUFFIX))
+
+
+def tell_doubts(printer: Printer, facts: JobFacts, found: list[PendingFile]) -> None:
+    """Print them, and how they are settled."""
+    job = facts.place.job_id
+    if printer.json:
+        documents = [_document(facts.place, file) for file in found]
+        printer.document({"jobId": job, "state": facts.state, "inDoubt": documents})
+        return
+    for file in found:
+        printer.line(f"{size(file.length):>10}  {described(file)}")
+    if not found:
+        printer.note(f"no file of job {job} is in doubt: {facts.state}")
+        return
+    printer.note(
+        f"{many(len(found), 'file')}: nobody can tell whether of job {job}. Say of each whose it is"
+        " (docs/operations.md, Whose is this file?), then:"
+        f" s3commit commit {facts.located.name}"
+    )
+
+
+def _document(place: JobDirectory, file: PendingFile) -> dict[str, Any]:
+    """``metadata`` is as ``aws s3 cp --metadata`` takes it, and says that the file is the job's."""
+    marks = {META_JOB: place.job_id, META_TASK: file.task_id, META_ATTEMPT: file.attempt_id}
+    return {
+        "uri": f"s3://{file.bucket}/{file.key}",
+        "bytes": file.length,
+        "taskId": file.task_id,
+        "attemptId": file.attempt_id,
+        "metadata": ",".join(f"{name}={value}" for name, value in marks.items()),
+    }

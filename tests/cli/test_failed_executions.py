@@ -1,0 +1,180 @@
+"""What `show` and `status` say of a job whose execution has failed, and of files in doubt."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from s3commit.cli.executions import Execution
+from s3commit.core.documents import encode_request
+from s3commit.core.errors import IdentityUnknownError
+from s3commit.core.layout import META_JOB
+from s3commit.core.model import CommitRequest, Outcome
+from s3commit.testing.bucket import Version
+from s3commit.testing.faults import FaultPlan
+from tests.cli.left_behind import data
+from tests.cli.support import JOB, OTHER, TABLE, Desk, arn_of, uri_of
+from tests.core.world import BUCKET, World
+from tests.golden.s3a.replay import Recorded, read, replay
+
+LIST_CHANGED = "[LIST_CHANGED] sales/replaced.json is not the replace list that was decided"
+
+
+def told(desk: Desk, job: str = JOB) -> dict[str, list[str]]:
+    """What `show` prints, by name."""
+    lines: dict[str, list[str]] = {}
+    name = ""
+    for line in desk.run("show", job, "--table", TABLE).stdout.splitlines():
+        name = line[:13].strip() or name
+        lines.setdefault(name, []).append(line[13:].strip())
+    return lines
+
+
+def test_a_failed_execution_says_why_in_a_line_and_what_to_do(desk: Desk) -> None:
+    desk.job_at("BeginPublish")
+    desk.dies(JOB, error="JobRefusedError", says=LIST_CHANGED)
+    lines = told(desk)
+    assert lines["error"][0] == (
+        "JobRefusedError: sales/replaced.json is not the replace list that was decided"
+        " [LIST_CHANGED]"
+    )
+    assert lines["error"][1].startswith("All new files are visible, and so are old ones")
+    assert "publish_job.py" not in str(lines)
+    assert lines["next"][-3:] == [
+        "but its execution is FAILED, and nobody works on it",
+        "first: Bring `replaced-….json` and `replaced/` back, or move away what others have put"
+        " there, or remove the old files by hand",
+        f"then: s3commit commit {JOB} starts another one, which goes on where the ledger says",
+    ]
+    error = desk.json("show", JOB, "--table", TABLE)["executionError"]
+    assert (error["code"], error["do"][:5]) == ("LIST_CHANGED", "Bring")
+
+
+@pytest.mark.parametrize(
+    ("error", "says", "code"),
+    [
+        ("IdentityUnknownError", "nobody can tell whether x is of job y", "IDENTITY_UNKNOWN"),
+        ("AccessError", "deleting s3://lake/x: Access Denied (AccessDenied)", "ACCESS_DENIED"),
+        ("S3CommitError", "[LEDGER_SET_BACK] s3://lake says otherwise", "LEDGER_SET_BACK"),
+        ("S3CommitError", "[PLAN_NOT_READ] Step Functions could not read it", "PLAN_NOT_READ"),
+        ("TransientError", "putting s3://lake/x: Slow Down (SlowDown)", "TRANSIENT"),
+        ("JobRefusedError", "[PLAN_CHANGED] the plan is not the one", "PLAN_CHANGED"),
+        ("KeyError", "'jobId'", "KeyError"),
+    ],
+)
+def test_each_error_is_known_by_its_code(desk: Desk, error: str, says: str, code: str) -> None:
+    desk.job_at("DecideCommit")
+    desk.dies(JOB, error=error, says=says)
+    found = desk.json("show", JOB, "--table", TABLE)["executionError"]
+    assert found["code"] == code
+    assert found["message"].startswith(f"{error}: {says.rpartition('] ')[2]}")
+    assert "Run the job again" not in found["do"]
+    (listed,) = desk.json("status", "--table", TABLE)["jobs"]
+    assert (listed["attention"], listed["executionStatus"]) == (True, "FAILED")
+    assert listed["executionFailed"] == code
+
+
+def test_a_job_that_is_refused_too_late_is_not_said_to_be_run_again(desk: Desk) -> None:
+    desk.job_at("BeginPublish")
+    desk.dies(JOB, error="JobRefusedError", says="[MANIFEST_CHANGED] manifest x has changed")
+    assert any("first: Bring back, as it was," in line for line in told(desk)["next"])
+
+
+@pytest.mark.parametrize(
+    ("cause", "message"),
+    [
+        ("", "States.Timeout"),
+        ("The state took too long", "States.Timeout: The state took too long"),
+        ('{"errorMessage": "two\\nlines", "stackTrace": []}', "States.Timeout: two lines"),
+        ('{"errorMessage": "a \\"cut\\" one", "stackTr', 'States.Timeout: a "cut" one'),
+        ("[1]", "States.Timeout: [1]"),
+        ("x" * 9999, f"States.Timeout: {'x' * 600}..."),
+    ],
+)
+def test_any_cause_is_one_line(cause: str, message: str) -> None:
+    failure = Execution("TIMED_OUT", "States.Timeout", cause).failure
+    assert failure is not None
+    assert (failure.code, failure.message) == ("States.Timeout", message)
+
+
+def test_one_that_runs_or_was_forgotten_has_no_error(desk: Desk) -> None:
+    desk.job_at("DecideCommit")
+    assert desk.json("show", JOB, "--table", TABLE)["executionError"] is None
+    desk.dies(JOB, "FORGOTTEN")
+    lines = told(desk)
+    assert "error" not in lines
+    assert "its execution is FORGOTTEN, and nobody works on it: s3commit commit" in lines["next"][1]
+
+
+def test_status_marks_a_job_at_once_when_its_execution_has_failed(desk: Desk) -> None:
+    desk.job_at("DecideCommit")
+    desk.open_job(OTHER)
+    assert "EXECUTION FAILED" not in desk.run("status", "--table", TABLE).stdout
+    desk.dies(JOB, error="AccessError", says="no")
+    header, first, second = desk.run("status", "--table", TABLE).stdout.splitlines()
+    assert header.endswith("EXECUTION FAILED")
+    assert first.split()[0] == "!"
+    assert first.endswith("  ACCESS_DENIED")
+    assert OTHER in second
+
+
+def test_an_execution_that_has_just_succeeded_is_no_alarm(desk: Desk) -> None:
+    desk.job_at("DecideCommit")
+    desk.dies(JOB, "SUCCEEDED")
+    (listed,) = desk.json("status", "--table", TABLE)["jobs"]
+    assert (listed["attention"], listed["executionFailed"]) == (False, None)
+
+
+def in_doubt() -> tuple[Desk, Recorded]:
+    """A job of S3A's behind SSE-KMS: two answers of S3 are lost, then the execution stops."""
+    plan = (
+        FaultPlan().lose_response("complete_upload", nth=2).lose_response("complete_upload", nth=3)
+    )
+    desk = Desk(World(opaque=True, plan=plan))
+    recorded = read("plain")
+    replay(desk.world.store, recorded)
+    body = encode_request(CommitRequest(recorded.place.job_id, None))
+    desk.world.store.put(BUCKET, recorded.place.request, body, if_absent=True)
+    with pytest.raises(IdentityUnknownError) as caught:
+        desk.world.run(recorded.place, arn_of(recorded.place.job_id))
+    desk.dies(recorded.place.job_id, error="IdentityUnknownError", says=caught.value.message)
+    return desk, recorded
+
+
+def test_i2_i5_files_in_doubt_are_listed_and_settled_in_one_go() -> None:
+    desk, recorded = in_doubt()
+    job = recorded.place.job_id
+    assert f"first: `s3commit show {job} --in-doubt` lists all such files" in str(told(desk, job))
+    listed = desk.run("show", uri_of(recorded.place), "--in-doubt")
+    assert len(listed.stdout.splitlines()) == len(recorded.files) == 3
+    assert listed.stderr.startswith(f"3 files: nobody can tell whether of job {job}. Say of each")
+    assert f"s3commit commit {uri_of(recorded.place)}" in listed.stderr
+    objects = desk.world.store.bucket(BUCKET).objects
+    for one in desk.json("show", job, "--table", TABLE, "--in-doubt")["inDoubt"]:
+        key = one["uri"].removeprefix(f"s3://{BUCKET}/")
+        (version,) = objects[key]
+        assert version.body is not None
+        assert len(version.body) == one["bytes"]
+        metadata = dict(pair.split("=") for pair in one["metadata"].split(","))
+        assert metadata[META_JOB] == job
+        objects[key] = [Version(None, version.body, '"copied"', metadata, "", opaque=True)]
+    desk.run("commit", job, "--table", TABLE)
+    desk.world.run(recorded.place, desk.executions.started[0])
+    assert desk.world.result(recorded.place).outcome is Outcome.COMMITTED
+    assert data(desk.world) == recorded.files
+
+
+def test_where_nothing_is_in_doubt_it_says_so(desk: Desk) -> None:
+    desk.job_at("DecideCommit")
+    found = desk.run("show", JOB, "--table", TABLE, "--in-doubt")
+    assert (found.stdout, found.stderr) == (
+        "",
+        f"no file of job {JOB} is in doubt: COMMITTING\n",
+    )
+    assert json.loads(json.dumps(desk.json("show", JOB, "--table", TABLE, "--in-doubt"))) == {
+        "jobId": JOB,
+        "state": "COMMITTING",
+        "inDoubt": [],
+    }
+    desk.fails("show", JOB, "--table", TABLE, "--in-doubt", "--replaced", exit_code=2)
