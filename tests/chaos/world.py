@@ -35,6 +35,7 @@ MINUTE, HOUR = 60, 3600
 PAUSES = (16 * MINUTE, 31 * MINUTE, 4 * HOUR, 25 * HOUR)
 ROUNDS = 5  # times all of these
 QUIET_SECONDS = 5.0  # to wait for the executions that run to end, before time passes
+START_SECONDS = 10.0  # that the runtime takes to start; a machine that takes longer is given more
 SWEEP_SECONDS = 120.0
 CLIENTS = 24  # at a time
 # The adversary goes when that share of the clients has its answer, or when time has passed, with a
@@ -54,6 +55,7 @@ class World:
         self.sweeps = 0
         self.passed = 0
         self.took: dict[str, float] = {}
+        self.slow = 1.0
         self._over = threading.Event()
 
     def run(self) -> None:
@@ -89,6 +91,7 @@ class World:
         self.judge = Judge(self.history, self.register)
         self.adversary.begin(self.runtime, self.register)
         self.took["start"] = time.monotonic() - began
+        self.slow = max(1.0, self.took["start"] / START_SECONDS)
         with ThreadPoolExecutor(CLIENTS, thread_name_prefix="client") as pool:
             s3 = _client(self.runtime, "client")
             playing = [pool.submit(self._one, plan, s3) for plan in self._by_start()]
@@ -121,20 +124,21 @@ class World:
 
     def _suffer(self, playing: list[Future[None]]) -> None:
         """Everything runs, the sweep too, while the adversary is awake."""
-        self._until(lambda: self._has_seen_enough(playing), self.spread + AFTERMATH)
+        aftermath = AFTERMATH * self.slow
+        self._until(lambda: self._has_seen_enough(playing), self.spread + aftermath)
         for pause in PAUSES[:SWEEPS_UNDER_FIRE]:
             if self._has_seen_enough(playing):
                 return
             self._sweep(pause)
-            self._until(lambda: self._has_seen_enough(playing), AFTERMATH)
+            self._until(lambda: self._has_seen_enough(playing), aftermath)
 
     def _has_seen_enough(self, playing: list[Future[None]]) -> bool:
         if time.monotonic() - self.history.began < self.spread:
             return False
         return sum(future.done() for future in playing) >= ENOUGH * len(playing)
 
-    def _running(self) -> int:
-        return sum(one.status == "RUNNING" for one in executions())
+    def _is_quiet(self) -> bool:
+        return not mail.waiting() and all(one.status != "RUNNING" for one in executions())
 
     def _until(self, condition: Callable[[], bool], seconds: float) -> bool:
         deadline = time.monotonic() + seconds
@@ -148,13 +152,13 @@ class World:
         """Nothing but time passes: redelivery, the executions' own retries, the scheduled sweep."""
         recovered = False
         for pause in PAUSES * ROUNDS:
-            self._until(lambda: not self._running() and not mail.waiting(), QUIET_SECONDS)
+            self._until(self._is_quiet, QUIET_SECONDS * self.slow)
             done = all(future.done() for future in playing)
             if done and recovered and not self.judge.unended() and not self.judge.left_over():
                 return
             recovered = True
             self._sweep(pause)
-        self._until(lambda: not self._running() and not mail.waiting(), QUIET_SECONDS)
+        self._until(self._is_quiet, QUIET_SECONDS * self.slow)
 
     def _sweep(self, pause: int) -> None:
         """Let time pass; the schedule starts the sweep."""
@@ -171,7 +175,7 @@ class World:
             sweeps = [one for one in new if "startedBy" in str(one.execution_input)]
             return bool(sweeps) and all(one.status != "RUNNING" for one in sweeps)
 
-        if not self._until(swept, SWEEP_SECONDS):
+        if not self._until(swept, SWEEP_SECONDS * self.slow):
             self.history.fail("sweep", "the scheduled sweep does not end")
 
     def _read(self) -> None:
