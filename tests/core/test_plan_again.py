@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from s3commit.core.errors import NotFoundError, S3CommitError
+from s3commit.core.errors import JobRefusedError, NotFoundError, S3CommitError
 from s3commit.core.jsontext import dump
 from s3commit.core.layout import JobDirectory
 from s3commit.core.model import Names, Outcome
+from s3commit.core.protocol import pipeline as steps
 from s3commit.core.states import JobState
 from tests.core.world import BUCKET, JOB, World, place_of
 
@@ -29,6 +30,12 @@ def written(names: Names) -> tuple[World, JobDirectory]:
 def plan_of(world: World, place: JobDirectory) -> str:
     (key,) = world.all_keys(place.plans)
     return key
+
+
+def plan_length(world: World, key: str) -> int:
+    facts = world.store.head(BUCKET, key)
+    assert facts is not None
+    return facts.length
 
 
 def lose(world: World, place: JobDirectory) -> None:
@@ -82,3 +89,64 @@ def test_i2_another_request_makes_another_plan_which_is_not_acted_on() -> None:
         world.run(place)
     assert world.all_keys(place.plans) == []
     assert world.visible() == {}
+
+
+@pytest.mark.parametrize("strike", [lose, change])
+def test_i2_a_job_of_exact_names_is_rolled_back_by_the_plan_made_again(strike: Strike) -> None:
+    """Without its plan nothing tells which files are the job's, and each execution would fail."""
+    world, place = written(Names.EXACT)
+
+    def lose_upload() -> None:
+        (upload,) = world.store.list_uploads(BUCKET, "sales/2.csv")
+        world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
+
+    world.plan.run_after("decide", lose_upload)
+    world.plan.run_after(
+        "advance",
+        lambda: strike(world, place),
+        where=lambda call: call.arguments["target"] is JobState.ROLLING_BACK,
+    )
+    assert world.run(place)[-2:] == ["RollBack", "TidyUp"]
+    assert world.result(place).outcome is Outcome.ROLLED_BACK
+    assert world.visible() == {}
+
+
+def test_i5_a_roll_back_goes_by_no_plan_but_the_one_that_was_decided() -> None:
+    """Another one could name a file of the same bytes that is another job's."""
+    world, place = written(Names.EXACT)
+
+    def lose_upload() -> None:
+        (upload,) = world.store.list_uploads(BUCKET, "sales/2.csv")
+        world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
+
+    def strike() -> None:
+        change(world, place)
+        world.store.delete(BUCKET, place.manifest("t0", "a0"))
+
+    world.plan.run_after("decide", lose_upload)
+    world.plan.run_after(
+        "advance",
+        strike,
+        where=lambda call: call.arguments["target"] is JobState.ROLLING_BACK,
+    )
+    with pytest.raises(JobRefusedError) as refused:
+        world.run(place)
+    assert refused.value.code == "PLAN_CHANGED"
+    assert world.record(place).state is JobState.ROLLING_BACK
+    assert set(world.visible()) == {"sales/0.csv", "sales/1.csv"}
+
+
+def test_i2_a_plan_that_somebody_has_made_too_long_to_be_read_is_made_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world, place = written(Names.UNIQUE)
+
+    def swell() -> None:
+        key = plan_of(world, place)
+        length = plan_length(world, key)
+        monkeypatch.setattr(steps, "MAX_PLAN_BYTES", length)
+        world.store.put(BUCKET, key, b" " * (length + 1))
+
+    world.plan.run_after("complete_upload", swell, nth=3)
+    assert "RollBack" not in world.run(place)
+    assert world.result(place).outcome is Outcome.COMMITTED

@@ -9,11 +9,11 @@ import pytest
 
 from s3commit.core.errors import AccessError, UploadGoneError
 from s3commit.core.layout import JobDirectory
-from s3commit.core.model import Conflict, Names, Outcome
+from s3commit.core.model import Conflict, JobSpec, Names, Outcome
 from s3commit.core.policy import ABORT_ROUNDS
 from s3commit.core.ports import OpenUpload
-from s3commit.core.protocol.pipeline import Pipeline
-from s3commit.core.protocol.undo import abort_uploads
+from s3commit.core.protocol.own_uploads import abort_uploads
+from s3commit.core.protocol.pipeline import Pipeline, new_record
 from s3commit.core.states import JobState
 from s3commit.testing.bucket import Upload
 from s3commit.testing.faults import Call
@@ -177,6 +177,8 @@ def test_i4_an_upload_is_aborted_until_list_parts_does_not_know_it(survivals: in
     world = World()
     for key in KEYS:
         store.create_upload(BUCKET, key, metadata={}, content_type="")
+    spec = JobSpec(place.job_id, place.destination)
+    world.ledger.open_job(new_record(spec, place, world.clock.now()))
     pipeline = Pipeline(store, world.ledger, world.clock)
     gone = survivals < ABORT_ROUNDS
     assert abort_uploads(pipeline, place) is gone

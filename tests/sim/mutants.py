@@ -132,9 +132,9 @@ MUTANTS = [
         "        if not abort_uploads(pipeline, ticket.place):\n"
         "            return ticket.after(record)\n"
         "        with unless_overtaken(pipeline, ticket, JobState.ROLLING_BACK):\n"
-        "            _delete_own_objects(pipeline, ticket.place, record)\n"
+        "            delete_own_objects(pipeline, ticket.place, record)\n"
         "            _verify_undone(pipeline, ticket.place, record)\n",
-        "        _delete_own_objects(pipeline, ticket.place, record)\n"
+        "        delete_own_objects(pipeline, ticket.place, record)\n"
         "        if not abort_uploads(pipeline, ticket.place):\n"
         "            return ticket.after(record)\n",
         "I2",
@@ -144,7 +144,7 @@ MUTANTS = [
     Mutant(
         "a roll back deletes nothing",
         f"{PROTOCOL}undo.py",
-        "            _delete_own_objects(pipeline, ticket.place, record)\n"
+        "            delete_own_objects(pipeline, ticket.place, record)\n"
         "            _verify_undone(pipeline, ticket.place, record)\n",
         "            pass\n",
         "I2",
@@ -153,21 +153,21 @@ MUTANTS = [
         "an aborted job's uploads stay open",
         f"{PROTOCOL}undo.py",
         "    if record.state is JobState.ABORTING:\n"
-        "        _stop_in_doubt(pipeline, ticket.place, record)\n"
+        "        stop_in_doubt(pipeline, ticket.place, record)\n"
         "        if not abort_uploads(pipeline, ticket.place):\n",
         "    if record.state is JobState.ABORTING:\n        if False:\n",
         "I4",
     ),
     Mutant(
         "the uploads of losers stay open",
-        f"{PROTOCOL}undo.py",
-        "    abort_uploads(pipeline, place)\n    for key, etag in scratch:\n",
-        "    for key, etag in scratch:\n",
+        f"{PROTOCOL}tidy.py",
+        "    if abort_uploads(pipeline, place):\n",
+        "    if True:\n",
         "I4",
     ),
     Mutant(
         "a file is deleted without its version, and what it covered stays away",
-        f"{PROTOCOL}undo.py",
+        f"{PROTOCOL}own_objects.py",
         "            version_id=facts.version_id,\n",
         "            version_id=None,\n",
         "I5",
@@ -175,7 +175,7 @@ MUTANTS = [
     ),
     Mutant(
         "every upload below the destination passes for the job's",
-        f"{PROTOCOL}undo.py",
+        f"{PROTOCOL}own_uploads.py",
         "        if belongs_to_job(upload.key, place.job_id):\n            yield upload\n",
         "        if upload:\n            yield upload\n",
         "I5",

@@ -172,7 +172,7 @@ MUTANTS = [
     ),
     Mutant(
         "uploads at locations stay open",
-        f"{PROTOCOL}undo.py",
+        f"{PROTOCOL}own_uploads.py",
         "    for one in places_of(pipeline, place, pipeline.ledger.job(place.job_id)):\n"
         "        yield from _uploads_at(pipeline, one)\n",
         "    yield from _uploads_at(pipeline, place)\n",
@@ -180,7 +180,7 @@ MUTANTS = [
     ),
     Mutant(
         "files at locations stay visible when a job is undone",
-        f"{PROTOCOL}undo.py",
+        f"{PROTOCOL}own_objects.py",
         "_own_names(pipeline, places_of(pipeline, place, record))",
         "_own_names(pipeline, [place])",
         "I2",

@@ -9,7 +9,15 @@ from typing import Any
 
 from s3commit.core import locks, plan
 from s3commit.core.fsck.ports import Fsck
-from s3commit.core.protocol import acquire, neighbours, taken, upload
+from s3commit.core.protocol import (
+    acquire,
+    neighbours,
+    own_uploads,
+    places,
+    taken,
+    tidy,
+    upload,
+)
 from s3commit.core.protocol import replace_list as replaced
 from s3commit.core.protocol.pipeline import Pipeline
 from s3commit.core.protocol.sweep import Limits
@@ -37,11 +45,14 @@ _SCALED: list[tuple[Any, str, list[int]]] = [
     (replaced, "REPLACED_PAGE", [1, 2, 5000]),
     (replaced, "DELETE_AT_ONCE", [1, 1000]),
     (upload, "PUT_BYTES", [300, 8 * 1024 * 1024]),
-    (taken, "ABORT_ROUNDS", [2, 5]),
+    (own_uploads, "ABORT_ROUNDS", [2, 5]),
     (acquire, "MAX_WAITS", [12]),
     (locks, "MAX_PARTITION_LOCKS", [2, 90]),
     (locks, "WAITER_SECONDS", [900]),
     (neighbours, "ASKED_ONE_BY_ONE", [1, 64]),
+    (taken, "ABORT_ROUNDS", [2, 5]),
+    (tidy, "DELETE_AT_ONCE", [1, 1000]),
+    (places, "MANIFESTS_AT_ONCE", [1, 256]),
 ]
 
 

@@ -54,6 +54,10 @@ LOCK_ROUNDS: Final = 50
 # A page of a replace list: one GET, and five DeleteObjects calls of 1,000 keys.
 REPLACED_PAGE: Final = 5_000
 
+# Objects that one DeleteObjects call names, at most:
+# https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html
+DELETE_AT_ONCE: Final = 1_000
+
 # RemoveReplaced hands over to another call after that. S3 takes 3,500 deletes a second below a
 # prefix, so five million files take 24 minutes, and Lambda gives a call 15. What is under way when
 # the time is over, some 130,000 files, takes less than another minute.

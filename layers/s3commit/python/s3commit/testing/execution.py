@@ -26,7 +26,8 @@ from s3commit.core.protocol.decide import check_conditions, decide_commit
 from s3commit.core.protocol.pipeline import Pipeline, beside_twins
 from s3commit.core.protocol.publish import begin_publish, publish_success, remove_replaced
 from s3commit.core.protocol.seal import seal_job
-from s3commit.core.protocol.undo import abort_job, roll_back, tidy_up
+from s3commit.core.protocol.tidy import tidy_up
+from s3commit.core.protocol.undo import abort_job, roll_back
 from s3commit.core.protocol.verify import verify_manifests
 from s3commit.core.states import JobState
 from s3commit.core.ticket import Ticket

@@ -111,7 +111,9 @@ def _abort_late(
     # so aborting a counted one's is a no-op.
     neighbours = Neighbours(pipeline.store, place)
     files = [file for file in pending.files if not neighbours.own(file.key)]
-    for file in files:
-        pipeline.store.abort_upload(file.bucket, file.key, file.upload_id)
+    for _done in pipeline.parallel(
+        lambda file: pipeline.store.abort_upload(file.bucket, file.key, file.upload_id), files
+    ):
+        pass
     pipeline.store.delete(place.bucket, key, if_match=etag)
     return len(files)

@@ -30,6 +30,7 @@ from s3commit.core.states import JobState
 from s3commit.core.ticket import Ticket
 
 JOB_CHANGED = "JOB_CHANGED"
+PLAN_CHANGED = "PLAN_CHANGED"
 
 
 class ParallelMap(Protocol):
@@ -206,9 +207,12 @@ def read_plan(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> lis
     Raises `NotFoundError`, and `JobRefusedError` (``PLAN_CHANGED``).
     """
     decided = record.plan.sha256 if record.plan else ""
-    stored = pipeline.store.get(place.bucket, place.plan(decided), max_bytes=MAX_PLAN_BYTES)
+    try:
+        stored = pipeline.store.get(place.bucket, place.plan(decided), max_bytes=MAX_PLAN_BYTES)
+    except InvalidInputError as error:
+        raise JobRefusedError(error.message, code=PLAN_CHANGED) from error
     if digest(stored.body) != decided:
-        raise JobRefusedError("the plan is not the one that was decided", code="PLAN_CHANGED")
+        raise JobRefusedError("the plan is not the one that was decided", code=PLAN_CHANGED)
     return decode_plan(stored.body)
 
 

@@ -7,16 +7,20 @@ VerifyManifests has seen to be so the ledger keeps, and later steps go by that.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from s3commit.core.documents import MAX_JOB_BYTES, decode_main
 from s3commit.core.errors import InvalidInputError, JobRefusedError, NotFoundError
 from s3commit.core.layout import JobDirectory
 from s3commit.core.locations import BAD_LOCATION
-from s3commit.core.model import JobRecord, JobSpec, PendingFile, PendingSet, Slice
+from s3commit.core.model import JobRecord, JobSpec, PendingFile, PendingSet, Slice, Unit
 from s3commit.core.protocol.pipeline import Pipeline, read_manifest, read_plan, read_spec
 
 LOCATION_NOT_AGREED = "LOCATION_NOT_AGREED"
+
+MANIFESTS_AT_ONCE = 256  # of a plan that are read side by side
+FILES_AT_ONCE = 4_096
 
 
 def main_of(pipeline: Pipeline, place: JobDirectory) -> JobDirectory | None:
@@ -115,7 +119,58 @@ def slice_of(
 def planned_files(
     pipeline: Pipeline, main: JobDirectory, record: JobRecord
 ) -> Iterator[PendingFile]:
-    """Every file of the plan, manifest by manifest. Raises as `read_plan` and `slice_of`."""
-    for unit in read_plan(pipeline, main, record):
-        for part in unit.slices:
-            yield from slice_of(pipeline, main, record, part)
+    """Every file of the plan, in its order. Raises as `read_plan` and `slice_of`."""
+    for _, files in by_manifest(pipeline, main, record, read_plan(pipeline, main, record)):
+        if isinstance(files, JobRefusedError):
+            raise files
+        yield from files
+
+
+def by_manifest(
+    pipeline: Pipeline, main: JobDirectory, record: JobRecord, units: Iterable[Unit]
+) -> Iterator[tuple[Slice, tuple[PendingFile, ...] | JobRefusedError]]:
+    """The files of each manifest in the plan's order, or why `slice_of` refuses it.
+
+    Each is read once, and many side by side: a hundred thousand of them one after the other take
+    longer than a call has time for. Memory: that of `FILES_AT_ONCE` files, or of one manifest.
+    """
+
+    def read(item: tuple[int, Slice]) -> tuple[int, tuple[PendingFile, ...] | JobRefusedError]:
+        number, part = item
+        try:
+            return number, slice_of(pipeline, main, record, part)
+        except JobRefusedError as error:
+            return number, error
+
+    for some in _at_once(_manifests(part for unit in units for part in unit.slices)):
+        found = dict(pipeline.parallel(read, enumerate(some)))
+        for number, part in enumerate(some):
+            yield part, found.pop(number)
+
+
+def _manifests(parts: Iterable[Slice]) -> Iterator[Slice]:
+    """The slices with those put together that the plan has cut out of one manifest."""
+    whole: Slice | None = None
+    for part in parts:
+        if whole and part == replace(whole, start=whole.stop, stop=part.stop):
+            whole = replace(whole, stop=part.stop)
+            continue
+        if whole:
+            yield whole
+        whole = part
+    if whole:
+        yield whole
+
+
+def _at_once(parts: Iterable[Slice]) -> Iterator[list[Slice]]:
+    some: list[Slice] = []
+    files = 0
+    for part in parts:
+        size = part.stop - part.start
+        if some and (len(some) >= MANIFESTS_AT_ONCE or files + size > FILES_AT_ONCE):
+            yield some
+            some, files = [], 0
+        some.append(part)
+        files += size
+    if some:
+        yield some

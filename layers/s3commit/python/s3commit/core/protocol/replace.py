@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from itertools import chain
+from itertools import chain, islice
 
 from s3commit.core.errors import JobRefusedError
 from s3commit.core.layout import JobDirectory, belongs_to_job, is_data, partition_of
@@ -31,6 +31,10 @@ from s3commit.core.protocol.replace_list import (
     read_page,
 )
 
+LISTED_AHEAD = 5_000  # files of a partition, while others are listed
+
+_Reach = tuple[JobDirectory, str, bool]  # a place, a prefix in it, and whether that reaches down
+
 
 def files_of_before(
     pipeline: Pipeline, place: JobDirectory, record: JobRecord
@@ -40,18 +44,23 @@ def files_of_before(
     Hidden names are no data. In scope partition a partition reaches down to every depth; the root
     as a partition means the files directly in it. A partition at a location is all that lies there,
     and in scope directory all of the job's locations are in reach. The partitions are listed side
-    by side, each in memory: thousands of them are more than one listing after the other could take.
+    by side: thousands of them are more than one listing after the other could take. In memory is
+    the beginning of each, so that one of millions of files fits as well.
     """
     locations = record.plan.locations if record.plan else {}
     if record.scope is Scope.DIRECTORY:
         for one in (place, *map(place.at, locations.values())):
             yield from _in_reach(pipeline, one, one.destination.prefix, deep=True)
         return
-    for found in pipeline.parallel(
-        lambda reach: list(_in_reach(pipeline, reach[0], reach[1], deep=reach[2])),
-        _partitions(pipeline, place, record, locations),
-    ):
-        yield from found
+
+    def begin(reach: _Reach) -> tuple[list[ListedObject], Iterator[ListedObject]]:
+        found = _in_reach(pipeline, reach[0], reach[1], deep=reach[2])
+        return list(islice(found, LISTED_AHEAD)), found
+
+    partitions = _partitions(pipeline, place, record, locations)
+    for beginning, rest in pipeline.parallel(begin, partitions):
+        yield from beginning
+        yield from rest
 
 
 def _in_reach(
@@ -67,8 +76,8 @@ def _in_reach(
 
 def _partitions(
     pipeline: Pipeline, place: JobDirectory, record: JobRecord, locations: Mapping[str, str]
-) -> Iterator[tuple[JobDirectory, str, bool]]:
-    """The prefixes to list, each with its place and whether it reaches down."""
+) -> Iterator[_Reach]:
+    """The prefixes to list."""
     root = place.destination.prefix
     covered = ""
     for name in sorted(read_partitions(pipeline, place, record)):

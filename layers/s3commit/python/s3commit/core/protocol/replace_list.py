@@ -15,7 +15,7 @@ from s3commit.core.jsontext import Fields, dump, parse
 from s3commit.core.layout import JobDirectory, is_data
 from s3commit.core.manifest import digest
 from s3commit.core.model import ReplacedFacts
-from s3commit.core.policy import REPLACED_PAGE
+from s3commit.core.policy import DELETE_AT_ONCE, REPLACED_PAGE
 from s3commit.core.ports import ListedObject, ObjectReader
 from s3commit.core.protocol.pipeline import Pipeline
 
@@ -24,7 +24,6 @@ MAX_INDEX_BYTES = 16 * 1024 * 1024
 MAX_PAGE_BYTES = 64 * 1024 * 1024  # REPLACED_PAGE keys, each byte of them escaped
 MAX_LINE_BYTES = 8 * 1024
 MAX_PAGES = 100_000
-DELETE_AT_ONCE = 1_000  # DeleteObjects' own limit
 
 
 def write_list(

@@ -16,7 +16,7 @@ from s3commit.core.protocol.sweep import DAY, Sweep, go_on, seen
 from s3commit.core.protocol.sweep_jobs import abandon_if_silent
 from s3commit.core.protocol.sweep_s3a import Left, report_left, report_shared
 from s3commit.core.protocol.taken import says_elsewhere
-from s3commit.core.protocol.undo import tidy_up
+from s3commit.core.protocol.tidy import tidy_up
 from s3commit.core.states import ENDED, JobState
 from s3commit.core.survey import SeenObject
 from s3commit.core.ticket import Ticket

@@ -7,9 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from s3commit.core.errors import InvalidInputError, JobRefusedError
-from s3commit.core.layout import (
-    JobDirectory,
-)
+from s3commit.core.layout import JobDirectory
 from s3commit.core.manifest import digest
 from s3commit.core.model import (
     CommitRequest,
@@ -93,25 +91,31 @@ def verify_manifests(pipeline: Pipeline, ticket: Ticket) -> Ticket:
 
 
 def plan_again(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> bool:
-    """Put the decided plan again, which somebody has deleted or changed.
+    """Put the decided plan again, which somebody has deleted or changed; False as `remade_plan`."""
+    body = remade_plan(pipeline, place, record)
+    if body is None:
+        return False
+    pipeline.store.put(place.bucket, place.plan(digest(body)), body)
+    return True
 
-    Request and manifests make the same bytes once more, and the digest in the ledger proves it
-    (docs/adr/0016). False if they are not what they were either; nothing is written then.
+
+def remade_plan(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> bytes | None:
+    """The decided plan once more, of request and manifests.
+
+    They make the same bytes again, and the digest in the ledger proves it (docs/adr/0016). None if
+    they are not what they were either.
     """
     decided = record.plan
     try:
         request = read_request(pipeline, place)
         if decided is None or not isinstance(request, CommitRequest):
-            return False
+            return None
         sites = sites_of(pipeline, place, decided.locations)
         counted = counted_attempts(pipeline, request, sites)
         facts, body = _plan(_verify_all(pipeline, sites, counted, record, ()))
     except (InvalidInputError, JobRefusedError):
-        return False
-    if facts.sha256 != decided.sha256:
-        return False
-    pipeline.store.put(place.bucket, place.plan(facts.sha256), body)
-    return True
+        return None
+    return body if facts.sha256 == decided.sha256 else None
 
 
 def _refuse_missing_tasks(verified: list[_Verified]) -> None:
@@ -207,9 +211,11 @@ def _refuse_missing_uploads(
                     code="UNSUPPORTED_CHECKSUM",
                 )
             missing.discard(counted)
-    for one in verified:
-        if not missing.isdisjoint(one.uploads):
-            _look_closer(pipeline, place, one, missing, names)
+    doubted = (one for one in verified if not missing.isdisjoint(one.uploads))
+    for _done in pipeline.parallel(
+        lambda one: _look_closer(pipeline, place, one, missing, names), doubted
+    ):
+        pass
 
 
 def _look_closer(

@@ -19,7 +19,7 @@ from s3commit.core.manifest import expected_etag
 from s3commit.core.model import JobRecord, Names, Slice
 from s3commit.core.ports import ListedObject, ObjectFacts
 from s3commit.core.protocol.pipeline import Pipeline, read_plan
-from s3commit.core.protocol.places import places_of, slice_of
+from s3commit.core.protocol.places import by_manifest, places_of
 from s3commit.core.published import CommittedFile
 
 MANIFEST_GONE = "MANIFEST_GONE"
@@ -76,14 +76,14 @@ def _known(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> _Known
     except (JobRefusedError, NotFoundError):
         return known
     known.lost = set()
-    for part in (part for unit in units for part in unit.slices):
-        try:
-            for file in slice_of(pipeline, place, record, part):
-                known.files[file.key] = CommittedFile(
-                    file.key, file.length, expected_etag(file), file.rows
-                )
-        except JobRefusedError:
+    for part, files in by_manifest(pipeline, place, record, units):
+        if isinstance(files, JobRefusedError):
             known.lost.add(_attempt_of(place, part))
+            continue
+        for file in files:
+            known.files[file.key] = CommittedFile(
+                file.key, file.length, expected_etag(file), file.rows
+            )
     return known
 
 

@@ -1,0 +1,53 @@
+"""The open uploads of a job, and how they end (I4, I5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from s3commit.core.layout import JobDirectory, belongs_to_job
+from s3commit.core.policy import ABORT_ROUNDS
+from s3commit.core.ports import OpenUpload
+from s3commit.core.protocol.named_uploads import named_uploads
+from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.core.protocol.places import places_of
+
+
+def abort_uploads(pipeline: Pipeline, place: JobDirectory) -> bool:
+    """Abort every open upload of the job, counted or not; True if none is left (I4, I5).
+
+    The job's id in the file name, before the first dot, proves whose an upload is; manifests are
+    not asked, since an attempt that was killed has none, save where names are exact. Listed again
+    until nothing is left, since a task that nobody has stopped yet may open new ones faster than
+    they are aborted; and each is aborted until ListParts does not know it: a part that was under
+    way may have survived the abort
+    (https://docs.aws.amazon.com/AmazonS3/latest/API/API_AbortMultipartUpload.html).
+    """
+    left: set[OpenUpload] = set()
+    for _ in range(ABORT_ROUNDS):
+        left.update(own_uploads(pipeline, place))
+        if not left:
+            return True
+        found = sorted(left, key=lambda upload: (upload.key, upload.upload_id))
+        answers = pipeline.parallel(lambda upload: _abort(pipeline, place, upload), found)
+        left = {upload for upload in answers if upload is not None}
+    return False
+
+
+def own_uploads(pipeline: Pipeline, place: JobDirectory) -> Iterator[OpenUpload]:
+    """Every open upload of the job, at each of its places; one may come twice."""
+    for one in places_of(pipeline, place, pipeline.ledger.job(place.job_id)):
+        yield from _uploads_at(pipeline, one)
+
+
+def _uploads_at(pipeline: Pipeline, place: JobDirectory) -> Iterator[OpenUpload]:
+    for upload in pipeline.store.list_uploads(place.bucket, place.destination.prefix):
+        if belongs_to_job(upload.key, place.job_id):
+            yield upload
+    yield from named_uploads(pipeline, place)
+
+
+def _abort(pipeline: Pipeline, place: JobDirectory, upload: OpenUpload) -> OpenUpload | None:
+    """Abort the upload; what is returned is still there."""
+    pipeline.store.abort_upload(place.bucket, upload.key, upload.upload_id)
+    is_open = pipeline.store.upload_is_open(place.bucket, upload.key, upload.upload_id)
+    return upload if is_open else None

@@ -1,0 +1,55 @@
+"""TidyUp: what a job's work has left behind goes when the job has ended (I4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+
+from s3commit.core.policy import DELETE_AT_ONCE
+from s3commit.core.ports import ListedObject
+from s3commit.core.protocol.own_uploads import abort_uploads
+from s3commit.core.protocol.pipeline import Pipeline, own_record
+from s3commit.core.protocol.places import places_of
+from s3commit.core.protocol.taken import JOB_ID_TAKEN
+from s3commit.core.states import JobState
+from s3commit.core.ticket import Ticket
+
+
+def tidy_up(pipeline: Pipeline, ticket: Ticket) -> Ticket:
+    """After the end: abort what losers left open (I4), delete manifests and plan.
+
+    ``job.json``, ``request.json`` and ``result.json`` stay for the retention time. A loser that
+    still runs is not waited for: its manifest is aborted when it arrives, and while it opens
+    uploads faster than they are aborted everything stays for the sweep. Of a job that was turned
+    away nothing is tidied: the ledger has it elsewhere.
+    """
+    if ticket.code == JOB_ID_TAKEN:
+        return ticket
+    record = own_record(
+        pipeline, ticket, JobState.COMMITTED, JobState.ABORTED, JobState.ROLLED_BACK
+    )
+    place = ticket.place
+    places = places_of(pipeline, place, record)
+    # Listed first: a manifest that comes later names uploads that nobody has aborted here, and it
+    # is all that its own event finds them by.
+    scratch = [
+        listed
+        for one in places
+        for listed in pipeline.store.list(one.bucket, one.prefix)
+        if listed.key.startswith(one.scratch)
+    ]
+    # Of exact names nothing else tells whose an upload is that is still open.
+    if abort_uploads(pipeline, place):
+        _delete(pipeline, place.bucket, scratch)
+    return ticket
+
+
+def _delete(pipeline: Pipeline, bucket: str, seen: Iterable[ListedObject]) -> None:
+    """Delete the objects, many with one request; what is another one since is not ours to delete.
+
+    A hundred thousand manifests, one by one, take longer than a call has time for.
+    """
+    remaining = iter(seen)
+    groups = iter(lambda: list(islice(remaining, DELETE_AT_ONCE)), [])
+    for _done in pipeline.parallel(lambda some: pipeline.store.delete_seen(bucket, some), groups):
+        pass

@@ -1,0 +1,169 @@
+"""What a step asks for each file or manifest it asks side by side: a call has 15 minutes.
+
+A hundred thousand requests take half an hour, one after the other, and a step that can't end in one
+call is begun anew for ever.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from s3commit.aws.parallel import ThreadMap
+from s3commit.core.model import Conflict, Names, Outcome, Scope
+from s3commit.core.ports import ListedObject
+from s3commit.core.protocol import replace as replacing
+from s3commit.core.states import JobState
+from s3commit.testing.faults import Crash
+from tests.core.world import BUCKET, JOB, World, place_of
+
+TASKS = 8
+TOGETHER = 4
+PATIENCE = 10  # seconds until the others don't come
+
+
+class Meeting:
+    """A store of which some calls wait until `TOGETHER` of them are under way."""
+
+    def __init__(self, store: Any, verb: str, where: Callable[[str], bool]) -> None:
+        self._store = store
+        self._verb = verb
+        self._where = where
+        self._barrier = threading.Barrier(TOGETHER)
+        self.met = False
+
+    def __getattr__(self, name: str) -> Any:
+        perform = getattr(self._store, name)
+        if name != self._verb:
+            return perform
+
+        def meet(bucket: str, key: str, *args: Any, **named: Any) -> Any:
+            if not self.met and self._where(key):
+                self._barrier.wait(PATIENCE)
+                self.met = True
+            return perform(bucket, key, *args, **named)
+
+        return meet
+
+
+def written(names: Names, **spec: Any) -> World:
+    world, place = World(), place_of()
+    world.open(place, names=names, **spec)
+    mark = "" if names is Names.EXACT else f"-{JOB}"
+    tasks = [world.attempt(place, f"t{n}", files={f"{n}{mark}.csv": b"x"}) for n in range(TASKS)]
+    world.request(place, *tasks)
+    return world
+
+
+def meet(world: World, verb: str, where: Callable[[str], bool]) -> Meeting:
+    meeting = Meeting(world.pipeline.store, verb, where)
+    store: Any = meeting
+    world.pipeline = replace(world.pipeline, store=store, parallel=ThreadMap(TOGETHER))
+    return meeting
+
+
+def state(world: World) -> JobState | None:
+    record = world.ledger.job(JOB)
+    return record.state if record else None
+
+
+def lose_one(world: World) -> None:
+    upload = next(iter(world.store.list_uploads(BUCKET, "sales/7")))
+    world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
+
+
+@pytest.mark.parametrize("names", list(Names))
+@pytest.mark.parametrize("verb", ["head", "delete"])
+def test_the_files_of_a_roll_back(verb: str, names: Names) -> None:
+    world = written(names)
+    world.plan.run_after("decide", lambda: lose_one(world))
+    meeting = meet(world, verb, lambda key: state(world) is JobState.ROLLING_BACK and "csv" in key)
+    world.run(place_of())
+    assert meeting.met
+    assert world.result(place_of()).outcome is Outcome.ROLLED_BACK
+    assert world.visible() == {}
+
+
+def test_the_manifests_for_the_list_of_a_job() -> None:
+    world = written(Names.UNIQUE)
+    meeting = meet(
+        world,
+        "get",
+        lambda key: state(world) is JobState.PUBLISHING and key.endswith(".pendingset"),
+    )
+    world.run(place_of())
+    assert meeting.met
+    lines = world.store.get(BUCKET, place_of().commits, max_bytes=10**6).body.splitlines()
+    assert [str(number) in line.decode() for number, line in enumerate(lines[1:])] == [True] * TASKS
+
+
+def test_the_files_of_a_job_that_comes_again_without_its_ledger() -> None:
+    world = written(Names.UNIQUE)
+    world.plan.crash_after("advance", where=lambda call: "PUBLISHING" in str(call.arguments))
+    with pytest.raises(Crash):
+        world.run(place_of())
+    world.ledger._jobs.clear()
+    meeting = meet(world, "upload_is_open", lambda key: state(world) is JobState.SEALED)
+    world.run(place_of(), "again")
+    assert meeting.met
+    assert world.result(place_of()).outcome is Outcome.COMMITTED
+
+
+def test_the_uploads_of_a_manifest_that_comes_too_late() -> None:
+    world = written(Names.UNIQUE)
+    world.run(place_of())
+    names = [f"late{number}-{JOB}.csv" for number in range(TASKS)]
+    late = world.attempt(place_of(), "t0", "late", files=dict.fromkeys(names, b"late"))
+    meeting = meet(world, "abort_upload", lambda key: True)
+    assert world.announce(place_of(), late) == TASKS
+    assert meeting.met
+    assert world.open_uploads() == []
+
+
+class Counting:
+    """A store that counts what its listings have given."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+        self.given = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def list(self, bucket: str, prefix: str) -> Iterator[ListedObject]:
+        for listed in self._store.list(bucket, prefix):
+            self.given += 1
+            yield listed
+
+
+def test_of_a_partition_to_be_replaced_the_beginning_is_in_memory_and_all_of_it_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(replacing, "LISTED_AHEAD", 3)
+    world, place = World(), place_of()
+    before = [f"sales/dt={day}/{number:02d}.csv" for day in (1, 2) for number in range(20)]
+    for key in before:
+        world.store.put(BUCKET, key, b"old")
+    world.open(place, conflict=Conflict.REPLACE, scope=Scope.PARTITION)
+    files = {f"dt={day}/new-{JOB}.csv": b"new" for day in (1, 2)}
+    world.request(place, world.attempt(place, "t0", files=files))
+    seen: list[int] = []
+    found: list[str] = []
+
+    def look() -> None:
+        store: Any = Counting(world.store)
+        pipeline = replace(world.pipeline, store=store)
+        listing = replacing.files_of_before(pipeline, place, world.record(place))
+        found.append(next(listing).key)
+        seen.append(store.given)
+        found.extend(listed.key for listed in listing)
+
+    world.plan.run_before("decide", look)
+    world.run(place)
+    assert found == before
+    assert seen == [3]
+    assert set(world.visible()) == {f"sales/{name}" for name in files}
