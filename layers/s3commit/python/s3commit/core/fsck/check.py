@@ -9,8 +9,9 @@ from s3commit.core.errors import InvalidInputError, NotFoundError
 from s3commit.core.fsck import other_table as other
 from s3commit.core.fsck.files import check_files
 from s3commit.core.fsck.findings import Finding, Repair, Tally
-from s3commit.core.fsck.job_table import UNREADABLE
+from s3commit.core.fsck.job_table import NOT_GOING_ON, UNREADABLE
 from s3commit.core.fsck.jobs import Job, read_jobs
+from s3commit.core.fsck.lost_documents import DECIDED, lost_documents
 from s3commit.core.fsck.ports import Fsck
 from s3commit.core.fsck.words import Action, Level, Standing, Verdict
 from s3commit.core.hadoop import MAGIC
@@ -24,6 +25,7 @@ from s3commit.core.published import MAX_SUCCESS_BYTES
 _UNDONE: Final = frozenset({Standing.ABORTED, Standing.ROLLED_BACK})
 _OVER: Final = _UNDONE | {Standing.COMMITTED}
 _INCOMPLETE: Final = frozenset({"MISSING", "MISSING_BUT_UPLOADED", "CHANGED"})
+SHOWN: Final = 10  # names in a finding
 _COMMITTER: Final = "s3commit"  # in our own markers; Hadoop's name a job's id too
 
 
@@ -37,7 +39,7 @@ def check(fsck: Fsck, destination: Destination, tally: Tally | None = None) -> I
     if tally is not None:
         tally.jobs = len(jobs)
     for job in jobs.values():
-        yield from _of_job(job)
+        yield from _of_job(fsck, job)
     incomplete, unreadable = set(), set()
     for finding in check_files(fsck, destination, jobs):
         if finding.verdict is UNREADABLE:
@@ -53,7 +55,7 @@ def check(fsck: Fsck, destination: Destination, tally: Tally | None = None) -> I
             yield from _of_scratch(fsck, job)
 
 
-def _of_job(job: Job) -> Iterator[Finding]:
+def _of_job(fsck: Fsck, job: Job) -> Iterator[Finding]:
     place = job.place
     if job.verdict.level is not Level.FINE:
         repairs: tuple[Repair, ...] = ()
@@ -70,12 +72,25 @@ def _of_job(job: Job) -> Iterator[Finding]:
         detail = f"{job.record.state}" if job.record else "not in the ledger"
         if job.unreadable:
             detail = f"{job.unreadable}, {detail}"
+        lost = _lost(fsck, job)
+        if lost:
+            detail = f"{detail}, gone or changed: {lost}"
         yield Finding(job.verdict, place.bucket, place.prefix, place.job_id, detail, "", repairs)
     if job.about is other.SPEC_UNREADABLE and job.standing not in _OVER:
         yield Finding(job.about, place.bucket, place.job, place.job_id)
     traces = job.traces
     if traces.of_s3a and not (traces.job or traces.request or traces.result):
         yield Finding(other.S3A_LEFTOVER, place.bucket, place.prefix, place.job_id)
+
+
+def _lost(fsck: Fsck, job: Job) -> str:
+    """The documents without which the job may not go on; reads them, of such a job alone."""
+    record = job.record
+    if job.verdict is not NOT_GOING_ON or record is None or record.state not in DECIDED:
+        return ""
+    names = lost_documents(fsck, job.place, record, listed=job.header is not None)
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
 
 
 def _of_shared(fsck: Fsck, destination: Destination) -> Iterator[Finding]:

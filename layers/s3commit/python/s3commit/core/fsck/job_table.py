@@ -123,6 +123,14 @@ _LIST_MISSING: Final = Verdict(
     "The job is committed and its list in `_commits/` is gone: which files it has nobody knows",
     "Nothing by itself. On a versioned bucket bring it back; else readers go by the files' names",
 )
+NOT_GOING_ON: Final = Verdict(
+    "NOT_GOING_ON",
+    Level.FINDING,
+    "The job was asked for and has not ended, and no execution works on it",
+    f"{_GO_ON}. Where that fails as well, bring back what is named as gone or changed;"
+    " `s3commit show JOB` says what the execution failed with, and what to do",
+    _START,
+)
 
 JOB_TABLE: Final[tuple[JobRow, ...]] = (
     JobRow(
@@ -220,14 +228,7 @@ JOB_TABLE: Final[tuple[JobRow, ...]] = (
         _ENDED,
     ),
     JobRow(
-        Verdict(
-            "NOT_GOING_ON",
-            Level.FINDING,
-            "The job was asked for and has not ended, and no execution works on it",
-            f"{_GO_ON}. Where that fails as well, its error says what is missing in S3 and what to"
-            " bring back (docs/operations.md)",
-            _START,
-        ),
+        NOT_GOING_ON,
         _AT_WORK,
     ),
     JobRow(
