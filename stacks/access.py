@@ -82,13 +82,12 @@ ACCESS: dict[str, Access] = {
     ),
     "publish_job": Access(
         objects={
-            JOB_DIRECTORY: ("GetObject",),
-            COMMITS: ("GetObject", "PutObject"),
-            SUCCESS: ("GetObject", "PutObject"),
-            RESULT: ("PutObject",),
-            # Where the plan is gone it is put again; a manifest: HEAD of the files that it named.
-            PLAN: ("PutObject",),
+            # Of the data: a HEAD of the files that a manifest has named which is gone.
             DATA: ("GetObject",),
+            COMMITS: ("PutObject",),
+            SUCCESS: ("PutObject",),
+            RESULT: ("PutObject",),
+            PLAN: ("PutObject",),  # one that is gone, again
         },
         bucket=("ListBucket",),
         ledger=("GetItem", "PutItem", "UpdateItem"),

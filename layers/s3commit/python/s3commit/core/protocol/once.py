@@ -119,7 +119,10 @@ def _has_it(pipeline: Pipeline, other: JobDirectory) -> bool:
     if record is not None and record.directory == other.prefix:
         if record.state in _MAY_GET_IT:
             raise _in_doubt(other)
-        return record.state in _HAS_IT
+        if record.state in _HAS_IT:
+            return True
+        # A ledger that was restored to a moment of before does not know that the job was listed.
+        return pipeline.store.head(other.bucket, other.commits) is not None
     if pipeline.store.head(other.bucket, other.commits) is not None:
         return True
     try:
