@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from s3commit.core.layout import JobDirectory
 from s3commit.core.locks import LockMode
 from s3commit.core.manifest import encode_pendingset
 from s3commit.core.model import PendingSet
@@ -110,18 +111,68 @@ def test_i5_a_copied_directory_is_not_retired_either(world: Swept) -> None:
     assert world.all_keys(copy.prefix) == kept
 
 
-def test_what_a_forgotten_job_has_at_its_locations_goes_with_its_documents(world: Swept) -> None:
+def located(world: Swept) -> tuple[JobDirectory, JobDirectory]:
+    """A committed job, and its location outside the destination (docs/adr/0013)."""
     place = place_of()
     there = place.at("elsewhere/dt1/")
     world.open(place, locations={"dt=1/": there.destination.prefix})
     world.request(place, world.attempt(place, "t0"))
     world.run(place)
+    return place, there
+
+
+def test_what_a_forgotten_job_has_at_its_locations_goes_with_its_documents(world: Swept) -> None:
+    place, there = located(world)
     world.store.put(BUCKET, there.manifest("t9", "late"), b"{}")
     world.ledger._jobs.clear()
     world.later(LIMITS.retention)
     ended(world, place_of(OTHER_JOB))  # brings the sweep here
     world.later(HOUR)
     assert world.sweep().retired == 1
+    assert world.all_keys(place.prefix) == []
+    assert world.all_keys("elsewhere/") == []
+
+
+def test_i4_what_an_ended_job_has_left_at_its_locations_alone_is_tidied_up_too(
+    world: Swept,
+) -> None:
+    _, there = located(world)
+    world.later(LIMITS.stuck + 1)
+    world.attempt(there, "t9", "zombie")  # its event is lost
+    assert world.sweep().tidied == 0  # it may be on its way
+    world.later(LIMITS.stuck + 1)
+    foreseen = world.sweep(dry_run=True)
+    assert (foreseen.tidied, foreseen.objects) == (1, 1)
+    assert len(world.all_keys(there.scratch)) == 1
+    report = world.sweep()
+    assert (report.tidied, report.objects) == (1, 1)
+    assert world.all_keys(there.prefix) == [there.job]
+    assert world.open_uploads() == []
+    assert world.sweep().tidied == 0
+
+
+def test_leftovers_in_the_directory_and_at_locations_are_counted_together(world: Swept) -> None:
+    place, there = located(world)
+    world.attempt(place, "t8", "zombie")
+    world.attempt(there, "t9", "zombie")
+    world.later(LIMITS.stuck + 1)
+    report = world.sweep()
+    assert (report.tidied, report.objects) == (1, 2)
+
+
+def test_what_comes_to_a_location_days_after_the_end_goes_with_the_documents(
+    world: Swept,
+) -> None:
+    """In between nobody lists the locations of each ended job with each sweep."""
+    place, there = located(world)
+    world.later(3 * DAY)
+    world.attempt(there, "t9", "zombie")
+    ended(world, place_of(OTHER_JOB))  # brings the sweep here
+    world.later(HOUR)
+    assert world.sweep().tidied == 0
+    world.later(LIMITS.retention - 3 * DAY)
+    report = world.sweep()
+    assert (report.tidied, report.retired) == (1, 1)
     assert world.all_keys(place.prefix) == []
     assert world.all_keys("elsewhere/") == []
 

@@ -117,9 +117,8 @@ MUTANTS = [
     Mutant(
         "documents go as soon as the job has ended",
         f"{PROTOCOL}sweep_directories.py",
-        "        if found.result.modified < sweep.ago(sweep.limits.retention):\n"
-        "            _retire(sweep, place, record, found)",
-        "        if True:\n            _retire(sweep, place, record, found)",
+        "    if is_due:\n        _retire(sweep, place, record, found)",
+        "    if found.result is not None:\n        _retire(sweep, place, record, found)",
         "sweep",
     ),
     # A check, and a ledger made again.
@@ -177,6 +176,13 @@ MUTANTS = [
         "        yield from _uploads_at(pipeline, one)\n",
         "    yield from _uploads_at(pipeline, place)\n",
         "I4",
+    ),
+    Mutant(
+        "manifests at locations are left behind",
+        f"{PROTOCOL}tidy.py",
+        "        for one in places\n",
+        "        for one in places[:1]\n",
+        "sweep",
     ),
     Mutant(
         "files at locations stay visible when a job is undone",

@@ -180,20 +180,28 @@ def judge_unknown(
 
 
 def _judge_ended(sweep: Sweep, place: JobDirectory, record: JobRecord, found: Found) -> None:
-    if found.scratch > TIDIED_HERE:
-        go_on(sweep, place, record, max(record.updated_at, found.newest))
+    is_due = found.result is not None and found.result.modified < sweep.ago(sweep.limits.retention)
+    # Between these two nobody lists the locations of all ended jobs with every sweep.
+    asked = is_due or found.scratch > 0 or record.updated_at >= sweep.ago(WINDOW)
+    places = places_of(sweep.pipeline, place, record) if asked else ()
+    elsewhere = [one for at in places[1:] if (one := read_directory(sweep, at))]
+    if any(one.newest >= sweep.ago(sweep.limits.stuck) for one in elsewhere):
+        return  # its event may be on its way
+    everywhere = (found, *elsewhere)
+    scratch = sum(one.scratch for one in everywhere)
+    if scratch > TIDIED_HERE:
+        go_on(sweep, place, record, max(record.updated_at, *(one.newest for one in everywhere)))
         return
-    if found.scratch:
+    if scratch:
         if not sweep.dry_run:
             ticket = Ticket(place.job_id, place.bucket, place.prefix).after(record)
             tidy_up(sweep.pipeline, ticket)
         sweep.report.tidied += 1
-        sweep.report.objects += found.scratch
-        sweep.report.object_bytes += found.scratch_bytes
-    if found.result is not None:
-        if found.result.modified < sweep.ago(sweep.limits.retention):
-            _retire(sweep, place, record, found)
-    elif found.own:
+        sweep.report.objects += scratch
+        sweep.report.object_bytes += sum(one.scratch_bytes for one in everywhere)
+    if is_due:
+        _retire(sweep, place, record, found)
+    elif found.own and found.result is None:
         go_on(sweep, place, record, record.updated_at)
 
 
