@@ -143,7 +143,7 @@ def test_i4_what_an_ended_job_has_left_at_its_locations_alone_is_tidied_up_too(
     world.later(LIMITS.stuck + 1)
     foreseen = world.sweep(dry_run=True)
     assert (foreseen.tidied, foreseen.objects) == (1, 1)
-    assert len(world.all_keys(there.scratch)) == 1
+    assert len(world.all_keys(there.prefix)) == 2
     report = world.sweep()
     assert (report.tidied, report.objects) == (1, 1)
     assert world.all_keys(there.prefix) == [there.job]
