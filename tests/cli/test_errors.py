@@ -20,7 +20,7 @@ from s3commit.core.errors import (
     S3CommitError,
     TransientError,
 )
-from s3commit.core.ports import LostRaceError
+from s3commit.core.ledger import LostRaceError
 from tests.cli.support import SALES, Desk
 
 EXITS: list[tuple[S3CommitError, int, str]] = [

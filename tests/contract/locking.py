@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from s3commit.core.ledger import Ledger
 from s3commit.core.locks import LockMode, ask, let_go
-from s3commit.core.ports import Ledger
 
 MOMENT = "2026-11-21T22:00:00.000Z"
 

@@ -8,6 +8,7 @@ from functools import partial
 
 import pytest
 
+from s3commit.core.ledger import Ledger, LostRaceError
 from s3commit.core.locks import LockMode, LockRecord, Waiting
 from s3commit.core.model import (
     AttemptRecord,
@@ -20,7 +21,6 @@ from s3commit.core.model import (
     ReplacedFacts,
     Scope,
 )
-from s3commit.core.ports import Ledger, LostRaceError
 from s3commit.core.states import ENDED, TRANSITIONS, IllegalTransitionError, JobState
 from tests.contract.conftest import THREADS, at_once, winners
 from tests.contract.locking import give_back, take

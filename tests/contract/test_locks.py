@@ -8,8 +8,8 @@ from functools import partial
 
 import pytest
 
+from s3commit.core.ledger import Ledger
 from s3commit.core.locks import COMPATIBLE, LockMode, LockRecord, Waiting, ask, let_go
-from s3commit.core.ports import Ledger
 from tests.contract.conftest import THREADS, at_once
 from tests.contract.locking import MOMENT, give_back, take
 

@@ -41,10 +41,8 @@ from s3commit.core.model import (
     JobSpec,
     Names,
     Outcome,
-    Slice,
-    Unit,
 )
-from s3commit.core.plan import decode_plan, encode_plan
+from s3commit.core.plan import Slice, Unit, decode_plan, encode_plan
 from s3commit.core.published import (
     CommitHeader,
     CommittedFile,

@@ -9,9 +9,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from s3commit.core.ledger import LostRaceError
 from s3commit.core.locks import LockMode, ask, let_go
 from s3commit.core.model import JobRecord, PlanFacts
-from s3commit.core.ports import LostRaceError
 from s3commit.core.states import ENDED, TRANSITIONS, IllegalTransitionError, JobState
 from s3commit.core.states import check_transition as check
 from s3commit.testing.memory import ManualClock, MemoryLedger

@@ -7,8 +7,8 @@ from itertools import pairwise
 import pytest
 
 from s3commit.core.errors import AccessError, TransientError
+from s3commit.core.ledger import LostRaceError
 from s3commit.core.model import Outcome
-from s3commit.core.ports import LostRaceError
 from s3commit.core.protocol.pipeline import takeovers
 from s3commit.core.protocol.seal import seal_job
 from s3commit.core.protocol.sweep import DAY, HOUR, tries_due

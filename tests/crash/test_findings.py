@@ -7,8 +7,8 @@ import pytest
 from s3commit.core.conditions import Conditions
 from s3commit.core.documents import encode_request
 from s3commit.core.errors import PreconditionError, TransientError
+from s3commit.core.ledger import LostRaceError
 from s3commit.core.model import CommitRequest, Conflict, CountedAttempt, Outcome, Scope
-from s3commit.core.ports import LostRaceError
 from s3commit.core.protocol.acquire import acquire_destination
 from s3commit.core.protocol.decide import check_conditions, decide_commit
 from s3commit.core.protocol.pipeline import Pipeline

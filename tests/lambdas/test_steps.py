@@ -13,7 +13,7 @@ from s3commit.core.errors import (
     S3CommitError,
     TransientError,
 )
-from s3commit.core.ports import LostRaceError
+from s3commit.core.ledger import LostRaceError
 from s3commit.core.protocol.pipeline import takeovers
 from s3commit.core.ticket import decode_ticket, execution_input
 from tests.core.world import World, place_of

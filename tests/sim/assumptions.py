@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from s3commit.core.ledger import LostRaceError
 from s3commit.core.locks import LockRecord
 from s3commit.core.model import JobRecord
-from s3commit.core.ports import ListedObject, LostRaceError, ObjectFacts, OpenUpload, StoredObject
+from s3commit.core.ports import ListedObject, ObjectFacts, OpenUpload, StoredObject
 from s3commit.core.states import JobState
 from s3commit.testing.bucket import Bucket
 from s3commit.testing.memory import MemoryLedger, MemoryObjectStore

@@ -25,17 +25,10 @@ from s3commit.core.errors import (
     TransientError,
 )
 from s3commit.core.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory
+from s3commit.core.ledger import LostRaceError
 from s3commit.core.manifest import digest, encode_pendingset
-from s3commit.core.model import (
-    CommitRequest,
-    CountedAttempt,
-    Failure,
-    PendingFile,
-    PendingSet,
-    Unit,
-)
-from s3commit.core.plan import MAX_PLAN_BYTES, decode_plan
-from s3commit.core.ports import LostRaceError
+from s3commit.core.model import CommitRequest, CountedAttempt, Failure, PendingFile, PendingSet
+from s3commit.core.plan import MAX_PLAN_BYTES, Unit, decode_plan
 from s3commit.core.protocol.complete import complete_unit
 from s3commit.core.protocol.pipeline import beside_twins
 from s3commit.core.ticket import Ticket

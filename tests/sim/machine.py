@@ -16,9 +16,9 @@ from s3commit.core.errors import (
     TransientError,
 )
 from s3commit.core.layout import JobDirectory
+from s3commit.core.ledger import LostRaceError
 from s3commit.core.model import Failure, JobRecord
 from s3commit.core.plan import MAX_PLAN_BYTES, decode_plan
-from s3commit.core.ports import LostRaceError
 from s3commit.core.protocol.complete import complete_unit
 from s3commit.core.protocol.ingest import judge_arrival, note_arrivals
 from s3commit.core.protocol.pipeline import Pipeline, beside_twins

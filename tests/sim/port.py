@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from s3commit.core.errors import S3CommitError
-from s3commit.core.ports import Ledger, ObjectStore
+from s3commit.core.ledger import Ledger
+from s3commit.core.ports import ObjectStore
 from s3commit.core.protocol.pipeline import Pipeline
 
 if TYPE_CHECKING:

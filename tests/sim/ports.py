@@ -7,8 +7,9 @@ from functools import partial
 from typing import Any, cast
 
 from s3commit.core.fsck.ports import Hands, Looks, SeenVersion
+from s3commit.core.ledger import Ledger
 from s3commit.core.model import JobRecord
-from s3commit.core.ports import Ledger, ListedObject, ObjectStore, OpenUpload
+from s3commit.core.ports import ListedObject, ObjectStore, OpenUpload
 from s3commit.core.states import JobState
 from s3commit.core.survey import Executions, SeenObject, Survey
 from s3commit.testing.survey import MemorySurvey

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from s3commit.core.model import Conflict, Destination, JobSpec, Scope, Unit
+from s3commit.core.model import Conflict, Destination, JobSpec, Scope
+from s3commit.core.plan import Unit
 from s3commit.core.ticket import Ticket, UnitResult
 
 BUCKET = "lake"

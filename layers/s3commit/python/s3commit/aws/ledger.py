@@ -24,8 +24,9 @@ from s3commit.aws.ledger_records import failure_map, job_item, job_record, plan_
 from s3commit.aws.ledger_table import days_after, new_token, refused_items
 from s3commit.aws.locks import DynamoLocks
 from s3commit.core.errors import PreconditionError
+from s3commit.core.ledger import LostRaceError
 from s3commit.core.model import Failure, JobRecord, PlanFacts, ReplacedFacts
-from s3commit.core.ports import Clock, LostRaceError
+from s3commit.core.ports import Clock
 from s3commit.core.states import ENDED, IllegalTransitionError, JobState, check_transition
 
 JOB_DAYS = 30  # how long an ended job stays in the ledger, unless the deployment says else

@@ -18,8 +18,9 @@ from s3commit.core.layout import (
     owner_of,
     parse_directory,
 )
+from s3commit.core.ledger import Ledger
 from s3commit.core.model import Destination, JobRecord
-from s3commit.core.ports import Ledger, OpenUpload
+from s3commit.core.ports import OpenUpload
 from s3commit.core.states import ENDED
 
 

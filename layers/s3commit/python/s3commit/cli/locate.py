@@ -10,8 +10,8 @@ from s3commit.cli.session import Session
 from s3commit.cli.verb import USAGE, Problem
 from s3commit.core.errors import NotFoundError
 from s3commit.core.layout import JobDirectory
+from s3commit.core.ledger import Ledger
 from s3commit.core.model import Destination, JobRecord
-from s3commit.core.ports import Ledger
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from s3commit.cli.executions import Executions
     from s3commit.cli.peek import Peek
     from s3commit.core.fsck.ports import Looks
-    from s3commit.core.ports import Ledger
+    from s3commit.core.ledger import Ledger
     from s3commit.core.protocol.pipeline import ParallelMap
     from s3commit.writer.standing import WriterStore
 

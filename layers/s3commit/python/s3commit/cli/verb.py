@@ -26,7 +26,7 @@ from s3commit.core.errors import (
     S3CommitError,
     TransientError,
 )
-from s3commit.core.ports import LostRaceError
+from s3commit.core.ledger import LostRaceError
 
 FAILED, USAGE, REFUSED, UNKNOWN = 1, 2, 3, 4
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it

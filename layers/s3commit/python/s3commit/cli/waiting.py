@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from s3commit.cli.session import Session
+from s3commit.core.ledger import Ledger
 from s3commit.core.locks import COMPATIBLE, Claim, LockMode, LockRecord, ask
 from s3commit.core.model import JobRecord
-from s3commit.core.ports import Ledger
 from s3commit.core.states import ENDED, JobState
 
 ReadLock = Callable[[str], LockRecord]

@@ -222,33 +222,6 @@ ALREADY_COMMITTED = "ALREADY_COMMITTED"  # code of a job whose idempotency key a
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
-    """A range of one manifest's files: ``start`` included, ``stop`` excluded.
-
-    ``location`` says where the manifest lies, as in `CountedAttempt`.
-    """
-
-    manifest: str
-    sha256: str
-    start: int
-    stop: int
-    location: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """What one worker call completes; ``number`` counts from 0 without a gap."""
-
-    number: int
-    slices: tuple[Slice, ...]
-
-    @property
-    def files(self) -> int:
-        """How many files the unit has."""
-        return sum(part.stop - part.start for part in self.slices)
-
-
-@dataclass(frozen=True, slots=True)
 class PlanFacts:
     """What the ledger keeps of a plan: its digest and counts (the plan itself lies in S3).
 

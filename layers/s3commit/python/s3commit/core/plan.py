@@ -3,14 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from s3commit.core.jsontext import Fields, dump, parse
-from s3commit.core.model import Slice, Unit
 from s3commit.core.policy import MAX_UNITS, UNIT_FILES, UNIT_PARTS
 
 MAX_PLAN_BYTES = 256 * 1024 * 1024
 MAX_SLICES = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """A range of one manifest's files: ``start`` included, ``stop`` excluded.
+
+    ``location`` says where the manifest lies, as in `model.CountedAttempt`.
+    """
+
+    manifest: str
+    sha256: str
+    start: int
+    stop: int
+    location: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What one worker call completes; ``number`` counts from 0 without a gap."""
+
+    number: int
+    slices: tuple[Slice, ...]
+
+    @property
+    def files(self) -> int:
+        """How many files the unit has."""
+        return sum(part.stop - part.start for part in self.slices)
 
 
 def cut_units(

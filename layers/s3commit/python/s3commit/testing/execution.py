@@ -17,9 +17,9 @@ from s3commit.core.errors import (
     TransientError,
 )
 from s3commit.core.layout import JobDirectory
+from s3commit.core.ledger import LostRaceError
 from s3commit.core.model import Failure
 from s3commit.core.plan import MAX_PLAN_BYTES, decode_plan
-from s3commit.core.ports import LostRaceError
 from s3commit.core.protocol.acquire import acquire_destination
 from s3commit.core.protocol.complete import complete_unit
 from s3commit.core.protocol.decide import check_conditions, decide_commit

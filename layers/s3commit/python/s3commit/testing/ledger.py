@@ -6,9 +6,9 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from s3commit.core.ledger import LostRaceError
 from s3commit.core.locks import LockRecord
 from s3commit.core.model import AttemptRecord, Failure, JobRecord, PlanFacts, ReplacedFacts
-from s3commit.core.ports import LostRaceError
 from s3commit.core.states import ENDED, IllegalTransitionError, JobState, check_transition
 
 

@@ -18,15 +18,14 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self
 
 from s3commit import __version__
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_client import Encryption, make_client
-from s3commit.core.conditions import Conditions, decode_conditions
+from s3commit.core.conditions import Conditions
 from s3commit.core.documents import (
     MAX_JOB_BYTES,
-    MAX_KEY_CHARACTERS,
     encode_job,
     encode_location,
     refuse_two_attempts,
@@ -37,12 +36,18 @@ from s3commit.core.locations import parse_locations
 from s3commit.core.manifest import digest
 from s3commit.core.model import (
     CommitRequest,
-    Conflict,
     CountedAttempt,
     JobResult,
     JobSpec,
     Names,
-    Scope,
+)
+from s3commit.writer.arguments import (
+    choice,
+    conditions_said,
+    conflict_of,
+    key_said,
+    scope_of,
+    timeout_of,
 )
 from s3commit.writer.asking import AbortAnswer, Patience, ask_abort, ask_commit, wait_for_result
 from s3commit.writer.bucket import BucketProbe, S3BucketProbe, check_pipeline, no_bucket
@@ -52,15 +57,11 @@ from s3commit.writer.options import (
     DEFAULT_COMMIT_TIMEOUT,
     conditions_of,
     encryption_of,
-    parse_duration,
-    parse_scope,
     upload_settings,
 )
 from s3commit.writer.sizes import UploadSettings
 from s3commit.writer.standing import WriterStore, put_first
 from s3commit.writer.task import Task
-
-Choice = TypeVar("Choice", Conflict, Scope, Names)
 
 DEFAULT_CLIENT: Final = f"s3commit-python/{__version__}"
 
@@ -226,14 +227,14 @@ def open_job(
     spec = JobSpec(
         job_id=check_job_id(environment.new_id() if job_id is None else job_id),
         destination=place,
-        conflict=_conflict(conflict, chosen),
-        scope=_scope(scope, chosen),
+        conflict=conflict_of(conflict, chosen),
+        scope=scope_of(scope, chosen),
         partition_by=tuple(partition_by),
         created_at=timestamp(environment),
         client=client,
-        idempotency_key=_key(idempotency_key),
-        conditions=conditions_of(chosen) if conditions is None else _conditions(conditions),
-        names=_choice(Names, names, "names"),
+        idempotency_key=key_said(idempotency_key),
+        conditions=conditions_of(chosen) if conditions is None else conditions_said(conditions),
+        names=choice(Names, names, "names"),
         locations=parse_locations(locations or {}, place),
     )
     encryption = encryption or encryption_of(chosen)
@@ -241,7 +242,7 @@ def open_job(
         s3 = make_client()
         store, probe = S3ObjectStore(s3, encryption=encryption), probe or S3BucketProbe(s3)
     uploads = upload_settings(chosen) if settings is None else settings
-    limit = _timeout(chosen) if commit_timeout is None else commit_timeout
+    limit = timeout_of(chosen) if commit_timeout is None else commit_timeout
     job = Job(spec, uploads, encryption, environment, store, commit_timeout=limit)
     return start(job, store, probe)
 
@@ -297,42 +298,3 @@ def _counted(attempts: Iterable[CountedAttempt | None]) -> tuple[CountedAttempt,
     ]
     refuse_two_attempts(counted)
     return tuple(sorted(counted, key=lambda one: (one.task_id, one.location)))
-
-
-def _conflict(conflict: str | None, chosen: Mapping[str, str]) -> Conflict:
-    if conflict is None:
-        return Conflict(chosen.get("conflict", Conflict.APPEND))
-    return _choice(Conflict, conflict, "conflict")
-
-
-def _scope(scope: str | None, chosen: Mapping[str, str]) -> Scope:
-    if scope is not None:
-        return _choice(Scope, scope, "scope")
-    return parse_scope("partitionOverwriteMode", chosen.get("partitionOverwriteMode", "static"))
-
-
-def _timeout(chosen: Mapping[str, str]) -> float:
-    if "commitTimeout" in chosen:
-        return parse_duration("commitTimeout", chosen["commitTimeout"])
-    return DEFAULT_COMMIT_TIMEOUT
-
-
-def _choice(kind: type[Choice], value: str, what: str) -> Choice:
-    try:
-        return kind(value)
-    except ValueError:
-        known = ", ".join(repr(str(one)) for one in kind)
-        raise InvalidInputError(f"{what}={value!r} is none of {known}", code="BAD_OPTION") from None
-
-
-def _conditions(given: Conditions | Mapping[str, Any]) -> Conditions:
-    return given if isinstance(given, Conditions) else decode_conditions(given)
-
-
-def _key(key: str | None) -> str | None:
-    if key is not None and not 1 <= len(key) <= MAX_KEY_CHARACTERS:
-        raise InvalidInputError(
-            f"idempotency_key has {len(key)} characters, not 1 to {MAX_KEY_CHARACTERS}",
-            code="BAD_OPTION",
-        )
-    return key

@@ -18,8 +18,8 @@ from s3commit.cli.render import Printer
 from s3commit.cli.session import Session
 from s3commit.cli.verb import USAGE, Problem, table_option, verb
 from s3commit.cli.waiting import first_in_the_way
+from s3commit.core.ledger import Ledger
 from s3commit.core.model import JobRecord
-from s3commit.core.ports import Ledger
 from s3commit.core.states import ENDED, JobState
 from s3commit.writer.environment import timestamp
 

@@ -17,7 +17,7 @@ from s3commit.cli.verb import FAILED, USAGE, Problem, dry_run_option, table_opti
 from s3commit.core.states import JobState
 
 if TYPE_CHECKING:
-    from s3commit.core.ports import Ledger
+    from s3commit.core.ledger import Ledger
     from s3commit.core.protocol.sweep import Sweep
     from s3commit.core.protocol.sweep_report import Report
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from s3commit.core.errors import JobRefusedError, TransientError
+from s3commit.core.ledger import LostRaceError
 from s3commit.core.locks import Claim, LockRecord, ask_all, claims, let_go
 from s3commit.core.model import Conflict, Failure, JobRecord, Names, Scope
 from s3commit.core.policy import HOLDER_SECONDS, LOCK_ROUNDS, MAX_WAITS
-from s3commit.core.ports import LostRaceError
 from s3commit.core.protocol.once import refuse_taken_key
 from s3commit.core.protocol.partitions import read_partitions
 from s3commit.core.protocol.pipeline import Pipeline, own_record, planned_record

@@ -11,8 +11,10 @@ from s3commit.core.errors import (
     TransientError,
     UploadGoneError,
 )
-from s3commit.core.model import JobRecord, Names, PendingFile, Unit
-from s3commit.core.ports import LostRaceError, ObjectFacts
+from s3commit.core.ledger import LostRaceError
+from s3commit.core.model import JobRecord, Names, PendingFile
+from s3commit.core.plan import Unit
+from s3commit.core.ports import ObjectFacts
 from s3commit.core.protocol.identity import Whose, described, is_in_doubt, is_ours
 from s3commit.core.protocol.pipeline import Pipeline, own_record
 from s3commit.core.protocol.places import slice_of

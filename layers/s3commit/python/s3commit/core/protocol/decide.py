@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from s3commit.core.errors import JobRefusedError
 from s3commit.core.layout import JobDirectory
+from s3commit.core.ledger import LostRaceError
 from s3commit.core.model import Conflict, JobRecord, Names, PendingFile, ReplacedFacts
-from s3commit.core.ports import LostRaceError
 from s3commit.core.protocol.acquire import claims_of
 from s3commit.core.protocol.identity import is_provably_ours
 from s3commit.core.protocol.once import take_key

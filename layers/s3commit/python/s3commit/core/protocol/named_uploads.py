@@ -19,6 +19,7 @@ from s3commit.core.layout import (
     JobDirectory,
     parse_manifest_key,
 )
+from s3commit.core.ledger import LostRaceError
 from s3commit.core.manifest import (
     MAX_MANIFEST_BYTES,
     MAX_NOTE_BYTES,
@@ -28,7 +29,7 @@ from s3commit.core.manifest import (
     decode_pendingset,
 )
 from s3commit.core.model import Names, PendingFile
-from s3commit.core.ports import LostRaceError, ObjectReader, OpenUpload
+from s3commit.core.ports import ObjectReader, OpenUpload
 from s3commit.core.protocol.neighbours import Neighbours
 from s3commit.core.protocol.pipeline import Pipeline
 

@@ -7,8 +7,8 @@ from contextlib import suppress
 
 from s3commit.core.errors import JobRefusedError, NotFoundError, PreconditionError
 from s3commit.core.layout import META_JOB, JobDirectory, belongs_to_job, is_hidden
-from s3commit.core.model import JobRecord, Names, PendingFile, Unit
-from s3commit.core.plan import decode_plan
+from s3commit.core.model import JobRecord, Names, PendingFile
+from s3commit.core.plan import Unit, decode_plan
 from s3commit.core.ports import NULL_VERSION, ListedObject, ObjectFacts
 from s3commit.core.protocol.identity import (
     described,

@@ -16,10 +16,11 @@ from s3commit.core.errors import (
     TransientError,
 )
 from s3commit.core.layout import JobDirectory, parse_manifest_key
+from s3commit.core.ledger import Ledger, LostRaceError
 from s3commit.core.manifest import MAX_MANIFEST_BYTES, decode_pendingset, digest
-from s3commit.core.model import JobRecord, JobSpec, Names, PendingSet, Unit
-from s3commit.core.plan import MAX_PLAN_BYTES, decode_plan
-from s3commit.core.ports import Clock, Ledger, LostRaceError, ObjectStore
+from s3commit.core.model import JobRecord, JobSpec, Names, PendingSet
+from s3commit.core.plan import MAX_PLAN_BYTES, Unit, decode_plan
+from s3commit.core.ports import Clock, ObjectStore
 from s3commit.core.published import (
     MAX_COMMITS_BYTES,
     CommitHeader,

@@ -14,7 +14,8 @@ from s3commit.core.documents import MAX_JOB_BYTES, decode_main
 from s3commit.core.errors import InvalidInputError, JobRefusedError, NotFoundError
 from s3commit.core.layout import JobDirectory
 from s3commit.core.locations import BAD_LOCATION
-from s3commit.core.model import JobRecord, JobSpec, PendingFile, PendingSet, Slice, Unit
+from s3commit.core.model import JobRecord, JobSpec, PendingFile, PendingSet
+from s3commit.core.plan import Slice, Unit
 from s3commit.core.protocol.pipeline import Pipeline, read_manifest, read_plan, read_spec
 
 LOCATION_NOT_AGREED = "LOCATION_NOT_AGREED"

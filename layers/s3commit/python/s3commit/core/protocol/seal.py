@@ -6,6 +6,7 @@ from s3commit.core.documents import MAX_REQUEST_BYTES, decode_request
 from s3commit.core.errors import InvalidInputError, JobRefusedError, NotFoundError
 from s3commit.core.jsontext import one_line
 from s3commit.core.layout import JobDirectory
+from s3commit.core.ledger import LostRaceError
 from s3commit.core.model import (
     AbortRequest,
     CommitRequest,
@@ -13,7 +14,6 @@ from s3commit.core.model import (
     JobRecord,
     JobSpec,
 )
-from s3commit.core.ports import LostRaceError
 from s3commit.core.protocol.pipeline import Pipeline, new_record, read_spec
 from s3commit.core.protocol.places import is_location
 from s3commit.core.protocol.remembered import open_unknown

@@ -17,8 +17,8 @@ from typing import Final
 from s3commit.core.documents import encode_request
 from s3commit.core.errors import PreconditionError, S3CommitError
 from s3commit.core.layout import JobDirectory
+from s3commit.core.ledger import LostRaceError
 from s3commit.core.model import AbortRequest, JobRecord
-from s3commit.core.ports import LostRaceError
 from s3commit.core.protocol.pipeline import Pipeline, takeovers
 from s3commit.core.protocol.sweep_report import Report
 from s3commit.core.survey import Executions, SeenObject, Survey

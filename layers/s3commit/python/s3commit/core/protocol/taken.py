@@ -13,9 +13,10 @@ from dataclasses import replace
 from s3commit.core.documents import encode_result
 from s3commit.core.errors import InvalidInputError, PreconditionError, S3CommitError, TransientError
 from s3commit.core.layout import JobDirectory, belongs_to_job, is_data
+from s3commit.core.ledger import LostRaceError
 from s3commit.core.model import Failure, JobRecord, JobResult, Names, Outcome
 from s3commit.core.policy import ABORT_ROUNDS
-from s3commit.core.ports import LostRaceError, OpenUpload
+from s3commit.core.ports import OpenUpload
 from s3commit.core.protocol.named_uploads import uploads_named
 from s3commit.core.protocol.pipeline import Pipeline, read_spec
 from s3commit.core.protocol.places import places_of

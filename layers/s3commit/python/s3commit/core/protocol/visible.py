@@ -16,7 +16,8 @@ from s3commit.core.layout import (
     parse_manifest_key,
 )
 from s3commit.core.manifest import expected_etag
-from s3commit.core.model import JobRecord, Names, Slice
+from s3commit.core.model import JobRecord, Names
+from s3commit.core.plan import Slice
 from s3commit.core.ports import ListedObject, ObjectFacts
 from s3commit.core.protocol.pipeline import Pipeline, read_plan
 from s3commit.core.protocol.places import by_manifest, places_of
