@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from s3commit.core.model import Names, Outcome
-from s3commit.core.policy import DELETE_AT_ONCE
-from s3commit.core.protocol import own_uploads
-from s3commit.testing.faults import Call
+from s3commit.core.policy import ABORT_ROUNDS, DELETE_AT_ONCE
+from tests.core.swept import LIMITS, Swept
 from tests.core.world import BUCKET, World, place_of
 
 
@@ -35,33 +32,45 @@ def test_i4_a_manifest_that_was_put_anew_since_it_was_listed_stays() -> None:
     assert world.all_keys(place.tasks) == [late]
 
 
-def test_i4_while_an_upload_can_not_be_aborted_what_names_it_stays(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def survive(world: World, key: str, *, aborts: int) -> None:
+    """The upload of the key outlives so many aborts, as parts that are under way may."""
+    (upload,) = world.store.list_uploads(BUCKET, key)
+    kept = world.store.bucket(BUCKET).uploads[upload.upload_id]
+
+    def revive() -> None:
+        world.store.bucket(BUCKET).uploads[upload.upload_id] = kept
+
+    for nth in range(1, aborts + 1):
+        world.plan.run_after("abort_upload", revive, nth=nth, where=lambda call: call.key == key)
+
+
+def test_i4_while_an_upload_can_not_be_aborted_what_names_it_stays() -> None:
     """Of an exact name nothing else tells whose its upload is; the sweep tidies up later."""
-    monkeypatch.setattr(own_uploads, "ABORT_ROUNDS", 2)
     world, place = World(), place_of()
     world.open(place, names=Names.EXACT)
     world.request(place, world.attempt(place, "t0", files={"a.csv": b"a"}))
     world.attempt(place, "t0", "loser", files={"b.csv": b"b"})
-
-    def is_of_loser(call: Call) -> bool:
-        return call.key == "sales/b.csv"
-
-    def open_again() -> None:
-        """A part that was under way has survived the abort."""
-        key = "sales/b.csv"
-        again = world.upload(place, "b.csv", b"b", task="t0", attempt="loser")
-        uploads = world.store.bucket(BUCKET).uploads
-        uploads[gone] = uploads.pop(again.upload_id)
-        assert [one.key for one in world.store.list_uploads(BUCKET, key)] == [key]
-
-    (gone,) = [one.upload_id for one in world.store.list_uploads(BUCKET, "sales/b.csv")]
-    for nth in (1, 2):
-        world.plan.run_after("abort_upload", open_again, nth=nth, where=is_of_loser)
+    survive(world, "sales/b.csv", aborts=ABORT_ROUNDS)
     assert world.run(place)[-1] == "TidyUp"
     assert world.result(place).outcome is Outcome.COMMITTED
     assert place.manifest("t0", "loser") in world.all_keys(place.tasks)
     world.run(place, "again")
     assert world.all_keys(place.tasks) == []
+    assert world.open_uploads() == []
+
+
+def test_i4_a_sweep_leaves_it_as_well_and_does_not_count_it() -> None:
+    world, place = Swept(), place_of()
+    world.open(place, names=Names.EXACT)
+    world.request(place, world.attempt(place, "t0", files={"a.csv": b"a"}))
+    world.run(place)
+    world.attempt(place, "t0", "zombie", files={"b.csv": b"b"})  # its event is lost
+    world.later(LIMITS.retention + 1)
+    survive(world, "sales/b.csv", aborts=ABORT_ROUNDS)
+    report = world.sweep()
+    assert (report.tidied, report.retired, report.objects, report.failed) == (0, 0, 0, 0)
+    assert world.all_keys(place.tasks) == [place.manifest("t0", "zombie")]
+    report = world.sweep()
+    assert (report.tidied, report.retired) == (1, 1)
+    assert world.all_keys(place.prefix) == []
     assert world.open_uploads() == []

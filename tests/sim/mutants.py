@@ -161,8 +161,8 @@ MUTANTS = [
     Mutant(
         "the uploads of losers stay open",
         f"{PROTOCOL}tidy.py",
-        "    if abort_uploads(pipeline, place):\n",
-        "    if True:\n",
+        "    if not abort_uploads(pipeline, place):\n",
+        "    if False:\n",
         "I4",
     ),
     Mutant(

@@ -110,8 +110,8 @@ MUTANTS = [
     Mutant(
         "what an ended job has left is not tidied",
         f"{PROTOCOL}sweep_directories.py",
-        "            tidy_up(sweep.pipeline, ticket)\n",
-        "            pass\n",
+        "        if not sweep.dry_run and not tidy(sweep.pipeline, place, record):\n",
+        "        if False:\n",
         "progress",
     ),
     Mutant(

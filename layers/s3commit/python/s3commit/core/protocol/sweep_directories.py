@@ -16,10 +16,9 @@ from s3commit.core.protocol.sweep import DAY, Sweep, go_on, seen
 from s3commit.core.protocol.sweep_jobs import abandon_if_silent
 from s3commit.core.protocol.sweep_s3a import Left, report_left, report_shared
 from s3commit.core.protocol.taken import says_elsewhere
-from s3commit.core.protocol.tidy import tidy_up
+from s3commit.core.protocol.tidy import tidy
 from s3commit.core.states import ENDED, JobState
 from s3commit.core.survey import SeenObject
-from s3commit.core.ticket import Ticket
 
 DESTINATIONS_A_CALL = 500
 WINDOW = 2 * DAY  # in which a sweep must have run, lest something waits for the next job there
@@ -193,9 +192,8 @@ def _judge_ended(sweep: Sweep, place: JobDirectory, record: JobRecord, found: Fo
         go_on(sweep, place, record, max(record.updated_at, *(one.newest for one in everywhere)))
         return
     if scratch:
-        if not sweep.dry_run:
-            ticket = Ticket(place.job_id, place.bucket, place.prefix).after(record)
-            tidy_up(sweep.pipeline, ticket)
+        if not sweep.dry_run and not tidy(sweep.pipeline, place, record):
+            return  # somebody still opens uploads: the next sweep comes again
         sweep.report.tidied += 1
         sweep.report.objects += scratch
         sweep.report.object_bytes += sum(one.scratch_bytes for one in everywhere)

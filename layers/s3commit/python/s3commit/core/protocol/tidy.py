@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 
+from s3commit.core.layout import JobDirectory
+from s3commit.core.model import JobRecord
 from s3commit.core.policy import DELETE_AT_ONCE
 from s3commit.core.ports import ListedObject
 from s3commit.core.protocol.own_uploads import abort_uploads
@@ -28,7 +30,12 @@ def tidy_up(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     record = own_record(
         pipeline, ticket, JobState.COMMITTED, JobState.ABORTED, JobState.ROLLED_BACK
     )
-    place = ticket.place
+    tidy(pipeline, ticket.place, record)
+    return ticket
+
+
+def tidy(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> bool:
+    """Abort and delete what an ended job has left; False if all stays, since uploads are open."""
     places = places_of(pipeline, place, record)
     # Listed first: a manifest that comes later names uploads that nobody has aborted here, and it
     # is all that its own event finds them by.
@@ -39,9 +46,10 @@ def tidy_up(pipeline: Pipeline, ticket: Ticket) -> Ticket:
         if listed.key.startswith(one.scratch)
     ]
     # Of exact names nothing else tells whose an upload is that is still open.
-    if abort_uploads(pipeline, place):
-        _delete(pipeline, place.bucket, scratch)
-    return ticket
+    if not abort_uploads(pipeline, place):
+        return False
+    _delete(pipeline, place.bucket, scratch)
+    return True
 
 
 def _delete(pipeline: Pipeline, bucket: str, seen: Iterable[ListedObject]) -> None:
