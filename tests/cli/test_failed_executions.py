@@ -10,7 +10,7 @@ from s3commit.cli.executions import Execution
 from s3commit.core.documents import encode_request
 from s3commit.core.errors import IdentityUnknownError
 from s3commit.core.layout import META_JOB
-from s3commit.core.model import CommitRequest, Outcome
+from s3commit.core.model import CommitRequest, Conflict, Outcome
 from s3commit.testing.bucket import Version
 from s3commit.testing.faults import FaultPlan
 from tests.cli.left_behind import data
@@ -178,3 +178,23 @@ def test_where_nothing_is_in_doubt_it_says_so(desk: Desk) -> None:
         "inDoubt": [],
     }
     desk.fails("show", JOB, "--table", TABLE, "--in-doubt", "--replaced", exit_code=2)
+
+
+def test_who_goes_on_with_a_job_is_told_what_stopped_it(desk: Desk) -> None:
+    desk.job_at("BeginPublish")
+    desk.dies(JOB, error="JobRefusedError", says=LIST_CHANGED)
+    result = desk.run("commit", JOB, "--table", TABLE)
+    assert "(the one before is FAILED, LIST_CHANGED): arn:" in result.stdout
+    assert result.stderr.splitlines()[0] == (
+        f"where nothing was mended it fails again: what to mend says s3commit show {JOB}"
+    )
+
+
+def test_a_published_job_whose_replace_list_is_gone_has_not_ended(desk: Desk) -> None:
+    desk.committed_job(OTHER)
+    place = desk.job_at("RemoveReplaced", conflict=Conflict.REPLACE)
+    desk.world.store.delete(BUCKET, desk.world.all_keys(f"{place.prefix}replaced-")[0])
+    line = desk.fails("show", JOB, "--table", TABLE, "--replaced", exit_code=3)
+    assert "is not the replace list that was decided [LIST_CHANGED]" in line
+    line = desk.fails("abort", JOB, "--table", TABLE, exit_code=3)
+    assert "is PUBLISHING: all its files are visible, and there is no way back" in line

@@ -89,7 +89,7 @@ def test_dead_uploads_are_aborted(pipeline: Pipeline, job: Job) -> None:
 def test_a_table_that_is_not_there_is_one_line(pipeline: Pipeline) -> None:
     told = run("status", "--table", "no-such-table", exit_code=1).stderr
     assert len(told.splitlines()) == 1
-    assert "[NO_TABLE]" in told
+    assert "[NO_TABLE]; is the table's name right" in told
 
 
 def test_a_bucket_that_is_not_there_is_one_line(pipeline: Pipeline) -> None:

@@ -79,7 +79,7 @@ def test_an_aborted_job_says_why_and_what_is_left(desk: Desk) -> None:
     assert document["error"] == {"code": "ABORTED_BY_CLIENT", "message": "driver gave up"}
     assert document["request"] == {"action": "abort", "reason": "driver gave up"}
     assert document["openUploads"] == 1
-    assert "run the job again, as a new job" in document["next"][0]
+    assert "To have the data takes a new job" in document["next"][0]
     assert document["next"][1] == document["advice"]["do"] == CODES["ABORTED_BY_CLIENT"].do
     assert f"s3commit uploads {SALES} --abort" in document["next"][2]
 

@@ -120,7 +120,7 @@ def test_many_in_the_way_are_counted(desk: Desk, monkeypatch: pytest.MonkeyPatch
     desk.job_at("AcquireDestination", OTHER)
     desk.job_at("AcquireDestination", THIRD)
     desk.job_at("AcquireDestination", JOB, conflict=Conflict.REPLACE)
-    assert shown(desk)["next"][-1] == "and 1 more jobs"
+    assert shown(desk)["next"][-1] == "and 1 more job"
     assert len(shown(desk)["locks"]["inTheWay"]) == 2
 
 
@@ -129,8 +129,8 @@ def test_a_decided_holder_whose_execution_died_is_named_with_the_way_out(desk: D
     desk.job_at("AcquireDestination", JOB)
     desk.dies(OTHER)
     assert shown(desk)["next"][1] == (
-        f"job {OTHER} is COMMITTING and its execution is FAILED: it keeps its place until"
-        f" s3commit commit {OTHER} goes on with it"
+        f"job {OTHER} is COMMITTING and its execution is FAILED (why: s3commit show {OTHER}): it"
+        f" keeps its place until s3commit commit {OTHER} goes on with it"
     )
     assert (
         f"but its execution is FAILED, and nobody works on it: s3commit commit {OTHER} starts"

@@ -61,7 +61,7 @@ def test_i5_only_what_is_dead_is_aborted(desk: Desk, left: dict[str, str]) -> No
     desk.world.clock.advance(3 * DAY)
     result = desk.run("uploads", SALES, "--abort")
     assert desk.world.open_uploads() == sorted([left["under way"], left["foreign"]])
-    assert result.stderr.endswith("1 foreign, 2 kept, 2 aborted\n")
+    assert result.stderr.endswith("1 foreign; 2 kept, 2 aborted\n")
 
 
 def test_i5_an_unknown_upload_that_is_young_is_kept(desk: Desk, left: dict[str, str]) -> None:

@@ -110,10 +110,11 @@ def _after_the_end(facts: JobFacts) -> list[str]:
         lines.append(f"nothing, it is done. Its files: s3commit ls {destination} --files {name}")
     elif other is not None:
         lines.append(f"nothing, the data is there: s3commit ls {destination} --files {other}")
-    else:
+    elif failure is None:
         lines.append("nothing, it is over. To have the data, run the job again, as a new job")
-        if failure is not None:
-            lines.append(advice_on(failure.code).do)
+    else:
+        lines.append("for this job nothing, it is over. To have the data takes a new job:")
+        lines.append(advice_on(failure.code).do)
     if facts.uploads:
         lines.append(
             f"{many(len(facts.uploads), 'upload is', 'uploads are')} still open and invisible;"
@@ -162,7 +163,7 @@ def _while_working(facts: JobFacts, record: JobRecord, now: float) -> list[str]:
         blockers = facts.standing.in_the_way
         lines += [_on_blocker(one) for one in blockers[:SHOWN_BLOCKERS]]
         if len(blockers) > SHOWN_BLOCKERS:
-            lines.append(f"and {len(blockers) - SHOWN_BLOCKERS} more jobs")
+            lines.append(f"and {many(len(blockers) - SHOWN_BLOCKERS, 'more job')}")
     else:
         lines.append(_GOES_ON.get(record.state, "result.json is being written; then it is over"))
     goes_on = f"s3commit {_verb(facts)} {facts.located.name}"
@@ -204,8 +205,9 @@ def _on_blocker(one: InTheWay) -> str:
         dies = "" if one.execution else f". If its execution has died: s3commit commit {one.job_id}"
         return f"job {one.job_id} is {record.state}: its place is free when it has ended{dies}"
     line = (
-        f"job {one.job_id} is {record.state} and its execution is {one.execution}: it keeps its"
-        f" place until s3commit commit {one.job_id} goes on with it"
+        f"job {one.job_id} is {record.state} and its execution is {one.execution} (why:"
+        f" s3commit show {one.job_id}): it keeps its place until s3commit commit {one.job_id} goes"
+        " on with it"
     )
     if record.state is JobState.SEALED:
         line += f", or until {_given_up_at(record)}, when it is given up (STALLED)"

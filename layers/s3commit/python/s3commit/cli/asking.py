@@ -40,6 +40,12 @@ class Countable:
 def refuse_second_word(facts: JobFacts) -> None:
     """Raise `PreconditionError` if the job has its request, or has ended."""
     job = facts.place.job_id
+    if facts.ended and facts.state == JobState.PUBLISHING:
+        raise PreconditionError(
+            f"job {job} is PUBLISHING: all its files are visible, and there is no way back; see:"
+            f" s3commit show {facts.located.name}",
+            code="OTHER_REQUEST",
+        )
     if facts.ended:
         raise PreconditionError(f"job {job} is {facts.state} already", code="JOB_ENDED")
     if facts.request_stands:

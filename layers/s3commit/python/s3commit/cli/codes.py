@@ -43,7 +43,8 @@ CODES: Final[dict[str, Advice]] = {
         " seldom, raise the parameter first",
     ),
     "ABORTED_BY_CLIENT": Advice(
-        "The job's own program asked for the abort: it failed, or was stopped",
+        "The job's own program asked for the abort, since it failed or was stopped, or a person did"
+        " (`s3commit abort`)",
         "Look into the program's log; run the job again once that is mended",
     ),
     ALREADY_COMMITTED: Advice(

@@ -26,11 +26,13 @@ class Hands:
     """In whose hands a job is that was asked for and has not ended.
 
     ``status`` is that of the execution which the ledger names, None if it names none; ``machine``
-    is where another one can be started, None if nobody knows.
+    is where another one can be started, None if nobody knows. ``failed`` is the code with which
+    the execution failed, if it says one.
     """
 
     status: str | None
     machine: str | None
+    failed: str = ""
 
     @property
     def free(self) -> bool:
@@ -57,7 +59,9 @@ def read_hands(session: Session, facts: JobFacts, machine: str | None) -> Hands 
     execution = facts.record.execution if facts.record is not None else ""
     if not is_arn(execution):
         return Hands(None, machine)
-    return Hands(session.executions.describe(execution).status, machine or machine_of(execution))
+    found = session.executions.describe(execution)
+    failed = found.failure.code if found.failure else ""
+    return Hands(found.status, machine or machine_of(execution), failed)
 
 
 def go_on(session: Session, printer: Printer, facts: JobFacts, hands: Hands, dry_run: bool) -> None:
@@ -105,13 +109,20 @@ def _tell(printer: Printer, facts: JobFacts, asked: str, hands: Hands, started: 
                 "dryRun": started is None,
                 "started": started,
                 "executionBefore": hands.status,
+                "executionBeforeFailed": hands.failed or None,
             }
         )
         return
-    before = f"the one before is {hands.status}" if hands.status else "none is known"
+    failed = f", {hands.failed}" if hands.failed else ""
+    before = f"the one before is {hands.status}{failed}" if hands.status else "none is known"
     job = f"job {facts.place.job_id}, which goes on with its {asked} ({before})"
     if started is None:
         printer.line(f"dry run: would start an execution of {job}")
     else:
         printer.line(f"started an execution of {job}: {started}")
+        if hands.failed:
+            printer.note(
+                "where nothing was mended it fails again: what to mend says s3commit show"
+                f" {facts.located.name}"
+            )
         printer.note(f"follow it: s3commit watch {facts.located.name}")

@@ -29,6 +29,7 @@ from s3commit.core.errors import (
 from s3commit.core.ledger import LostRaceError
 
 FAILED, USAGE, REFUSED, UNKNOWN = 1, 2, 3, 4
+_NO_TABLE = "NO_TABLE"  # of aws.failures, which would import botocore
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 _EXITS: tuple[tuple[type[S3CommitError], int], ...] = (
@@ -175,6 +176,8 @@ def _advice(error: S3CommitError, changes: bool) -> str:
             else "try again"
         )
     nothing = "nothing was changed" if changes and type(error) is not S3CommitError else ""
+    if error.code == _NO_TABLE:
+        return f"is the table's name right (--table, {env.TABLE}), and the region?"
     if isinstance(error, AccessError):
         who = "see who you are with: aws sts get-caller-identity"
         return f"{nothing}; {who}" if nothing else who

@@ -23,6 +23,7 @@ from s3commit.core.errors import JobRefusedError, NotFoundError
 from s3commit.core.model import Destination
 from s3commit.core.ports import ListedObject
 from s3commit.core.protocol.replace_list import listed_files
+from s3commit.core.states import ENDED
 from s3commit.writer.environment import timestamp
 
 
@@ -114,7 +115,7 @@ def _replaced(session: Session, facts: JobFacts) -> Iterator[ListedObject]:
         for group in listed_files(session.store, facts.places, facts.replaced):
             yield from group
     except JobRefusedError as error:
-        if not facts.ended:
+        if facts.state not in ENDED:
             raise
         raise NotFoundError(
             f"the replace list of job {facts.place.job_id} is gone: it is kept until the job has"

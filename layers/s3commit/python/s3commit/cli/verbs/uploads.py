@@ -64,6 +64,9 @@ def uploads(
     _fail_if_any_failed(found)
 
 
+_DONE = {"would abort": "would be aborted", "would keep": "would be kept"}
+
+
 def _planned(leftover: Leftover, older_than: int) -> Leftover:
     return replace(leftover, done="would abort" if leftover.may_go(older_than) else "would keep")
 
@@ -112,9 +115,9 @@ def _summary(destination: Destination, found: list[Leftover]) -> str:
     owners = Counter(leftover.owner for leftover in found)
     parts = [f"{owners[owner]} {owner.value}" for owner in Owner if owners[owner]]
     done = Counter((leftover.done or "").split(":")[0] for leftover in found if leftover.done)
-    parts += [f"{count} {what}" for what, count in done.items()]
     each = f": {', '.join(parts)}" if parts else ""
-    return f"{many(len(found), 'open upload')} below {destination.uri}{each}"
+    came = "; " + ", ".join(f"{count} {_DONE.get(what, what)}" for what, count in done.items())
+    return f"{many(len(found), 'open upload')} below {destination.uri}{each}{came if done else ''}"
 
 
 def _fail_if_any_failed(found: list[Leftover]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from s3commit.core.amounts import many
 from s3commit.core.errors import InvalidInputError, NotFoundError
 from s3commit.core.fsck import other_table as other
 from s3commit.core.fsck.files import check_files
@@ -112,7 +113,7 @@ def _of_scratch(fsck: Fsck, job: Job) -> Iterator[Finding]:
             if listed.key.startswith(place.scratch)
         )
         if repairs:
-            detail = f"{len(repairs)} objects"
+            detail = many(len(repairs), "object")
             yield Finding(
                 other.SCRATCH_LEFT, place.bucket, place.prefix, place.job_id, detail, "", repairs
             )
