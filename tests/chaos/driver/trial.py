@@ -255,9 +255,11 @@ def settle(deployed: Deployed, trials: Iterable[Trial]) -> int:
             time.sleep(0.1)
         if not left:
             return count
-        if count:  # what nothing tells of but a job.json waits for the next job there
+        if count:  # what nothing tells of but a job directory waits for the next job there
             for trial in left:
-                if len(trial.uploads()) == trial.nameless and not all(trial.outcomes().values()):
+                # An upload under an exact name tells of nothing.
+                silent = trial.exact or not trial.uploads()
+                if silent and not all(trial.outcomes().values()):
                     trial.next_job_comes()
         sweep(deployed)
     raise AssertionError(f"not over: {[(one.name, one.outcomes(), one.uploads()) for one in left]}")
