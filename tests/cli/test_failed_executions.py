@@ -6,11 +6,14 @@ import json
 
 import pytest
 
+from s3commit.aws.steps import run_step
 from s3commit.cli.executions import Execution
 from s3commit.core.documents import encode_request
-from s3commit.core.errors import IdentityUnknownError
+from s3commit.core.errors import IdentityUnknownError, S3CommitError
 from s3commit.core.layout import META_JOB
-from s3commit.core.model import CommitRequest, Conflict, Outcome
+from s3commit.core.model import CommitRequest, Conflict, Failure, Outcome
+from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.core.ticket import Ticket, encode_ticket
 from s3commit.testing.bucket import Version
 from s3commit.testing.faults import FaultPlan
 from tests.cli.left_behind import data
@@ -73,6 +76,22 @@ def test_each_error_is_known_by_its_code(desk: Desk, error: str, says: str, code
     (listed,) = desk.json("status", "--table", TABLE)["jobs"]
     assert (listed["attention"], listed["executionStatus"]) == (True, "FAILED")
     assert listed["executionFailed"] == code
+
+
+@pytest.mark.parametrize("code", ["LEDGER_SET_BACK", "PLAN_NOT_READ"])
+def test_an_error_that_its_class_does_not_tell_carries_its_code(desk: Desk, code: str) -> None:
+    place = desk.requested_job()
+    ticket = encode_ticket(Ticket(JOB, place.bucket, place.prefix, execution=arn_of(JOB)))
+
+    def stop(pipeline: Pipeline, ticket: Ticket) -> Ticket:
+        raise S3CommitError("it says why", code=code)
+
+    event = {"step": "Stop", "ticket": ticket, "execution": arn_of(JOB)}
+    with pytest.raises(S3CommitError) as caught:
+        run_step(desk.world.pipeline, {"Stop": stop}, event)
+    cause = json.dumps({"errorMessage": str(caught.value), "errorType": "S3CommitError"})
+    failure = Execution("FAILED", "S3CommitError", cause).failure
+    assert failure == Failure(code, "S3CommitError: it says why")
 
 
 def test_a_job_that_is_refused_too_late_is_not_said_to_be_run_again(desk: Desk) -> None:
