@@ -13,7 +13,9 @@ from s3commit.core.fsck.repair import Repaired, repair
 from s3commit.core.layout import JobDirectory
 from s3commit.core.model import Destination, JobRecord
 from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.core.survey import SeenObject
 from s3commit.testing.memory import MemoryObjectStore
+from s3commit.testing.survey import MemorySurvey
 from tests.core.world import BUCKET, World
 
 SALES = Destination(BUCKET, "sales/")
@@ -27,6 +29,9 @@ class MemoryLooks:
 
     def first_bytes(self, bucket: str, key: str, count: int) -> bytes:
         return self._store.get(bucket, key, max_bytes=1 << 30).body[:count]
+
+    def objects(self, bucket: str, prefix: str) -> Iterator[SeenObject]:
+        return MemorySurvey(self._store).objects(bucket, prefix)
 
     def versions(self, bucket: str, key: str) -> Iterator[SeenVersion]:
         for version in reversed(self._store._bucket(bucket).objects.get(key, [])):

@@ -130,6 +130,20 @@ MUTANTS = [
         "I4",
     ),
     Mutant(
+        "a machine's clock says which of two jobs came later, in a check",
+        "core/fsck/later.py",
+        "    return job.traces.listed_at or FOREVER, job",
+        '    return "", job',
+        "fsck",
+    ),
+    Mutant(
+        "a check does not know what jobs of other destinations have replaced",
+        "core/fsck/later.py",
+        "            if directory != self._destination.prefix\n",
+        "            if False\n",
+        "fsck",
+    ),
+    Mutant(
         "a commit manifest is not remembered",
         f"{PROTOCOL}remembered.py",
         "    if pipeline.store.head(place.bucket, place.commits) is None:\n        return record\n",

@@ -157,6 +157,10 @@ class _Looks(_Verbs):
         found: bytes = self._door.call("first_bytes", read, key)
         return found
 
+    def objects(self, bucket: str, prefix: str) -> Iterator[SeenObject]:
+        """See `Looks.objects`."""
+        return as_survey(self._door).objects(bucket, prefix)
+
     def versions(self, bucket: str, key: str) -> Iterator[SeenVersion]:
         """See `Looks.versions`."""
 

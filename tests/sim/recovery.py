@@ -145,7 +145,8 @@ def settle(world: World) -> None:
         body = partial(world.keepers.check, prefix)
         check = world.scheduler.spawn(f"check {prefix}", body, role="fsck", job="")
         world.scheduler.run()
-        found = [one for one in check.result or () if not _is_known(world, one)]
+        # Notes of keys that nobody needs may be left.
+        found = [one for one in check.result or () if not one.startswith("ONCE_LEFT ")]
         if check.error or found:
             fail("fsck", f"a check of {prefix} ends with {check.error or found}")
     world.scheduler.seconds += world.keepers.limits.retention + 3 * HOUR
@@ -160,15 +161,3 @@ def settle(world: World) -> None:
             continue
         if record.updated_at > first and result.modified < moment(last):
             fail("sweep", f"documents of job {job.name} are there after their time")
-
-
-def _is_known(world: World, found: str) -> bool:
-    """Notes of keys that nobody needs, and replaced files of which a check can't tell by whom.
-
-    It compares when jobs were decided, each by its own machine's clock, which may be an hour wrong
-    here, and it does not know the jobs of destinations above.
-    """
-    name, key = found.split(" ")[:2]
-    gone = {one for job in world.observer.jobs.values() for one in {*job.replaced, *job.covered}}
-    incomplete = name == "MARKER_OF_INCOMPLETE" and bool(gone)
-    return name == "ONCE_LEFT" or (name == "MISSING" and key in gone) or incomplete

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from s3commit.aws import env
 from s3commit.aws.failures import answered, translated
+from s3commit.aws.s3_survey import S3Survey
 from s3commit.cli.executions import is_arn, is_dead, machine_of
 from s3commit.cli.peek import S3Peek
 from s3commit.cli.session import Session
@@ -17,6 +18,7 @@ from s3commit.core.layout import JobDirectory
 from s3commit.core.model import JobRecord
 from s3commit.core.ports import ListedObject, ObjectStore, OpenUpload
 from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.core.survey import SeenObject
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -33,6 +35,10 @@ class S3Looks(S3Peek):
     def __init__(self, client: S3Client) -> None:
         super().__init__(client)
         self._s3 = client
+
+    def objects(self, bucket: str, prefix: str) -> Iterator[SeenObject]:
+        """See `Looks.objects`."""
+        return S3Survey(self._s3).objects(bucket, prefix)
 
     def versions(self, bucket: str, key: str) -> Iterator[SeenVersion]:
         """See `Looks.versions`."""

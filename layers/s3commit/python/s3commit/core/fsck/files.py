@@ -8,7 +8,8 @@ from s3commit.core.fsck.expecting import Expected, batches
 from s3commit.core.fsck.file_table import judge_file, thing_matters
 from s3commit.core.fsck.findings import Finding, Repair
 from s3commit.core.fsck.jobs import Job
-from s3commit.core.fsck.merging import Cell, Later, cells
+from s3commit.core.fsck.later import Later
+from s3commit.core.fsck.merging import Cell, cells
 from s3commit.core.fsck.ports import Fsck
 from s3commit.core.fsck.sparing import Claims, unless_listed
 from s3commit.core.fsck.words import Action, Level, Named, Standing, Thing, Upload, Verdict
@@ -22,9 +23,10 @@ def check_files(fsck: Fsck, destination: Destination, jobs: Mapping[str, Job]) -
     """What is to be said of the jobs' files; rows that are fine are left out.
 
     Requests: for each 200,000 files that jobs name, a listing of all objects and one of all
-    uploads; a HEAD for each object where length and etag leave a doubt that matters.
+    uploads; a HEAD for each object where length and etag leave a doubt that matters; what `Later`
+    asks where a file is gone.
     """
-    later, claims = Later(jobs), Claims(fsck)
+    later, claims = Later(fsck, destination, jobs), Claims(fsck)
     for batch in batches(fsck, jobs):
         if isinstance(batch, Finding):
             yield batch

@@ -49,7 +49,12 @@ class Traces:
     result: bool = False
     scratch: bool = False
     of_s3a: bool = False
-    listed: bool = False
+    listed_at: str = ""  # when S3 has got the list in `_commits/`
+
+    @property
+    def listed(self) -> bool:
+        """Whether there is a list in ``_commits/``."""
+        return self.listed_at != ""
 
     @property
     def directory(self) -> bool:
@@ -123,8 +128,8 @@ def read_jobs(fsck: Fsck, destination: Destination) -> dict[str, Job]:
     traces: dict[str, Traces] = defaultdict(Traces)
     for place, key in directory_keys(fsck, destination):
         _note(traces[place.job_id], place, key)
-    for job_id in _listed_ids(fsck, destination):
-        traces[job_id].listed = True
+    for job_id, put in listings(fsck, destination):
+        traces[job_id].listed_at = put
     for state in sorted(WORKING):
         for record in fsck.pipeline.ledger.jobs_in(state, before=FOREVER):
             if record.destination == destination:
@@ -152,14 +157,15 @@ def _note(found: Traces, place: JobDirectory, key: str) -> None:
     found.of_s3a |= key.startswith(place.s3a)
 
 
-def _listed_ids(fsck: Fsck, destination: Destination) -> Iterator[str]:
+def listings(fsck: Fsck, destination: Destination) -> Iterator[tuple[str, str]]:
+    """The ids of the jobs that have a list in ``_commits/``, each with when S3 has got it."""
     prefix = destination.prefix + COMMITS
-    for listed in fsck.pipeline.store.list(destination.bucket, prefix):
+    for listed in fsck.looks.objects(destination.bucket, prefix):
         name = listed.key[len(prefix) :]
         if not name.endswith(LIST_SUFFIX):
             continue
         try:
-            yield check_job_id(name.removesuffix(LIST_SUFFIX))
+            yield check_job_id(name.removesuffix(LIST_SUFFIX)), listed.modified
         except InvalidInputError:
             continue  # nobody's of ours
 
@@ -248,15 +254,23 @@ def _unknown_names(traces: Traces) -> Names:
 
 def _header(fsck: Fsck, place: JobDirectory) -> tuple[CommitHeader | None, Commits]:
     try:
-        start = fsck.looks.first_bytes(place.bucket, place.commits, MAX_LINE_BYTES)
-        header = decode_commit_header(start.split(b"\n", 1)[0])
+        return list_of(fsck, place), Commits.THERE
     except NotFoundError:
         return None, Commits.ABSENT
     except InvalidInputError:
         return None, Commits.UNREADABLE
+
+
+def list_of(fsck: Fsck, place: JobDirectory) -> CommitHeader:
+    """How the job's list in ``_commits/`` begins.
+
+    Raises `NotFoundError`, and `InvalidInputError` for one that can't be read, or is another job's.
+    """
+    start = fsck.looks.first_bytes(place.bucket, place.commits, MAX_LINE_BYTES)
+    header = decode_commit_header(start.split(b"\n", 1)[0])
     if header.job_id != place.job_id:
-        return None, Commits.UNREADABLE
-    return header, Commits.THERE
+        raise InvalidInputError(f"{place.commits} is another job's", code="WRONG_JOB")
+    return header
 
 
 def _spec(fsck: Fsck, place: JobDirectory) -> tuple[JobSpec | None, Verdict | None]:

@@ -88,7 +88,7 @@ LISTED_ROWS: Final[tuple[FileRow, ...]] = (
         Verdict(
             "REPLACED",
             Level.FINE,
-            "A committed file is gone, and a job that was decided later has removed files here",
+            "A committed file is gone, and a job that came later has removed files here",
             "Nothing",
         ),
         VISIBLE,

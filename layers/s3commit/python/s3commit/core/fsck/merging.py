@@ -14,7 +14,8 @@ from operator import itemgetter
 from typing import Any
 
 from s3commit.core.fsck.expecting import Batch, Expected
-from s3commit.core.fsck.jobs import FOREVER, Job
+from s3commit.core.fsck.jobs import Job
+from s3commit.core.fsck.later import Later
 from s3commit.core.fsck.ports import Fsck
 from s3commit.core.fsck.words import Named
 from s3commit.core.layout import JobDirectory, is_data, owner_of, partition_of
@@ -32,29 +33,6 @@ class Cell:
     found: ListedObject | None
     uploads: tuple[OpenUpload, ...]
     replaced: bool
-
-
-class Later:
-    """Which jobs have removed files here, and when: the last two tell of every other one.
-
-    One that replaces and was asked for may do so while the check runs: it counts as the last.
-    """
-
-    def __init__(self, jobs: Mapping[str, Job]) -> None:
-        removing = [
-            (job.header.decided_at, job_id)
-            for job_id, job in jobs.items()
-            if job.header and job.header.replaced and job.header.replaced.files
-        ]
-        about_to = [(FOREVER, job_id) for job_id, job in jobs.items() if job.may_replace]
-        self._last = heapq.nlargest(2, [*removing, *about_to])
-
-    def than(self, job: Job) -> bool:
-        """Whether another job was decided later than this one, and has removed files."""
-        decided_at = job.header.decided_at if job.header else ""
-        return any(
-            moment > decided_at and job_id != job.place.job_id for moment, job_id in self._last
-        )
 
 
 def cells(
@@ -87,8 +65,8 @@ def cells(
             if one is None and not job.acts_at(key):
                 continue  # by its name alone, where the job has no place: nobody knows whose
             mine = tuple(of_job.get(job_id, ())) if job.acts_at(key) else ()
-            replaced = one is not None and one.named is Named.LISTED and later.than(job)
-            yield Cell(job, key, one, found, mine, replaced)
+            is_gone = found is None and one is not None and one.named is Named.LISTED
+            yield Cell(job, key, one, found, mine, is_gone and later.removed(key, job))
 
 
 class _Strangers:

@@ -9,6 +9,7 @@ from typing import Protocol
 from s3commit.core.layout import JobDirectory
 from s3commit.core.model import JobRecord
 from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.core.survey import SeenObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,10 @@ class Looks(Protocol):
 
     def first_bytes(self, bucket: str, key: str, count: int) -> bytes:
         """The first bytes of an object that is not empty. Raises `NotFoundError`."""
+        ...
+
+    def objects(self, bucket: str, prefix: str) -> Iterator[SeenObject]:
+        """The objects whose keys start with ``prefix``, in key order, with when each was put."""
         ...
 
     def versions(self, bucket: str, key: str) -> Iterator[SeenVersion]:

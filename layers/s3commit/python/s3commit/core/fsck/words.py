@@ -44,7 +44,7 @@ class Thing(StrEnum):
     """What lies at the file's key."""
 
     ABSENT = "absent"
-    REPLACED = "replaced"  # absent, and a job that was decided later has removed files here
+    REPLACED = "replaced"  # absent, and a job that came later has removed files here
     OURS = "ours"  # by metadata, or by length and etag
     ANOTHERS = "another's"  # its metadata names another job
     ALIKE = "alike"  # the length and parts of a listed file; its etag tells nothing, as behind KMS
