@@ -16,6 +16,7 @@ import pytest
 from s3commit.aws.parallel import ThreadMap
 from s3commit.core.model import Conflict, Names, Outcome, Scope
 from s3commit.core.ports import ListedObject
+from s3commit.core.protocol import places
 from s3commit.core.protocol import replace as replacing
 from s3commit.core.states import JobState
 from s3commit.testing.faults import Crash
@@ -99,6 +100,17 @@ def test_the_manifests_for_the_list_of_a_job() -> None:
     assert meeting.met
     lines = world.store.get(BUCKET, place_of().commits, max_bytes=10**6).body.splitlines()
     assert [str(number) in line.decode() for number, line in enumerate(lines[1:])] == [True] * TASKS
+
+
+@pytest.mark.parametrize("most", [("MANIFESTS_AT_ONCE", 3), ("FILES_AT_ONCE", 3)])
+def test_so_many_at_once_make_the_same_list(
+    most: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, *most)
+    world = written(Names.UNIQUE)
+    world.run(place_of())
+    assert world.result(place_of()).files == TASKS
+    assert world.store.get(BUCKET, place_of().commits, max_bytes=10**6).body.count(b"csv") == TASKS
 
 
 def test_the_files_of_a_job_that_comes_again_without_its_ledger() -> None:

@@ -9,15 +9,7 @@ from typing import Any
 
 from s3commit.core import locks, plan
 from s3commit.core.fsck.ports import Fsck
-from s3commit.core.protocol import (
-    acquire,
-    neighbours,
-    own_uploads,
-    places,
-    taken,
-    tidy,
-    upload,
-)
+from s3commit.core.protocol import acquire, neighbours, own_uploads, taken, tidy, upload
 from s3commit.core.protocol import replace_list as replaced
 from s3commit.core.protocol.pipeline import Pipeline
 from s3commit.core.protocol.sweep import Limits
@@ -40,28 +32,29 @@ from tests.sim.troubles import add_keepers, announce
 MAX_STEPS = 60_000
 
 # Small jobs have all that large ones have: several units, pages, parts and waits.
-_SCALED: list[tuple[Any, str, list[int]]] = [
-    (plan, "UNIT_FILES", [1, 2]),
-    (replaced, "REPLACED_PAGE", [1, 2, 5000]),
-    (replaced, "DELETE_AT_ONCE", [1, 1000]),
-    (upload, "PUT_BYTES", [300, 8 * 1024 * 1024]),
-    (own_uploads, "ABORT_ROUNDS", [2, 5]),
-    (acquire, "MAX_WAITS", [12]),
-    (locks, "MAX_PARTITION_LOCKS", [2, 90]),
-    (locks, "WAITER_SECONDS", [900]),
-    (neighbours, "ASKED_ONE_BY_ONE", [1, 64]),
-    (taken, "ABORT_ROUNDS", [2, 5]),
-    (tidy, "DELETE_AT_ONCE", [1, 1000]),
-    (places, "MANIFESTS_AT_ONCE", [1, 256]),
+_SCALED: list[tuple[tuple[Any, ...], str, list[int]]] = [
+    ((plan,), "UNIT_FILES", [1, 2]),
+    ((replaced,), "REPLACED_PAGE", [1, 2, 5000]),
+    ((replaced, tidy), "DELETE_AT_ONCE", [1, 1000]),
+    ((upload,), "PUT_BYTES", [300, 8 * 1024 * 1024]),
+    ((own_uploads, taken), "ABORT_ROUNDS", [2, 5]),
+    ((acquire,), "MAX_WAITS", [12]),
+    ((locks,), "MAX_PARTITION_LOCKS", [2, 90]),
+    ((locks,), "WAITER_SECONDS", [900]),
+    ((neighbours,), "ASKED_ONE_BY_ONE", [1, 64]),
 ]
 
 
 @contextmanager
 def scaled(rng: random.Random) -> Iterator[None]:
     """The numbers of the protocol, made small for one run."""
-    before = [(module, name, getattr(module, name)) for module, name, _ in _SCALED]
-    for module, name, values in _SCALED:
-        setattr(module, name, rng.choice(values))
+    before = [
+        (module, name, getattr(module, name)) for modules, name, _ in _SCALED for module in modules
+    ]
+    for modules, name, values in _SCALED:
+        chosen = rng.choice(values)
+        for module in modules:
+            setattr(module, name, chosen)
     try:
         yield
     finally:

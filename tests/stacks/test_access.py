@@ -50,11 +50,10 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
     },
     "publish_job": {
         "bucket": {"s3:ListBucket"},
-        f"{JOB}*": {"s3:GetObject"},
         f"{JOB}result.json": {"s3:PutObject"},
         f"{JOB}plan-*.json": {"s3:PutObject"},
-        "bucket/*/_commits/*": {"s3:GetObject", "s3:PutObject"},
-        "bucket/*/_SUCCESS": {"s3:GetObject", "s3:PutObject"},
+        "bucket/*/_commits/*": {"s3:PutObject"},
+        "bucket/*/_SUCCESS": {"s3:PutObject"},
         "bucket/*": {"s3:GetObject"},
         "table": {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"},
     },
