@@ -21,6 +21,8 @@ from tests.e2e.conftest import Deployed
 
 LOOK_SECONDS = 0.1
 KEPT = {"job.json", REQUEST, "result.json"}
+# Why a job may have been refused here. Another reason is a refusal that nothing speaks for.
+REASONS = {"ABANDONED", "ABORTED_BY_CLIENT", "ALREADY_COMMITTED"}
 UNDECIDED = {None, JobState.OPEN, JobState.SEALED, JobState.ABORTING, JobState.ABORTED}
 MOST_SWEEPS = 5
 TIDY_SECONDS = 5.0  # `TidyUp` comes after the result
@@ -90,6 +92,12 @@ class Trial:
             if key.endswith("/result.json"):
                 found[_job(key)] = str(json.loads(self.body(key))["outcome"])
         return found
+
+    def reasons(self) -> set[str]:
+        """The codes of the jobs that were refused."""
+        results = [key for key in self.keys() if key.endswith("/result.json")]
+        errors = [json.loads(self.body(key)).get("error") for key in results]
+        return {str(error["code"]) for error in errors if error}
 
     def look(self) -> None:
         """As a reader would; I1 is judged on the spot, the rest at the end."""
@@ -167,6 +175,7 @@ class Trial:
         assert all(outcomes.values()), told
         states = {job: str(self.state(job)) for job in outcomes}
         assert states == outcomes, told
+        assert self.reasons() <= REASONS, f"{told}: {self.reasons()}"
         new = final.data - self.old.keys()
         kept = self.old.keys() - (self.replaced if committed else frozenset())
         assert final.data - new == kept, f"{told}: {sorted(final.data)}"
