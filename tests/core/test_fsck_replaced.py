@@ -134,6 +134,22 @@ def test_a_job_of_the_table_explains_nothing_at_a_location_that_is_not_its_own(
     assert "MISSING" in desk.names()
 
 
+def test_what_a_job_of_elsewhere_replaced_at_its_location_here_is_not_missing(
+    desk: Checked,
+) -> None:
+    run(desk, JOB, SALES, Conflict.APPEND)
+    place = place_of(OTHER_JOB, "archive/")
+    desk.world.open(place, conflict=Conflict.REPLACE, locations={"dt=1/": SALES})
+    desk.world.request(place, desk.world.attempt(place, "t0"))
+    desk.world.run(place)
+    assert desk.world.visible(SALES) == {}
+    assert desk.findings() == []
+    desk.world.clock.advance(60)
+    run(desk, NEIGHBOUR, SALES, Conflict.APPEND)
+    desk.world.store.delete(BUCKET, f"{SALES}part-t0-{NEIGHBOUR}.parquet")
+    assert "MISSING" in desk.names()
+
+
 def test_other_destinations_are_asked_once_and_only_if_something_is_gone(desk: Checked) -> None:
     names = [f"part-{number}-{JOB}.csv" for number in range(5)]
     run(desk, JOB, SALES, Conflict.APPEND, *names)
@@ -147,7 +163,7 @@ def test_other_destinations_are_asked_once_and_only_if_something_is_gone(desk: C
         desk.world.store.delete(BUCKET, SALES + name)
     looks.asked.clear()
     assert [one.name for one in check(fsck, desk.destination)].count("MISSING") == 5
-    assert looks.asked == [f"{SALES}_commits/", f"{LAKE}_commits/"]
+    assert looks.asked == [f"{SALES}_commits/", f"{LAKE}_commits/"]  # and job directories, of both
 
 
 class CountedLooks(MemoryLooks):

@@ -139,8 +139,8 @@ MUTANTS = [
     Mutant(
         "a check does not know what jobs of other destinations have replaced",
         "core/fsck/later.py",
-        "            if directory != self._destination.prefix\n",
-        "            if False\n",
+        "        return any(self._in(directory).since(since) for directory in directories)\n",
+        "        return False\n",
         "fsck",
     ),
     Mutant(

@@ -11,12 +11,14 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
 from s3commit.core.errors import InvalidInputError, NotFoundError
-from s3commit.core.fsck.jobs import FOREVER, Job, list_of, listings
+from s3commit.core.fsck.jobs import FOREVER, Job, directory_keys, list_of, listings
 from s3commit.core.fsck.ports import Fsck
 from s3commit.core.layout import JobDirectory, partition_of
 from s3commit.core.model import Destination
+from s3commit.core.protocol.places import main_of
 from s3commit.core.published import CommitHeader
 
 _Moment = tuple[str, str]  # by S3, to the second; within one by the machines of the two jobs
@@ -55,27 +57,29 @@ class Later:
             for moment, one in self._known.get(directory, ()):
                 if moment > since and one != job_id:
                     return True
-        return any(
-            self._in(directory).since(since)
-            for directory in directories
-            if directory != self._destination.prefix
-        )
+        return any(self._in(directory).since(since) for directory in directories)
 
     def _in(self, directory: str) -> _Elsewhere:
         if directory not in self._elsewhere:
             there = Destination(self._destination.bucket, directory)
-            self._elsewhere[directory] = _Elsewhere(self._fsck, there)
+            is_known = there == self._destination
+            self._elsewhere[directory] = _Elsewhere(self._fsck, there, is_known=is_known)
         return self._elsewhere[directory]
 
 
 class _Elsewhere:
-    """The last job of another destination that has removed files; no list is read in vain."""
+    """The last job of another destination that has removed files here; no list is read in vain.
 
-    def __init__(self, fsck: Fsck, destination: Destination) -> None:
+    ``is_known``: this is the destination under check, of which all lists have been read.
+    """
+
+    def __init__(self, fsck: Fsck, destination: Destination, *, is_known: bool) -> None:
         self._fsck = fsck
         self._destination = destination
-        self._unread = sorted((put, job_id) for job_id, put in listings(fsck, destination))
-        self._last: _Moment = ("", "")
+        self._unread: list[tuple[str, str]] = []
+        self._last = max(_at_location(fsck, destination), default=("", ""))
+        if not is_known:
+            self._unread = sorted((put, job_id) for job_id, put in listings(fsck, destination))
 
     def since(self, moment: _Moment) -> bool:
         while self._last <= moment and self._unread and self._unread[-1][0] >= moment[0]:
@@ -91,6 +95,29 @@ class _Elsewhere:
         except (NotFoundError, InvalidInputError):
             return None
         return header if header.destination == place.destination.uri else None
+
+
+def _at_location(fsck: Fsck, destination: Destination) -> Iterator[_Moment]:
+    """When jobs of elsewhere, which have a partition's location here, have removed files.
+
+    Their directories here tell, as long as they are kept: they have a ``job.json``, and unlike
+    those of the destination's own jobs no word of a driver (docs/adr/0013).
+    """
+    jobs: dict[JobDirectory, set[str]] = defaultdict(set)
+    for place, key in directory_keys(fsck, destination):
+        jobs[place].add(key)
+    for place, keys in jobs.items():
+        if place.job not in keys or not keys.isdisjoint({place.request, place.result}):
+            continue
+        with suppress(NotFoundError, InvalidInputError):
+            main = main_of(fsck.pipeline, place)
+            if main is None:
+                continue
+            header = list_of(fsck, main)
+            here = destination.prefix in header.locations.values()
+            if here and header.destination == main.destination.uri and _removed(header):
+                for put in fsck.looks.objects(main.bucket, main.commits):
+                    yield put.modified, header.decided_at
 
 
 def _when(job: Job) -> _Moment:
