@@ -7,7 +7,7 @@ from dataclasses import replace
 from s3commit.core.documents import MAX_RESULT_BYTES, decode_result
 from s3commit.core.errors import InvalidInputError, NotFoundError, S3CommitError
 from s3commit.core.layout import JobDirectory
-from s3commit.core.model import JobRecord, JobResult, JobSpec, PlanFacts
+from s3commit.core.model import Failure, JobRecord, JobResult, JobSpec, Outcome, PlanFacts
 from s3commit.core.protocol.pipeline import Pipeline, new_record, read_commit_manifest
 from s3commit.core.protocol.places import known_locations
 from s3commit.core.states import JobState
@@ -70,12 +70,31 @@ def stop_if_published(pipeline: Pipeline, place: JobDirectory) -> None:
     since, so it is refused now; but its files are somebody's data.
     """
     if pipeline.store.head(place.bucket, place.commits) is not None:
-        raise S3CommitError(
-            f"{place.commits} says that job {place.job_id} was committed, and the ledger is about"
-            " to undo it: the table was restored to a moment of before; make it again in an empty"
-            " one (s3commit fsck --rebuild-ledger)",
-            code="LEDGER_SET_BACK",
-        )
+        raise _set_back(place, place.commits, "undo it")
+
+
+def told_before(pipeline: Pipeline, place: JobDirectory) -> Failure | None:
+    """Why a job that the ledger has as undecided was refused by its result; None without one.
+
+    The ledger was restored to a moment of before: decided anew, the job could replace what its
+    client was told is still there (I3). Raises `S3CommitError` (``LEDGER_SET_BACK``) if it was
+    committed, and `InvalidInputError` if the result can't be read.
+    """
+    told = _result(pipeline, place)
+    if told is None:
+        return None
+    if told.outcome is Outcome.COMMITTED:
+        raise _set_back(place, place.result, "decide it again")
+    return told.error or Failure(told.outcome.value, f"{place.result} says so")
+
+
+def _set_back(place: JobDirectory, key: str, about_to: str) -> S3CommitError:
+    return S3CommitError(
+        f"{key} says that job {place.job_id} was committed, and the ledger is about to {about_to}:"
+        " the table was restored to a moment of before; make it again in an empty one"
+        " (s3commit fsck --rebuild-ledger)",
+        code="LEDGER_SET_BACK",
+    )
 
 
 def _locations(pipeline: Pipeline, place: JobDirectory) -> dict[str, str]:

@@ -16,7 +16,7 @@ from s3commit.core.model import (
 )
 from s3commit.core.protocol.pipeline import Pipeline, new_record, read_spec
 from s3commit.core.protocol.places import is_location
-from s3commit.core.protocol.remembered import open_unknown
+from s3commit.core.protocol.remembered import open_unknown, told_before
 from s3commit.core.protocol.taken import ending, is_elsewhere
 from s3commit.core.states import ENDED, JobState
 from s3commit.core.ticket import Ticket
@@ -32,7 +32,8 @@ def seal_job(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     the generation, so whatever an earlier execution still tries is refused by the ledger. An
     execution takes over once: its repeated call, even one that comes late, must not fence it off
     from itself. A job whose id is another's by now goes on to be turned away, outside the ledger.
-    Raises `LostRaceError` if another one takes over at the same time.
+    Raises `LostRaceError` if another one takes over at the same time, and `S3CommitError`
+    (``LEDGER_SET_BACK``) for an undecided job that was committed before the table was set back.
     """
     place = ticket.place
     record = _find_or_open(pipeline, place)
@@ -48,21 +49,31 @@ def seal_job(pipeline: Pipeline, ticket: Ticket) -> Ticket:
             execution=ticket.execution,
             now=pipeline.clock.now(),
         )
-    if record.state is JobState.OPEN:
-        record = _seal(pipeline, place, record)
+    refused = _why_refused(pipeline, ticket, record)
+    if record.state is JobState.OPEN or refused:
+        record = pipeline.ledger.advance(
+            record.job_id,
+            source=record.state,
+            target=JobState.ABORTING if refused else JobState.SEALED,
+            generation=record.generation,
+            now=pipeline.clock.now(),
+            failure=refused,
+        )
     return ticket.after(record)
 
 
-def _seal(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> JobRecord:
-    failure = _why_not(pipeline, place)
-    return pipeline.ledger.advance(
-        record.job_id,
-        source=JobState.OPEN,
-        target=JobState.ABORTING if failure else JobState.SEALED,
-        generation=record.generation,
-        now=pipeline.clock.now(),
-        failure=failure,
-    )
+def _why_refused(pipeline: Pipeline, ticket: Ticket, record: JobRecord) -> Failure | None:
+    """The reason for which an undecided job is aborted at once, or None.
+
+    The job's first execution has the job's id as its name, which Step Functions gives once in 90
+    days: no other can have ended the job before. Any later one asks S3 what became of it.
+    """
+    if record.state not in {JobState.OPEN, JobState.SEALED}:
+        return None
+    failure = _why_not(pipeline, ticket.place) if record.state is JobState.OPEN else None
+    if failure is None and ticket.execution.rpartition(":")[2] != ticket.job_id:
+        return told_before(pipeline, ticket.place)
+    return failure
 
 
 def _why_not(pipeline: Pipeline, place: JobDirectory) -> Failure | None:

@@ -1,0 +1,75 @@
+"""A table that was restored to a moment of before has a job as undecided that has ended since."""
+
+from __future__ import annotations
+
+import pytest
+
+from s3commit.core.documents import encode_result
+from s3commit.core.errors import S3CommitError
+from s3commit.core.model import Conflict, Failure, JobResult, Outcome
+from s3commit.core.protocol.seal import seal_job
+from s3commit.core.states import JobState
+from s3commit.core.ticket import Ticket
+from tests.core.world import BUCKET, JOB, World, place_of
+
+OLD = {"sales/old.csv": b"old"}
+BUSY = Failure("DESTINATION_BUSY", "another job held it for too long")
+ARN = f"arn:aws:states:eu-west-1:111122223333:execution:commit:{JOB}"
+
+
+def set_back(state: JobState, outcome: Outcome) -> World:
+    """A job that counts no manifest and would replace all that is there."""
+    world, place = World(), place_of()
+    for key, body in OLD.items():
+        world.store.put(BUCKET, key, body)
+    world.open(place, conflict=Conflict.REPLACE)
+    world.request(place)
+    seal_job(world.pipeline, Ticket(JOB, BUCKET, place.prefix, execution=ARN))
+    if state is JobState.OPEN:
+        world.ledger._jobs.clear()
+        world.announce(place, world.attempt(place, "t9", files={}))
+    assert world.record(place).state is state
+    error = BUSY if outcome is not Outcome.COMMITTED else None
+    now = world.clock.now()
+    told = JobResult(JOB, outcome, error, 0, 0, 0, None, now, ARN)
+    world.store.put(BUCKET, place.result, encode_result(told))
+    return world
+
+
+@pytest.mark.parametrize("state", [JobState.OPEN, JobState.SEALED])
+@pytest.mark.parametrize("outcome", [Outcome.ABORTED, Outcome.ROLLED_BACK])
+def test_i3_i5_a_job_that_was_refused_before_the_table_was_set_back_is_refused_again(
+    state: JobState, outcome: Outcome
+) -> None:
+    world, place = set_back(state, outcome), place_of()
+    world.run(place, "execution-2")
+    assert world.record(place).state is JobState.ABORTED
+    assert world.record(place).failure == BUSY
+    assert world.result(place).outcome is outcome
+    assert world.visible() == OLD
+
+
+@pytest.mark.parametrize("state", [JobState.OPEN, JobState.SEALED])
+def test_i3_i5_a_job_that_was_committed_before_the_table_was_set_back_is_not_decided_again(
+    state: JobState,
+) -> None:
+    world, place = set_back(state, Outcome.COMMITTED), place_of()
+    for number in range(2):  # the sweep tries again
+        with pytest.raises(S3CommitError, match="restored to a moment of before") as raised:
+            world.run(place, f"execution-{number}")
+        assert raised.value.code == "LEDGER_SET_BACK"
+    assert world.record(place).state is state
+    assert world.visible() == OLD
+
+
+def test_a_jobs_first_execution_asks_for_no_result() -> None:
+    """Step Functions gives its name, the job's id, once in 90 days: nobody has ended it."""
+    calls: list[dict[str, int]] = []
+    for execution in (ARN, f"{ARN}-2"):
+        world, place = World(), place_of()
+        world.announce(place, world.attempt(place, "t0"))
+        world.request(place)
+        world.plan.forget_calls()
+        seal_job(world.pipeline, Ticket(JOB, BUCKET, place.prefix, execution=execution))
+        calls.append(world.plan.counts())
+    assert calls[0]["get"] + 1 == calls[1]["get"]
