@@ -144,6 +144,14 @@ MUTANTS = [
         "fsck",
     ),
     Mutant(
+        "a restored table has a refused job decided anew",
+        f"{PROTOCOL}seal.py",
+        "        return told_before(pipeline, ticket.place)\n",
+        "        return None\n",
+        "I3",
+        by="tests/core/test_set_back.py",
+    ),
+    Mutant(
         "a commit manifest is not remembered",
         f"{PROTOCOL}remembered.py",
         "    if pipeline.store.head(place.bucket, place.commits) is None:\n        return record\n",
