@@ -52,7 +52,7 @@ def test_a_job_whose_id_was_taken_elsewhere_is_told_at_once(environment: Deploye
             file.write(b"x")
         evil = elsewhere(environment, job.job_id, "e2e/evil")
         ask(environment, evil)  # before the manifest, whose event would be the first to come
-        assert result_of(environment, evil).outcome is Outcome.COMMITTED  # of nothing
+        assert result_of(environment, evil).outcome is Outcome.ABORTED  # it has no job.json
         counted = task.finish()
         with pytest.raises(JobFailedError) as told:
             job.commit([counted], timeout=WAIT_SECONDS)
