@@ -146,7 +146,7 @@ MUTANTS = [
     Mutant(
         "a restored table has a refused job decided anew",
         f"{PROTOCOL}seal.py",
-        "        return told_before(pipeline, ticket.place)\n",
+        "        return told_before(pipeline, ticket.place, record)\n",
         "        return None\n",
         "I3",
         by="tests/core/test_set_back.py",

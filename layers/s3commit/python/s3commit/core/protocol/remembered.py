@@ -7,6 +7,7 @@ from dataclasses import replace
 from s3commit.core.documents import MAX_RESULT_BYTES, decode_result
 from s3commit.core.errors import InvalidInputError, NotFoundError, S3CommitError
 from s3commit.core.layout import JobDirectory
+from s3commit.core.ledger import LostRaceError
 from s3commit.core.model import Failure, JobRecord, JobResult, JobSpec, Outcome, PlanFacts
 from s3commit.core.protocol.pipeline import Pipeline, new_record, read_commit_manifest
 from s3commit.core.protocol.places import known_locations
@@ -73,16 +74,21 @@ def stop_if_published(pipeline: Pipeline, place: JobDirectory) -> None:
         raise _set_back(place, place.commits, "undo it")
 
 
-def told_before(pipeline: Pipeline, place: JobDirectory) -> Failure | None:
-    """Why a job that the ledger has as undecided was refused by its result; None without one.
+def told_before(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> Failure | None:
+    """Why the undecided job of ``record`` was refused by its result; None without one.
 
     The ledger was restored to a moment of before: decided anew, the job could replace what its
     client was told is still there (I3). Raises `S3CommitError` (``LEDGER_SET_BACK``) if it was
-    committed, and `InvalidInputError` if the result can't be read.
+    committed, `InvalidInputError` if the result can't be read, and `LostRaceError` if another
+    execution has gone on with the job since.
     """
     told = _result(pipeline, place)
     if told is None:
         return None
+    # A result is put after the ledger has the end: the one seen may be of a moment ago.
+    found = pipeline.ledger.job(place.job_id)
+    if found is None or (found.state, found.generation) != (record.state, record.generation):
+        raise LostRaceError.over(place.job_id, record.state, record.generation, found)
     if told.outcome is Outcome.COMMITTED:
         raise _set_back(place, place.result, "decide it again")
     return told.error or Failure(told.outcome.value, f"{place.result} says so")

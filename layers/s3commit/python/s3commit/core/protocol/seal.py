@@ -72,7 +72,7 @@ def _why_refused(pipeline: Pipeline, ticket: Ticket, record: JobRecord) -> Failu
         return None
     failure = _why_not(pipeline, ticket.place) if record.state is JobState.OPEN else None
     if failure is None and ticket.execution.rpartition(":")[2] != ticket.job_id:
-        return told_before(pipeline, ticket.place)
+        return told_before(pipeline, ticket.place, record)
     return failure
 
 
