@@ -70,6 +70,10 @@ quick: lint ## Lint, and the tests that need neither Spark nor the embedded runt
 soak: setup ## Simulate until stopped: make soak ARGS="--minutes 10", or ARGS="--seed 17"
 	$(BIN)/python -m tests.sim $(ARGS)
 
+.PHONY: fuzz
+fuzz: setup ## Change documents by chance: make fuzz ARGS="--minutes 10 --jobs", or ARGS="--seed 17"
+	$(BIN)/python -m tests.fuzz $(ARGS)
+
 .PHONY: chaos
 chaos: setup ## Kill, lose and repeat on the real wiring: make chaos ARGS="--jobs 200 --minutes 30"
 	$(BIN)/python -m tests.chaos $(ARGS)

@@ -104,7 +104,7 @@ def _times(program: str, compiled: str) -> Times:
     paths = [str(path) for path in (LAMBDAS, LAYER, dependencies_layer() / "python")]
     done = subprocess.run(
         [sys.executable, "-I", "-S", *cache, "-c", _TIMED, program, *paths],
-        env=_environment(),
+        env=environment(),
         capture_output=True,
         text=True,
         check=True,
@@ -113,7 +113,7 @@ def _times(program: str, compiled: str) -> Times:
     return Times(float(wall), float(cpu))
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """What the handlers read of their environment."""
     return {
         "PATH": os.environ.get("PATH", os.defpath),
@@ -124,6 +124,7 @@ def _environment() -> dict[str, str]:
         "AWS_EC2_METADATA_DISABLED": "true",
         env.TABLE: "bench",
         env.LEDGER_TTL_DAYS: "90",
+        env.REPLACE_BELOW: '[""]',
         env.STATE_MACHINE: "arn:aws:states:us-east-1:123456789012:stateMachine:bench",
         env.POWERTOOLS_SERVICE_NAME: env.SERVICE,
         env.POWERTOOLS_METRICS_NAMESPACE: env.METRICS_NAMESPACE,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from typing import Any
 
+from s3commit.aws.settings import replace_below
 from s3commit.aws.steps import run_step
 from s3commit.aws.telemetry import logger
 from s3commit.aws.wiring import make_pipeline
@@ -12,7 +15,7 @@ from s3commit.core.protocol.decide import check_conditions, decide_commit
 from s3commit.core.protocol.seal import seal_job
 from s3commit.core.protocol.verify import verify_manifests
 
-pipeline = make_pipeline()
+pipeline = replace(make_pipeline(), replace_below=replace_below(os.environ))
 
 STEPS = {
     "SealJob": seal_job,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from s3commit.aws import env
-from s3commit.aws.sweeping import is_broken, read_report, run_sweep_step
+from s3commit.aws.sweeping import is_broken, read_report, run_sweep_step, sitting_of
 from s3commit.aws.telemetry import count, logger
 from s3commit.aws.wiring import make_sweeper
 from s3commit.core.protocol.sweep_jobs import go_on_with_stuck_jobs, look_at_open_jobs
@@ -26,6 +26,7 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
 
 def _report(event: dict[str, Any]) -> dict[str, Any]:
     """Say what the sweep did, in the log and as metrics."""
+    sitting_of(sweeper, event).leave()
     report = read_report(event)
     broken = is_broken(event["sweep"])
     document = encode_report(report)

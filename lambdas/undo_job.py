@@ -6,8 +6,9 @@ from typing import Any
 
 from s3commit.aws import env
 from s3commit.aws.steps import run_step
-from s3commit.aws.telemetry import count, logger
+from s3commit.aws.telemetry import count, document_refused, logger
 from s3commit.aws.wiring import make_pipeline
+from s3commit.core.errors import DOCUMENT_CODES
 from s3commit.core.protocol.undo import abort_job, roll_back
 
 pipeline = make_pipeline()
@@ -22,4 +23,6 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     ticket = run_step(pipeline, STEPS, event)
     if ticket["outcome"]:  # else it comes again: uploads are still being opened
         count(METRICS[event["step"]])
+        if ticket["code"] in DOCUMENT_CODES:
+            document_refused(ticket["directory"], ticket["code"])
     return ticket

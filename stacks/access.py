@@ -8,20 +8,24 @@ https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 JOB_DIRECTORY = "*/__magic_job-*/*"
 MANIFESTS = "*/__magic_job-*/*.pendingset"
 SHARED = "*/__magic/*"
-PLAN = "*/__magic_job-*/plan-*.json"
-PARTITIONS = "*/__magic_job-*/partitions-*.json"
-REPLACED = "*/__magic_job-*/replaced-*.json"
-PAGES = "*/__magic_job-*/replaced/*.jsonl"
+PLAN = "_s3commit/*/plan-*.json"
+PARTITIONS = "_s3commit/*/partitions-*.json"
+REPLACED = "_s3commit/*/replaced-*.json"
+PAGES = "_s3commit/*/replaced/*.jsonl"
 RESULT = "*/__magic_job-*/result.json"
 REQUEST = "*/__magic_job-*/request.json"
 COMMITS = "*/_commits/*"
 ONCE = "*/_commits/once/*.json"
 SUCCESS = "*/_SUCCESS"
+DECISION = "_s3commit/*/decision.json"
+OWN = "_s3commit/*"
 DATA = "*"
 
 
@@ -51,11 +55,80 @@ class Access:
         return any("PutObject" in actions for actions in self.objects.values())
 
 
+def protected(names: str) -> tuple[str, ...]:
+    """The patterns of the keys that the pipeline alone writes: ``documents``, or ``all`` of them.
+
+    The marker is among ``all`` only: Spark's and Hadoop's own committers put theirs themselves.
+    In a policy ``*`` stands for any characters, ``/`` among them:
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_resource.html
+    """
+    documents = (OWN, COMMITS, RESULT)
+    return documents if names == "documents" else (*documents, SUCCESS)
+
+
+def _leave(bucket_arn: str, names: str) -> dict[str, Any]:
+    """Deny to change what the pipeline writes; also to abort its uploads, as long lists are."""
+    return {
+        "Sid": "LeaveWhatThePipelineWrites",
+        "Effect": "Deny",
+        "Action": [
+            "s3:PutObject",
+            "s3:DeleteObject",
+            "s3:DeleteObjectVersion",
+            "s3:AbortMultipartUpload",
+        ],
+        "Resource": [f"{bucket_arn}/{name}" for name in protected(names)],
+    }
+
+
+def protection(bucket_arn: str, names: str, exempt: Sequence[str]) -> dict[str, Any]:
+    """The statement of a bucket's policy by which all but ``exempt`` leave these keys alone.
+
+    ``exempt`` are patterns of ARNs. AWS advises the condition instead of NotPrincipal, and for a
+    role its value is the role's ARN, whatever the session; a request without it, an anonymous one,
+    is denied as well:
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_notprincipal.html
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-keys.html
+    """
+    return {
+        **_leave(bucket_arn, names),
+        "Principal": {"AWS": "*"},
+        "Condition": {"ArnNotLike": {"aws:PrincipalArn": list(exempt)}},
+    }
+
+
+def writer_policy(bucket_arn: str, prefix: str) -> dict[str, Any]:
+    """What a program needs that writes below ``prefix``; docs/deploy.md shows it and says why."""
+    return {
+        "Version": "2012-10-17",
+        "Statement": [
+            {
+                "Sid": "WritePendingUploads",
+                "Effect": "Allow",
+                "Action": [
+                    "s3:PutObject",
+                    "s3:AbortMultipartUpload",
+                    "s3:ListMultipartUploadParts",
+                    "s3:GetObject",
+                ],
+                "Resource": f"{bucket_arn}/{prefix}/*",
+            },
+            {
+                "Sid": "SeeThatThereIsAPipelineAndWhatIsNotThereYet",
+                "Effect": "Allow",
+                "Action": ["s3:GetBucketNotification", "s3:ListBucket"],
+                "Resource": bucket_arn,
+            },
+            _leave(bucket_arn, "all"),
+        ],
+    }
+
+
 ACCESS: dict[str, Access] = {
     "ingest_pendingsets": Access(
         objects={
             JOB_DIRECTORY: ("GetObject",),
-            COMMITS: ("GetObject",),
+            DECISION: ("GetObject",),
             MANIFESTS: ("DeleteObject",),
             DATA: ("AbortMultipartUpload",),
         },
@@ -70,10 +143,11 @@ ACCESS: dict[str, Access] = {
             PARTITIONS: ("PutObject",),
             REPLACED: ("PutObject",),
             PAGES: ("PutObject",),
+            DECISION: ("PutObject",),
             ONCE: ("PutObject",),
         },
         bucket=("ListBucket", "ListBucketMultipartUploads", "GetBucketVersioning"),
-        ledger=("GetItem", "PutItem", "UpdateItem", "ConditionCheckItem"),
+        ledger=("GetItem", "PutItem", "UpdateItem", "Query"),
     ),
     "complete_unit": Access(
         objects={DATA: ("GetObject", "PutObject", "ListMultipartUploadParts")},
@@ -88,9 +162,10 @@ ACCESS: dict[str, Access] = {
             SUCCESS: ("PutObject",),
             RESULT: ("PutObject",),
             PLAN: ("PutObject",),  # one that is gone, again
+            DECISION: ("PutObject",),
         },
         bucket=("ListBucket",),
-        ledger=("GetItem", "PutItem", "UpdateItem"),
+        ledger=("GetItem", "UpdateItem", "DeleteItem"),
     ),
     "remove_replaced": Access(
         # GetObject on the data as well: S3 asks for it where a delete is conditional on an etag.
@@ -100,6 +175,7 @@ ACCESS: dict[str, Access] = {
             COMMITS: ("PutObject",),
             REPLACED: ("PutObject",),
             PAGES: ("PutObject",),
+            DECISION: ("PutObject",),
         },
         bucket=("ListBucket",),
         ledger=("GetItem",),
@@ -114,13 +190,19 @@ ACCESS: dict[str, Access] = {
                 "DeleteObjectVersion",
             ),
             RESULT: ("PutObject",),
+            DECISION: ("PutObject",),
         },
         bucket=("ListBucket", "ListBucketMultipartUploads"),
-        ledger=("GetItem", "PutItem", "UpdateItem"),
+        ledger=("GetItem", "UpdateItem", "DeleteItem"),
     ),
     "tidy_job": Access(
         objects={
             JOB_DIRECTORY: ("GetObject", "DeleteObject"),
+            # All that the pipeline has written for itself, save the decision.
+            PLAN: ("GetObject", "DeleteObject"),
+            PARTITIONS: ("GetObject", "DeleteObject"),
+            REPLACED: ("GetObject", "DeleteObject"),
+            PAGES: ("GetObject", "DeleteObject"),
             DATA: ("AbortMultipartUpload", "ListMultipartUploadParts"),
         },
         bucket=("ListBucket", "ListBucketMultipartUploads"),
@@ -133,7 +215,7 @@ ACCESS: dict[str, Access] = {
             DATA: ("ListMultipartUploadParts",),
         },
         bucket=("ListBucket", "ListBucketMultipartUploads"),
-        ledger=("DeleteItem",),
+        ledger=("GetItem", "PutItem", "DeleteItem"),
         index=("Query",),
     ),
     "sweep_uploads": Access(
@@ -143,17 +225,18 @@ ACCESS: dict[str, Access] = {
             DATA: ("AbortMultipartUpload", "ListMultipartUploadParts"),
         },
         bucket=("ListBucket", "ListBucketMultipartUploads"),
-        ledger=("GetItem",),
+        ledger=("GetItem", "PutItem", "Query"),
     ),
     "sweep_directories": Access(
         objects={
             JOB_DIRECTORY: ("GetObject", "DeleteObject"),
+            OWN: ("GetObject", "DeleteObject"),
             SHARED: ("GetObject",),
             REQUEST: ("PutObject",),
             DATA: ("AbortMultipartUpload", "ListMultipartUploadParts"),
         },
         bucket=("ListBucket", "ListBucketMultipartUploads"),
-        ledger=("GetItem", "PutItem"),
+        ledger=("GetItem", "PutItem", "DeleteItem"),
         index=("Query",),
     ),
 }
@@ -165,11 +248,13 @@ REASONS: dict[str, str] = {
     "destination of the client's choice: once its uploads are aborted it is deleted.",
     SHARED: "The manifests of S3A's jobs from before Hadoop 3.4, in the directory that they share "
     "below any destination: read to say how many bytes they hold.",
-    PLAN: "The plan of a job, in the job's directory below a destination of the client's choice.",
-    PARTITIONS: "The list of the partitions that a job writes, in the job's directory below a "
-    "destination of the client's choice.",
-    REPLACED: "The index of a job's replace list, in the job's directory below any destination.",
-    PAGES: "The pages of a job's replace list, in the job's directory below any destination.",
+    PLAN: "The plan of a job, in the pipeline's own directory of the job.",
+    PARTITIONS: "The list of the partitions that a job writes, in the pipeline's own directory.",
+    REPLACED: "The index of a job's replace list, in the pipeline's own directory of the job.",
+    DECISION: "The record that a job was decided, in the pipeline's own directory of the job.",
+    OWN: "What the pipeline keeps of an ended job goes with the job's documents when the retention "
+    "time is over; in its own directory at the bucket's root, which holds no data.",
+    PAGES: "The pages of a job's replace list, in the pipeline's own directory of the job.",
     ONCE: "The notes of which job has an idempotency key, below a destination of any name; a "
     "role that may write them may not write the manifests of committed jobs beside them.",
     RESULT: "The result of a job, in the job's directory below a destination of any name.",

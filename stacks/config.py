@@ -7,6 +7,7 @@ command line knows strings only.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
@@ -34,6 +35,8 @@ LOG_PERIODS: dict[int, RetentionDays] = {
 # S3 takes below a prefix; more of them would meet 503 (docs/operations.md has the arithmetic).
 MOST_WORKERS = 40
 
+MOST_LISTED_BYTES = 2_000
+
 
 class ConfigError(ValueError):
     """A parameter is unknown or has a value that can not be; the message says what to do."""
@@ -60,6 +63,25 @@ def _number(low: int, high: int) -> Callable[[Any], int]:
     return parse
 
 
+def _listed(pattern: str, what: str) -> Callable[[Any], tuple[str, ...]]:
+    """A JSON list, or text with commas; nothing between them is the empty list."""
+
+    def parse(value: Any) -> tuple[str, ...]:
+        items = value if isinstance(value, list) else None
+        if isinstance(value, str):
+            items = [item.strip() for item in value.split(",")] if value.strip() else []
+        matches = _matching(pattern, what)
+        if items is None:
+            raise ConfigError(f"must be {what}")
+        # A function's environment has 4 KB in all:
+        # https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
+        if len(json.dumps(items)) > MOST_LISTED_BYTES:
+            raise ConfigError(f"must be {what}, at most {MOST_LISTED_BYTES:,} bytes")
+        return tuple(map(matches, items))
+
+    return parse
+
+
 def _flag(value: Any) -> bool:
     if str(value).lower() not in {"true", "false"}:
         raise ConfigError("must be true or false")
@@ -72,6 +94,13 @@ def _log_period(value: Any) -> int:
     return int(value)
 
 
+_PREFIXES = _listed(
+    r"(?:(?!\.{1,2}/)[^/\x00-\x1f\x7f]+/)+", "prefixes of keys that end with '/', with commas"
+)
+_ROLES = _listed(
+    r"arn:aws[a-z\-]*:iam::\d{12}:(?:role|user)/[\w+=.@/*\-]+",
+    "ARNs of roles or users, with commas",
+)
 _BUCKET = _matching(r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]", "a bucket's name")
 
 
@@ -104,6 +133,11 @@ class DeployConfig:
     abandoned_hours: int = _parameter(_number(1, 8760), default=24)
     orphaned_days: int = _parameter(_number(1, 365), default=7)
     retention_days: int = _parameter(_number(1, 3650), default=30)
+    replace_prefixes: tuple[str, ...] = _parameter(_PREFIXES, default=("",))
+    protect_names: str = _parameter(
+        _matching("none|documents|all", "none, documents or all"), default="none"
+    )
+    operators: tuple[str, ...] = _parameter(_ROLES, default=())
     alarm_email: str | None = _parameter(_matching(r"[^@\s]+@[^@\s]+", "an e-mail address"))
 
     @classmethod
@@ -132,6 +166,8 @@ class DeployConfig:
                 f"{PREFIX}retentionDays must be at least 2 less than {PREFIX}ledgerTtlDays: the"
                 " sweep finds by the ledger where documents are due"
             )
+        if self.operators and self.protect_names == "none":
+            raise ConfigError(f"{PREFIX}operators says who is exempt from {PREFIX}protectNames")
         if self.import_bucket is None:
             return
         created_only = {
@@ -140,6 +176,8 @@ class DeployConfig:
             "noncurrent_days",
             "abort_incomplete_days",
             "access_logs_bucket",
+            "protect_names",
+            "operators",
         }
         clash = sorted(parameter_name(name) for name in created_only & given)
         if clash:
@@ -152,6 +190,14 @@ class DeployConfig:
     def log_retention(self) -> RetentionDays:
         """How long the logs of functions and executions are kept."""
         return LOG_PERIODS[self.log_retention_days]
+
+    @property
+    def role_path(self) -> str:
+        """The path of the functions' roles, by which a bucket's policy knows them all.
+
+        Their names are CloudFormation's, and their stack needs the bucket first.
+        """
+        return f"/{self.stack_name('S3CommitPipeline')}/"
 
     def stack_name(self, stack: str) -> str:
         """The name of a stack, so that several deployments fit into one account and region."""

@@ -37,7 +37,6 @@ MAP_FUNCTION = "complete_unit"
 REFUSING = frozenset({"VerifyManifests", "AcquireDestination", "CheckConditions", "DecideCommit"})
 
 EXECUTION_HOURS = 24
-LOCK_WAIT_SECONDS = 5
 NEXT_ROUND_SECONDS = 5
 
 _THROTTLED = [
@@ -223,7 +222,12 @@ def _until_decided(functions: Mapping[str, str]) -> dict[str, State]:
                 {"Variable": "$.acquired", "BooleanEquals": False, "Next": "WaitForDestination"},
             ],
         },
-        "WaitForDestination": _wait(LOCK_WAIT_SECONDS, "AcquireDestination"),
+        # The step says for how long: the longer a job waits, the more seldom it asks.
+        "WaitForDestination": {
+            "Type": "Wait",
+            "SecondsPath": "$.pause",
+            "Next": "AcquireDestination",
+        },
         "CheckConditions": _step("CheckConditions", functions, "DecideCommit"),
         "DecideCommit": _step("DecideCommit", functions, "AnythingToComplete"),
         # What a Map does with an empty dataset is not documented; a job without files has one.

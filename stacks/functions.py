@@ -31,23 +31,32 @@ class Function:
 _LEDGER = (env.TABLE, env.LEDGER_TTL_DAYS)
 _SWEEP = (*_LEDGER, env.STATE_MACHINE)
 
-# A Lambda gets a whole processor at 1,769 MB; the long steps wait for S3 with many threads.
+# What the largest documents take, which anybody may write who may write below one prefix, decides
+# (docs/protocol.md, "Formats"; measured by `python -m bench --only documents`): one manifest at a
+# time 1,024 MB; many small ones side by side, or a request, 1,769 MB; a million files with exact
+# names, of a job that replaces, besides 3,008 MB. A Lambda gets a whole processor at 1,769 MB.
+_ONE = 1024
+_MANY = 1769
+_JOB = 3008
+
 FUNCTIONS: dict[str, Function] = {
     "ingest_pendingsets": Function(
-        "Validates arriving manifests and notes the attempts", 60, 512, _LEDGER
+        "Validates arriving manifests and notes the attempts", 60, _ONE, _LEDGER
     ),
     "dispatch_requests": Function(
         "Starts one execution for a job's request", 30, 256, (env.STATE_MACHINE,)
     ),
-    "decide_job": Function("Seals, verifies, locks and decides a job", 900, 1769, _LEDGER),
-    "complete_unit": Function("Completes the uploads of one unit of the plan", 120, 512, _LEDGER),
-    "publish_job": Function("Counts the units, then writes the markers", 900, 1024, _LEDGER),
-    "remove_replaced": Function("Deletes what the replace list names", 900, 512, _LEDGER),
-    "undo_job": Function("Aborts or rolls back a job", 900, 1024, _LEDGER),
-    "tidy_job": Function("Aborts losers' uploads, deletes manifests", 900, 512, _LEDGER),
-    "sweep_jobs": Function("Finds jobs that nobody writes or works on", 900, 512, _SWEEP),
-    "sweep_uploads": Function("Aborts the uploads of jobs that have ended", 900, 512, _SWEEP),
-    "sweep_directories": Function("Tidies up behind ended jobs", 900, 512, _SWEEP),
+    "decide_job": Function(
+        "Seals, verifies, locks and decides a job", 900, _JOB, (*_LEDGER, env.REPLACE_BELOW)
+    ),
+    "complete_unit": Function("Completes the uploads of one unit of the plan", 120, _ONE, _LEDGER),
+    "publish_job": Function("Counts the units, then writes the markers", 900, _MANY, _LEDGER),
+    "remove_replaced": Function("Deletes what the replace list names", 900, _MANY, _LEDGER),
+    "undo_job": Function("Aborts or rolls back a job", 900, _MANY, _LEDGER),
+    "tidy_job": Function("Aborts losers' uploads, deletes manifests", 900, _MANY, _LEDGER),
+    "sweep_jobs": Function("Finds jobs that nobody writes or works on", 900, _MANY, _SWEEP),
+    "sweep_uploads": Function("Aborts the uploads of jobs that have ended", 900, _MANY, _SWEEP),
+    "sweep_directories": Function("Tidies up behind ended jobs", 900, _MANY, _SWEEP),
 }
 
 
@@ -62,6 +71,7 @@ class Surroundings:
     layers: list[lambda_.ILayerVersion]
     architecture: lambda_.Architecture
     log_retention: logs.RetentionDays
+    role_path: str
     bucket_arn: str
     table_arn: str
     kms_key_arn: str | None
@@ -83,7 +93,12 @@ class PipelineFunction(Construct):
             retention=surroundings.log_retention,
             removal_policy=cdk.RemovalPolicy.DESTROY,
         )
-        self.role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+        self.role = iam.Role(
+            self,
+            "Role",
+            assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
+            path=surroundings.role_path,
+        )
         self._grant(ACCESS[name], surroundings)
         self.function = lambda_.Function(
             self,

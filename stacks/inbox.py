@@ -12,8 +12,6 @@ MAX_RECEIVE = 5
 # SQS keeps a message 14 days at most: a dead letter gets all of them.
 DEAD_LETTER_DAYS = 14
 QUEUE_DAYS = 4
-# How long Lambda may wait for a batch to fill.
-BATCH_WINDOW_SECONDS = 1
 
 
 class Inbox(Construct):

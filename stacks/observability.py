@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -19,6 +19,8 @@ from stacks.inbox import Inbox
 _PERIOD = cdk.Duration.minutes(5)
 # A manifest or request normally waits for a second or so.
 OLDEST_MESSAGE_SECONDS = 600
+# One client's mistake is a document or two; some in a row are a broken client, or an attack.
+REFUSED_DOCUMENTS = 10
 _JOBS = (env.JOBS_COMMITTED, env.JOBS_ABORTED, env.JOBS_ROLLED_BACK)
 
 
@@ -35,6 +37,7 @@ class Observability(Construct):
         machine: sfn.StateMachine,
         sweep: sfn.StateMachine,
         inboxes: Mapping[str, Inbox],
+        refusing: Sequence[str],
         alarm_email: str | None,
     ) -> None:
         super().__init__(scope, construct_id)
@@ -45,11 +48,12 @@ class Observability(Construct):
             *self._queue_alarms(inboxes),
             *self._job_alarms(machine),
             self._sweep_alarm(sweep),
+            self._refusals_alarm(),
             *self._function_alarms(functions),
         ]
         for alarm in alarms:
             alarm.add_alarm_action(actions.SnsAction(self.topic))
-        self._dashboard(alarms, {**functions, **sweepers}, machine, inboxes)
+        self._dashboard(alarms, {**functions, **sweepers}, machine, inboxes, refusing)
 
     def _alarm(
         self, name: str, metric: cloudwatch.IMetric, *, threshold: float, meaning: str
@@ -105,6 +109,14 @@ class Observability(Construct):
             meaning="A sweep did not get through: what jobs left behind stays for now.",
         )
 
+    def _refusals_alarm(self) -> cloudwatch.Alarm:
+        return self._alarm(
+            "DocumentsRefused",
+            _own(env.DOCUMENTS_REFUSED).with_(period=_PERIOD),
+            threshold=REFUSED_DOCUMENTS,
+            meaning="Someone's documents are refused: the dashboard says below which prefix.",
+        )
+
     def _function_alarms(
         self, functions: Mapping[str, lambda_.IFunction]
     ) -> Iterable[cloudwatch.Alarm]:
@@ -131,6 +143,7 @@ class Observability(Construct):
         functions: Mapping[str, lambda_.IFunction],
         machine: sfn.StateMachine,
         inboxes: Mapping[str, Inbox],
+        refusing: Sequence[str],
     ) -> None:
         board = cloudwatch.Dashboard(self, "Dashboard")
         board.add_widgets(cloudwatch.AlarmStatusWidget(title="Alarms", alarms=alarms, width=24))
@@ -139,7 +152,7 @@ class Observability(Construct):
                 "Jobs", *map(_own, (env.JOBS_COMMITTED, env.JOBS_ABORTED, env.JOBS_ROLLED_BACK))
             ),
             _graph("Files", *map(_own, (env.FILES_COMPLETED, env.UPLOADS_ABORTED))),
-            _graph("Manifests", *map(_own, (env.MANIFESTS_RECORDED, env.MANIFESTS_REFUSED))),
+            _graph("Documents", *map(_own, (env.MANIFESTS_RECORDED, env.DOCUMENTS_REFUSED))),
         )
         board.add_widgets(
             _graph("Swept", *map(_own, (env.JOBS_ABANDONED, env.JOBS_RESUMED, env.SWEEP_FAILURES))),
@@ -167,6 +180,22 @@ class Observability(Construct):
             _graph("Errors", *(f.metric_errors(label=name) for name, f in functions.items())),
             _graph("Duration", *(f.metric_duration(label=name) for name, f in functions.items())),
             _graph("Throttles", *(f.metric_throttles(label=name) for name, f in functions.items())),
+        )
+        # Costs nothing until someone looks, and then by what is read, 0.005 USD a GB. A Contributor
+        # Insights rule costs 0.50 USD a month, and more by the line, whether anyone looks or not:
+        # https://aws.amazon.com/cloudwatch/pricing/
+        board.add_widgets(
+            cloudwatch.LogQueryWidget(
+                title="Whose documents were refused",
+                log_group_names=list(refusing),
+                query_lines=[
+                    f"filter message = '{env.REFUSED_MESSAGE}'",
+                    f"stats count(*) as refused by {env.REFUSED_PREFIX}, code",
+                    "sort refused desc",
+                    "limit 20",
+                ],
+                width=24,
+            )
         )
 
 

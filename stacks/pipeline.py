@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import aws_cdk as cdk
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
@@ -12,7 +14,6 @@ from stacks.config import DeployConfig
 from stacks.definition import MAP_FUNCTION, STEPS
 from stacks.dependencies import ROOT, dependencies_layer
 from stacks.functions import FUNCTIONS, RUNTIME, PipelineFunction, Surroundings
-from stacks.inbox import BATCH_WINDOW_SECONDS
 from stacks.observability import Observability
 from stacks.routing import consume
 from stacks.storage import S3CommitStorage
@@ -23,6 +24,7 @@ from stacks.workflow import Workflow
 
 _NOT_IN_LAYER = ("__main__.py", "cli", "filesystem", "local", "spark", "testing", "writer")
 _SWEEPERS = tuple(sorted({*SWEEP_STEPS.values(), REPORT_FUNCTION}))
+_REFUSING = ("ingest_pendingsets", "dispatch_requests", "undo_job")
 _BYTECODE = ["**/__pycache__", "**/*.pyc"]
 
 
@@ -77,6 +79,7 @@ class S3CommitPipeline(cdk.Stack):
             machine=workflow.machine,
             sweep=sweep.machine,
             inboxes={"Ingest": storage.ingest, "Request": storage.requests},
+            refusing=[functions[name].log_group.log_group_name for name in _REFUSING],
             alarm_email=config.alarm_email,
         )
         cdk.CfnOutput(self, "StateMachineArn", value=workflow.machine.state_machine_arn)
@@ -92,12 +95,14 @@ class S3CommitPipeline(cdk.Stack):
                 else lambda_.Architecture.X86_64
             ),
             log_retention=config.log_retention,
+            role_path=config.role_path,
             bucket_arn=storage.bucket_arn,
             table_arn=storage.ledger.table_arn,
             kms_key_arn=config.kms_key_arn,
             values={
                 env.TABLE: storage.ledger.table_name,
                 env.LEDGER_TTL_DAYS: str(config.ledger_ttl_days),
+                env.REPLACE_BELOW: json.dumps(config.replace_prefixes),
             },
         )
 
@@ -130,29 +135,34 @@ class S3CommitPipeline(cdk.Stack):
         workflow: Workflow,
         storage: S3CommitStorage,
     ) -> None:
-        dispatch = functions["dispatch_requests"]
-        for starter in (dispatch, *(functions[name] for name in _SWEEPERS)):
+        sweepers = [functions[name] for name in _SWEEPERS]
+        for starter in (functions["dispatch_requests"], *sweepers):
             starter.allow(["states:StartExecution"], workflow.machine.state_machine_arn)
-            starter.allow(["states:DescribeExecution"], f"{workflow.executions}:*")
+            starter.function.add_environment(env.STATE_MACHINE, workflow.machine.state_machine_arn)
+        for sweeper in sweepers:
+            sweeper.allow(["states:DescribeExecution"], f"{workflow.executions}:*")
             acknowledge_wildcard(
-                starter.role,
+                sweeper.role,
                 f"{workflow.executions}:*",
                 "The executions of this machine alone; each is named by its job, at run time. "
-                "Their input and status tell whether a name is taken, and whether anyone works.",
+                "Their status tells whether anyone works.",
             )
-            starter.function.add_environment(env.STATE_MACHINE, workflow.machine.state_machine_arn)
+        # Anybody may write a manifest that takes a call's whole time. A call that is killed gives
+        # back all of its messages, and after five times for good: so each has only one.
+        # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
         consume(
             self,
             "IngestQueue",
             inbox=storage.ingest,
             consumer=functions["ingest_pendingsets"],
             max_concurrency=20,
-            window_seconds=BATCH_WINDOW_SECONDS,
+            batch_size=1,
         )
         consume(
             self,
             "RequestQueue",
             inbox=storage.requests,
-            consumer=dispatch,
+            consumer=functions["dispatch_requests"],
             max_concurrency=5,
+            batch_size=10,
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import aws_cdk as cdk
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
@@ -20,17 +19,16 @@ def consume(
     inbox: Inbox,
     consumer: PipelineFunction,
     max_concurrency: int,
-    window_seconds: int = 0,
+    batch_size: int,
 ) -> lambda_.EventSourceMapping:
-    """Feed the queue to the function, ten messages at most; a failed one alone comes back."""
+    """Feed the queue to the function, so many messages at once; a failed one alone comes back."""
     consumer.allow(_CONSUME, inbox.queue.queue_arn)
     mapping = lambda_.EventSourceMapping(
         scope,
         construct_id,
         target=consumer.function,
         event_source_arn=inbox.queue.queue_arn,
-        batch_size=10,
-        max_batching_window=cdk.Duration.seconds(window_seconds) if window_seconds else None,
+        batch_size=batch_size,
         max_concurrency=max_concurrency,
         report_batch_item_failures=True,
     )

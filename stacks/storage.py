@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_s3_notifications as notifications
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from stacks.access import protection
 from stacks.checks import acknowledge, acknowledge_wildcard
 from stacks.config import DeployConfig
 from stacks.functions import BY_STATE, FUNCTIONS
-from stacks.inbox import BATCH_WINDOW_SECONDS, Inbox
+from stacks.inbox import Inbox
 
 PENDINGSET_SUFFIX = ".pendingset"
 REQUEST_SUFFIX = "/request.json"
@@ -72,7 +74,7 @@ class S3CommitStorage(cdk.Stack):
         )
         ledger.add_global_secondary_index(
             index_name=BY_STATE,
-            partition_key=_string("state"),
+            partition_key=_string("shelf"),
             sort_key=_string("updated_at"),
             projection_type=dynamodb.ProjectionType.ALL,
         )
@@ -102,6 +104,12 @@ class S3CommitStorage(cdk.Stack):
                 "Where access logs go is the account's choice: the parameter accessLogsBucket "
                 "turns them on; CloudTrail data events are the other way to have them.",
             )
+        if config.protect_names != "none":
+            roles = f"arn:{self.partition}:iam::{self.account}:role{config.role_path}*"
+            statement = protection(
+                bucket.bucket_arn, config.protect_names, [roles, *config.operators]
+            )
+            bucket.add_to_resource_policy(iam.PolicyStatement.from_json(statement))
         self._notify_directly(bucket, config)
         return bucket
 
@@ -169,7 +177,7 @@ def _string(name: str) -> dynamodb.Attribute:
 def _visibility(function: str) -> cdk.Duration:
     # AWS asks for six times the function's timeout, and the batching window on top:
     # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
-    return cdk.Duration.seconds(6 * FUNCTIONS[function].timeout + BATCH_WINDOW_SECONDS)
+    return cdk.Duration.seconds(6 * FUNCTIONS[function].timeout)
 
 
 def _lifecycle(config: DeployConfig) -> list[s3.LifecycleRule]:

@@ -23,9 +23,8 @@ STEPS: dict[str, str] = {
 REPORT = "ReportSweep"
 REPORT_FUNCTION = "sweep_jobs"
 
-# A call is seven events, and a history has 25,000: 3,500 calls, of 20,000 uploads or ten minutes
-# each (`CALL_ITEMS`, `CALL_SECONDS`). What is left after the hours the next sweep comes to: what
-# this one has freed is in no listing any more.
+# Each step has six calls of ten minutes (`CALLS_A_PASS`, `CALL_SECONDS`): four hours, and as much
+# again for repetitions. What is left then the next sweep comes to, which goes on from there.
 EXECUTION_HOURS = 12
 
 
@@ -37,6 +36,7 @@ def _call(name: str, function_arn: str, bucket: str, limits: Mapping[str, int]) 
             "FunctionName": function_arn,
             "Payload": {
                 "step.$": "$$.State.Name",
+                "execution.$": "$$.Execution.Id",
                 "sweep.$": "$",
                 "bucket": bucket,
                 "limits": dict(limits),

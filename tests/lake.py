@@ -51,7 +51,7 @@ class Lake:
     def visible(self, prefix: str = "") -> list[str]:
         """The keys of all data, without hidden names."""
         keys = [found.key for found in self.store.list(self.bucket, prefix)]
-        return [key for key in keys if "/_" not in key]
+        return [key for key in keys if "/_" not in f"/{key}"]
 
     def body(self, key: str) -> bytes:
         """A visible object's bytes."""

@@ -24,6 +24,12 @@ class _Raw:
     def stream(self, *_: Any, **__: Any) -> list[bytes]:
         return [self._body]
 
+    def read(self, amount: int | None = None) -> bytes:
+        raise AssertionError("the body of an object was read")
+
+    def close(self) -> None:
+        self._body = b""
+
 
 @dataclass
 class Answers:

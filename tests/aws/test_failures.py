@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from botocore import exceptions as botocore
+from botocore.parsers import ResponseParserError
 from pynamodb.exceptions import CancellationReason, VerboseClientError
 
 from s3commit.aws.failures import answered, translate, translated
@@ -44,7 +45,7 @@ def a_cancellation(*codes: str | None) -> VerboseClientError:
         ("NoSuchKey", 404, NotFoundError, "NOT_FOUND"),
         ("404", 404, NotFoundError, "NOT_FOUND"),
         ("ResourceNotFoundException", 400, NotFoundError, "NO_TABLE"),
-        ("InvalidObjectState", 403, InvalidInputError, "INVALID_INPUT"),
+        ("InvalidObjectState", 403, InvalidInputError, "ARCHIVED"),
         ("PreconditionFailed", 412, PreconditionError, "PRECONDITION_FAILED"),
         ("412", 412, PreconditionError, "PRECONDITION_FAILED"),
         ("ConditionalCheckFailedException", 400, PreconditionError, "PRECONDITION_FAILED"),
@@ -83,6 +84,7 @@ def test_an_answer_of_aws_is_one_of_our_errors(
         (botocore.ConnectionClosedError(endpoint_url="u", error="e"), TransientError),
         (botocore.ResponseStreamingError(error="e"), TransientError),
         (botocore.IncompleteReadError(actual_bytes=1, expected_bytes=2), TransientError),
+        (ResponseParserError("not XML"), TransientError),
         (botocore.NoCredentialsError(), AccessError),
         (botocore.PartialCredentialsError(provider="p", cred_var="v"), AccessError),
         (botocore.TokenRetrievalError(provider="p", error_msg="e"), AccessError),

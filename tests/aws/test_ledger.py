@@ -13,16 +13,17 @@ from botocore.exceptions import ClientError
 
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.ledger import JOB_DAYS, DynamoLedger
+from s3commit.aws.ledger_items import SHELVES
 from s3commit.aws.ledger_notes import NOTE_DAYS
-from s3commit.aws.ledger_table import CONFLICT_TRIES
-from s3commit.aws.locks import FREE_DAYS
-from s3commit.core.errors import InvalidInputError, NotFoundError, TransientError
-from s3commit.core.locks import LockMode, LockRecord, Waiting, ask, let_go
+from s3commit.aws.locks import CLAIM_DAYS
+from s3commit.core.errors import NotFoundError, TransientError
+from s3commit.core.locks import Claim, Claimed, LockMode
+from s3commit.core.model import Stage, Turn
 from s3commit.core.states import JobState
 from s3commit.testing.memory import ManualClock
 from tests.conftest import REGION
 from tests.contract.conftest import create_table
-from tests.contract.locking import give_back, take
+from tests.contract.locking import enter, hold, move
 from tests.contract.test_ledger import (
     NODE,
     OTHER_PLAN,
@@ -34,9 +35,13 @@ from tests.contract.test_ledger import (
     an_attempt,
     bring_to,
     decided,
+    ref_of,
 )
 
 DAY = 86400
+REF = ref_of("job-1")
+JOB_KEY = ("JOB#job-1", REF.removeprefix("job-1-"))
+A_CLAIM = Claim(NODE, LockMode.SHARED)
 EPOCH_OF_T0 = 1795298400  # 2026-11-21T22:00:00Z
 
 _TABLES = itertools.count()
@@ -87,32 +92,32 @@ def test_items_have_the_keys_of_the_contract(
 ) -> None:
     ledger.open_job(a_job())
     ledger.record_attempts([an_attempt(3)])
-    ledger.begin_unit("job-1", 12)
-    take(ledger, NODE, "job-1", LockMode.SHARED)
+    ledger.begin_unit(ref_of("job-1"), 12)
+    for node, mode in ((NODE, "S"), ("lake/table/dt=1/", "X"), ("lake/table/?once=0f", "K")):
+        ledger.put_claim(Claimed(Claim(node, LockMode(mode)), REF))
 
     found = items()
 
     assert set(found) == {
-        ("JOB#job-1", "JOB"),
-        ("ATTEMPTS#job-1#3", "task-3#attempt-0"),
-        ("UNITS#job-1#2", "12"),
-        ("LOCK#lake/table/", "LOCK"),
+        JOB_KEY,
+        (f"ATTEMPTS#{REF}#3", "task-3#attempt-0"),
+        (f"UNITS#{REF}#2", "12"),
+        ("CLAIMS#S#lake/table/", f"lake/table//{REF}"),
+        ("CLAIMS#X#lake/table/", f"lake/table/dt=1//{REF}"),
+        ("CLAIMS#K#lake/table/", f"lake/table/?once=0f/{REF}"),
     }
-    in_index = [key for key, item in found.items() if {"state", "updated_at"} <= set(item)]
-    assert in_index == [("JOB#job-1", "JOB")]
+    in_index = [key for key, item in found.items() if {"shelf", "updated_at"} <= set(item)]
+    assert in_index == [JOB_KEY]
 
 
 def test_items_can_be_read_without_this_code(
     ledger: DynamoLedger, items: Callable[[], dict[tuple[str, str], dict[str, Any]]]
 ) -> None:
-    ledger.open_job(a_job(plan=OTHER_PLAN, replaced=REPLACED, locks=("lake/", NODE)))
-    ledger.put_lock(
-        LockRecord(NODE, 0, {"one": LockMode.SHARED}, {"two": Waiting(LockMode.EXCLUSIVE, T0, T1)})
-    )
+    turn = Turn(Stage.WAITING, T0, 2)
+    ledger.open_job(a_job(plan=OTHER_PLAN, replaced=REPLACED, locks=("lake/", NODE), turn=turn))
 
-    found = items()
+    job = items()[JOB_KEY]
 
-    job, lock = found["JOB#job-1", "JOB"], found["LOCK#lake/table/", "LOCK"]
     assert (job["names"], job["locks"]) == ("unique", ["lake/", NODE])
     assert job["plan"]["nulls"] == {"id": 0, "länd.name": 17, "not counted": None}
     assert job["replaced"] == {
@@ -121,27 +126,28 @@ def test_items_can_be_read_without_this_code(
         "bytes": 9876,
         "overwrites": False,
     }
-    assert (lock["version"], lock["holders"]) == (1, {"one": "S"})
-    assert lock["waiting"] == {"two": {"mode": "X", "since": T0, "seen": T1}}
+    assert job["turn"] == {"stage": "WAITING", "since": T0, "epoch": 2}
 
 
 def test_only_what_has_ended_expires(
     ledger: DynamoLedger, items: Callable[[], dict[tuple[str, str], dict[str, Any]]]
 ) -> None:
     bring_to(ledger, JobState.ABORTING)
-    assert "expires_at" not in items()["JOB#job-1", "JOB"]
-    ledger.advance("job-1", source=JobState.ABORTING, target=JobState.ABORTED, generation=0, now=T0)
+    assert "expires_at" not in items()[JOB_KEY]
+    ledger.advance(
+        ref_of("job-1"), source=JobState.ABORTING, target=JobState.ABORTED, generation=0, now=T0
+    )
     ledger.record_attempts([an_attempt(3)])
-    ledger.begin_unit("job-1", 12)
-    take(ledger, NODE, "job-1", LockMode.SHARED)
+    ledger.begin_unit(ref_of("job-1"), 12)
+    ledger.put_claim(Claimed(A_CLAIM, ref_of("job-1")))
 
     expiry = {pk: item.get("expires_at") for (pk, _), item in items().items()}
 
     assert expiry == {
-        "JOB#job-1": EPOCH_OF_T0 + JOB_DAYS * DAY,
-        "ATTEMPTS#job-1#3": EPOCH_OF_T0 + NOTE_DAYS * DAY,
-        "UNITS#job-1#2": EPOCH_OF_T0 + NOTE_DAYS * DAY,
-        "LOCK#lake/table/": None,
+        JOB_KEY[0]: EPOCH_OF_T0 + JOB_DAYS * DAY,
+        f"ATTEMPTS#{REF}#3": EPOCH_OF_T0 + NOTE_DAYS * DAY,
+        f"UNITS#{REF}#2": EPOCH_OF_T0 + NOTE_DAYS * DAY,
+        "CLAIMS#S#lake/table/": EPOCH_OF_T0 + CLAIM_DAYS * DAY,
     }
 
 
@@ -149,7 +155,7 @@ def test_a_job_that_had_ended_before_the_ledger_knew_it_expires_as_well(
     ledger: DynamoLedger, items: Callable[[], dict[tuple[str, str], dict[str, Any]]]
 ) -> None:
     ledger.open_job(replace(a_job(), state=JobState.ABORTED))
-    expires_at = items()["JOB#job-1", "JOB"]["expires_at"]
+    expires_at = items()[JOB_KEY]["expires_at"]
     assert expires_at == EPOCH_OF_T0 + JOB_DAYS * DAY
 
 
@@ -161,24 +167,22 @@ def test_attempts_are_spread_over_ten_partitions(
     assert len({pk for pk, _ in items()}) == 10
 
 
-def test_a_lock_expires_only_while_nobody_holds_it(
+def test_a_job_goes_to_the_shelf_of_its_state(
     ledger: DynamoLedger, items: Callable[[], dict[tuple[str, str], dict[str, Any]]]
 ) -> None:
-    def expiry() -> int | None:
-        found = items()["LOCK#lake/table/", "LOCK"].get("expires_at")
-        return None if found is None else int(found)
+    """The index's hash key: by state alone it would be one partition, of 1,000 writes a second."""
+    for number in range(100):
+        bring_to(ledger, JobState.SEALED, f"job-{number}")
+    ledger.note(ref_of("job-0"), generation=0, plan=PLAN, now=T0)
+    hold(ledger, ref_of("job-0"), NODE)
+    decided(ledger, "job-0")
 
-    take(ledger, NODE, "one", LockMode.SHARED)
-    assert expiry() is None
-    take(ledger, NODE, "two", LockMode.EXCLUSIVE)
-    assert expiry() is None
-    give_back(ledger, NODE, "one")
-    assert expiry() == EPOCH_OF_T0 + FREE_DAYS * DAY
-    give_back(ledger, NODE, "two")
-    assert expiry() == EPOCH_OF_T0 + FREE_DAYS * DAY
-    take(ledger, NODE, "three", LockMode.EXCLUSIVE)
-    assert expiry() is None
-    assert ledger.lock(NODE).version == 5
+    shelves = {job["job_id"]: job["shelf"] for job in items().values() if "shelf" in job}
+
+    state, _, number = shelves.pop("job-0").partition("#")
+    assert (state, len(number)) == ("COMMITTING", 2)
+    assert {shelf.partition("#")[0] for shelf in shelves.values()} == {"SEALED"}
+    assert len(set(shelves.values())) == SHELVES
 
 
 def test_a_transition_whose_answer_is_lost_is_known_as_ones_own(ledger: DynamoLedger) -> None:
@@ -186,11 +190,11 @@ def test_a_transition_whose_answer_is_lost_is_known_as_ones_own(ledger: DynamoLe
     sent = lose_first_answer(ledger, "UpdateItem")
 
     sealed = ledger.advance(
-        "job-1", source=JobState.OPEN, target=JobState.SEALED, generation=0, now=T1
+        ref_of("job-1"), source=JobState.OPEN, target=JobState.SEALED, generation=0, now=T1
     )
 
     assert sent == [1, 2]
-    assert sealed == ledger.job("job-1")
+    assert sealed == ledger.job(ref_of("job-1"))
     assert sealed.state is JobState.SEALED
 
 
@@ -198,7 +202,7 @@ def test_a_take_over_whose_answer_is_lost_is_known_as_ones_own(ledger: DynamoLed
     ledger.open_job(a_job())
     sent = lose_first_answer(ledger, "UpdateItem")
 
-    taken = ledger.take_over("job-1", generation=0, execution="second", now=T1)
+    taken = ledger.take_over(ref_of("job-1"), generation=0, execution="second", now=T1)
 
     assert sent == [1, 2]
     assert (taken.generation, taken.execution) == (1, "second")
@@ -206,54 +210,23 @@ def test_a_take_over_whose_answer_is_lost_is_known_as_ones_own(ledger: DynamoLed
 
 def test_a_decision_whose_answer_is_lost_is_known_as_ones_own(ledger: DynamoLedger) -> None:
     bring_to(ledger, JobState.SEALED)
-    ledger.note("job-1", generation=0, plan=PLAN, now=T0)
-    take(ledger, NODE, "job-1", LockMode.EXCLUSIVE)
-    sent = lose_first_answer(ledger, "TransactWriteItems")
+    ledger.note(ref_of("job-1"), generation=0, plan=PLAN, now=T0)
+    hold(ledger, ref_of("job-1"), NODE)
+    sent = lose_first_answer(ledger, "UpdateItem")
 
     record = decided(ledger)
 
     assert sent == [1, 2]
-    assert record == ledger.job("job-1")
+    assert record == ledger.job(ref_of("job-1"))
 
 
-def test_i6_a_lock_whose_answer_is_lost_is_known_as_ones_own(ledger: DynamoLedger) -> None:
-    sent = lose_first_answer(ledger, "PutItem")
+def test_i6_a_turn_whose_answer_is_lost_is_known_as_ones_own(ledger: DynamoLedger) -> None:
+    bring_to(ledger, JobState.SEALED)
+    entering = enter(ledger, ref_of("job-1"), NODE)
+    sent = lose_first_answer(ledger, "UpdateItem")
 
-    assert ledger.put_lock(LockRecord(NODE, 0, {"job-1": LockMode.EXCLUSIVE}))
-
+    assert move(ledger, entering, Stage.HELD) == ledger.job(ref_of("job-1"))
     assert sent == [1, 2]
-    assert ledger.lock(NODE) == LockRecord(NODE, 1, {"job-1": LockMode.EXCLUSIVE})
-
-
-def test_i6_locks_whose_answer_is_lost_are_known_as_ones_own(ledger: DynamoLedger) -> None:
-    sent = lose_first_answer(ledger, "TransactWriteItems")
-    records = [LockRecord(node, 0, {"job-1": LockMode.EXCLUSIVE}) for node in (NODE, "lake/b/")]
-
-    assert ledger.put_locks(records)
-
-    assert sent == [1, 2]
-    assert ledger.lock("lake/b/") == LockRecord("lake/b/", 1, {"job-1": LockMode.EXCLUSIVE})
-
-
-def test_i6_a_lock_that_another_took_while_the_answer_was_lost_is_not_ones_own(
-    ledger: DynamoLedger,
-) -> None:
-    """What was lost is asked for again, and then the job finds itself where it left itself."""
-
-    def another_asks(attempts: int, **_: Any) -> int | None:
-        if attempts > 1:
-            return None
-        events_of(ledger).unregister("needs-retry.dynamodb.PutItem", another_asks)
-        take(ledger, NODE, "job-2", LockMode.EXCLUSIVE)
-        return 0
-
-    events_of(ledger).register_first("needs-retry.dynamodb.PutItem", another_asks)
-    mine, _ = ask(ledger.lock(NODE), "job-1", LockMode.SHARED, since=T0, now=T0)
-
-    assert not ledger.put_lock(mine)
-    assert ledger.lock(NODE).holders == {"job-1": LockMode.SHARED}
-    assert set(ledger.lock(NODE).waiting) == {"job-2"}
-    assert take(ledger, NODE, "job-1", LockMode.SHARED, since=T0)
 
 
 def test_notes_whose_answer_is_lost_are_noted_once(ledger: DynamoLedger) -> None:
@@ -262,7 +235,7 @@ def test_notes_whose_answer_is_lost_are_noted_once(ledger: DynamoLedger) -> None
     ledger.record_attempts([an_attempt(1), an_attempt(2)])
 
     assert sent == [1, 2]
-    assert len(list(ledger.attempts("job-1"))) == 2
+    assert len(list(ledger.attempts(ref_of("job-1")))) == 2
 
 
 @pytest.mark.parametrize(
@@ -275,130 +248,30 @@ def test_throttling_is_transient(ledger: DynamoLedger, code: str) -> None:
     events_of(ledger).register_first("before-call.dynamodb.*", throttled)
 
     for call in (
-        lambda: ledger.job("job-1"),
+        lambda: ledger.job(ref_of("job-1")),
         lambda: ledger.open_job(a_job()),
-        lambda: ledger.take_over("job-1", generation=0, execution="e", now=T1),
+        lambda: ledger.take_over(ref_of("job-1"), generation=0, execution="e", now=T1),
         lambda: ledger.record_attempts([an_attempt(1)]),
-        lambda: list(ledger.attempts("job-1")),
-        lambda: ledger.begin_unit("job-1", 1),
-        lambda: ledger.note("job-1", generation=0, plan=PLAN, now=T1),
-        lambda: ledger.lock(NODE),
-        lambda: ledger.put_lock(let_go(LockRecord(NODE), "job-1")),
+        lambda: list(ledger.attempts(ref_of("job-1"))),
+        lambda: ledger.begin_unit(ref_of("job-1"), 1),
+        lambda: ledger.note(ref_of("job-1"), generation=0, plan=PLAN, now=T1),
+        lambda: ledger.take_turn(
+            ref_of("job-1"), generation=0, before=Turn(), after=Turn(Stage.WAITING), now=T1
+        ),
+        lambda: list(ledger.claims(A_CLAIM, below=True)),
+        lambda: ledger.put_claim(Claimed(A_CLAIM, ref_of("job-1"))),
+        lambda: ledger.drop_claim(ref_of("job-1"), A_CLAIM),
         lambda: list(ledger.jobs_in(JobState.OPEN, before=T1)),
     ):
         with pytest.raises(TransientError):
             call()
 
 
-def conflict(ledger: DynamoLedger, operation: str, times: int) -> list[int]:
-    """Refuse the first ``times`` requests as DynamoDB does while a transaction is under way."""
-    refused: list[int] = []
-
-    def under_way(**_: Any) -> None:
-        if len(refused) == times:
-            return
-        refused.append(1)
-        cancelled = operation == "TransactWriteItems"
-        code = "TransactionCanceledException" if cancelled else "TransactionConflictException"
-        reasons = [{"Code": "None"}, {"Code": "TransactionConflict"}]
-        answer: Any = {"Error": {"Code": code, "Message": "m"}, "CancellationReasons": reasons}
-        raise ClientError(answer, operation)
-
-    events_of(ledger).register_first(f"before-call.dynamodb.{operation}", under_way)
-    return refused
-
-
-@pytest.fixture
-def patient(table: str, moto_endpoint: str) -> tuple[DynamoLedger, list[float]]:
-    """A ledger, and the pauses that it would have made."""
-    pauses: list[float] = []
-    ledger = DynamoLedger(
-        table, region=REGION, host=moto_endpoint, clock=ManualClock(T0), sleep=pauses.append
-    )
-    return ledger, pauses
-
-
-def test_a_decision_that_meets_anothers_is_repeated(
-    patient: tuple[DynamoLedger, list[float]],
-) -> None:
-    ledger, pauses = patient
-    bring_to(ledger, JobState.SEALED)
-    ledger.note("job-1", generation=0, plan=PLAN, now=T0)
-    take(ledger, NODE, "job-1", LockMode.SHARED)
-    conflict(ledger, "TransactWriteItems", 3)
-
-    assert decided(ledger) == ledger.job("job-1")
-    assert pauses == [0.05, 0.1, 0.2]
-
-
-def test_a_decision_that_is_said_to_be_in_progress_and_was_taken_is_known_as_ones_own(
-    patient: tuple[DynamoLedger, list[float]],
-) -> None:
-    ledger, pauses = patient
-    bring_to(ledger, JobState.SEALED)
-    ledger.note("job-1", generation=0, plan=PLAN, now=T0)
-    take(ledger, NODE, "job-1", LockMode.SHARED)
-
-    def in_progress(**_: Any) -> None:
-        events_of(ledger).unregister("after-call.dynamodb.TransactWriteItems", in_progress)
-        answer: Any = {"Error": {"Code": "TransactionInProgressException", "Message": "m"}}
-        raise ClientError(answer, "TransactWriteItems")
-
-    events_of(ledger).register_first("after-call.dynamodb.TransactWriteItems", in_progress)
-
-    assert decided(ledger) == ledger.job("job-1")
-    assert pauses == [0.05]
-
-
-@pytest.mark.parametrize(
-    ("operation", "write"),
-    [
-        ("PutItem", lambda ledger: take(ledger, NODE, "job-1", LockMode.SHARED)),
-        (
-            "UpdateItem",
-            lambda ledger: ledger.take_over("job-1", generation=0, execution="e", now=T1),
-        ),
-    ],
-)
-def test_a_write_that_meets_a_transaction_is_repeated(
-    patient: tuple[DynamoLedger, list[float]],
-    operation: str,
-    write: Callable[[DynamoLedger], object],
-) -> None:
-    ledger, pauses = patient
-    ledger.open_job(a_job())
-    conflict(ledger, operation, 2)
-
-    assert write(ledger)
-    assert pauses == [0.05, 0.1]
-
-
-def test_a_conflict_without_end_is_transient(patient: tuple[DynamoLedger, list[float]]) -> None:
-    ledger, pauses = patient
-    refused = conflict(ledger, "PutItem", 100)
-
-    with pytest.raises(TransientError) as caught:
-        take(ledger, NODE, "job-1", LockMode.SHARED)
-
-    assert caught.value.code == "CONFLICT"
-    assert len(refused) == CONFLICT_TRIES == len(pauses) + 1
-
-
-def test_more_locks_than_a_transaction_takes_are_refused(ledger: DynamoLedger) -> None:
-    bring_to(ledger, JobState.SEALED)
-    stands = ledger.note("job-1", generation=0, plan=PLAN, now=T0)
-
-    with pytest.raises(InvalidInputError):
-        decided(ledger, locks=[f"lake/{number}/" for number in range(101)])
-
-    assert ledger.job("job-1") == stands
-
-
 def test_a_table_that_is_not_there_is_said_to_be_missing(moto_endpoint: str) -> None:
     ledger = DynamoLedger("no-such-table", region=REGION, host=moto_endpoint)
 
     with pytest.raises(NotFoundError) as caught:
-        ledger.job("job-1")
+        ledger.job(ref_of("job-1"))
 
     assert caught.value.code == "NO_TABLE"
 
@@ -419,7 +292,7 @@ def test_two_tables_in_one_process_stay_apart(ledger: DynamoLedger, moto_endpoin
 
     ledger.open_job(a_job())
 
-    assert other.job("job-1") is None
+    assert other.job(ref_of("job-1")) is None
     assert [*other.jobs_in(JobState.OPEN, before=T1)] == []
     assert [*ledger.jobs_in(JobState.OPEN, before=T1)] == [a_job()]
 

@@ -12,7 +12,12 @@ import pytest
 
 from s3commit.aws.s3 import CONFLICT_TRIES, S3ObjectStore
 from s3commit.aws.s3_client import Encryption
-from s3commit.core.errors import JobRefusedError, PreconditionError, TransientError
+from s3commit.core.errors import (
+    InvalidInputError,
+    JobRefusedError,
+    PreconditionError,
+    TransientError,
+)
 from s3commit.core.ports import OpenUpload
 from tests.aws.conftest import Answers
 
@@ -40,6 +45,29 @@ def test_a_completion_is_one_request_with_the_length(
     assert request.headers["x-amz-mp-object-size"] == b"5"
     assert request.headers["If-None-Match"] == b"*"
     assert (facts.etag, facts.length, facts.version_id) == ('"e-1"', 5, "v1")
+
+
+def test_i12_what_is_too_large_is_refused_by_its_length_before_its_body_is_read(
+    make_store: MakeStore, answers: Answers
+) -> None:
+    store, _ = make_store()
+    answers.add(200, "x", Content_Length=str(5 * 1024**4), ETag='"e"')
+
+    with pytest.raises(InvalidInputError) as caught:
+        store.get("lake", "k", max_bytes=100)
+    assert caught.value.code == "TOO_LARGE"
+
+
+def test_the_first_bytes_are_one_request_for_them_alone(
+    make_store: MakeStore, answers: Answers
+) -> None:
+    store, _ = make_store()
+    answers.add(206, "x", Content_Length="1", ETag='"e"')
+
+    with pytest.raises(AssertionError, match="was read"):
+        store.first_bytes("lake", "k", 10)
+    (request,) = answers.requests
+    assert request.headers["Range"] == b"bytes=0-9"
 
 
 def test_an_error_inside_a_200_is_an_error(make_store: MakeStore, answers: Answers) -> None:

@@ -13,7 +13,7 @@ from rich.console import Console
 
 import s3commit
 from bench import __main__ as command
-from bench import imports
+from bench import documents, imports
 from bench.figures import Figure, Sample, show
 from bench.pipeline import BUCKET, BenchWeed, Committer, make_pipeline
 from bench.processes import Meter, Stat, largest_peak, reset_peaks, tree
@@ -163,3 +163,18 @@ def test_a_file_of_many_keeps_little_after_its_row_group() -> None:
     for file in files:
         file.close()
     assert kept < 300_000
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape"), [("pendingset", "members"), ("job", "objects in objects")]
+)
+def test_i12_the_worst_document_fits_into_the_function_that_reads_it(kind: str, shape: str) -> None:
+    """All of them: ``python -m bench --only documents``."""
+    worst = documents.worst(documents.KINDS[kind], shape)
+    assert len(worst) > 0.99 * documents.KINDS[kind].max_bytes
+    assert not documents.measured(kind, shape).missed
+
+
+def test_a_document_that_is_refused_is_no_measurement() -> None:
+    with pytest.raises(AssertionError, match="was refused"):
+        documents.read_alone("dispatch_requests", "note", b"[")

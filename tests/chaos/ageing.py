@@ -61,7 +61,10 @@ def _age_ledger(table: str, seconds: int) -> None:
                 for waiter in item.attrs["waiting"].value.values():
                     _turn_back(waiter.value["since"], seconds)
                     _turn_back(waiter.value["seen"], seconds)
+            if "until" in item.attrs:  # a sweep that was stopped keeps the next one waiting
+                _turn_back(item.attrs["until"], seconds)
 
 
 def _turn_back(value: Any, seconds: int) -> None:
-    value.value = shifted(value.value, -seconds)
+    if value.value:
+        value.value = shifted(value.value, -seconds)

@@ -12,6 +12,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from s3commit.aws.ledger_items import job_key
 from s3commit.core.layout import COMMITS, MAGIC_PREFIX, SUCCESS, is_data
 from s3commit.core.model import Conflict
 from s3commit.core.states import ENDED, TRANSITIONS, JobState
@@ -63,7 +64,8 @@ class History:
 
     def state(self, job_id: str) -> JobState | None:
         """The job's state in the ledger."""
-        found = self.item(f"JOB#{job_id}", "JOB")
+        job = self.register.get(job_id)
+        found = self.item(*job_key(job.place.ref)) if job else None
         return JobState(found["state"].value) if found else None
 
     def item(self, pk: str, sk: str) -> dict[str, Any]:

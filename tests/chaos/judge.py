@@ -258,10 +258,8 @@ class Judge:
         rows: Any = dynamodb_backends[ACCOUNT][REGION].get_table(self._history.table).items
         for row in rows.values():
             for item in row.values():
-                if item.attrs["sk"].value == "LOCK" and (
-                    item.attrs["holders"].value or item.attrs["waiting"].value
-                ):
-                    self._fail("I6", f"{item.attrs['pk'].value} is held at the end")
+                if item.attrs["pk"].value.startswith("CLAIMS#"):
+                    self._fail("I6", f"{item.attrs['sk'].value} is there at the end")
 
     def _letters(self) -> None:
         """Whatever a queue gave up is about jobs that have ended all the same."""

@@ -24,6 +24,7 @@ from tests.core.world import World, place_of
 TABLE = "ledger"
 JOB = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
 OTHER = "11111111-7425-40de-944b-e07fc1f90ae7"
+REF = place_of(JOB).ref
 THIRD = "22222222-7425-40de-944b-e07fc1f90ae7"
 SALES = "s3://lake/sales/"
 MACHINE = "arn:aws:states:eu-central-1:123456789012:stateMachine:Machine"
@@ -31,7 +32,7 @@ MACHINE = "arn:aws:states:eu-central-1:123456789012:stateMachine:Machine"
 
 def arn_of(job_id: str, name: str = "") -> str:
     """The execution of a job, or one with another name."""
-    return f"{MACHINE.replace('stateMachine', 'execution')}:{name or job_id}"
+    return f"{MACHINE.replace('stateMachine', 'execution')}:{name or place_of(job_id).ref}"
 
 
 def run(*arguments: str, exit_code: int = 0) -> Result:
@@ -67,9 +68,6 @@ class MemoryPeek:
 
     def __init__(self, store: MemoryObjectStore) -> None:
         self._store = store
-
-    def first_bytes(self, bucket: str, key: str, count: int) -> bytes:
-        return self._store.get(bucket, key, max_bytes=1 << 30).body[:count]
 
     def uploaded_bytes(self, bucket: str, key: str, upload_id: str) -> int:
         return sum(map(len, self._store._upload(bucket, key, upload_id).parts.values()))

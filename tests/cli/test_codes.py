@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from s3commit.cli.codes import CODES, LATE, STOPPED, UNKNOWN, advice_on, advice_on_execution
+from s3commit.core.errors import DOCUMENT_CODES
 from s3commit.core.locks import LockMode
-from s3commit.core.model import Outcome
+from s3commit.core.model import Outcome, Stage
 from s3commit.core.states import JobState
 
 ROOT = Path(__file__).parents[2]
@@ -17,6 +18,7 @@ CORE = ROOT / "layers" / "s3commit" / "python" / "s3commit" / "core"
 
 # Codes of errors that neither end a job nor, by what they say, its execution.
 NEVER_AN_END = {
+    "COSTLY",
     "CONFLICT",
     "ERROR",
     "ILLEGAL_TRANSITION",
@@ -26,7 +28,7 @@ NEVER_AN_END = {
     "OUTCOME_UNKNOWN",
     "PRECONDITION_FAILED",
 }
-NO_CODES = {str(word) for words in (JobState, Outcome, LockMode) for word in words}
+NO_CODES = {str(word) for words in (JobState, Outcome, LockMode, Stage) for word in words}
 
 
 def words_of(tree: ast.AST) -> Iterator[str]:
@@ -49,6 +51,11 @@ def test_every_code_that_a_job_can_end_with_has_advice() -> None:
     assert found - set(CODES) == set(), "give these a line in cli/codes.py"
     own = {code for code in CODES if not code.startswith("States.")}  # Step Functions' names
     assert own - found == set(), "nothing raises these any more"
+
+
+def test_i12_codes_of_documents_that_no_writer_of_ours_makes_are_counted_as_such() -> None:
+    of_others = {code for code, advice in CODES.items() if "Find out who wrote it" in advice.do}
+    assert of_others < DOCUMENT_CODES < set(CODES)
 
 
 def test_the_document_has_the_same_table() -> None:

@@ -212,7 +212,7 @@ def test_who_goes_on_with_a_job_is_told_what_stopped_it(desk: Desk) -> None:
 def test_a_published_job_whose_replace_list_is_gone_has_not_ended(desk: Desk) -> None:
     desk.committed_job(OTHER)
     place = desk.job_at("RemoveReplaced", conflict=Conflict.REPLACE)
-    desk.world.store.delete(BUCKET, desk.world.all_keys(f"{place.prefix}replaced-")[0])
+    desk.world.store.delete(BUCKET, desk.world.all_keys(f"{place.pipeline}replaced-")[0])
     line = desk.fails("show", JOB, "--table", TABLE, "--replaced", exit_code=3)
     assert "is not the replace list that was decided [LIST_CHANGED]" in line
     line = desk.fails("abort", JOB, "--table", TABLE, exit_code=3)

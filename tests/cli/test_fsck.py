@@ -19,7 +19,7 @@ from s3commit.core.protocol.pipeline import Pipeline
 from s3commit.core.states import JobState
 from s3commit.testing.execution import run_execution
 from s3commit.writer.job import open_job
-from tests.cli.support import JOB, MACHINE, OTHER, SALES, TABLE, Desk, arn_of, run, uri_of
+from tests.cli.support import JOB, MACHINE, OTHER, REF, SALES, TABLE, Desk, arn_of, run, uri_of
 from tests.conftest import REGION
 from tests.contract.conftest import create_table
 from tests.core.fsck_world import Checked, MemoryLooks
@@ -132,9 +132,9 @@ def test_an_execution_is_started_for_a_job_whose_own_has_died(desk: Desk) -> Non
     assert "NOT_GOING_ON" in desk.run(*FSCK, exit_code=1).stdout
     desk.run(*FSCK, "--repair")
     (started,) = desk.executions.started
-    record = desk.world.ledger.job(JOB)
+    record = desk.world.ledger.job(REF)
     assert record is not None
-    assert started.startswith(arn_of(JOB, f"{JOB}-fsck-{record.generation}-"))
+    assert started.startswith(arn_of(JOB, f"{REF}-fsck-{record.generation}-"))
     desk.executions.statuses[arn_of(JOB)] = "RUNNING"
     desk.run(*FSCK)
 
@@ -254,8 +254,8 @@ def test_a_rebuild_that_has_to_stop_does_not_say_that_nothing_was_changed(desk: 
     desk.requested_job(OTHER)
     Checked(desk.world).lose_ledger()
     directory = place_of(OTHER).prefix
-    denied = AccessError("listing: no")
-    desk.world.plan.fail("list", denied, where=lambda call: call.key == directory)
+    away = TransientError("listing: no")
+    desk.world.plan.fail("list", away, where=lambda call: call.key == directory)
     result = desk.run(*FSCK, "--rebuild-ledger", "--state-machine", MACHINE, exit_code=1)
     assert "stopped there, with 1 job directory told" in result.stderr.splitlines()[-1]
 
@@ -264,14 +264,10 @@ def test_a_list_in_an_archive_is_a_finding_of_its_job_alone(desk: Desk) -> None:
     """S3 answers InvalidObjectState, which is no matter of rights."""
     desk.committed_job()
     list_key = place_of(JOB).commits
-
-    class Archived(MemoryLooks):
-        def first_bytes(self, bucket: str, key: str, count: int) -> bytes:
-            if key == list_key:
-                raise InvalidInputError("it has to be restored first")
-            return super().first_bytes(bucket, key, count)
-
-    desk.session.looks = Archived(desk.world.store)
+    archived = InvalidInputError("it has to be restored first")
+    desk.world.plan.fail(
+        "first_bytes", archived, times=None, where=lambda call: call.key == list_key
+    )
     assert "UNREADABLE" in desk.run(*FSCK, exit_code=1).stdout
 
 
@@ -308,7 +304,7 @@ def test_i8_a_lost_ledger_is_made_again(desk: Desk) -> None:
     Checked(desk.world).lose_ledger()
     looked = desk.run(*FSCK, "--rebuild-ledger", "--dry-run", "--state-machine", MACHINE)
     assert "would make" in looked.stdout
-    assert desk.world.ledger.job(JOB) is None
+    assert desk.world.ledger.job(REF) is None
     result = desk.run(*FSCK, "--rebuild-ledger", "--state-machine", MACHINE)
     assert result.stdout.splitlines() == [
         f"made  s3://lake/sales/__magic_job-{JOB}/: COMMITTED",

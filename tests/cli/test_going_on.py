@@ -9,7 +9,7 @@ from s3commit.core.errors import AccessError
 from s3commit.core.model import Conflict, Outcome
 from s3commit.core.policy import HOLDER_SECONDS
 from s3commit.core.states import JobState
-from tests.cli.support import JOB, MACHINE, OTHER, TABLE, Desk, arn_of, uri_of
+from tests.cli.support import JOB, MACHINE, OTHER, REF, TABLE, Desk, arn_of, uri_of
 from tests.core.world import place_of
 
 
@@ -34,9 +34,9 @@ def test_i6_a_destination_that_a_dead_execution_held_is_free_after_one_command(
         f" {status}): {arn}\n"
     )
     assert told.stderr == f"follow it: s3commit watch {JOB}\n"
-    assert arn.startswith(arn_of(JOB, f"{JOB}-20261121T2200"))
+    assert arn.startswith(arn_of(JOB, f"{REF}-20261121T2200"))
     assert desk.world.result(holder).outcome is Outcome.COMMITTED
-    assert not any(lock.holders for lock in desk.world.ledger._locks.values())
+    assert desk.world.ledger._claims == {}
     desk.committed_job(OTHER, conflict=Conflict.REPLACE)
     assert desk.world.result(place_of(OTHER)).outcome is Outcome.COMMITTED
 
@@ -90,7 +90,7 @@ def test_i4_an_abort_whose_execution_died_is_gone_on_with(desk: Desk) -> None:
     desk.world.ask_abort(place)
     record = desk.world.record(place)
     desk.world.ledger.take_over(
-        JOB, generation=record.generation, execution=arn_of(JOB), now=desk.world.clock.now()
+        REF, generation=record.generation, execution=arn_of(JOB), now=desk.world.clock.now()
     )
     desk.executions.statuses[arn_of(JOB)] = "RUNNING"
     assert "is given up already" in desk.run("abort", JOB, "--table", TABLE).stdout

@@ -224,7 +224,7 @@ def test_i5_other_jobs_at_the_destination_are_left_alone(desk: Desk) -> None:
 def test_i5_a_manifest_that_names_another_jobs_file_is_not_committed(desk: Desk) -> None:
     recorded = dead(desk)
     desk.world.open(place_of(NEIGHBOUR))
-    key = f"sales/part-0-{NEIGHBOUR}-c000.parquet"
+    key = f"sales/part-0-{NEIGHBOUR}.c000.parquet"
     manifest = next(iter(recorded.manifests))
     body = json.loads(desk.world.store.get(BUCKET, manifest, max_bytes=10**6).body)
     body["commits"][0]["destinationKey"] = key

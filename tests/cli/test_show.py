@@ -9,10 +9,10 @@ import pytest
 from s3commit.cli.advice import MEANING, console_url
 from s3commit.cli.codes import CODES
 from s3commit.cli.facts import REQUESTED
-from s3commit.core.model import PlanFacts
+from s3commit.core.model import PlanFacts, Stage
 from s3commit.core.states import JobState
-from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, arn_of, uri_of
-from tests.core.world import BUCKET
+from tests.cli.support import JOB, OTHER, REF, SALES, TABLE, Desk, arn_of, uri_of
+from tests.core.world import BUCKET, place_of
 
 ARN = arn_of(JOB)
 
@@ -89,14 +89,16 @@ def test_a_job_at_work_that_is_silent_sends_to_its_execution(desk: Desk) -> None
     ledger, clock = desk.world.ledger, desk.world.clock
     desk.executions.statuses[ARN] = "RUNNING"
     first = desk.world.record(place).generation
-    record = ledger.take_over(JOB, generation=first, execution=ARN, now=clock.now())
+    record = ledger.take_over(REF, generation=first, execution=ARN, now=clock.now())
     held = record.generation
     ledger.advance(
-        JOB, source=JobState.OPEN, target=JobState.SEALED, generation=held, now=clock.now()
+        REF, source=JobState.OPEN, target=JobState.SEALED, generation=held, now=clock.now()
     )
     plan = PlanFacts("0" * 64, 1, 2, 8, 8)
-    ledger.note(JOB, generation=held, plan=plan, now=clock.now())
-    ledger.decide(JOB, generation=held, plan=plan, replaced=None, locks=(), now=clock.now())
+    noted = ledger.note(REF, generation=held, plan=plan, now=clock.now())
+    ledger._jobs[REF] = replace(noted, turn=replace(noted.turn, stage=Stage.HELD))
+    epoch = noted.turn.epoch
+    ledger.decide(REF, generation=held, plan=plan, replaced=None, epoch=epoch, now=clock.now())
     document = desk.json("show", JOB, "--table", TABLE)
     assert document["state"] == "COMMITTING"
     assert document["next"] == [
@@ -153,7 +155,17 @@ def test_a_bad_name_is_usage(desk: Desk, bad: str) -> None:
 def test_a_job_id_that_the_ledger_has_elsewhere_is_not_mixed_up(desk: Desk) -> None:
     desk.open_job()
     line = desk.fails("show", JOB, "--destination", "s3://lake/b/", "--table", TABLE, exit_code=1)
-    assert "at s3://lake/sales/, not at s3://lake/b/" in line
+    assert f"no job {JOB} at s3://lake/b/" in line
+
+
+def test_an_id_at_two_destinations_asks_for_one_of_them(desk: Desk) -> None:
+    desk.open_job()
+    other = place_of(JOB, "orders/")
+    desk.world.open(other)
+    desk.world.announce(other, desk.world.attempt(other, "t0"))
+    line = desk.fails("show", JOB, "--table", TABLE, exit_code=2)
+    assert "at s3://lake/orders/, s3://lake/sales/: name one with --destination" in line
+    desk.run("show", JOB, "--table", TABLE, "--destination", "s3://lake/orders/")
 
 
 def test_a_bucket_that_is_not_there_is_one_line(desk: Desk) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from s3commit.core.errors import AccessError
 from s3commit.core.model import Conflict
 from s3commit.core.states import JobState
-from tests.cli.support import JOB, OTHER, TABLE, THIRD, Desk
+from tests.cli.support import JOB, OTHER, REF, TABLE, THIRD, Desk
 
 HOUR = 3600
 
@@ -29,7 +29,7 @@ def test_what_is_silent_for_too_long_comes_first_and_is_marked(desk: Desk) -> No
     place = desk.open_job(JOB)
     record = desk.world.record(place)
     desk.world.ledger.advance(
-        JOB,
+        REF,
         source=JobState.OPEN,
         target=JobState.SEALED,
         generation=record.generation,

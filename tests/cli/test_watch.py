@@ -14,7 +14,7 @@ from s3commit.core.model import Conflict, JobResult, Outcome
 from s3commit.core.states import JobState
 from s3commit.core.ticket import Ticket
 from s3commit.testing.execution import STEPS
-from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, arn_of, uri_of
+from tests.cli.support import JOB, OTHER, REF, SALES, TABLE, Desk, arn_of, uri_of
 from tests.core.world import BUCKET
 
 
@@ -32,9 +32,9 @@ def test_each_state_is_a_line_of_json(desk: Desk) -> None:
 
     def seal() -> object:
         first = desk.world.record(place).generation
-        held = ledger.take_over(JOB, generation=first, execution="e", now=clock.now()).generation
+        held = ledger.take_over(REF, generation=first, execution="e", now=clock.now()).generation
         return ledger.advance(
-            JOB, source=JobState.OPEN, target=JobState.SEALED, generation=held, now=clock.now()
+            REF, source=JobState.OPEN, target=JobState.SEALED, generation=held, now=clock.now()
         )
 
     desk.while_it_waits(seal, lambda: desk.world.run(place))

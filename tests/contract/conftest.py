@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import json
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import boto3
 import pytest
@@ -42,11 +44,31 @@ class Differences:
     completes_atomically: bool = True  # False: completions at once with If-None-Match may all win
     names_null_version: bool = True  # False: HEAD does not say that a version is "null"
     null_version: bool = False  # True: a completion without versioning has the version "null"
+    bounds_keys: bool = True  # False: a key may have more than 1,024 bytes
+    bounds_keys_read: bool = True  # False: a longer key is one at which nothing is
+    bounds_metadata: bool = True  # False: user metadata may have more than 2 KB
+    bounds_deletes: bool = True  # False: a request may delete more than 1,000 objects
+    bounds_part_numbers: bool = True  # False: no upload has a part with the number 0
+    escapes_unspeakable: bool = False  # True: answers have another character for one not in XML
+    lists_unspeakable_uploads: bool = True  # False: a listing of uploads with such a key is a 500
+    archives: bool = True  # False: an archived object is read like any other
+    # Verbs that a bucket's policy does not deny, whatever it says.
+    not_denied: frozenset[str] = frozenset()
 
 
 KNOWN = {
     "memory": Differences(),
-    "moto": Differences(newline_in_keys=False, names_null_version=False, null_version=True),
+    "moto": Differences(
+        newline_in_keys=False,
+        names_null_version=False,
+        null_version=True,
+        bounds_keys=False,
+        bounds_metadata=False,
+        bounds_deletes=False,
+        bounds_part_numbers=False,
+        lists_unspeakable_uploads=False,
+        not_denied=frozenset({"head", "upload"}),
+    ),
     "weed": Differences(
         checks_length=False,
         lists_in_key_order=False,
@@ -54,6 +76,11 @@ KNOWN = {
         encodes_upload_keys=False,
         forgets_replaced_parts=False,
         completes_atomically=False,
+        bounds_keys_read=False,
+        bounds_metadata=False,
+        escapes_unspeakable=True,
+        not_denied=frozenset({"delete_seen"}),
+        archives=False,
     ),
 }
 
@@ -69,6 +96,38 @@ class Backend:
     bucket: str = "contract"
     versioned: str = "contract-versioned"
     places: Iterator[int] = field(default_factory=itertools.count)
+    client: Any = None  # what lays the obstacles on S3; None: the store in memory does
+
+    def archive(self, key: str, body: bytes) -> None:
+        """An object in the archive, as a lifecycle rule or its writer puts it there."""
+        if isinstance(self.store, MemoryObjectStore):
+            self.store.put(self.bucket, key, body)
+            self.store.archive(self.bucket, key)
+        else:
+            self.client.put_object(Bucket=self.bucket, Key=key, Body=body, StorageClass="GLACIER")
+
+    @contextmanager
+    def denying(self, prefix: str, *actions: str) -> Iterator[None]:
+        """Nobody may do these things below the prefix, by the bucket's policy."""
+        if isinstance(self.store, MemoryObjectStore):
+            self.store.deny(self.bucket, prefix, *actions)
+            try:
+                yield
+            finally:
+                self.store.allow(self.bucket)
+            return
+        statement = {
+            "Effect": "Deny",
+            "Principal": "*",
+            "Action": list(actions),
+            "Resource": f"arn:aws:s3:::{self.bucket}/{prefix}*",
+        }
+        policy = {"Version": "2012-10-17", "Statement": [statement]}
+        self.client.put_bucket_policy(Bucket=self.bucket, Policy=json.dumps(policy))
+        try:
+            yield
+        finally:
+            self.client.delete_bucket_policy(Bucket=self.bucket)
 
 
 @dataclass
@@ -135,7 +194,7 @@ def _s3_backend(name: str, endpoint: str) -> Backend:
     store = S3ObjectStore(client, page=PAGE)
     # Of its own: a fixture with parameters is set up again for each file that xdist deals out.
     bucket = f"contract-{uuid.uuid4().hex}"
-    backend = Backend(name, store, store, KNOWN[name], bucket, f"{bucket}-versioned")
+    backend = Backend(name, store, store, KNOWN[name], bucket, f"{bucket}-versioned", client=client)
     for bucket in (backend.bucket, backend.versioned):
         client.create_bucket(
             Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": "eu-central-1"}
@@ -177,7 +236,7 @@ def create_table(name: str, endpoint: str) -> None:
         BillingMode="PAY_PER_REQUEST",
         AttributeDefinitions=[
             {"AttributeName": attribute, "AttributeType": "S"}
-            for attribute in ("pk", "sk", "state", "updated_at")
+            for attribute in ("pk", "sk", "shelf", "updated_at")
         ],
         KeySchema=[
             {"AttributeName": "pk", "KeyType": "HASH"},
@@ -187,7 +246,7 @@ def create_table(name: str, endpoint: str) -> None:
             {
                 "IndexName": "by-state",
                 "KeySchema": [
-                    {"AttributeName": "state", "KeyType": "HASH"},
+                    {"AttributeName": "shelf", "KeyType": "HASH"},
                     {"AttributeName": "updated_at", "KeyType": "RANGE"},
                 ],
                 "Projection": {"ProjectionType": "ALL"},

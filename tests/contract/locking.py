@@ -1,22 +1,59 @@
-"""Locks as the protocol takes them: read, ask, put on condition, and again if that was lost."""
+"""A turn as the protocol takes it: claim, enter, and hold."""
 
 from __future__ import annotations
 
 from s3commit.core.ledger import Ledger
-from s3commit.core.locks import LockMode, ask, let_go
+from s3commit.core.locks import Claim, Claimed, LockMode, claimed
+from s3commit.core.model import JobRecord, Stage, Turn
 
 MOMENT = "2026-11-21T22:00:00.000Z"
 
 
-def take(ledger: Ledger, node: str, job_id: str, mode: LockMode, *, since: str = MOMENT) -> bool:
-    """Ask for the node; whether the job holds it now (it waits in the queue otherwise)."""
-    while True:
-        record, in_the_way = ask(ledger.lock(node), job_id, mode, since=since, now=MOMENT)
-        if ledger.put_lock(record):
-            return not in_the_way
+def enter(
+    ledger: Ledger,
+    ref: str,
+    *nodes: str,
+    mode: LockMode = LockMode.EXCLUSIVE,
+    since: str = MOMENT,
+) -> JobRecord:
+    """Claim the nodes, and say that the job enters."""
+    record = ledger.job(ref)
+    assert record is not None
+    for node in nodes:
+        ledger.put_claim(Claimed(Claim(node, mode), ref))
+    return ledger.take_turn(
+        ref,
+        generation=record.generation,
+        before=record.turn,
+        after=Turn(Stage.ENTERING, since, record.turn.epoch + 1),
+        locks=nodes,
+        now=record.updated_at,
+    )
 
 
-def give_back(ledger: Ledger, node: str, job_id: str) -> None:
-    """Neither hold the node nor wait for it any more."""
-    while not ledger.put_lock(let_go(ledger.lock(node), job_id)):
-        pass
+def hold(ledger: Ledger, ref: str, *nodes: str, mode: LockMode = LockMode.EXCLUSIVE) -> JobRecord:
+    """The same, and hold them, whoever else is there."""
+    return move(ledger, enter(ledger, ref, *nodes, mode=mode), Stage.HELD)
+
+
+def waits(ledger: Ledger, ref: str) -> bool:
+    """Whether the job waits for others."""
+    record = ledger.job(ref)
+    return record is not None and record.turn.stage is Stage.WAITING
+
+
+def claims_left(ledger: Ledger, record: JobRecord) -> list[Claimed]:
+    """The job's own claims, of all that its record notes."""
+    found = (one for claim in claimed(record) for one in ledger.claims(claim, below=False))
+    return [one for one in found if one.ref == record.ref]
+
+
+def move(ledger: Ledger, record: JobRecord, stage: Stage) -> JobRecord:
+    """The next stage, under the epoch that the record has."""
+    return ledger.take_turn(
+        record.ref,
+        generation=record.generation,
+        before=record.turn,
+        after=Turn(stage, record.turn.since, record.turn.epoch),
+        now=record.updated_at,
+    )

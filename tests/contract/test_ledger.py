@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
 import pytest
 
-from s3commit.core.ledger import Ledger, LostRaceError
-from s3commit.core.locks import LockMode, LockRecord, Waiting
+from s3commit.core.ledger import Ledger, LostRaceError, SweepNote
 from s3commit.core.model import (
     AttemptRecord,
     Conflict,
@@ -20,10 +19,12 @@ from s3commit.core.model import (
     PlanFacts,
     ReplacedFacts,
     Scope,
+    Stage,
+    Turn,
 )
 from s3commit.core.states import ENDED, TRANSITIONS, IllegalTransitionError, JobState
 from tests.contract.conftest import THREADS, at_once, winners
-from tests.contract.locking import give_back, take
+from tests.contract.locking import enter, hold, move
 
 T0 = "2026-11-21T22:00:00.000Z"
 T1 = "2026-11-21T22:00:01.000Z"
@@ -71,6 +72,10 @@ STEPS = [
 ]
 
 
+def ref_of(job_id: str) -> str:
+    return a_job(job_id).ref
+
+
 def a_job(job_id: str = "job-1", **fields: object) -> JobRecord:
     record = JobRecord(
         job_id=job_id,
@@ -87,7 +92,7 @@ def a_job(job_id: str = "job-1", **fields: object) -> JobRecord:
 
 def an_attempt(task: int, attempt: int = 0, job_id: str = "job-1") -> AttemptRecord:
     return AttemptRecord(
-        job_id=job_id,
+        ref=ref_of(job_id),
         task_id=f"task-{task}",
         attempt_id=f"attempt-{attempt}",
         manifest=f"table/__magic_job-{job_id}/tasks/task-{task}/attempt-{attempt}.pendingset",
@@ -103,12 +108,12 @@ def bring_to(ledger: Ledger, state: JobState, job_id: str = "job-1", now: str = 
     record = ledger.open_job(a_job(job_id, updated_at=now))
     for target in PATHS[state]:
         if target is JobState.COMMITTING:
-            ledger.note(job_id, generation=0, plan=PLAN, now=now)
-            assert take(ledger, NODE, job_id, LockMode.SHARED)
+            ledger.note(ref_of(job_id), generation=0, plan=PLAN, now=now)
+            hold(ledger, ref_of(job_id), NODE)
             record = decided(ledger, job_id, now=now)
         else:
             record = ledger.advance(
-                job_id, source=record.state, target=target, generation=0, now=now
+                ref_of(job_id), source=record.state, target=target, generation=0, now=now
             )
     return record
 
@@ -119,12 +124,12 @@ def decided(
     *,
     generation: int = 0,
     replaced: ReplacedFacts | None = None,
-    locks: Sequence[str] = (NODE,),
+    epoch: int = 1,
     now: str = T1,
 ) -> JobRecord:
     """The decision for PLAN."""
     return ledger.decide(
-        job_id, generation=generation, plan=PLAN, replaced=replaced, locks=locks, now=now
+        ref_of(job_id), generation=generation, plan=PLAN, replaced=replaced, epoch=epoch, now=now
     )
 
 
@@ -145,6 +150,7 @@ def test_a_job_is_read_as_it_was_opened(ledger: Ledger) -> None:
         plan=OTHER_PLAN,
         replaced=OTHER_REPLACED,
         locks=("lake/", NODE),
+        turn=Turn(Stage.WAITING, T1, 7),
         failure=Failure("CODE", "why, in words"),
         decided_at=T1,
         finished_at=T2,
@@ -153,8 +159,8 @@ def test_a_job_is_read_as_it_was_opened(ledger: Ledger) -> None:
     assert ledger.open_job(full) == full
     assert ledger.open_job(a_job("job-2")) == a_job("job-2")
 
-    assert ledger.job("job-1") == full
-    assert ledger.job("job-2") == a_job("job-2")
+    assert ledger.job(ref_of("job-1")) == full
+    assert ledger.job(ref_of("job-2")) == a_job("job-2")
 
 
 def test_an_unknown_job_has_no_record(ledger: Ledger) -> None:
@@ -166,7 +172,7 @@ def test_opening_a_job_again_returns_the_one_that_stands(ledger: Ledger) -> None
     first = ledger.open_job(a_job(execution="first"))
 
     assert ledger.open_job(a_job(execution="second")) == first
-    assert ledger.job("job-1") == first
+    assert ledger.job(ref_of("job-1")) == first
 
 
 def test_of_openings_at_once_one_stands(ledger: Ledger) -> None:
@@ -174,7 +180,7 @@ def test_of_openings_at_once_one_stands(ledger: Ledger) -> None:
 
     outcomes = at_once([partial(ledger.open_job, record) for record in records])
 
-    assert set(outcomes) == {ledger.job("job-1")}
+    assert set(outcomes) == {ledger.job(ref_of("job-1"))}
 
 
 @pytest.mark.parametrize(("source", "target"), STEPS)
@@ -183,9 +189,9 @@ def test_each_transition_of_the_table_is_taken(
 ) -> None:
     before = bring_to(ledger, source)
 
-    after = ledger.advance("job-1", source=source, target=target, generation=0, now=T1)
+    after = ledger.advance(ref_of("job-1"), source=source, target=target, generation=0, now=T1)
 
-    assert after == ledger.job("job-1")
+    assert after == ledger.job(ref_of("job-1"))
     assert after == replace(
         before,
         state=target,
@@ -202,9 +208,9 @@ def test_any_other_transition_is_illegal_and_changes_nothing(
     for target in JobState:
         if (source, target) not in STEPS:
             with pytest.raises(IllegalTransitionError):
-                ledger.advance("job-1", source=source, target=target, generation=0, now=T1)
+                ledger.advance(ref_of("job-1"), source=source, target=target, generation=0, now=T1)
 
-    assert ledger.job("job-1") == before
+    assert ledger.job(ref_of("job-1")) == before
 
 
 def test_a_transition_stores_plan_and_failure(ledger: Ledger) -> None:
@@ -212,7 +218,7 @@ def test_a_transition_stores_plan_and_failure(ledger: Ledger) -> None:
     failure = Failure("REFUSED", "for a reason")
 
     after = ledger.advance(
-        "job-1",
+        ref_of("job-1"),
         source=JobState.SEALED,
         target=JobState.ABORTING,
         generation=0,
@@ -221,7 +227,7 @@ def test_a_transition_stores_plan_and_failure(ledger: Ledger) -> None:
         failure=failure,
     )
     ended = ledger.advance(
-        "job-1", source=JobState.ABORTING, target=JobState.ABORTED, generation=0, now=T2
+        ref_of("job-1"), source=JobState.ABORTING, target=JobState.ABORTED, generation=0, now=T2
     )
 
     assert (after.plan, after.failure) == (PLAN, failure)
@@ -233,11 +239,11 @@ def test_a_transition_out_of_another_state_is_lost(ledger: Ledger) -> None:
 
     found = lost(
         lambda: ledger.advance(
-            "job-1", source=JobState.OPEN, target=JobState.SEALED, generation=0, now=T1
+            ref_of("job-1"), source=JobState.OPEN, target=JobState.SEALED, generation=0, now=T1
         )
     )
 
-    assert found == stands == ledger.job("job-1")
+    assert found == stands == ledger.job(ref_of("job-1"))
 
 
 def test_a_transition_of_no_job_is_lost_to_nobody(ledger: Ledger) -> None:
@@ -261,7 +267,7 @@ def test_of_transitions_at_once_one_is_taken(ledger: Ledger) -> None:
         [
             partial(
                 ledger.advance,
-                "job-1",
+                ref_of("job-1"),
                 source=JobState.SEALED,
                 target=JobState.ABORTING,
                 generation=0,
@@ -273,16 +279,16 @@ def test_of_transitions_at_once_one_is_taken(ledger: Ledger) -> None:
     )
 
     (won,) = winners(outcomes, lose_by=LostRaceError)
-    assert ledger.job("job-1") == won
+    assert ledger.job(ref_of("job-1")) == won
 
 
 @pytest.mark.parametrize("state", JobState)
 def test_a_take_over_raises_the_generation(ledger: Ledger, state: JobState) -> None:
     before = bring_to(ledger, state)
 
-    after = ledger.take_over("job-1", generation=0, execution="second", now=T1)
+    after = ledger.take_over(ref_of("job-1"), generation=0, execution="second", now=T1)
 
-    assert after == ledger.job("job-1")
+    assert after == ledger.job(ref_of("job-1"))
     assert after == replace(before, generation=1, execution="second", updated_at=T1)
 
 
@@ -291,135 +297,151 @@ def test_of_take_overs_at_once_one_is_granted(ledger: Ledger) -> None:
 
     outcomes = at_once(
         [
-            partial(ledger.take_over, "job-1", generation=0, execution=str(number), now=T1)
+            partial(ledger.take_over, ref_of("job-1"), generation=0, execution=str(number), now=T1)
             for number in range(THREADS)
         ]
     )
 
     (won,) = winners(outcomes, lose_by=LostRaceError)
     assert won.generation == 1
-    assert ledger.job("job-1") == won
+    assert ledger.job(ref_of("job-1")) == won
 
 
 def test_who_was_taken_over_writes_nothing_more(ledger: Ledger) -> None:
     """The fence: an execution that wakes up late has an old generation."""
     bring_to(ledger, JobState.SEALED)
-    ledger.note("job-1", generation=0, plan=PLAN, now=T0)
-    take(ledger, NODE, "job-1", LockMode.SHARED)
-    stands = ledger.take_over("job-1", generation=0, execution="second", now=T1)
+    ledger.note(ref_of("job-1"), generation=0, plan=PLAN, now=T0)
+    held = hold(ledger, ref_of("job-1"), NODE)
+    stands = ledger.take_over(ref_of("job-1"), generation=0, execution="second", now=T1)
 
     for call in (
-        lambda: ledger.take_over("job-1", generation=0, execution="first", now=T2),
-        lambda: ledger.note("job-1", generation=0, plan=OTHER_PLAN, now=T2),
-        lambda: ledger.note("job-1", generation=0, locks=[NODE], now=T2),
+        lambda: ledger.take_over(ref_of("job-1"), generation=0, execution="first", now=T2),
+        lambda: ledger.note(ref_of("job-1"), generation=0, plan=OTHER_PLAN, now=T2),
+        lambda: ledger.take_turn(
+            ref_of("job-1"), generation=0, before=held.turn, after=Turn(Stage.WAITING), now=T2
+        ),
         lambda: decided(ledger, now=T2),
         lambda: ledger.advance(
-            "job-1", source=JobState.SEALED, target=JobState.ABORTING, generation=0, now=T2
+            ref_of("job-1"), source=JobState.SEALED, target=JobState.ABORTING, generation=0, now=T2
         ),
     ):
         assert lost(call) == stands
-    assert ledger.job("job-1") == stands
+    assert ledger.job(ref_of("job-1")) == stands
     assert decided(ledger, generation=1, now=T2).state is JobState.COMMITTING
 
 
 def test_a_plan_is_noted_and_replaced_while_sealed(ledger: Ledger) -> None:
     before = bring_to(ledger, JobState.SEALED)
 
-    ledger.note("job-1", generation=0, plan=OTHER_PLAN, now=T0)
-    after = ledger.note("job-1", generation=0, plan=PLAN, now=T1)
+    ledger.note(ref_of("job-1"), generation=0, plan=OTHER_PLAN, now=T0)
+    after = ledger.note(ref_of("job-1"), generation=0, plan=PLAN, now=T1)
 
-    assert after == ledger.job("job-1") == replace(before, plan=PLAN, updated_at=T1)
+    assert after == ledger.job(ref_of("job-1")) == replace(before, plan=PLAN, updated_at=T1)
 
 
 def test_each_fact_is_noted_by_itself_and_leaves_the_others(ledger: Ledger) -> None:
     before = bring_to(ledger, JobState.SEALED)
 
-    ledger.note("job-1", generation=0, plan=OTHER_PLAN, now=T0)
-    ledger.note("job-1", generation=0, locks=["lake/", NODE], now=T0)
-    ledger.note("job-1", generation=0, replaced=REPLACED, now=T0)
-    after = ledger.note("job-1", generation=0, now=T1)
+    ledger.note(ref_of("job-1"), generation=0, plan=OTHER_PLAN, now=T0)
+    turn = hold(ledger, ref_of("job-1"), NODE).turn
+    ledger.note(ref_of("job-1"), generation=0, replaced=REPLACED, now=T0)
+    after = ledger.note(ref_of("job-1"), generation=0, now=T1)
 
     expected = replace(
-        before, plan=OTHER_PLAN, locks=("lake/", NODE), replaced=REPLACED, updated_at=T1
+        before, plan=OTHER_PLAN, locks=(NODE,), turn=turn, replaced=REPLACED, updated_at=T1
     )
-    assert after == ledger.job("job-1") == expected
+    assert after == ledger.job(ref_of("job-1")) == expected
 
 
 def test_what_was_noted_is_noted_anew(ledger: Ledger) -> None:
     bring_to(ledger, JobState.SEALED)
-    ledger.note("job-1", generation=0, locks=["lake/", NODE], replaced=REPLACED, now=T0)
+    ledger.note(ref_of("job-1"), generation=0, replaced=REPLACED, now=T0)
 
-    ledger.note("job-1", generation=0, locks=[], replaced=OTHER_REPLACED, now=T1)
+    record = ledger.note(ref_of("job-1"), generation=0, replaced=OTHER_REPLACED, now=T1)
 
-    record = ledger.job("job-1")
-    assert record is not None
-    assert (record.locks, record.replaced) == ((), OTHER_REPLACED)
+    assert record.replaced == OTHER_REPLACED
 
 
 @pytest.mark.parametrize("state", [state for state in JobState if state is not JobState.SEALED])
 def test_facts_are_noted_only_while_sealed(ledger: Ledger, state: JobState) -> None:
     stands = bring_to(ledger, state)
 
-    assert lost(lambda: ledger.note("job-1", generation=0, plan=PLAN, now=T1)) == stands
-    assert lost(lambda: ledger.note("job-1", generation=0, locks=[NODE], now=T1)) == stands
-    assert lost(lambda: ledger.note("job-1", generation=0, replaced=REPLACED, now=T1)) == stands
-    assert ledger.job("job-1") == stands
+    assert lost(lambda: ledger.note(ref_of("job-1"), generation=0, plan=PLAN, now=T1)) == stands
+    after = replace(stands.turn, stage=Stage.WAITING)
+    turned = partial(
+        ledger.take_turn, ref_of("job-1"), generation=0, before=stands.turn, after=after, now=T1
+    )
+    assert lost(turned) == stands
+    assert (
+        lost(lambda: ledger.note(ref_of("job-1"), generation=0, replaced=REPLACED, now=T1))
+        == stands
+    )
+    assert ledger.job(ref_of("job-1")) == stands
+
+
+def test_a_turn_is_moved_on_from_where_it_stands(ledger: Ledger) -> None:
+    before = bring_to(ledger, JobState.SEALED)
+
+    entering = enter(ledger, ref_of("job-1"), NODE, NODE + "dt=1/", since=T1)
+    held = move(ledger, entering, Stage.HELD)
+
+    assert entering == replace(
+        before, turn=Turn(Stage.ENTERING, T1, 1), locks=(NODE, NODE + "dt=1/")
+    )
+    assert held == replace(entering, turn=Turn(Stage.HELD, T1, 1)) == ledger.job(ref_of("job-1"))
+    assert enter(ledger, ref_of("job-1"), NODE).turn == Turn(Stage.ENTERING, T0, 2)
+
+
+def test_i6_who_was_pushed_back_does_not_hold(ledger: Ledger) -> None:
+    bring_to(ledger, JobState.SEALED)
+    entering = enter(ledger, ref_of("job-1"), NODE)
+    pushed_back = move(ledger, entering, Stage.WAITING)
+
+    assert lost(lambda: move(ledger, entering, Stage.HELD)) == pushed_back
+    again = enter(ledger, ref_of("job-1"), NODE)
+    assert lost(lambda: move(ledger, entering, Stage.HELD)) == again  # an epoch of before
+    assert move(ledger, again, Stage.HELD) == ledger.job(ref_of("job-1"))
+
+
+def test_i6_of_who_hold_and_push_back_at_once_one_is_heard(ledger: Ledger) -> None:
+    bring_to(ledger, JobState.SEALED)
+    for _ in range(3):
+        entering = enter(ledger, ref_of("job-1"), NODE)
+        moves = [partial(move, ledger, entering, stage) for stage in (Stage.HELD, Stage.WAITING)]
+
+        (won,) = winners(at_once(moves * (THREADS // 2)), lose_by=LostRaceError)
+
+        assert ledger.job(ref_of("job-1")) == won
 
 
 def test_the_decision_is_stored_with_its_time(ledger: Ledger) -> None:
     bring_to(ledger, JobState.SEALED)
-    before = ledger.note("job-1", generation=0, plan=PLAN, locks=[NODE], now=T0)
-    take(ledger, NODE, "job-1", LockMode.EXCLUSIVE)
-    lock = ledger.lock(NODE)
+    ledger.note(ref_of("job-1"), generation=0, plan=PLAN, replaced=REPLACED, now=T0)
+    before = hold(ledger, ref_of("job-1"), NODE)
 
-    after = decided(ledger)
+    after = decided(ledger, replaced=REPLACED)
 
-    assert after == ledger.job("job-1")
+    assert after == ledger.job(ref_of("job-1"))
     assert after == replace(before, state=JobState.COMMITTING, decided_at=T1, updated_at=T1)
-    assert ledger.lock(NODE) == lock
-
-
-def test_a_job_that_holds_all_its_locks_is_decided(ledger: Ledger) -> None:
-    """98 of them: a transaction of DynamoDB has 100 items."""
-    locks = [f"lake/table/dt={number:02d}/" for number in range(98)]
-    bring_to(ledger, JobState.SEALED)
-    ledger.note("job-1", generation=0, plan=PLAN, replaced=REPLACED, locks=locks, now=T0)
-    for node in locks:
-        take(ledger, node, "job-1", LockMode.EXCLUSIVE)
-
-    after = decided(ledger, replaced=REPLACED, locks=locks)
-
-    assert after == ledger.job("job-1")
-    assert (after.state, after.replaced) == (JobState.COMMITTING, REPLACED)
-    assert after.locks == tuple(locks)
-
-
-def test_a_node_that_is_named_twice_is_one(ledger: Ledger) -> None:
-    bring_to(ledger, JobState.SEALED)
-    ledger.note("job-1", generation=0, plan=PLAN, now=T0)
-    take(ledger, NODE, "job-1", LockMode.SHARED)
-
-    assert decided(ledger, locks=[NODE, NODE]).state is JobState.COMMITTING
 
 
 @pytest.mark.parametrize("state", [state for state in JobState if state is not JobState.SEALED])
 def test_only_a_sealed_job_is_decided(ledger: Ledger, state: JobState) -> None:
     stands = bring_to(ledger, state)
-    take(ledger, NODE, "job-1", LockMode.SHARED)
 
-    assert lost(lambda: decided(ledger)) == stands == ledger.job("job-1")
+    assert lost(lambda: decided(ledger)) == stands == ledger.job(ref_of("job-1"))
 
 
 @pytest.mark.parametrize("noted", [None, OTHER_PLAN], ids=["no plan", "another plan"])
 def test_a_decision_on_a_stale_plan_is_lost(ledger: Ledger, noted: PlanFacts | None) -> None:
-    stands = bring_to(ledger, JobState.SEALED)
-    take(ledger, NODE, "job-1", LockMode.SHARED)
+    bring_to(ledger, JobState.SEALED)
+    stands = hold(ledger, ref_of("job-1"), NODE)
     if noted is not None:
-        stands = ledger.note("job-1", generation=0, plan=noted, now=T0)
+        stands = ledger.note(ref_of("job-1"), generation=0, plan=noted, now=T0)
 
     with pytest.raises(LostRaceError, match="plan is another") as caught:
         decided(ledger)
-    assert caught.value.found == stands == ledger.job("job-1")
+    assert caught.value.found == stands == ledger.job(ref_of("job-1"))
 
 
 @pytest.mark.parametrize(
@@ -431,93 +453,66 @@ def test_a_decision_on_a_stale_replace_list_is_lost(
     ledger: Ledger, noted: ReplacedFacts | None, asked: ReplacedFacts | None
 ) -> None:
     bring_to(ledger, JobState.SEALED)
-    take(ledger, NODE, "job-1", LockMode.EXCLUSIVE)
-    stands = ledger.note("job-1", generation=0, plan=PLAN, replaced=noted, now=T0)
+    hold(ledger, ref_of("job-1"), NODE)
+    stands = ledger.note(ref_of("job-1"), generation=0, plan=PLAN, replaced=noted, now=T0)
 
     with pytest.raises(LostRaceError, match="replace list is another") as caught:
         decided(ledger, replaced=asked)
-    assert caught.value.found == stands == ledger.job("job-1")
+    assert caught.value.found == stands == ledger.job(ref_of("job-1"))
 
 
-def test_i6_a_decision_without_the_lock_is_lost(ledger: Ledger) -> None:
+def test_i6_only_who_holds_what_it_claims_is_decided(ledger: Ledger) -> None:
     bring_to(ledger, JobState.SEALED)
-    stands = ledger.note("job-1", generation=0, plan=PLAN, now=T0)
+    stands = ledger.note(ref_of("job-1"), generation=0, plan=PLAN, now=T0)
 
     assert lost(lambda: decided(ledger)) == stands
-    take(ledger, NODE, "another", LockMode.EXCLUSIVE)
-    assert lost(lambda: decided(ledger)) == stands
-    give_back(ledger, NODE, "another")
-    take(ledger, NODE + "part/", "job-1", LockMode.EXCLUSIVE)
-    assert lost(lambda: decided(ledger)) == stands
-    take(ledger, NODE, "job-1", LockMode.EXCLUSIVE)
-    give_back(ledger, NODE, "job-1")
-    assert lost(lambda: decided(ledger)) == stands == ledger.job("job-1")
+    entering = enter(ledger, ref_of("job-1"), NODE)
+    assert lost(lambda: decided(ledger)) == entering
+    waiting = move(ledger, entering, Stage.WAITING)
+    with pytest.raises(LostRaceError, match="does not hold what it claims") as caught:
+        decided(ledger)
+    assert caught.value.found == waiting == ledger.job(ref_of("job-1"))
 
 
-@pytest.mark.parametrize("missing", range(3))
-def test_i6_a_decision_without_one_of_its_locks_is_lost(ledger: Ledger, missing: int) -> None:
-    locks = ["lake/", NODE, NODE + "part/"]
+def test_i6_who_has_entered_anew_is_not_decided_by_what_was_seen_before(ledger: Ledger) -> None:
     bring_to(ledger, JobState.SEALED)
-    stands = ledger.note("job-1", generation=0, plan=PLAN, now=T0)
-    for node in locks:
-        if node != locks[missing]:
-            take(ledger, node, "job-1", LockMode.INTENT_SHARED)
+    ledger.note(ref_of("job-1"), generation=0, plan=PLAN, now=T0)
+    hold(ledger, ref_of("job-1"), NODE)
+    stands = hold(ledger, ref_of("job-1"), NODE)
 
-    with pytest.raises(LostRaceError, match=f"does not hold the lock {locks[missing]}$") as caught:
-        decided(ledger, locks=locks)
-    assert caught.value.found == stands == ledger.job("job-1")
-
-
-def test_i6_who_waits_for_a_lock_does_not_hold_it(ledger: Ledger) -> None:
-    bring_to(ledger, JobState.SEALED)
-    stands = ledger.note("job-1", generation=0, plan=PLAN, now=T0)
-    queue = {"job-1": Waiting(LockMode.EXCLUSIVE, T0, T0)}
-    ledger.put_lock(LockRecord(NODE, 0, {"another": LockMode.SHARED}, queue))
-
-    assert lost(lambda: decided(ledger)) == stands == ledger.job("job-1")
-
-
-def test_decisions_of_many_at_once_are_taken_under_a_shared_lock(ledger: Ledger) -> None:
-    jobs = [f"job-{number}" for number in range(THREADS)]
-    for job_id in jobs:
-        bring_to(ledger, JobState.SEALED, job_id)
-        ledger.note(job_id, generation=0, plan=PLAN, now=T0)
-        take(ledger, NODE, job_id, LockMode.SHARED)
-
-    outcomes = at_once([partial(decided, ledger, job_id) for job_id in jobs])
-
-    assert outcomes == [ledger.job(job_id) for job_id in jobs]
+    assert lost(lambda: decided(ledger, epoch=1)) == stands
+    assert decided(ledger, epoch=2).state is JobState.COMMITTING
 
 
 def test_of_decisions_and_aborts_at_once_one_is_taken(ledger: Ledger) -> None:
     bring_to(ledger, JobState.SEALED)
-    ledger.note("job-1", generation=0, plan=PLAN, now=T0)
-    take(ledger, NODE, "job-1", LockMode.SHARED)
+    ledger.note(ref_of("job-1"), generation=0, plan=PLAN, now=T0)
+    hold(ledger, ref_of("job-1"), NODE)
 
     def decide() -> JobRecord:
         return decided(ledger)
 
     def abort() -> JobRecord:
         return ledger.advance(
-            "job-1", source=JobState.SEALED, target=JobState.ABORTING, generation=0, now=T1
+            ref_of("job-1"), source=JobState.SEALED, target=JobState.ABORTING, generation=0, now=T1
         )
 
     outcomes = at_once([decide, abort] * (THREADS // 2))
 
     (won,) = winners(outcomes, lose_by=LostRaceError)
-    assert ledger.job("job-1") == won
+    assert ledger.job(ref_of("job-1")) == won
 
 
 def test_a_unit_is_begun_for_the_first_time_once(ledger: Ledger) -> None:
-    assert ledger.begin_unit("job-1", 0)
-    assert ledger.begin_unit("job-1", 10)
-    assert ledger.begin_unit("job-2", 0)
+    assert ledger.begin_unit(ref_of("job-1"), 0)
+    assert ledger.begin_unit(ref_of("job-1"), 10)
+    assert ledger.begin_unit(ref_of("job-2"), 0)
 
-    assert not ledger.begin_unit("job-1", 0)
+    assert not ledger.begin_unit(ref_of("job-1"), 0)
 
 
 def test_of_workers_that_begin_a_unit_at_once_one_is_first(ledger: Ledger) -> None:
-    outcomes = at_once([partial(ledger.begin_unit, "job-1", 7)] * THREADS)
+    outcomes = at_once([partial(ledger.begin_unit, ref_of("job-1"), 7)] * THREADS)
 
     assert sorted(outcomes, key=bool) == [False] * (THREADS - 1) + [True]
 
@@ -528,15 +523,15 @@ def test_attempts_are_read_as_they_were_noted(ledger: Ledger) -> None:
     ledger.record_attempts([])
     ledger.record_attempts([an_attempt(0, job_id="job-10")])
 
-    assert sorted(ledger.attempts("job-1"), key=repr) == sorted(noted, key=repr)
-    assert list(ledger.attempts("job-10")) == [an_attempt(0, job_id="job-10")]
+    assert sorted(ledger.attempts(ref_of("job-1")), key=repr) == sorted(noted, key=repr)
+    assert list(ledger.attempts(ref_of("job-10"))) == [an_attempt(0, job_id="job-10")]
 
 
 def test_an_attempt_has_a_note_for_each_place_where_it_has_files(ledger: Ledger) -> None:
     noted = [an_attempt(1), *(replace(an_attempt(1), location=f"at/{n}/") for n in range(2))]
     ledger.record_attempts([*noted, noted[1]])
     ledger.record_attempts(noted)
-    assert sorted(ledger.attempts("job-1"), key=repr) == sorted(noted, key=repr)
+    assert sorted(ledger.attempts(ref_of("job-1")), key=repr) == sorted(noted, key=repr)
 
 
 def test_an_attempt_keeps_its_first_note(ledger: Ledger) -> None:
@@ -546,14 +541,14 @@ def test_an_attempt_keeps_its_first_note(ledger: Ledger) -> None:
     ledger.record_attempts([an_attempt(3), changed, an_attempt(2), an_attempt(4)])
     ledger.record_attempts([changed])
 
-    found = sorted(ledger.attempts("job-1"), key=lambda attempt: attempt.task_id)
+    found = sorted(ledger.attempts(ref_of("job-1")), key=lambda attempt: attempt.task_id)
     assert found == [an_attempt(task) for task in (1, 2, 3, 4)]
 
 
 def test_of_two_notes_of_an_attempt_in_one_batch_the_first_stands(ledger: Ledger) -> None:
     ledger.record_attempts([an_attempt(1), replace(an_attempt(1), sha256="d" * 64)])
 
-    assert list(ledger.attempts("job-1")) == [an_attempt(1)]
+    assert list(ledger.attempts(ref_of("job-1"))) == [an_attempt(1)]
 
 
 def test_hundreds_of_attempts_are_noted_in_one_call(ledger: Ledger) -> None:
@@ -562,7 +557,7 @@ def test_hundreds_of_attempts_are_noted_in_one_call(ledger: Ledger) -> None:
     ledger.record_attempts(attempts[100:140])
     ledger.record_attempts(iter(attempts))
 
-    found = sorted(ledger.attempts("job-1"), key=lambda attempt: attempt.files)
+    found = sorted(ledger.attempts(ref_of("job-1")), key=lambda attempt: attempt.files)
     assert found == attempts
 
 
@@ -572,13 +567,12 @@ def test_jobs_are_listed_by_state_oldest_first(ledger: Ledger) -> None:
         bring_to(ledger, JobState.SEALED, f"job-{number}", now)
     bring_to(ledger, JobState.OPEN, "open", times[3])
     bring_to(ledger, JobState.ABORTED, "ended", times[3])
-    take(ledger, NODE, "job-0", LockMode.SHARED)
     ledger.record_attempts([an_attempt(1, job_id="job-0")])
 
     found = list(ledger.jobs_in(JobState.SEALED, before=times[4]))
 
     assert [record.job_id for record in found] == ["job-3", "job-1", "job-2"]
-    assert found[0] == ledger.job("job-3")
+    assert found[0] == ledger.job(ref_of("job-3"))
     assert [r.job_id for r in ledger.jobs_in(JobState.ABORTED, before=T1[:-1])] == []
     assert [r.job_id for r in ledger.jobs_in(JobState.ABORTED, before=times[0])] == ["ended"]
 
@@ -605,18 +599,41 @@ def test_a_listing_of_jobs_is_gone_on_with_from_a_moment(ledger: Ledger) -> None
 def test_an_open_job_is_forgotten_under_its_generation_alone(ledger: Ledger) -> None:
     ledger.open_job(a_job("job-1"))
     ledger.open_job(a_job("job-2"))
-    ledger.take_over("job-2", generation=0, execution="e", now=T1)
+    ledger.take_over(ref_of("job-2"), generation=0, execution="e", now=T1)
     bring_to(ledger, JobState.SEALED, "job-3")
 
-    assert ledger.forget("job-1", generation=0)
-    assert ledger.job("job-1") is None
-    assert not ledger.forget("job-2", generation=0)
-    assert not ledger.forget("job-3", generation=sealed_generation(ledger))
-    assert not ledger.forget("never", generation=0)
-    assert ledger.job("job-2") is not None
+    assert ledger.forget(ref_of("job-1"), generation=0)
+    assert ledger.job(ref_of("job-1")) is None
+    assert not ledger.forget(ref_of("job-2"), generation=0)
+    assert not ledger.forget(ref_of("job-3"), generation=sealed_generation(ledger))
+    assert not ledger.forget(ref_of("never"), generation=0)
+    assert ledger.job(ref_of("job-2")) is not None
 
 
 def sealed_generation(ledger: Ledger) -> int:
-    record = ledger.job("job-3")
+    record = ledger.job(ref_of("job-3"))
     assert record is not None
     return record.generation
+
+
+# The sweeps
+
+
+def test_the_note_of_the_sweeps_is_changed_by_whoever_has_read_it(ledger: Ledger) -> None:
+    assert ledger.sweep_note() == SweepNote()
+    note = SweepNote("sweep-1", T1, {"LookAtOpenJobs": '{"cursor": ""}', "länger": "x" * 10_000})
+    assert ledger.put_sweep_note(note)
+    assert ledger.sweep_note() == replace(note, version=1)
+    assert not ledger.put_sweep_note(replace(note, holder="sweep-2"))
+    assert ledger.sweep_note() == replace(note, version=1)
+    assert ledger.put_sweep_note(SweepNote(version=1))
+    assert ledger.sweep_note() == SweepNote(version=2)
+
+
+def test_of_sweeps_that_begin_at_once_one_gets_the_note(ledger: Ledger) -> None:
+    note = ledger.sweep_note()
+    puts = [
+        partial(ledger.put_sweep_note, replace(note, holder=f"sweep-{number}"))
+        for number in range(THREADS)
+    ]
+    assert at_once(puts).count(True) == 1

@@ -61,6 +61,21 @@ def test_an_object_past_the_bound_is_too_large(place: Place) -> None:
     assert place.store.get(place.bucket, place.key(), max_bytes=5).body == b"12345"
 
 
+@pytest.mark.parametrize(("count", "expected"), [(1, b"1"), (4, b"1234"), (99, b"12345")])
+def test_an_object_begins_with_its_first_bytes(place: Place, count: int, expected: bytes) -> None:
+    place.store.put(place.bucket, place.key(), b"12345")
+
+    assert place.store.first_bytes(place.bucket, place.key(), count) == expected
+
+
+def test_what_is_not_there_has_no_first_bytes_and_what_is_empty_neither(place: Place) -> None:
+    with pytest.raises(NotFoundError):
+        place.store.first_bytes(place.bucket, place.key(), 5)
+    place.store.put(place.bucket, place.key(), b"")
+    with pytest.raises(InvalidInputError):
+        place.store.first_bytes(place.bucket, place.key(), 5)
+
+
 def test_a_bucket_that_is_not_there_is_said_to_be_missing(backend: Backend) -> None:
     store, nowhere = backend.store, "no-such-bucket"
     for call in (

@@ -27,9 +27,6 @@ class MemoryLooks:
     def __init__(self, store: MemoryObjectStore) -> None:
         self._store = store
 
-    def first_bytes(self, bucket: str, key: str, count: int) -> bytes:
-        return self._store.get(bucket, key, max_bytes=1 << 30).body[:count]
-
     def objects(self, bucket: str, prefix: str) -> Iterator[SeenObject]:
         return MemorySurvey(self._store).objects(bucket, prefix)
 
@@ -83,6 +80,6 @@ class Checked:
     def lose_ledger(self) -> None:
         """Empty the table under everybody who uses it."""
         ledger = self.world.ledger
-        for table in (ledger._jobs, ledger._attempts, ledger._locks):
+        for table in (ledger._jobs, ledger._attempts, ledger._claims):
             table.clear()
         ledger._units.clear()

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from s3commit.core.layout import JobDirectory
 from s3commit.core.protocol.seal import seal_job
 from s3commit.core.protocol.sweep import Limits, Sweep
 from s3commit.core.protocol.sweep_report import Report
-from s3commit.core.protocol.sweep_steps import run_sweep
+from s3commit.core.protocol.sweep_steps import STEPS, run_sweep
+from s3commit.core.protocol.sweep_turns import Sitting, Turn, call_step
 from s3commit.core.survey import UploadParts
 from s3commit.core.ticket import Ticket
 from s3commit.testing.survey import MemoryExecutions, MemorySurvey
 from tests.core.world import BUCKET, World
+
+T = TypeVar("T")
 
 LIMITS = Limits()
 MINUTE = 60
@@ -76,6 +80,86 @@ class TimedSurvey(MemorySurvey):
         self.asked.append(key)
         self._wait()
         return super().parts(bucket, key, upload_id)
+
+
+class Requests:
+    """Counts what is asked of ports: a request each call, and each further page of a listing."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def of(self, port: T) -> T:
+        """The port, counted."""
+        return cast("T", _Counted(self, port))
+
+
+class _Counted:
+    def __init__(self, requests: Requests, port: object) -> None:
+        self._requests = requests
+        self._port = port
+
+    def __getattr__(self, name: str) -> Any:
+        attribute = getattr(self._port, name)
+
+        def method(*args: Any, **kwargs: Any) -> Any:
+            self._requests.count += 1
+            answer = attribute(*args, **kwargs)
+            return self._pages(answer) if isinstance(answer, Iterator) else answer
+
+        return method
+
+    def _pages(self, entries: Iterator[Any]) -> Iterator[Any]:
+        for number, entry in enumerate(entries):
+            if number and number % 1_000 == 0:
+                self._requests.count += 1
+            yield entry
+
+
+@dataclass
+class Schedule:
+    """The deployed sweep, pass by pass, with S3's requests counted; ``calls`` are each call's."""
+
+    world: Swept
+    survey: MemorySurvey
+    requests: Requests = field(default_factory=Requests)
+    passes: int = 0
+    calls: dict[str, list[int]] = field(default_factory=dict)
+
+    def sweep(self) -> Report:
+        """One pass; ``calls`` then are those of this one."""
+        world, report = self.world, Report()
+        pipeline = replace(world.pipeline, store=self.requests.of(world.store))
+        survey = self.requests.of(self.survey)
+
+        def make(turn: Turn) -> Sweep:
+            return Sweep(
+                BUCKET,
+                pipeline,
+                survey,
+                world.executions,
+                world.limits,
+                report,
+                began=turn.began,
+                before=turn.before,
+                put_off=dict(turn.put_off),
+            )
+
+        self.passes, self.calls = self.passes + 1, {}
+        for name, step in STEPS.items():
+            self.calls[name], more = [], True
+            while more:
+                before = self.requests.count
+                now = world.clock.now()
+                sitting = Sitting(world.ledger, f"sweep-{self.passes}", now)
+                more = call_step(sitting, make, name, step, first=not self.calls[name])
+                self.calls[name].append(self.requests.count - before)
+        Sitting(world.ledger, f"sweep-{self.passes}", world.clock.now()).leave()
+        return report
+
+    @property
+    def spent(self) -> int:
+        """The requests of the last pass."""
+        return sum(map(sum, self.calls.values()))
 
 
 def sealed(world: Swept, place: JobDirectory, *, execution: str = "execution-1") -> None:

@@ -74,6 +74,15 @@ def test_i2_a_key_that_exists_is_covered_only_where_it_can_be_brought_back(
         assert world.result(place).replaced == 1
 
 
+def test_i2_each_file_is_looked_at_for_what_it_would_cover() -> None:
+    world = World()
+    world.store.put(BUCKET, "sales/b.csv", BEFORE)
+    place = start(world, Conflict.REPLACE, "a.csv", "b.csv", "c.csv")
+    world.run(place)
+    assert code(world, place) == "KEY_EXISTS"
+    assert world.visible() == {"sales/b.csv": BEFORE}
+
+
 def test_i2_a_roll_back_brings_back_what_was_covered() -> None:
     world = World(versioned=True)
     for key in ("sales/a.csv", "sales/old.csv"):

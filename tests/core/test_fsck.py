@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +18,7 @@ from s3commit.core.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory
 from s3commit.core.locks import key_digest
 from s3commit.core.model import Conflict, Destination, JobSpec, Names
 from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.core.states import JobState
 from s3commit.testing.execution import run_execution
 from s3commit.testing.faults import FaultPlan
 from tests.core.fsck_world import SALES, Checked
@@ -40,6 +42,21 @@ def aborted(world: World, job_id: str = JOB, **spec: Any) -> JobDirectory:
     world.open(place, **spec)
     world.ask_abort(place)
     world.run(place)
+    return place
+
+
+def rolled_back(world: World, job_id: str = JOB) -> JobDirectory:
+    """A job of which an upload was lost after the decision; nothing of it is visible."""
+    place = place_of(job_id)
+    world.request(place, world.attempt(place, "t0"))
+
+    def lose() -> None:
+        for upload in list(world.store.list_uploads(BUCKET, "sales/")):
+            world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
+
+    world.plan.run_after("decide", lose)
+    world.run(place)
+    assert world.record(place).state is JobState.ROLLED_BACK
     return place
 
 
@@ -104,9 +121,9 @@ def test_a_job_that_replaced_files_before_explains_no_file_that_is_missing() -> 
     assert "MISSING" in desk.names()
 
 
-def test_i2_an_object_of_an_aborted_job_is_deleted_as_it_was_seen() -> None:
+def test_i2_an_object_of_a_job_that_was_rolled_back_is_deleted_as_it_was_seen() -> None:
     desk = checked()
-    aborted(desk.world)
+    rolled_back(desk.world)
     make(desk.world, file_of(JOB, "zombie"))
     assert only(desk.findings()).name == "LEFT_VISIBLE"
     assert [one.outcomes for one in desk.repair()] == [(DONE,)]
@@ -114,10 +131,35 @@ def test_i2_an_object_of_an_aborted_job_is_deleted_as_it_was_seen() -> None:
     assert desk.findings() == []
 
 
+@pytest.mark.parametrize("ended", [aborted, rolled_back])
+def test_i12_without_a_decision_in_the_ledger_no_visible_object_is_deleted(
+    ended: Callable[[World], JobDirectory],
+) -> None:
+    """A result and a list prove nothing: whoever may put objects can write them."""
+    desk = checked()
+    place = ended(desk.world)
+    make(desk.world, file_of(JOB, "zombie"))
+    if ended is rolled_back:
+        desk.lose_ledger()
+    for key in (file_of(JOB, "zombie"), place.result):
+        assert desk.world.store.head(BUCKET, key) is not None
+    desk.repair()
+    assert list(desk.world.visible()) == [file_of(JOB, "zombie")]
+
+
+def test_i12_an_object_that_is_older_than_its_job_is_not_deleted() -> None:
+    desk = checked()
+    make(desk.world, file_of(JOB, "before"))
+    rolled_back(desk.world)
+    assert only(desk.findings()).name == "LEFT_VISIBLE"
+    desk.repair()
+    assert list(desk.world.visible()) == [file_of(JOB, "before")]
+
+
 def test_i2_on_a_versioned_bucket_what_it_covered_comes_back() -> None:
     desk = checked(versioned=True)
     desk.world.store.put(BUCKET, file_of(JOB, "zombie"), b"before")
-    aborted(desk.world)
+    rolled_back(desk.world)
     make(desk.world, file_of(JOB, "zombie"))
     desk.repair()
     assert desk.world.visible() == {file_of(JOB, "zombie"): b"before"}
@@ -171,13 +213,13 @@ def test_i4_uploads_with_exact_names_are_found_by_the_manifests_that_were_left()
     assert desk.findings() == []
 
 
-def test_a_dead_attempts_file_of_a_committed_job_is_deleted() -> None:
+def test_i12_an_unlisted_file_of_a_committed_job_is_told_and_stays() -> None:
     desk = checked()
     committed(desk.world)
     make(desk.world, file_of(JOB, "dead"))
     assert only(desk.findings()).name == "UNCOUNTED"
     desk.repair()
-    assert list(desk.world.visible()) == [file_of(JOB)]
+    assert sorted(desk.world.visible()) == [file_of(JOB, "dead"), file_of(JOB)]
 
 
 def test_a_list_that_can_not_be_read_leaves_the_jobs_files_alone() -> None:
@@ -327,7 +369,7 @@ def test_working_objects_stay_while_an_upload_of_their_job_could_not_be_aborted(
 
 def test_a_failed_repair_says_why_and_the_next_one_is_done() -> None:
     desk = checked()
-    aborted(desk.world)
+    rolled_back(desk.world)
     for name in ("a", "b"):
         make(desk.world, file_of(JOB, name))
     desk.world.plan.fail("delete", InvalidInputError("no"), times=1)
@@ -360,16 +402,15 @@ def test_i5_nothing_of_a_copied_table_is_touched() -> None:
     assert place.job_id == JOB
 
 
-def test_i5_a_job_whose_id_is_one_elsewhere_is_left_alone() -> None:
+def test_a_job_whose_id_is_one_elsewhere_too_is_a_job_of_its_own() -> None:
     desk = checked()
     committed(desk.world)
     elsewhere = place_of(JOB, "orders/")
     desk.world.open(elsewhere)
-    desk.world.store.create_upload(BUCKET, f"orders/part-{JOB}.x", metadata={}, content_type="")
     there = Checked(desk.world, destination=Destination(BUCKET, "orders/"))
-    assert there.names() == ["ID_TAKEN_OPEN"]
+    assert there.names() == []
     desk.world.request(elsewhere)
-    assert there.names() == ["ID_TAKEN_UNANSWERED"]
+    assert there.names() == ["REQUEST_UNHEARD"]
 
 
 def test_an_upload_of_a_job_in_a_directory_below_is_not_nobodys() -> None:
@@ -389,7 +430,7 @@ def repairs(desk: Checked) -> list[Repair]:
 
 def test_a_plan_is_read_as_it_was_written() -> None:
     desk = checked(versioned=True)
-    aborted(desk.world)
+    rolled_back(desk.world)
     make(desk.world, file_of(JOB, "zombie"))
     desk.world.store.create_upload(BUCKET, f"sales/part-{JOB}.x", metadata={}, content_type="")
     desk.world.open(place_of(OTHER_JOB))
@@ -404,7 +445,7 @@ def test_a_plan_is_read_as_it_was_written() -> None:
 
 def test_only_what_the_plan_names_is_repaired() -> None:
     desk = checked()
-    aborted(desk.world)
+    rolled_back(desk.world)
     for name in ("a", "b"):
         make(desk.world, file_of(JOB, name))
     chosen = [one for one in repairs(desk) if "-a-" in one.key]
@@ -424,7 +465,7 @@ def test_i5_a_plan_that_somebody_made_up_touches_nothing() -> None:
 
 def test_i5_an_object_that_became_another_since_it_was_planned_stays() -> None:
     desk = checked()
-    aborted(desk.world)
+    rolled_back(desk.world)
     make(desk.world, file_of(JOB, "a"))
     chosen = repairs(desk)
     make(desk.world, file_of(JOB, "a"), b"another")
@@ -528,7 +569,7 @@ def test_i9_a_marker_that_came_while_the_check_ran_is_honest() -> None:
 
 def test_i5_an_object_that_becomes_another_at_the_last_moment_stays() -> None:
     desk = checked()
-    aborted(desk.world)
+    rolled_back(desk.world)
     key = file_of(JOB, "zombie")
     make(desk.world, key)
     desk.world.plan.run_before("delete", lambda: desk.world.store.put(BUCKET, key, b"new"))

@@ -5,106 +5,27 @@ Another exception would fail a Lambda for ever instead of ending the job with a 
 
 from __future__ import annotations
 
+import importlib
 import json
-from collections.abc import Callable
-from dataclasses import replace
+import pkgutil
+import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from s3commit.core.documents import (
-    decode_job,
-    decode_main,
-    decode_request,
-    decode_result,
-    encode_job,
-    encode_location,
-    encode_request,
-    encode_result,
-)
-from s3commit.core.errors import InvalidInputError
+import s3commit.core
+from s3commit.core.errors import InvalidInputError, JobRefusedError
 from s3commit.core.jsontext import one_line
 from s3commit.core.layout import parse_destination, parse_manifest_key
-from s3commit.core.manifest import (
-    decode_note,
-    decode_pending,
-    decode_pendingset,
-    encode_pendingset,
-)
-from s3commit.core.model import (
-    CommitRequest,
-    CountedAttempt,
-    Failure,
-    JobResult,
-    JobSpec,
-    Names,
-    Outcome,
-)
-from s3commit.core.plan import Slice, Unit, decode_plan, encode_plan
 from s3commit.core.published import (
-    CommitHeader,
-    CommittedFile,
-    commit_lines,
-    decode_commit_manifest,
     success_job_id,
 )
-from tests.core.test_manifest import one_file, one_set
-from tests.core.world import BUCKET, JOB, place_of
+from tests.core.world import BUCKET
+from tests.fuzz.documents import DOCUMENTS, PLACE, Read
 
-PLACE = place_of()
-PENDINGSET = encode_pendingset(one_set())
-LOCATION = "archive/dt=1/"
-SPEC = JobSpec(
-    JOB,
-    PLACE.destination,
-    partition_by=("dt",),
-    idempotency_key="k",
-    locations={"dt=1/": LOCATION},
-)
-PENDING_KEY = f"{PLACE.s3a}00/tasks/attempt/__base/{PLACE.relative(one_file().key)}.pending"
-ATTEMPT = CountedAttempt("t0", "a0", PLACE.manifest_name("t0", "a0"), "0" * 64, 1, 5)
-RESULT = JobResult(JOB, Outcome.ABORTED, Failure("A", "b"), 3, 9, None, "2026Z", "2026Z", "arn")
-HEADER = CommitHeader(JOB, PLACE.destination.uri, "2026Z", 1, 5, None, ("dt",))
-
-Read = Callable[[bytes], object]
-DOCUMENTS: dict[str, tuple[bytes, Read]] = {
-    "pendingset": (PENDINGSET, lambda body: decode_pendingset(body, PLACE)),
-    "exact pendingset": (
-        PENDINGSET,
-        lambda body: decode_pendingset(body, PLACE, names=Names.EXACT),
-    ),
-    "pending": (
-        json.dumps(json.loads(PENDINGSET)["commits"][0]).encode(),
-        lambda body: decode_pending(body, PLACE, PENDING_KEY),
-    ),
-    "note": (
-        b'{"version":1,"key":"sales/x.csv","uploadId":"u"}',
-        lambda body: decode_note(body, PLACE),
-    ),
-    "job": (
-        encode_job(SPEC),
-        lambda body: decode_job(body, PLACE),
-    ),
-    "job at a location": (
-        encode_location(SPEC, LOCATION),
-        lambda body: decode_main(body, PLACE.at(LOCATION)),
-    ),
-    "request": (
-        encode_request(CommitRequest(JOB, (ATTEMPT, replace(ATTEMPT, location=LOCATION)))),
-        lambda body: decode_request(body, PLACE),
-    ),
-    "result": (encode_result(RESULT), lambda body: decode_result(body, PLACE)),
-    "commit manifest": (
-        b"".join(commit_lines(HEADER, [CommittedFile("sales/x", 5, '"e"', 1)])),
-        decode_commit_manifest,
-    ),
-    "plan": (
-        encode_plan([Unit(0, (Slice("tasks/t0/a0.pendingset", "0" * 64, 0, 1),))]),
-        decode_plan,
-    ),
-}
 DOCUMENT = pytest.mark.parametrize(("body", "read"), list(DOCUMENTS.values()), ids=list(DOCUMENTS))
 
 json_values = st.recursive(
@@ -122,7 +43,7 @@ json_values = st.recursive(
 def read_or_refused(read: Read, body: bytes) -> None:
     try:
         read(body)
-    except InvalidInputError as error:
+    except (InvalidInputError, JobRefusedError) as error:
         assert one_line(error.message).isprintable()
 
 
@@ -235,3 +156,41 @@ def test_a_line_is_one_and_short_whatever_it_is_made_of(text: str) -> None:
     line.encode()  # or it could not be stored
     if text.isprintable():
         assert line == text[:100]
+
+
+def expressions() -> list[re.Pattern[str]]:
+    found: list[re.Pattern[str]] = []
+    for info in pkgutil.walk_packages(s3commit.core.__path__, "s3commit.core."):
+        module = importlib.import_module(info.name)
+        found += [one for one in vars(module).values() if isinstance(one, re.Pattern)]
+    return list(dict.fromkeys(found))
+
+
+def repeats_in(parsed: Any, inside: bool = False) -> Iterator[bool]:
+    """For each repetition without a bound whether it stands in another one."""
+    for operation, argument in parsed:
+        unbounded = str(operation) in {"MAX_REPEAT", "MIN_REPEAT"} and argument[1] > 1000
+        if unbounded:
+            yield inside
+        inner = argument if isinstance(argument, tuple | list) else ()
+        for one in inner:
+            branches = one if isinstance(one, list) else [one]
+            for branch in branches:
+                if hasattr(branch, "getwidth"):
+                    yield from repeats_in(branch, inside or unbounded)
+
+
+@pytest.mark.parametrize("expression", expressions(), ids=lambda one: one.pattern[:60])
+def test_i12_no_expression_repeats_what_is_repeated(expression: re.Pattern[str]) -> None:
+    """Else a stranger's key could take for ever.
+
+    Without it a match takes time by the square of a key's length at most, which is 1,024 bytes.
+    """
+    parser = importlib.import_module("re._parser")
+    assert not any(repeats_in(parser.parse(expression.pattern, expression.flags)))
+
+
+def test_the_test_of_expressions_sees_one_that_is_bad() -> None:
+    parser = importlib.import_module("re._parser")
+    assert any(repeats_in(parser.parse(r"x(?:y|(a+)+b)z")))
+    assert not any(repeats_in(parser.parse(r"x(?:y|(ab?)+)z")))

@@ -7,16 +7,25 @@ execution, with a neighbour in the same table whose objects and uploads must not
 from __future__ import annotations
 
 import json
+import threading
+import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from s3commit.aws.parallel import ThreadMap
+from s3commit.core import plan
 from s3commit.core.documents import MAX_JOB_BYTES, MAX_REQUEST_BYTES, encode_job, encode_request
 from s3commit.core.errors import InvalidInputError, JobRefusedError
-from s3commit.core.jsontext import MAX_VALUES
-from s3commit.core.manifest import MAX_MANIFEST_BYTES, encode_pendingset
+from s3commit.core.manifest import (
+    MAX_MANIFEST_BYTES,
+    MAX_MANIFEST_VALUES,
+    SMALL_MANIFEST_BYTES,
+    encode_pendingset,
+)
 from s3commit.core.model import (
     AbortRequest,
     CommitRequest,
@@ -27,12 +36,16 @@ from s3commit.core.model import (
     Outcome,
     PendingSet,
 )
+from s3commit.core.protocol import counting, places, verify
+from s3commit.core.protocol import pipeline as pipeline_module
+from s3commit.core.protocol.ingest import judge_arrival
+from s3commit.core.protocol.pipeline import each_manifest
 from s3commit.core.protocol.seal import seal_job
 from s3commit.core.protocol.verify import verify_manifests
 from s3commit.core.ticket import Ticket
 from s3commit.testing.bucket import Version
 from tests.core.test_manifest import HOSTILE, change
-from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, place_of
+from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, REF, World, place_of
 
 PLACE = place_of()
 THEIRS = place_of(NEIGHBOUR)
@@ -138,7 +151,7 @@ def test_i5_i7_a_hostile_manifest_is_refused_at_each_door(
     with pytest.raises(InvalidInputError) as at_ingest:
         world.announce(PLACE, bad)
     assert at_ingest.value.code == code
-    assert list(world.ledger.attempts(JOB)) == []
+    assert list(world.ledger.attempts(REF)) == []
 
     counted = (good, bad) if named else None
     world.store.put(BUCKET, PLACE.request, encode_request(CommitRequest(JOB, counted)))
@@ -190,11 +203,120 @@ def test_i7_a_manifest_that_is_all_brackets_is_not_made_objects_of(
     """Within its bytes, and gigabytes of objects once it is parsed."""
     world.open(PLACE)
     sound, pending = sound_manifest(world)
-    dense = sound.replace(b"{", b'{"x":[' + filling * MAX_VALUES + b"0],", 1)
+    dense = sound.replace(b"{", b'{"x":[' + filling * MAX_MANIFEST_VALUES + b"0],", 1)
     assert len(dense) < MAX_MANIFEST_BYTES
     bad = world.drop_bytes(PLACE, dense, pending, "t3", "a0")
     world.request(PLACE, bad)
     world.refused("TOO_LARGE")
+
+
+def test_i12_a_manifest_whose_event_says_that_it_is_too_large_is_not_asked_for(
+    world: Neighbourhood,
+) -> None:
+    world.open(PLACE)
+    key = PLACE.prefix + NOBODY.manifest
+    with pytest.raises(InvalidInputError) as caught:
+        judge_arrival(world.pipeline, BUCKET, key, size=MAX_MANIFEST_BYTES + 1)
+    assert caught.value.code == "TOO_LARGE"
+    assert world.plan.count() == 0
+
+
+def test_i12_a_manifest_whose_listing_says_that_it_is_too_large_is_not_asked_for(
+    world: Neighbourhood,
+) -> None:
+    world.open(PLACE)
+    key = PLACE.prefix + NOBODY.manifest
+    put_sparse(world, key, MAX_MANIFEST_BYTES + 1)
+    world.store.put(BUCKET, PLACE.request, encode_request(CommitRequest(JOB, None)))
+    with pytest.raises(JobRefusedError) as caught:
+        verify_manifests(world.pipeline, seal_job(world.pipeline, ticket()))
+    assert caught.value.code == "TOO_LARGE"
+    assert key not in {call.key for call in world.plan.calls if call.verb == "get"}
+
+
+@pytest.mark.parametrize("most", ["MAX_ATTEMPTS", "MAX_JOB_FILES", "MAX_NAMES", "MAX_PLAN_BYTES"])
+def test_i12_a_job_that_no_function_could_hold_is_refused_before_its_decision(
+    world: Neighbourhood, monkeypatch: pytest.MonkeyPatch, most: str
+) -> None:
+    """Many manifests, each of allowed size, are too much as well."""
+    for number in range(3):
+        files = {f"dt={number}/part-{JOB}.csv": b"x"}
+        world.attempt(PLACE, f"t{number}", files=files)
+    world.store.put(BUCKET, PLACE.request, encode_request(CommitRequest(JOB, None)))
+    if most == "MAX_ATTEMPTS":
+        monkeypatch.setattr(counting, most, 2)
+    elif most != "MAX_PLAN_BYTES":
+        monkeypatch.setattr(verify, most, 2 if most == "MAX_JOB_FILES" else 10)
+    else:
+        monkeypatch.setitem(plan._BOUNDS, "max_bytes", 300)
+    attempts = world.open_uploads()
+    world.before = (world.visible(), [key for key in attempts if JOB not in key])
+    world.refused("TOO_LARGE")
+
+
+def test_i12_large_manifests_are_read_one_at_a_time() -> None:
+    """Many side by side, each of allowed size, would be more than a function has."""
+    guard = threading.Lock()
+    reading = Counter[bool]()
+    seen = Counter[bool]()
+
+    def read(size: int, max_bytes: int) -> int:
+        if size > max_bytes:
+            raise InvalidInputError("too large", code="TOO_LARGE")
+        large = size > SMALL_MANIFEST_BYTES
+        with guard:
+            reading[large] += 1
+            seen[large] = max(seen[large], sum(reading.values()))
+        time.sleep(0.005)
+        with guard:
+            reading[large] -= 1
+        return size
+
+    sizes = [SMALL_MANIFEST_BYTES, SMALL_MANIFEST_BYTES + 1] * 8
+    pipeline = replace(World().pipeline, parallel=ThreadMap(4))
+    assert sorted(each_manifest(pipeline, read, sizes)) == sorted(sizes)
+    assert seen[True] == 1
+    assert seen[False] > 1
+
+
+@pytest.mark.parametrize("ends", ["committed", "aborted", "rolled back"])
+@pytest.mark.parametrize("names", list(Names))
+def test_i4_a_job_of_large_manifests_ends_as_one_of_small_ones(
+    monkeypatch: pytest.MonkeyPatch, ends: str, names: Names
+) -> None:
+    for module in (pipeline_module, places):
+        monkeypatch.setattr(module, "SMALL_MANIFEST_BYTES", 10)
+    world = World()
+    world.open(PLACE, names=names)
+    mark = "" if names is Names.EXACT else f"-{JOB}"
+    attempts = [
+        world.attempt(PLACE, f"t{n}", files={f"{n}{mark}.csv": b"x"}, rows=1) for n in range(5)
+    ]
+    if ends == "aborted":
+        world.ask_abort(PLACE)
+    else:
+        world.request(PLACE, *attempts)
+    if ends == "rolled back":
+        lost = next(iter(world.store.list_uploads(BUCKET, "sales/")))
+        world.plan.run_after(
+            "decide", lambda: world.store.abort_upload(BUCKET, lost.key, lost.upload_id)
+        )
+    world.run(PLACE)
+    assert world.open_uploads() == []
+    assert len(world.visible()) == (5 if ends == "committed" else 0)
+
+
+def test_i12_a_list_in_commits_of_any_size_is_not_read_to_remember_its_job() -> None:
+    world = World()
+    world.request(PLACE, world.attempt(PLACE, "t0"))
+    world.run(PLACE)
+    for key in (PLACE.result, PLACE.success):
+        world.store.delete(BUCKET, key)
+    world.ledger.forget(PLACE.ref, generation=world.record(PLACE).generation)
+    world.plan.forget_calls()
+    world.run(PLACE, "execution-2")
+    assert world.result(PLACE).outcome is Outcome.COMMITTED
+    assert PLACE.commits not in {call.key for call in world.plan.calls if call.verb == "get"}
 
 
 @pytest.mark.parametrize(
@@ -214,6 +336,7 @@ def test_i7_a_document_without_end_is_not_read(world: Neighbourhood, key: str, l
 def test_i5_i7_an_upload_of_another_jobs_file_is_not_completed(world: Neighbourhood) -> None:
     """The id is known, the name is ours: S3 has no such upload of that key."""
     [theirs] = [one for one in world.store.list_uploads(BUCKET, "sales/") if NEIGHBOUR in one.key]
+    world.open(PLACE)
     _, pending = sound_manifest(world)
     stolen = replace(pending.files[0], upload_id=theirs.upload_id)
     world.request(PLACE, world.drop(PLACE, replace(pending, files=(stolen,)), "t3", "a0"))
@@ -252,6 +375,7 @@ def test_i7_keys_that_two_manifests_share_are_refused(world: Neighbourhood) -> N
 
 
 def test_i7_a_manifest_of_another_task_in_its_place_is_refused(world: Neighbourhood) -> None:
+    world.open(PLACE)
     _, pending = sound_manifest(world)
     world.request(PLACE, world.drop(PLACE, pending, "t4", "a0"))
     world.refused("WRONG_JOB")

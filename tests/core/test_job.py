@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
 from s3commit.core.model import Outcome
 from s3commit.core.states import JobState
-from s3commit.testing.faults import FaultPlan
+from s3commit.testing.faults import Crash, FaultPlan
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, place_of
 
 COMMIT_PATH = [
@@ -63,7 +65,7 @@ def test_a_committed_job_leaves_its_manifest_marker_result_and_nothing_else() ->
     ]
     assert world.json("sales/_SUCCESS")["filenames"] == [f"/sales/part-t0-{JOB}.parquet"]
     assert world.open_uploads() == []
-    assert world.ledger.lock("lake/sales/").empty
+    assert world.ledger._claims == {}
 
 
 def test_a_job_that_no_event_announced_commits_all_the_same() -> None:
@@ -246,14 +248,34 @@ def test_i8_a_forgotten_job_that_is_committed_stays_so() -> None:
     assert forgetful.run(place) == ["SealJob", "PublishSuccess", "TidyUp"]
     assert forgetful.record(place).state is JobState.COMMITTED
     world.store.delete(BUCKET, place.result)
-    world.store.delete(BUCKET, place.success)
     more = World()
     more.store = world.store
     more.pipeline = type(world.pipeline)(world.store, more.ledger, world.clock)
-    assert more.run(place) == ["SealJob", "RemoveReplaced", "PublishSuccess", "TidyUp"]
+    assert more.run(place) == ["SealJob", "PublishSuccess", "TidyUp"]
     assert world.result(place).outcome is Outcome.COMMITTED
-    assert world.json(place.success)["jobId"] == JOB
+    assert world.result(place).files == 1
     assert world.visible() == visible
+
+
+@pytest.mark.parametrize(("verb", "calls"), [("complete_upload", 2), ("advance", 3), ("put", 6)])
+def test_i2_i8_a_decided_job_that_the_ledger_forgot_goes_on_from_its_decision(
+    verb: str, calls: int
+) -> None:
+    """At each of these calls of a job."""
+    for nth in range(1, calls + 1):
+        world, place = World(), place_of()
+        world.request(place, world.attempt(place, "t0"), world.attempt(place, "t1"))
+        world.plan.crash_after(verb, nth=nth)
+        with suppress(Crash):
+            world.run(place)
+        decided = world.store.head(BUCKET, place.decision) is not None
+        world.ledger._jobs.clear()
+        entered = world.run(place, "execution-2")
+        assert ("DecideCommit" in entered) is not decided, (verb, nth)
+        assert world.result(place).outcome is Outcome.COMMITTED
+        assert len(world.visible()) == 2
+        assert world.open_uploads() == []
+        assert world.json(place.decision)["state"] == "COMMITTED"
 
 
 @pytest.mark.parametrize("count", [0, 1, 5])
@@ -263,7 +285,7 @@ def test_the_requests_of_a_job_are_constant_and_three_for_a_small_file(count: in
     world.open(place)
     tasks = [world.attempt(place, f"t{number}") for number in range(count)]
     world.request(place, *tasks)
-    world.run(place, JOB)  # the first execution's name; a later one reads result.json once more
+    world.run(place, place.ref)  # the first execution's name; a later one asks S3 once more
     counts = world.plan.counts()
     assert counts.pop("complete_upload", 0) == count
     # Each manifest is read when it is verified, by its worker, and for the commit manifest.
@@ -277,12 +299,13 @@ def test_the_requests_of_a_job_are_constant_and_three_for_a_small_file(count: in
     assert "delete" not in counts
     job = {verb: number for verb, number in counts.items() if verb in {"get", "put", "head"}}
     job["get"] -= 3 * count
-    # get: job.json four times, request.json twice, result.json, the plan for the Map, for
-    # BeginPublish and for the commit manifest, the marker. put: plan, commit manifest, marker,
-    # result.
-    # head: the commit manifest twice. list: manifests and plan, to be deleted.
-    assert job == {"get": 11 if count else 10, "put": 4, "head": 2}
-    assert counts["list"] == 1
+    # get: job.json four times, request.json twice, the decision and result.json that are not there,
+    # the plan for the Map, for BeginPublish and for the commit manifest, the marker.
+    # put: plan, decision, commit manifest, marker, decision, result.
+    # list: whether the job has ended here, manifests and plan, to be deleted. And two for each
+    # directory above the destination: there is none.
+    assert job == {"get": 12 if count else 11, "put": 6}
+    assert counts["list"] == 3
     assert counts["list_uploads"] == (2 if count else 1)
 
 

@@ -75,7 +75,6 @@ def test_another_form_is_no_job_id(bad: str) -> None:
         f"sales/{JOB}",
         JOB,
         f"sales/part-{OTHER_JOB}-{JOB}.csv",
-        f"sales/part-00003-{JOB}-c000.snappy.parquet",  # Spark's own writers
     ],
 )
 def test_i5_the_id_that_ends_the_name_before_its_first_dot_is_the_owners(key: str) -> None:
@@ -90,6 +89,7 @@ def test_i5_the_id_that_ends_the_name_before_its_first_dot_is_the_owners(key: st
         f"sales/{JOB}-{OTHER_JOB}.parquet",
         f"sales/{JOB}-0.parquet",
         f"sales/part-{JOB}0.parquet",
+        f"sales/part-00003-{JOB}-c000.snappy.parquet",  # of a write of Spark's own
         f"sales/part{JOB}.parquet",
         f"sales/part-{JOB[:-1]}.parquet",
         f"sales/part-{JOB.upper()}.parquet",
@@ -171,7 +171,7 @@ def test_what_no_table_may_have_as_its_place_is_refused(bad: str) -> None:
 @pytest.mark.parametrize("prefix", ["sales/", "sales/north/", "a b/dt=1/ü/"])
 def test_every_key_of_a_job_directory_leads_back_to_it(prefix: str) -> None:
     place = JobDirectory(Destination("lake", prefix), str(uuid.uuid4()))
-    keys = (place.prefix, place.job, place.request, place.result, place.plan("5ee"), place.tasks)
+    keys = (place.prefix, place.job, place.request, place.result, place.tasks)
     for key in (*keys, place.manifest("t", "a"), place.prefix + "other/x"):
         assert parse_directory("lake", key) == place
 
@@ -269,3 +269,38 @@ def test_i7_names_that_readers_skip_are_hidden(relative_key: str, hidden: bool) 
 def test_i7_a_job_directory_where_no_table_may_be_is_refused(prefix: str) -> None:
     with pytest.raises(InvalidInputError):
         parse_directory("lake", f"{prefix}__magic_job-{JOB}/request.json")
+
+
+# --- names that no table may have (I12)
+
+
+@pytest.mark.parametrize(
+    "reserved",
+    ["_commits", "__magic", f"__magic_job-{JOB}", "__magic_job-x", "_SUCCESS", "_s3commit"],
+)
+@pytest.mark.parametrize("path", ["{}", "{}/dt=1", "sales/{}", "sales/{}/once"])
+def test_i12_no_element_of_a_destination_is_a_name_of_the_protocol(
+    reserved: str, path: str
+) -> None:
+    with pytest.raises(InvalidInputError, match="which no table may have") as caught:
+        parse_destination("s3://lake/" + path.format(reserved))
+    assert caught.value.code == "BAD_PATH"
+
+
+@pytest.mark.parametrize("name", ["_commits=1", "x_commits", "_SUCCESS2", "__magician"])
+def test_a_name_that_only_looks_like_one_of_the_protocol_is_a_table(name: str) -> None:
+    assert parse_destination(f"s3://lake/sales/{name}/").prefix == f"sales/{name}/"
+
+
+@pytest.mark.parametrize("bad", ["\x00", "\n", "\x1f", "\x7f", "\ufffe", "\uffff", "\ud800"])
+def test_i12_a_destination_that_s3_can_not_list_is_refused(bad: str) -> None:
+    with pytest.raises(InvalidInputError, match="control character") as caught:
+        parse_destination(f"s3://lake/sales/a{bad}b/")
+    assert caught.value.code == "BAD_PATH"
+
+
+def test_a_destination_leaves_room_for_the_names_of_the_protocol() -> None:
+    place = JobDirectory(parse_destination("s3://lake/" + "é" * 400), JOB)
+    assert len(place.manifest("t" * 64, "a" * 64).encode()) <= 1024
+    with pytest.raises(InvalidInputError, match="more than 800 bytes"):
+        parse_destination("s3://lake/" + "é" * 401)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,9 @@ from hypothesis import strategies as st
 
 from s3commit.core.errors import InvalidInputError
 from s3commit.core.manifest import (
+    MAX_ETAG,
+    MAX_EXTRAS,
+    MAX_FILES,
     MAX_MANIFEST_BYTES,
     MAX_PARTS,
     decode_pendingset,
@@ -189,6 +193,8 @@ HOSTILE = [
     (COMMIT + "etags", ["a", ""], "BAD_FIELD"),
     (COMMIT + "etags", ["a", 1], "BAD_FIELD"),
     (COMMIT + "etags", ["a"] * (MAX_PARTS + 1), "BAD_FIELD"),
+    (COMMIT + "etags", ["a" * (MAX_ETAG + 1)], "BAD_FIELD"),
+    (COMMIT + "etags", [{"etag": "a" * (MAX_ETAG + 1)}], "BAD_FIELD"),
     (COMMIT + "length", -1, "BAD_FIELD"),
     (COMMIT + "length", 1.5, "BAD_FIELD"),
     (COMMIT + "length", True, "BAD_FIELD"),
@@ -196,6 +202,7 @@ HOSTILE = [
     (COMMIT + "rows", -1, "BAD_FIELD"),
     (COMMIT + "extraData", {"a": 1}, "BAD_FIELD"),
     (COMMIT + "extraData", {"\ud800": "a"}, "BAD_FIELD"),
+    (COMMIT + "extraData", {f"{n}": "a" for n in range(MAX_EXTRAS + 1)}, "BAD_FIELD"),
     (COMMIT + "nulls", {"\ud800": 1}, "BAD_FIELD"),
     (COMMIT + "nulls", {"": 1}, "BAD_FIELD"),
     (COMMIT + "nulls", {"a": -1}, "BAD_FIELD"),
@@ -245,6 +252,25 @@ def test_i7_every_truncation_of_a_manifest_is_refused() -> None:
 def test_an_oversized_manifest_is_refused_before_it_is_parsed() -> None:
     with pytest.raises(InvalidInputError) as caught:
         decode_pendingset(b" " * (MAX_MANIFEST_BYTES + 1), PLACE)
+    assert caught.value.code == "TOO_LARGE"
+
+
+def test_the_largest_manifest_is_written_and_read() -> None:
+    """As many files as a task may have, with long keys; and files of as many parts as S3 takes."""
+    name = "dt=2026-11-21/" + "x" * 200
+    many = one_set(*(one_file(key=f"sales/{name}-{n:05}-{JOB}.parquet") for n in range(MAX_FILES)))
+    parted = one_file(etags=('"0123456789abcdef0123456789abcdef"',) * MAX_PARTS)
+    large = one_set(*(replace(parted, key=f"sales/{n}-{JOB}.parquet") for n in range(40)))
+    for pending in (many, large):
+        assert len(decode_pendingset(encode_pendingset(pending), PLACE).files) == len(pending.files)
+
+
+def test_a_writer_refuses_what_no_reader_takes() -> None:
+    """At the task, where it can be mended, and not at the job's end."""
+    parted = one_file(etags=('"0123456789abcdef0123456789abcdef"',) * MAX_PARTS)
+    files = (replace(parted, key=f"sales/{n}-{JOB}.parquet") for n in range(60))
+    with pytest.raises(InvalidInputError) as caught:
+        encode_pendingset(one_set(*files))
     assert caught.value.code == "TOO_LARGE"
 
 

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,12 +16,13 @@ from s3commit.core.errors import TransientError
 from s3commit.core.jsontext import dump
 from s3commit.core.layout import JobDirectory
 from s3commit.core.locks import key_digest
-from s3commit.core.model import Conflict, Outcome
+from s3commit.core.model import Conflict, Outcome, Stage
 from s3commit.core.policy import HOLDER_SECONDS
 from s3commit.core.protocol.pipeline import Pipeline
 from s3commit.testing.execution import run_execution
 from s3commit.testing.faults import Crash, FaultPlan
 from s3commit.testing.memory import MemoryLedger
+from tests.contract.locking import move
 from tests.core.world import BUCKET, JOB, OTHER_JOB, World, place_of
 
 KEY = "orders 2026-11-21"
@@ -178,10 +178,14 @@ def test_i11_the_key_of_a_job_that_died_before_its_decision_is_free_when_it_is_d
     assert list(world.visible().values()) == [OTHER_JOB.encode()]
 
 
-def test_i11_a_job_that_slept_before_it_put_its_note_puts_it_over_nobody_elses() -> None:
+@pytest.mark.parametrize("left", [False, True], ids=["first note", "over one that is left"])
+def test_i11_a_job_that_slept_before_it_put_its_note_puts_it_over_nobody_elses(left: bool) -> None:
     world = World()
     ask(world, FIRST)
     ask(world, SECOND)
+    if left:
+        third = "0b6f6f0e-0000-4000-8000-00000000000a"  # which died, and of which nothing is there
+        world.store.put(BUCKET, NOTE, dump({"version": 1, "key": KEY, "jobId": third}))
 
     def sleeps() -> None:
         world.clock.advance(HOLDER_SECONDS + 1)
@@ -373,24 +377,21 @@ def test_i11_a_job_that_has_lost_its_lock_keeps_its_key(
     ask(world, SECOND)
     with pytest.raises(Crash):
         world.run(FIRST)
-    for node in world.record(FIRST).locks:
-        lock = world.ledger.lock(node)
-        assert world.ledger.put_lock(replace(lock, holders={}))
+    world.ledger._claims.clear()
     world.run(SECOND)
     assert ended(world, SECOND) == told
     world.run(FIRST, "execution-2")
     assert check_one_of(world, FIRST, SECOND) is FIRST
 
 
-@pytest.mark.parametrize("node", ["lake/sales/", f"lake/sales/?once={key_digest(KEY)}"])
-def test_i6_i11_a_job_whose_lock_is_gone_is_not_decided(node: str) -> None:
+def test_i6_i11_a_job_that_no_longer_holds_its_key_is_not_decided() -> None:
     world = World()
     ask(world, FIRST)
 
-    def drop() -> None:
-        assert world.ledger.put_lock(replace(world.ledger.lock(node), holders={}))
+    def push_back() -> None:
+        move(world.ledger, world.record(FIRST), Stage.WAITING)
 
-    world.plan.run_before("decide", drop)
+    world.plan.run_before("decide", push_back)
     with suppress(TransientError):
         world.run(FIRST)
     assert world.visible() == {}

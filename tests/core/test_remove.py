@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import pytest
@@ -48,7 +49,7 @@ def pages_of(world: World, place: JobDirectory) -> list[str]:
 
 
 def index_of(world: World, place: JobDirectory) -> str:
-    (key,) = world.all_keys(f"{place.prefix}replaced-")
+    (key,) = world.all_keys(f"{place.pipeline}replaced-")
     return key
 
 
@@ -133,6 +134,22 @@ def change_a_page(world: World, place: JobDirectory) -> None:
 
 
 LOSSES: list[TamperWith] = [lose_index, lose_pages, lose_all, change_a_page]
+
+
+def test_i5_a_page_that_was_made_again_and_is_another_one_is_not_written() -> None:
+    """Its name is its digest, so nothing reads it: the call would make it again for ever."""
+    world, place = replacing()
+
+    def strike() -> None:
+        world.store.delete(BUCKET, OLD[1])
+        world.store.delete(BUCKET, pages_in_order(world, place)[0])
+        no_more = partial(pytest.fail, "a page that the index does not name is written")
+        world.plan.run_before("put", no_more, where=lambda call: call.key.startswith(place.pages))
+
+    world.plan.run_after("decide", strike)
+    with pytest.raises(JobRefusedError, match="not what it named"):
+        world.run(place)
+    assert set(world.visible()) == {NEW, *OLD} - {OLD[1]}
 
 
 @pytest.mark.parametrize("names", list(Names))

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from s3commit.core.documents import encode_result
 from s3commit.core.errors import S3CommitError
-from s3commit.core.model import Conflict, Failure, JobResult, Outcome
+from s3commit.core.model import Conflict, Failure, JobResult, Outcome, PlanFacts
+from s3commit.core.protocol.decision import note_end
 from s3commit.core.protocol.seal import seal_job
 from s3commit.core.states import JobState
 from s3commit.core.ticket import Ticket
-from tests.core.world import BUCKET, JOB, World, place_of
+from tests.core.world import BUCKET, JOB, REF, World, place_of
 
 OLD = {"sales/old.csv": b"old"}
 BUSY = Failure("DESTINATION_BUSY", "another job held it for too long")
-ARN = f"arn:aws:states:eu-west-1:111122223333:execution:commit:{JOB}"
+ARN = f"arn:aws:states:eu-west-1:111122223333:execution:commit:{REF}"
 
 
 def set_back(state: JobState, outcome: Outcome) -> World:
@@ -29,10 +32,20 @@ def set_back(state: JobState, outcome: Outcome) -> World:
         world.ledger._jobs.clear()
         world.announce(place, world.attempt(place, "t9", files={}))
     assert world.record(place).state is state
-    error = BUSY if outcome is not Outcome.COMMITTED else None
     now = world.clock.now()
-    told = JobResult(JOB, outcome, error, 0, 0, 0, None, now, ARN)
-    world.store.put(BUCKET, place.result, encode_result(told))
+    if outcome is Outcome.ABORTED:
+        told = JobResult(JOB, outcome, BUSY, 0, 0, 0, None, now, ARN)
+        world.store.put(BUCKET, place.result, encode_result(told))
+    else:
+        plan = PlanFacts("a" * 64, 0, 0, 0, 0)
+        ended = replace(
+            world.record(place),
+            state=JobState(outcome.value),
+            plan=plan,
+            decided_at=now,
+            finished_at=now,
+        )
+        note_end(world.pipeline, ended)
     return world
 
 
@@ -44,9 +57,20 @@ def test_i3_i5_a_job_that_was_refused_before_the_table_was_set_back_is_refused_a
     world, place = set_back(state, outcome), place_of()
     world.run(place, "execution-2")
     assert world.record(place).state is JobState.ABORTED
-    assert world.record(place).failure == BUSY
-    assert world.result(place).outcome is outcome
+    if outcome is Outcome.ABORTED:
+        assert world.record(place).failure == BUSY
+    assert world.result(place).outcome is Outcome.ABORTED
     assert world.visible() == OLD
+
+
+def test_i12_a_result_alone_does_not_say_that_a_job_was_committed() -> None:
+    """A client can write it; the decision record it can not."""
+    world, place = set_back(JobState.OPEN, Outcome.ABORTED), place_of()
+    told = JobResult(JOB, Outcome.COMMITTED, None, 0, 0, 0, None, world.clock.now(), ARN)
+    world.store.put(BUCKET, place.result, encode_result(told))
+    world.run(place, "execution-2")
+    assert world.record(place).state is JobState.COMMITTED
+    assert world.visible() == {}, "decided now, as its request says"
 
 
 @pytest.mark.parametrize("state", [JobState.OPEN, JobState.SEALED])
@@ -63,7 +87,7 @@ def test_i3_i5_a_job_that_was_committed_before_the_table_was_set_back_is_not_dec
 
 
 def test_a_jobs_first_execution_asks_for_no_result() -> None:
-    """Step Functions gives its name, the job's id, once in 90 days: nobody has ended it."""
+    """Step Functions gives its name, the job's ref, once in 90 days: nobody has ended it."""
     calls: list[dict[str, int]] = []
     for execution in (ARN, f"{ARN}-2"):
         world, place = World(), place_of()
@@ -72,4 +96,4 @@ def test_a_jobs_first_execution_asks_for_no_result() -> None:
         world.plan.forget_calls()
         seal_job(world.pipeline, Ticket(JOB, BUCKET, place.prefix, execution=execution))
         calls.append(world.plan.counts())
-    assert calls[0]["get"] + 1 == calls[1]["get"]
+    assert calls[0]["get"] + 2 == calls[1]["get"]

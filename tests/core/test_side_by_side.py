@@ -20,7 +20,7 @@ from s3commit.core.protocol import places
 from s3commit.core.protocol import replace as replacing
 from s3commit.core.states import JobState
 from s3commit.testing.faults import Crash
-from tests.core.world import BUCKET, JOB, World, place_of
+from tests.core.world import BUCKET, JOB, REF, World, place_of
 
 TASKS = 8
 TOGETHER = 4
@@ -68,7 +68,7 @@ def meet(world: World, verb: str, where: Callable[[str], bool]) -> Meeting:
 
 
 def state(world: World) -> JobState | None:
-    record = world.ledger.job(JOB)
+    record = world.ledger.job(REF)
     return record.state if record else None
 
 
@@ -119,7 +119,9 @@ def test_the_files_of_a_job_that_comes_again_without_its_ledger() -> None:
     with pytest.raises(Crash):
         world.run(place_of())
     world.ledger._jobs.clear()
-    meeting = meet(world, "upload_is_open", lambda key: state(world) is JobState.SEALED)
+    meeting = meet(
+        world, "head", lambda key: state(world) is JobState.COMMITTING and key.endswith(".csv")
+    )
     world.run(place_of(), "again")
     assert meeting.met
     assert world.result(place_of()).outcome is Outcome.COMMITTED

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from s3commit.core.ledger import LostRaceError
-from s3commit.core.locks import LockMode, ask, let_go
-from s3commit.core.model import JobRecord, PlanFacts
+from s3commit.core.model import JobRecord, PlanFacts, Stage
 from s3commit.core.states import ENDED, TRANSITIONS, IllegalTransitionError, JobState
 from s3commit.core.states import check_transition as check
 from s3commit.testing.memory import ManualClock, MemoryLedger
+from tests.contract.locking import enter, move
 from tests.core.world import place_of
 
 PLAN = PlanFacts("0" * 64, 1, 1, 1, 1)
@@ -52,7 +52,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.ledger.open_job(
             JobRecord(place.job_id, place.destination, place.prefix, JobState.OPEN, 0, now, now)
         )
-        self.job = place.job_id
+        self.job = place.ref
         self.history = [JobState.OPEN]
         self.held = False
 
@@ -102,11 +102,14 @@ class LedgerMachine(RuleBasedStateMachine):
             self.history.append(after.state)
 
     @rule(held=st.booleans())
-    def lock(self, held: bool) -> None:
-        lock, now = self.ledger.lock(NODE), self.clock.now()
-        taken, _ = ask(lock, self.job, LockMode.SHARED, since=now, now=now)
-        assert self.ledger.put_lock(taken if held else let_go(lock, self.job))
-        self.held = held
+    def turn(self, held: bool) -> None:
+        try:
+            entering = enter(self.ledger, self.job, NODE)
+            move(self.ledger, entering, Stage.HELD if held else Stage.WAITING)
+        except LostRaceError:
+            assert self.record.state is not JobState.SEALED
+        else:
+            self.held = held
 
     @rule(noted=st.booleans(), stale=st.integers(0, 1))
     def decide(self, noted: bool, stale: int) -> None:
@@ -121,7 +124,7 @@ class LedgerMachine(RuleBasedStateMachine):
                 generation=before.generation - stale,
                 plan=PLAN,
                 replaced=None,
-                locks=[NODE],
+                epoch=before.turn.epoch,
                 now=self.clock.now(),
             )
         except LostRaceError:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from s3commit.core.layout import JobDirectory
-from s3commit.core.locks import LockMode
+from s3commit.core.locks import Claimed, claimed
 from s3commit.core.manifest import encode_pendingset
 from s3commit.core.model import PendingSet
 from s3commit.core.protocol.pipeline import new_record, read_spec
@@ -16,7 +17,7 @@ from s3commit.core.protocol.sweep import DAY, HOUR, Sweep
 from s3commit.core.protocol.sweep_steps import STEPS
 from s3commit.testing.survey import MemorySurvey
 from tests.core.swept import LIMITS, Swept, announced, ended
-from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, place_of
+from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, REF, place_of
 
 
 @pytest.fixture
@@ -39,17 +40,37 @@ def test_working_objects_of_an_ended_job_are_tidied_up(world: Swept) -> None:
 def test_documents_go_when_the_retention_is_over_and_commits_stay(world: Swept) -> None:
     place = place_of()
     ended(world, place)
-    lock = world.ledger.lock(world.record(place).locks[0])  # taken by a late waker that died
-    assert world.ledger.put_lock(replace(lock, holders={JOB: LockMode.SHARED}))
+    (claim,) = claimed(world.record(place))
+    world.ledger.put_claim(Claimed(claim, place.ref))  # by a late waker that died
     world.later(LIMITS.retention - HOUR)
     assert world.sweep().retired == 0
     world.later(2 * HOUR)
     assert world.sweep().retired == 1
-    assert world.all_keys(place.prefix) == []
-    assert world.ledger.lock(lock.node).empty
+    assert world.all_keys(place.prefix) == world.all_keys(place.pipeline) == []
+    assert world.ledger._claims == {}
     assert world.store.head(BUCKET, place.commits) is not None
     assert set(world.visible()) == {f"sales/part-t0-{JOB}.parquet"}
     assert world.sweep().retired == 0
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["known", "forgotten"])
+@pytest.mark.parametrize("document", ["job", "request", "result"])
+def test_i5_what_is_put_over_a_document_right_before_its_delete_stays(
+    world: Swept, document: str, known: bool
+) -> None:
+    """It is not what the sweep has judged."""
+    place = place_of()
+    ended(world, place)
+    ended(world, place_of(OTHER_JOB))  # leads the sweep there
+    if not known:
+        del world.ledger._jobs[place.ref]
+    world.later(LIMITS.retention + HOUR)
+    key = getattr(place, document)
+    world.plan.run_before(
+        "delete", partial(world.store.put, BUCKET, key, b"new"), where=lambda call: call.key == key
+    )
+    world.sweep()
+    assert world.all_keys(place.prefix) == [key]
 
 
 def test_a_copied_directory_is_no_job_and_is_left_alone(world: Swept) -> None:
@@ -92,7 +113,7 @@ def test_i5_a_job_of_s3a_is_never_aborted_without_a_request(world: Swept) -> Non
     assert "left behind by S3A" in report.notes[0]
     world.store.delete(BUCKET, key)  # its own committer is through
     assert world.sweep().forgotten == 1
-    assert world.ledger.job(JOB) is None
+    assert world.ledger.job(REF) is None
 
 
 def test_i5_a_copied_directory_is_not_retired_either(world: Swept) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -12,6 +13,7 @@ from s3commit.core.model import AbortRequest, Conflict, Names, Outcome, PendingS
 from s3commit.core.protocol.pipeline import read_spec
 from s3commit.core.protocol.sweep import DAY, HOUR, Sweep, shifted
 from s3commit.core.protocol.sweep_steps import STEPS
+from s3commit.core.protocol.sweep_turns import Turn, take_turn
 from s3commit.testing.survey import MemorySurvey
 from tests.core.swept import LIMITS, MINUTE, Swept, TimedSurvey, abandoned_at, announced, sealed
 from tests.core.world import BUCKET, JOB, OTHER_JOB, place_of
@@ -156,7 +158,7 @@ def test_i5_a_task_that_sends_a_part_an_hour_keeps_its_job_alive_for_weeks(world
 def test_i5_of_many_uploads_the_one_that_is_written_to_counts_wherever_it_is(
     world: Swept, alive: int | None
 ) -> None:
-    """More than a call asks: each call goes on where the one before has stopped."""
+    """More than a call asks: they wait until all other jobs are looked at, then call by call."""
     world.asked_at_once, world.call_items = 2, 1
     place = place_of()
     announced(world, place)
@@ -173,7 +175,7 @@ def test_i5_of_many_uploads_the_one_that_is_written_to_counts_wherever_it_is(
     assert report.asked == (alive is None)
     assert report.failed == 0
     others = 11  # of them 8 that go over the uploads
-    assert world.calls == others + {None: 4, 0: 0, 3: 1, 6: 0}[alive]  # the last ones first
+    assert world.calls == others + {None: 5, 0: 1, 3: 2, 6: 0}[alive]  # the last ones first
 
 
 def test_i5_no_call_stops_between_two_uploads_of_one_key(world: Swept) -> None:
@@ -185,12 +187,12 @@ def test_i5_no_call_stops_between_two_uploads_of_one_key(world: Swept) -> None:
         world.upload(place, f"{name}-{JOB}.x", b"x", task="t", attempt=f"a{number}")
     world.later(LIMITS.abandoned + HOUR)
     slow = TimedSurvey(world, seconds=0)
-    make = partial(Sweep, BUCKET, world.pipeline, slow, world.executions)
-    cursor, asked = STEPS["LookAtOpenJobs"](make(call_items=1, asked_at_once=2), ""), []
-    while cursor:
-        asked.append([key.split("-")[0] for key in slow.asked[-6:]])
+    asked = []
+    for _ in looks_at_open_jobs(world, slow, call_items=1):
+        asked.append([key.split("-")[0] for key in slow.asked])
         slow.asked.clear()
-        cursor = STEPS["LookAtOpenJobs"](make(call_items=1, asked_at_once=2), cursor)
+    assert len(asked.pop(0)) == 2  # those begun last
+    assert asked.pop() == []  # nothing is left, which it did not know
     whole_key = ["sales/part", *["sales/same"] * 5]
     assert asked == [whole_key, ["sales/z0", "sales/z1"], ["sales/z2"]]
     assert abandoned_at(world, place)
@@ -206,14 +208,55 @@ def test_a_call_that_runs_out_of_time_over_one_jobs_uploads_goes_on_with_the_nex
         world.upload(place, f"{number}-{JOB}.x", b"x", task="t", attempt=f"a{number}")
     world.later(LIMITS.abandoned + HOUR)
     slow = TimedSurvey(world, seconds=200)
-    sweep = partial(Sweep, BUCKET, world.pipeline, slow, world.executions, asked_at_once=2)
-    cursors = [STEPS["LookAtOpenJobs"](sweep(), "")]
-    while cursors[-1]:
-        assert len(slow.asked) <= 6  # 1,200 s: the call ends with the chunk in which 600 s are over
+    calls = 0
+    for _ in looks_at_open_jobs(world, slow):
+        calls += 1
+        assert len(slow.asked) <= 4  # 800 s: the call ends with the chunk in which 600 s are over
         slow.asked.clear()
-        cursors.append(STEPS["LookAtOpenJobs"](sweep(), cursors[-1]))
-    assert len(cursors) == 4
+    assert calls == 4
     assert abandoned_at(world, place)
+
+
+def test_i5_a_part_that_comes_while_others_are_asked_for_hours_is_a_sign_of_life(
+    world: Swept,
+) -> None:
+    """The upload was asked long ago, and had no part then."""
+    place = place_of()
+    announced(world, place)
+    files = [
+        world.upload(place, f"{number}-{JOB}.x", b"x", task="t", attempt=f"a{number}")
+        for number in range(9)
+    ]
+    world.later(LIMITS.abandoned + HOUR)
+    for number, _ in enumerate(looks_at_open_jobs(world, MemorySurvey(world.store), call_items=1)):
+        if number == 2:
+            world.store.upload_part(BUCKET, files[0].key, files[0].upload_id, 2, b"y")
+            world.later(7 * HOUR)
+    assert abandoned_at(world, place) == ""
+
+
+def looks_at_open_jobs(
+    world: Swept, survey: MemorySurvey, *, call_items: int = 5_000
+) -> Iterator[Turn]:
+    """The calls of the step in one pass, and then those in which what was put off has its turn."""
+
+    def make(turn: Turn) -> Sweep:
+        return Sweep(
+            BUCKET,
+            world.pipeline,
+            survey,
+            world.executions,
+            put_off=dict(turn.put_off),
+            call_items=call_items,
+            asked_at_once=2,
+        )
+
+    turn = Turn(walked=False)
+    while turn.more:
+        turn = take_turn(make, STEPS["LookAtOpenJobs"], turn)
+        yield turn
+        if not turn.more:
+            turn = replace(turn, waiting=tuple(turn.put_off))
 
 
 def test_a_job_that_has_just_begun_an_upload_is_asked_for_no_parts(world: Swept) -> None:

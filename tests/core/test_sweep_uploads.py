@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -153,7 +154,7 @@ def test_a_cursor_whose_upload_is_gone_is_gone_on_from(world: Swept) -> None:
     (first, *_rest) = world.store.list_uploads(BUCKET, "")
     world.store.abort_upload(BUCKET, first.key, first.upload_id)
     sweep = Sweep(BUCKET, world.pipeline, MemorySurvey(world.store), world.executions)
-    cursor = f"{first.upload_id}\n{first.key}"
+    cursor = json.dumps(["", first.key, first.upload_id])
     assert STEPS["AbortOrphanedUploads"](sweep, cursor) == ""
     assert sweep.report.uploads == 2
     assert world.open_uploads() == foreign

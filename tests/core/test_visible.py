@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from s3commit.core.errors import JobRefusedError
 from s3commit.core.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory
 from s3commit.core.model import Conflict, Names, Outcome
 from s3commit.core.published import decode_commit_manifest
@@ -111,34 +110,44 @@ def lose_a_file(world: World, place: JobDirectory) -> None:
     world.store.delete(BUCKET, f"sales/1a-{JOB}.csv")
 
 
-def show_a_losers_file(world: World, place: JobDirectory) -> None:
+def show_a_losers_file(world: World, place: JobDirectory, name: str = "more") -> None:
     metadata = {META_JOB: JOB, META_TASK: "t1", META_ATTEMPT: "a0"}
-    key = f"sales/more-{JOB}.csv"
+    key = f"sales/{name}-{JOB}.csv"
     upload_id = world.store.create_upload(BUCKET, key, metadata=metadata, content_type="x")
     etag = world.store.upload_part(BUCKET, key, upload_id, 1, b"x")
     world.store.complete_upload(BUCKET, key, upload_id, [etag], length=1)
 
 
-@pytest.mark.parametrize("more", [lose_a_file, show_a_losers_file])
-def test_i2_what_does_not_add_up_is_no_list(more: Strike) -> None:
+def swap_a_file(world: World, place: JobDirectory) -> None:
+    """As many files as before, and a byte less."""
+    lose_a_file(world, place)
+    show_a_losers_file(world, place)
+
+
+def split_a_file(world: World, place: JobDirectory) -> None:
+    """As many bytes as before, in one file more."""
+    swap_a_file(world, place)
+    show_a_losers_file(world, place, "and-more")
+
+
+@pytest.mark.parametrize("more", [lose_a_file, show_a_losers_file, swap_a_file, split_a_file])
+def test_i12_what_does_not_add_up_ends_the_job_and_is_listed_as_it_is(more: Strike) -> None:
+    """Whoever may put objects below the destination can bring that about: it stops nobody."""
     world, place = written()
-    kept = place.manifest("t1", "a0")
-    body = world.store.get(BUCKET, kept, max_bytes=10**6).body
 
     def strike(world: World, place: JobDirectory) -> None:
         lose_manifest(world, place)
         more(world, place)
 
     after_publishing(world, place, strike)
-    with pytest.raises(JobRefusedError) as refused:
-        world.run(place)
-    assert refused.value.code == "MANIFEST_GONE"
-    assert "not 6 of 9" in refused.value.message
-    assert world.store.head(BUCKET, place.commits) is None
-    assert world.record(place).state is JobState.PUBLISHING
-    world.store.put(BUCKET, kept, body)
-    world.run(place, "execution-2")
+    world.run(place)
     assert world.result(place).outcome is Outcome.COMMITTED
+    assert world.result(place).files == 6, "as the ledger has counted them"
+    body = world.store.get(BUCKET, place.commits, max_bytes=10**6).body
+    header, files = decode_commit_manifest(body)
+    assert (header.files, header.bytes) != (6, 9)
+    assert {one.key for one in files} <= set(world.visible())
+    assert world.ledger._claims == {}
 
 
 def test_i3_a_losers_file_that_somebody_completed_is_not_listed() -> None:

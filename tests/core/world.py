@@ -38,6 +38,9 @@ def place_of(job_id: str = JOB, prefix: str = "sales/") -> JobDirectory:
     return JobDirectory(Destination(BUCKET, prefix), job_id)
 
 
+REF = place_of().ref
+
+
 @dataclass
 class World:
     """One bucket, one ledger, one clock, and a fault plan over both."""
@@ -167,7 +170,9 @@ class World:
         return found
 
     def all_keys(self, prefix: str = "") -> list[str]:
-        return [listed.key for listed in self.store.list(BUCKET, prefix)]
+        """Every key below a prefix; the decisions of jobs only below their own."""
+        keys = (listed.key for listed in self.store.list(BUCKET, prefix))
+        return [key for key in keys if prefix or not key.endswith("/decision.json")]
 
     def open_uploads(self, prefix: str = "") -> list[str]:
         return [upload.key for upload in self.store.list_uploads(BUCKET, prefix)]
@@ -179,6 +184,6 @@ class World:
         return json.loads(self.store.get(BUCKET, key, max_bytes=10**6).body)
 
     def record(self, place: JobDirectory) -> JobRecord:
-        record = self.ledger.job(place.job_id)
+        record = self.ledger.job(place.ref)
         assert record is not None
         return record

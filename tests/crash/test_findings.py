@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from s3commit.core.conditions import Conditions
 from s3commit.core.documents import encode_request
-from s3commit.core.errors import PreconditionError, TransientError
 from s3commit.core.ledger import LostRaceError
 from s3commit.core.model import CommitRequest, Conflict, CountedAttempt, Outcome, Scope
 from s3commit.core.protocol.acquire import acquire_destination
 from s3commit.core.protocol.decide import check_conditions, decide_commit
 from s3commit.core.protocol.pipeline import Pipeline
 from s3commit.core.protocol.seal import seal_job
-from s3commit.core.protocol.upload import put_lines
 from s3commit.core.protocol.verify import verify_manifests
 from s3commit.core.states import JobState
 from s3commit.core.ticket import Ticket
 from s3commit.testing.faults import Call, Crash, FaultPlan
 from s3commit.testing.memory import MemoryLedger
-from tests.core.world import BUCKET, JOB, World, place_of
+from tests.core.world import BUCKET, JOB, OTHER_JOB, World, place_of
 
 
 def forget(world: World) -> None:
@@ -70,7 +70,7 @@ def test_i3_i4_i8_a_late_manifest_of_a_job_that_the_ledger_forgot_does_not_open_
     assert world.record(place).state is JobState.ABORTED
 
 
-def test_i8_a_late_manifest_of_a_published_job_that_the_ledger_forgot_keeps_it_published() -> None:
+def test_i8_a_late_manifest_of_a_committed_job_that_the_ledger_forgot_keeps_it_committed() -> None:
     world, place = World(), place_of()
     world.open(place)
     world.request(place, world.attempt(place, "t0"))
@@ -78,7 +78,7 @@ def test_i8_a_late_manifest_of_a_published_job_that_the_ledger_forgot_keeps_it_p
     world.store.delete(BUCKET, place.result)
     forget(world)
     world.announce(place, world.attempt(place, "t0", "a1"))
-    assert world.record(place).state is JobState.PUBLISHING
+    assert world.record(place).state is JobState.COMMITTED
     assert world.run(place)[-1] == "TidyUp"
     assert list(world.visible().values()) == [b"t0 a0"]
     assert world.open_uploads() == []
@@ -92,7 +92,7 @@ class Encrypted(World):
         for key, versions in bucket.objects.items():
             if key.endswith(".parquet"):
                 bucket.objects[key] = [
-                    type(one)(one.version_id, one.body, '"' + "e" * 32 + '-1"', {})
+                    replace(one, etag='"' + "e" * 32 + '-1"', metadata={}, opaque=True)
                     for one in versions
                 ]
 
@@ -131,28 +131,19 @@ def test_i2_a_roll_back_looks_again_at_a_file_that_changed_before_its_delete() -
     assert world.visible() == {foreign: b"not the same"}
 
 
-def test_i9_a_commit_manifest_that_is_being_put_by_another_is_tried_again() -> None:
-    """S3 answers 409 to one of two completions at once, before the other one's is to be seen."""
-    error = PreconditionError("another request is under way", code="CONFLICT")
-    world = World(plan=FaultPlan().fail("complete_upload", error))
-    place = place_of()
-    lines = [b"x" * (9 * 1024 * 1024)]
-    with pytest.raises(TransientError):
-        put_lines(world.pipeline, place, place.commits, lines)
-    put_lines(world.pipeline, place, place.commits, lines)
-    assert world.store.head(BUCKET, place.commits) is not None
-
-
-def test_i6_the_lock_that_a_late_waker_takes_is_let_go() -> None:
-    world, place = World(), place_of()
-    world.open(place)
-    world.request(place, world.attempt(place, "t0"))
-    world.plan.run_before("put_locks", lambda: world.run(place, "execution-2"))
+def test_i6_a_claim_that_a_late_waker_puts_is_in_nobodys_way() -> None:
+    world, place, other = World(), place_of(), place_of(OTHER_JOB)
+    for one in (place, other):
+        world.open(one, conflict=Conflict.REPLACE)
+        world.request(one, world.attempt(one, "t0"))
+    world.plan.run_before("put_claim", lambda: world.run(place, "execution-2"))
     assert world.run(place, "execution-1")[-1] == "Superseded"
-    assert world.ledger.lock("lake/sales/").empty
+    assert {ref for ref, _ in world.ledger._claims} == {place.ref}
+    assert world.run(other).count("AcquireDestination") == 1
+    assert world.result(other).outcome is Outcome.COMMITTED
 
 
-def test_i2_a_refused_job_whose_ledger_was_lost_while_it_was_committing_leaves_no_file() -> None:
+def test_i2_i8_a_job_that_loses_its_ledger_and_an_upload_while_committing_is_rolled_back() -> None:
     world, place = World(plan=FaultPlan().crash_after("complete_upload")), place_of()
     world.open(place)
     world.request(place, *[world.attempt(place, f"t{number}") for number in range(2)])
@@ -162,7 +153,7 @@ def test_i2_a_refused_job_whose_ledger_was_lost_while_it_was_committing_leaves_n
     upload = next(world.store.list_uploads(BUCKET, "sales/"))
     world.store.abort_upload(BUCKET, upload.key, upload.upload_id)  # a lifecycle rule
     world.run(place, "execution-2")
-    assert world.result(place).outcome is Outcome.ABORTED
+    assert world.result(place).outcome is Outcome.ROLLED_BACK
     assert world.visible() == {}
 
 
@@ -189,7 +180,7 @@ def test_a_late_try_of_verify_manifests_slips_no_unjudged_plan_under_the_decisio
 
 def test_i6_locks_that_only_an_earlier_plan_needed_are_given_back_as_well() -> None:
     """The second execution sees so many partitions that it locks the destination instead."""
-    world, place = World(plan=FaultPlan().crash_after("put_locks")), place_of()
+    world, place = World(plan=FaultPlan().crash_after("put_claim")), place_of()
     world.open(place, conflict=Conflict.REPLACE, scope=Scope.PARTITION)
     world.attempt(place, "t0", files={f"dt=1/part-{JOB}.csv": b"1"})
     world.store.put(BUCKET, place.request, encode_request(CommitRequest(JOB, None)))
@@ -199,4 +190,4 @@ def test_i6_locks_that_only_an_earlier_plan_needed_are_given_back_as_well() -> N
     world.attempt(place, "t1", files=many)
     world.run(place, "execution-2")
     assert world.result(place).files == 101
-    assert [lock for lock in world.ledger._locks.values() if not lock.empty] == []
+    assert world.ledger._claims == {}

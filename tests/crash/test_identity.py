@@ -280,19 +280,17 @@ def test_i2_i5_a_job_whose_dead_driver_had_completed_files_stops_before_its_deci
     assert data(world) == (recorded.files if committed else {})
 
 
-def test_i2_i5_an_abort_stops_where_a_file_may_be_the_jobs() -> None:
-    """ABORTED says that no file of the job is visible; that is not known here."""
+def test_i5_i12_an_abort_leaves_alone_what_may_be_the_jobs() -> None:
+    """Before its decision the pipeline has completed nothing of it."""
     world = World(opaque=True)
     recorded = read("halfway")
     replay(world.store, recorded)
     world.ask_abort(recorded.place)
-    before = seen(world)[1]
-    stops(world, recorded, JobState.ABORTING)
-    assert seen(world)[1] == before
-    (key,) = data(world)
-    world.store.delete(BUCKET, key)
-    world.run(recorded.place, "settled")
+    before = data(world)
+    assert len(before) == 1
+    world.run(recorded.place)
     assert world.result(recorded.place).outcome is Outcome.ABORTED
+    assert data(world) == before
     assert world.open_uploads() == []
 
 

@@ -20,7 +20,7 @@ from s3commit.core.protocol.pipeline import Pipeline
 from s3commit.core.states import ENDED, JobState
 from s3commit.testing.faults import Crash, FaultPlan
 from s3commit.testing.memory import MemoryLedger
-from tests.core.world import BUCKET, JOB, OTHER_JOB, World, place_of
+from tests.core.world import BUCKET, JOB, OTHER_JOB, REF, World, place_of
 from tests.crash.scenarios import BEFORE, POLICIES, SCENARIOS, Scenario, check_ended, fill
 
 
@@ -173,7 +173,7 @@ def records_of_its_life(world: World, **spec: Any) -> list[JobRecord]:
     kept: dict[tuple[JobState, int], JobRecord] = {}
 
     def keep() -> None:
-        record = world.ledger.job(JOB)
+        record = world.ledger.job(REF)
         if record is not None:
             kept[record.state, record.generation] = record
 
@@ -206,7 +206,7 @@ def test_i2_i10_a_committed_job_that_a_restored_table_has_as_under_way_loses_not
     visible = world.visible()
     assert f"sales/dt=1/x-{JOB}.csv" in visible
     for number, record in enumerate(before):
-        world.ledger._jobs[JOB] = record
+        world.ledger._jobs[REF] = record
         if record.state is JobState.PUBLISHING:
             # It ends once more as it has, by what is listed; save where exact names were replaced,
             # of which without the plan nothing tells which are the job's own.
@@ -230,7 +230,7 @@ def test_i2_a_roll_back_of_a_job_that_is_listed_is_not_begun() -> None:
     before = records_of_its_life(world)
     committing = next(one for one in before if one.state is JobState.COMMITTING)
     world.pipeline = Pipeline(world.store, world.ledger, world.clock)
-    world.ledger._jobs[JOB] = replace(committing, state=JobState.ROLLING_BACK)
+    world.ledger._jobs[REF] = replace(committing, state=JobState.ROLLING_BACK)
     visible = world.visible()
     with pytest.raises(S3CommitError, match="make it again in an empty one"):
         world.run(place_of(), "execution-2")

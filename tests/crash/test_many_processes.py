@@ -22,6 +22,7 @@ from s3commit.testing.execution import run_execution
 from s3commit.testing.faults import Crash, FaultPlan
 from tests.conftest import REGION
 from tests.contract.conftest import create_table
+from tests.contract.locking import claims_left
 from tests.core import world as worlds
 from tests.core.world import World, place_of
 from tests.crash.test_many_jobs import KINDS, Job
@@ -101,7 +102,7 @@ def test_i2_i4_one_job_with_many_executions_by_mistake_ends_once(
     assert world.result(place).outcome is outcome
     assert len(world.visible("w/")) == (0 if loses else 12)
     assert world.open_uploads("w/") == []
-    assert all(world.ledger.lock(node).empty for node in world.record(place).locks)
+    assert claims_left(world.ledger, world.record(place)) == []
 
 
 def test_i2_i6_i10_i11_jobs_of_many_processes_end_as_if_one_after_the_other(
@@ -130,7 +131,7 @@ def check_one_after_the_other(world: World, jobs: list[Job]) -> None:
     records = {job.job_id: world.record(job.place) for job in jobs}
     for job in jobs:
         assert records[job.job_id].state.value == world.result(job.place).outcome.value
-        assert all(world.ledger.lock(node).empty for node in records[job.job_id].locks)
+        assert claims_left(world.ledger, records[job.job_id]) == []
     committed = [job for job in jobs if records[job.job_id].state.value == Outcome.COMMITTED.value]
     for one, other in itertools.combinations(committed, 2):
         if one.conflicts_with(other):

@@ -186,6 +186,22 @@ def test_i4_an_upload_is_aborted_until_list_parts_does_not_know_it(survivals: in
     assert (store.surviving == {}) is gone
 
 
+def test_i4_a_job_is_rolled_back_when_no_upload_is_open_that_was_begun_during_its_deletes() -> None:
+    """TidyUp would abort it too; but the result that is out by then says that nothing is left."""
+    world = World()
+    place = losing(world)
+    zombie = partial(world.store.create_upload, BUCKET, KEYS[0], metadata={}, content_type="")
+    world.plan.run_after("delete", zombie, where=is_delete_of(KEYS[0]))
+    left: list[list[str]] = []
+    world.plan.run_before(
+        "advance",
+        lambda: left.append(world.open_uploads()),
+        where=lambda call: call.arguments["target"] is JobState.ROLLED_BACK,
+    )
+    assert world.run(place)[-2:] == ["RollBack", "TidyUp"]
+    assert left == [[]]
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("versioned", [False, True], ids=["plain", "versioned"])
 def test_i2_a_zombie_that_completes_an_upload_at_any_call_of_a_roll_back_is_found(
@@ -221,7 +237,7 @@ def test_i2_a_zombie_that_completes_an_upload_at_any_call_of_a_roll_back_is_foun
         strike = {"before": world.plan.run_before, "after": world.plan.run_after}[when]
 
         def undoing(_call: Call, world: World = world) -> bool:
-            record = world.ledger.job(place_of().job_id)
+            record = world.ledger.job(place_of().ref)
             return record is not None and record.state is JobState.ROLLING_BACK
 
         strike(None, wake, nth=point, where=undoing)

@@ -74,7 +74,7 @@ def check(world: Swept) -> None:
     assert world.all_keys(OLD.prefix) == []
     assert world.all_keys(ENDED.prefix) == [ENDED.job, ENDED.request, ENDED.result]
     assert len(world.all_keys(ALIVE.prefix)) == 2
-    assert [lock for lock in world.ledger._locks.values() if not lock.empty] == []
+    assert world.ledger._claims == {}
 
 
 def finish(world: Swept) -> None:

@@ -38,6 +38,17 @@ def test_every_path_that_is_named_exists(page: Path) -> None:
         assert (ROOT / path).exists() or (package / path).exists(), f"{page.name} names {path}"
 
 
+def test_i12_every_threat_has_something_that_stops_it_and_a_test() -> None:
+    page = (ROOT / "docs" / "security.md").read_text()
+    _, table = page.split("| threat | what stops it | test |\n|---|---|---|\n")
+    rows = [line.strip("|").split("|") for line in table.split("\n\n")[0].splitlines()]
+    assert len(rows) > 20
+    for threat, control, test in rows:
+        assert threat.strip()
+        assert control.strip(), threat
+        assert re.search(r"`tests/[\w./]+::test_\w+`", test), threat
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_test_that_is_named_exists(page: Path) -> None:
     for path, name in re.findall(r"`(tests/[\w./-]+\.py)::(\w+)`", page.read_text()):

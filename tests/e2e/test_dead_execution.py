@@ -15,7 +15,7 @@ from s3commit.aws.clock import SystemClock
 from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.documents import encode_request
-from s3commit.core.locks import LockMode, LockRecord, let_go
+from s3commit.core.locks import Claim, LockMode
 from s3commit.core.model import CommitRequest, JobResult, Outcome
 from s3commit.core.protocol.pipeline import Pipeline, new_record
 from s3commit.core.states import JobState
@@ -23,6 +23,7 @@ from s3commit.core.ticket import Ticket
 from s3commit.testing.execution import ROUTES, STEPS
 from s3commit.writer.job import Job
 from tests.cli.support import run
+from tests.contract.locking import hold, waits
 from tests.e2e.conftest import Deployed
 
 WAIT_SECONDS = 60
@@ -53,13 +54,13 @@ def decided_and_dead(deployed: Deployed, job: Job, task: s3commit.Task) -> str:
     # Someone who never ends keeps it waiting, so that it is stopped at a known point.
     someone = replace(new_record(job.spec, place, SystemClock().now()), job_id=str(uuid.uuid4()))
     ledger.open_job(replace(someone, state=JobState.SEALED))
-    assert ledger.put_lock(LockRecord(node, holders={someone.job_id: LockMode.EXCLUSIVE}))
+    hold(ledger, someone.ref, node)
     request(job, task)
-    until(lambda: job.job_id in ledger.lock(node).waiting)
-    record = ledger.job(job.job_id)
+    until(lambda: waits(ledger, job.directory.ref))
+    record = ledger.job(job.directory.ref)
     assert record is not None
     machines.stop_execution(executionArn=record.execution)
-    until(lambda: ledger.put_lock(let_go(ledger.lock(node), someone.job_id)))
+    ledger.drop_claim(someone.ref, Claim(node, LockMode.EXCLUSIVE))
     pipeline = Pipeline(S3ObjectStore(), ledger, SystemClock())
     ticket = Ticket(job.job_id, place.bucket, place.prefix).after(record)
     name = "AcquireDestination"

@@ -9,7 +9,8 @@ from typing import Any
 
 import s3commit
 from s3commit.aws.ledger import DynamoLedger
-from s3commit.core.model import JobResult, Outcome
+from s3commit.core.layout import JobDirectory
+from s3commit.core.model import Destination, JobResult, Outcome
 from s3commit.core.states import JobState
 from tests.e2e.conftest import Deployed
 
@@ -64,14 +65,15 @@ def test_i2_many_jobs_at_once_into_one_table_all_appear_whole(environment: Deplo
 
 def test_a_repeated_request_event_starts_nothing(environment: Deployed) -> None:
     result = write(environment, "e2e/repeated", 0)
-    directory = f"e2e/repeated/__magic_job-{result.job_id}/"
+    place = JobDirectory(Destination(environment.bucket, "e2e/repeated/"), result.job_id)
+    ref = place.ref
     body = {
         "Records": [
             {
                 "eventName": "ObjectCreated:Put",
                 "s3": {
                     "bucket": {"name": environment.bucket},
-                    "object": {"key": directory + "request.json"},
+                    "object": {"key": place.request},
                 },
             }
         ]
@@ -81,13 +83,13 @@ def test_a_repeated_request_event_starts_nothing(environment: Deployed) -> None:
 
     def executions() -> list[str]:
         found = machine.list_executions(stateMachineArn=environment.stateMachine)["executions"]
-        return [one["name"] for one in found if one["name"] == result.job_id]
+        return [one["name"] for one in found if one["name"] == ref]
 
-    assert executions() == [result.job_id]
+    assert executions() == [ref]
     for _ in range(3):
         sqs.send_message(QueueUrl=url, MessageBody=json.dumps(body))
     until(lambda: depth(environment, url) == 0)
-    assert executions() == [result.job_id]
+    assert executions() == [ref]
 
 
 def test_events_note_the_attempts_while_the_job_is_open(environment: Deployed) -> None:
@@ -99,14 +101,14 @@ def test_events_note_the_attempts_while_the_job_is_open(environment: Deployed) -
                 with task.open(f"part-{part}.txt") as file:
                     file.write(b"x")
                 counted.append(task.finish())
-        until(lambda: len(list(ledger.attempts(job.job_id))) == 3)
-        noted = {attempt.sha256 for attempt in ledger.attempts(job.job_id)}
+        until(lambda: len(list(ledger.attempts(job.directory.ref))) == 3)
+        noted = {attempt.sha256 for attempt in ledger.attempts(job.directory.ref)}
         assert noted == {attempt.sha256 for attempt in counted if attempt}
-        record = ledger.job(job.job_id)
+        record = ledger.job(job.directory.ref)
         assert record is not None
         assert record.state is JobState.OPEN
         result = job.commit(counted, timeout=WAIT_SECONDS)
-    record = ledger.job(job.job_id)
+    record = ledger.job(job.directory.ref)
     assert record is not None
     assert (record.state, record.execution) == (JobState.COMMITTED, result.execution)
 

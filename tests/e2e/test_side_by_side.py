@@ -16,6 +16,7 @@ from s3commit.core.documents import decode_result
 from s3commit.core.errors import JobFailedError
 from s3commit.core.layout import JobDirectory, partition_of
 from s3commit.core.model import Conflict, JobResult, Scope
+from tests.contract.locking import claims_left
 from tests.e2e.conftest import Deployed
 
 WAIT_SECONDS = 300
@@ -163,11 +164,9 @@ def test_i4_nothing_stays_open_and_every_lock_is_given_back(
     deployed: Deployed, told: list[Told]
 ) -> None:
     ledger = DynamoLedger(deployed.table, region=deployed.region, host=deployed.endpoint)
-    records = [ledger.job(one.place.job_id) for one in told]
-    nodes = {node for record in records if record is not None for node in record.locks}
+    records = [record for record in map(ledger.job, (one.place.ref for one in told)) if record]
+    nodes = {node for record in records for node in record.locks}
     assert {f"{deployed.bucket}/{ROOT}{table}" for table in TABLES} <= nodes
-    ids = {one.place.job_id for one in told}
-    held = [lock for lock in map(ledger.lock, nodes) if ids & {*lock.holders, *lock.waiting}]
-    assert held == []
+    assert [claim for record in records for claim in claims_left(ledger, record)] == []
     listed = deployed.client("s3").list_multipart_uploads(Bucket=deployed.bucket, Prefix=ROOT)
     assert listed.get("Uploads", []) == []

@@ -14,14 +14,16 @@ import pytest
 import s3commit
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.ledger import DynamoLedger
+from s3commit.aws.ledger_items import job_key
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.core.locks import LockMode, LockRecord, let_go
+from s3commit.core.locks import Claim, LockMode
 from s3commit.core.model import JobRecord
 from s3commit.core.protocol.pipeline import new_record
 from s3commit.core.protocol.sweep import DAY, shifted
 from s3commit.core.states import ENDED, JobState
 from s3commit.writer.job import Job
 from tests.cli.support import run
+from tests.contract.locking import hold, waits
 from tests.e2e.conftest import Deployed
 from tests.e2e.test_dead_execution import request, until
 
@@ -57,7 +59,7 @@ def open_with_task(deployed: Deployed, name: str) -> tuple[Job, s3commit.Task]:
 
 
 def record_of(deployed: Deployed, job: Job) -> JobRecord | None:
-    return DynamoLedger(deployed.table).job(job.job_id)
+    return DynamoLedger(deployed.table).job(job.directory.ref)
 
 
 def stuck(deployed: Deployed, job: Job, task: s3commit.Task) -> None:
@@ -65,26 +67,31 @@ def stuck(deployed: Deployed, job: Job, task: s3commit.Task) -> None:
     place, ledger = job.directory, DynamoLedger(deployed.table)
     node = f"{place.bucket}/{place.destination.prefix}"
     someone = str(uuid.uuid4())
-    other = new_record(job.spec, place, SystemClock().now())
-    ledger.open_job(replace(other, job_id=someone, state=JobState.SEALED))
-    assert ledger.put_lock(LockRecord(node, holders={someone: LockMode.EXCLUSIVE}))
+    other = replace(new_record(job.spec, place, SystemClock().now()), job_id=someone)
+    ledger.open_job(replace(other, state=JobState.SEALED))
+    hold(ledger, other.ref, node)
     request(job, task)
-    until(lambda: job.job_id in ledger.lock(node).waiting)
+    until(lambda: waits(ledger, job.directory.ref))
     record = record_of(deployed, job)
     assert record is not None
     deployed.client("stepfunctions").stop_execution(executionArn=record.execution)
-    until(lambda: ledger.put_lock(let_go(ledger.lock(node), someone)))
-    forget(deployed, someone)
+    ledger.drop_claim(other.ref, Claim(node, LockMode.EXCLUSIVE))
+    forget(deployed, other.ref)
 
 
-def forget(deployed: Deployed, job_id: str) -> None:
-    key = {"pk": {"S": f"JOB#{job_id}"}, "sk": {"S": "JOB"}}
+def item_key(ref: str) -> dict[str, Any]:
+    pk, sk = job_key(ref)
+    return {"pk": {"S": pk}, "sk": {"S": sk}}
+
+
+def forget(deployed: Deployed, ref: str) -> None:
+    key = item_key(ref)
     deployed.client("dynamodb").delete_item(TableName=deployed.table, Key=key)
 
 
 def age(deployed: Deployed, job: Job, seconds: int) -> None:
     """As if the ledger had last heard of the job so long ago."""
-    key = {"pk": {"S": f"JOB#{job.job_id}"}, "sk": {"S": "JOB"}}
+    key = item_key(job.directory.ref)
     then = {"S": shifted(SystemClock().now(), -seconds)}
     deployed.client("dynamodb").update_item(
         TableName=deployed.table,
@@ -113,7 +120,7 @@ def test_a_job_whose_execution_was_stopped_is_finished_by_the_deployed_sweep(
     record = record_of(environment, job)
     assert record is not None
     assert record.state is JobState.COMMITTED
-    assert record.execution.rsplit(":", 1)[-1].startswith(f"{job.job_id}-{record.generation - 1}-")
+    assert record.execution.rsplit(":", 1)[-1].startswith(f"{record.ref}-{record.generation - 1}-")
     assert not outcome(slow)()
 
 

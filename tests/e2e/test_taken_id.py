@@ -5,14 +5,12 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import pytest
 from botocore.exceptions import ClientError
 
 import s3commit
-from s3commit.core.documents import decode_result, encode_request
-from s3commit.core.errors import JobFailedError
+from s3commit.core.documents import decode_result, encode_job, encode_request
 from s3commit.core.layout import JobDirectory, parse_destination
-from s3commit.core.model import CommitRequest, JobResult, Outcome
+from s3commit.core.model import CommitRequest, JobResult, JobSpec, Outcome
 from tests.e2e.conftest import Deployed
 
 WAIT_SECONDS = 60
@@ -45,7 +43,7 @@ def executions(deployed: Deployed, job_id: str) -> list[dict[str, Any]]:
     return [one for one in found if one["name"].startswith(job_id)]
 
 
-def test_a_job_whose_id_was_taken_elsewhere_is_told_at_once(environment: Deployed) -> None:
+def test_i12_a_job_whose_id_somebody_uses_elsewhere_goes_its_way(environment: Deployed) -> None:
     with s3commit.open_job(f"s3://{environment.bucket}/e2e/taken/") as job:
         task = job.task("0")
         with task.open("part-0.txt") as file:
@@ -53,34 +51,30 @@ def test_a_job_whose_id_was_taken_elsewhere_is_told_at_once(environment: Deploye
         evil = elsewhere(environment, job.job_id, "e2e/evil")
         ask(environment, evil)  # before the manifest, whose event would be the first to come
         assert result_of(environment, evil).outcome is Outcome.ABORTED  # it has no job.json
-        counted = task.finish()
-        with pytest.raises(JobFailedError) as told:
-            job.commit([counted], timeout=WAIT_SECONDS)
-    assert told.value.code == "JOB_ID_TAKEN"
-    s3 = environment.client("s3")
-    assert "Uploads" not in s3.list_multipart_uploads(
-        Bucket=environment.bucket, Prefix="e2e/taken/"
-    )
+        result = job.commit([task.finish()], timeout=WAIT_SECONDS)
+    assert result.outcome is Outcome.COMMITTED
     assert len(executions(environment, job.job_id)) == 2
-
-
-def test_i5_a_request_under_the_id_of_a_job_elsewhere_changes_nothing_there(
-    environment: Deployed,
-) -> None:
-    with s3commit.open_job(f"s3://{environment.bucket}/e2e/first/") as job:
-        with job.task("0") as task, task.open("part-0.txt") as file:
-            file.write(b"x")
-        result = job.commit([task.counted], timeout=WAIT_SECONDS)
-    evil = elsewhere(environment, job.job_id, "e2e/second")
-    ask(environment, evil)
-    refused = result_of(environment, evil)
-    assert refused.error is not None
-    assert refused.error.code == "JOB_ID_TAKEN"
-    assert result_of(environment, job.directory) == result
     ask(environment, job.directory)  # S3 announces the same request again
     queue_is_heard(environment)
     assert len(executions(environment, job.job_id)) == 2
+
+
+def test_i12_inside_a_job_of_the_id_another_one_is_refused(environment: Deployed) -> None:
+    with s3commit.open_job(f"s3://{environment.bucket}/e2e/first/") as job:
+        task = job.task("0")
+        with task.open("dt=1/part-0.txt") as file:
+            file.write(b"x")
+        inside = elsewhere(environment, job.job_id, "e2e/first/dt=1")
+        s3 = environment.client("s3")
+        spec = encode_job(JobSpec(job.job_id, inside.destination))
+        s3.put_object(Bucket=inside.bucket, Key=inside.job, Body=spec)
+        ask(environment, inside)
+        refused = result_of(environment, inside)
+        assert refused.error is not None
+        assert refused.error.code == "JOB_ID_TAKEN"
+        result = job.commit([task.finish()], timeout=WAIT_SECONDS)
     assert result.outcome is Outcome.COMMITTED
+    assert result_of(environment, job.directory) == result
 
 
 def queue_is_heard(deployed: Deployed) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
@@ -17,6 +18,7 @@ ENVIRONMENT = {
     env.TABLE: "ledger",
     env.STATE_MACHINE: "arn:aws:states:eu-central-1:123456789012:stateMachine:s3commit",
     env.LEDGER_TTL_DAYS: "90",
+    env.REPLACE_BELOW: '[""]',
     env.POWERTOOLS_SERVICE_NAME: env.SERVICE,
     env.POWERTOOLS_METRICS_NAMESPACE: env.METRICS_NAMESPACE,
 }
@@ -64,3 +66,26 @@ def call(module: Callable[[str], ModuleType]) -> Call:
         return answer
 
     return invoke
+
+
+Refusals = Callable[[], list[tuple[str, str]]]
+
+
+@pytest.fixture
+def refusals(caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]) -> Refusals:
+    """The prefix and code of each refused document that was logged; the metric counts as many.
+
+    Its one dimension is the service: with prefixes their owners could make any number of metrics.
+    """
+
+    def read() -> list[tuple[str, str]]:
+        lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        counted = [line for line in lines if "DocumentsRefused" in line]
+        for line in counted:
+            (told,) = line["_aws"]["CloudWatchMetrics"]
+            assert told["Dimensions"] == [["service"]]
+        logged = [vars(one) for one in caplog.records if one.getMessage() == "document refused"]
+        assert sum(sum(line["DocumentsRefused"]) for line in counted) == len(logged)
+        return [(one["prefix"], one["code"]) for one in logged]
+
+    return read

@@ -12,14 +12,17 @@ from urllib.parse import quote_plus
 import pytest
 
 from s3commit.core.errors import TransientError
+from s3commit.core.layout import JobDirectory
+from s3commit.core.manifest import MAX_MANIFEST_VALUES
 from s3commit.core.states import JobState
+from s3commit.testing.faults import Crash
 from tests.core.world import BUCKET, World, place_of
-from tests.lambdas.conftest import Call
+from tests.lambdas.conftest import Call, Refusals
 
 PLACE = place_of()
 
 
-def message(message_id: str, *keys: str) -> dict[str, Any]:
+def message(message_id: str, *keys: str, size: int = 1) -> dict[str, Any]:
     """An SQS record with an S3 notification, as AWS documents both."""
     records = [
         {
@@ -31,7 +34,11 @@ def message(message_id: str, *keys: str) -> dict[str, Any]:
             "s3": {
                 "s3SchemaVersion": "1.0",
                 "bucket": {"name": BUCKET, "arn": f"arn:aws:s3:::{BUCKET}"},
-                "object": {"key": quote_plus(key, safe="/"), "size": 1, "sequencer": "0055AED6"},
+                "object": {
+                    "key": quote_plus(key, safe="/"),
+                    "size": size,
+                    "sequencer": "0055AED6",
+                },
             },
         }
         for key in keys
@@ -54,7 +61,7 @@ def test_a_batch_of_manifests_is_noted_in_the_ledger_once(world: World, call: Ca
     event = {"Records": [*batch, batch[0]]}
     assert failed(call("ingest_pendingsets", event)) == []
     assert failed(call("ingest_pendingsets", event)) == []
-    noted = sorted(world.ledger.attempts(PLACE.job_id), key=lambda attempt: attempt.task_id)
+    noted = sorted(world.ledger.attempts(PLACE.ref), key=lambda attempt: attempt.task_id)
     assert [(one.task_id, one.sha256) for one in noted] == [
         (one.task_id, one.sha256) for one in attempts
     ]
@@ -62,7 +69,7 @@ def test_a_batch_of_manifests_is_noted_in_the_ledger_once(world: World, call: Ca
 
 
 def test_one_bad_message_does_not_fail_its_neighbours(
-    world: World, call: Call, capsys: pytest.CaptureFixture[str]
+    world: World, call: Call, refusals: Refusals
 ) -> None:
     attempt = world.attempt(PLACE, "t0")
     garbage = PLACE.manifest("t1", "a0")
@@ -79,10 +86,27 @@ def test_one_bad_message_does_not_fail_its_neighbours(
         ]
     }
     assert failed(call("ingest_pendingsets", event)) == ["no-json", "no-records"]
-    assert [one.task_id for one in world.ledger.attempts(PLACE.job_id)] == ["t0"]
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    metrics = [line for line in lines if "_aws" in line]
-    assert sum(sum(line.get("ManifestsRefused", [])) for line in metrics) == 2
+    assert [one.task_id for one in world.ledger.attempts(PLACE.ref)] == ["t0"]
+    assert refusals() == [("sales/", "BAD_JSON")]
+
+
+@pytest.mark.parametrize(
+    ("prefix", "shown"),
+    [
+        ("sales/", "sales/"),
+        ("tenants/a/", "tenants/a/"),
+        ("tenants/a/sales/2026/", "tenants/a/"),
+        (f"tenants/{'x' * 90}/", f"tenants/{'x' * 56}"),
+        ("tenants/a\u202e\x1b/", "tenants/a\\u202e\\x1b/"),
+    ],
+)
+def test_i12_who_has_documents_refused_is_seen_and_costs_one_metric(
+    prefix: str, shown: str, world: World, call: Call, refusals: Refusals
+) -> None:
+    garbage = f"{prefix}{PLACE.manifest('t1', 'a0').removeprefix('sales/')}"
+    world.store.put(BUCKET, garbage, b"garbage")
+    assert failed(call("ingest_pendingsets", {"Records": [message("one", garbage)]})) == []
+    assert [prefix for prefix, _ in refusals()] == [shown]
 
 
 def test_a_manifest_whose_reading_fails_is_redelivered(world: World, call: Call) -> None:
@@ -98,17 +122,43 @@ def test_a_manifest_whose_reading_fails_is_redelivered(world: World, call: Call)
     }
     assert failed(call("ingest_pendingsets", event)) == ["first"]
     assert failed(call("ingest_pendingsets", event)) == []
-    assert len(list(world.ledger.attempts(PLACE.job_id))) == 2
+    assert len(list(world.ledger.attempts(PLACE.ref))) == 2
 
 
-def test_a_ledger_that_fails_fails_the_batch_and_nothing_is_lost(world: World, call: Call) -> None:
-    attempt = world.attempt(PLACE, "t0")
-    event = {"Records": [message("one", PLACE.prefix + attempt.manifest)]}
+def test_a_ledger_that_fails_fails_one_message_and_nothing_is_lost(
+    world: World, call: Call
+) -> None:
+    attempts = [world.attempt(PLACE, f"t{number}") for number in range(2)]
+    event = {"Records": [message(a.task_id, PLACE.prefix + a.manifest) for a in attempts]}
     world.plan.fail("record_attempts", TransientError("throttled"))
-    with pytest.raises(TransientError):
-        call("ingest_pendingsets", event)
+    assert failed(call("ingest_pendingsets", event)) == ["t0"]
     assert failed(call("ingest_pendingsets", event)) == []
-    assert len(list(world.ledger.attempts(PLACE.job_id))) == 1
+    assert len(list(world.ledger.attempts(PLACE.ref))) == 2
+
+
+def test_i12_a_hostile_neighbour_in_a_batch_costs_the_others_nothing(
+    world: World, call: Call, refusals: Refusals
+) -> None:
+    """What it says is too large is not asked for, what is too dense not made objects of."""
+    attempts = [world.attempt(PLACE, f"t{number}") for number in range(2)]
+    large, dense = PLACE.manifest("t8", "a0"), PLACE.manifest("t9", "a0")
+    world.store.put(BUCKET, dense, b"[" + b"[]," * MAX_MANIFEST_VALUES + b"0]")
+    first, last = (message(a.task_id, PLACE.prefix + a.manifest) for a in attempts)
+    hostile = [message("large", large, size=5 * 1024**4), message("dense", dense)]
+    assert failed(call("ingest_pendingsets", {"Records": [first, *hostile, last]})) == []
+    assert {one.task_id for one in world.ledger.attempts(PLACE.ref)} == {"t0", "t1"}
+    assert large not in {one.key for one in world.plan.calls}
+    assert refusals() == [("sales/", "TOO_LARGE")] * 2
+
+
+def test_i12_a_call_that_is_killed_has_noted_what_it_had_judged(world: World, call: Call) -> None:
+    """Out of time or memory: nothing of Python is asked any more."""
+    attempts = [world.attempt(PLACE, f"t{number}") for number in range(2)]
+    world.plan.crash_before("get", where=lambda one: one.key.endswith(attempts[1].manifest))
+    event = {"Records": [message(a.task_id, PLACE.prefix + a.manifest) for a in attempts]}
+    with pytest.raises(Crash):
+        call("ingest_pendingsets", event)
+    assert [one.task_id for one in world.ledger.attempts(PLACE.ref)] == ["t0"]
 
 
 def test_i4_a_late_manifest_is_aborted_by_the_function(world: World, call: Call) -> None:
@@ -124,13 +174,13 @@ def test_a_request_starts_the_job_once(
     prefix: str, module: Callable[[str], ModuleType], call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = place_of(prefix=prefix)
-    started: dict[str, str] = {}
+    started: dict[str, JobDirectory] = {}
 
-    class Starter:
-        def start(self, name: str, document: str, *, otherwise: str) -> bool:
-            return started.setdefault(name, document) is document
+    class Machine:
+        def start(self, name: str, place: JobDirectory) -> bool:
+            return started.setdefault(name, place) is place
 
-    monkeypatch.setattr(module("dispatch_requests"), "starter", Starter())
+    monkeypatch.setattr(module("dispatch_requests"), "machine", Machine())
     event = {
         "Records": [
             message("one", place.request),
@@ -140,23 +190,29 @@ def test_a_request_starts_the_job_once(
         ]
     }
     assert failed(call("dispatch_requests", event)) == []
-    assert {name: json.loads(document) for name, document in started.items()} == {
-        place.job_id: {"jobId": place.job_id, "bucket": BUCKET, "directory": place.prefix}
-    }
+    assert started == {place.ref: place}
 
 
-def test_each_directory_has_a_name_to_fall_back_upon_that_no_other_one_has(
+def test_i12_a_request_where_no_job_may_be_is_counted_and_others_files_are_not(
+    call: Call, refusals: Refusals
+) -> None:
+    nested = f"sales/__magic_job-{PLACE.job_id}/x/__magic_job-{PLACE.job_id}/request.json"
+    event = {"Records": [message("one", nested), message("two", "app/2026/request.json")]}
+    assert failed(call("dispatch_requests", event)) == []
+    assert refusals() == [("sales/", "BAD_PATH")]
+
+
+def test_i12_an_id_at_several_directories_starts_an_execution_for_each(
     module: Callable[[str], ModuleType], call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names: list[str] = []
 
-    class Starter:
-        def start(self, name: str, document: str, *, otherwise: str) -> bool:
-            assert name == PLACE.job_id
-            names.append(otherwise)
+    class Machine:
+        def start(self, name: str, place: JobDirectory) -> bool:
+            names.append(name)
             return True
 
-    monkeypatch.setattr(module("dispatch_requests"), "starter", Starter())
+    monkeypatch.setattr(module("dispatch_requests"), "machine", Machine())
     places = [PLACE, place_of(prefix="evil/"), place_of(prefix="sales/2026/")]
     call("dispatch_requests", {"Records": [message("one", *[one.request for one in places])]})
     assert len(set(names)) == 3
@@ -166,11 +222,11 @@ def test_each_directory_has_a_name_to_fall_back_upon_that_no_other_one_has(
 def test_a_start_that_fails_is_redelivered(
     module: Callable[[str], ModuleType], call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Starter:
-        def start(self, name: str, document: str, *, otherwise: str) -> bool:
+    class Machine:
+        def start(self, name: str, place: JobDirectory) -> bool:
             raise TransientError("throttled")
 
-    monkeypatch.setattr(module("dispatch_requests"), "starter", Starter())
+    monkeypatch.setattr(module("dispatch_requests"), "machine", Machine())
     assert failed(call("dispatch_requests", {"Records": [message("one", PLACE.request)]})) == [
         "one"
     ]

@@ -17,7 +17,7 @@ from s3commit.core.ledger import LostRaceError
 from s3commit.core.protocol.pipeline import takeovers
 from s3commit.core.ticket import decode_ticket, execution_input
 from tests.core.world import World, place_of
-from tests.lambdas.conftest import Call
+from tests.lambdas.conftest import Call, Refusals
 
 PLACE = place_of()
 EXECUTION = "arn:aws:states:eu-central-1:123456789012:execution:s3commit:job"
@@ -124,6 +124,32 @@ def test_a_refusal_travels_through_the_machine_into_the_result(world: World, cal
     assert error.message == f"manifest {counted.manifest} is not there"
 
 
+@pytest.mark.parametrize(
+    ("request_json", "code", "counted"),
+    [
+        (b"{", "BAD_JSON", [("sales/", "BAD_JSON")]),
+        (b'{"version":1,"jobId":"x","action":"abort"}', "WRONG_JOB", [("sales/", "WRONG_JOB")]),
+        (None, "ABORTED_BY_CLIENT", []),
+    ],
+)
+def test_i12_a_job_that_ends_for_a_refused_document_is_counted(
+    request_json: bytes | None,
+    code: str,
+    counted: list[tuple[str, str]],
+    world: World,
+    call: Call,
+    refusals: Refusals,
+) -> None:
+    world.open(PLACE)
+    if request_json is None:
+        world.ask_abort(PLACE)
+    else:
+        world.store.put("lake", PLACE.request, request_json)
+    ticket = step(call, "decide_job", "SealJob", execution_input(PLACE))
+    assert step(call, "undo_job", "AbortJob", ticket)["code"] == code
+    assert refusals() == counted
+
+
 def test_an_execution_that_was_overtaken_is_told_so_by_class(world: World, call: Call) -> None:
     world.request(PLACE, world.attempt(PLACE, "t0"))
     first = step(call, "decide_job", "SealJob", execution_input(PLACE))
@@ -152,7 +178,7 @@ def test_a_ticket_that_contradicts_itself_is_refused(
 ) -> None:
     with pytest.raises(S3CommitError):
         step(call, "decide_job", "SealJob", execution_input(PLACE) | changes)
-    assert world.ledger.job(PLACE.job_id) is None
+    assert world.ledger.job(PLACE.ref) is None
 
 
 def test_the_ticket_comes_back_as_it_was(world: World, call: Call) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from s3commit.aws.sweeping import Sweeper
 from s3commit.core.protocol.sweep import DAY
+from s3commit.core.protocol.sweep_turns import CALLS_A_PASS
 from s3commit.testing.survey import MemoryExecutions, MemorySurvey
 from tests.core.world import BUCKET, JOB, OTHER_JOB, World, place_of
 from tests.lambdas.conftest import Context
@@ -24,7 +25,7 @@ FUNCTIONS = {
     "ReportSweep": "sweep_jobs",
 }
 
-Step = Callable[[str, dict[str, Any]], dict[str, Any]]
+Step = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
@@ -34,10 +35,16 @@ def step(
     """Call a step with what the one before left, as the state machine does."""
     sweeper = Sweeper(world.pipeline, MemorySurvey(world.store), MemoryExecutions())
 
-    def call(name: str, before: dict[str, Any]) -> dict[str, Any]:
+    def call(name: str, before: dict[str, Any], execution: str = "sweep-1") -> dict[str, Any]:
         loaded = module(FUNCTIONS[name])
         monkeypatch.setattr(loaded, "sweeper", sweeper)
-        event = {"step": name, "sweep": before, "bucket": BUCKET, "limits": LIMITS}
+        event = {
+            "step": name,
+            "execution": execution,
+            "sweep": before,
+            "bucket": BUCKET,
+            "limits": LIMITS,
+        }
         answer = loaded.handler(json.loads(json.dumps(event)), Context())
         again: dict[str, Any] = json.loads(json.dumps(answer))
         return again
@@ -86,11 +93,36 @@ def test_a_step_after_one_that_failed_begins_at_its_own_beginning(step: Step) ->
     assert step("ReportSweep", step("AbortOrphanedUploads", ticket))["broken"] is True
 
 
-def test_a_step_goes_on_from_its_cursor(world: World, step: Step) -> None:
-    place = place_of()
-    world.open(place)
-    world.announce(place, world.attempt(place, "t0"))
+def test_no_step_of_a_second_sweep_does_anything(world: World, step: Step) -> None:
+    abandoned = place_of()
+    world.open(abandoned)
+    world.announce(abandoned, world.attempt(abandoned, "t0"))
     world.clock.advance(2 * DAY)
-    later = {"step": "LookAtOpenJobs", "cursor": f"OPEN {world.clock.now()}"}
-    assert step("LookAtOpenJobs", later)["report"]["asked"] == 0
-    assert step("LookAtOpenJobs", {**later, "step": "another"})["report"]["asked"] == 1
+    first = step("GoOnWithStuckJobs", {})
+    assert step("LookAtOpenJobs", {}, "sweep-2")["report"]["asked"] == 0
+    step("ReportSweep", {}, "sweep-2")  # it gives back what it has, and that is nothing
+    assert step("LookAtOpenJobs", {}, "sweep-2")["report"]["asked"] == 0
+    step("ReportSweep", first)
+    assert step("LookAtOpenJobs", {}, "sweep-2")["report"]["asked"] == 1
+
+
+def test_the_next_sweep_goes_on_where_this_one_stopped(
+    world: World, step: Step, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pass has so many calls for each step; behind them comes the next step."""
+    monkeypatch.setattr("s3commit.core.protocol.sweep.CALL_REQUESTS", 2)
+    places = [place_of(f"0b6f6f0e-0000-4000-8000-0000000001{n:02d}") for n in range(20)]
+    for place in places:
+        world.open(place)
+        world.announce(place, world.attempt(place, "t0"))
+    world.clock.advance(2 * DAY)
+    asked = []
+    for sweep in range(5):
+        ticket: dict[str, Any] = {}
+        for _ in range(CALLS_A_PASS + 1):
+            ticket = step("LookAtOpenJobs", ticket, f"sweep-{sweep}")
+            if not ticket["more"]:
+                break
+        asked.append(ticket["report"]["asked"])
+        step("ReportSweep", ticket, f"sweep-{sweep}")
+    assert asked == [6, 6, 6, 2, 0]

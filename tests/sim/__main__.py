@@ -12,6 +12,7 @@ import time
 from collections import Counter
 
 from tests.sim.assumptions import WITHOUT
+from tests.sim.attack import AttackedWorld
 from tests.sim.scheduler import Violation
 from tests.sim.world import World
 
@@ -24,6 +25,7 @@ def main() -> int:
     parser.add_argument("--schedules", type=int, help="how many; for ever if no time is set")
     parser.add_argument("--minutes", type=float, help="for how long")
     parser.add_argument("--without", choices=WITHOUT, help="break a promise of S3 or the ledger")
+    parser.add_argument("--adversary", action="store_true", help="with a client that means harm")
     parser.add_argument("--keep-going", action="store_true", help="do not stop at a violation")
     parser.add_argument("--quiet", action="store_true", help="no trace")
     arguments = parser.parse_args()
@@ -42,6 +44,7 @@ def soak(arguments: argparse.Namespace) -> int:
     counts: Counter[str] = Counter()
     faults: Counter[str] = Counter()
     outcomes: Counter[str] = Counter()
+    moves: Counter[str] = Counter()
     failed = 0
     seed = arguments.first
     while True:
@@ -49,7 +52,7 @@ def soak(arguments: argparse.Namespace) -> int:
             break
         if until is not None and time.monotonic() >= until:
             break
-        world = World(seed, **WITHOUT.get(arguments.without, {}))
+        world = make(seed, arguments)
         try:
             world.run()
         except Violation as violation:
@@ -65,11 +68,21 @@ def soak(arguments: argparse.Namespace) -> int:
             job.result + (f" {job.failure}" if job.failure else "")
             for job in world.observer.jobs.values()
         )
+        if isinstance(world, AttackedWorld):
+            moves.update(world.adversary.moves)
         seed += 1
     took = time.monotonic() - started
     report(counts, faults, outcomes, took)
+    if moves:
+        print(f"{sum(moves.values())} moves of adversaries: " + _listed(moves))
     print(f"violations: {failed}")
     return 1 if failed else 0
+
+
+def make(seed: int, arguments: argparse.Namespace, *, trace: bool = False) -> World:
+    """The world of a seed."""
+    kind = AttackedWorld if arguments.adversary else World
+    return kind(seed, trace=trace, **WITHOUT.get(arguments.without, {}))
 
 
 def report(counts: Counter[str], faults: Counter[str], outcomes: Counter[str], took: float) -> None:
@@ -87,7 +100,7 @@ def _listed(counts: Counter[str]) -> str:
 
 def replay(seed: int, arguments: argparse.Namespace) -> int:
     """Run one seed with its trace; the last word is what does not hold."""
-    world = World(seed, trace=not arguments.quiet, **WITHOUT.get(arguments.without, {}))
+    world = make(seed, arguments, trace=not arguments.quiet)
     found: Violation | None = None
     try:
         world.run()
@@ -112,6 +125,7 @@ def replay(seed: int, arguments: argparse.Namespace) -> int:
         return 0
     print(f"seed {seed}: {found}")
     more = f" --without '{arguments.without}'" if arguments.without else ""
+    more += " --adversary" if arguments.adversary else ""
     print(f'replay: make soak ARGS="--seed {seed}{more}"')
     return 1
 

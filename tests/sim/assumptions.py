@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from s3commit.core.ledger import LostRaceError
-from s3commit.core.locks import LockRecord
-from s3commit.core.model import JobRecord
+from s3commit.core.model import JobRecord, Turn
 from s3commit.core.ports import ListedObject, ObjectFacts, OpenUpload, StoredObject
 from s3commit.core.states import JobState
 from s3commit.testing.bucket import Bucket
@@ -81,13 +80,12 @@ class HeedlessStore(MemoryObjectStore):
 
 
 class HeedlessLedger(MemoryLedger):
-    """Writes come through whatever the state, the generation or the lock's version is."""
+    """Writes come through whatever the state, the generation or the turn is."""
 
-    def put_locks(self, records: Sequence[LockRecord]) -> bool:
+    def take_turn(self, ref: str, *, before: Turn, **changes: Any) -> JobRecord:
         """Without the condition."""
-        for record in records:
-            self._locks[record.node] = replace(record, version=record.version + 1)
-        return True
+        stands = self._jobs[ref].turn
+        return super().take_turn(ref, before=stands, **changes)
 
     def _expect(self, job_id: str, state: JobState | None, generation: int) -> JobRecord:
         record = self._jobs.get(job_id)

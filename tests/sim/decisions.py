@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 
-from s3commit.core.layout import is_data
-from s3commit.core.locks import LockRecord
+from s3commit.core.layout import belongs_to_job, is_data
+from s3commit.core.locks import Claimed
 from s3commit.core.model import Conflict, JobRecord
 from s3commit.core.states import JobState
 from tests.sim.model import DECIDED, KEEPERS, UNDER_WAY, Job
@@ -32,10 +32,13 @@ class Decisions:
             fail("I7", f"{process.name} has opened a job at {record.directory}")
         if job.settled:
             return  # the ledger was set back behind the job's end: it tells nothing of this job
+        if record.state is JobState.OPEN and job.ended and process.since <= job.lost_step:
+            job.settled = True  # a handler that had looked for the job's end before there was one
+            return
         before, job.record_state = job.record_state, record.state
         if before is record.state:
             return
-        opened = before is None and process.role in KEEPERS
+        opened = process.role in KEEPERS and (before is None or job.unlocked)
         if process.job != job.name and not opened and record.state is not JobState.ABORTING:
             fail("I6", f"{process.name} moved job {job.name} to {record.state}")
         # The last step of before a loss may put the result after somebody has looked for it.
@@ -45,7 +48,7 @@ class Decisions:
         if record.state in {JobState.ABORTING, JobState.ROLLING_BACK}:
             job.undoing_since = self._scheduler.steps
         if record.state is JobState.COMMITTING:
-            job.decided = True
+            job.decided, job.plan = True, record.plan.sha256 if record.plan else ""
             self._check_decision(job, record)
             for begin in self.at_decision.get(job.name, ()):
                 begin()
@@ -55,15 +58,13 @@ class Decisions:
             if record.state is JobState.COMMITTED:
                 self._check_committed(job)
         elif record.state in {JobState.ABORTED, JobState.ROLLED_BACK}:
-            self._check_undone(job, record)
+            self._check_undone(process, job, record)
 
-    def locked(self, process: Process, records: Iterable[LockRecord]) -> None:
-        """Locks were put: those of a late waker stand until somebody wants them."""
+    def claimed(self, process: Process, claim: Claimed) -> None:
+        """A claim was put: that of a late waker harms nobody, and goes by itself."""
         job = self._seen.jobs.get(process.job)
-        if job is not None and job.over:
-            job.woke_late |= any(
-                job.place.job_id in {*record.holders, *record.waiting} for record in records
-            )
+        if job is not None and job.over and claim.ref == job.place.ref:
+            job.woke_late = True
 
     def _check_committed(self, job: Job) -> None:
         if self._bucket.current(job.place.commits) is None:
@@ -75,8 +76,9 @@ class Decisions:
             if current is not None and current.etag == etag:
                 fail("I10", f"job {job.name} is COMMITTED, and {key} of before is still there")
 
-    def _check_undone(self, job: Job, record: JobRecord) -> None:
-        self._seen.check_closed(job, job.undoing_since or 0)
+    def _check_undone(self, process: Process, job: Job, record: JobRecord) -> None:
+        # Uploads are looked for once more after the deletes.
+        self._seen.check_closed(job, max(job.undoing_since or 0, process.deleted_at))
         if job.decided and record.state is JobState.ABORTED:
             fail("I2", f"job {job.name} was decided, and is ABORTED")
         if seen := self._seen.visible_files(job):
@@ -84,7 +86,7 @@ class Decisions:
             fail("I2", f"job {job.name} is {record.state}, and {keys} are visible")
         for key, (body, _) in job.covered.items():
             current = self._bucket.current(key)
-            if current is None or current.body != body:
+            if (current is None or current.body != body) and not self._seen.excuses(key):
                 fail("I5", f"job {job.name} is {record.state}; what {key} covered is not back")
 
     def _check_decision(self, job: Job, record: JobRecord) -> None:
@@ -105,7 +107,8 @@ class Decisions:
         if conditions.min_files is not None and len(planned) < conditions.min_files:
             fail("conditions", f"job {job.name} is decided with {len(planned)} files")
         for other in self._seen.jobs.values():
-            if other is not job and other.record_state in UNDER_WAY and job.conflicts(other):
+            under_way = other.record_state in UNDER_WAY and not other.unlocked
+            if other is not job and under_way and job.conflicts(other):
                 fail("I6", f"job {job.name} is decided while job {other.name} is under way")
         self._check_once(job)
         self._check_policy(job, record)
@@ -125,9 +128,11 @@ class Decisions:
             key: version.etag
             for key in sorted(self._bucket.objects)
             if job.claims(key) and is_data(job.relative(key)) and key not in job.planned
+            if not belongs_to_job(key, job.place.job_id)  # put there before, to look like its own
             if (version := self._bucket.current(key)) is not None
         }
-        if job.spec.conflict is Conflict.FAIL and found:
+        theirs = {key for key in found if self._seen.excuses(key)}  # who has a right, and no lock
+        if job.spec.conflict is Conflict.FAIL and set(found) - theirs:
             fail("I6", f"job {job.name} has conflict fail, is decided, and {list(found)} are there")
         if job.spec.conflict is Conflict.REPLACE:
             job.replaced = dict(self._list(job, record))
@@ -135,7 +140,7 @@ class Decisions:
             strange = [key for key in strange if not (job.claims(key) and is_data(key))]
             if strange:
                 fail("I5", f"job {job.name} is going to replace {strange}")
-            if missed := sorted(set(found) - set(job.replaced)):
+            if missed := sorted(set(found) - set(job.replaced) - theirs):
                 fail("I6", f"job {job.name} is decided, and does not replace {missed}")
 
     def _counted(self, job: Job, planned: list[str]) -> list[str]:
@@ -160,6 +165,7 @@ class Decisions:
         if record.replaced is None:
             fail("I10", f"job {job.name} replaces, and is decided without a list")
         index = json.loads(self._seen.body(job.place.replaced(record.replaced.sha256)))
+        job.pages = {job.place.page(page) for page in index["pages"]}
         for page in index["pages"]:
             for line in self._seen.body(job.place.page(page)).splitlines():
                 one = json.loads(line)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from s3commit.core.states import JobState
 from s3commit.testing.bucket import Version
-from tests.sim.model import Job
+from tests.sim.model import ENDED, Job
 from tests.sim.scheduler import Process, fail
 
 if TYPE_CHECKING:
@@ -22,23 +22,55 @@ def check_own_object(
     if job is None or not observer.is_own_key(process, key):
         fail("I7", f"{process.name} wrote {key}, which is not the job's")
     if process.since <= job.lost_step:
-        _take_for_true(job, key)  # a step of before the loss, which it does not know of
-    if key == job.place.success:
+        _take_for_true(observer, job, key)  # a step of before the loss, which it does not know of
+    if key.startswith(job.place.pages) and "/RemoveReplaced" in process.name:
+        if key not in job.pages and process.since > job.lost_step:
+            fail("I10", f"{process.name} wrote {key}, no page of the list that was decided")
+    elif key == job.place.decision:
+        _check_decision_record(observer, process, job, before)
+    elif key == job.place.success:
         _check_marker(observer, job)
     elif key == job.place.commits:
-        _check_commits(observer, job)
+        _check_commits(observer, process, job)
     elif key == job.place.result:
         _check_result(observer, process, job, before)
 
 
-def _take_for_true(job: Job, key: str) -> None:
+def _take_for_true(observer: Observer, job: Job, key: str) -> None:
     """What stands in S3 from now on is what the ledger is made from."""
-    if key == job.place.commits and not job.over and job.record_state is not JobState.PUBLISHING:
-        job.settled = job.record_state is not None  # the table was set back to that
-        job.record_state, job.decided = JobState.PUBLISHING, True
-        job.planned, job.replaced = job.before_loss
+    if key == job.place.decision and not job.over and not job.decided:
+        said = JobState(decision_of(observer, job)["state"])
+        if job.record_state is None:
+            job.record_state, job.decided = said, True
+            job.planned, job.replaced, job.plan = job.before_loss
     elif key == job.place.result and not job.ended:
         job.record_state = job.lost_as
+
+
+def decision_of(observer: Observer, job: Job) -> dict[str, Any]:
+    """The job's decision record; empty if there is none."""
+    version = observer.bucket.current(job.place.decision)
+    found: dict[str, Any] = json.loads(version.body or b"{}") if version else {}
+    return found
+
+
+def _check_decision_record(
+    observer: Observer, process: Process, job: Job, before: Version | None
+) -> None:
+    """It says what the ledger has said before, and never less than it has said itself (I8)."""
+    said = JobState(decision_of(observer, job)["state"])
+    was = JobState(json.loads(before.body or b"{}")["state"]) if before else None
+    if was in ENDED and said is not was:
+        fail("I8", f"decision.json of job {job.name} said {was}, and says {said}")
+    if was is JobState.PUBLISHING and said not in {was, JobState.COMMITTED}:
+        fail("I8", f"decision.json of job {job.name} said {was}, and says {said}")
+    if process.since <= job.lost_step or job.settled:
+        return
+    known = {JobState.COMMITTING, job.record_state}
+    if job.record_state is JobState.COMMITTED:
+        known.add(JobState.PUBLISHING)
+    if not job.decided or said not in known:
+        fail("I8", f"decision.json says {said}, and job {job.name} is {job.record_state}")
 
 
 def _check_marker(observer: Observer, job: Job) -> None:
@@ -50,13 +82,17 @@ def _check_marker(observer: Observer, job: Job) -> None:
         fail("I9", f"_SUCCESS of job {job.name} was put before its manifest in _commits/")
 
 
-def _check_commits(observer: Observer, job: Job) -> None:
-    if job.record_state is not JobState.PUBLISHING and not job.ended:
+def _check_commits(observer: Observer, process: Process, job: Job) -> None:
+    late = process.since <= job.lost_step  # S3 says no more than COMMITTING of what is published
+    if job.record_state is not JobState.PUBLISHING and not job.ended and not late:
         fail("I9", f"_commits/ of job {job.name} was put while it was {job.record_state}")
     body = observer.bucket.objects[job.place.commits][-1].body or b""
     lines = [json.loads(line) for line in body.splitlines()]
-    named = sorted((line["key"], line["length"]) for line in lines[1:])
-    if named != sorted((file.key, len(file.body)) for file in job.planned.values()):
+    named = sorted(
+        (line["key"], line["length"]) for line in lines[1:] if line["key"] not in job.spoiled
+    )
+    files = (file for file in job.planned.values() if file.key not in job.spoiled)
+    if named != sorted((file.key, len(file.body)) for file in files):
         fail("I2", f"_commits/ of job {job.name} names {named}")
 
 
@@ -67,9 +103,9 @@ def _check_result(observer: Observer, process: Process, job: Job, before: Versio
     job.result = said["outcome"]
     job.failure = (said["error"] or {}).get("code", "")
     job.message = (said["error"] or {}).get("message", "")
-    if job.failure == "JOB_ID_TAKEN":
-        job.turned_away, job.told_step = True, process.since
-        return
+    told = decision_of(observer, job).get("state", JobState.ABORTED)
+    if told != job.result and not (job.settled or process.since <= job.lost_step):
+        fail("I8", f"result.json of job {job.name} says {job.result}, and decision.json {told}")
     if job.record_state is None or job.result != job.record_state.value:
         fail("I2", f"result.json says {job.result}, and job {job.name} is {job.record_state}")
     marker = observer.bucket.current(job.place.success)

@@ -15,13 +15,14 @@ from s3commit.core.errors import PreconditionError, S3CommitError, TransientErro
 from s3commit.testing.faults import Crash
 from s3commit.testing.memory import MemoryLedger, MemoryObjectStore
 from tests.sim.decisions import Decisions
+from tests.sim.deletions import shown_by
 from tests.sim.faults import READS, Faults
 from tests.sim.observer import Observer
 from tests.sim.scheduler import Process, Scheduler
 from tests.sim.trace import Line, brief, in_words, told
 
 _OBSERVED = frozenset({"put", "delete", "delete_seen", "abort_upload", "complete_upload"})
-_MOVES = frozenset({"open_job", "take_over", "advance", "decide", "note"})
+_MOVES = frozenset({"open_job", "take_over", "advance", "decide", "note", "take_turn"})
 
 
 @dataclass
@@ -132,10 +133,11 @@ class Door:
         if verb == "create_upload":
             return self.observer.create_upload(process, partial(method, *args, **kwargs), args)
         result = method(*args, **kwargs)
+        process.shown.update(shown_by(result))
         if verb in _MOVES:
             self.decisions.moved(process, result)
-        elif verb == "put_locks":
-            self.decisions.locked(process, args[0])
+        elif verb == "put_claim":
+            self.decisions.claimed(process, args[0])
         elif verb in {"start", "forget"}:
             process.effects[verb] += bool(result)
         return result

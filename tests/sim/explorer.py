@@ -85,7 +85,7 @@ class Explorer:
 
     def _at_an_end(self, state: State) -> None:
         judge(self, state, at_an_end=True)
-        found = [state.records[place.job_id].state.value for place in self.places]
+        found = [state.records[place.ref].state.value for place in self.places]
         name = " ".join(found)
         self.ends[name] = self.ends.get(name, 0) + 1
 
@@ -225,8 +225,6 @@ class Explorer:
             return port.label(f"{name}: refused {error.code}"), self._at(
                 execution, "AbortJob", ticket
             )
-        if following == name == "AcquireDestination":
-            ticket = replace(ticket, waits=0)  # it may wait for ever: the states stay finite
         return port.label(name), self._at(execution, following, ticket)
 
     @staticmethod
@@ -247,7 +245,7 @@ class Explorer:
             dict(self.bucket.uploads),
             dict(self.bucket.completed),
             dict(self.ledger._jobs),
-            dict(self.ledger._locks),
+            dict(self.ledger._claims),
             frozenset(self.ledger._units),
             executions,
             to_finish,
@@ -260,21 +258,16 @@ class Explorer:
         self.bucket.uploads = dict(state.uploads)
         self.bucket.completed = dict(state.completed)
         self.ledger._jobs = dict(state.records)
-        self.ledger._locks = dict(state.locks)
+        self.ledger._claims = dict(state.claims)
         self.ledger._units = set(state.units)
 
     def _digest(self, state: State) -> bytes:
-        # A lock's version tells how often it has changed: of no meaning between whole steps.
-        locks = [
-            (lock.version if self.rules.by_call else 0, lock)
-            for _, lock in sorted(state.locks.items())
-        ]
         text = repr(
             (
                 sorted((key, found[-1].etag) for key, found in state.objects.items()),
                 sorted(state.uploads),
                 sorted(state.records.items()),
-                [(version, one.node, one.holders, one.waiting) for version, one in locks],
+                sorted(state.claims.values()),
                 sorted(state.units),
                 [(one.step, one.ticket, one.results, one.planned, one.unit, one.told, one.failures)
                  for one in state.executions],

@@ -6,15 +6,15 @@ import random
 from collections import Counter
 
 READS = frozenset(
-    {"get", "head", "list", "list_uploads", "is_versioned", "upload_is_open", "job", "lock",
-     "attempts", "objects", "uploads", "parts", "is_running", "jobs_in", "first_bytes",
-     "versions"}
+    {"get", "head", "list", "list_uploads", "is_versioned", "upload_is_open", "job", "claims",
+     "attempts", "jobs_with_id", "objects", "uploads", "parts", "is_running", "jobs_in",
+     "first_bytes", "versions"}
 )  # fmt: skip
 # What botocore may send again by itself after a lost answer, so that the caller sees the second.
 RESENT = frozenset(
     {"put", "delete", "complete_upload", "create_upload", "abort_upload", "delete_seen",
-     "take_over", "advance", "note", "put_lock", "put_locks", "open_job", "begin_unit",
-     "record_attempts"}
+     "take_over", "advance", "note", "take_turn", "put_claim", "drop_claim", "open_job",
+     "begin_unit", "record_attempts"}
 )  # fmt: skip
 
 KINDS = (

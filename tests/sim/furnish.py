@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
 from s3commit.core.conditions import Conditions
-from s3commit.core.layout import JobDirectory
+from s3commit.core.layout import META_JOB, JobDirectory
 from s3commit.core.model import Conflict, Destination, JobSpec, Names, Scope
 from tests.sim.clients import BUCKET
 from tests.sim.model import Job
@@ -48,6 +49,17 @@ def _foreign(world: World, key: str) -> None:
     world.store.put(BUCKET, key, world.foreign[key])
 
 
+def _look_alike(world: World, place: JobDirectory) -> None:
+    """Older than the job, and made to look like its own: it is not, whatever is undone (I12)."""
+    key = f"{place.destination.prefix}part-t9-0-{place.job_id}.parquet"
+    world.foreign[key] = f"foreign {key}".encode()
+    metadata = {META_JOB: place.job_id}
+    upload_id = world.store.create_upload(BUCKET, key, metadata=metadata, content_type="x")
+    etag = world.store.upload_part(BUCKET, key, upload_id, 1, world.foreign[key])
+    length = len(world.foreign[key])
+    world.store.complete_upload(BUCKET, key, upload_id, [etag], length=length)
+
+
 def _upload(world: World, key: str) -> str:
     upload_id = world.store.create_upload(BUCKET, key, metadata={}, content_type="x")
     etag = world.store.upload_part(BUCKET, key, upload_id, 1, b"theirs")
@@ -55,34 +67,58 @@ def _upload(world: World, key: str) -> str:
     return upload_id
 
 
-def add_job(world: World) -> None:
-    """A job of any kind, and what happens to it."""
+def add_job(world: World, prefix: str = "") -> None:
+    """A job of any kind, at ``prefix`` or anywhere, and what happens to it."""
     rng, number = world.rng, len(world.observer.jobs)
     name = "ABCDEFGH"[number]
     kind = rng.random()
-    prefix = rng.choice(["sales/"] * 6 + ["sales/dt=1/", "sales2/", "moved/dt=9/"])
+    anywhere = rng.choice(["sales/"] * 6 + ["sales/dt=1/", "sales2/", "moved/dt=9/"])
+    is_free, prefix = not prefix, prefix or anywhere
     job_id = f"{number + 1:08d}-0000-4000-8000-00000000000{number + 1}"
     twins = [job for job in world.observer.jobs.values() if job.prefix == "twin/"]
-    if number and kind < 0.06 and not twins and not world.loses:
+    outer = ""
+    if is_free and number and kind < 0.06 and not twins:
         prefix, job_id = "twin/", world.observer.jobs["A"].place.job_id
+    elif is_free and number and kind < 0.1 and _may_nest(world):
+        prefix, job_id, outer = "sales/dt=1/", world.observer.jobs["A"].place.job_id, "A"
     place = JobDirectory(Destination(BUCKET, prefix), job_id)
     of_s3a = kind > 0.9
     job = Job(name, place, _spec(world, place, of_s3a=of_s3a), of_s3a=of_s3a)
     job.counts_all = of_s3a or rng.random() < 0.1
+    job.outer = outer
     job.hostile = rng.random() < 0.3 and prefix == "sales/dt=1/" and not job.exact
     job.disowned = bool(job.spec.locations) and rng.random() < 0.1
     world.observer.jobs[name] = job
     tasks = [_file_names(world, job, f"t{task}") for task in range(rng.choice([1, 1, 2, 2, 3]))]
     job.expected_refusal = gives_up = rng.random() < 0.08
     dies = rng.random() < (0.4 if of_s3a else 0.04)
+    driver = partial(world.clients.driver, job, tasks, gives_up=gives_up, dies=dies)
     world.later(
         f"{name}:driver",
-        partial(world.clients.driver, job, tasks, gives_up=gives_up, dies=dies),
+        partial(_behind, world, world.observer.jobs[outer], driver) if outer else driver,
         role="driver",
         job=name,
         most=rng.choice([0.0, 0.0, 60.0, 1000.0]),
     )
+    if rng.random() < 0.1:
+        _look_alike(world, place)
     add_troubles(world, job)
+
+
+def _may_nest(world: World) -> bool:
+    """Whether job A has a destination in which another one with its id can lie."""
+    jobs = world.observer.jobs
+    nested = any(job.nested for job in jobs.values())
+    return jobs["A"].prefix == "sales/" and not jobs["A"].of_s3a and not nested
+
+
+def _behind(world: World, outer: Job, driver: Callable[[], None]) -> None:
+    """An id is known once its directory is there: a nested job comes after that."""
+    for _ in range(100):
+        if world.bucket.current(outer.place.job) is not None:
+            driver()
+            return
+        world.scheduler.sleep(20)
 
 
 def _spec(world: World, place: JobDirectory, *, of_s3a: bool) -> JobSpec:

@@ -21,9 +21,6 @@ _LOSSES = {"UPLOAD_GONE", "UPLOADS_LOST"}
 def judge_end(world: World) -> None:
     """Raise `Violation` for what does not hold now."""
     for job in world.observer.jobs.values():
-        if job.turned_away:
-            _turned_away(world, job)
-            continue
         if job.record_state is None:
             continue
         if job.record_state is JobState.COMMITTED:
@@ -38,22 +35,17 @@ def judge_end(world: World) -> None:
             fail("I6", f"job {job.name} holds {nodes} at the end")
 
 
-def _turned_away(world: World, job: Job) -> None:
-    """Its id is another's: told so, and nothing of it is there, nor of the other one gone."""
-    others = [other for other in world.observer.jobs.values() if other is not job]
-    if not any(other.place.job_id == job.place.job_id for other in others):
-        fail("refusal", f"job {job.name} was turned away, and nobody else has its id")
-    if seen := world.observer.visible_files(job):
-        fail("I2", f"job {job.name} was turned away, and {[f.key for f in seen]} are visible")
-
-
 def _committed(world: World, job: Job) -> None:
+    if job.nested:
+        fail("I12", f"job {job.name} is COMMITTED with the id of job {job.outer} further up")
     if job.hostile or job.disowned:
         fail("I7", f"job {job.name} named a stranger's upload, and is COMMITTED")
     later = [other for other in world.observer.jobs.values() if other is not job]
     for key, file in job.planned.items():
         seen = world.observer.visible(key)
         if seen is not None and seen[1] is file and seen[0].body == file.body:
+            continue
+        if world.observer.excuses(key):
             continue
         replaced = any(
             other.record_state is JobState.COMMITTED
@@ -76,6 +68,8 @@ def _undone(world: World, job: Job) -> None:
         allowed.add("ABANDONED")
     if job.reset:
         allowed |= {*_LOSSES, "MANIFEST_MISSING", "KEY_IN_DOUBT"}
+    if job.nested:
+        allowed.add("JOB_ID_TAKEN")
     if job.disowned:
         allowed.add("LOCATION_NOT_AGREED")
     if job.sabotaged or job.counts_all:
@@ -107,15 +101,15 @@ def _foreign(world: World) -> None:
     }
     for key, body in world.foreign.items():
         version = world.bucket.current(key)
-        if key not in listed and (version is None or version.body != body):
+        changed = version is None or version.body != body
+        if key not in listed and changed and not world.observer.excuses(key):
             fail("I5", f"foreign {key} is not what it was")
     for upload_id in sorted(world.foreign_uploads):
         if upload_id not in world.bucket.uploads:
             fail("I5", f"foreign upload {upload_id} is gone")
     if left := leaks(world):
         fail("I4", f"uploads are open at the end: {[file.key for file in left]}")
-    known = {*world.foreign_uploads, *world.observer.files, *world.observer.orphans.since}
-    strange = set(world.bucket.uploads) - known
+    strange = set(world.bucket.uploads) - world.foreign_uploads - world.observer.known_uploads
     if strange:
         keys = sorted(world.bucket.uploads[one].key for one in strange)
         fail("I4", f"uploads of the pipeline's own are open at the end: {keys}")
@@ -148,6 +142,10 @@ def _once(world: World) -> None:
     for job in jobs:
         if job.failure != "ALREADY_COMMITTED":
             continue
-        named = [other for other in jobs if other.place.job_id in job.message and other is not job]
+        named = [
+            other
+            for other in jobs
+            if other.place.job_id in job.message and other is not job and other.prefix == job.prefix
+        ]
         if not named or named[0].record_state is not JobState.COMMITTED:
             fail("I11", f"job {job.name} was told that its data is committed: {job.message}")

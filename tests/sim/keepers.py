@@ -16,6 +16,7 @@ from s3commit.core.model import Destination
 from s3commit.core.protocol.sweep import Limits, Step, Sweep
 from s3commit.core.protocol.sweep_report import Report, decode_report, encode_report
 from s3commit.core.protocol.sweep_steps import STEPS
+from s3commit.core.protocol.sweep_turns import Turn, take_turn
 from s3commit.core.survey import Executions, Survey
 from s3commit.testing.faults import Crash
 from tests.sim.clients import BUCKET
@@ -24,7 +25,7 @@ from tests.sim.machine import Machine
 from tests.sim.model import KEEPERS
 from tests.sim.scheduler import Process, Scheduler, fail
 
-TRIES = 4  # of a step of the sweep, by its machine; of a person, with a command
+TRIES = 12  # whoever gives a command, and mostly after a loss, does not give up
 ROOTS = ("sales/", "sales2/", "moved/", "twin/")
 
 
@@ -41,6 +42,8 @@ class Keepers:
     limits: Limits
     call_items: int
     swept: Report = field(default_factory=Report)
+    roots: tuple[str, ...] = ROOTS
+    stopped: list[str] = field(default_factory=list)  # commands that failed for good
 
     def sweep(self, name: str, *, dry_run: bool = False) -> Process:
         """One pass of the sweep's state machine."""
@@ -51,70 +54,77 @@ class Keepers:
     def _sweep(self, name: str, dry_run: bool) -> None:
         report = Report()
         for label, step in STEPS.items():
-            cursor, more = "", True
-            while more:
-                call = self._called(f"{name}/{label}", step, report, cursor, dry_run)
+            turn = Turn(walked=False)
+            while turn.more:
+                call = self._called(f"{name}/{label}", step, report, turn, dry_run)
                 if call is None:
                     break  # it failed for good: the next step does its work all the same
-                report, cursor = call
-                more = bool(cursor)
+                report, turn = call
         for one in ("asked", "started", "forgotten", "uploads", "tidied", "retired", "objects"):
             setattr(self.swept, one, getattr(self.swept, one) + getattr(report, one))
 
     def _called(
-        self, name: str, step: Step, before: Report, cursor: str, dry_run: bool
-    ) -> tuple[Report, str] | None:
+        self, name: str, step: Step, before: Report, turn: Turn, dry_run: bool
+    ) -> tuple[Report, Turn] | None:
         """One call of a step, tried again as the machine does."""
         for number in range(TRIES):
             self.machine.while_closed()
-            body = partial(self._call, step, before, cursor, dry_run)
+            body = partial(self._call, step, before, turn, dry_run)
             label = name + (f"#{number + 1}" if number else "")
             child = self.scheduler.spawn(label, body, role="sweep", job="")
             self.scheduler.join(child)
             if child.error is None:
-                found: tuple[Report, str] = child.result
+                found: tuple[Report, Turn] = child.result
                 return found
             if not isinstance(child.error, TransientError | Crash):
                 raise child.error
             self.scheduler.sleep(2.0 * 2**number)
         return None
 
-    def _call(self, step: Step, before: Report, cursor: str, dry_run: bool) -> tuple[Report, str]:
+    def _call(self, step: Step, before: Report, turn: Turn, dry_run: bool) -> tuple[Report, Turn]:
         process = self.scheduler.current
         assert process is not None
         report = decode_report(encode_report(before))
-        sweep = Sweep(
-            BUCKET,
-            self.fsck.pipeline,
-            self.survey,
-            self.executions,
-            self.limits,
-            report,
-            dry_run=dry_run,
-            call_items=self.call_items,
-        )
-        process.about = sweep
+
+        def make(turn: Turn) -> Sweep:
+            sweep = Sweep(
+                BUCKET,
+                self.fsck.pipeline,
+                self.survey,
+                self.executions,
+                self.limits,
+                report,
+                dry_run=dry_run,
+                put_off=dict(turn.put_off),
+                call_items=self.call_items,
+            )
+            process.about = sweep
+            return sweep
+
         writes, struck = self.door.writes, self.door.strokes
-        cursor = step(sweep, cursor)
+        turn = take_turn(make, step, turn)
         if dry_run:
             if process.writes:
                 fail("sweep", f"{process.name} wrote {process.writes} times, and was dry")
         elif struck == self.door.strokes and writes + process.writes == self.door.writes:
             _judge_counts(process, before, report)
-        return report, cursor
+        return report, turn
 
     # People.
 
     def command(self, name: str, body: Callable[[], object]) -> Process:
         """Somebody's command, tried again when it fails."""
 
-        def patient() -> None:
+        def patient() -> bool:
             for number in range(TRIES):
                 child = self.scheduler.spawn(f"{name}#{number + 1}", body, role="fsck", job="")
                 self.scheduler.join(child)
                 if child.error is None:
-                    return
+                    return True
                 self.scheduler.sleep(5)
+            if not isinstance(child.error, TransientError | Crash):
+                self.stopped.append(f"{name} was stopped: {child.error}")
+            return False
 
         return self.scheduler.spawn(name, patient, role="keeper", job="")
 
@@ -133,7 +143,7 @@ class Keepers:
 
     def rebuild(self) -> None:
         """``fsck --rebuild-ledger`` of all there is."""
-        for prefix in ROOTS:
+        for prefix in self.roots:
             _exhaust(rebuild(self.fsck, Destination(BUCKET, prefix)))
 
     def at_work(self) -> bool:

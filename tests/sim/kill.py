@@ -15,10 +15,15 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.sim import mutants, mutants_keeping, mutants_policies
+from tests.sim import mutants, mutants_escalation, mutants_keeping, mutants_policies
 from tests.sim.mutant import Mutant
 
-MUTANTS = [*mutants.MUTANTS, *mutants_policies.MUTANTS, *mutants_keeping.MUTANTS]
+MUTANTS = [
+    *mutants.MUTANTS,
+    *mutants_policies.MUTANTS,
+    *mutants_keeping.MUTANTS,
+    *mutants_escalation.MUTANTS,
+]
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "layers/s3commit/python/s3commit"
 LIMIT = 600.0  # seconds a mutant; one that loops is no survivor, but not caught either
@@ -56,7 +61,8 @@ def kill(mutant: Mutant, directory: Path, schedules: int) -> str:
         target.write_text(text.replace(old, new))
     simulated = ["-m", "tests.sim", "--schedules", str(schedules), "--quiet"]
     tested = ["-m", "pytest", "-q", "-x", "--no-header", "-p", "no:cacheprovider"]
-    command = simulated if mutant.by == "sim" else [*tested, *mutant.by.split()]
+    engines = {"sim": simulated, "adversary": [*simulated, "--adversary"]}
+    command = engines.get(mutant.by) or [*tested, *mutant.by.split()]
     environment = {**os.environ, "PYTHONPATH": str(directory), "PYTHONHASHSEED": "0"}
     try:
         done = subprocess.run(

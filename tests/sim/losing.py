@@ -6,21 +6,28 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from s3commit.core.states import JobState
-from tests.sim.model import DECIDED, Job
+from tests.sim.documents import decision_of
+from tests.sim.model import DECIDED, ENDED, Job
 
 if TYPE_CHECKING:
     from tests.sim.world import World
 
-_PUBLISHED = frozenset({JobState.PUBLISHING, JobState.COMMITTED})
+# Where a table of before may have a job of which S3 says this: it goes on from there.
+_UNDER_WAY = {JobState.COMMITTING, JobState.PUBLISHING, JobState.ROLLING_BACK}
+_NOT_BEHIND: dict[JobState, set[JobState]] = {
+    JobState.COMMITTING: _UNDER_WAY | ENDED,
+    JobState.PUBLISHING: {JobState.PUBLISHING, JobState.COMMITTED},
+    **{state: {state} for state in ENDED},
+}
 
-Table = tuple[dict[str, Any], dict[str, Any], dict[str, Any], set[Any]]
+Table = tuple[dict[Any, Any], dict[Any, Any], dict[Any, Any], set[Any]]
 
 
 def copy_table(world: World) -> Table:
     """The table as it is, for a restore to this point in time."""
     ledger = world.ledger
-    attempts = {job_id: dict(noted) for job_id, noted in ledger._attempts.items()}
-    return dict(ledger._jobs), attempts, dict(ledger._locks), set(ledger._units)
+    attempts = {ref: dict(noted) for ref, noted in ledger._attempts.items()}
+    return dict(ledger._jobs), attempts, dict(ledger._claims), set(ledger._units)
 
 
 def lose_everything(world: World) -> None:
@@ -35,9 +42,9 @@ def lose_jobs(world: World, names: Collection[str]) -> None:
     ledger = world.ledger
     for name in names:
         job = world.observer.jobs[name]
-        ledger._jobs.pop(job.place.job_id, None)
-        ledger._attempts.pop(job.place.job_id, None)
-        ledger._units = {unit for unit in ledger._units if unit[0] != job.place.job_id}
+        ledger._jobs.pop(job.place.ref, None)
+        ledger._attempts.pop(job.place.ref, None)
+        ledger._units = {unit for unit in ledger._units if unit[0] != job.place.ref}
         _forget(world, job)
 
 
@@ -51,27 +58,26 @@ def set_back(world: World, table: Table) -> None:
     """A table of before, as a restore to a point in time brings it."""
     _store(world, table)
     for job in world.observer.jobs.values():
-        record = world.ledger._jobs.get(job.place.job_id)
-        here = record if record and record.directory == job.place.prefix else None
-        decided = job.planned, job.replaced
+        record = world.ledger._jobs.get(job.place.ref)
+        decided = job.planned, job.replaced, job.plan
         _forget(world, job)
-        if job.record_state is JobState.PUBLISHING and here and here.state in _PUBLISHED:
-            job.record_state = here.state
-        elif job.record_state is not None:
-            job.settled = here is not None and here.state is not job.record_state
-        elif here is not None:
-            job.record_state = here.state
-            job.decided = here.state in DECIDED
-            if job.decided:
-                job.planned, job.replaced = decided
-            if here.state in {JobState.ABORTING, JobState.ROLLING_BACK}:
-                job.undoing_since = 0
+        if record is None:
+            continue
+        if job.record_state is not None and record.state not in _NOT_BEHIND[job.record_state]:
+            job.settled = True
+            continue
+        job.record_state = record.state
+        job.decided = record.state in {*DECIDED, JobState.ROLLED_BACK}
+        if job.decided:
+            job.planned, job.replaced, job.plan = decided
+        if record.state in {JobState.ABORTING, JobState.ROLLING_BACK}:
+            job.undoing_since = 0
 
 
 def _store(world: World, table: Table) -> None:
     ledger = world.ledger
     # Others hold on to the dictionaries.
-    tables: list[dict[str, Any]] = [ledger._jobs, ledger._attempts, ledger._locks]
+    tables: list[dict[Any, Any]] = [ledger._jobs, ledger._attempts, ledger._claims]
     for kept, new in zip(tables, table[:3], strict=True):
         kept.clear()
         kept.update(new)
@@ -81,15 +87,19 @@ def _store(world: World, table: Table) -> None:
 def _forget(world: World, job: Job) -> None:
     """What S3 alone says of the job from now on."""
     job.reset += 1
+    job.unlocked = True
     job.lost_step = world.scheduler.steps
     job.settled = False
     job.lost_as = job.record_state or job.lost_as
     if job.decided:
-        job.before_loss = job.planned, job.replaced
-    if job.result or job.record_state is None:
+        job.before_loss = job.planned, job.replaced, job.plan
+    if job.result:
         return
-    if world.bucket.current(job.place.commits) is not None:
-        job.record_state = JobState.PUBLISHING
+    job.undoing_since = None
+    decision = decision_of(world.observer, job)
+    if decision:
+        job.record_state, job.decided = JobState(decision["state"]), True
+        job.planned, job.replaced, job.plan = job.before_loss
         return
-    job.record_state, job.decided, job.undoing_since = None, False, None
-    job.planned, job.replaced = {}, {}
+    job.record_state, job.decided = None, False
+    job.planned, job.replaced, job.plan = {}, {}, ""

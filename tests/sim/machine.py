@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from hashlib import sha256
 
 from s3commit.core.errors import (
     AccessError,
@@ -22,7 +21,6 @@ from s3commit.core.plan import MAX_PLAN_BYTES, decode_plan
 from s3commit.core.protocol.complete import complete_unit
 from s3commit.core.protocol.ingest import judge_arrival, note_arrivals
 from s3commit.core.protocol.pipeline import Pipeline, beside_twins
-from s3commit.core.protocol.taken import JOB_ID_TAKEN
 from s3commit.core.ticket import Ticket, UnitResult
 from s3commit.testing.execution import REFUSING, RETRIES, ROUTES, STEPS
 from s3commit.testing.faults import Crash
@@ -31,8 +29,6 @@ from tests.sim.faults import Faults
 from tests.sim.model import Job
 from tests.sim.observer import Observer
 from tests.sim.scheduler import Process, Scheduler, Violation
-
-WAIT_SECONDS = 300.0  # of AcquireDestination; the numbers of the protocol are scaled to it
 
 
 @dataclass
@@ -43,7 +39,7 @@ class Machine:
     faults: Faults
     pipeline: Pipeline
     observer: Observer
-    executions: dict[str, str] = field(default_factory=dict)  # name, and its directory
+    executions: set[str] = field(default_factory=set)  # their names
     entered: Counter[str] = field(default_factory=Counter)
     closed: bool = False  # the queues are stopped
     dead_letters: list[str] = field(default_factory=list)  # keys of manifests
@@ -65,12 +61,9 @@ class Machine:
         self.dead_letters.append(key)
 
     def dispatch(self, job: Job) -> None:
-        """The handler of a request's event: an execution by the job's id, once (ADR 10)."""
+        """The handler of a request's event: an execution by the job's ref, once."""
         self.while_closed()
-        place = job.place
-        if not self._start(place.job_id, job) and self.executions[place.job_id] != place.prefix:
-            digest = sha256(place.uri.encode()).hexdigest()[:16]
-            self._start(f"{place.job_id}-{digest}", job)
+        self._start(job.place.ref, job)
 
     def while_closed(self) -> None:
         """Wait as long as queues and schedules are stopped."""
@@ -98,7 +91,7 @@ class Machine:
 
     def execute(self, job: Job, name: str) -> Process:
         """Start an execution."""
-        self.executions[name] = job.place.prefix
+        self.executions.add(name)
         return self.scheduler.spawn(
             name, partial(self._execution, job, name), role="execution", job=job.name
         )
@@ -114,6 +107,11 @@ class Machine:
             except LostRaceError:
                 return "Superseded"
             except (JobRefusedError, InvalidInputError) as error:
+                if name not in REFUSING and (job.intruder or "published" in job.sabotaged):
+                    job.message = f"{name}: {error}"
+                    return "failed"  # until what it misses is there again, if ever
+                if job.settled:
+                    raise  # the table was set back behind what the job's objects still say
                 if name not in REFUSING:
                     raise Violation("progress", f"{execution} failed at {name}: {error}") from error
                 ticket = replace(ticket, refusal=Failure(error.code, error.message))
@@ -122,7 +120,7 @@ class Machine:
                 self.faults.strike("execution killed")
                 return "killed"
             if following == name:
-                self.scheduler.sleep(WAIT_SECONDS if name == "AcquireDestination" else 5)
+                self.scheduler.sleep(float(ticket.pause) if name == "AcquireDestination" else 5)
             name = following
         return "ended"
 
@@ -143,7 +141,7 @@ class Machine:
                 continue
             self.scheduler.join(child)
             if child.error is None:
-                if name == "TidyUp" and ticket.code != JOB_ID_TAKEN:
+                if name == "TidyUp":
                     self.observer.check_closed(job, begun)
                 result: Ticket = child.result
                 return result
@@ -197,10 +195,10 @@ class Commands:
 
     def is_running(self, place: JobDirectory, record: JobRecord | None) -> bool:
         """See `Hands.is_running`."""
-        return self.machine.is_running((record and record.execution) or place.job_id)
+        return self.machine.is_running((record and record.execution) or place.ref)
 
     def start(self, place: JobDirectory, record: JobRecord | None) -> bool:
         """See `Hands.start`."""
         hour = int(self.machine.scheduler.seconds // 3600)
         generation = record.generation if record else 0
-        return self.machine.start(f"{place.job_id}-fsck-{generation}-{hour}", place)
+        return self.machine.start(f"{place.ref}-fsck-{generation}-{hour}", place)

@@ -41,30 +41,43 @@ class Job:
     spec: JobSpec
     counts_all: bool = False
     hostile: bool = False
+    intruder: bool = False  # its directory lies where the adversary may put
+    life: int = 0  # of an intruder: how often it was opened again after its end
     of_s3a: bool = False
     committers: dict[str, str] = field(default_factory=dict)  # of S3A: task, and its one attempt
     disowned: bool = False  # a location does not say that it is the job's
     given_up: bool = False  # by a sweep
-    turned_away: bool = False  # another place has the id
-    told_step: int = 0  # since when that step had looked for its uploads
+    outer: str = ""  # the job with the same id in a directory above, to which the id belongs
     reset: int = 0  # how often the ledger was lost under it
     lost_step: int = -1  # when that was
     lost_as: JobState | None = None  # what it was then, and what was decided
-    before_loss: tuple[dict[str, File], dict[str, str]] = field(default_factory=lambda: ({}, {}))
+    before_loss: tuple[dict[str, File], dict[str, str], str] = field(
+        default_factory=lambda: ({}, {}, "")
+    )
     woke_late: bool = False  # a step of it took locks after its end
     expired: bool = False  # its record has reached its time to live
+    unlocked: bool = False  # the ledger was lost, and is not made again yet: no lock is there
     settled: bool = False  # the ledger was set back behind the job's end
     record_state: JobState | None = None
     decided: bool = False
+    plan: str = ""  # its digest
     planned: dict[str, File] = field(default_factory=dict)
     replaced: dict[str, str] = field(default_factory=dict)
+    pages: set[str] = field(default_factory=set)  # the keys of that list's pages
     covered: dict[str, tuple[bytes, str]] = field(default_factory=dict)
+    damaged: set[str] = field(default_factory=set)  # keys of its own that a stranger has now
+    spoiled: set[str] = field(default_factory=set)  # those that one had at any time
     sabotaged: set[str] = field(default_factory=set)
     undoing_since: int | None = None
     result: str = ""
     failure: str = ""
     message: str = ""
     expected_refusal: bool = False
+
+    @property
+    def nested(self) -> bool:
+        """Whether a directory above has a job of the same id: this one is refused (I12)."""
+        return bool(self.outer)
 
     @property
     def prefix(self) -> str:
@@ -84,6 +97,11 @@ class Job:
     def directory_of(self, key: str) -> JobDirectory | None:
         """The job's directory in which the key lies."""
         return next((one for one in self.places if key.startswith(one.prefix)), None)
+
+    def is_working(self, key: str) -> bool:
+        """Whether the key is of one of the pipeline's working objects for the job."""
+        place = self.place
+        return key.startswith(place.pipeline) and key != place.decision
 
     def relative(self, key: str) -> str:
         """The key below the destination, or below the location, in which it lies."""

@@ -1,7 +1,8 @@
 """Deliberate bugs in the protocol: each is caught, by the simulation or by the tests it names.
 
 ``old`` occurs exactly once in ``file`` (a test sees to it); ``invariant`` is what should break.
-``by`` is ``sim``, or the tests that catch a bug which needs more than the simulation's clients do.
+``by`` is ``sim``, ``adversary`` (the same with one), or the tests that catch a bug which needs more
+than the clients of the simulation do.
 """
 
 from __future__ import annotations
@@ -97,9 +98,9 @@ MUTANTS = [
     Mutant(
         "the marker is put before the manifest in _commits/",
         f"{PROTOCOL}publish.py",
-        "            names = _publish_manifest(pipeline, ticket.place, record)\n",
-        "            _put_marker(pipeline, ticket, record, [])\n"
-        "            names = _publish_manifest(pipeline, ticket.place, record)\n",
+        "                names = _publish_manifest(pipeline, ticket, record)\n",
+        "                _put_marker(pipeline, ticket, record, [])\n"
+        "                names = _publish_manifest(pipeline, ticket, record)\n",
         "I9",
     ),
     Mutant(
@@ -153,7 +154,6 @@ MUTANTS = [
         "an aborted job's uploads stay open",
         f"{PROTOCOL}undo.py",
         "    if record.state is JobState.ABORTING:\n"
-        "        stop_in_doubt(pipeline, ticket.place, record)\n"
         "        if not abort_uploads(pipeline, ticket.place):\n",
         "    if record.state is JobState.ABORTING:\n        if False:\n",
         "I4",
@@ -163,6 +163,21 @@ MUTANTS = [
         f"{PROTOCOL}tidy.py",
         "    if not abort_uploads(pipeline, place):\n",
         "    if False:\n",
+        "I4",
+    ),
+    Mutant(
+        "the last look of a roll back does not see uploads",
+        f"{PROTOCOL}undo.py",
+        "    if next(own_uploads(pipeline, place), None) is not None:\n",
+        "    if False:\n",
+        "I4",
+        by="tests/crash/test_roll_back.py",
+    ),
+    Mutant(
+        "a late manifest is deleted whatever lies there by now",
+        f"{PROTOCOL}ingest.py",
+        "    pipeline.store.delete(place.bucket, key, if_match=etag)\n",
+        "    pipeline.store.delete(place.bucket, key)\n",
         "I4",
     ),
     Mutant(
@@ -176,8 +191,8 @@ MUTANTS = [
     Mutant(
         "every upload below the destination passes for the job's",
         f"{PROTOCOL}own_uploads.py",
-        "        if belongs_to_job(upload.key, place.job_id):\n            yield upload\n",
-        "        if upload:\n            yield upload\n",
+        "        is_named_so = belongs_to_job(upload.key, place.job_id)\n",
+        "        is_named_so = True\n",
         "I5",
     ),
     Mutant(

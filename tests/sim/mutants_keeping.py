@@ -6,6 +6,7 @@ from tests.sim.mutant import PROTOCOL, Mutant
 
 FINDINGS = "tests/sim/test_findings.py"
 SWEEP = "tests/core/test_sweep.py"  # a person's repair, at the end of a run, would find them too
+COST = "tests/core/test_sweep_cost.py"
 LIFE = "tests/core/test_sweep_life.py"
 
 MUTANTS = [
@@ -102,7 +103,7 @@ MUTANTS = [
             (
                 f"{PROTOCOL}sweep_directories.py",
                 "    elif found.request is not None:\n"
-                "        go_on(sweep, place, elsewhere, found.request.modified)\n",
+                "        go_on(sweep, place, None, found.request.modified)\n",
                 "    elif found.request is not None:\n        pass\n",
             ),
         ),
@@ -120,6 +121,102 @@ MUTANTS = [
         "    if is_due:\n        _retire(sweep, place, record, found)",
         "    if found.result is not None:\n        _retire(sweep, place, record, found)",
         "sweep",
+    ),
+    Mutant(
+        "documents are retired whatever lies there by now",
+        f"{PROTOCOL}sweep_directories.py",
+        "                sweep.pipeline.store.delete(place.bucket, each.key, if_match=each.etag)\n",
+        "                sweep.pipeline.store.delete(place.bucket, each.key)\n",
+        "I5",
+    ),
+    # What a sweep may cost (I12).
+    Mutant(
+        "a thing may cost what it likes",
+        f"{PROTOCOL}sweep_cost.py",
+        "        if self._limit is not None and (self.used >= self._limit or self.too_late()):\n",
+        "        if False:\n",
+        "I12",
+        by=COST,
+    ),
+    Mutant(
+        "no directory has a share",
+        f"{PROTOCOL}sweep_cost.py",
+        "if self._spent.get(one, 0) >= share]",
+        "if False]",
+        "I12",
+        by=COST,
+    ),
+    Mutant(
+        "requests do not end a call",
+        f"{PROTOCOL}sweep.py",
+        " or self.cost.used >= CALL_REQUESTS:\n",
+        ":\n",
+        "I12",
+        by=COST,
+    ),
+    Mutant(
+        "what is put off is forgotten",
+        f"{PROTOCOL}sweep_turns.py",
+        "        waiting = () if cursor else tuple(sweep.put_off)\n",
+        "        waiting = ()\n",
+        "I12",
+        by=COST,
+    ),
+    Mutant(
+        "a huge directory is listed to its end",
+        f"{PROTOCOL}sweep_directories.py",
+        "        if number == LISTED:\n",
+        "        if False:\n",
+        "I12",
+        by=COST,
+    ),
+    Mutant(
+        "a directory that is not listed to its end passes for silent",
+        f"{PROTOCOL}sweep_directories.py",
+        "    elif found.job is not None and found.is_all:\n",
+        "    elif found.job is not None:\n",
+        "I5",
+        by=COST,
+    ),
+    Mutant(
+        "old records are looked at in each pass",
+        f"{PROTOCOL}sweep_jobs.py",
+        "    return not sweep.is_due(since, sweep.limits.stuck, longest)\n",
+        "    return False\n",
+        "I12",
+        by=COST,
+    ),
+    Mutant(
+        "an upload too deep to be asked for is judged all the same",
+        f"{PROTOCOL}sweep_uploads.py",
+        '    if key.count("/") > DEEPEST:\n',
+        "    if False:\n",
+        "I12",
+        by=COST,
+    ),
+    Mutant(
+        "two sweeps are at work at once",
+        f"{PROTOCOL}sweep_turns.py",
+        '        return note.holder in {"", self.holder} or note.until <= self.now\n',
+        "        return True\n",
+        "I12",
+        by=COST,
+    ),
+    Mutant(
+        "a walk that breaks at one place is gone on with there for ever",
+        f"{PROTOCOL}sweep_turns.py",
+        "        if not (self.walked or self.broken_off):\n",
+        "        if not self.walked:\n",
+        "I12",
+        by=COST,
+    ),
+    Mutant(
+        "answers on signs of life count for ever",
+        f"{PROTOCOL}sweep_life.py",
+        "        if sweep.ago(sweep.limits.abandoned // ASKED_ANEW) < asked:",
+        "        if True:",
+        "I5",
+        by=LIFE,
     ),
     # A check, and a ledger made again.
     Mutant(
@@ -152,23 +249,24 @@ MUTANTS = [
         by="tests/core/test_set_back.py",
     ),
     Mutant(
-        "a commit manifest is not remembered",
+        "a decision is not remembered",
         f"{PROTOCOL}remembered.py",
-        "    if pipeline.store.head(place.bucket, place.commits) is None:\n        return record\n",
-        "    return record\n",
+        "    if decided is not None:\n        return decided\n",
+        "    if False:\n        return decided\n",
         "I8",
     ),
     Mutant(
         "a job that is listed is undone after all",
         f"{PROTOCOL}remembered.py",
-        "    if pipeline.store.head(place.bucket, place.commits) is not None:\n        raise",
-        "    if False:\n        raise",
+        "    if decided is None or decided.state not in"
+        " {JobState.COMMITTING, JobState.ROLLED_BACK}:\n",
+        "    if False:\n",
         "I2",
         by=FINDINGS,
     ),
     Mutant(
         "a ledger that lost the job says that it has no uploads",
-        f"{PROTOCOL}named_uploads.py",
+        f"{PROTOCOL}own_uploads.py",
         '        raise LostRaceError(f"job {place.job_id} is not in the ledger any more", None)\n',
         "        return\n",
         "I4",
@@ -194,9 +292,9 @@ MUTANTS = [
     Mutant(
         "uploads at locations stay open",
         f"{PROTOCOL}own_uploads.py",
-        "    for one in places_of(pipeline, place, pipeline.ledger.job(place.job_id)):\n"
-        "        yield from _uploads_at(pipeline, one)\n",
-        "    yield from _uploads_at(pipeline, place)\n",
+        "    for one in places_of(pipeline, place, record):\n"
+        "        yield from _uploads_at(pipeline, one, record)\n",
+        "    yield from _uploads_at(pipeline, place, record)\n",
         "I4",
     ),
     Mutant(
@@ -216,16 +314,9 @@ MUTANTS = [
     Mutant(
         "locations are not locked",
         "core/locks.py",
-        "        wanted = dict.fromkeys([node, *outside.values()], _S if shared else _X)\n",
-        "        wanted = {node: _S if shared else _X}\n",
+        "        nodes = {node, *outside.values()}\n",
+        "        nodes = {node}\n",
         "I6",
-        also=(
-            (
-                "core/locks.py",
-                "        wanted = dict.fromkeys([node, *outside.values()], _X)\n",
-                "        wanted = {node: _X}\n",
-            ),
-        ),
     ),
     Mutant(
         "files of before at locations are not replaced",
@@ -235,26 +326,4 @@ MUTANTS = [
         "I6",
     ),
     # An id that is taken.
-    Mutant(
-        "the job at another place passes for this one",
-        f"{PROTOCOL}taken.py",
-        "    return record.destination != place.destination\n",
-        "    return False\n",
-        "I6",
-    ),
-    Mutant(
-        "the uploads of a job that is turned away stay open",
-        f"{PROTOCOL}taken.py",
-        "    if not _abort_uploads(pipeline, place, theirs):\n",
-        "    if False:\n",
-        "I4",
-    ),
-    Mutant(
-        "a manifest is enough to abort what a turned-away job's names do not claim",
-        f"{PROTOCOL}taken.py",
-        "bool(still_open) and names is Names.EXACT\n",
-        "bool(still_open)\n",
-        "I5",
-        by=FINDINGS,
-    ),
 ]

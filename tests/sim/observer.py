@@ -15,9 +15,9 @@ from s3commit.core.ports import ListedObject
 from s3commit.core.states import JobState
 from s3commit.testing.bucket import Bucket, Version
 from tests.sim.deletions import check_deleted
-from tests.sim.documents import check_own_object
+from tests.sim.documents import check_own_object, decision_of
 from tests.sim.keeping import Orphans, may_abort, may_speak
-from tests.sim.model import KEEPERS, File, Job
+from tests.sim.model import KEEPERS, UNDOING, File, Job
 from tests.sim.scheduler import Process, Scheduler, fail
 
 Perform = Callable[[], Any]
@@ -32,7 +32,7 @@ class Observer:
         self.manifests: dict[str, list[str]] = {}  # by digest: the uploads of each one ever put
         self._noted: set[str] = set()
         self.orphans = Orphans(scheduler)
-        self._scheduler = scheduler
+        self.scheduler = scheduler
         self.bucket = bucket
         self._owner: dict[int, tuple[Version, File]] = {}
 
@@ -57,6 +57,7 @@ class Observer:
         Once the ledger was lost another job may have been decided beside it, and replaced them.
         """
         gone = [key for key, file in job.planned.items() if not self._shows(key, file)]
+        gone = [key for key in gone if key not in job.damaged and not self.excuses(key)]
         if not gone or not job.reset:
             return gone
         others = [other for other in self.jobs.values() if other is not job]
@@ -65,6 +66,15 @@ class Observer:
     def _shows(self, key: str, file: File) -> bool:
         seen = self.visible(key)
         return seen is not None and seen[1] is file and seen[0].body == file.body
+
+    @property
+    def known_uploads(self) -> set[str]:
+        """The uploads that tasks have begun, or strangers."""
+        return {*self.files, *self.orphans.since}
+
+    def excuses(self, key: str) -> bool:
+        """Whether an adversary may have put, or replaced, what was there; see `Escalation`."""
+        return False
 
     def job_at(self, directory: str) -> Job | None:
         """The job whose own directory this is."""
@@ -77,7 +87,16 @@ class Observer:
         seen = self.visible(key)
         if seen is not None and seen[1] is not None:
             return self.jobs[seen[1].job]
-        return next((job for job in self.jobs.values() if job.directory_of(key)), None)
+        return self.job_in(key)
+
+    def job_in(self, key: str) -> Job | None:
+        """The job in one of whose directories the key lies, or in the pipeline's own for it."""
+        found = (
+            job
+            for job in self.jobs.values()
+            if job.directory_of(key) or key.startswith(job.place.pipeline)
+        )
+        return next(found, None)
 
     # S3.
 
@@ -104,7 +123,7 @@ class Observer:
             task, attempt = process.about
             body = body_of(process.job, task, attempt, args[1])
             self.files[upload_id] = File(
-                process.job, task, attempt, args[1], upload_id, body, self._scheduler.steps
+                process.job, task, attempt, args[1], upload_id, body, self.scheduler.steps
             )
         return upload_id
 
@@ -112,6 +131,7 @@ class Observer:
         key, upload_id = args[1], args[2]
         before = self.visible(key)
         was_open = upload_id in self.bucket.uploads
+        excused = self.excuses(key)
         facts = perform()
         if not was_open:
             return facts  # a repetition, answered with what the first one made
@@ -128,11 +148,15 @@ class Observer:
             return facts  # let in by a ledger that was lost since: what follows finds the file
         if not job.decided:
             fail("I1", f"{key} is visible, and job {job.name} is {job.record_state}")
+        if decision_of(self, job).get("plan", {}).get("sha256") != job.plan:
+            fail("I8", f"{key} is visible, and no decision record of job {job.name} says so")
         if job.planned.get(key) is not file:
             fail("I3", f"{key} of attempt {file.task}.{file.attempt} is visible, and not counted")
         if job.ended:
             fail("I2", f"{key} became visible after job {job.name} had ended {job.record_state}")
         if before is not None and before[1] is not file:
+            if excused:
+                return facts
             if not (job.exact and self.bucket.versioned and job.spec.conflict == "replace"):
                 fail("I5", f"{key} covers an object that was there")
             job.covered.setdefault(key, (before[0].body or b"", before[0].etag))
@@ -149,14 +173,17 @@ class Observer:
         if process.role in KEEPERS:
             of_list = (job for job in self.jobs.values() if key == job.place.commits)
             job = self.jobs[file.job] if file else next(of_list, None)
-            may_abort(process, job, key, upload_id, self.orphans)
+            if job is None or not self._is_outers(job):
+                may_abort(process, job, key, upload_id, self.orphans)
             return result
         if file is None or file.job != process.job:
             if file is None and self.is_own_key(process, key):
                 return result
+            if file and self.jobs[file.job].outer == process.job and self._is_outers_by(file):
+                return result
             fail("I5", f"{process.name} aborted a foreign upload of {key}")
         job = self.jobs[file.job]
-        if process.role == "task" or process.since <= job.lost_step or self._is_anothers(job):
+        if process.role == "task" or process.since <= job.lost_step:
             return result
         if job.record_state in {None, JobState.OPEN, JobState.SEALED}:
             fail("I2", f"an upload of job {job.name} was aborted while it was {job.record_state}")
@@ -176,12 +203,15 @@ class Observer:
             check_own_object(self, process, key, before)
         return result
 
-    def _is_anothers(self, job: Job) -> bool:
-        """Whether a job at another place has the id, so that this one is being turned away."""
-        others = (one for one in self.jobs.values() if one is not job)
-        return job.record_state is None and any(
-            one.place.job_id == job.place.job_id and one.record_state is not None for one in others
-        )
+    def _is_outers(self, job: Job) -> bool:
+        """Whether what carries the job's id belongs to a job further up, which has ended."""
+        if not job.nested or job.exact:
+            return False
+        outer = self.jobs[job.outer]
+        return outer.over or outer.record_state in UNDOING
+
+    def _is_outers_by(self, file: File) -> bool:
+        return self._is_outers(self.jobs[file.job])
 
     def signs(self, job: Job) -> list[str]:
         """When something was put into the job's directories, an upload begun, or a part sent."""
@@ -204,7 +234,7 @@ class Observer:
         before = self.visible(key)
         result = perform()
         if before is not None and self.bucket.current(key) is not before[0]:
-            check_deleted(self, process, key, before)
+            self.deleted(process, key, before)
         return result
 
     def delete_seen(self, process: Process, perform: Perform, args: Sequence[Any]) -> Any:
@@ -213,8 +243,12 @@ class Observer:
         result = perform()
         for key, seen in before.items():
             if seen is not None and self.bucket.current(key) is not seen[0]:
-                check_deleted(self, process, key, seen)
+                self.deleted(process, key, seen)
         return result
+
+    def deleted(self, process: Process, key: str, seen: tuple[Version, File | None]) -> None:
+        """What was visible at the key is so no more."""
+        check_deleted(self, process, key, seen)
 
     def is_own_key(self, process: Process, key: str) -> bool:
         """Whether the key is of one of the job's own documents and working objects."""
@@ -223,10 +257,13 @@ class Observer:
             return False
         once = f"{job.prefix}_commits/once/"
         directories = (one.prefix for one in job.places)
-        return key.startswith((*directories, job.place.commits, job.place.success, once))
+        own = (job.place.pipeline, job.place.commits, job.place.success, once)
+        return key.startswith((*directories, *own))
 
     def check_closed(self, job: Job, since: int) -> None:
         """No upload is open that was there before step ``since``; a zombie may start more."""
+        if job.nested:
+            return  # what carries its id is aborted when the job further up has ended
         for upload_id in sorted(self.bucket.uploads):
             file = self.files.get(upload_id)
             if file is None or file.job != job.name or file.since >= since or job.exact:

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from s3commit.core.fsck.ports import Hands, Looks, SeenVersion
 from s3commit.core.ledger import Ledger
+from s3commit.core.locks import Claim, Claimed
 from s3commit.core.model import JobRecord
 from s3commit.core.ports import ListedObject, ObjectStore, OpenUpload
 from s3commit.core.states import JobState
@@ -16,12 +17,13 @@ from s3commit.testing.survey import MemorySurvey
 from tests.sim.door import Door
 
 STORE_VERBS = (
-    "get", "head", "is_versioned", "upload_is_open", "put", "delete", "delete_seen",
+    "get", "first_bytes", "head", "is_versioned", "upload_is_open", "put", "delete", "delete_seen",
     "create_upload", "upload_part", "abort_upload", "complete_upload",
 )  # fmt: skip
 LEDGER_VERBS = (
     "job", "open_job", "take_over", "advance", "decide", "note", "begin_unit",
-    "record_attempts", "attempts", "lock", "put_lock", "put_locks", "forget",
+    "record_attempts", "attempts", "jobs_with_id", "take_turn", "put_claim", "drop_claim",
+    "forget",
 )  # fmt: skip
 STALE = 0.2  # the share of listings of jobs that are answered from the past
 
@@ -118,6 +120,18 @@ class _Ledger(_Verbs):
 
         yield from self._door.call("jobs_in", read, state, since, before)
 
+    def claims(self, claim: Claim, *, below: bool) -> Iterator[Claimed]:
+        """Page by page, and consistently."""
+
+        def read(after: tuple[str, str]) -> list[Claimed]:
+            found = self._door.ledger.claims(claim, below=below)
+            return [one for one in found if (one.claim.node, one.ref) > after]
+
+        def mark(one: Claimed) -> tuple[str, str]:
+            return one.claim.node, one.ref
+
+        return self._pages(f"claims {claim.mode} {claim.node}", read, mark, ("", ""))
+
 
 class _Survey(_Verbs):
     def __init__(self, door: Door) -> None:
@@ -147,15 +161,6 @@ class _Survey(_Verbs):
 class _Looks(_Verbs):
     def __init__(self, door: Door) -> None:
         super().__init__(door, self, ())
-
-    def first_bytes(self, bucket: str, key: str, count: int) -> bytes:
-        """See `Looks.first_bytes`."""
-
-        def read(key: str) -> bytes:
-            return self._door.store.get(bucket, key, max_bytes=1 << 30).body[:count]
-
-        found: bytes = self._door.call("first_bytes", read, key)
-        return found
 
     def objects(self, bucket: str, prefix: str) -> Iterator[SeenObject]:
         """See `Looks.objects`."""

@@ -47,6 +47,8 @@ class Process:
     writes: int = 0
     about: Any = None  # what the observer has to know of it
     effects: Counter[str] = field(default_factory=Counter)
+    shown: set[tuple[str, str]] = field(default_factory=set)  # keys, each with an etag it had
+    deleted_at: int = 0  # the step of its last delete
     let: Any = None
     awaited: set[Process] = field(default_factory=set)
     waiters: set[Process] = field(default_factory=set)
@@ -112,6 +114,15 @@ class Scheduler:
         self._ready.remove(process)
         self._asleep.append((self.seconds + seconds, process))
         self.pause()
+
+    def wait_until_shown(self, key: str, etag: str) -> None:
+        """Go on some steps after a living process was shown the object, or after a while."""
+        for _ in range(300):
+            if any((key, etag) in one.shown for one in self.living):
+                break
+            self.sleep(0.002)
+        for _ in range(self.rng.randrange(20)):
+            self.pause()
 
     def join(self, *processes: Process) -> None:
         """Go on when all of them have ended."""

@@ -49,7 +49,7 @@ class State:
     uploads: dict[str, Any]
     completed: dict[str, Any]
     records: dict[str, Any]
-    locks: dict[str, Any]
+    claims: dict[Any, Any]
     units: frozenset[tuple[str, int]]
     executions: tuple[Execution, ...]
     to_finish: frozenset[tuple[int, str]]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from s3commit.core.ports import OpenUpload
+from s3commit.core.states import JobState
 from tests.sim.clients import BUCKET
 from tests.sim.model import Job
 
@@ -49,6 +52,71 @@ def spoil_manifest(world: World, job: Job) -> None:
             world.store.delete(BUCKET, key)
         else:
             world.store.put(BUCKET, key, b'{"version":3,"commits":[]}')
+
+
+def spoil_published(world: World, job: Job) -> None:
+    """Someone meddles with a job whose files are all visible, and brings it back a while later.
+
+    A page of its replace list goes, and a file that it names; or a manifest, and a file of it is
+    made another one. Only where no other job could take what is wrong meanwhile for the truth.
+    """
+    rng = world.rng
+    for _ in range(300):
+        if job.record_state is not JobState.PUBLISHING:
+            world.scheduler.sleep(0.002)
+    alone = len(world.observer.jobs) == 1 and not world.loses
+    if job.record_state is not JobState.PUBLISHING or not alone or job.exact:
+        return
+    key = _lose_page(world, job) if rng.random() < 0.5 else _lose_manifest(world, job)
+    if not key:
+        return
+    world.faults.strike("published job spoiled")
+    job.sabotaged.add("published")
+    lost = [(one, version) for one in (key, *job.damaged) if (version := world.bucket.current(one))]
+    world.bucket.remove(key, "gone")
+    for damaged, version in lost[1:]:
+        world.bucket.add(damaged, replace(version, body=b"x", etag="another"))
+    world.scheduler.sleep(rng.choice([0.02, 0.1, 100.0]))
+    for one, version in lost:
+        world.bucket.add(one, version)
+    job.damaged.clear()
+
+
+def _lose_page(world: World, job: Job) -> str:
+    """The page that goes; a file that it names goes at once."""
+    there = {key for key in job.replaced if world.bucket.current(key)}
+    for page in world.store.list(BUCKET, job.place.pages):
+        body = world.store.get(BUCKET, page.key, max_bytes=page.length).body
+        named = sorted(there & {json.loads(line)["key"] for line in body.splitlines()})
+        if named:
+            world.store.delete(BUCKET, world.rng.choice(named))
+            return page.key
+    return ""
+
+
+def _lose_manifest(world: World, job: Job) -> str:
+    """The manifest that goes; a file that it names is damaged."""
+    if not job.planned or job.of_s3a or world.bucket.current(job.place.commits):
+        return ""
+    file = job.planned[world.rng.choice(sorted(job.planned))]
+    place = next(one for one in job.places if file.key.startswith(one.destination.prefix))
+    manifest = place.manifest(file.task, file.attempt)
+    if world.bucket.current(manifest):
+        job.damaged.add(file.key)
+        job.spoiled.add(file.key)
+        return manifest
+    return ""
+
+
+def put_over_document(world: World, job: Job) -> None:
+    """Someone puts a document of an old job once more, when a sweep has just seen it."""
+    key = world.rng.choice([job.place.job, job.place.request])
+    version = world.bucket.current(key)
+    if version is None or version.body is None:
+        return
+    world.scheduler.wait_until_shown(key, version.etag)
+    job.sabotaged.add("document")
+    world.pipeline.store.put(BUCKET, key, version.body + b"\n")
 
 
 def _owner(world: World, upload: OpenUpload) -> str:

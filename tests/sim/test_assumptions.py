@@ -13,12 +13,12 @@ from tests.sim.worlds import REPLACE, units_of_one_file
 
 
 def test_without_conditional_updates_two_jobs_replace_one_destination_together() -> None:
-    """The shortest way, call by call: both read the free lock, and both take it."""
+    """The shortest way, call by call: one is pushed back by the other, and holds all the same."""
     rules = Rules((spec(1, REPLACE), spec(2, REPLACE)), (1, 1), zombies=False, by_call=True)
     with units_of_one_file(), pytest.raises(Violation, match="I6: both jobs") as found:
         Explorer(rules, ledger=HeedlessLedger).run()
     print(found.value)
-    assert "AcquireDestination put_locks" in str(found.value)
+    assert "AcquireDestination take_turn" in str(found.value)
 
 
 @pytest.mark.parametrize("promise", ["strong reads", "conditional put"])

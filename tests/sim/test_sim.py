@@ -1,6 +1,7 @@
 """The everyday share of the simulation: the same seeds each time, each an order of its own.
 
-``make soak ARGS="--minutes 10"`` goes further; ``make soak ARGS="--seed N"`` replays one.
+``make soak ARGS="--minutes 10"`` goes further, and with ``--adversary`` has a client that means
+harm; ``make soak ARGS="--seed N"`` replays one.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 FIRST = 1
 SCHEDULES = 3000
+ATTACKED = 1500  # with an adversary among the clients
 
 
 def simulate(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -32,6 +34,13 @@ def test_i1_to_i11_in_every_order_and_under_every_fault() -> None:
     print(done.stdout[-20_000:], done.stderr)
     assert done.returncode == 0
     assert f"{SCHEDULES} schedules" in done.stdout
+
+
+def test_i12_whatever_an_adversary_puts_below_its_prefix() -> None:
+    done = simulate("--adversary", "--first", str(FIRST), "--schedules", str(ATTACKED))
+    print(done.stdout[-20_000:], done.stderr)
+    assert done.returncode == 0
+    assert f"{ATTACKED} schedules" in done.stdout
 
 
 def test_a_seed_replays_step_by_step() -> None:

@@ -19,7 +19,7 @@ class Line:
 
 _TELLING = frozenset(
     {"if_absent", "if_match", "version_id", "source", "target", "generation", "execution", "locks",
-     "plan", "replaced", "failure"}
+     "plan", "replaced", "failure", "before", "after", "epoch", "below"}
 )  # fmt: skip
 
 
@@ -39,10 +39,12 @@ def brief(value: object) -> str:
         return brief(getattr(value, "body", b""))
     if name == "ObjectFacts":
         return f"object {getattr(value, 'etag', '')[:9]}"
-    if name == "LockRecord":
-        held = [f"{job} {mode}" for job, mode in getattr(value, "holders", {}).items()]
-        waiting = sorted(getattr(value, "waiting", {}))
-        return f"{getattr(value, 'node', '')} held by {held} waiting {waiting}"
+    if name == "Turn":
+        return f"{getattr(value, 'stage', '')} e{getattr(value, 'epoch', '?')}"
+    if name == "Claimed":
+        return f"{getattr(value, 'claim', '')} of {getattr(value, 'ref', '')}"
+    if name == "Claim":
+        return f"{getattr(value, 'mode', '')} {getattr(value, 'node', '')}"
     if name in {"PlanFacts", "ReplacedFacts"}:
         return str(getattr(value, "sha256", ""))[:8]
     if name == "Failure":

@@ -11,7 +11,7 @@ from tests.sim.losing import copy_table, lose_everything, lose_jobs, lose_notes,
 from tests.sim.model import KEEPERS, Job
 from tests.sim.recovery import is_untidy
 from tests.sim.scheduler import Process
-from tests.sim.strangers import lose_upload, spoil_manifest
+from tests.sim.strangers import lose_upload, spoil_manifest, spoil_published
 
 if TYPE_CHECKING:
     from tests.sim.world import World
@@ -34,10 +34,17 @@ def add_troubles(world: World, job: Job) -> None:
         _sabotage(world, "upload lost", job, lose_upload)
     if faults.chance(0.04):
         _sabotage(world, "manifest spoiled", job, spoil_manifest)
+    if faults.chance(0.4):
+        spoil = partial(spoil_published, world, job)
+        spoiled = partial(world.later, f"{job.name}:spoil", spoil, job=job.name, role="saboteur")
+        _at_decision(world, job, partial(spoiled, most=0.0))
     # Before its job.json is there a job passes for S3A's, of which the manifests are believed.
     if faults.chance(0.1) and not job.hostile:
         body = partial(world.clients.ask_abort, job, "a person gave it up")
         world.later(f"{job.name}:abort", body, role="driver", job=job.name)
+    if job.of_s3a and not world.loses and faults.chance(0.3):
+        retries = partial(world.clients.retry_late, job, "t0")
+        world.later(f"{job.name}:late", retries, role="task", job=job.name)
     if faults.chance(0.1):
         world.later(f"{job.name}:ttl", partial(_forget, world, job), role="ttl", job=job.name)
 
@@ -73,14 +80,14 @@ def _forget(world: World, job: Job) -> None:
     roles = {other.role for other in world.scheduler.living if other.job == job.name}
     if roles & {"pipeline", "execution"} or world.keepers.at_work():
         return
-    holders = [lock.holders for lock in world.ledger._locks.values()]
-    if job.ended and job.result and not any(job.place.job_id in one for one in holders):
+    owners = {owner for owner, _ in world.ledger._claims}
+    if job.ended and job.result and job.place.ref not in owners:
         if is_untidy(world, job):
             return  # it outlives many sweeps
         world.faults.strike("record expired")
         job.expired = True
-        world.ledger._jobs.pop(job.place.job_id, None)
-        world.ledger._attempts.pop(job.place.job_id, None)
+        world.ledger._jobs.pop(job.place.ref, None)
+        world.ledger._attempts.pop(job.place.ref, None)
 
 
 # Events.
@@ -178,7 +185,10 @@ def _lose(world: World) -> None:
         world.faults.strike("ledger lost")
         lose_everything(world)
     _wait_for_steps(world)
-    world.scheduler.join(world.keepers.command("rebuild", world.keepers.rebuild))
+    rebuild = world.keepers.command("rebuild", world.keepers.rebuild)
+    world.scheduler.join(rebuild)
+    for job in world.observer.jobs.values():
+        job.unlocked = not rebuild.result
     world.machine.closed = False
 
 

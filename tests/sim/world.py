@@ -9,7 +9,7 @@ from typing import Any
 
 from s3commit.core import locks, plan
 from s3commit.core.fsck.ports import Fsck
-from s3commit.core.protocol import acquire, neighbours, own_uploads, taken, tidy, upload
+from s3commit.core.protocol import acquire, neighbours, own_uploads, tidy, upload
 from s3commit.core.protocol import replace_list as replaced
 from s3commit.core.protocol.pipeline import Pipeline
 from s3commit.core.protocol.sweep import Limits
@@ -37,8 +37,10 @@ _SCALED: list[tuple[tuple[Any, ...], str, list[int]]] = [
     ((replaced,), "REPLACED_PAGE", [1, 2, 5000]),
     ((replaced, tidy), "DELETE_AT_ONCE", [1, 1000]),
     ((upload,), "PUT_BYTES", [300, 8 * 1024 * 1024]),
-    ((own_uploads, taken), "ABORT_ROUNDS", [2, 5]),
-    ((acquire,), "MAX_WAITS", [12]),
+    ((own_uploads,), "ABORT_ROUNDS", [2, 5]),
+    ((acquire,), "MAX_WAITING", [1, 100]),
+    ((acquire,), "SHORTEST_WAIT", [300]),
+    ((acquire,), "LONGEST_WAIT", [300]),
     ((locks,), "MAX_PARTITION_LOCKS", [2, 90]),
     ((locks,), "WAITER_SECONDS", [900]),
     ((neighbours,), "ASKED_ONE_BY_ONE", [1, 64]),
@@ -89,8 +91,7 @@ class World:
         )
         self.ledger = ledger()
         self.bucket = self.store._buckets[BUCKET]
-        self.observer = Observer(self.scheduler, self.bucket)
-        self.decisions = Decisions(self.scheduler, self.observer)
+        self.observer, self.decisions = self._make_judges()
         self.faults = Faults(rng, rng.choice([0.0, 0.003, 0.01, 0.03, 0.08]))
         self.trace: list[Line] | None = [] if trace else None
         self.door = Door(
@@ -101,7 +102,7 @@ class World:
             self.store,
             self.ledger,
             rng,
-            lambda process, key: announce(self, process, key),
+            self.announce,
             page=rng.choice([1, 2, 1000]),
             trace=self.trace,
         )
@@ -144,13 +145,41 @@ class World:
                 for _ in range(self.rng.choice([1, 2, 2, 2, 3])):
                     add_job(self)
                 add_keepers(self)
+                self.begin()
                 self.scheduler.run()
+                self.go_on()
                 recover(self)
-                judge_end(self)
+                self.judge()
                 if self.rng.random() < 0.3:
                     settle(self)
             finally:
                 self.scheduler.stopped = True
+
+    def _make_judges(self) -> tuple[Observer, Decisions]:
+        observer = Observer(self.scheduler, self.bucket)
+        return observer, Decisions(self.scheduler, observer)
+
+    def announce(self, process: Process, key: str) -> None:
+        """An object was put: events follow."""
+        announce(self, process, key)
+
+    def begin(self) -> None:
+        """What else there is in a run; see `AttackedWorld`."""
+
+    def go_on(self) -> None:
+        """What happens when all that was begun has ended."""
+
+    def judge(self) -> None:
+        """What holds at the end. Raises `Violation`."""
+        judge_end(self)
+
+    def unsettled(self) -> list[str]:
+        """What has to end beside the jobs, in words."""
+        return []
+
+    def is_written_to(self, prefix: str) -> bool:
+        """Whether somebody puts there what a check may stumble over."""
+        return False
 
     def later(
         self, name: str, body: Any, *, job: str, role: str = "pipeline", most: float | None = None

@@ -143,7 +143,7 @@ def test_i3_i4_of_two_attempts_that_finish_one_counts(spark: SparkSession, place
     # The first try fails when its manifest is in S3 and before Spark hears of it.
     save_disturbed(spark, place, fail_first_try, at_end=True)
     record = place.tidy()
-    attempts = {(one.task_id, one.attempt_id) for one in place.tiny.ledger.attempts(record.job_id)}
+    attempts = {(one.task_id, one.attempt_id) for one in place.tiny.ledger.attempts(record.ref)}
     assert len({task for task, _ in attempts}) == 2
     assert len(attempts) == 3
     assert ids(load(spark, place)) == list(range(1000))

@@ -91,8 +91,7 @@ class TinyPipeline:
         """Wait until the job's execution is over, and give the ledger's record."""
         assert self._event(job_id).wait(30), f"job {job_id} has not ended"
         assert not self.failures, self.failures
-        record = self.ledger.job(job_id)
-        assert record is not None
+        (record,) = self.ledger.jobs_with_id(job_id)
         return record
 
     def _event(self, job_id: str) -> threading.Event:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.stacks.synthesized import KEY_ARN, Assembly, synthesize
+from tests.stacks.synthesized import KEY_ARN, OPERATOR, Assembly, synthesize
 
 
 @pytest.fixture(scope="session")
@@ -29,4 +29,6 @@ def encrypted(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
         accessLogsBucket="logs",
         alarmEmail="oncall@example.com",
         architecture="x86_64",
+        protectNames="documents",
+        operators=OPERATOR,
     )

@@ -12,6 +12,7 @@ from stacks.application import build
 
 Resource = dict[str, Any]
 
+OPERATOR = "arn:aws:iam::111122223333:role/team/ops"
 KEY_ARN = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 
 

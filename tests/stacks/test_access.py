@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections import defaultdict
+from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
 
+from s3commit.core.layout import JobDirectory
+from s3commit.core.model import Destination
+from stacks.access import ACCESS, DATA, REQUEST, protected, protection, writer_policy
+from stacks.dependencies import ROOT
 from stacks.functions import FUNCTIONS
 from tests.stacks.synthesized import KEY_ARN, Assembly, functions, of_type, only, state_machine
 
 JOB = "bucket/*/__magic_job-*/"
+OWN = "bucket/_s3commit/*/"
 
 # Written out once more, by hand: a change of rights has to be meant.
 ALLOWED: dict[str, dict[str, set[str]]] = {
@@ -18,29 +26,29 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
         "bucket": {"s3:ListBucket"},
         "bucket/*": {"s3:AbortMultipartUpload"},
         f"{JOB}*": {"s3:GetObject"},
-        "bucket/*/_commits/*": {"s3:GetObject"},
+        f"{OWN}decision.json": {"s3:GetObject"},
         f"{JOB}*.pendingset": {"s3:DeleteObject"},
         "table": {"dynamodb:GetItem", "dynamodb:PutItem"},
         "IngestQueue": {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"},
     },
     "dispatch_requests": {
         "CommitJobMachine": {"states:StartExecution"},
-        "execution:*": {"states:DescribeExecution"},
         "RequestQueue": {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"},
     },
     "decide_job": {
         "bucket": {"s3:ListBucket", "s3:ListBucketMultipartUploads", "s3:GetBucketVersioning"},
         "bucket/*": {"s3:GetObject", "s3:ListMultipartUploadParts"},
-        f"{JOB}plan-*.json": {"s3:PutObject"},
-        f"{JOB}partitions-*.json": {"s3:PutObject"},
-        f"{JOB}replaced-*.json": {"s3:PutObject"},
-        f"{JOB}replaced/*.jsonl": {"s3:PutObject"},
+        f"{OWN}plan-*.json": {"s3:PutObject"},
+        f"{OWN}partitions-*.json": {"s3:PutObject"},
+        f"{OWN}replaced-*.json": {"s3:PutObject"},
+        f"{OWN}replaced/*.jsonl": {"s3:PutObject"},
+        f"{OWN}decision.json": {"s3:PutObject"},
         "bucket/*/_commits/once/*.json": {"s3:PutObject"},
         "table": {
             "dynamodb:GetItem",
             "dynamodb:PutItem",
             "dynamodb:UpdateItem",
-            "dynamodb:ConditionCheckItem",
+            "dynamodb:Query",
         },
     },
     "complete_unit": {
@@ -51,18 +59,20 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
     "publish_job": {
         "bucket": {"s3:ListBucket"},
         f"{JOB}result.json": {"s3:PutObject"},
-        f"{JOB}plan-*.json": {"s3:PutObject"},
+        f"{OWN}plan-*.json": {"s3:PutObject"},
+        f"{OWN}decision.json": {"s3:PutObject"},
         "bucket/*/_commits/*": {"s3:PutObject"},
         "bucket/*/_SUCCESS": {"s3:PutObject"},
         "bucket/*": {"s3:GetObject"},
-        "table": {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"},
+        "table": {"dynamodb:GetItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"},
     },
     "remove_replaced": {
         "bucket": {"s3:ListBucket"},
         "bucket/*": {"s3:GetObject", "s3:DeleteObject"},
         "bucket/*/_commits/*": {"s3:PutObject"},
-        f"{JOB}replaced-*.json": {"s3:PutObject"},
-        f"{JOB}replaced/*.jsonl": {"s3:PutObject"},
+        f"{OWN}replaced-*.json": {"s3:PutObject"},
+        f"{OWN}replaced/*.jsonl": {"s3:PutObject"},
+        f"{OWN}decision.json": {"s3:PutObject"},
         "table": {"dynamodb:GetItem"},
     },
     "undo_job": {
@@ -75,12 +85,17 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
             "s3:DeleteObjectVersion",
         },
         f"{JOB}result.json": {"s3:PutObject"},
-        "table": {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"},
+        f"{OWN}decision.json": {"s3:PutObject"},
+        "table": {"dynamodb:GetItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"},
     },
     "tidy_job": {
         "bucket": {"s3:ListBucket", "s3:ListBucketMultipartUploads"},
         "bucket/*": {"s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"},
         f"{JOB}*": {"s3:GetObject", "s3:DeleteObject"},
+        f"{OWN}plan-*.json": {"s3:GetObject", "s3:DeleteObject"},
+        f"{OWN}partitions-*.json": {"s3:GetObject", "s3:DeleteObject"},
+        f"{OWN}replaced-*.json": {"s3:GetObject", "s3:DeleteObject"},
+        f"{OWN}replaced/*.jsonl": {"s3:GetObject", "s3:DeleteObject"},
         "table": {"dynamodb:GetItem"},
     },
     "sweep_jobs": {
@@ -88,7 +103,7 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
         "bucket/*": {"s3:ListMultipartUploadParts"},
         f"{JOB}*": {"s3:GetObject"},
         f"{JOB}request.json": {"s3:PutObject"},
-        "table": {"dynamodb:DeleteItem"},
+        "table": {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:DeleteItem"},
         "table/index/by-state": {"dynamodb:Query"},
         "CommitJobMachine": {"states:StartExecution"},
         "execution:*": {"states:DescribeExecution"},
@@ -98,7 +113,7 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
         "bucket/*": {"s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"},
         f"{JOB}*": {"s3:GetObject"},
         f"{JOB}request.json": {"s3:PutObject"},
-        "table": {"dynamodb:GetItem"},
+        "table": {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query"},
         "CommitJobMachine": {"states:StartExecution"},
         "execution:*": {"states:DescribeExecution"},
     },
@@ -106,9 +121,10 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
         "bucket": {"s3:ListBucket", "s3:ListBucketMultipartUploads"},
         "bucket/*": {"s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"},
         "bucket/*/__magic/*": {"s3:GetObject"},
+        "bucket/_s3commit/*": {"s3:GetObject", "s3:DeleteObject"},
         f"{JOB}*": {"s3:GetObject", "s3:DeleteObject"},
         f"{JOB}request.json": {"s3:PutObject"},
-        "table": {"dynamodb:GetItem", "dynamodb:PutItem"},
+        "table": {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:DeleteItem"},
         "table/index/by-state": {"dynamodb:Query"},
         "CommitJobMachine": {"states:StartExecution"},
         "execution:*": {"states:DescribeExecution"},
@@ -141,7 +157,7 @@ STATE_MACHINE = {
         for name in ALLOWED
         if name not in {"ingest_pendingsets", "dispatch_requests", *SWEEPERS}
     },
-    f"{JOB}plan-*.json": {"s3:GetObject"},
+    f"{OWN}plan-*.json": {"s3:GetObject"},
     "event-bus/default": {"events:PutEvents"},
     "CommitJobMachine": {"states:StartExecution"},
     "execution:*": {"states:DescribeExecution", "states:StopExecution"},
@@ -205,6 +221,78 @@ def test_the_key_is_used_by_those_that_read_or_write_objects(encrypted: Assembly
         "sweep_uploads": writes,
         "sweep_directories": writes,
     }
+
+
+JOB_ID = "0b6f6f0e-0000-4000-8000-000000000001"
+PLACE = JobDirectory(Destination("lake", "tenants/a/sales/"), JOB_ID)
+SHA256 = "5" * 64
+OF_THE_PIPELINE = [
+    *(PLACE.result, PLACE.plan(SHA256), PLACE.partitions(SHA256)),
+    *(PLACE.replaced(SHA256), PLACE.page(SHA256), PLACE.commits, PLACE.once(SHA256)),
+    PLACE.decision,
+]
+OF_CLIENTS = [
+    *(PLACE.job, PLACE.request, PLACE.manifest("t0", "a0"), f"{PLACE.tasks}t0/a0/1.open"),
+    *(f"{PLACE.s3a}00/task_1.pendingset", f"{PLACE.s3a}00/tasks/a_1/__base/part-0.pending"),
+    f"{PLACE.destination.prefix}dt=1/part-0-{JOB_ID}.parquet",
+    f"{PLACE.destination.prefix}_temporary/0/part-0.parquet",
+    f"{PLACE.destination.prefix}result.json",
+]
+
+
+@pytest.mark.parametrize("names", ["documents", "all"])
+def test_i12_what_the_pipeline_alone_writes_is_protected_and_nothing_else(names: str) -> None:
+    held = {
+        key
+        for key in [*OF_THE_PIPELINE, *OF_CLIENTS, PLACE.success]
+        if any(fnmatchcase(key, pattern) for pattern in protected(names))
+    }
+    # Jobs of Spark's own committers put their marker themselves.
+    assert held == {*OF_THE_PIPELINE, *([PLACE.success] if names == "all" else [])}
+
+
+def test_i12_no_role_writes_an_object_of_the_pipelines_that_is_not_protected() -> None:
+    written = {
+        pattern
+        for access in ACCESS.values()
+        for pattern, actions in access.objects.items()
+        if "PutObject" in actions
+    }
+    # Data and requests are written by clients as well; the notes of keys lie among the lists.
+    assert {one for one in written if not _covered(one)} == {DATA, REQUEST}
+
+
+def _covered(pattern: str) -> bool:
+    return any(fnmatchcase(pattern, wider) for wider in protected("all"))
+
+
+def test_the_guide_shows_the_policies_as_they_are() -> None:
+    guide = (ROOT / "docs" / "deploy.md").read_text()
+    shown = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", guide, re.DOTALL)]
+    roles = "arn:aws:iam::111122223333:role/S3CommitPipeline/*"
+    assert shown == [
+        writer_policy("arn:aws:s3:::BUCKET", "PREFIX"),
+        protection("arn:aws:s3:::BUCKET", "all", [roles]),
+    ]
+
+
+def test_i12_a_writer_is_denied_what_the_pipeline_writes_and_may_delete_nothing() -> None:
+    allowed: dict[str, set[str]] = defaultdict(set)
+    denied: dict[str, set[str]] = defaultdict(set)
+    for statement in writer_policy("bucket", "tenants/a")["Statement"]:
+        for resource in _many(statement["Resource"]):
+            found = allowed if statement["Effect"] == "Allow" else denied
+            found[resource] |= set(statement["Action"])
+    assert dict(allowed) == {
+        "bucket/tenants/a/*": {
+            *("s3:PutObject", "s3:GetObject"),
+            *("s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"),
+        },
+        "bucket": {"s3:ListBucket", "s3:GetBucketNotification"},
+    }
+    changing = {"s3:PutObject", "s3:AbortMultipartUpload"}
+    deleting = {"s3:DeleteObject", "s3:DeleteObjectVersion"}
+    assert dict(denied) == {f"bucket/{name}": changing | deleting for name in protected("all")}
 
 
 def _statements(template: dict[str, Any], role: str | None = None) -> list[dict[str, Any]]:

@@ -10,8 +10,10 @@ import pytest
 
 from stacks.config import LOG_PERIODS, ConfigError, DeployConfig, parameter_name
 from stacks.dependencies import ROOT
-from tests.stacks.synthesized import KEY_ARN
+from tests.stacks.synthesized import KEY_ARN, OPERATOR
 
+# What a parameter makes sense with only.
+WITH = {"operators": {"protectNames": "all"}}
 GOOD: dict[str, tuple[Any, Any]] = {
     "name": ("dev", "dev"),
     "bucketName": ("my-lake", "my-lake"),
@@ -30,6 +32,9 @@ GOOD: dict[str, tuple[Any, Any]] = {
     "abandonedHours": ("48", 48),
     "orphanedDays": ("1", 1),
     "retentionDays": (60, 60),
+    "replacePrefixes": ("sales/,finance/eu/", ("sales/", "finance/eu/")),
+    "protectNames": ("documents", "documents"),
+    "operators": (OPERATOR, (OPERATOR,)),
     "alarmEmail": ("a@b.example", "a@b.example"),
 }
 BAD: dict[str, list[Any]] = {
@@ -50,6 +55,9 @@ BAD: dict[str, list[Any]] = {
     "abandonedHours": ["0", "a day"],
     "orphanedDays": ["0"],
     "retentionDays": [0],
+    "replacePrefixes": ["sales", "/", "/sales/", "a//", "a/../", "a/,", [""], [1], 7, None, "a\n/"],
+    "protectNames": ["true", "_SUCCESS", None],
+    "operators": ["ops", "arn:aws:iam::1:role/ops", f"{OPERATOR},", [7], None],
     "alarmEmail": ["nobody"],
 }
 
@@ -71,7 +79,8 @@ def test_every_parameter_is_tried_here() -> None:
 @pytest.mark.parametrize("parameter", sorted(GOOD))
 def test_a_good_value_is_taken(parameter: str) -> None:
     given, expected = GOOD[parameter]
-    assert getattr(_read(**{parameter: given}), _field(parameter)) == expected
+    parameters = {**WITH.get(parameter, {}), parameter: given}
+    assert getattr(_read(**parameters), _field(parameter)) == expected
 
 
 @pytest.mark.parametrize(
@@ -93,16 +102,37 @@ def test_the_context_of_others_is_left_alone() -> None:
     assert DeployConfig.from_context({"@aws-cdk/core:x": True, "other": 1}) == DeployConfig()
 
 
-@pytest.mark.parametrize("parameter", ["bucketName", "versioned", "abortIncompleteDays"])
+@pytest.mark.parametrize(
+    "parameter", ["bucketName", "versioned", "abortIncompleteDays", "protectNames"]
+)
 def test_an_imported_bucket_is_not_configured(parameter: str) -> None:
     with pytest.raises(ConfigError, match=f"leave out {parameter} and set that on the bucket"):
         _read(importBucket="lake", **{parameter: GOOD[parameter][0]})
+
+
+def test_operators_without_protected_names_are_a_mistake() -> None:
+    with pytest.raises(ConfigError, match="operators says who is exempt from s3commit:protect"):
+        _read(operators=OPERATOR)
 
 
 def test_the_ledger_outlives_the_documents() -> None:
     assert _read(retentionDays=8, ledgerTtlDays=10).retention_days == 8
     with pytest.raises(ConfigError, match="at least 2 less than s3commit:ledgerTtlDays"):
         _read(retentionDays=9, ledgerTtlDays=10)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [("", ()), ([], ()), (["a b/ü=1/"], ("a b/ü=1/",)), (" a/, b/ ", ("a/", "b/"))],
+)
+def test_replacing_is_allowed_nowhere_by_an_empty_list(given: Any, expected: Any) -> None:
+    assert _read(replacePrefixes=given).replace_prefixes == expected
+    assert _read().replace_prefixes == ("",), "everywhere, unless somebody says so"
+
+
+def test_the_list_fits_into_the_environment_of_a_function() -> None:
+    with pytest.raises(ConfigError, match=r"must be .* at most 2,000 bytes"):
+        _read(replacePrefixes=[f"{number:0100d}/" for number in range(20)])
 
 
 def test_a_name_keeps_deployments_apart() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from stacks.functions import FUNCTIONS
 from tests.stacks.synthesized import Assembly, Resource, functions, of_type, only
 
 PACKAGE = ROOT / "layers" / "s3commit" / "python" / "s3commit"
-VARIABLES = {env.TABLE, env.STATE_MACHINE, env.LEDGER_TTL_DAYS}
+VARIABLES = {env.TABLE, env.STATE_MACHINE, env.LEDGER_TTL_DAYS, env.REPLACE_BELOW}
 POWERTOOLS = {
     env.POWERTOOLS_SERVICE_NAME: env.SERVICE,
     env.POWERTOOLS_METRICS_NAMESPACE: env.METRICS_NAMESPACE,
@@ -47,10 +48,19 @@ def test_no_other_module_reads_the_environment() -> None:
     assert reading == ["settings"]
 
 
+def test_no_credential_can_reach_a_log() -> None:
+    modules = [*(ROOT / "lambdas").glob("*.py"), *(PACKAGE / "aws").glob("*.py")]
+    telling = (
+        r"presigned|log_event|set_stream_logger|get_credentials|logger\.\w+\(.*(event|environ)\b"
+    )
+    assert [path.stem for path in modules if re.search(telling, path.read_text())] == []
+
+
 def test_every_metric_of_the_vocabulary_is_counted_somewhere() -> None:
     vocabulary = (PACKAGE / "aws" / "env.py").read_text()
     names = re.findall(r"^([A-Z_]+): Final = \"[A-Z][a-z]", vocabulary, re.MULTILINE)
-    code = "".join(path.read_text() for path in (ROOT / "lambdas").glob("*.py"))
+    counting = [*(ROOT / "lambdas").glob("*.py"), PACKAGE / "aws" / "telemetry.py"]
+    code = "".join(path.read_text() for path in counting)
     assert len(names) >= 8
     assert [name for name in names if f"env.{name}" not in code] == []
 
@@ -90,16 +100,18 @@ def test_the_code_holds_the_handlers_alone(assembly: Assembly) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "queue"), [("ingest_pendingsets", "Ingest"), ("dispatch_requests", "Request")]
+    ("name", "queue", "at_once"),
+    [("ingest_pendingsets", "Ingest", 1), ("dispatch_requests", "Request", 10)],
 )
 def test_a_queue_feeds_its_function_and_gets_failed_messages_back(
-    assembly: Assembly, name: str, queue: str
+    assembly: Assembly, name: str, queue: str, at_once: int
 ) -> None:
+    """I12: a manifest that kills the call that reads it takes no other one's message with it."""
     mapping = _mapping(assembly, name)["Properties"]
     assert f"GetAtt{queue}Queue" in mapping["EventSourceArn"]["Fn::ImportValue"]
-    assert mapping["BatchSize"] == 10
+    assert mapping["BatchSize"] == at_once
     assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
-    assert mapping.get("MaximumBatchingWindowInSeconds", 0) <= 1
+    assert "MaximumBatchingWindowInSeconds" not in mapping
     assert mapping["ScalingConfig"]["MaximumConcurrency"] >= 2
 
 
@@ -113,9 +125,8 @@ def test_a_message_stays_hidden_for_six_timeouts(assembly: Assembly, name: str, 
         for key, each in queues.items()
         if key.startswith(f"{queue}Queue")
     )
-    window = _mapping(assembly, name)["Properties"].get("MaximumBatchingWindowInSeconds", 0)
     _, function = functions(assembly.pipeline)[name]
-    assert hidden >= 6 * function["Properties"]["Timeout"] + window
+    assert hidden >= 6 * function["Properties"]["Timeout"]
 
 
 def test_alarms_watch_queues_jobs_and_functions(assembly: Assembly) -> None:
@@ -124,11 +135,29 @@ def test_alarms_watch_queues_jobs_and_functions(assembly: Assembly) -> None:
     assert watched == {
         *("IngestDeadLetters", "IngestBacklog", "RequestDeadLetters", "RequestBacklog"),
         *("JobsFailed", "JobsTimedOut", "SweepsFailed", "FunctionErrors", "FunctionThrottles"),
+        "DocumentsRefused",
     }
+    guide = (ROOT / "docs" / "deploy.md").read_text()
+    assert [name for name in watched if f"`{name}`" not in guide] == []
     for alarm in alarms.values():
         assert alarm["Properties"]["AlarmActions"]
         assert alarm["Properties"]["AlarmDescription"]
         assert alarm["Properties"]["TreatMissingData"] == "notBreaching"
+
+
+def test_i12_refused_documents_ring_and_the_dashboard_says_whose_they_are(
+    assembly: Assembly,
+) -> None:
+    alarms = of_type(assembly.pipeline, "AWS::CloudWatch::Alarm")
+    (alarm,) = [one["Properties"] for key, one in alarms.items() if "DocumentsRefused" in key]
+    (metric,) = [one["MetricStat"] for one in alarm["Metrics"]]
+    assert metric["Metric"]["MetricName"] == env.DOCUMENTS_REFUSED
+    assert metric["Metric"]["Dimensions"] == [{"Name": "service", "Value": env.SERVICE}]
+    assert (alarm["Threshold"], metric["Period"], metric["Stat"]) == (10, 300, "Sum")
+    board = json.dumps(only(assembly.pipeline, "AWS::CloudWatch::Dashboard")["Properties"])
+    assert "by prefix, code" in board
+    groups = set(re.findall(r"\b(\w+)Logs[0-9A-F]{8}\b", board))
+    assert groups == {"IngestPendingsets", "DispatchRequests", "UndoJob"}
 
 
 def test_alarms_are_mailed_if_an_address_is_given(assembly: Assembly, encrypted: Assembly) -> None:

@@ -12,7 +12,6 @@ import uuid
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -32,7 +31,7 @@ from s3commit.aws.wiring import make_pipeline
 from s3commit.core.conditions import Conditions
 from s3commit.core.errors import IdentityUnknownError, JobRefusedError, TransientError
 from s3commit.core.layout import JobDirectory
-from s3commit.core.locks import LockMode
+from s3commit.core.locks import Claimed, claimed
 from s3commit.core.model import (
     Conflict,
     CountedAttempt,
@@ -165,7 +164,7 @@ class Server(World):
         report: dict[str, Any] = {}
         for step in steps:
             event = {"step": step, "bucket": BUCKET, "limits": dict.fromkeys(limits, 0)}
-            report = self.call(name, {**event, "sweep": {}})["report"]
+            report = self.call(name, {**event, "execution": "arn", "sweep": {}})["report"]
             assert report["failed"] == 0, report["notes"]
         return report
 
@@ -219,6 +218,7 @@ def server(moto_endpoint: str, assembly: Assembly, recorder: Recorder) -> Iterat
         table = f"ledger-{uuid.uuid4().hex}"
         patch.setenv(env.TABLE, table)
         patch.setenv(env.LEDGER_TTL_DAYS, "90")
+        patch.setenv(env.REPLACE_BELOW, '[""]')
         patch.setenv(env.STATE_MACHINE, "arn:aws:states:eu-central-1:111122223333:stateMachine:x")
         patch.setenv(env.POWERTOOLS_SERVICE_NAME, env.SERVICE)
         patch.setenv(env.POWERTOOLS_METRICS_NAMESPACE, env.METRICS_NAMESPACE)
@@ -240,7 +240,7 @@ def needed(server: Server, recorder: Recorder) -> dict[str, set[Needed]]:
     for fate in (
         _committed,
         _aborted,
-        _turned_away,
+        _refused_inside,
         _refused,
         _rolled_back,
         _in_doubt,
@@ -279,18 +279,16 @@ def _aborted(server: Server, place: JobDirectory) -> None:
     assert ticket["outcome"] == "ABORTED"
 
 
-def _turned_away(server: Server, place: JobDirectory) -> None:
-    """Its id is that of a job at another place; one of its files has an exact name."""
-    first = place_of(place.job_id, "elsewhere/")
-    server.arrive(first, server.attempt(first, "t0"))
-    server.open(place, names=Names.EXACT)
-    attempt = server.attempt(place, "t0", files={f"{uuid.uuid4()}/exact.parquet": b"x"})
-    server.request(place, attempt)
-    ticket = server.steps(execution_input(place), "SealJob", "AbortJob", "AbortJob", "TidyUp")
+def _refused_inside(server: Server, place: JobDirectory) -> None:
+    """A directory above has a job of its id."""
+    inside = place_of(place.job_id, f"{place.destination.prefix}inside/")
+    server.attempt(place, "t0")
+    server.open(inside)
+    server.request(inside)
+    ticket = server.steps(execution_input(inside), "SealJob", "AbortJob", "AbortJob", "TidyUp")
     assert (ticket["outcome"], ticket["code"]) == ("ABORTED", "JOB_ID_TAKEN")
-    assert server.open_uploads("elsewhere/") != []
-    server.ask_abort(first)
-    server.steps(execution_input(first), "SealJob", "AbortJob", "TidyUp")
+    server.ask_abort(place)
+    server.steps(execution_input(place), "SealJob", "AbortJob", "TidyUp")
 
 
 def _refused(server: Server, place: JobDirectory) -> None:
@@ -303,7 +301,7 @@ def _refused(server: Server, place: JobDirectory) -> None:
     with pytest.raises(Exception, match="UPLOAD_GONE"):
         server.steps(ticket, "VerifyManifests")
     assert server.steps(ticket, "AbortJob", "TidyUp")["outcome"] == "ABORTED"
-    with pytest.raises(TransientError):  # a late twin lets the lock go that it took
+    with pytest.raises(TransientError):  # a late twin
         server.steps(ticket, "AcquireDestination")
 
 
@@ -365,7 +363,7 @@ def _replaced_without_its_list(server: Server, place: JobDirectory) -> None:
     server.request(place, server.attempt(place, "t0"))
     before = server.visible()
     ticket = server.steps(server.complete(server.decide(place)), "BeginPublish")
-    for prefix in (place.pages, f"{place.prefix}replaced-"):
+    for prefix in (place.pages, f"{place.pipeline}replaced-"):
         for listed in server.store.list(BUCKET, prefix):
             server.store.delete(BUCKET, listed.key)
     stranger = "sales/stranger.parquet"
@@ -404,11 +402,9 @@ def _replaced_by_name(server: Server, place: JobDirectory) -> None:
 def _swept(server: Server, place: JobDirectory) -> None:
     """What a job left behind that has ended, and jobs that were never asked for."""
     _committed(server, place)
-    record = server.ledger.job(place.job_id)
+    record = server.ledger.job(place.ref)
     assert record is not None
-    lock = server.ledger.lock(record.locks[0])
-    held = replace(lock, holders={place.job_id: LockMode.SHARED})
-    assert server.ledger.put_lock(held)
+    server.ledger.put_claim(Claimed(claimed(record)[0], place.ref))  # by a late waker
     server.attempt(place, "t2", "zombie")
     server.store.put(BUCKET, f"sales/__magic/job-{uuid.uuid4()}/task_1.pendingset", b"{}")
     _abandoned(server)

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.stacks.synthesized import Assembly, of_type, only
+from stacks.access import protected
+from tests.stacks.synthesized import OPERATOR, Assembly, functions, of_type, only
 
 STATEFUL = {
     "DataBucketE3889A50": "AWS::S3::Bucket",
@@ -47,7 +48,7 @@ def test_the_ledger_finds_jobs_by_state_and_age(assembly: Assembly) -> None:
     table = only(assembly.storage, "AWS::DynamoDB::Table")["Properties"]
     (index,) = table["GlobalSecondaryIndexes"]
     assert index["IndexName"] == "by-state"
-    assert _keys(index) == ["state", "updated_at"]
+    assert _keys(index) == ["shelf", "updated_at"]
     assert index["Projection"] == {"ProjectionType": "ALL"}
 
 
@@ -59,6 +60,35 @@ def test_the_bucket_is_private_and_takes_tls_only(assembly: Assembly) -> None:
     assert [
         (one["Effect"], one["Condition"]) for one in policy["Statement"] if one["Action"] == "s3:*"
     ] == [("Deny", {"Bool": {"aws:SecureTransport": "false"}})]
+
+
+def test_i12_no_one_but_the_functions_and_operators_touches_what_the_pipeline_writes(
+    assembly: Assembly, encrypted: Assembly
+) -> None:
+    assert _protection(assembly) == []
+    (statement,) = _protection(encrypted)
+    assert (statement["Effect"], statement["Principal"]) == ("Deny", {"AWS": "*"})
+    keys = {resource["Fn::Join"][1][1] for resource in statement["Resource"]}
+    assert keys == {f"/{name}" for name in protected("documents")}
+    assert statement["Condition"] == {
+        "ArnNotLike": {"aws:PrincipalArn": [_arn_of_roles(encrypted), OPERATOR]}
+    }
+
+
+def _arn_of_roles(assembly: Assembly) -> dict[str, Any]:
+    """That of every role of a function, whatever its name."""
+    resources = assembly.pipeline["Resources"]
+    (path,) = {
+        resources[function["Properties"]["Role"]["Fn::GetAtt"][0]]["Properties"]["Path"]
+        for _, function in functions(assembly.pipeline).values()
+    }
+    account: list[Any] = [":iam::", {"Ref": "AWS::AccountId"}, f":role{path}*"]
+    return {"Fn::Join": ["", ["arn:", {"Ref": "AWS::Partition"}, *account]]}
+
+
+def _protection(assembly: Assembly) -> list[dict[str, Any]]:
+    policy = only(assembly.storage, "AWS::S3::BucketPolicy")["Properties"]["PolicyDocument"]
+    return [one for one in policy["Statement"] if "ArnNotLike" in one["Condition"]]
 
 
 def test_i4_a_lifecycle_rule_stands_behind_the_sweep(assembly: Assembly) -> None:

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from s3commit.core.errors import NotFoundError, TransientError
-from s3commit.core.locks import LockRecord
+from s3commit.core.locks import Claim, Claimed, LockMode
 from s3commit.testing.faults import Crash, FaultPlan
 from s3commit.testing.memory import MemoryLedger, MemoryObjectStore
 from tests.contract.conftest import at_once
@@ -24,15 +24,15 @@ def test_without_rules_nothing_strikes_and_all_is_counted() -> None:
     store.put("lake", "a", b"1")
     store.put("lake", key="b", body=b"2")
     assert [line.key for line in store.list("lake", "")] == ["a", "b"]
-    assert ledger.put_lock(LockRecord("node"))
+    ledger.put_claim(Claimed(Claim("node", LockMode.SHARED), "job-1"))
 
-    assert plan.counts() == {"list": 1, "put": 2, "put_lock": 1}
+    assert plan.counts() == {"list": 1, "put": 2, "put_claim": 1}
     assert (plan.count(), plan.count("put"), plan.count("get")) == (4, 2, 0)
     assert [(call.number, call.verb, call.key) for call in plan.calls] == [
         (1, "put", "a"),
         (2, "put", "b"),
         (3, "list", ""),
-        (4, "put_lock", ""),
+        (4, "put_claim", ""),
     ]
     assert plan.calls[1].arguments["body"] == b"2"
     assert plan.fired == []

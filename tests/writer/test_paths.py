@@ -24,7 +24,6 @@ DIRECTORY = JobDirectory(Destination("lake", "t/"), JOB)
         (f"part-00003-{JOB}.c000.parquet", f"t/part-00003-{JOB}.c000.parquet"),
         (f"part.{JOB}.parquet", f"t/part-{JOB}.{JOB}.parquet"),
         (f"{JOB}.csv", f"t/{JOB}.csv"),
-        (f"part-{JOB}-c000.csv", f"t/part-{JOB}-c000.csv"),
         (f"part-{JOB}-0.csv", f"t/part-{JOB}-0-{JOB}.csv"),
         (f"{JOB}/f", f"t/{JOB}/f-{JOB}"),
         ("_day=1/f", f"t/_day=1/f-{JOB}"),

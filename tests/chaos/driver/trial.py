@@ -124,7 +124,7 @@ class Trial:
 
     def state(self, job: str) -> JobState | None:
         """The ledger's word on a job; None if it knows none."""
-        record = self.ledger.job(job)
+        record = next(iter(self.ledger.jobs_with_id(job)), None)
         return record.state if record else None
 
     @property

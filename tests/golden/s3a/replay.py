@@ -33,6 +33,7 @@ class Recorded:
     objects: dict[str, bytes] = field(default_factory=dict)
     uploads: dict[str, bytes | None] = field(default_factory=dict)
     ids: dict[str, str] = field(default_factory=dict)
+    left: dict[str, bytes] = field(default_factory=dict)  # visible, and never the pipeline's
 
     @property
     def manifests(self) -> dict[str, bytes]:

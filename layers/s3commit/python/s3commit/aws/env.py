@@ -7,6 +7,7 @@ from typing import Final
 TABLE: Final = "S3COMMIT_TABLE"
 STATE_MACHINE: Final = "S3COMMIT_STATE_MACHINE"
 LEDGER_TTL_DAYS: Final = "S3COMMIT_LEDGER_TTL_DAYS"
+REPLACE_BELOW: Final = "S3COMMIT_REPLACE_BELOW"
 
 # Read by Powertools itself, not by our settings.
 POWERTOOLS_SERVICE_NAME: Final = "POWERTOOLS_SERVICE_NAME"
@@ -16,8 +17,9 @@ POWERTOOLS_LOG_LEVEL: Final = "POWERTOOLS_LOG_LEVEL"
 SERVICE: Final = "s3commit"
 METRICS_NAMESPACE: Final = "s3commit"
 
-# Metrics: their only dimension is the service, ids are log fields (an id as a dimension costs a
-# metric of its own).
+# Metrics: their only dimension is the service; ids and prefixes are log fields. Each value of a
+# dimension is a metric of its own, for 0.30 USD a month (https://aws.amazon.com/cloudwatch/pricing/),
+# and whoever may write below one prefix could make up any number of them.
 JOBS_COMMITTED: Final = "JobsCommitted"
 JOBS_ABORTED: Final = "JobsAborted"
 JOBS_ROLLED_BACK: Final = "JobsRolledBack"
@@ -25,12 +27,16 @@ FILES_COMPLETED: Final = "FilesCompleted"
 BYTES_COMMITTED: Final = "BytesCommitted"
 UPLOADS_ABORTED: Final = "UploadsAborted"
 MANIFESTS_RECORDED: Final = "ManifestsRecorded"
-MANIFESTS_REFUSED: Final = "ManifestsRefused"
+DOCUMENTS_REFUSED: Final = "DocumentsRefused"
 JOBS_ABANDONED: Final = "JobsAbandoned"
 JOBS_RESUMED: Final = "JobsResumed"
 BYTES_FREED: Final = "BytesFreed"
 S3A_BYTES_LEFT: Final = "S3ABytesLeft"
 SWEEP_FAILURES: Final = "SweepFailures"
+
+# The line that goes with a refused document, and the field that says below which prefix it lies.
+REFUSED_MESSAGE: Final = "document refused"
+REFUSED_PREFIX: Final = "prefix"
 
 EVENT_SOURCE: Final = "s3commit"
 EVENT_DETAIL_TYPE: Final = "s3commit job ended"

@@ -14,10 +14,14 @@ from s3commit.core.errors import InvalidInputError
 
 @dataclass(frozen=True, slots=True)
 class Announced:
-    """An object that S3 says was created; it may be gone or another one by now."""
+    """An object that S3 says was created; it may be gone or another one by now.
+
+    ``size`` in bytes; 0 where the event does not say it.
+    """
 
     bucket: str
     key: str
+    size: int = 0
 
 
 def announced_objects(body: str) -> list[Announced]:
@@ -32,14 +36,18 @@ def announced_objects(body: str) -> list[Announced]:
         message = json.loads(body)
         if message.get("Event") == "s3:TestEvent":
             return []
-        return [
-            Announced(record["s3"]["bucket"]["name"], unquote_plus(record["s3"]["object"]["key"]))
-            for record in message["Records"]
-        ]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        return [_announced(record["s3"]) for record in message["Records"]]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InvalidInputError(
             f"message is no S3 notification: {type(error).__name__} {error}", code="BAD_EVENT"
         ) from error
+
+
+def _announced(told: dict[str, Any]) -> Announced:
+    created = told["object"]
+    return Announced(
+        told["bucket"]["name"], unquote_plus(created["key"]), int(created.get("size", 0))
+    )
 
 
 def each_message(event: dict[str, Any], handle: Callable[[list[Announced]], None]) -> list[str]:

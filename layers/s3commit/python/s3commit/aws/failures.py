@@ -22,8 +22,10 @@ from botocore.exceptions import (
     TokenRetrievalError,
 )
 from botocore.exceptions import ConnectionError as ConnectionFailure
+from botocore.parsers import ResponseParserError
 
 from s3commit.core.errors import (
+    ARCHIVED,
     CONFLICT,
     AccessError,
     InvalidInputError,
@@ -71,7 +73,7 @@ _CODES: dict[str, _Kind] = {
     "IdempotentParameterMismatchException": (InvalidInputError, None),
     "ItemCollectionSizeLimitExceededException": (InvalidInputError, None),
     # a 403 that is not about who asks: the object is in an archive, and has to be restored first
-    "InvalidObjectState": (InvalidInputError, None),
+    "InvalidObjectState": (InvalidInputError, ARCHIVED),
     # 400s that are about who asks
     "ExpiredToken": _ACCESS,
     "ExpiredTokenException": _ACCESS,
@@ -106,6 +108,9 @@ _NO_CREDENTIALS = (
     TokenRetrievalError,
 )
 
+# The request may have been carried out: no answer came, or one that can't be read.
+_UNHEARD = (ConnectionFailure, HTTPClientError, IncompleteReadError, ResponseParserError)
+
 # What one item's condition did to a transaction (CancellationReasons).
 _REASONS: dict[str, _Kind] = {
     "ConditionalCheckFailed": (PreconditionError, None),
@@ -121,7 +126,7 @@ def translate(error: Exception, what: str) -> S3CommitError:
         return _from_answer(error, what)
     if isinstance(error, _NO_CREDENTIALS):
         return AccessError(f"{what}: {error}; check with `aws sts get-caller-identity`")
-    if isinstance(error, ConnectionFailure | HTTPClientError | IncompleteReadError):
+    if isinstance(error, _UNHEARD):
         return TransientError(f"{what}: {error}")
     if isinstance(error, BotoCoreError):  # a parameter or a setting that no retry mends
         return InvalidInputError(f"{what}: {error}")
@@ -133,7 +138,7 @@ def translated(what: str) -> Iterator[None]:
     """Raise botocore's errors as this package's, each with ``what`` was being done."""
     try:
         yield
-    except (ClientError, BotoCoreError) as error:
+    except (ClientError, BotoCoreError, ResponseParserError) as error:
         raise translate(error, what) from error
 
 

@@ -1,15 +1,20 @@
-"""The ledger's items in DynamoDB: one table, four kinds of item.
+"""The ledger's items in DynamoDB: one table, five kinds of item.
 
 | item | pk | sk |
 |---|---|---|
-| job | ``JOB#<job id>`` | ``JOB`` |
-| attempt | ``ATTEMPTS#<job id>#<shard>`` | ``<task id>#<attempt id>[#<location>]`` |
-| unit | ``UNITS#<job id>#<shard>`` | ``<unit>`` |
-| lock | ``LOCK#<bucket>/<prefix>`` | ``LOCK`` |
+| job | ``JOB#<job id>`` | ``<the rest of its ref>`` |
+| attempt | ``ATTEMPTS#<ref>#<shard>`` | ``<task id>#<attempt id>[#<location>]`` |
+| unit | ``UNITS#<ref>#<shard>`` | ``<unit>`` |
+| claim | ``CLAIMS#<mode>#<bucket>/<first element>/`` | ``<bucket>/<prefix>/<ref>`` |
+| sweep | ``SWEEP`` | ``SWEEP`` |
 
 Attempts and units are spread over shards, by task and by number, because a partition takes about
-1,000 writes a second. The index ``by-state`` (``state``, ``updated_at``) holds job items only: no
-other item has its keys.
+1,000 writes a second; the index ``by-state`` (``shelf``, ``updated_at``) is, by job, for the same
+reason. It holds job items only: no other item has its keys.
+
+A claim's sort key is its node, which ends with a slash, and another slash: no path has two in a row
+(`s3commit.core.layout.bad_element`), so ``node/`` finds the node's own claims, and ``node`` those
+below it as well. A mode is read by those alone who can't stand beside it.
 ``expires_at`` is the table's TTL attribute, in seconds since 1970.
 
 No `VersionAttribute` anywhere: generation and version are the protocol's own and are written out.
@@ -35,9 +40,12 @@ from pynamodb.indexes import AllProjection, GlobalSecondaryIndex
 from pynamodb.models import Model
 
 from s3commit.aws.failures import translate
+from s3commit.core.locks import Claim
 from s3commit.core.model import AttemptRecord
+from s3commit.core.states import JobState
 
 SHARDS = 10
+SHELVES = 16  # of jobs in one state, in the index
 BY_STATE = "by-state"
 
 CONNECT_TIMEOUT = 3  # seconds
@@ -57,7 +65,7 @@ class ByState(GlobalSecondaryIndex["JobItem"]):  # type: ignore[no-untyped-call]
         index_name = BY_STATE
         projection = AllProjection()
 
-    state = UnicodeAttribute(hash_key=True)
+    shelf = UnicodeAttribute(hash_key=True)
     updated_at = UnicodeAttribute(range_key=True)
 
 
@@ -80,6 +88,7 @@ class PlanMap(MapAttribute[str, object]):
     partitions = UnicodeAttribute()
     nulls: MapAttribute[str, int | None] = MapAttribute()  # type: ignore[no-untyped-call]
     locations: MapAttribute[str, str] = MapAttribute(null=True)  # type: ignore[no-untyped-call]
+    visible_before = NumberAttribute()
 
 
 class ReplacedMap(MapAttribute[str, object]):
@@ -98,8 +107,16 @@ class FailureMap(MapAttribute[str, object]):
     message = UnicodeAttribute()
 
 
+class TurnMap(MapAttribute[str, object]):
+    """`Turn`."""
+
+    stage = UnicodeAttribute()
+    since = UnicodeAttribute()
+    epoch = NumberAttribute()
+
+
 class JobItem(LedgerItem):
-    """`JobRecord`, and ``token``: which call wrote it last."""
+    """`JobRecord`; ``shelf``, its place in the index; ``token``: which call wrote it last."""
 
     by_state = ByState()
     job_id = UnicodeAttribute()
@@ -107,6 +124,7 @@ class JobItem(LedgerItem):
     prefix = UnicodeAttribute()
     directory = UnicodeAttribute()
     state = UnicodeAttribute()
+    shelf = UnicodeAttribute()
     generation = NumberAttribute()
     created_at = UnicodeAttribute()
     updated_at = UnicodeAttribute()
@@ -117,19 +135,21 @@ class JobItem(LedgerItem):
     names = UnicodeAttribute()
     job_sha256 = UnicodeAttribute(null=True)
     locks: ListAttribute[str] = ListAttribute(of=UnicodeAttribute)  # type: ignore[arg-type]
+    turn = TurnMap()  # type: ignore[no-untyped-call]
     plan = PlanMap(null=True)  # type: ignore[no-untyped-call]
     replaced = ReplacedMap(null=True)  # type: ignore[no-untyped-call]
     failure = FailureMap(null=True)  # type: ignore[no-untyped-call]
     decided_at = UnicodeAttribute(null=True)
     finished_at = UnicodeAttribute(null=True)
     execution = UnicodeAttribute()
+    opened_at = UnicodeAttribute()
     token = UnicodeAttribute()
 
 
 class AttemptItem(LedgerItem):
     """`AttemptRecord`."""
 
-    job_id = UnicodeAttribute()
+    ref = UnicodeAttribute()
     task_id = UnicodeAttribute()
     attempt_id = UnicodeAttribute()
     manifest = UnicodeAttribute()
@@ -144,16 +164,19 @@ class UnitItem(LedgerItem):
     """A unit that a worker has begun; that it is there says all."""
 
 
-class LockItem(LedgerItem):
-    """`LockRecord`, and ``token``: which call wrote it last.
+class ClaimItem(LedgerItem):
+    """`Claimed`; its keys say all but ``waits``."""
 
-    ``holders`` maps a job's id to a mode, ``waiting`` to ``mode``, ``since`` and ``seen``.
-    """
+    waits = BooleanAttribute(null=True)
+
+
+class SweepItem(LedgerItem):
+    """`SweepNote`; there is one."""
 
     version = NumberAttribute()
-    holders: MapAttribute[str, str] = MapAttribute()  # type: ignore[no-untyped-call]
-    waiting: MapAttribute[str, dict[str, str]] = MapAttribute()  # type: ignore[no-untyped-call]
-    token = UnicodeAttribute()
+    holder = UnicodeAttribute(null=True)
+    until = UnicodeAttribute(null=True)
+    turns: MapAttribute[str, str] = MapAttribute()  # type: ignore[no-untyped-call]
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +186,8 @@ class Items:
     job: type[JobItem]
     attempt: type[AttemptItem]
     unit: type[UnitItem]
-    lock: type[LockItem]
+    claim: type[ClaimItem]
+    sweep: type[SweepItem]
 
 
 def bind(table: str, *, region: str | None, host: str | None) -> Items:
@@ -184,9 +208,9 @@ def bind(table: str, *, region: str | None, host: str | None) -> Items:
         return cast("type[_I]", type(kind.__name__, (kind,), {"Meta": meta}))
 
     job = bound(JobItem)
-    items = Items(job, bound(AttemptItem), bound(UnitItem), bound(LockItem))
+    items = Items(job, bound(AttemptItem), bound(UnitItem), bound(ClaimItem), bound(SweepItem))
     # One connection, so one client and one pool: the job's knows the keys and the index of all.
-    for other in (items.attempt, items.unit, items.lock):
+    for other in (items.attempt, items.unit, items.claim, items.sweep):
         other._connection = job._get_connection()
     return items
 
@@ -200,28 +224,45 @@ def translated(what: str) -> Iterator[None]:
         raise translate(error.cause or error, what) from error
 
 
-def job_key(job_id: str) -> tuple[str, str]:
-    """The keys of a job's item."""
-    return f"JOB#{job_id}", "JOB"
+def job_key(ref: str) -> tuple[str, str]:
+    """The keys of a job's item: those of one id lie side by side."""
+    job_id, _, where = ref.rpartition("-")
+    return id_key(job_id), where
 
 
-def lock_key(node: str) -> tuple[str, str]:
-    """The keys of a node's lock."""
-    return f"LOCK#{node}", "LOCK"
+def id_key(job_id: str) -> str:
+    """The partition key of all jobs with the id."""
+    return f"JOB#{job_id}"
+
+
+def shelf_of(ref: str, state: JobState) -> str:
+    """Where the index has a job."""
+    return shelf(state, crc32(ref.encode()) % SHELVES)
+
+
+def shelf(state: JobState, number: int) -> str:
+    """One of the index's partitions of jobs in a state."""
+    return f"{state.value}#{number:02d}"
+
+
+def claim_key(ref: str, claim: Claim) -> tuple[str, str]:
+    """The keys of a claim; without a ref, the beginning of those of all jobs at the node."""
+    bucket, first, _ = claim.node.split("/", 2)
+    return f"CLAIMS#{claim.mode.value}#{bucket}/{first}/", f"{claim.node}/{ref}"
 
 
 def attempt_key(attempt: AttemptRecord) -> tuple[str, str]:
     """The keys of an attempt's item."""
     shard = crc32(attempt.task_id.encode()) % SHARDS
     there = f"#{attempt.location}" if attempt.location else ""
-    return shard_key(attempt.job_id, shard), f"{attempt.task_id}#{attempt.attempt_id}{there}"
+    return shard_key(attempt.ref, shard), f"{attempt.task_id}#{attempt.attempt_id}{there}"
 
 
-def shard_key(job_id: str, shard: int) -> str:
+def shard_key(ref: str, shard: int) -> str:
     """The partition key of one shard of a job's attempts."""
-    return f"ATTEMPTS#{job_id}#{shard}"
+    return f"ATTEMPTS#{ref}#{shard}"
 
 
-def unit_key(job_id: str, unit: int) -> tuple[str, str]:
+def unit_key(ref: str, unit: int) -> tuple[str, str]:
     """The keys of a unit's item."""
-    return f"UNITS#{job_id}#{unit % SHARDS}", str(unit)
+    return f"UNITS#{ref}#{unit % SHARDS}", str(unit)

@@ -1,4 +1,4 @@
-"""The ledger's notes on DynamoDB: which attempts arrived, which units were begun."""
+"""The ledger's notes on DynamoDB: attempts that arrived, units begun, and sweeps."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from s3commit.aws.ledger_items import (
     SHARDS,
     AttemptItem,
+    SweepItem,
     UnitItem,
     attempt_key,
     shard_key,
@@ -16,21 +17,53 @@ from s3commit.aws.ledger_items import (
 from s3commit.aws.ledger_records import attempt_item, attempt_record
 from s3commit.aws.ledger_table import LedgerTable, refused_items
 from s3commit.core.errors import PreconditionError
+from s3commit.core.ledger import SweepNote
 from s3commit.core.model import AttemptRecord
 
 NOTE_DAYS = 30  # how long a note stays, which S3 can always replace
 TRANSACTION = 100  # items: DynamoDB's limit
+SWEEP_KEY = ("SWEEP", "SWEEP")
 
 
 class DynamoNotes(LedgerTable):
-    """The attempts and units of `s3commit.core.ports.Ledger`; thread-safe."""
+    """The attempts, units and sweeps of `s3commit.core.ports.Ledger`; thread-safe."""
 
-    def begin_unit(self, job_id: str, unit: int) -> bool:
+    def sweep_note(self) -> SweepNote:
+        """See `Ledger.sweep_note`."""
+        with translated("reading how far the sweep has come"):
+            try:
+                item = self._items.sweep.get(*SWEEP_KEY, consistent_read=True)
+            except self._items.sweep.DoesNotExist:
+                return SweepNote()
+        turns = dict(item.turns.attribute_values)
+        return SweepNote(item.holder or "", item.until or "", turns, int(item.version))
+
+    def put_sweep_note(self, note: SweepNote) -> bool:
+        """See `Ledger.put_sweep_note`."""
+        nobody_changed_it = (
+            SweepItem.version == note.version if note.version else SweepItem.pk.does_not_exist()
+        )
+        item = self._items.sweep(
+            *SWEEP_KEY,
+            version=note.version + 1,
+            holder=note.holder,
+            until=note.until,
+            turns=dict(note.turns),
+        )
+        try:
+            with translated("noting how far the sweep has come"):
+                item.save(nobody_changed_it)
+        except PreconditionError:
+            found = self.sweep_note()  # our own write, if the answer to it was lost
+            return (found.version, found.holder) == (note.version + 1, note.holder)
+        return True
+
+    def begin_unit(self, ref: str, unit: int) -> bool:
         """See `Ledger.begin_unit`."""
         nobody_began_it = UnitItem.pk.does_not_exist()
-        item = self._items.unit(*unit_key(job_id, unit), expires_at=self._expiry(NOTE_DAYS))
+        item = self._items.unit(*unit_key(ref, unit), expires_at=self._expiry(NOTE_DAYS))
         try:
-            with translated(f"beginning unit {unit} of job {job_id}"):
+            with translated(f"beginning unit {unit} of job {ref}"):
                 item.save(nobody_began_it)
         except PreconditionError:
             return False  # or our own, with the answer lost: then the worker looks in vain
@@ -52,12 +85,12 @@ class DynamoNotes(LedgerTable):
             while group:
                 group = self._note_together(group)
 
-    def attempts(self, job_id: str) -> Iterator[AttemptRecord]:
+    def attempts(self, ref: str) -> Iterator[AttemptRecord]:
         """See `Ledger.attempts`."""
-        with translated(f"reading the attempts of job {job_id}"):
+        with translated(f"reading the attempts of job {ref}"):
             for shard in range(SHARDS):
                 for item in self._items.attempt.query(
-                    shard_key(job_id, shard), consistent_read=True, page_size=self._page
+                    shard_key(ref, shard), consistent_read=True, page_size=self._page
                 ):
                     yield attempt_record(item)
 
@@ -67,7 +100,7 @@ class DynamoNotes(LedgerTable):
         expires_at = self._expiry(NOTE_DAYS)
         try:
             with (
-                translated(f"noting {len(group)} attempts of job {group[0].job_id}"),
+                translated(f"noting {len(group)} attempts of job {group[0].ref}"),
                 self._transaction() as transaction,
             ):
                 for attempt in group:

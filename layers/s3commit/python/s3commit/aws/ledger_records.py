@@ -8,16 +8,18 @@ from pynamodb.attributes import MapAttribute
 
 from s3commit.aws.ledger_items import (
     AttemptItem,
+    ClaimItem,
     FailureMap,
     JobItem,
-    LockItem,
     PlanMap,
     ReplacedMap,
+    TurnMap,
     attempt_key,
+    claim_key,
     job_key,
-    lock_key,
+    shelf_of,
 )
-from s3commit.core.locks import LockMode, LockRecord, Waiting
+from s3commit.core.locks import Claim, Claimed, LockMode
 from s3commit.core.model import (
     AttemptRecord,
     Conflict,
@@ -28,6 +30,8 @@ from s3commit.core.model import (
     PlanFacts,
     ReplacedFacts,
     Scope,
+    Stage,
+    Turn,
 )
 from s3commit.core.states import JobState
 
@@ -43,6 +47,7 @@ def plan_map(plan: PlanFacts) -> PlanMap:
         partitions=plan.partitions,
         nulls=dict(plan.nulls),
         locations=dict(plan.locations) or None,
+        visible_before=plan.visible_before,
     )
 
 
@@ -63,9 +68,16 @@ def failure_map(failure: Failure) -> FailureMap:
     )
 
 
+def turn_map(turn: Turn) -> TurnMap:
+    """`Turn` as DynamoDB stores it."""
+    return TurnMap(  # type: ignore[no-untyped-call]
+        stage=turn.stage.value, since=turn.since, epoch=turn.epoch
+    )
+
+
 def job_item(kind: type[JobItem], record: JobRecord, token: str) -> JobItem:
     """The item of a new record."""
-    pk, sk = job_key(record.job_id)
+    pk, sk = job_key(record.ref)
     return kind(
         pk,
         sk,
@@ -74,6 +86,7 @@ def job_item(kind: type[JobItem], record: JobRecord, token: str) -> JobItem:
         prefix=record.destination.prefix,
         directory=record.directory,
         state=record.state.value,
+        shelf=shelf_of(record.ref, record.state),
         generation=record.generation,
         created_at=record.created_at,
         updated_at=record.updated_at,
@@ -84,12 +97,14 @@ def job_item(kind: type[JobItem], record: JobRecord, token: str) -> JobItem:
         names=record.names.value,
         job_sha256=record.job_sha256,
         locks=list(record.locks),
+        turn=turn_map(record.turn),
         plan=plan_map(record.plan) if record.plan else None,
         replaced=replaced_map(record.replaced) if record.replaced else None,
         failure=failure_map(record.failure) if record.failure else None,
         decided_at=record.decided_at,
         finished_at=record.finished_at,
         execution=record.execution,
+        opened_at=record.opened_at,
         token=token,
     )
 
@@ -112,12 +127,14 @@ def job_record(item: JobItem) -> JobRecord:
         names=Names(item.names),
         job_sha256=item.job_sha256,
         locks=tuple(item.locks),
+        turn=Turn(Stage(item.turn.stage), item.turn.since, int(item.turn.epoch)),
         plan=_plan_facts(plan) if plan else None,
         replaced=_replaced_facts(replaced) if replaced else None,
         failure=Failure(failure.code, failure.message) if failure else None,
         decided_at=item.decided_at,
         finished_at=item.finished_at,
         execution=item.execution,
+        opened_at=item.opened_at,
     )
 
 
@@ -131,6 +148,7 @@ def _plan_facts(plan: PlanMap) -> PlanFacts:
         partitions=plan.partitions,
         nulls={column: _count(nulls) for column, nulls in _plain(plan.nulls).items()},
         locations=_plain(plan.locations) if plan.locations else {},
+        visible_before=int(plan.visible_before),
     )
 
 
@@ -143,33 +161,16 @@ def _replaced_facts(replaced: ReplacedMap) -> ReplacedFacts:
     )
 
 
-def lock_item(kind: type[LockItem], record: LockRecord, token: str) -> LockItem:
-    """The item that follows ``record.version``."""
-    pk, sk = lock_key(record.node)
-    return kind(
-        pk,
-        sk,
-        version=record.version + 1,
-        holders={job_id: mode.value for job_id, mode in record.holders.items()},
-        waiting={
-            job_id: {"mode": place.mode.value, "since": place.since, "seen": place.seen}
-            for job_id, place in record.waiting.items()
-        },
-        token=token,
-    )
+def claim_item(kind: type[ClaimItem], claimed: Claimed, expires_at: int) -> ClaimItem:
+    """The item of a claim."""
+    pk, sk = claim_key(claimed.ref, claimed.claim)
+    return kind(pk, sk, expires_at=expires_at, waits=claimed.waits or None)
 
 
-def lock_record(node: str, item: LockItem) -> LockRecord:
+def claim_record(mode: LockMode, item: ClaimItem) -> Claimed:
     """The record of an item."""
-    return LockRecord(
-        node=node,
-        version=int(item.version),
-        holders={job_id: LockMode(mode) for job_id, mode in _plain(item.holders).items()},
-        waiting={
-            job_id: Waiting(LockMode(place["mode"]), place["since"], place["seen"])
-            for job_id, place in _plain(item.waiting).items()
-        },
-    )
+    node, _, ref = item.sk.rpartition("/")
+    return Claimed(Claim(node, mode), ref, bool(item.waits))
 
 
 def attempt_item(kind: type[AttemptItem], attempt: AttemptRecord, expires_at: int) -> AttemptItem:
@@ -179,7 +180,7 @@ def attempt_item(kind: type[AttemptItem], attempt: AttemptRecord, expires_at: in
         pk,
         sk,
         expires_at=expires_at,
-        job_id=attempt.job_id,
+        ref=attempt.ref,
         task_id=attempt.task_id,
         attempt_id=attempt.attempt_id,
         manifest=attempt.manifest,
@@ -194,7 +195,7 @@ def attempt_item(kind: type[AttemptItem], attempt: AttemptRecord, expires_at: in
 def attempt_record(item: AttemptItem) -> AttemptRecord:
     """The record of an item."""
     return AttemptRecord(
-        job_id=item.job_id,
+        ref=item.ref,
         task_id=item.task_id,
         attempt_id=item.attempt_id,
         manifest=item.manifest,

@@ -3,39 +3,24 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 from pynamodb.exceptions import TransactWriteError
 from pynamodb.transactions import TransactWrite
 
 from s3commit.aws.ledger_items import Items
-from s3commit.aws.retry import settle
 from s3commit.core.errors import PreconditionError
 from s3commit.core.ports import Clock
-
-T = TypeVar("T")
-
-# All jobs that append to a destination check its lock as they are decided, and DynamoDB cancels all
-# but one of the transactions that meet at an item. One takes some 20 ms.
-CONFLICT_TRIES = 7
-CONFLICT_PAUSE = 0.05  # seconds, doubled each time: three seconds in all
 
 
 class LedgerTable:
     """One table and the means to write to it; ``page`` bounds a page of a query."""
 
-    def __init__(
-        self, items: Items, clock: Clock, page: int | None, sleep: Callable[[float], None]
-    ) -> None:
+    def __init__(self, items: Items, clock: Clock, page: int | None) -> None:
         self._items = items
         self._clock = clock
         self._page = page
-        self._sleep = sleep
-
-    def _settle(self, attempt: Callable[[], T]) -> T:
-        return settle(attempt, tries=CONFLICT_TRIES, pause=CONFLICT_PAUSE, sleep=self._sleep)
 
     def _transaction(self) -> TransactWrite:
         """A transaction of its own: a repetition by botocore of one that succeeded succeeds."""

@@ -1,4 +1,4 @@
-"""Repeating what another request for the same object or item stood in the way of."""
+"""Repeating what another request for the same object stood in the way of."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def settle(
 ) -> T:
     """What ``attempt`` returns; repeated while AWS answers that another request was under way.
 
-    Such an answer (a 409 of S3, a conflict of DynamoDB's transactions) says that nothing has
-    happened. ``pause`` is in seconds and doubles each time.
+    Such an answer, a 409 of S3, says that nothing has happened. ``pause`` is in seconds and doubles
+    each time.
     """
     for number in range(tries - 1):
         try:

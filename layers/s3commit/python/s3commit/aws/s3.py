@@ -15,7 +15,7 @@ from s3commit.aws.failures import answered, translated
 from s3commit.aws.retry import settle
 from s3commit.aws.s3_client import Encryption, make_client
 from s3commit.aws.s3_deletes import delete_together, fits_xml
-from s3commit.aws.s3_uploads import open_uploads
+from s3commit.aws.s3_uploads import open_uploads, rfc3339
 from s3commit.core.errors import (
     CONFLICT,
     InvalidInputError,
@@ -77,6 +77,13 @@ class S3ObjectStore:
                         code="TOO_LARGE",
                     )
                 return StoredObject(_facts(key, answer), stream.read())
+
+    def first_bytes(self, bucket: str, key: str, count: int) -> bytes:
+        """See `ObjectReader.first_bytes`."""
+        with translated(f"reading s3://{bucket}/{key}"):
+            answer = self._client.get_object(Bucket=bucket, Key=key, Range=f"bytes=0-{count - 1}")
+            with closing(answer["Body"]) as stream:
+                return stream.read()
 
     def head(self, bucket: str, key: str) -> ObjectFacts | None:
         """See `ObjectReader.head`."""
@@ -267,4 +274,5 @@ def _facts(key: str, answer: Any) -> ObjectFacts:
         metadata,
         answer.get("VersionId"),
         opaque=answer.get("ServerSideEncryption", "AES256") != "AES256",
+        modified=rfc3339(answer["LastModified"]),
     )

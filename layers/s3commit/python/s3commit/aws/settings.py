@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -24,6 +25,19 @@ class Settings:
         if missing:
             raise InvalidInputError(f"environment lacks {', '.join(missing)}", code="BAD_SETTINGS")
         return cls(environ[env.TABLE], int(environ[env.LEDGER_TTL_DAYS]))
+
+
+def replace_below(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The prefixes below which jobs may replace, a JSON list; only the deciding function reads it.
+
+    Raises `InvalidInputError` where there is none: that must never mean "everywhere".
+    """
+    try:
+        return tuple(str(prefix) for prefix in json.loads(environ[env.REPLACE_BELOW]))
+    except (KeyError, ValueError, TypeError):
+        raise InvalidInputError(
+            f"environment lacks {env.REPLACE_BELOW}, a JSON list of prefixes", code="BAD_SETTINGS"
+        ) from None
 
 
 def state_machine(environ: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""Running one named step of the sweep's state machine: what the call before left in, out again."""
+"""Running one named step of the sweep's state machine: as far as its turn goes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from s3commit.aws.telemetry import logger
 from s3commit.core.protocol.pipeline import Pipeline
 from s3commit.core.protocol.sweep import DAY, HOUR, Limits, Step, Sweep
 from s3commit.core.protocol.sweep_report import Report, decode_report, encode_report
+from s3commit.core.protocol.sweep_turns import Sitting, Turn, call_step
 from s3commit.core.survey import Executions, Survey
 
 
@@ -25,29 +26,41 @@ class Sweeper:
 def run_sweep_step(
     sweeper: Sweeper, steps: Mapping[str, Step], event: dict[str, Any]
 ) -> dict[str, Any]:
-    """One call of the step that the event names, from where the call before it stopped.
+    """One call of the step that the event names, from where the ledger says that it has come to.
 
-    A cursor is of one step: the step that follows one which failed begins at its own beginning.
+    Nothing is done while another sweep is at work.
     """
     name, before = event["step"], event["sweep"]
     report = read_report(event)
-    sweep = Sweep(
-        event["bucket"],
-        sweeper.pipeline,
-        sweeper.survey,
-        sweeper.executions,
-        read_limits(event["limits"]),
-        report,
-    )
-    cursor = steps[name](sweep, before["cursor"] if before.get("step") == name else "")
-    logger.info("sweep step", step=name, looked=report.looked, more=bool(cursor))
+
+    def make(turn: Turn) -> Sweep:
+        return Sweep(
+            event["bucket"],
+            sweeper.pipeline,
+            sweeper.survey,
+            sweeper.executions,
+            read_limits(event["limits"]),
+            report,
+            began=turn.began,
+            before=turn.before,
+            put_off=dict(turn.put_off),
+        )
+
+    first = before.get("step") != name
+    more = call_step(sitting_of(sweeper, event), make, name, steps[name], first=first)
+    logger.info("sweep step", step=name, looked=report.looked, more=more)
     return {
         "step": name,
-        "cursor": cursor,
-        "more": bool(cursor),
+        "more": more,
         "broken": is_broken(before),
         "report": encode_report(report),
     }
+
+
+def sitting_of(sweeper: Sweeper, event: Mapping[str, Any]) -> Sitting:
+    """The hold of the sweep's execution on the ledger's note."""
+    pipeline = sweeper.pipeline
+    return Sitting(pipeline.ledger, event["execution"], pipeline.clock.now())
 
 
 def is_broken(before: Mapping[str, Any]) -> bool:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from aws_lambda_powertools import Logger, single_metric
 from aws_lambda_powertools.metrics import MetricUnit
 
 from s3commit.aws import env
+from s3commit.core.jsontext import one_line
+from s3commit.core.layout import MAGIC_PREFIX
+
+# Of the prefix that a refused document lies below: enough to tell a tenant (`tenants/a/`).
+PREFIX_ELEMENTS = 2
+PREFIX_CHARACTERS = 64
 
 # Powertools reads the service, the level and the namespace from the environment.
 logger = Logger()
@@ -18,3 +26,19 @@ def count(metric: str, value: int = 1) -> None:
             name=metric, unit=MetricUnit.Count, value=value, namespace=env.METRICS_NAMESPACE
         ) as one:
             one.add_dimension(name="service", value=env.SERVICE)
+
+
+def document_refused(key: str, code: str) -> None:
+    """Count a document of the protocol that is not acceptable, and log below which prefix it lies.
+
+    What lies in no job directory is somebody else's, and named like ours by chance.
+    """
+    destination, directory, _ = key.partition(MAGIC_PREFIX)
+    if not directory:
+        logger.info("not a document of ours", key=one_line(key))
+        return
+    elements = destination.split("/")[:-1][:PREFIX_ELEMENTS]
+    prefix = one_line("".join(f"{element}/" for element in elements), PREFIX_CHARACTERS)
+    fields: dict[str, Any] = {"code": code, "key": one_line(key), env.REFUSED_PREFIX: prefix}
+    logger.warning(env.REFUSED_MESSAGE, **fields)
+    count(env.DOCUMENTS_REFUSED)

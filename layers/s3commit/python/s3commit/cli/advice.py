@@ -12,7 +12,6 @@ from s3commit.cli.human import age, epoch_of, many
 from s3commit.cli.waiting import InTheWay
 from s3commit.core.model import ALREADY_COMMITTED, AbortRequest, Failure, JobRecord, Outcome
 from s3commit.core.policy import HOLDER_SECONDS
-from s3commit.core.protocol.acquire import HARMLESS
 from s3commit.core.states import JobState
 
 PATIENCE = 3600  # seconds without a change; no step takes longer, with its retries
@@ -57,8 +56,8 @@ _ID = re.compile(r"by job ([0-9a-fA-F-]{36});")
 def needs_attention(record: JobRecord, now: float) -> bool:
     """Whether a job that has not ended is silent for longer than it should be.
 
-    A SEALED one that waits says so every few seconds, and loses its locks to others if it does not;
-    then nobody works on it.
+    A SEALED one that waits says so every minute, and one that holds is soon decided; of one that
+    does neither others take what it claims, and nobody works on it.
     """
     if is_orphan(record):
         return True
@@ -197,8 +196,6 @@ def _after_a_failure(facts: JobFacts, goes_on: str) -> list[str]:
 def _on_blocker(one: InTheWay) -> str:
     """What becomes of a job that is in another one's way, and what to do about it."""
     record = one.record
-    if record is None or record.state in HARMLESS:
-        return f"job {one.job_id} will not be committed any more: its place is free at once"
     if not one.holds:
         return f"job {one.job_id} waits for longer and goes first: s3commit show {one.job_id}"
     if not is_dead(one.execution):

@@ -52,6 +52,12 @@ CODES: Final[dict[str, Advice]] = {
         "Nothing, if it wrote the same data: its program counts this as success. Other data needs"
         " another key",
     ),
+    "ARCHIVED": Advice(
+        "An object that the job needs is in an archive (GLACIER, DEEP_ARCHIVE): it is there, and"
+        " can't be read",
+        "Restore the object that is named, and keep lifecycle rules away from `__magic_job-` and"
+        " `_commits/`; run the job again",
+    ),
     "BAD_CONDITION": Advice(
         "A condition in `job.json` is not one that there is, or has an impossible value",
         "Correct it in the program; run the job again",
@@ -83,7 +89,8 @@ CODES: Final[dict[str, Advice]] = {
         "Find out what changed the manifest or the request; run the job again",
     ),
     "DESTINATION_BUSY": Advice(
-        "Other jobs held the destination for the whole hour that a job waits for it",
+        "Other jobs held the destination for the whole hour that a job waits for it, or a hundred"
+        " waited for it already",
         "`s3commit show` the job that is named: if its execution died, `s3commit commit` goes on"
         " with it. Then run this one again",
     ),
@@ -115,8 +122,13 @@ CODES: Final[dict[str, Advice]] = {
         "Look for whoever deletes below `__magic_job-`. Then run the job again",
     ),
     "JOB_ID_TAKEN": Advice(
-        "The job's id is that of a job at another destination",
+        "A directory above the destination has, or had, a job with the same id",
         "Give each job an id of its own, or none",
+    ),
+    "JOB_ENDED": Advice(
+        "A job of the same id has ended at the destination before",
+        "Give each run an id of its own, or none. If nobody has used one twice, find out who put"
+        " the list in `_commits/` that is named",
     ),
     "KEY_IN_DOUBT": Advice(
         "A job with the same idempotency key may be committed, and has not ended",
@@ -139,13 +151,6 @@ CODES: Final[dict[str, Advice]] = {
     "LOCATION_NOT_AGREED": Advice(
         "The `job.json` at a partition's location does not say that the job may write there",
         "Find out who removed or replaced it; run the job again",
-    ),
-    "MANIFEST_GONE": Advice(
-        "All files were visible; then a manifest was deleted or changed, and what is provably the"
-        " job's now has another number of files or bytes",
-        "Bring the manifest back, or the files that are gone, or move away what has the job's id"
-        " and is not its own",
-        stops=True,
     ),
     "MANIFEST_CHANGED": Advice(
         "A counted manifest has other bytes than its task wrote", _OTHER_WRITER
@@ -177,6 +182,10 @@ CODES: Final[dict[str, Advice]] = {
         stops=True,
     ),
     "REFUSED": Advice("A step refused the job; the message says why", _WRITE_AGAIN),
+    "REPLACE_NOT_ALLOWED": Advice(
+        "Conflict `replace`, at a place where the deployment allows none (`replacePrefixes`)",
+        "Append, or write elsewhere; or have the parameter name the place. Run the job again",
+    ),
     "REQUEST_CHANGED": Advice(
         "`request.json` was replaced after the pipeline had read it", _OTHER_WRITER
     ),
@@ -210,7 +219,7 @@ CODES: Final[dict[str, Advice]] = {
     ),
     "TOO_LARGE": Advice("A document is larger than any is read", _OTHER_WRITER),
     "TOO_DEEP": Advice(
-        "The destination lies in more directories than a job can lock",
+        "A job looks at all directories above what it writes to, and these are too many",
         "Write to a destination with fewer directories above it",
     ),
     "TRANSIENT": Advice(

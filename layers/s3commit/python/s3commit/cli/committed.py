@@ -80,8 +80,8 @@ def _is_it(file: CommittedFile, listed: ListedObject, job_id: str) -> bool:
 
 
 def _header(session: Session, bucket: str, key: str) -> CommitHeader:
-    line = session.peek.first_bytes(bucket, key, MAX_LINE_BYTES).split(b"\n", 1)[0]
+    start = session.store.first_bytes(bucket, key, MAX_LINE_BYTES)
     try:
-        return decode_commit_header(line)
+        return decode_commit_header(start)
     except InvalidInputError as error:
         raise InvalidInputError(f"s3://{bucket}/{key}: {error.message}", code=error.code) from error

@@ -299,7 +299,7 @@ def _noted(located: Located) -> Noted | None:
         return None
     attempts = files = total = 0
     tasks: set[str] = set()
-    for attempt in located.ledger.attempts(located.place.job_id):
+    for attempt in located.ledger.attempts(located.place.ref):
         attempts += 1
         tasks.add(attempt.task_id)
         files += attempt.files

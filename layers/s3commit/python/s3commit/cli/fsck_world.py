@@ -10,7 +10,6 @@ from s3commit.aws import env
 from s3commit.aws.failures import answered, translated
 from s3commit.aws.s3_survey import S3Survey
 from s3commit.cli.executions import is_arn, is_dead, machine_of
-from s3commit.cli.peek import S3Peek
 from s3commit.cli.session import Session
 from s3commit.core.errors import InvalidInputError
 from s3commit.core.fsck.ports import Fsck, SeenVersion
@@ -29,11 +28,10 @@ TELL_EVERY = 100_000  # keys
 Listed = TypeVar("Listed")
 
 
-class S3Looks(S3Peek):
+class S3Looks:
     """Implements `Looks`."""
 
     def __init__(self, client: S3Client) -> None:
-        super().__init__(client)
         self._s3 = client
 
     def objects(self, bucket: str, prefix: str) -> Iterator[SeenObject]:
@@ -69,7 +67,7 @@ class SessionHands:
             if self._machine is None:
                 return False
             # As the pipeline names the first one, which may not have come to the ledger yet.
-            execution = f"{self._machine.replace(':stateMachine:', ':execution:')}:{place.job_id}"
+            execution = f"{self._machine.replace(':stateMachine:', ':execution:')}:{place.ref}"
         return not is_dead(self._session.executions.describe(execution).status)
 
     def start(self, place: JobDirectory, record: JobRecord | None) -> bool:
@@ -87,7 +85,7 @@ class SessionHands:
                 code=NO_STATE_MACHINE,
             )
         now = datetime.fromtimestamp(self._session.environment.epoch(), UTC)
-        name = f"{place.job_id}-fsck-{generation}-{now:%Y%m%d%H}"
+        name = f"{place.ref}-fsck-{generation}-{now:%Y%m%d%H}"
         try:
             self._session.executions.start(machine, name, place)
         except InvalidInputError as error:

@@ -87,14 +87,16 @@ def go_on(session: Session, printer: Printer, facts: JobFacts, hands: Hands, dry
         )
     started = None
     if not dry_run:
-        started = session.executions.start(hands.machine, _name(session, job), facts.place)
+        started = session.executions.start(
+            hands.machine, _name(session, facts.place.ref), facts.place
+        )
     _tell(printer, facts, asked, hands, started)
 
 
-def _name(session: Session, job_id: str) -> str:
+def _name(session: Session, ref: str) -> str:
     """A name that no execution has: two that are started within a second are one."""
     now = datetime.fromtimestamp(session.environment.epoch(), UTC)
-    return f"{job_id}-{now:%Y%m%dT%H%M%SZ}"
+    return f"{ref}-{now:%Y%m%dT%H%M%SZ}"
 
 
 def _tell(printer: Printer, facts: JobFacts, asked: str, hands: Hands, started: str | None) -> None:

@@ -135,9 +135,9 @@ def _in_the_way(one: InTheWay, now: float) -> dict[str, Any]:
         "node": one.node,
         "mode": one.mode.value,
         "holds": one.holds,
-        "state": record.state.value if record else None,
-        "unchangedSeconds": int(now - epoch_of(record.updated_at)) if record else None,
-        "execution": (record.execution or None) if record else None,
+        "state": record.state.value,
+        "unchangedSeconds": int(now - epoch_of(record.updated_at)),
+        "execution": record.execution or None,
         "executionStatus": one.execution,
     }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
 from s3commit.cli.advice import console_url, meaning_of, next_step
 from s3commit.cli.codes import CODES, advice_on_execution
@@ -11,7 +11,7 @@ from s3commit.cli.human import age, amount, epoch_of, many, moment, size
 from s3commit.cli.waiting import InTheWay, Standing
 from s3commit.core.conditions import encode_conditions
 from s3commit.core.locations import location_uris
-from s3commit.core.locks import Claim
+from s3commit.core.locks import Claim, LockMode
 from s3commit.core.model import AbortRequest, CommitRequest, JobSpec, Names
 from s3commit.core.states import JobState
 
@@ -127,24 +127,19 @@ def _standing(standing: Standing, now: float) -> Pairs:
         yield "keeps waiting", f"{first} and {len(others)} more" if others else first
 
 
-def _nodes(name: str, claims: Iterable[Claim]) -> Pairs:
-    own = [claim for claim in claims if not claim.intention]
-    for claim in own[:SHOWN_NODES]:
-        of_key = "?once=" in claim.node
-        yield name, f"{claim.mode.name.lower()} {'the idempotency key' if of_key else claim.node}"
-    if len(own) > SHOWN_NODES:
-        yield name, f"and {len(own) - SHOWN_NODES} more; --output json has them all"
+def _nodes(name: str, claims: Sequence[Claim]) -> Pairs:
+    for claim in claims[:SHOWN_NODES]:
+        of_key = claim.mode is LockMode.KEY
+        yield name, "the idempotency key" if of_key else f"{claim.mode.name.lower()} {claim.node}"
+    if len(claims) > SHOWN_NODES:
+        yield name, f"and {len(claims) - SHOWN_NODES} more; --output json has them all"
 
 
 def _in_the_way(one: InTheWay, now: float) -> str:
-    record = one.record
-    state = "ended long ago"
-    if record is not None:
-        state = f"{record.state}, unchanged for {age(now - epoch_of(record.updated_at))}"
+    state = f"{one.record.state}, unchanged for {age(now - epoch_of(one.record.updated_at))}"
     does = "holds" if one.holds else "waits for"
-    mode = one.mode.name.lower().replace("_", " to ")
     execution = f", execution {one.execution}" if one.execution else ""
-    return f"{one.job_id}: {state}, {does} {mode} {one.node}{execution}"
+    return f"{one.job_id}: {state}, {does} {one.mode.name.lower()} {one.node}{execution}"
 
 
 def _outcome(facts: JobFacts) -> Pairs:

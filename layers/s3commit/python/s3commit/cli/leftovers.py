@@ -17,6 +17,7 @@ from s3commit.core.layout import (
     is_of_other_writers,
     owner_of,
     parse_directory,
+    write_of,
 )
 from s3commit.core.ledger import Ledger
 from s3commit.core.model import Destination, JobRecord
@@ -59,14 +60,16 @@ class _Jobs:
         self._bucket = destination.bucket
         self._ledger = ledger
         self._here = dict(_jobs_at(session, destination))
-        self._records: dict[str, JobRecord | None] = {}
+        self._records: dict[str, list[JobRecord]] = {}
         self._traced: dict[tuple[str, str], Owner | None] = {}
 
     def owner(self, key: str) -> tuple[Owner, str | None]:
         """Whose the upload at ``key`` is, and the id of the one job that can have made it."""
         job_id = owner_of(key)
         if job_id is None:
-            return Owner.FOREIGN, None
+            write = write_of(key)  # of a job of S3A's that was left behind here, or of anybody
+            is_left = write is not None and self._here.get(write) is Owner.UNDER_WAY
+            return (Owner.UNDER_WAY, write) if is_left else (Owner.FOREIGN, None)
         found = self._of(key, job_id)
         if found is Owner.UNKNOWN and is_of_other_writers(key):
             return Owner.FOREIGN, None
@@ -74,19 +77,21 @@ class _Jobs:
 
     def _of(self, key: str, job_id: str) -> Owner:
         if job_id not in self._records:
-            self._records[job_id] = self._ledger.job(job_id) if self._ledger else None
-        record = self._records[job_id]
-        if record is not None and self._lies_in(key, record):
+            self._records[job_id] = self._ledger.jobs_with_id(job_id) if self._ledger else []
+        records = [one for one in self._records[job_id] if self._lies_in(key, one)]
+        if records:
+            # Of an id in directories inside each other the outer one is the job's (I12).
+            record = min(records, key=lambda one: len(one.destination.prefix))
             return Owner.ENDED if record.state in ENDED else Owner.UNDER_WAY
         here = self._here.get(job_id)
         if here is Owner.UNDER_WAY:
             return here
-        # A copied directory, or one of a job that was turned away, must not speak for another one.
+        # A copied directory must not speak for another one.
         traces = {here, *self._traces(key, job_id)}
         for owner in (Owner.UNDER_WAY, Owner.ENDED):
             if owner in traces:
                 return owner
-        return Owner.UNKNOWN if record is None else Owner.UNDER_WAY
+        return Owner.UNDER_WAY if self._records[job_id] else Owner.UNKNOWN
 
     def _lies_in(self, key: str, record: JobRecord) -> bool:
         locations = record.plan.locations.values() if record.plan else ()

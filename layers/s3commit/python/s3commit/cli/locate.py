@@ -13,6 +13,8 @@ from s3commit.core.layout import JobDirectory
 from s3commit.core.ledger import Ledger
 from s3commit.core.model import Destination, JobRecord
 
+SHOWN = 3  # destinations of jobs that share an id
+
 
 @dataclass(frozen=True, slots=True)
 class Located:
@@ -26,15 +28,8 @@ class Located:
     ledger: Ledger | None = None
 
     def record(self) -> JobRecord | None:
-        """The record as it is now. Raises `NotFoundError` if it is of a job elsewhere."""
-        record = self.ledger.job(self.place.job_id) if self.ledger else None
-        if record and (record.destination != self.place.destination):
-            raise NotFoundError(
-                f"the ledger has job {record.job_id} at {record.destination.uri}, not at"
-                f" {self.place.destination.uri}",
-                code="JOB_ELSEWHERE",
-            )
-        return record
+        """The record as it is now."""
+        return self.ledger.job(self.place.ref) if self.ledger else None
 
     @property
     def uri(self) -> str:
@@ -59,11 +54,17 @@ def locate(
             f" {env.TABLE}, or the job's place with --destination",
             USAGE,
         )
-    record = ledger.job(job.job_id)
-    if record is None:
+    records = ledger.jobs_with_id(job.job_id)
+    if len(records) > 1:
+        directories = ", ".join(sorted(record.destination.uri for record in records)[:SHOWN])
+        raise Problem(
+            f"there are jobs with id {job.job_id} at {directories}: name one with --destination",
+            USAGE,
+        )
+    if not records:
         raise NotFoundError(
             f"no job {job.job_id} in table {table}: check the id, or look for it in S3 with"
             " --destination (the ledger forgets ended jobs after a while)",
             code="NO_JOB",
         )
-    return Located(job.job_id, JobDirectory(record.destination, record.job_id), ledger)
+    return Located(job.job_id, JobDirectory(records[0].destination, job.job_id), ledger)

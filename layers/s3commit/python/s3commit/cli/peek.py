@@ -1,4 +1,4 @@
-"""Two looks into S3 that only the command takes, and the ports therefore do not have."""
+"""A look into S3 that only the command takes, and the ports therefore do not have."""
 
 from __future__ import annotations
 
@@ -11,11 +11,7 @@ if TYPE_CHECKING:
 
 
 class Peek(Protocol):
-    """Looks at a part of something large."""
-
-    def first_bytes(self, bucket: str, key: str, count: int) -> bytes:
-        """The first bytes of an object that is not empty. Raises `NotFoundError`."""
-        ...
+    """Looks at what is not an object yet."""
 
     def uploaded_bytes(self, bucket: str, key: str, upload_id: str) -> int:
         """The bytes of all parts of an open upload. Raises `UploadGoneError`."""
@@ -23,16 +19,10 @@ class Peek(Protocol):
 
 
 class S3Peek:
-    """Implements `Peek`: one ranged GetObject, and a ListParts for each 1,000 parts."""
+    """Implements `Peek`: a ListParts for each 1,000 parts."""
 
     def __init__(self, client: S3Client) -> None:
         self._client = client
-
-    def first_bytes(self, bucket: str, key: str, count: int) -> bytes:
-        """See `Peek.first_bytes`."""
-        with translated(f"reading s3://{bucket}/{key}"):
-            answer = self._client.get_object(Bucket=bucket, Key=key, Range=f"bytes=0-{count - 1}")
-            return answer["Body"].read()
 
     def uploaded_bytes(self, bucket: str, key: str, upload_id: str) -> int:
         """See `Peek.uploaded_bytes`."""

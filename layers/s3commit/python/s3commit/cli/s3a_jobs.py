@@ -24,9 +24,9 @@ from s3commit.core.layout import (
     JobDirectory,
     check_id,
     check_job_id,
-    owner_of,
     parse_destination,
     parse_directory,
+    write_of,
 )
 from s3commit.core.manifest import (
     MAX_MANIFEST_BYTES,
@@ -128,7 +128,7 @@ def write_ids(session: Session, job: S3AJob) -> frozenset[str]:
         except (InvalidInputError, NotFoundError):
             continue
         if files:
-            return frozenset(filter(None, (owner_of(file.key) for file in files)))
+            return frozenset(filter(None, (write_of(file.key) for file in files)))
     return frozenset()
 
 

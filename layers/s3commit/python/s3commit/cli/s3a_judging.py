@@ -15,7 +15,7 @@ from s3commit.cli.s3a_jobs import S3AJob, read_files
 from s3commit.cli.session import Session
 from s3commit.core.errors import IdentityUnknownError, InvalidInputError, JobRefusedError
 from s3commit.core.hadoop import parse_manifest_name, task_number, task_of_attempt
-from s3commit.core.layout import PENDINGSET_SUFFIX, owner_of
+from s3commit.core.layout import PENDINGSET_SUFFIX, write_of
 from s3commit.core.model import Failure, PendingFile
 from s3commit.core.ports import OpenUpload
 from s3commit.core.protocol.identity import Whose, described, is_provably_ours, whose
@@ -28,7 +28,7 @@ SHOWN = 3  # names in a message
 class Judgement:
     """One job as it stands; ``problem`` is why a commit would be refused.
 
-    ``visible`` counts the files that its driver had completed; ``began`` are tasks without a
+    ``visible`` are the files that its driver had completed; ``began`` are tasks without a
     pendingset; ``unfinished`` open uploads that no pendingset names. ``quiet`` is seconds since
     the last sign of life in S3.
     """
@@ -37,7 +37,7 @@ class Judgement:
     tasks: int = 0
     files: int = 0
     bytes: int = 0
-    visible: int = 0
+    visible: list[PendingFile] = field(default_factory=list)
     began: tuple[str, ...] = ()
     unfinished: tuple[OpenUpload, ...] = ()
     quiet: int = 0
@@ -164,11 +164,11 @@ def _unfinished(
     """
     neighbours = Neighbours(session.store, job.place)
     known = {(file.key, file.upload_id) for file in files}
-    writes = {owner_of(file.key) for file in files if not neighbours.own(file.key)} - {None}
+    writes = {write_of(file.key) for file in files if not neighbours.own(file.key)} - {None}
     return tuple(
         upload
         for where, upload in sorted(uploads.items())
-        if where not in named and (where in known or owner_of(upload.key) in writes)
+        if where not in named and (where in known or write_of(upload.key) in writes)
         if not neighbours.own(upload.key)
     )
 
@@ -210,7 +210,7 @@ def _judge_files(
 
     def look(file: PendingFile) -> tuple[str, str]:
         is_open = (file.key, file.upload_id) in uploads
-        if is_open and owner_of(file.key) is not None:
+        if is_open and write_of(file.key) is not None:
             return "", file.key
         facts = session.store.head(file.bucket, file.key)
         if facts is None:
@@ -218,6 +218,7 @@ def _judge_files(
         if is_open:
             return "taken", file.key
         if is_provably_ours(file, facts):
+            found.visible.append(file)
             return "visible", file.key
         if whose(file, facts) is Whose.UNKNOWN:
             return "doubted", described(file)
@@ -226,7 +227,6 @@ def _judge_files(
     told: dict[str, list[str]] = defaultdict(list)
     for state, key in session.parallel(look, files):
         told[state].append(key)
-    found.visible = len(told["visible"])
     if told["doubted"]:
         found.problems.append(_in_doubt(told["doubted"]))
     if told["gone"]:

@@ -17,7 +17,8 @@ from s3commit.core.errors import (
     TransientError,
 )
 from s3commit.core.manifest import MAX_MANIFEST_BYTES
-from s3commit.core.model import CommitRequest, JobResult
+from s3commit.core.model import CommitRequest, JobResult, PendingFile
+from s3commit.core.protocol.identity import is_provably_ours
 from s3commit.writer.asking import Patience, ask_abort, ask_commit
 from s3commit.writer.standing import put_own
 
@@ -33,11 +34,24 @@ def ask_for_commit(session: Session, found: Judgement) -> None:
 
 
 def ask_for_abort(session: Session, found: Judgement, reason: str) -> None:
-    """Have the job aborted. Raises `PreconditionError` if its commit was asked for before."""
+    """Have the job aborted. Raises `PreconditionError` if its commit was asked for before.
+
+    What its driver had made visible the pipeline does not delete, since it has completed nothing of
+    the job: that is done here, by the rights of the person who gives the job up.
+    """
     _make_ready(session, found)
     answer = ask_abort(session.store, found.job.place, reason)
     if not answer.accepted:
         raise PreconditionError(answer.message, code="OTHER_REQUEST")
+    for _done in session.parallel(lambda file: _delete(session, file), found.visible):
+        pass
+
+
+def _delete(session: Session, file: PendingFile) -> None:
+    facts = session.store.head(file.bucket, file.key)
+    if facts is not None and is_provably_ours(file, facts):
+        with suppress(PreconditionError):  # another one by now
+            session.store.delete(file.bucket, file.key, if_match=facts.etag)
 
 
 def await_end(session: Session, job: S3AJob, timeout: float) -> JobResult:

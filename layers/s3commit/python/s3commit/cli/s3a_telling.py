@@ -50,7 +50,7 @@ def _table(printer: Printer, report: Report) -> None:
             number(one.tasks),
             number(one.files),
             size(one.bytes),
-            number(one.visible),
+            number(len(one.visible)),
             number(len(one.unfinished)),
             _verdict(one),
         ]
@@ -124,7 +124,7 @@ def _job(report: Report, one: Judgement) -> dict[str, Any]:
         "tasksWithoutPendingset": list(one.began),
         "files": one.files,
         "bytes": one.bytes,
-        "visibleFiles": one.visible,
+        "visibleFiles": len(one.visible),
         "unfinishedUploads": [
             {"key": upload.key, "uploadId": upload.upload_id} for upload in one.unfinished
         ],

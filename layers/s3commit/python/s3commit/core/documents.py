@@ -13,7 +13,7 @@ from s3commit.core.conditions import (
     encode_conditions,
 )
 from s3commit.core.errors import InvalidInputError
-from s3commit.core.jsontext import Fields, check_text, dump, parse
+from s3commit.core.jsontext import MAX_VALUES, Fields, bounded, check_text, dump, parse
 from s3commit.core.layout import JobDirectory, check_id, parse_destination
 from s3commit.core.locations import BAD_LOCATION, location_uris, parse_locations
 from s3commit.core.manifest import digest
@@ -30,16 +30,22 @@ from s3commit.core.model import (
     Outcome,
     Scope,
 )
+from s3commit.core.states import JobState
 
 VERSION = 1
 MAX_JOB_BYTES = 256 * 1024
 MAX_RESULT_BYTES = 256 * 1024
-MAX_REQUEST_BYTES = 128 * 1024 * 1024
-MAX_ATTEMPTS = 500_000
+
+# 100,000 tasks, each with a manifest at the destination and one at a location: 1.6 million values
+# and, with prefixes of 100 bytes, 56 MiB. The worst of this size takes 1.1 GB to read.
+MAX_ATTEMPTS = 200_000
+MAX_REQUEST_BYTES = 64 * 1024 * 1024
+MAX_REQUEST_VALUES = 1_800_000
+
 MAX_TEXT = 1024
 MAX_KEY_CHARACTERS = 1024  # of an idempotency key
 
-Choice = TypeVar("Choice", Conflict, Scope, Outcome, Names)
+Choice = TypeVar("Choice", Conflict, Scope, Outcome, Names, JobState)
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -112,14 +118,14 @@ def decode_job(body: bytes, directory: JobDirectory) -> JobSpec:
     spec = JobSpec(
         job_id=fields.text("jobId", longest=80),
         destination=destination,
-        conflict=_choice(Conflict, fields.text("conflict", Conflict.APPEND), "conflict"),
-        scope=_choice(Scope, fields.text("scope", Scope.DIRECTORY), "scope"),
+        conflict=choice(Conflict, fields.text("conflict", Conflict.APPEND), "conflict"),
+        scope=choice(Scope, fields.text("scope", Scope.DIRECTORY), "scope"),
         partition_by=_columns(fields.texts("partitionBy", most=100, default=[])),
         idempotency_key=_key(fields),
         created_at=fields.text("createdAt", "", longest=64),
         client=fields.text("client", "", longest=MAX_TEXT),
         conditions=_conditions(fields),
-        names=_choice(Names, fields.text("names", Names.UNIQUE), "names"),
+        names=choice(Names, fields.text("names", Names.UNIQUE), "names"),
         locations=parse_locations(fields.mapping("locations"), destination),
         sha256=digest(body),
     )
@@ -161,7 +167,7 @@ def _conditions(fields: Fields) -> Conditions:
 
 
 def encode_request(request: CommitRequest | AbortRequest) -> bytes:
-    """``request.json``."""
+    """``request.json``. Raises `InvalidInputError` (``TOO_LARGE``) if nobody would read it."""
     head: dict[str, Any] = {"version": VERSION, "jobId": request.job_id}
     if isinstance(request, AbortRequest):
         abandoned = {"abandoned": True} if request.abandoned else {}
@@ -173,7 +179,13 @@ def encode_request(request: CommitRequest | AbortRequest) -> bytes:
         head["partial"] = True
     if request.attempts is None:
         return dump(head)
-    return dump({**head, "attempts": [_attempt_json(attempt) for attempt in request.attempts]})
+    document = {**head, "attempts": [_attempt_json(attempt) for attempt in request.attempts]}
+    return bounded(
+        dump(document),
+        what="request.json",
+        max_bytes=MAX_REQUEST_BYTES,
+        most=MAX_REQUEST_VALUES,
+    )
 
 
 def _attempt_json(attempt: CountedAttempt) -> dict[str, Any]:
@@ -194,7 +206,7 @@ def decode_request(body: bytes, directory: JobDirectory) -> CommitRequest | Abor
     Two counted attempts of one task are refused (``TWO_ATTEMPTS``, I3), and a manifest that is
     not at the place which its ids give. One attempt may have a manifest at each of several places.
     """
-    fields = _versioned(body, "request.json", MAX_REQUEST_BYTES)
+    fields = _versioned(body, "request.json", MAX_REQUEST_BYTES, MAX_REQUEST_VALUES)
     if fields.text("jobId", longest=80) != directory.job_id:
         raise InvalidInputError("request.json is of another job", code="WRONG_JOB")
     action = fields.text("action", longest=80)
@@ -305,7 +317,7 @@ def decode_result(body: bytes, directory: JobDirectory | None = None) -> JobResu
         failure = Failure(error.text("code"), error.text("message", longest=16 * MAX_TEXT))
     return JobResult(
         job_id=fields.text("jobId", longest=80),
-        outcome=_choice(Outcome, fields.text("outcome"), "outcome"),
+        outcome=choice(Outcome, fields.text("outcome"), "outcome"),
         error=failure,
         files=fields.integer("files"),
         bytes=fields.integer("bytes"),
@@ -317,13 +329,14 @@ def decode_result(body: bytes, directory: JobDirectory | None = None) -> JobResu
     )
 
 
-def _versioned(body: bytes, what: str, max_bytes: int) -> Fields:
-    fields = Fields(parse(body, what=what, max_bytes=max_bytes), "$")
+def _versioned(body: bytes, what: str, max_bytes: int, most: int = MAX_VALUES) -> Fields:
+    fields = Fields(parse(body, what=what, max_bytes=max_bytes, most=most), "$")
     fields.version(VERSION)
     return fields
 
 
-def _choice(kind: type[Choice], value: str, what: str) -> Choice:
+def choice(kind: type[Choice], value: str, what: str) -> Choice:
+    """The member of that value. Raises `InvalidInputError`."""
     try:
         return kind(value)
     except ValueError:

@@ -6,7 +6,21 @@ to clean up, or to keep its hands off. ``code`` is stable and stands in ``result
 
 from __future__ import annotations
 
+from typing import Final
+
 CONFLICT = "CONFLICT"  # the code where another request for the same key was under way
+ARCHIVED = "ARCHIVED"  # the code of an object that has to be restored before it can be read
+
+# With these codes a document is refused that no sound writer makes, and no bad luck: it is somebody
+# else's mistake, a copy of a table, or an attack. They are counted, and many of them ring an alarm.
+DOCUMENT_CODES: Final = frozenset(
+    {
+        *("BAD_CONDITION", "BAD_FIELD", "BAD_ID", "BAD_JSON", "BAD_KEY", "BAD_LOCATION"),
+        *("BAD_ONCE_NOTE", "BAD_PATH", "BAD_VERSION", "COUNTS_DIFFER", "JOB_CHANGED"),
+        *("LOCATION_NOT_AGREED", "MANIFEST_CHANGED", "NAME_NOT_UNIQUE", "NOT_CONTAINED"),
+        *("PLAN_CHANGED", "REQUEST_CHANGED", "TOO_LARGE", "TRUNCATED", "WRONG_JOB"),
+    }
+)
 
 
 class S3CommitError(Exception):

@@ -16,7 +16,7 @@ import re
 from collections.abc import Sequence
 
 from s3commit.core.errors import InvalidInputError
-from s3commit.core.jsontext import Fields, check_text
+from s3commit.core.jsontext import Fields
 
 MAGIC = "__magic"  # of all jobs together, before Hadoop 3.4
 MAGIC_PREFIX = "__magic_job-"
@@ -112,26 +112,28 @@ def task_number(task_id: str) -> int | None:
     return int(found["number"]) if found else None
 
 
-def etags(fields: Fields, *, most: int) -> tuple[str, ...]:
+def etags(fields: Fields, *, most: int, longest: int) -> tuple[str, ...]:
     """The etags of a pending commit: texts, or objects with an ``etag`` (from Hadoop 3.5 on).
+
+    At most ``most`` of at most ``longest`` characters.
 
     Raises `InvalidInputError`, with ``UNSUPPORTED_CHECKSUM`` for parts with checksums of their
     own: S3 wants those again when the upload is completed.
     """
     value = fields.value.get("etags")
     if not (isinstance(value, list) and value and isinstance(value[0], dict)):
-        return fields.texts("etags", most=most)
-    return tuple(_etag(part) for part in fields.objects("etags", most=most))
+        return fields.texts("etags", most=most, longest=longest)
+    return tuple(_etag(part, longest) for part in fields.objects("etags", most=most))
 
 
-def _etag(part: Fields) -> str:
+def _etag(part: Fields, longest: int) -> str:
     if part.has("checksum") or part.has("checksumAlgorithm"):
         raise InvalidInputError(
             f"{part.path} has a checksum: an upload with checksums of its parts can not be"
             " completed by s3commit; unset fs.s3a.create.checksum.algorithm",
             code="UNSUPPORTED_CHECKSUM",
         )
-    return check_text(part.text("etag"), part.path, longest=4096)
+    return part.text("etag", longest=longest)
 
 
 def _is_magic_element(element: str) -> bool:

@@ -15,9 +15,14 @@ from s3commit.core.errors import InvalidInputError
 # A refusal may quote a stranger's document; nobody reads an endless text.
 LONGEST_LINE = 4000
 
-# Values in a document from a stranger. 64 MiB of "[],[]," would become gigabytes of Python objects
-# and kill the function that reads it; a manifest of 100,000 files has 4 million values.
-MAX_VALUES = 5_000_000
+TOO_LARGE = "TOO_LARGE"
+
+# Memory, and not time, is what a stranger's document can use up. Measured (`python -m bench --only
+# documents`): a byte of a document costs at most 9 bytes (a long text with one character that takes
+# Python four), a value at most 320 more (a member with a name of its own). So a document of b bytes
+# and v values takes less than 9 b + 320 v, and each limit is set by that and by what the functions
+# that read it have (docs/protocol.md, "Formats"). This one is for the small documents.
+MAX_VALUES = 20_000
 
 
 def _refuse(message: str, code: str = "BAD_JSON") -> NoReturn:
@@ -37,11 +42,7 @@ def parse(body: bytes, *, what: str, max_bytes: int, most: int = MAX_VALUES) -> 
     Raises `InvalidInputError` (``BAD_JSON`` or ``TOO_LARGE``) for anything that is not strict
     JSON: duplicate keys, NaN, Infinity, too deep nesting, trailing text, another encoding.
     """
-    if len(body) > max_bytes:
-        _refuse(f"{what} has {len(body)} bytes; at most {max_bytes} are read", "TOO_LARGE")
-    values = sum(body.count(sign) for sign in (b",", b"[", b"{"))
-    if values > most:
-        _refuse(f"{what} has about {values} values; at most {most} are read", "TOO_LARGE")
+    bounded(body, what=what, max_bytes=max_bytes, most=most)
     try:
         return json.loads(
             body.decode("utf-8"),
@@ -54,6 +55,20 @@ def parse(body: bytes, *, what: str, max_bytes: int, most: int = MAX_VALUES) -> 
         _refuse(f"{what} is no strict JSON: nested too deeply")
     except ValueError as error:  # JSONDecodeError, UnicodeDecodeError, too many digits
         _refuse(f"{what} is no strict JSON: {str(error)[:200]}")
+
+
+def bounded(body: bytes, *, what: str, max_bytes: int, most: int = MAX_VALUES) -> bytes:
+    """The body, if `parse` would not refuse it for its size; for who writes it.
+
+    Raises `InvalidInputError` (``TOO_LARGE``). Counted are the signs that stand before values, in
+    texts too: there are never fewer of them than values.
+    """
+    if len(body) > max_bytes:
+        _refuse(f"{what} has {len(body)} bytes; at most {max_bytes} are read", TOO_LARGE)
+    values = sum(body.count(sign) for sign in (b",", b"[", b"{"))
+    if values > most:
+        _refuse(f"{what} has about {values} values; at most {most} are read", TOO_LARGE)
+    return body
 
 
 def dump(value: Any) -> bytes:
@@ -129,15 +144,17 @@ class Fields:
         for index, element in enumerate(value):
             yield Fields(element, f"{self.path}.{name}[{index}]")
 
-    def texts(self, name: str, *, most: int, default: list[str] = _MISSING) -> tuple[str, ...]:
-        """An array of at most ``most`` non-empty strings."""
+    def texts(
+        self, name: str, *, most: int, default: list[str] = _MISSING, longest: int = 4096
+    ) -> tuple[str, ...]:
+        """An array of at most ``most`` non-empty strings of at most ``longest`` characters."""
         value: list[Any] = self._get(name, list, default)
         if len(value) > most:
             _refuse(f"{self.path}.{name} has more than {most} elements", "BAD_FIELD")
         for index, element in enumerate(value):
             if not isinstance(element, str) or not element:
                 _refuse(f"{self.path}.{name}[{index}] must be a non-empty string", "BAD_FIELD")
-            check_text(element, f"{self.path}.{name}[{index}]", longest=4096)
+            check_text(element, f"{self.path}.{name}[{index}]", longest=longest)
         return tuple(value)
 
     def mapping(self, name: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from s3commit.core import hadoop
 from s3commit.core.errors import InvalidInputError
-from s3commit.core.model import Destination
+from s3commit.core.model import Destination, job_ref
 
 MAGIC_PREFIX = hadoop.MAGIC_PREFIX
 JOB_FILE = "job.json"
@@ -26,6 +26,8 @@ PENDINGSET_SUFFIX = hadoop.PENDINGSET_SUFFIX
 NOTE_SUFFIX = ".open"  # beside the manifests: a note of an upload with an exact name
 COMMITS = "_commits/"
 SUCCESS = "_SUCCESS"
+PIPELINE = "_s3commit/"  # at the bucket's root: the pipeline's own, no client may write there
+DECISION_FILE = "decision.json"
 
 # User metadata of every data object: who made it. S3 lower-cases the names.
 META_JOB = "s3commit-job"
@@ -33,6 +35,10 @@ META_TASK = "s3commit-task"
 META_ATTEMPT = "s3commit-attempt"
 
 MAX_KEY_BYTES = 1024  # https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html
+# Behind a destination's prefix stand up to 195 bytes of the protocol's own names, and DynamoDB's
+# sort key, of 1,024 bytes, holds a prefix behind a task's and an attempt's id:
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
+MAX_PREFIX_BYTES = 800
 
 # An id becomes a part of keys, of an execution's name and of ledger keys: 80 characters is Step
 # Functions' limit for a name, and a recovery appends a suffix to it.
@@ -40,11 +46,19 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 # A job's id proves, in file names, whose an upload is. Ids of one fixed form can't be parts of each
 # other; with free ones, job "1" would own whatever has a 1 in its name (docs/adr/0004).
 _JOB_ID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-# `part-00003-<id>` is ours and Hadoop's staging committer's, `part-00003-<id>-c000` Spark's own.
-_OWNER = re.compile(rf"(?:^|-)(?P<job>{_JOB_ID.pattern})(?:-c\d+)?\Z")
+# `part-00003-<id>` is ours and Hadoop's staging committer's. Spark's own writers put a counter
+# behind the id of a write (`part-00003-<id>-c000`): that is no job's id, and everybody sees it in
+# the manifests' keys, so it must not make anybody the owner (I12).
+_OWNER = re.compile(rf"(?:^|-)(?P<id>{_JOB_ID.pattern})\Z")
+_WRITE = re.compile(rf"(?:^|-)(?P<id>{_JOB_ID.pattern})(?:-c\d+)?\Z")
 # A counter behind the id is of a writer whose id is of the write, or of the file, and of no job:
 # Spark's own (`part-00000-<id>-c000.parquet`), Delta's (`part-00000-<id>.c000.parquet`).
 _OTHER_WRITERS = re.compile(rf"{_JOB_ID.pattern}[-.]c\d+(?:\.|\Z)")
+# Names that the protocol uses itself. A job that wrote or replaced files below one of them could
+# remove the manifests and key notes of a table, or another job's documents (I8, I11).
+_RESERVED = frozenset({COMMITS[:-1], SUCCESS, PIPELINE[:-1], hadoop.MAGIC})
+# What S3's answers, which are XML 1.0, can't carry.
+_UNSPEAKABLE = re.compile("[\\x00-\\x1f\\x7f\\ud800-\\udfff\\ufffe\\uffff]")
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]")
 _DIRECTORY = re.compile(rf"(?P<prefix>(?:.*/)?){MAGIC_PREFIX}(?P<job>{_JOB_ID.pattern})/")
 
@@ -69,7 +83,7 @@ def parse_destination(uri: str) -> Destination:
     """``s3://bucket/any/prefix`` (or s3a, s3n) as a `Destination`.
 
     Raises `InvalidInputError` for another scheme, a bad bucket name, and for a prefix that is
-    empty, lies in a job directory, or has empty, ``.`` or ``..`` elements.
+    empty, too long, has an element as `check_elements` refuses it, or control characters.
     """
     scheme, separator, rest = uri.partition("://")
     if not separator or scheme not in {"s3", "s3a", "s3n"}:
@@ -83,13 +97,43 @@ def parse_destination(uri: str) -> Destination:
             f"path {uri!r} has no prefix: a job owns a directory, never a whole bucket",
             code="BAD_PATH",
         )
-    for element in prefix.split("/"):
-        if element in {"", ".", ".."} or element.startswith(MAGIC_PREFIX):
-            raise InvalidInputError(
-                f"path {uri!r} has the element {element!r}, which no table may have",
-                code="BAD_PATH",
-            )
+    if _UNSPEAKABLE.search(prefix):
+        raise InvalidInputError(
+            f"path {uri[:200]!r} has a control character, which S3's answers can't carry",
+            code="BAD_PATH",
+        )
+    if len(prefix.encode()) > MAX_PREFIX_BYTES:
+        raise InvalidInputError(
+            f"path {uri[:200]!r} has a prefix of more than {MAX_PREFIX_BYTES} bytes",
+            code="BAD_PATH",
+        )
+    bad = bad_element(prefix)
+    if bad is not None:
+        raise InvalidInputError(
+            f"path {uri[:200]!r} has the element {bad[:200]!r}, which no table may have",
+            code="BAD_PATH",
+        )
     return Destination(bucket, prefix + "/")
+
+
+def bad_element(path: str) -> str | None:
+    """The first element of a path that no table, partition or file may have; None if there is none.
+
+    Empty ones, ``.`` and ``..``, and the names that the protocol uses itself.
+    """
+    return next(
+        (one for one in path.split("/") if one in {"", ".", ".."} or is_reserved(one)), None
+    )
+
+
+def is_reserved(element: str) -> bool:
+    """Whether the protocol uses the name itself."""
+    return element in _RESERVED or element.startswith(MAGIC_PREFIX)
+
+
+def has_unspeakable(text: str) -> bool:
+    """Whether S3's answers can't carry a key with that text in it."""
+    return _UNSPEAKABLE.search(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +147,11 @@ class JobDirectory:
     def bucket(self) -> str:
         """The bucket of the destination."""
         return self.destination.bucket
+
+    @property
+    def ref(self) -> str:
+        """The job, for the ledger and as an execution's name; see `job_ref`."""
+        return job_ref(self.job_id, self.destination)
 
     @property
     def prefix(self) -> str:
@@ -130,26 +179,29 @@ class JobDirectory:
         return self.prefix + RESULT_FILE
 
     @property
+    def pipeline(self) -> str:
+        """The prefix of what the pipeline writes about the job for itself (docs/adr/0019)."""
+        return f"{PIPELINE}{self.ref}/"
+
+    @property
+    def decision(self) -> str:
+        """The key of the decision record."""
+        return self.pipeline + DECISION_FILE
+
+    @property
     def plans(self) -> str:
         """The prefix of the plans' keys."""
-        return self.prefix + PLANS
+        return self.pipeline + PLANS
 
     @property
     def pages(self) -> str:
         """The prefix of the pages of replace lists."""
-        return self.prefix + REPLACED_PAGES
+        return self.pipeline + REPLACED_PAGES
 
     @property
     def scratch(self) -> tuple[str, ...]:
-        """The prefixes of what a job that has ended needs no more."""
-        return (
-            self.prefix + TASKS,
-            self.prefix + PLANS,
-            self.prefix + PARTITIONS,
-            self.prefix + REPLACED,
-            self.prefix + REPLACED_PAGES,
-            self.s3a,
-        )
+        """The prefixes of what a job that has ended needs no more of its client's."""
+        return (self.tasks, self.s3a)
 
     @property
     def tasks(self) -> str:
@@ -177,11 +229,11 @@ class JobDirectory:
 
     def partitions(self, sha256: str) -> str:
         """The key of the list of the job's partitions, named by its digest as a plan is."""
-        return f"{self.prefix}{PARTITIONS}{sha256[:32]}.json"
+        return f"{self.pipeline}{PARTITIONS}{sha256[:32]}.json"
 
     def replaced(self, sha256: str) -> str:
         """The key of the index of a replace list, named by its digest."""
-        return f"{self.prefix}{REPLACED}{sha256[:32]}.json"
+        return f"{self.pipeline}{REPLACED}{sha256[:32]}.json"
 
     def page(self, sha256: str) -> str:
         """The key of one page of a replace list, named by its digest."""
@@ -261,14 +313,32 @@ def partition_of(relative_key: str) -> str:
     return directory + separator
 
 
+def directories_above(prefix: str) -> list[str]:
+    """The directories in which a directory lies, the outermost first; each with its ``/``."""
+    elements = prefix.removesuffix("/").split("/")
+    return ["/".join(elements[:depth]) + "/" for depth in range(1, len(elements))]
+
+
 def owner_of(key: str) -> str | None:
     """The id of the one job that can have made the file, by its name; None if it names none.
 
-    Before its first dot the name is the job's id, or ends with ``-`` and the id; Spark's own
-    writers put a counter (``-c000``) behind it. Ids are UUIDs, so no name has two owners.
+    Before its first dot the name is the job's id, or ends with ``-`` and the id. Ids are UUIDs, so
+    no name has two owners.
     """
-    found = _OWNER.search(key.rsplit("/", 1)[-1].split(".", 1)[0])
-    return found["job"] if found else None
+    return _id_in(_OWNER, key)
+
+
+def write_of(key: str) -> str | None:
+    """The id of the one write that the file is of, by its name; None if it names none.
+
+    A job's id as `owner_of` finds it, or the id that Spark's own writers give a write.
+    """
+    return _id_in(_WRITE, key)
+
+
+def _id_in(pattern: re.Pattern[str], key: str) -> str | None:
+    found = pattern.search(key.rsplit("/", 1)[-1].split(".", 1)[0])
+    return found["id"] if found else None
 
 
 def is_of_other_writers(key: str) -> bool:

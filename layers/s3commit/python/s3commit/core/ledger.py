@@ -1,16 +1,24 @@
-"""The ledger that the protocol needs: the state of each job, its attempts and its locks.
+"""The ledger that the protocol needs: the state of each job, its attempts and its claims.
 
 `s3commit.aws` implements it on DynamoDB, `s3commit.testing` in memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol, Self
 
 from s3commit.core.errors import S3CommitError
-from s3commit.core.locks import LockRecord
-from s3commit.core.model import AttemptRecord, Failure, JobRecord, PlanFacts, ReplacedFacts
+from s3commit.core.locks import Claim, Claimed
+from s3commit.core.model import (
+    AttemptRecord,
+    Failure,
+    JobRecord,
+    PlanFacts,
+    ReplacedFacts,
+    Turn,
+)
 from s3commit.core.states import JobState
 
 
@@ -28,29 +36,49 @@ class LostRaceError(S3CommitError):
 
     @classmethod
     def over(
-        cls, job_id: str, state: JobState | None, generation: int, found: JobRecord | None
+        cls, ref: str, state: JobState | None, generation: int, found: JobRecord | None
     ) -> Self:
         """The error of a write that expected ``state`` (None: any) at ``generation``."""
         stands = f"{found.state} at generation {found.generation}" if found else "no record"
         return cls(
-            f"job {job_id}: expected {state or 'any state'} at generation {generation},"
+            f"job {ref}: expected {state or 'any state'} at generation {generation},"
             f" found {stands}",
             found,
         )
 
 
-class Ledger(Protocol):
-    """The state of each job, its attempts and its locks; every write is conditional."""
+@dataclass(frozen=True, slots=True)
+class SweepNote:
+    """Which sweep is at work, and until when it may be, and how far each of its steps has come.
 
-    def job(self, job_id: str) -> JobRecord | None:
+    ``turns`` maps a step's name to a text of its own. ``version`` is 0 if nothing is noted.
+    """
+
+    holder: str = ""
+    until: str = ""
+    turns: Mapping[str, str] = field(default_factory=dict)
+    version: int = 0
+
+
+class Ledger(Protocol):
+    """The state of each job, its attempts and its claims; every write is conditional.
+
+    A job is named by its ``ref`` (`s3commit.core.model.job_ref`).
+    """
+
+    def job(self, ref: str) -> JobRecord | None:
         """The record, read consistently."""
+        ...
+
+    def jobs_with_id(self, job_id: str) -> list[JobRecord]:
+        """The records of all jobs with the id, one for each destination; read consistently."""
         ...
 
     def open_job(self, record: JobRecord) -> JobRecord:
         """Create the record if there is none; return the one that stands."""
         ...
 
-    def take_over(self, job_id: str, *, generation: int, execution: str, now: str) -> JobRecord:
+    def take_over(self, ref: str, *, generation: int, execution: str, now: str) -> JobRecord:
         """Raise the generation by one, for an execution that goes on with the job.
 
         Conditional on ``generation`` being the present one. Raises `LostRaceError`.
@@ -59,7 +87,7 @@ class Ledger(Protocol):
 
     def advance(
         self,
-        job_id: str,
+        ref: str,
         *,
         source: JobState,
         target: JobState,
@@ -78,29 +106,28 @@ class Ledger(Protocol):
 
     def decide(
         self,
-        job_id: str,
+        ref: str,
         *,
         generation: int,
         plan: PlanFacts,
         replaced: ReplacedFacts | None,
-        locks: Sequence[str],
+        epoch: int,
         now: str,
     ) -> JobRecord:
-        """SEALED→COMMITTING, the decision: one transaction over the job and its locks.
+        """SEALED→COMMITTING, the decision: one conditional write.
 
-        Conditional on state, generation, the digests of plan and replace list, and on each node of
-        ``locks`` (at most 98) being held by the job. Raises `LostRaceError`.
+        Conditional on state, generation, the digests of plan and replace list, and on the job
+        holding what it claims since it entered under ``epoch``. Raises `LostRaceError`.
         """
         ...
 
     def note(
         self,
-        job_id: str,
+        ref: str,
         *,
         generation: int,
         now: str,
         plan: PlanFacts | None = None,
-        locks: Sequence[str] | None = None,
         replaced: ReplacedFacts | None = None,
     ) -> JobRecord:
         """Store what was found out about a SEALED job; None leaves a fact as it is.
@@ -109,7 +136,23 @@ class Ledger(Protocol):
         """
         ...
 
-    def begin_unit(self, job_id: str, unit: int) -> bool:
+    def take_turn(
+        self,
+        ref: str,
+        *,
+        generation: int,
+        before: Turn,
+        after: Turn,
+        now: str,
+        locks: Sequence[str] | None = None,
+    ) -> JobRecord:
+        """Move the turn of a SEALED job on; ``locks`` are the nodes that it claims, if they change.
+
+        Conditional on state, generation, and stage and epoch of ``before``. Raises `LostRaceError`.
+        """
+        ...
+
+    def begin_unit(self, ref: str, unit: int) -> bool:
         """Note that a worker begins the unit; True for the first one ever to say so.
 
         A worker that gets False repeats work of another, and looks at each object it completes.
@@ -123,27 +166,22 @@ class Ledger(Protocol):
         """
         ...
 
-    def attempts(self, job_id: str) -> Iterator[AttemptRecord]:
+    def attempts(self, ref: str) -> Iterator[AttemptRecord]:
         """Every noted attempt of the job, in no order."""
         ...
 
-    def lock(self, node: str) -> LockRecord:
-        """The node's lock, read consistently; an empty one with version 0 if there is none."""
+    def put_claim(self, claim: Claimed) -> None:
+        """Store a job's claim of a node, whether there is one or not."""
         ...
 
-    def put_lock(self, record: LockRecord) -> bool:
-        """Store the record, on condition that the stored one still has ``record.version``.
-
-        The stored version then is one more. An empty record may be kept or dropped, but a version
-        that was seen never comes back with other contents. False if the condition does not hold;
-        then nothing was changed.
-        """
+    def drop_claim(self, ref: str, claim: Claim) -> None:
+        """Remove a job's claim of a node, if there is one."""
         ...
 
-    def put_locks(self, records: Sequence[LockRecord]) -> bool:
-        """Store all of the records (at most 98, of different nodes) or none of them.
+    def claims(self, claim: Claim, *, below: bool) -> Iterator[Claimed]:
+        """All claims of the mode at the node and, with ``below``, at every node below it.
 
-        Each on the condition of `put_lock`; in one transaction.
+        By node, read consistently: each claim that was there before the call is among them.
         """
         ...
 
@@ -154,7 +192,19 @@ class Ledger(Protocol):
         """
         ...
 
-    def forget(self, job_id: str, *, generation: int) -> bool:
+    def sweep_note(self) -> SweepNote:
+        """The note of the sweeps, read consistently."""
+        ...
+
+    def put_sweep_note(self, note: SweepNote) -> bool:
+        """Store the note, on condition that the stored one still has ``note.version``.
+
+        The stored version then is one more. False if the condition does not hold; then nothing was
+        changed.
+        """
+        ...
+
+    def forget(self, ref: str, *, generation: int) -> bool:
         """Remove the record of a job in OPEN, conditional on state and generation.
 
         False if the condition does not hold; then nothing was changed.

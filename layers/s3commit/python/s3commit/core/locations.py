@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from s3commit.core.errors import InvalidInputError
 from s3commit.core.jsontext import check_text
-from s3commit.core.layout import JobDirectory, is_hidden, parse_destination
+from s3commit.core.layout import JobDirectory, bad_element, is_hidden, parse_destination
 from s3commit.core.locks import fits
 from s3commit.core.model import Destination
 from s3commit.core.policy import MAX_LOCATIONS
@@ -70,7 +70,7 @@ def relative_in_table(locations: Mapping[str, str], destination: Destination, ke
 def _partition(name: str) -> str:
     check_text(name, "locations: a partition", longest=1024)
     elements = name.removesuffix("/").split("/")
-    if any(element in {"", ".", ".."} for element in elements) or not name.isprintable():
+    if bad_element("/".join(elements)) is not None or not name.isprintable():
         raise _bad(f"{name[:200]!r} is no directory below the destination, such as dt=2026-11-21")
     if is_hidden(name):
         raise _bad(f"partition {name[:200]!r} is hidden to readers")

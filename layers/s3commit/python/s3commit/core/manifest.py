@@ -12,30 +12,52 @@ destination of the job directory in which the manifest lies, and nowhere else.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from s3commit.core import hadoop
 from s3commit.core.conditions import MAX_COLUMN_NAME, MAX_COLUMNS
 from s3commit.core.errors import InvalidInputError
-from s3commit.core.jsontext import Fields, check_text, dump, parse
-from s3commit.core.layout import MAX_KEY_BYTES, JobDirectory, belongs_to_job, is_hidden
+from s3commit.core.jsontext import Fields, bounded, check_text, dump, parse
+from s3commit.core.layout import (
+    MAX_KEY_BYTES,
+    JobDirectory,
+    bad_element,
+    belongs_to_job,
+    has_unspeakable,
+    is_hidden,
+)
 from s3commit.core.model import Names, PendingFile, PendingSet
 
 FILE_VERSION = 2
 SET_VERSION = 3
 MAX_PARTS = 10_000  # https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html
-MAX_FILES = 100_000
-MAX_MANIFEST_BYTES = 64 * 1024 * 1024
+MAX_ETAG = 256  # characters; S3's have 34, and a file of 10,000 parts is held while it is completed
+
+# What one task attempt may have. A worker reads the manifest whole for each of its units, so more
+# files would take longer to read than to complete. Of one part each they are 720,000 values and,
+# with keys of 250 characters, 22 MiB. The worst of this size takes 600 MB to read.
+MAX_FILES = 20_000
+MAX_MANIFEST_BYTES = 32 * 1024 * 1024
+MAX_MANIFEST_VALUES = 1_000_000
+
+_BOUNDS: Final[Any] = {
+    "what": "pendingset",
+    "max_bytes": MAX_MANIFEST_BYTES,
+    "most": MAX_MANIFEST_VALUES,
+}
+
+# Manifests up to here, of some 700 files, are read side by side, 32 of them: 24 MB each at worst.
+# Larger ones are read one at a time.
+SMALL_MANIFEST_BYTES = 512 * 1024
+
 NOTE_VERSION = 1
 MAX_NOTE_BYTES = 16 * 1024
 MAX_PENDING_BYTES = 4 * 1024 * 1024  # of 10,000 etags with their checksums
+MAX_PENDING_VALUES = 4 * MAX_PARTS
 MAX_EXTRA = 4096  # characters of a key or value of extraData
+MAX_EXTRAS = 100
 MAX_OBJECT_BYTES = 50 * 1024**4  # S3's own limit of an object, same page
-
-# XML, in which S3 answers, can't carry these: an answer with such a key could not be read.
-_UNSPEAKABLE = re.compile("[\\x00-\\x1f\\x7f\\ufffe\\uffff]")
 
 _NO_STATISTICS: dict[str, Any] = {
     "counters": {},
@@ -76,7 +98,7 @@ def encode_pendingset(pending: PendingSet) -> bytes:
     }
     if pending.task_count is not None:
         document["taskCount"] = pending.task_count
-    return dump(document)
+    return bounded(dump(document), **_BOUNDS)
 
 
 def _file_json(file: PendingFile) -> dict[str, Any]:
@@ -115,7 +137,7 @@ def decode_pendingset(
     ``BAD_FIELD``, ``DUPLICATE_KEY``, ``WRONG_JOB``, ``NOT_CONTAINED``, ``NAME_NOT_UNIQUE`` or
     ``UNSUPPORTED_CHECKSUM``.
     """
-    fields = Fields(parse(body, what="pendingset", max_bytes=MAX_MANIFEST_BYTES), "$")
+    fields = Fields(parse(body, **_BOUNDS), "$")
     fields.version(SET_VERSION)
     pending = PendingSet(
         job_id=fields.text("jobId", ""),
@@ -137,7 +159,10 @@ def decode_pending(body: bytes, directory: JobDirectory, key: str) -> PendingFil
     Raises `InvalidInputError` as `decode_pendingset` does, and ``NOT_CONTAINED`` for one that
     names another file than the one that its own path stands for.
     """
-    file = _file(Fields(parse(body, what="pending file", max_bytes=MAX_PENDING_BYTES), "$"))
+    document = parse(
+        body, what="pending file", max_bytes=MAX_PENDING_BYTES, most=MAX_PENDING_VALUES
+    )
+    file = _file(Fields(document, "$"))
     _check_set(PendingSet(directory.job_id, (file,)))
     _check_job(PendingSet(file.job_id, (file,)), directory)
     _check_contained(file, directory, Names.EXACT)
@@ -161,8 +186,9 @@ def decode_note(body: bytes, directory: JobDirectory) -> tuple[str, str]:
 def _file(fields: Fields) -> PendingFile:
     fields.version(FILE_VERSION)
     extra = fields.mapping("extraData")
-    if not all(isinstance(value, str) for value in extra.values()):
-        _refuse("BAD_FIELD", f"{fields.path}.extraData must map strings to strings")
+    if len(extra) > MAX_EXTRAS or not all(isinstance(value, str) for value in extra.values()):
+        most = f"at most {MAX_EXTRAS} strings"
+        _refuse("BAD_FIELD", f"{fields.path}.extraData must map {most} to strings")
     for text in (*extra, *extra.values()):
         check_text(text, f"{fields.path}.extraData", longest=MAX_EXTRA)
     task_id, attempt_id = fields.text("taskId", ""), fields.text("attemptId", "")
@@ -172,7 +198,7 @@ def _file(fields: Fields) -> PendingFile:
         bucket=fields.text("bucket"),
         key=fields.text("destinationKey"),
         upload_id=fields.text("uploadId"),
-        etags=hadoop.etags(fields, most=MAX_PARTS),
+        etags=hadoop.etags(fields, most=MAX_PARTS, longest=MAX_ETAG),
         length=fields.integer("length"),
         job_id=fields.text("jobId", ""),
         task_id=task_id,
@@ -241,9 +267,10 @@ def _check_contained(file: PendingFile, directory: JobDirectory, names: Names) -
     if len(file.key.encode("utf-8")) > MAX_KEY_BYTES:
         _refuse("NOT_CONTAINED", f"{where} is longer than S3's {MAX_KEY_BYTES} bytes")
     relative = file.key[len(directory.destination.prefix) :]
-    if any(element in {"", ".", ".."} for element in relative.split("/")):
-        _refuse("NOT_CONTAINED", f"{where} has an empty, '.' or '..' element")
-    if _UNSPEAKABLE.search(relative):
+    bad = bad_element(relative)
+    if bad is not None:
+        _refuse("NOT_CONTAINED", f"{where} has the element {bad[:200]!r}, which no file may have")
+    if has_unspeakable(relative):
         _refuse("NOT_CONTAINED", f"{where} has a control character, which S3's answers can't carry")
     if is_hidden(relative):
         _refuse("NOT_CONTAINED", f"{where} has a hidden name, which is no data")

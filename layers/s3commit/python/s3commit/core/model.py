@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -51,6 +52,21 @@ class Destination:
     def uri(self) -> str:
         """The destination as people write it."""
         return f"s3://{self.bucket}/{self.prefix}"
+
+
+def job_ref(job_id: str, destination: Destination) -> str:
+    """What the ledger knows a job by: its id, and 16 hex digits for where it is (docs/adr/0019).
+
+    Ids are seen by everyone who may list the bucket. One that is used at another destination too
+    is another job there, so that nobody can take a job's record, execution or lock from it. At
+    most 53 of the 80 characters that Step Functions gives a name.
+    """
+    return f"{job_id}-{hashlib.sha256(destination.uri.encode()).hexdigest()[:16]}"
+
+
+def job_id_of(ref: str) -> str:
+    """The job's id, out of its ref."""
+    return ref.rpartition("-")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +142,7 @@ class JobSpec:
 
     ``locations`` maps partitions (``dt=1/``) that lie outside the destination to the key prefixes
     where they lie, in the destination's bucket. ``sha256`` is the digest of the document that was
-    read; empty where there is none.
+    read, ``put_at`` when S3 has got it; both are empty where there is none.
     """
 
     job_id: str
@@ -141,6 +157,7 @@ class JobSpec:
     names: Names = Names.UNIQUE
     locations: Mapping[str, str] = field(default_factory=dict)
     sha256: str = field(default="", compare=False)
+    put_at: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +245,7 @@ class PlanFacts:
     ``partitions`` is the digest of the document that lists them, where the policy asks for it.
     ``nulls`` has, for each column that a condition names, its nulls (None: not counted).
     ``locations`` are those of `JobSpec`, of which each was seen to be the job's.
+    ``visible_before`` counts files that S3A's own committer had made visible before the decision.
     """
 
     sha256: str
@@ -238,6 +256,7 @@ class PlanFacts:
     partitions: str = ""
     nulls: dict[str, int | None] = field(default_factory=dict)
     locations: dict[str, str] = field(default_factory=dict)
+    visible_before: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,9 +278,10 @@ class AttemptRecord:
     """The ledger's note of a task attempt whose manifest arrived; ``manifest`` is its full key.
 
     An attempt has a note for each place where it has files; ``location`` as in `CountedAttempt`.
+    ``ref`` is the job's (`job_ref`).
     """
 
-    job_id: str
+    ref: str
     task_id: str
     attempt_id: str
     manifest: str
@@ -272,15 +292,39 @@ class AttemptRecord:
     location: str = ""
 
 
+class Stage(StrEnum):
+    """How far a job has come on its way to what it claims."""
+
+    NONE = "NONE"
+    WAITING = "WAITING"  # for others that hold what it claims, or go before it
+    ENTERING = "ENTERING"  # it looks whether others are there
+    HELD = "HELD"
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A job's turn among those that claim the same, as its record has it.
+
+    ``since`` is when it first asked (RFC 3339, UTC; empty: not yet): who asked first goes first.
+    ``epoch`` grows by one with every ENTERING, so that what was seen in an earlier one counts no
+    more.
+    """
+
+    stage: Stage = Stage.NONE
+    since: str = ""
+    epoch: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class JobRecord:
     """The ledger's record of a job.
 
     ``generation`` grows by one whenever an execution takes the job over; every later write of
-    that execution is conditional on it. ``locks`` are the nodes that the job may hold, noted
-    before the first is taken. ``job_sha256`` is the digest of ``job.json`` as it was when the job
-    was first heard of; empty if there was none that could be read, None if nobody noted it. Times
-    are RFC 3339, UTC.
+    that execution is conditional on it. ``locks`` are the nodes that the job may claim, noted
+    before the first claim is put, and ``turn`` says whether it holds them. ``job_sha256`` is the
+    digest of ``job.json`` as it was when the job was first heard of; empty if there was none that
+    could be read, None if nobody noted it. ``opened_at`` is when S3 has got that ``job.json``: no
+    object that is older is the job's. Times are RFC 3339, UTC.
     """
 
     job_id: str
@@ -299,7 +343,14 @@ class JobRecord:
     plan: PlanFacts | None = None
     replaced: ReplacedFacts | None = None
     locks: tuple[str, ...] = ()
+    turn: Turn = field(default_factory=Turn)
     failure: Failure | None = None
     decided_at: str | None = None
     finished_at: str | None = None
     execution: str = ""
+    opened_at: str = ""
+
+    @property
+    def ref(self) -> str:
+        """See `job_ref`."""
+        return job_ref(self.job_id, self.destination)

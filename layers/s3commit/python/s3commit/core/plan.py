@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from s3commit.core.jsontext import Fields, dump, parse
-from s3commit.core.policy import MAX_UNITS, UNIT_FILES, UNIT_PARTS
+from s3commit.core.jsontext import Fields, bounded, dump, parse
+from s3commit.core.policy import MAX_UNITS, UNIT_BYTES, UNIT_FILES, UNIT_PARTS
 
-MAX_PLAN_BYTES = 256 * 1024 * 1024
-MAX_SLICES = 1_000_000
+# 200,000 manifests (documents.MAX_ATTEMPTS), cut by at most MAX_UNITS units, with locations.
+MAX_PLAN_BYTES = 96 * 1024 * 1024
+MAX_PLAN_VALUES = 1_500_000
+MAX_SLICES = 210_000
+_BOUNDS: Final[Any] = {"what": "plan", "max_bytes": MAX_PLAN_BYTES, "most": MAX_PLAN_VALUES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,24 +51,46 @@ def cut_units(
     Last comes the location where it lies, empty for the destination. The cut depends on its input
     alone, so that whoever plans a job again gets the same bytes.
     """
-    limit = max(UNIT_FILES, -(-total_files // MAX_UNITS))
+    manifests = list(manifests)
+    frames: dict[str, int] = {}
+    sizes = [_slice_size(*one, frames) for one in manifests]
+    # Units that end because they are full of names have at least half of these bytes.
+    of_names = 2 * sum(sizes) // UNIT_BYTES
+    limit = max(UNIT_FILES, -(-total_files // max(1, MAX_UNITS - of_names)))
     # Never more units than MAX_UNITS, whatever the parts weigh: so many files fit one a unit.
     parts_limit = UNIT_PARTS if total_files <= MAX_UNITS else 2**62
     slices: list[Slice] = []
-    files = parts = number = 0
-    for manifest, sha256, weights, location in manifests:
+    files = parts = number = named = 0
+    for (manifest, sha256, weights, location), size in zip(manifests, sizes, strict=True):
         start = 0
         for index, weight in enumerate(weights):
-            if files and (files >= limit or parts + weight > parts_limit):
+            full = files >= limit or parts + weight > parts_limit
+            if files and (full or (index == start and named + size > UNIT_BYTES)):
                 if index > start:
                     slices.append(Slice(manifest, sha256, start, index, location))
                 yield Unit(number, tuple(slices))
                 number, slices, files, parts, start = number + 1, [], 0, 0, index
+                named = 0
+            named += size if index == start else 0
             files, parts = files + 1, parts + weight
         if len(weights) > start:
             slices.append(Slice(manifest, sha256, start, len(weights), location))
     if slices:
         yield Unit(number, tuple(slices))
+
+
+def _slice_size(
+    manifest: str, sha256: str, weights: list[int], location: str, frames: dict[str, int]
+) -> int:
+    """The bytes of the manifest's largest slice in a unit; none for one without files.
+
+    ``frames`` remembers what a slice of each location has beside the manifest's name and digest,
+    which are ids and need no escapes.
+    """
+    if location not in frames:
+        widest = Slice("", "", 10**6, 10**6, location)
+        frames[location] = len(dump(_slice_json(widest))) + 1
+    return frames[location] + len(manifest) + len(sha256) if weights else 0
 
 
 def unit_json(unit: Unit) -> dict[str, Any]:
@@ -87,8 +112,11 @@ def _slice_json(part: Slice) -> dict[str, Any]:
 
 
 def encode_plan(units: Iterable[Unit]) -> bytes:
-    """The plan: an array of units, as the state machine's Map reads it."""
-    return dump([unit_json(unit) for unit in units])
+    """The plan: an array of units, as the state machine's Map reads it.
+
+    Raises `InvalidInputError` (``TOO_LARGE``) for one that could not be read again.
+    """
+    return bounded(dump([unit_json(unit) for unit in units]), **_BOUNDS)
 
 
 def decode_unit(value: object, path: str = "$") -> Unit:
@@ -109,6 +137,6 @@ def decode_unit(value: object, path: str = "$") -> Unit:
 
 def decode_plan(body: bytes) -> list[Unit]:
     """Read a plan. Raises `InvalidInputError`."""
-    wrapped = {"units": parse(body, what="plan", max_bytes=MAX_PLAN_BYTES, most=MAX_PLAN_BYTES)}
+    wrapped = {"units": parse(body, **_BOUNDS)}
     fields = Fields(wrapped, "$")
     return [decode_unit(unit.value, unit.path) for unit in fields.objects("units", most=MAX_SLICES)]

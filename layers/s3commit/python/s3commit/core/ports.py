@@ -18,6 +18,9 @@ class ObjectFacts:
     """What HEAD says of an object. ``metadata`` keys are lower case; ``etag`` keeps its quotes.
 
     ``opaque``: the object is encrypted so that its etag tells nothing of its bytes (SSE-KMS).
+    ``modified`` is Last-Modified, RFC 3339, UTC: for what was uploaded in parts on AWS when the
+    upload was started (https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingMetadata.html),
+    elsewhere when it was completed; empty where it is not known.
     ``version_id`` is `NULL_VERSION` where S3 says so, and None where it says nothing.
     """
 
@@ -27,6 +30,7 @@ class ObjectFacts:
     metadata: dict[str, str] = field(default_factory=dict)
     version_id: str | None = None
     opaque: bool = False
+    modified: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,13 @@ class ObjectReader(Protocol):
 
         Raises `NotFoundError`; `InvalidInputError` with code ``TOO_LARGE`` past ``max_bytes``,
         before more than that is read.
+        """
+        ...
+
+    def first_bytes(self, bucket: str, key: str, count: int) -> bytes:
+        """The first ``count`` bytes of the object, or all that it has.
+
+        Raises `NotFoundError`; `InvalidInputError` for one that is empty.
         """
         ...
 

@@ -93,8 +93,9 @@ def commit_lines(header: CommitHeader, files: Iterable[CommittedFile]) -> Iterat
         yield dump(line) + b"\n"
 
 
-def decode_commit_header(line: bytes) -> CommitHeader:
-    """Read the first line. Raises `InvalidInputError`."""
+def decode_commit_header(start: bytes) -> CommitHeader:
+    """Read the first line of the first `MAX_LINE_BYTES` or more. Raises `InvalidInputError`."""
+    line = start.split(b"\n", 1)[0]
     fields = Fields(parse(line, what="commit manifest", max_bytes=MAX_LINE_BYTES), "$")
     fields.version(VERSION)
     destination = fields.text("destination")

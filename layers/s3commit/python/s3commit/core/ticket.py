@@ -26,7 +26,8 @@ OUTCOMES: dict[JobState, Outcome] = {
 class Ticket:
     """One execution's view of a job; ``generation`` is the one that its writes are fenced by.
 
-    ``since`` is when it first asked for its locks (RFC 3339, UTC): its turn among those who wait.
+    ``acquired`` says that the job holds what it claims, since it entered under ``epoch``; else the
+    machine waits for ``pause`` seconds before it asks again.
     ``page`` is the page of the replace list that RemoveReplaced goes on with; 0 when it is through.
     """
 
@@ -41,8 +42,8 @@ class Ticket:
     files: int = 0
     bytes: int = 0
     acquired: bool = False
-    waits: int = 0
-    since: str = ""
+    epoch: int = 0
+    pause: int = 0
     page: int = 0
     outcome: str = ""
     code: str = ""
@@ -58,6 +59,11 @@ class Ticket:
                 f"job {self.job_id!r} does not lie in {self.directory!r}", code="WRONG_JOB"
             )
         return place
+
+    @property
+    def ref(self) -> str:
+        """The job, as the ledger knows it."""
+        return self.place.ref
 
     def after(self, record: JobRecord) -> Ticket:
         """The ticket with what the ledger now says of the job."""
@@ -109,8 +115,8 @@ def encode_ticket(ticket: Ticket) -> dict[str, Any]:
         "files": ticket.files,
         "bytes": ticket.bytes,
         "acquired": ticket.acquired,
-        "waits": ticket.waits,
-        "since": ticket.since,
+        "epoch": ticket.epoch,
+        "pause": ticket.pause,
         "page": ticket.page,
         "outcome": str(ticket.outcome),
         "code": ticket.code,
@@ -133,8 +139,8 @@ def decode_ticket(value: object, *, execution: str = "") -> Ticket:
         files=fields.integer("files", 0),
         bytes=fields.integer("bytes", 0),
         acquired=fields.value.get("acquired") is True,
-        waits=fields.integer("waits", 0),
-        since=fields.text("since", "", longest=64),
+        epoch=fields.integer("epoch", 0),
+        pause=fields.integer("pause", 0),
         page=fields.integer("page", 0),
         outcome=fields.text("outcome", ""),
         code=fields.text("code", ""),

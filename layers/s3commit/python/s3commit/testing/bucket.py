@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from s3commit.core.errors import AccessError, JobRefusedError
 from s3commit.core.ports import NULL_VERSION, ListedObject, ObjectFacts
+
+# The rights that S3 asks for, by the names that policies have for them:
+# https://docs.aws.amazon.com/AmazonS3/latest/userguide/using-with-s3-policy-actions.html
+GET, PUT, LIST = "s3:GetObject", "s3:PutObject", "s3:ListBucket"
+DELETE, DELETE_VERSION = "s3:DeleteObject", "s3:DeleteObjectVersion"
+LIST_UPLOADS, LIST_PARTS = "s3:ListBucketMultipartUploads", "s3:ListMultipartUploadParts"
+ABORT = "s3:AbortMultipartUpload"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +28,13 @@ class Version:
     content_type: str = ""
     modified: str = field(default="", compare=False)
     opaque: bool = False
+    archived: bool = False
 
     def facts(self, key: str) -> ObjectFacts:
         """What HEAD says of this version."""
         length = len(self.body or b"")
         return ObjectFacts(
-            key, self.etag, length, dict(self.metadata), self.version_id, self.opaque
+            key, self.etag, length, dict(self.metadata), self.version_id, self.opaque, self.modified
         )
 
 
@@ -40,13 +49,38 @@ class Upload:
     parts: dict[int, bytes] = field(default_factory=dict)
     modified: str = field(default="", compare=False)  # when the last part came
 
+    def chosen(self, etags: Sequence[str], length: int, *, least: int) -> tuple[bytes, ...]:
+        """The parts that a completion names, all of them but the last of ``least`` bytes or more.
+
+        Raises `JobRefusedError` (``PARTS_MISMATCH``) if they are not the ones that were sent.
+        """
+
+        def refuse(why: str) -> JobRefusedError:
+            return JobRefusedError(f"upload of {self.key}: {why}", code="PARTS_MISMATCH")
+
+        if not etags:
+            raise refuse("no part is named")
+        parts = []
+        for number, etag in enumerate(etags, start=1):
+            part = self.parts.get(number)
+            if part is None or etag_of(part).strip('"') != etag.strip('"'):
+                raise refuse(f"part {number} is not the one that was sent")
+            parts.append(part)
+        if any(len(part) < least for part in parts[:-1]):
+            raise refuse(f"a part but the last has less than {least} bytes")
+        found = sum(map(len, parts))
+        if found != length:
+            raise refuse(f"the parts have {found} bytes, not {length}")
+        return tuple(parts)
+
 
 @dataclass(slots=True)
 class Bucket:
     """Objects by key, each with its versions (the last one is current), and uploads by id.
 
     ``completed`` remembers the facts of what each completed upload made. With ``suspended`` what
-    is put is the version ``null``, and replaces the one before of that name.
+    is put is the version ``null``, and replaces the one before of that name. ``denied`` has pairs
+    of a key prefix and an action (``s3:GetObject``) that nobody may do below it.
     """
 
     versioned: bool
@@ -54,6 +88,35 @@ class Bucket:
     uploads: dict[str, Upload] = field(default_factory=dict)
     completed: dict[str, ObjectFacts] = field(default_factory=dict)
     suspended: bool = False
+    denied: list[tuple[str, str]] = field(default_factory=list)
+
+    def permit(self, key: str, *actions: str) -> None:
+        """Raise `AccessError` if one of the actions is denied for the key."""
+        for prefix, action in self.denied:
+            if action in actions and key.startswith(prefix):
+                raise AccessError(f"{key[:200]!r}: {action} is denied")
+
+    def seen(self, key: str) -> Version | None:
+        """The version that a caller may see, or None. Raises `AccessError`.
+
+        Without a right to list, what is not there is denied instead of missing:
+        https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html
+        """
+        self.permit(key, GET)
+        version = self.current(key)
+        if version is None:
+            self.permit(key, LIST)
+        return version
+
+    def archive(self, key: str) -> None:
+        """Put the current version into the archive: it is seen, and not read."""
+        versions = self.objects[key]
+        versions[-1] = replace(versions[-1], archived=True)
+
+    def is_open(self, key: str, upload_id: str) -> bool:
+        """Whether the upload is open, and is one of the key."""
+        upload = self.uploads.get(upload_id)
+        return upload is not None and upload.key == key
 
     def current(self, key: str) -> Version | None:
         """The version that readers see, or None."""
@@ -91,8 +154,9 @@ class Bucket:
     def listing(self, prefix: str) -> list[ListedObject]:
         """The visible objects below ``prefix``, in the order of their keys' UTF-8 bytes."""
         found = []
-        for key in sorted(self.objects, key=str.encode):
-            version = self.current(key) if key.startswith(prefix) else None
+        keys = (key for key in self.objects if key.startswith(prefix))
+        for key in sorted(keys, key=str.encode):
+            version = self.current(key)
             if version is not None and version.body is not None:
                 found.append(ListedObject(key, version.etag, len(version.body)))
         return found

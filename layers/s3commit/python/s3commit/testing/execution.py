@@ -31,6 +31,7 @@ from s3commit.core.protocol.undo import abort_job, roll_back
 from s3commit.core.protocol.verify import verify_manifests
 from s3commit.core.states import JobState
 from s3commit.core.ticket import Ticket
+from s3commit.testing.clock import ManualClock
 
 RETRIES = 10
 SUPERSEDED = "Superseded"
@@ -95,12 +96,13 @@ def run_execution(
     place: JobDirectory,
     *,
     execution: str = "execution-1",
-    pause: Callable[[], object] = lambda: None,
+    pause: Callable[[], object] | None = None,
 ) -> list[str]:
     """Run the machine for the job until it ends; return the names of the states it entered.
 
-    ``pause`` stands for the machine's wait before it asks for its locks again. `TransientError` is
-    retried as the machine does; `Crash` and what the machine would fail on come out of here.
+    ``pause`` stands for the machine's wait before the job asks for its turn again; without it a
+    `ManualClock` is moved on. `TransientError` is retried as the machine does; `Crash` and what the
+    machine would fail on come out of here.
     """
     ticket = Ticket(place.job_id, place.bucket, place.prefix, execution=execution)
     entered: list[str] = []
@@ -110,7 +112,7 @@ def run_execution(
         try:
             ticket = _attempt(pipeline, name, ticket)
             if name == "AcquireDestination" and not ticket.acquired:
-                pause()
+                _pause(pipeline, ticket) if pause is None else pause()
             name = ROUTES[name](ticket)
         except LostRaceError:
             entered.append(SUPERSEDED)
@@ -121,6 +123,11 @@ def run_execution(
             ticket = replace(ticket, refusal=Failure(error.code, error.message))
             name = "AbortJob"
     return entered
+
+
+def _pause(pipeline: Pipeline, ticket: Ticket) -> None:
+    if isinstance(pipeline.clock, ManualClock):
+        pipeline.clock.advance(ticket.pause)
 
 
 def _attempt(pipeline: Pipeline, name: str, ticket: Ticket) -> Ticket:

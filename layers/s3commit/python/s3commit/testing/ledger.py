@@ -6,43 +6,67 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from s3commit.core.ledger import LostRaceError
-from s3commit.core.locks import LockRecord
-from s3commit.core.model import AttemptRecord, Failure, JobRecord, PlanFacts, ReplacedFacts
+from s3commit.core.ledger import LostRaceError, SweepNote
+from s3commit.core.locks import Claim, Claimed
+from s3commit.core.model import (
+    AttemptRecord,
+    Failure,
+    JobRecord,
+    PlanFacts,
+    ReplacedFacts,
+    Stage,
+    Turn,
+)
 from s3commit.core.states import ENDED, IllegalTransitionError, JobState, check_transition
+from s3commit.testing.item_limits import (
+    attempt_item,
+    check_item,
+    claim_item,
+    job_item,
+)
 
 
 class MemoryLedger:
-    """Implements `s3commit.core.ports.Ledger`; linearizable and thread-safe."""
+    """Implements `s3commit.core.ports.Ledger`; linearizable and thread-safe.
+
+    What DynamoDB would refuse by its size is refused: `s3commit.testing.item_limits`.
+    """
 
     def __init__(self) -> None:
         self._jobs: dict[str, JobRecord] = {}
         self._attempts: dict[str, dict[tuple[str, str, str], AttemptRecord]] = {}
-        self._locks: dict[str, LockRecord] = {}
+        self._claims: dict[tuple[str, Claim], Claimed] = {}
         self._units: set[tuple[str, int]] = set()
+        self._sweep_note = SweepNote()
         self._lock = threading.RLock()
 
-    def job(self, job_id: str) -> JobRecord | None:
+    def job(self, ref: str) -> JobRecord | None:
         """See `Ledger.job`."""
         with self._lock:
-            return self._jobs.get(job_id)
+            return self._jobs.get(ref)
+
+    def jobs_with_id(self, job_id: str) -> list[JobRecord]:
+        """See `Ledger.jobs_with_id`."""
+        with self._lock:
+            return [record for record in self._jobs.values() if record.job_id == job_id]
 
     def open_job(self, record: JobRecord) -> JobRecord:
         """See `Ledger.open_job`."""
+        check_item(job_item(record))
         with self._lock:
-            return self._jobs.setdefault(record.job_id, record)
+            return self._jobs.setdefault(record.ref, record)
 
-    def take_over(self, job_id: str, *, generation: int, execution: str, now: str) -> JobRecord:
+    def take_over(self, ref: str, *, generation: int, execution: str, now: str) -> JobRecord:
         """See `Ledger.take_over`."""
         with self._lock:
-            record = self._expect(job_id, None, generation)
+            record = self._expect(ref, None, generation)
             return self._store(
                 replace(record, generation=generation + 1, execution=execution, updated_at=now)
             )
 
     def advance(
         self,
-        job_id: str,
+        ref: str,
         *,
         source: JobState,
         target: JobState,
@@ -56,7 +80,7 @@ class MemoryLedger:
         if target is JobState.COMMITTING:
             raise IllegalTransitionError("a job enters COMMITTING by decide() alone")
         with self._lock:
-            record = self._expect(job_id, source, generation)
+            record = self._expect(ref, source, generation)
             return self._store(
                 replace(
                     record,
@@ -70,87 +94,110 @@ class MemoryLedger:
 
     def decide(
         self,
-        job_id: str,
+        ref: str,
         *,
         generation: int,
         plan: PlanFacts,
         replaced: ReplacedFacts | None,
-        locks: Sequence[str],
+        epoch: int,
         now: str,
     ) -> JobRecord:
         """See `Ledger.decide`."""
         with self._lock:
-            record = self._expect(job_id, JobState.SEALED, generation)
+            record = self._expect(ref, JobState.SEALED, generation)
             if record.plan is None or record.plan.sha256 != plan.sha256:
-                raise LostRaceError(f"job {job_id}: its plan is another one by now", record)
+                raise LostRaceError(f"job {ref}: its plan is another one by now", record)
             if (record.replaced and record.replaced.sha256) != (replaced and replaced.sha256):
-                raise LostRaceError(f"job {job_id}: its replace list is another by now", record)
-            for node in locks:
-                if job_id not in self.lock(node).holders:
-                    raise LostRaceError(f"job {job_id} does not hold the lock {node}", record)
-            return self._store(
-                replace(record, state=JobState.COMMITTING, decided_at=now, updated_at=now)
-            )
+                raise LostRaceError(f"job {ref}: its replace list is another by now", record)
+            if (record.turn.stage, record.turn.epoch) != (Stage.HELD, epoch):
+                raise LostRaceError(f"job {ref} does not hold what it claims", record)
+            after = replace(record, state=JobState.COMMITTING, decided_at=now, updated_at=now)
+            return self._store(after)
 
     def note(
         self,
-        job_id: str,
+        ref: str,
         *,
         generation: int,
         now: str,
         plan: PlanFacts | None = None,
-        locks: Sequence[str] | None = None,
         replaced: ReplacedFacts | None = None,
     ) -> JobRecord:
         """See `Ledger.note`."""
         with self._lock:
-            record = self._expect(job_id, JobState.SEALED, generation)
+            record = self._expect(ref, JobState.SEALED, generation)
             return self._store(
                 replace(
                     record,
                     updated_at=now,
                     plan=plan or record.plan,
-                    locks=record.locks if locks is None else tuple(locks),
                     replaced=replaced or record.replaced,
                 )
             )
 
-    def begin_unit(self, job_id: str, unit: int) -> bool:
+    def take_turn(
+        self,
+        ref: str,
+        *,
+        generation: int,
+        before: Turn,
+        after: Turn,
+        now: str,
+        locks: Sequence[str] | None = None,
+    ) -> JobRecord:
+        """See `Ledger.take_turn`."""
+        with self._lock:
+            record = self._expect(ref, JobState.SEALED, generation)
+            stands = record.turn
+            if (stands.stage, stands.epoch) != (before.stage, before.epoch):
+                raise LostRaceError(f"job {ref}: its turn is {stands.stage} by now", record)
+            nodes = record.locks if locks is None else tuple(locks)
+            return self._store(replace(record, turn=after, locks=nodes, updated_at=now))
+
+    def begin_unit(self, ref: str, unit: int) -> bool:
         """See `Ledger.begin_unit`."""
         with self._lock:
-            first = (job_id, unit) not in self._units
-            self._units.add((job_id, unit))
+            first = (ref, unit) not in self._units
+            self._units.add((ref, unit))
             return first
 
     def record_attempts(self, attempts: Iterable[AttemptRecord]) -> None:
         """See `Ledger.record_attempts`."""
+        attempts = list(attempts)
+        for attempt in attempts:
+            check_item(attempt_item(attempt))
         with self._lock:
             for attempt in attempts:
-                noted = self._attempts.setdefault(attempt.job_id, {})
+                noted = self._attempts.setdefault(attempt.ref, {})
                 noted.setdefault((attempt.task_id, attempt.attempt_id, attempt.location), attempt)
 
-    def attempts(self, job_id: str) -> Iterator[AttemptRecord]:
+    def attempts(self, ref: str) -> Iterator[AttemptRecord]:
         """See `Ledger.attempts`."""
         with self._lock:
-            return iter(list(self._attempts.get(job_id, {}).values()))
+            return iter(list(self._attempts.get(ref, {}).values()))
 
-    def lock(self, node: str) -> LockRecord:
-        """See `Ledger.lock`."""
+    def put_claim(self, claim: Claimed) -> None:
+        """See `Ledger.put_claim`."""
+        check_item(claim_item(claim))
         with self._lock:
-            return self._locks.get(node, LockRecord(node))
+            self._claims[claim.ref, claim.claim] = claim
 
-    def put_lock(self, record: LockRecord) -> bool:
-        """See `Ledger.put_lock`."""
-        return self.put_locks([record])
-
-    def put_locks(self, records: Sequence[LockRecord]) -> bool:
-        """See `Ledger.put_locks`."""
+    def drop_claim(self, ref: str, claim: Claim) -> None:
+        """See `Ledger.drop_claim`."""
         with self._lock:
-            if any(self.lock(record.node).version != record.version for record in records):
-                return False
-            for record in records:
-                self._locks[record.node] = replace(record, version=record.version + 1)
-            return True
+            self._claims.pop((ref, claim), None)
+
+    def claims(self, claim: Claim, *, below: bool) -> Iterator[Claimed]:
+        """See `Ledger.claims`."""
+        with self._lock:
+            found = [
+                one
+                for one in self._claims.values()
+                if one.claim.mode is claim.mode
+                and (one.claim.node == claim.node or below)
+                and one.claim.node.startswith(claim.node)
+            ]
+        return iter(sorted(found))
 
     def jobs_in(self, state: JobState, *, before: str, since: str = "") -> Iterator[JobRecord]:
         """See `Ledger.jobs_in`."""
@@ -162,22 +209,36 @@ class MemoryLedger:
             ]
         return iter(sorted(found, key=lambda record: record.updated_at))
 
-    def forget(self, job_id: str, *, generation: int) -> bool:
-        """See `Ledger.forget`."""
+    def sweep_note(self) -> SweepNote:
+        """See `Ledger.sweep_note`."""
         with self._lock:
-            record = self._jobs.get(job_id)
-            if record is None or (record.state, record.generation) != (JobState.OPEN, generation):
+            return self._sweep_note
+
+    def put_sweep_note(self, note: SweepNote) -> bool:
+        """See `Ledger.put_sweep_note`."""
+        with self._lock:
+            if self._sweep_note.version != note.version:
                 return False
-            del self._jobs[job_id]
+            self._sweep_note = replace(note, version=note.version + 1)
             return True
 
-    def _expect(self, job_id: str, state: JobState | None, generation: int) -> JobRecord:
-        record = self._jobs.get(job_id)
+    def forget(self, ref: str, *, generation: int) -> bool:
+        """See `Ledger.forget`."""
+        with self._lock:
+            record = self._jobs.get(ref)
+            if record is None or (record.state, record.generation) != (JobState.OPEN, generation):
+                return False
+            del self._jobs[ref]
+            return True
+
+    def _expect(self, ref: str, state: JobState | None, generation: int) -> JobRecord:
+        record = self._jobs.get(ref)
         same_state = record is not None and state in {None, record.state}
         if record is None or not same_state or record.generation != generation:
-            raise LostRaceError.over(job_id, state, generation, record)
+            raise LostRaceError.over(ref, state, generation, record)
         return record
 
     def _store(self, record: JobRecord) -> JobRecord:
-        self._jobs[record.job_id] = record
+        check_item(job_item(record))
+        self._jobs[record.ref] = record
         return record

@@ -6,15 +6,16 @@ import itertools
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from s3commit.core.errors import (
+    ARCHIVED,
+    AccessError,
     InvalidInputError,
-    JobRefusedError,
     NotFoundError,
     PreconditionError,
     UploadGoneError,
 )
-from s3commit.core.layout import MAX_KEY_BYTES
 from s3commit.core.ports import (
     NULL_VERSION,
     Clock,
@@ -23,11 +24,32 @@ from s3commit.core.ports import (
     OpenUpload,
     StoredObject,
 )
-from s3commit.testing.bucket import Bucket, Upload, Version, composite_etag, etag_of
+from s3commit.testing.bucket import (
+    ABORT,
+    DELETE,
+    DELETE_VERSION,
+    GET,
+    LIST,
+    LIST_PARTS,
+    LIST_UPLOADS,
+    PUT,
+    Bucket,
+    Upload,
+    Version,
+    composite_etag,
+    etag_of,
+)
 from s3commit.testing.clock import ManualClock
-
-MIN_PART_BYTES = 5 * 1024 * 1024  # S3's; of every part but the last
-MAX_PARTS = 10_000
+from s3commit.testing.s3_limits import (
+    S3,
+    Sizes,
+    answer,
+    check_deletes,
+    check_key,
+    check_metadata,
+    check_part,
+    check_size,
+)
 
 
 class MemoryObjectStore:
@@ -37,21 +59,24 @@ class MemoryObjectStore:
     ``versioned`` holds for all buckets. With ``repeats_complete`` a repeated completion is
     answered with success and what the first one made, whatever became of the object since: S3
     does so at times, at others it says that there is no such upload. A caller must bear both.
-    With ``opaque`` etags tell nothing of the bytes, as behind SSE-KMS.
+    With ``opaque`` etags tell nothing of the bytes, as behind SSE-KMS. ``sizes`` are S3's bounds,
+    ``min_part_bytes`` is one of them. `archive` and `deny` lay what the pipeline can't read.
     """
 
     def __init__(
         self,
         *buckets: str,
         clock: Clock | None = None,
-        min_part_bytes: int = MIN_PART_BYTES,
+        sizes: Sizes = S3,
+        min_part_bytes: int | None = None,
         versioned: bool = False,
         repeats_complete: bool = False,
         opaque: bool = False,
     ) -> None:
         self._buckets = {name: Bucket(versioned) for name in buckets}
         self._clock = clock or ManualClock()
-        self._min_part_bytes = min_part_bytes
+        least = sizes.least_part if min_part_bytes is None else min_part_bytes
+        self._sizes = replace(sizes, least_part=least)
         self._repeats_complete = repeats_complete
         self._opaque = opaque
         self._serial = itertools.count(1)
@@ -59,10 +84,15 @@ class MemoryObjectStore:
 
     def get(self, bucket: str, key: str, *, max_bytes: int) -> StoredObject:
         """See `ObjectReader.get`."""
+        check_key(key)
         with self._lock:
-            version = self._bucket(bucket).current(key)
+            version = self._bucket(bucket).seen(key)
             if version is None or version.body is None:
                 raise NotFoundError(f"there is no object s3://{bucket}/{key}")
+            if version.archived:
+                raise InvalidInputError(
+                    f"s3://{bucket}/{key} is archived: restore it first", code=ARCHIVED
+                )
             if len(version.body) > max_bytes:
                 raise InvalidInputError(
                     f"s3://{bucket}/{key} has {len(version.body)} bytes, more than the"
@@ -71,21 +101,34 @@ class MemoryObjectStore:
                 )
             return StoredObject(version.facts(key), version.body)
 
+    def first_bytes(self, bucket: str, key: str, count: int) -> bytes:
+        """See `ObjectReader.first_bytes`."""
+        with self._lock:
+            version = self._bucket(bucket).current(key)
+            if version is None or version.body is None:
+                raise NotFoundError(f"there is no object s3://{bucket}/{key}")
+            if not version.body:
+                raise InvalidInputError(f"s3://{bucket}/{key} is empty")
+            return version.body[:count]
+
     def head(self, bucket: str, key: str) -> ObjectFacts | None:
         """See `ObjectReader.head`."""
+        check_key(key)
         with self._lock:
             holder = self._buckets.get(bucket)
-            version = holder.current(key) if holder else None
+            version = holder.seen(key) if holder else None
             return version.facts(key) if version else None
 
     def list(self, bucket: str, prefix: str) -> Iterator[ListedObject]:
         """See `ObjectReader.list`."""
         with self._lock:
+            self._bucket(bucket).permit(prefix, LIST)
             return iter(self._bucket(bucket).listing(prefix))
 
     def list_uploads(self, bucket: str, prefix: str) -> Iterator[OpenUpload]:
         """See `ObjectReader.list_uploads`."""
         with self._lock:
+            self._bucket(bucket).permit(prefix, LIST_UPLOADS)
             found = [
                 OpenUpload(upload.key, upload_id, upload.initiated)
                 for upload_id, upload in self._bucket(bucket).uploads.items()
@@ -101,8 +144,8 @@ class MemoryObjectStore:
     def upload_is_open(self, bucket: str, key: str, upload_id: str) -> bool:
         """See `ObjectReader.upload_is_open`."""
         with self._lock:
-            upload = self._bucket(bucket).uploads.get(upload_id)
-            return upload is not None and upload.key == key
+            self._bucket(bucket).permit(key, LIST_PARTS)
+            return self._bucket(bucket).is_open(key, upload_id)
 
     def put(
         self,
@@ -117,7 +160,10 @@ class MemoryObjectStore:
         """See `ObjectWriter.put`."""
         with self._lock:
             holder = self._bucket(bucket)
-            _check_key(key)
+            check_key(key)
+            check_size("an object that is put whole", len(body), self._sizes.put)
+            # https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
+            holder.permit(key, PUT, *([] if if_match is None else [GET]))
             self._check_condition(holder, bucket, key, if_absent, if_match)
             version = Version(
                 self._new_version_id(holder),
@@ -137,7 +183,11 @@ class MemoryObjectStore:
         """See `ObjectWriter.delete`."""
         with self._lock:
             holder = self._bucket(bucket)
+            check_key(key)
+            holder.permit(key, DELETE if version_id is None else DELETE_VERSION)
             if if_match is not None:
+                # https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-deletes.html
+                holder.permit(key, GET)
                 if holder.current(key) is None:
                     return
                 self._check_condition(holder, bucket, key, False, if_match)
@@ -148,10 +198,17 @@ class MemoryObjectStore:
 
     def delete_seen(self, bucket: str, objects: Sequence[ListedObject]) -> None:
         """See `ObjectWriter.delete_seen`."""
+        denied: list[AccessError] = []
         with self._lock:
+            check_deletes(len(objects))
             for seen in objects:
-                with suppress(PreconditionError):
-                    self.delete(bucket, seen.key, if_match=seen.etag)
+                try:
+                    with suppress(PreconditionError):
+                        self.delete(bucket, seen.key, if_match=seen.etag)
+                except AccessError as error:
+                    denied.append(error)
+        for first in denied:
+            raise first
 
     def create_upload(
         self, bucket: str, key: str, *, metadata: dict[str, str], content_type: str
@@ -159,20 +216,23 @@ class MemoryObjectStore:
         """See `UploadStarter.create_upload`."""
         with self._lock:
             holder = self._bucket(bucket)
-            _check_key(key)
+            check_key(key)
+            check_metadata(metadata)
+            holder.permit(key, PUT)
             upload_id = f"upload-{next(self._serial):06d}"
             lowered = {name.lower(): value for name, value in metadata.items()}
             holder.uploads[upload_id] = Upload(key, self._clock.now(), lowered, content_type)
+            answer(key)
             return upload_id
 
     def upload_part(
         self, bucket: str, key: str, upload_id: str, number: int, body: bytes | memoryview
     ) -> str:
         """See `UploadStarter.upload_part`."""
-        if not 1 <= number <= MAX_PARTS:
-            raise InvalidInputError(f"part number {number} is not within 1 and {MAX_PARTS}")
+        check_part(number, len(body), self._sizes)
         copy = bytes(body)
         with self._lock:
+            self._bucket(bucket).permit(key, PUT)
             upload = self._upload(bucket, key, upload_id)
             upload.parts[number] = copy
             upload.modified = self._clock.now()
@@ -181,7 +241,8 @@ class MemoryObjectStore:
     def abort_upload(self, bucket: str, key: str, upload_id: str) -> None:
         """See `UploadStarter.abort_upload`."""
         with self._lock:
-            if self.upload_is_open(bucket, key, upload_id):
+            self._bucket(bucket).permit(key, ABORT)
+            if self._bucket(bucket).is_open(key, upload_id):
                 del self._bucket(bucket).uploads[upload_id]
 
     def complete_upload(
@@ -197,11 +258,13 @@ class MemoryObjectStore:
         """See `UploadCompleter.complete_upload`."""
         with self._lock:
             holder = self._bucket(bucket)
+            holder.permit(key, PUT)
             before = holder.completed.get(upload_id)
             if self._repeats_complete and before is not None and before.key == key:
                 return before
             upload = self._upload(bucket, key, upload_id)
-            parts = self._chosen_parts(upload, etags, length)
+            parts = upload.chosen(etags, length, least=self._sizes.least_part)
+            check_size("an object", length, self._sizes.object)
             self._check_condition(holder, bucket, key, if_absent, None)
             version = Version(
                 self._new_version_id(holder),
@@ -216,6 +279,7 @@ class MemoryObjectStore:
             del holder.uploads[upload_id]
             facts = ObjectFacts(key, version.etag, length, {}, version.version_id, self._opaque)
             holder.completed[upload_id] = facts
+            answer(key)
             return facts
 
     def bucket(self, bucket: str) -> Bucket:
@@ -232,15 +296,31 @@ class MemoryObjectStore:
         return self._buckets[bucket]
 
     def _upload(self, bucket: str, key: str, upload_id: str) -> Upload:
-        upload = self._bucket(bucket).uploads.get(upload_id)
-        if upload is None or upload.key != key:
+        holder = self._bucket(bucket)
+        if not holder.is_open(key, upload_id):
             raise UploadGoneError(f"there is no open upload {upload_id} of s3://{bucket}/{key}")
-        return upload
+        return holder.uploads[upload_id]
 
     def suspend_versioning(self, bucket: str) -> None:
         """Keep the versions that there are, and no more from now on."""
         with self._lock:
             self._bucket(bucket).suspended = True
+
+    def archive(self, bucket: str, key: str) -> None:
+        """Put the object into the archive: it is seen, and not read (GLACIER, DEEP_ARCHIVE)."""
+        with self._lock:
+            self._bucket(bucket).archive(key)
+
+    def deny(self, bucket: str, prefix: str, *actions: str) -> None:
+        """Deny the actions (``s3:GetObject``) below the prefix, as a bucket's policy does.
+
+        A right to list is asked for by the listing's prefix.
+        """
+        self._bucket(bucket).denied.extend((prefix, action) for action in actions)
+
+    def allow(self, bucket: str) -> None:
+        """Take back all that was denied."""
+        self._bucket(bucket).denied.clear()
 
     def _etag(self, of_bytes: str) -> str:
         """The etag that S3 gives, by that of the plain bytes."""
@@ -250,25 +330,6 @@ class MemoryObjectStore:
         if not holder.versioned:
             return None
         return NULL_VERSION if holder.suspended else f"version-{next(self._serial):06d}"
-
-    def _chosen_parts(self, upload: Upload, etags: Sequence[str], length: int) -> tuple[bytes, ...]:
-        def refuse(why: str) -> JobRefusedError:
-            return JobRefusedError(f"upload of {upload.key}: {why}", code="PARTS_MISMATCH")
-
-        if not etags:
-            raise refuse("no part is named")
-        parts = []
-        for number, etag in enumerate(etags, start=1):
-            part = upload.parts.get(number)
-            if part is None or etag_of(part).strip('"') != etag.strip('"'):
-                raise refuse(f"part {number} is not the one that was sent")
-            parts.append(part)
-        if any(len(part) < self._min_part_bytes for part in parts[:-1]):
-            raise refuse(f"a part but the last has less than {self._min_part_bytes} bytes")
-        found = sum(map(len, parts))
-        if found != length:
-            raise refuse(f"the parts have {found} bytes, not {length}")
-        return tuple(parts)
 
     @staticmethod
     def _check_condition(
@@ -280,11 +341,3 @@ class MemoryObjectStore:
         if if_match is not None and (present is None or present.etag != if_match):
             found = present.etag if present else "nothing"
             raise PreconditionError(f"s3://{bucket}/{key}: expected {if_match}, found {found}")
-
-
-def _check_key(key: str) -> None:
-    if not 1 <= len(key.encode()) <= MAX_KEY_BYTES:
-        raise InvalidInputError(
-            f"key {key[:80]!r} has {len(key.encode())} bytes, not 1 to {MAX_KEY_BYTES}",
-            code="BAD_KEY",
-        )

@@ -83,7 +83,7 @@ def _with_others(session: Session, facts: JobFacts) -> JobFacts:
         return facts
     standing = read_standing(session, ledger, record, timestamp(session.environment))
     others = standing.in_the_way if standing else ()
-    executions = [other.record.execution for other in others if other.record]
+    executions = [other.record.execution for other in others]
     found, problems = read_executions(session, [facts.execution, *executions])
     return replace(
         facts,
@@ -95,7 +95,7 @@ def _with_others(session: Session, facts: JobFacts) -> JobFacts:
 
 def _with_statuses(standing: Standing, found: dict[str, Execution]) -> Standing:
     def look(one: InTheWay) -> InTheWay:
-        execution = found.get(one.record.execution if one.record else "")
+        execution = found.get(one.record.execution)
         return replace(one, execution=execution.status if execution else None)
 
     return replace(standing, in_the_way=tuple(map(look, standing.in_the_way)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from functools import cache
 from itertools import islice
 from typing import Any
 
@@ -19,7 +18,7 @@ from s3commit.cli.session import Session
 from s3commit.cli.verb import USAGE, Problem, table_option, verb
 from s3commit.cli.waiting import first_in_the_way
 from s3commit.core.ledger import Ledger
-from s3commit.core.model import JobRecord
+from s3commit.core.model import JobRecord, job_id_of
 from s3commit.core.states import ENDED, JobState
 from s3commit.writer.environment import timestamp
 
@@ -33,7 +32,7 @@ class _Line:
     attention: bool
     seconds: int  # since the record's last change
     waits: int | None = None  # seconds
-    waits_for: tuple[str, ...] = ()  # jobs
+    waits_for: tuple[str, ...] = ()  # refs of jobs
     dead: tuple[str, ...] = ()  # of these jobs those whose execution is dead
     execution: Execution | None = None  # if it was looked at
 
@@ -121,14 +120,13 @@ def _line(record: JobRecord, now: float) -> _Line:
 
 
 def _with_waits(session: Session, ledger: Ledger, lines: list[_Line], now: str) -> list[_Line]:
-    """The lines with whom each job waits for; two jobs may look at one lock."""
-    read_lock = cache(ledger.lock)
+    """The lines with whom each job waits for."""
 
     def look(record: JobRecord) -> tuple[str, tuple[str, tuple[str, ...]] | None]:
-        return record.job_id, first_in_the_way(read_lock, record, now)
+        return record.ref, first_in_the_way(map, ledger, record, now)
 
     found = dict(session.parallel(look, [line.record for line in lines]))
-    return [_with_wait(line, found[line.record.job_id], epoch_of(now)) for line in lines]
+    return [_with_wait(line, found[line.record.ref], epoch_of(now)) for line in lines]
 
 
 def _with_wait(line: _Line, found: tuple[str, tuple[str, ...]] | None, now: float) -> _Line:
@@ -145,7 +143,7 @@ def _with_dead(
 
     Those of the jobs in the way, and of those at work that were silent for the longest time.
     """
-    records = {line.record.job_id: line.record for line in lines}
+    records = {line.record.ref: line.record for line in lines}
     names = sorted({name for line in lines for name in line.waits_for})
     others = [one for name in names if (one := records.get(name) or ledger.job(name))]
     at_work = [
@@ -153,11 +151,11 @@ def _with_dead(
         for line in lines
         if line.record.state not in ENDED and line.record.state is not JobState.OPEN
     ]
-    known = {one.job_id: one.execution for one in (*others, *at_work[:LOOKED_AT])}
+    known = {one.ref: one.execution for one in (*others, *at_work[:LOOKED_AT])}
     found, problems = read_executions(session, known.values())
     executions = {name: found[arn] for name, arn in known.items() if arn in found}
     dead = {name for name, one in executions.items() if is_dead(one.status)}
-    marked = [_marked(line, executions.get(line.record.job_id), dead) for line in lines]
+    marked = [_marked(line, executions.get(line.record.ref), dead) for line in lines]
     return _in_order(marked), problems
 
 
@@ -186,8 +184,8 @@ def _document(table: str, lines: list[_Line], more: bool) -> dict[str, Any]:
                 "attention": line.attention,
                 "ageSeconds": line.seconds,
                 "waitsSeconds": line.waits,
-                "waitsFor": list(line.waits_for),
-                "waitsForDead": list(line.dead),
+                "waitsFor": [job_id_of(ref) for ref in line.waits_for],
+                "waitsForDead": [job_id_of(ref) for ref in line.dead],
                 "createdAt": line.record.created_at,
                 "updatedAt": line.record.updated_at,
                 "destination": line.record.destination.uri,
@@ -235,7 +233,7 @@ def _waits(line: _Line) -> str:
     first, *others = line.dead or line.waits_for
     dead = " (its execution is dead)" if line.dead else ""
     more = f" and {len(others)} more" if others else ""
-    return f"{age(line.waits)} for {first}{more}{dead}"
+    return f"{age(line.waits)} for {job_id_of(first)}{more}{dead}"
 
 
 def _summary(lines: list[_Line]) -> str:

@@ -18,7 +18,7 @@ from s3commit.cli.session import Session
 from s3commit.cli.verb import table_option, verb
 from s3commit.cli.waiting import first_in_the_way
 from s3commit.core.errors import JobFailedError, OutcomeUnknownError, TransientError
-from s3commit.core.model import Destination, JobResult, Outcome
+from s3commit.core.model import Destination, JobResult, Outcome, job_id_of
 from s3commit.core.states import JobState
 from s3commit.writer.asking import Patience
 from s3commit.writer.environment import timestamp
@@ -97,8 +97,8 @@ def _look(session: Session, located: Located) -> _Seen:
     record = located.record()
     if record is not None and located.ledger is not None:
         now = timestamp(session.environment)
-        waits = first_in_the_way(located.ledger.lock, record, now)
-        return _Seen(record.state.value, waits[1] if waits else ())
+        waits = first_in_the_way(map, located.ledger, record, now)
+        return _Seen(record.state.value, tuple(map(job_id_of, waits[1])) if waits else ())
     stands = session.store.head(located.place.bucket, located.place.request) is not None
     return _Seen(REQUESTED if stands else JobState.OPEN.value)
 

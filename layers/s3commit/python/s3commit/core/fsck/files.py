@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 
 from s3commit.core.fsck.expecting import Expected, batches
 from s3commit.core.fsck.file_table import judge_file, thing_matters
@@ -13,10 +14,12 @@ from s3commit.core.fsck.merging import Cell, cells
 from s3commit.core.fsck.ports import Fsck
 from s3commit.core.fsck.sparing import Claims, unless_listed
 from s3commit.core.fsck.words import Action, Level, Named, Standing, Thing, Upload, Verdict
-from s3commit.core.layout import META_JOB, owner_of
+from s3commit.core.layout import META_JOB, JobDirectory, belongs_to_job, owner_of
 from s3commit.core.model import Destination
 from s3commit.core.ports import NULL_VERSION, ListedObject, ObjectFacts
 from s3commit.core.protocol.identity import is_provably_ours
+from s3commit.core.protocol.neighbours import is_further_up
+from s3commit.core.states import JobState
 
 
 def check_files(fsck: Fsck, destination: Destination, jobs: Mapping[str, Job]) -> Iterator[Finding]:
@@ -27,13 +30,18 @@ def check_files(fsck: Fsck, destination: Destination, jobs: Mapping[str, Job]) -
     asks where a file is gone.
     """
     later, claims = Later(fsck, destination, jobs), Claims(fsck)
+
+    @cache
+    def is_outers(place: JobDirectory) -> bool:
+        return is_further_up(fsck.pipeline.store, place)
+
     for batch in batches(fsck, jobs):
         if isinstance(batch, Finding):
             yield batch
             continue
         deleting: list[Finding] = []
         for judged in fsck.pipeline.parallel(
-            lambda cell: _judge(fsck, destination, cell),
+            lambda cell: _judge(fsck, destination, cell, is_outers),
             cells(fsck, destination, jobs, batch, later),
         ):
             if judged is None:
@@ -46,7 +54,9 @@ def check_files(fsck: Fsck, destination: Destination, jobs: Mapping[str, Job]) -
         yield from unless_listed(fsck, jobs, batch, deleting)
 
 
-def _judge(fsck: Fsck, destination: Destination, cell: Cell) -> Finding | None:
+def _judge(
+    fsck: Fsck, destination: Destination, cell: Cell, is_outers: Callable[[JobDirectory], bool]
+) -> Finding | None:
     standing = cell.job.standing if cell.job else Standing.UNKNOWN
     named = cell.expected.named if cell.expected else Named.NEITHER
     upload = Upload.OPEN if cell.uploads else Upload.NONE
@@ -61,6 +71,8 @@ def _judge(fsck: Fsck, destination: Destination, cell: Cell) -> Finding | None:
         return None  # of a job that ended a moment ago its execution tidies up
     if cell.job and verdict.level is Level.NOTE and _has_moved(fsck, cell.job):
         return None  # what was true of the job is no longer
+    if cell.job and any(is_outers(place) for place in _named_in(cell.job, cell.key)):
+        return None  # whoever may write here alone can't speak for the job further up (I12)
     job_id = cell.job.place.job_id if cell.job else owner_of(cell.key) or ""
     repairs = _repairs(destination.bucket, cell, verdict, facts, job_id)
     restore = ""
@@ -69,10 +81,15 @@ def _judge(fsck: Fsck, destination: Destination, cell: Cell) -> Finding | None:
     return Finding(verdict, destination.bucket, cell.key, job_id, "", restore, repairs)
 
 
+def _named_in(job: Job, key: str) -> Iterator[JobDirectory]:
+    """Where the job lies whose id the file's name carries, if that is the job's."""
+    if belongs_to_job(key, job.place.job_id):
+        yield from (job.place.at(one) for one in sorted(job.looked_at) if key.startswith(one))
+
+
 def _has_moved(fsck: Fsck, job: Job) -> bool:
-    record = fsck.pipeline.ledger.job(job.place.job_id)
-    here = record if record and record.destination == job.place.destination else None
-    return (here and here.state) != (job.record and job.record.state)
+    record = fsck.pipeline.ledger.job(job.place.ref)
+    return (record and record.state) != (job.record and job.record.state)
 
 
 def _whose(fsck: Fsck, cell: Cell, found: ListedObject) -> tuple[Thing, ObjectFacts | None]:
@@ -112,7 +129,7 @@ def _repairs(
             Repair(Action.ABORT_UPLOAD, verdict.name, bucket, cell.key, job_id, upload.upload_id)
             for upload in cell.uploads
         ]
-    if Action.DELETE_OBJECT in verdict.actions and facts is not None:
+    if Action.DELETE_OBJECT in verdict.actions and facts is not None and _may_delete(cell, facts):
         repairs.append(
             Repair(
                 Action.DELETE_OBJECT,
@@ -126,6 +143,20 @@ def _repairs(
             )
         )
     return tuple(repairs)
+
+
+def _may_delete(cell: Cell, facts: ObjectFacts) -> bool:
+    """Whether the ledger has it that the job was decided and undone, and it is no older (I12).
+
+    A result and a list in ``_commits/`` prove nothing: whoever may put objects can write them.
+    """
+    record = cell.job.record if cell.job else None
+    return (
+        record is not None
+        and record.state is JobState.ROLLED_BACK
+        and record.decided_at is not None
+        and facts.modified >= record.opened_at
+    )
 
 
 def _restorable(fsck: Fsck, bucket: str, key: str, expected: Expected) -> str:

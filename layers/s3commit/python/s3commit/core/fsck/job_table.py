@@ -143,40 +143,6 @@ JOB_TABLE: Final[tuple[JobRow, ...]] = (
         commits=frozenset({Commits.UNREADABLE}),
         standing=Standing.IN_DOUBT,
     ),
-    JobRow(
-        Verdict(
-            "ID_TAKEN",
-            Level.FINE,
-            "A job at another place has the id, and this one was told so, or is a copy",
-            "Nothing",
-        ),
-        frozenset({Record.ELSEWHERE}),
-        result=_RESULT,
-        standing=Standing.IN_DOUBT,
-    ),
-    JobRow(
-        Verdict(
-            "ID_TAKEN_UNANSWERED",
-            Level.FINDING,
-            "A job at another place has the id, and this one's client waits for a result",
-            "Start an execution, which turns the job away",
-            _START,
-        ),
-        frozenset({Record.ELSEWHERE}),
-        result=_NO_RESULT,
-        request=_REQUEST,
-        standing=Standing.IN_DOUBT,
-    ),
-    JobRow(
-        Verdict(
-            "ID_TAKEN_OPEN",
-            Level.NOTE,
-            "A job at another place has the id of this one, which has asked for nothing yet",
-            "Nothing: it is turned away when it asks",
-        ),
-        frozenset({Record.ELSEWHERE}),
-        standing=Standing.IN_DOUBT,
-    ),
     *(_contradicts(record) for record in (Record.COMMITTED, Record.ABORTED, Record.ROLLED_BACK)),
     JobRow(
         _LEDGER_SET_BACK,

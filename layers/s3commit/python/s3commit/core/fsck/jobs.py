@@ -29,9 +29,9 @@ from s3commit.core.fsck.words import (
 )
 from s3commit.core.layout import COMMITS, MAGIC_PREFIX, JobDirectory, check_job_id, parse_directory
 from s3commit.core.model import Conflict, Destination, JobRecord, JobResult, JobSpec, Names, Outcome
+from s3commit.core.protocol.pipeline import read_commit_header
 from s3commit.core.protocol.places import known_locations
-from s3commit.core.protocol.taken import JOB_ID_TAKEN
-from s3commit.core.published import MAX_LINE_BYTES, CommitHeader, decode_commit_header
+from s3commit.core.published import CommitHeader
 from s3commit.core.states import ENDED, JobState
 
 LIST_SUFFIX: Final = ".jsonl"
@@ -171,8 +171,7 @@ def listings(fsck: Fsck, destination: Destination) -> Iterator[tuple[str, str]]:
 
 
 def _read(fsck: Fsck, place: JobDirectory, traces: Traces) -> Job:
-    found = fsck.pipeline.ledger.job(place.job_id)
-    record = found if found is not None and found.destination == place.destination else None
+    record = fsck.pipeline.ledger.job(place.ref)
     # The listings are older than the record: what a job has left since then is looked for anew.
     ended = record is not None and record.state in ENDED
     header, commits = _header(fsck, place) if traces.listed or ended else (None, Commits.ABSENT)
@@ -185,13 +184,8 @@ def _read(fsck: Fsck, place: JobDirectory, traces: Traces) -> Job:
     told, result = _result(fsck, place) if traces.result or ended else (Result.ABSENT, None)
     if header is not None and _counts_otherwise(header, record, result):
         commits = Commits.UNREADABLE
-    turned_away = result is not None and result.error and result.error.code == JOB_ID_TAKEN
     verdict, standing = judge_job(
-        Record(record.state)
-        if record
-        else Record.ELSEWHERE
-        if found or turned_away
-        else Record.ABSENT,
+        Record(record.state) if record else Record.ABSENT,
         commits,
         told,
         Request.THERE if traces.request else Request.ABSENT,
@@ -266,8 +260,7 @@ def list_of(fsck: Fsck, place: JobDirectory) -> CommitHeader:
 
     Raises `NotFoundError`, and `InvalidInputError` for one that can't be read, or is another job's.
     """
-    start = fsck.looks.first_bytes(place.bucket, place.commits, MAX_LINE_BYTES)
-    header = decode_commit_header(start.split(b"\n", 1)[0])
+    header = read_commit_header(fsck.pipeline, place)
     if header.job_id != place.job_id:
         raise InvalidInputError(f"{place.commits} is another job's", code="WRONG_JOB")
     return header

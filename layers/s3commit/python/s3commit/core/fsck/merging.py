@@ -83,7 +83,7 @@ class _Strangers:
             return False
         asked = (job_id, partition_of(key))
         if asked not in self._asked:
-            self._asked[asked] = self._pipeline.ledger.job(job_id) is None and not any(
+            self._asked[asked] = not self._pipeline.ledger.jobs_with_id(job_id) and not any(
                 next(iter(self._pipeline.store.list(place.bucket, place.prefix)), None)
                 for place in self._directories_above(job_id, key)
             )

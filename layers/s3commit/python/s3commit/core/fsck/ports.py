@@ -24,10 +24,6 @@ class SeenVersion:
 class Looks(Protocol):
     """Looks into S3 that the protocol itself never takes."""
 
-    def first_bytes(self, bucket: str, key: str, count: int) -> bytes:
-        """The first bytes of an object that is not empty. Raises `NotFoundError`."""
-        ...
-
     def objects(self, bucket: str, prefix: str) -> Iterator[SeenObject]:
         """The objects whose keys start with ``prefix``, in key order, with when each was put."""
         ...

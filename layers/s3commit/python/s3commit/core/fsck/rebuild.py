@@ -13,11 +13,13 @@ from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from operator import itemgetter
 
-from s3commit.core.errors import InvalidInputError, NotFoundError
+from s3commit.core.errors import AccessError, InvalidInputError, NotFoundError
+from s3commit.core.fsck.lost_documents import DECIDED
 from s3commit.core.fsck.ports import Fsck
-from s3commit.core.fsck.relocking import Seen, hold_again, release_if_ended
+from s3commit.core.fsck.relocking import hold_again, release_if_ended
 from s3commit.core.layout import MAGIC_PREFIX, PENDINGSET_SUFFIX, JobDirectory, parse_directory
 from s3commit.core.model import Destination, JobRecord
+from s3commit.core.protocol.decision import read_decision
 from s3commit.core.protocol.ingest import Arrival, judge_arrival, note_arrivals
 from s3commit.core.protocol.pipeline import read_spec
 from s3commit.core.protocol.places import is_location
@@ -25,6 +27,17 @@ from s3commit.core.protocol.remembered import remembered
 from s3commit.core.states import ENDED, JobState
 
 NOTED_AT_ONCE = 1_000  # manifests
+# What a document of one job can bring about, and no other job has to wait for (I12).
+_OF_ONE_JOB = (InvalidInputError, NotFoundError, AccessError)
+
+_UNDER_WAY = frozenset({JobState.COMMITTING, JobState.PUBLISHING, JobState.ROLLING_BACK})
+# Where a ledger may have a job of which the decision record says that. It comes after the ledger.
+_NOT_BEFORE = {
+    JobState.COMMITTING: _UNDER_WAY | ENDED,
+    JobState.PUBLISHING: frozenset({JobState.PUBLISHING, JobState.COMMITTED}),
+    JobState.COMMITTED: frozenset({JobState.COMMITTED}),
+    JobState.ROLLED_BACK: frozenset({JobState.ROLLED_BACK}),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +85,7 @@ def rebuild(fsck: Fsck, destination: Destination, *, dry_run: bool = False) -> I
     for place, keys in _directories(fsck, destination):
         try:
             one, record = _first_pass(fsck, place, keys, dry_run)
-        except (InvalidInputError, NotFoundError) as error:
+        except _OF_ONE_JOB as error:
             one, record = Rebuilt(place, None, failed=True, why=error.message), None
         if one is None:
             asked_for.append(place)
@@ -80,11 +93,10 @@ def rebuild(fsck: Fsck, destination: Destination, *, dry_run: bool = False) -> I
             waiting.append((one, record))
         else:
             yield one
-    seen = Seen(fsck.pipeline, asked_for)
     for place in asked_for:
         try:
-            one, record = _second_pass(fsck, place, seen, dry_run)
-        except (InvalidInputError, NotFoundError) as error:
+            one, record = _second_pass(fsck, place, dry_run)
+        except _OF_ONE_JOB as error:
             one, record = Rebuilt(place, None, failed=True, why=error.message), None
         if one.goes_on and record is not None:
             waiting.append((one, record))
@@ -116,8 +128,8 @@ def _first_pass(
     fsck: Fsck, place: JobDirectory, keys: Iterator[str], dry_run: bool
 ) -> tuple[Rebuilt | None, JobRecord | None]:
     """What becomes of a directory; None if the second pass is to see to it."""
-    record = fsck.pipeline.ledger.job(place.job_id)
-    if record is not None:
+    record = fsck.pipeline.ledger.job(place.ref)
+    if record is not None and not _gave_way(fsck, place, record, dry_run):
         return _standing(fsck, place, record, keys, dry_run)
     try:
         made = _remembered(fsck, place)
@@ -133,23 +145,35 @@ def _first_pass(
 
 
 def _second_pass(
-    fsck: Fsck, place: JobDirectory, seen: Seen, dry_run: bool
+    fsck: Fsck, place: JobDirectory, dry_run: bool
 ) -> tuple[Rebuilt, JobRecord | None]:
     """Make the record of a job that was asked for, under the locks of one that was decided."""
     made = _remembered(fsck, place)
-    nodes: tuple[str, ...] = ()
-    if made.state not in ENDED and seen.is_decided(made):
-        nodes = hold_again(fsck.pipeline, place, made, dry_run=dry_run)
-    made = replace(made, locks=nodes)
+    if made.state in DECIDED:
+        made = hold_again(fsck.pipeline, place, made, dry_run=dry_run)
     record = made if dry_run else fsck.pipeline.ledger.open_job(made)
     if not dry_run:
-        release_if_ended(fsck.pipeline, record, nodes)
-    if record.state in ENDED or record.destination != place.destination:
+        release_if_ended(fsck.pipeline, record, made)
+    if record.state in ENDED:
         return Rebuilt(place, record.state, made=record == made), None
     keys = (one.key for one in fsck.pipeline.store.list(place.bucket, place.prefix))
     attempts = 0 if dry_run else _note_attempts(fsck, place, keys)
-    found = Rebuilt(place, record.state, True, attempts, len(nodes), goes_on=True)
+    found = Rebuilt(place, record.state, True, attempts, len(made.locks), goes_on=True)
     return found, record
+
+
+def _gave_way(fsck: Fsck, place: JobDirectory, record: JobRecord, dry_run: bool) -> bool:
+    """Whether the record was opened after the job's decision without knowing of it, and is gone.
+
+    A step that had the job decided by the ledger of before may put the decision record after a
+    manifest's event has opened the job in the empty table.
+    """
+    if record.state is not JobState.OPEN:
+        return False
+    decided = read_decision(fsck.pipeline, place)
+    if decided is None or record.created_at <= (decided.decided_at or ""):
+        return False
+    return dry_run or fsck.pipeline.ledger.forget(record.ref, generation=record.generation)
 
 
 def _remembered(fsck: Fsck, place: JobDirectory) -> JobRecord:
@@ -160,15 +184,12 @@ def _standing(
     fsck: Fsck, place: JobDirectory, record: JobRecord, keys: Iterator[str], dry_run: bool
 ) -> tuple[Rebuilt, JobRecord | None]:
     """A job that the ledger has."""
-    if record.destination != place.destination:
-        return Rebuilt(place, None, why=f"the ledger has the id at {record.destination.uri}"), None
     if record.state in ENDED:
         return Rebuilt(place, record.state), None
-    further = _is_further(fsck, place, record)
-    if further:
+    if _is_further(fsck, place, record):
         why = (
-            f"the ledger has it as {record.state}, and {further} says that it was further: the"
-            " table was restored to a moment of before; make it again in an empty one"
+            f"the ledger has it as {record.state}, and {place.decision} says that it was further:"
+            " the table was restored to a moment of before; make it again in an empty one"
         )
         return Rebuilt(place, None, failed=True, why=why), None
     attempts = 0 if dry_run else _note_attempts(fsck, place, keys)
@@ -178,21 +199,16 @@ def _standing(
     return replace(found, goes_on=True, running=fsck.hands.is_running(place, record)), record
 
 
-def _is_further(fsck: Fsck, place: JobDirectory, record: JobRecord) -> str:
-    """The key of what proves that the ledger's record is older than the job; empty if nothing does.
+def _is_further(fsck: Fsck, place: JobDirectory, record: JobRecord) -> bool:
+    """Whether the decision record proves that the ledger's record is older than the job.
 
     An execution that went on from it would refuse the job for the manifests that were tidied up.
     """
-    proofs = (
-        [place.result] if record.state is JobState.PUBLISHING else [place.result, place.commits]
-    )
-    for key in proofs:
-        if fsck.pipeline.store.head(place.bucket, key) is None:
-            continue
-        now = fsck.pipeline.ledger.job(place.job_id)
-        if now is not None and now.state is record.state:  # else it has ended since it was read
-            return key
-    return ""
+    decided = read_decision(fsck.pipeline, place)
+    if decided is None or record.state in _NOT_BEFORE[decided.state]:
+        return False
+    now = fsck.pipeline.ledger.job(place.ref)
+    return now is not None and now.state is record.state  # else it has ended since it was read
 
 
 def _start(fsck: Fsck, found: Rebuilt, record: JobRecord, dry_run: bool) -> Rebuilt:

@@ -101,9 +101,8 @@ def _do(fsck: Fsck, one: Repair) -> bool:
         )
         return True
     place = parse_directory(one.bucket, one.key)
-    record = fsck.pipeline.ledger.job(place.job_id)
-    here = record if record and record.destination == place.destination else None
-    if (here.generation if here else 0) != one.generation:
+    record = fsck.pipeline.ledger.job(place.ref)
+    if (record.generation if record else 0) != one.generation:
         return False  # somebody has taken the job over since
-    fsck.hands.start(place, here)
+    fsck.hands.start(place, record)
     return True

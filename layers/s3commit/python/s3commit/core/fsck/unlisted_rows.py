@@ -10,7 +10,6 @@ from s3commit.core.fsck.file_row import (
     NOTHING,
     OPEN,
     OURS,
-    UNDONE,
     UNLISTED,
     FileRow,
     one,
@@ -58,9 +57,11 @@ UNLISTED_ROWS: Final[tuple[FileRow, ...]] = (
         Verdict(
             "UNCOUNTED_AND_UPLOAD",
             Level.FINDING,
-            "A dead attempt's file of a committed job is visible, and an upload is open beside it",
-            "Abort the upload; delete the object, as it was seen",
-            (Action.ABORT_UPLOAD, Action.DELETE_OBJECT),
+            "A committed job's file that its list does not have is visible, and an upload is open"
+            " beside it",
+            "Abort the upload. The pipeline completes counted files alone: find out who made the"
+            " object visible, and delete it by hand if it does not belong there",
+            (Action.ABORT_UPLOAD,),
         ),
         one(Standing.COMMITTED),
         UNLISTED,
@@ -71,9 +72,9 @@ UNLISTED_ROWS: Final[tuple[FileRow, ...]] = (
         Verdict(
             "UNCOUNTED",
             Level.FINDING,
-            "A committed job's file that its list does not have is visible: a dead attempt's",
-            "Delete the object, as it was seen",
-            (Action.DELETE_OBJECT,),
+            "A committed job's file that its list does not have is visible",
+            "Nothing by itself. The pipeline completes counted files alone: find out who made it"
+            " visible, and delete it by hand if it does not belong there",
         ),
         one(Standing.COMMITTED),
         UNLISTED,
@@ -82,30 +83,30 @@ UNLISTED_ROWS: Final[tuple[FileRow, ...]] = (
     ),
     FileRow(
         Verdict(
-            "LEFT_VISIBLE_AND_UPLOAD",
+            "VISIBLE_UNDECIDED",
             Level.FINDING,
-            "A file of a job that was not committed is visible, and an upload is open beside it",
-            "Abort the upload; delete the object, as it was seen",
-            (Action.ABORT_UPLOAD, Action.DELETE_OBJECT),
+            "A file of a job that was aborted is visible. It was never decided, so the pipeline has"
+            " completed nothing of it",
+            "An upload beside it is aborted. Find out who made the file visible, and delete it by"
+            " hand if it does not belong there",
+            (Action.ABORT_UPLOAD,),
         ),
-        UNDONE,
+        one(Standing.ABORTED),
         UNLISTED,
-        OPEN,
-        OURS,
+        thing=OURS,
     ),
     FileRow(
         Verdict(
             "LEFT_VISIBLE",
             Level.FINDING,
-            "A file of a job that was not committed is visible",
-            "Delete the object, as it was seen; by version on a versioned bucket, so that what it"
-            " covered comes back",
-            (Action.DELETE_OBJECT,),
+            "A file of a job that was rolled back is visible",
+            "If the ledger has the job: abort an upload beside it, and delete the object, as it was"
+            " seen; by version on a versioned bucket, so that what it covered comes back",
+            (Action.ABORT_UPLOAD, Action.DELETE_OBJECT),
         ),
-        UNDONE,
+        one(Standing.ROLLED_BACK),
         UNLISTED,
-        NONE,
-        OURS,
+        thing=OURS,
     ),
     FileRow(
         Verdict(

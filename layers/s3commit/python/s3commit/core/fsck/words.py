@@ -55,7 +55,6 @@ class Record(StrEnum):
     """What the ledger has under the job's id."""
 
     ABSENT = "absent"
-    ELSEWHERE = "elsewhere"  # a job at another place (docs/adr/0010)
     OPEN = JobState.OPEN.value
     SEALED = JobState.SEALED.value
     COMMITTING = JobState.COMMITTING.value

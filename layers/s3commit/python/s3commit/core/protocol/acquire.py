@@ -1,27 +1,89 @@
-"""AcquireDestination, and how locks are given back: jobs side by side (I6)."""
+"""AcquireDestination, and how claims are given back: jobs side by side (I6).
+
+Each writes before it reads, and reads are strongly consistent: of two jobs that can't stand side by
+side at least one sees the other. A job notes that it is ENTERING, puts its claims, and looks. If
+nobody is there it is HELD, on condition that it is still ENTERING under the same epoch. Of two that
+enter at once the one that asked later steps back, or is pushed back by the other one: then its HELD
+fails. docs/proof.md has the reasons at length.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import datetime, timedelta
+from itertools import islice
 
-from s3commit.core.errors import JobRefusedError, TransientError
+from s3commit.core.errors import JobRefusedError
 from s3commit.core.ledger import LostRaceError
-from s3commit.core.locks import Claim, LockRecord, ask_all, claims, let_go
-from s3commit.core.model import Conflict, Failure, JobRecord, Names, Scope
-from s3commit.core.policy import HOLDER_SECONDS, LOCK_ROUNDS, MAX_WAITS
+from s3commit.core.locks import (
+    Claim,
+    Claimed,
+    LockMode,
+    claimed,
+    claims,
+    destination_node,
+    holds,
+    in_the_way,
+    seconds,
+)
+from s3commit.core.model import Conflict, Failure, JobRecord, Names, Scope, Stage, Turn
+from s3commit.core.policy import (
+    HOLDER_SECONDS,
+    LONGEST_WAIT,
+    MAX_CLAIMS_READ,
+    MAX_WAIT_SECONDS,
+    MAX_WAITING,
+    SHORTEST_WAIT,
+    WAITER_REFRESH_SECONDS,
+)
 from s3commit.core.protocol.once import refuse_taken_key
 from s3commit.core.protocol.partitions import read_partitions
-from s3commit.core.protocol.pipeline import Pipeline, own_record, planned_record
-from s3commit.core.states import ENDED, JobState
+from s3commit.core.protocol.pipeline import Pipeline, planned_record
+from s3commit.core.protocol.rivals import BUSY, Rival, claimants, with_records
+from s3commit.core.states import JobState
 from s3commit.core.ticket import Ticket
 
-# In these states a job is not decided and never will be: what it locks protects nothing.
-HARMLESS = ENDED | {JobState.ABORTING}
+
+def acquire_destination(pipeline: Pipeline, ticket: Ticket) -> Ticket:
+    """Hold all that the job claims, or none of it and say that it has to wait (I6).
+
+    Nobody holds while it waits, so there is no deadlock; the job that asked first goes first. What
+    is held is held by the job, not by an execution: one that takes over finds it held. It is kept
+    until the job has ended. Raises `JobRefusedError` (``DESTINATION_BUSY``) for one that has waited
+    too long, or finds too many there; before that as `refuse_taken_key`.
+    """
+    record = planned_record(pipeline, ticket, JobState.SEALED)
+    wanted = _claims_of(pipeline, ticket, record)
+    if holds(record, wanted):
+        return replace(ticket, acquired=True, epoch=record.turn.epoch)
+    nodes = tuple(sorted({*record.locks, *(claim.node for claim in wanted)}))
+    if record.turn.stage is Stage.WAITING and nodes == record.locks:
+        found = _in_the_way(pipeline, record, _claimants(pipeline, record))
+        if found:
+            return _wait(pipeline, ticket, record, found)
+    newcomer = not record.turn.since
+    record = _enter(pipeline, record, nodes)
+    rivals = _claimants(pipeline, record)
+    found = _in_the_way(pipeline, record, rivals)
+    if not found:
+        record = _move(pipeline, record, Stage.HELD)
+        return replace(ticket, acquired=True, epoch=record.turn.epoch)
+    if newcomer:
+        _refuse_a_crowd(pipeline, record, rivals)
+    return _wait(pipeline, ticket, record, found)
 
 
-def claims_of(pipeline: Pipeline, ticket: Ticket, record: JobRecord) -> tuple[Claim, ...]:
+def release_locks(pipeline: Pipeline, record: JobRecord) -> None:
+    """Give back whatever the job may claim; repeatable."""
+
+    def drop(claim: Claim) -> None:
+        pipeline.ledger.drop_claim(record.ref, claim)
+
+    for _ in pipeline.parallel(drop, claimed(record)):
+        pass
+
+
+def _claims_of(pipeline: Pipeline, ticket: Ticket, record: JobRecord) -> tuple[Claim, ...]:
     """What the job has to hold, by its policy and, in scope partition, by what it writes."""
     by_partition = record.conflict is not Conflict.APPEND and record.scope is Scope.PARTITION
     partitions = read_partitions(pipeline, ticket.place, record) if by_partition else ()
@@ -36,107 +98,148 @@ def claims_of(pipeline: Pipeline, ticket: Ticket, record: JobRecord) -> tuple[Cl
     )
 
 
-def acquire_destination(pipeline: Pipeline, ticket: Ticket) -> Ticket:
-    """Hold all the locks that the job needs, or none and say that it has to wait (I6).
+def _enter(pipeline: Pipeline, record: JobRecord, nodes: tuple[str, ...]) -> JobRecord:
+    """Note that the job enters, and what it claims, before the first claim is put.
 
-    They are taken in one transaction, so nobody holds a lock while it waits for another, and there
-    is no deadlock; the job that waits longest goes first. Locks are held by jobs, not by
-    executions: one that takes over finds them held. What a job holds it keeps until it has ended:
-    else a try that stalled could give away what another one of the same job relies on. Raises
-    `JobRefusedError` (``DESTINATION_BUSY``) after the last wait, before it as `refuse_taken_key`.
+    So whoever ends the job finds them; those that a try puts after its end are in nobody's way. A
+    claim that is there already is put again: a try of before may have died in between.
     """
-    record = planned_record(pipeline, ticket, JobState.SEALED)
-    wanted = claims_of(pipeline, ticket, record)
-    nodes = {claim.node for claim in wanted}
-    since = ticket.since or pipeline.clock.now()
-    # Before they are taken, so that whoever ends the job finds them; and each time, as a sign of
-    # life: a job that has waited long must not look dead once it holds them.
-    pipeline.ledger.note(
-        record.job_id,
+    now = pipeline.clock.now()
+    record = pipeline.ledger.take_turn(
+        record.ref,
         generation=record.generation,
-        now=pipeline.clock.now(),
-        locks=sorted(nodes | set(record.locks)),
+        before=record.turn,
+        after=Turn(Stage.ENTERING, record.turn.since or now, record.turn.epoch + 1),
+        locks=nodes,
+        now=now,
     )
-    blockers = _take_all(pipeline, record.job_id, wanted, since)
-    _still_wanted(pipeline, ticket, nodes)
-    if not blockers:
-        return replace(ticket, acquired=True, since=since)
+    _put_claims(pipeline, record)
+    return record
+
+
+def _put_claims(pipeline: Pipeline, record: JobRecord, *, waits: bool = False) -> None:
+    def put(claim: Claim) -> None:
+        pipeline.ledger.put_claim(Claimed(claim, record.ref, waits))
+
+    for _ in pipeline.parallel(put, claimed(record)):
+        pass
+
+
+def _move(pipeline: Pipeline, record: JobRecord, stage: Stage) -> JobRecord:
+    return pipeline.ledger.take_turn(
+        record.ref,
+        generation=record.generation,
+        before=record.turn,
+        after=replace(record.turn, stage=stage),
+        now=pipeline.clock.now(),
+    )
+
+
+def _wait(pipeline: Pipeline, ticket: Ticket, record: JobRecord, found: list[Rival]) -> Ticket:
+    """Say that the job waits, now and then alone, and for how long before it asks again."""
     refuse_taken_key(pipeline, ticket.place, record)
-    if ticket.waits >= MAX_WAITS:
+    now = pipeline.clock.now()
+    waited = seconds(record.turn.since, now)
+    if waited >= MAX_WAIT_SECONDS:
         raise JobRefusedError(
-            f"the destination has been held by {', '.join(sorted(blockers))} for too long;"
+            f"the destination has been held by {_names(record, found)} for too long;"
             " see s3commit status, and write again later",
-            code="DESTINATION_BUSY",
+            code=BUSY,
         )
-    return replace(ticket, acquired=False, since=since, waits=ticket.waits + 1)
+    if record.turn.stage is not Stage.WAITING:
+        record = _move(pipeline, record, Stage.WAITING)
+        _put_claims(pipeline, record, waits=True)
+    elif seconds(record.updated_at, now) >= WAITER_REFRESH_SECONDS:
+        record = _move(pipeline, record, Stage.WAITING)
+    ahead = sum(one.record is not None and _is_waiting(one.record) for one in found)
+    pause = max(SHORTEST_WAIT, SHORTEST_WAIT * ahead, int(waited) // 60)
+    return replace(ticket, acquired=False, pause=min(pause, LONGEST_WAIT))
 
 
-def release_locks(pipeline: Pipeline, record: JobRecord) -> None:
-    """Give back whatever the job may hold, and its places in the queues; repeatable."""
-    _release(pipeline, record.job_id, record.locks)
+def _is_waiting(record: JobRecord) -> bool:
+    return record.state is JobState.SEALED and record.turn.stage is Stage.WAITING
 
 
-def _release(pipeline: Pipeline, job_id: str, nodes: Iterable[str]) -> None:
-    for node in nodes:
-        for _ in range(LOCK_ROUNDS):
-            before = pipeline.ledger.lock(node)
-            after = let_go(before, job_id)
-            if after == before or pipeline.ledger.put_lock(after):
-                break
-        else:
-            raise _contended(node)
+def _names(record: JobRecord, found: Iterable[Rival]) -> str:
+    """Those at the job's own destination by id; of others nobody may learn from a result."""
+    own = destination_node(record)
+    inside = sorted(
+        one.record.job_id
+        for one in found
+        if one.record and destination_node(one.record).startswith(own)
+    )
+    shown = inside[:5] + ([f"{len(inside) - 5} more"] if len(inside) > 5 else [])
+    return ", ".join(shown) if inside else "a job that works on a directory above or on a location"
 
 
-def _take_all(
-    pipeline: Pipeline, job_id: str, wanted: tuple[Claim, ...], since: str
-) -> frozenset[str]:
-    """Take all nodes, or a place in each queue; who is in the way, and alive. Nobody: all held."""
-    nodes = [claim.node for claim in wanted]
-    for _ in range(LOCK_ROUNDS):
-        before = {lock.node: lock for lock in pipeline.parallel(pipeline.ledger.lock, nodes)}
-        now = pipeline.clock.now()
-        after, blockers = ask_all(before.values(), wanted, job_id, since=since, now=now)
-        dead = [other for other in sorted(blockers) if _is_dead(pipeline, other)]
-        if dead:
-            living = [_without(lock, dead) for lock in before.values()]
-            after, blockers = ask_all(living, wanted, job_id, since=since, now=now)
-        changed = [lock for node, lock in after.items() if lock != before[node]]
-        if not changed or pipeline.ledger.put_locks(changed):
-            return blockers
-    raise _contended(nodes[-1])
+def _claimants(pipeline: Pipeline, record: JobRecord) -> list[Claimed]:
+    return claimants(pipeline.ledger, pipeline.parallel, record)
 
 
-def _without(lock: LockRecord, jobs: Iterable[str]) -> LockRecord:
-    for job_id in jobs:
-        lock = let_go(lock, job_id)
-    return lock
+def _refuse_a_crowd(pipeline: Pipeline, record: JobRecord, found: Iterable[Claimed]) -> None:
+    """Tell a job that has just come if too many wait already."""
+    waiting = {one.ref for one in found if one.waits}
+    node = destination_node(record)
+    if Claim(node, LockMode.SHARED) in claimed(record):
+        beside = pipeline.ledger.claims(Claim(node, LockMode.SHARED), below=False)
+        waiting |= {one.ref for one in islice(beside, MAX_CLAIMS_READ) if one.waits}
+    if len(waiting) >= MAX_WAITING:
+        raise JobRefusedError(
+            f"{MAX_WAITING} jobs wait for the destination already; see s3commit status, and write"
+            " again later",
+            code=BUSY,
+        )
 
 
-def _contended(node: str) -> TransientError:
-    return TransientError(f"the lock of {node} is being changed by too many jobs at once")
+def _in_the_way(pipeline: Pipeline, record: JobRecord, found: Iterable[Claimed]) -> list[Rival]:
+    """Those for whom the job has to wait: some of them, and none if there is none.
+
+    While it enters, others that do, and go after it, are pushed back.
+    """
+    for group in with_records(pipeline.ledger, pipeline.parallel, found):
+        here = [one for one in group if _has_to_be_waited_for(pipeline, one.record, record)]
+        if here:
+            return here
+    return []
 
 
-def _is_dead(pipeline: Pipeline, job_id: str) -> bool:
+def _has_to_be_waited_for(pipeline: Pipeline, other: JobRecord | None, own: JobRecord) -> bool:
+    if other is None:
+        return False
+    now = pipeline.clock.now()
+    if in_the_way(other, own, now):
+        return not _is_dead(pipeline, other, now)
+    enters = other.state is JobState.SEALED and other.turn.stage is Stage.ENTERING
+    if not enters or own.turn.stage is not Stage.ENTERING:
+        return False
+    try:
+        pipeline.ledger.take_turn(
+            other.ref,
+            generation=other.generation,
+            before=other.turn,
+            after=replace(other.turn, stage=Stage.WAITING),
+            now=other.updated_at,  # it is no sign of its life
+        )
+    except LostRaceError as error:
+        return _has_to_be_waited_for(pipeline, error.found, own)
+    return False
+
+
+def _is_dead(pipeline: Pipeline, other: JobRecord, now: str) -> bool:
     """Whether the job can't be decided any more; one that has lost its execution is made so (I6).
 
-    Its generation is raised and it is moved to ABORTING before its lock is taken away, so that an
-    execution of it that wakes up later is refused by the ledger.
+    Its generation is raised and it is moved to ABORTING before others go on, so that an execution
+    of it that wakes up later is refused by the ledger.
     """
-    record = pipeline.ledger.job(job_id)
-    if record is None or record.state in HARMLESS:
-        return True
-    if record.state is not JobState.SEALED:
-        return False  # decided, or still OPEN and by that no holder
-    now = pipeline.clock.now()
-    stalled_at = datetime.fromisoformat(record.updated_at) + timedelta(seconds=HOLDER_SECONDS)
-    if datetime.fromisoformat(now) < stalled_at:
+    stalled = seconds(other.updated_at, now) >= HOLDER_SECONDS
+    if other.state is not JobState.SEALED or not stalled:
         return False
     try:
         taken = pipeline.ledger.take_over(
-            job_id, generation=record.generation, execution="", now=now
+            other.ref, generation=other.generation, execution="", now=now
         )
         pipeline.ledger.advance(
-            job_id,
+            other.ref,
             source=JobState.SEALED,
             target=JobState.ABORTING,
             generation=taken.generation,
@@ -150,17 +253,3 @@ def _is_dead(pipeline: Pipeline, job_id: str) -> bool:
     except LostRaceError:
         return False  # it lives
     return True
-
-
-def _still_wanted(pipeline: Pipeline, ticket: Ticket, nodes: Iterable[str]) -> None:
-    """Asked when the locks are held: whoever ends the job later lets them go.
-
-    Whoever has ended it before has done so already; a late waker's locks would stand until another
-    job comes across them.
-    """
-    try:
-        own_record(pipeline, ticket, JobState.SEALED)
-    except LostRaceError as error:
-        if error.found is not None and error.found.state in HARMLESS:
-            _release(pipeline, ticket.job_id, nodes)
-        raise

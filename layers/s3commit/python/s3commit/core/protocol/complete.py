@@ -15,6 +15,7 @@ from s3commit.core.ledger import LostRaceError
 from s3commit.core.model import JobRecord, Names, PendingFile
 from s3commit.core.plan import Unit
 from s3commit.core.ports import ObjectFacts
+from s3commit.core.protocol.decision import is_recovered
 from s3commit.core.protocol.identity import Whose, described, is_in_doubt, is_ours
 from s3commit.core.protocol.pipeline import Pipeline, own_record
 from s3commit.core.protocol.places import slice_of
@@ -39,7 +40,8 @@ def complete_unit(pipeline: Pipeline, ticket: Ticket, unit: Unit) -> UnitResult:
         record = own_record(pipeline, ticket, JobState.COMMITTING)
     except LostRaceError:
         return UnitResult(unit.number, files=0, lost=0)
-    first_time = pipeline.ledger.begin_unit(ticket.job_id, unit.number)
+    began = pipeline.ledger.begin_unit(ticket.ref, unit.number)
+    first_time = began and not is_recovered(record)  # a lost ledger has lost the notes of units too
 
     def complete(file: PendingFile) -> tuple[Whose, str]:
         new = _must_be_new(record)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from s3commit.core.documents import refuse_two_attempts
+from s3commit.core.documents import MAX_ATTEMPTS, refuse_two_attempts
 from s3commit.core.errors import JobRefusedError
+from s3commit.core.jsontext import TOO_LARGE
 from s3commit.core.layout import (
     NOTE_SUFFIX,
     PENDINGSET_SUFFIX,
@@ -128,6 +129,12 @@ def _every_attempt(pipeline: Pipeline, place: JobDirectory) -> list[CountedAttem
     found: dict[str, CountedAttempt] = {}
     applications: set[str] = set()
     for listed in _every_manifest(pipeline, place):
+        if len(found) >= MAX_ATTEMPTS or listed.length > MAX_MANIFEST_BYTES:
+            raise JobRefusedError(
+                f"{listed.key[:200]!r} of {listed.length} bytes is one manifest too many: at most"
+                f" {MAX_ATTEMPTS} are counted, of at most {MAX_MANIFEST_BYTES} bytes",
+                code=TOO_LARGE,
+            )
         _, task_id, attempt_id = parse_manifest_key(place.bucket, listed.key)
         if task_id in found:
             raise JobRefusedError(f"task {task_id} has two manifests", code="TWO_ATTEMPTS")

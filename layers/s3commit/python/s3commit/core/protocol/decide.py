@@ -6,7 +6,7 @@ from s3commit.core.errors import JobRefusedError
 from s3commit.core.layout import JobDirectory
 from s3commit.core.ledger import LostRaceError
 from s3commit.core.model import Conflict, JobRecord, Names, PendingFile, ReplacedFacts
-from s3commit.core.protocol.acquire import claims_of
+from s3commit.core.protocol.decision import put_decision
 from s3commit.core.protocol.identity import is_provably_ours
 from s3commit.core.protocol.once import take_key
 from s3commit.core.protocol.pipeline import (
@@ -16,7 +16,7 @@ from s3commit.core.protocol.pipeline import (
     unless_overtaken,
 )
 from s3commit.core.protocol.places import planned_files
-from s3commit.core.protocol.replace import files_of_before, files_to_replace, own_files
+from s3commit.core.protocol.replace import files_of_before, files_to_replace
 from s3commit.core.protocol.replace_list import write_list
 from s3commit.core.states import JobState
 from s3commit.core.ticket import Ticket
@@ -52,12 +52,8 @@ def _judge_counts(pipeline: Pipeline, place: JobDirectory, record: JobRecord) ->
 
 
 def _refuse_files(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> None:
-    own = own_files(pipeline, place, record)
-    for found in files_of_before(pipeline, place, record):
-        file = own.get(found.key)
-        # A ledger that was lost after the decision brings a half-completed job here again.
-        if file and is_provably_ours(file, pipeline.store.head(place.bucket, found.key)):
-            continue
+    found = next(files_of_before(pipeline, place, record), None)
+    if found is not None:
         raise JobRefusedError(
             f"conflict 'fail': {found.key} is there already", code="DESTINATION_NOT_EMPTY"
         )
@@ -68,10 +64,12 @@ def _overwrites(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> b
 
     Raises `JobRefusedError` (``KEY_EXISTS``) where it is not.
     """
+    # S3A's own committer may have begun to make its files visible.
+    began = record.plan is not None and record.plan.visible_before > 0
 
     def covered(file: PendingFile) -> str:
         facts = pipeline.store.head(file.bucket, file.key)
-        return "" if facts is None or is_provably_ours(file, facts) else file.key
+        return "" if facts is None or (began and is_provably_ours(file, facts)) else file.key
 
     files = planned_files(pipeline, place, record)
     found = next((key for key in pipeline.parallel(covered, files) if key), "")
@@ -92,31 +90,30 @@ def _note_replaced(
     files = files_to_replace(pipeline, place, record)
     facts: ReplacedFacts = write_list(pipeline, place, files, overwrites=overwrites)
     return pipeline.ledger.note(
-        record.job_id, generation=record.generation, now=pipeline.clock.now(), replaced=facts
+        record.ref, generation=record.generation, now=pipeline.clock.now(), replaced=facts
     )
 
 
 def decide_commit(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     """The decision: from here on the job is going to be committed (I1, I6).
 
-    Raises `LostRaceError` if the state, generation, plan, replace list or a lock is not what it
-    was; nothing is decided then. Repeated after a lost response, it finds its own decision.
+    Raises `LostRaceError` if the state, generation, plan, replace list or turn is not what it
+    was; nothing is decided then. Repeated after a lost response, it finds its own decision. Before
+    anything is completed the decision stands in S3 as well.
     """
     record = planned_record(pipeline, ticket, JobState.SEALED, JobState.COMMITTING)
     if record.state is JobState.COMMITTING:
+        put_decision(pipeline, record)
         return ticket.after(record)
     if record.plan is None or (record.conflict is Conflict.REPLACE and record.replaced is None):
         raise LostRaceError(f"job {ticket.job_id} has no plan or no replace list", record)
-    # Those above are held by intention only, and busy. All are taken at once, and kept until the
-    # job has ended: its own nodes tell the same.
-    claims = claims_of(pipeline, ticket, record)
-    locks = [claim.node for claim in claims if not claim.intention]
     decided = pipeline.ledger.decide(
-        record.job_id,
+        record.ref,
         generation=record.generation,
         plan=record.plan,
         replaced=record.replaced,
-        locks=locks,
+        epoch=ticket.epoch,
         now=pipeline.clock.now(),
     )
+    put_decision(pipeline, decided)
     return ticket.after(decided)

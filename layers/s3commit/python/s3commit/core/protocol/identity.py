@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum, auto
 
 from s3commit.core.errors import IdentityUnknownError
-from s3commit.core.layout import META_ATTEMPT, META_JOB, META_TASK, belongs_to_job, owner_of
+from s3commit.core.layout import META_ATTEMPT, META_JOB, META_TASK, belongs_to_job, write_of
 from s3commit.core.manifest import expected_etag
 from s3commit.core.model import PendingFile
 from s3commit.core.ports import ObjectFacts, ObjectReader
@@ -57,7 +57,7 @@ def is_provably_ours(file: PendingFile, facts: ObjectFacts | None) -> bool:
     """
     if facts is None or not is_ours(file, facts):
         return False
-    return META_JOB in facts.metadata or owner_of(file.key) is not None
+    return META_JOB in facts.metadata or write_of(file.key) is not None
 
 
 def is_in_doubt(store: ObjectReader, file: PendingFile, facts: ObjectFacts | None) -> bool:

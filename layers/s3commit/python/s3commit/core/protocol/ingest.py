@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from s3commit.core.errors import InvalidInputError, NotFoundError
+from s3commit.core.jsontext import TOO_LARGE
 from s3commit.core.layout import JobDirectory, parse_manifest_key
 from s3commit.core.manifest import MAX_MANIFEST_BYTES, decode_pendingset, digest
 from s3commit.core.model import AttemptRecord, JobRecord, JobSpec, PendingSet
@@ -30,13 +31,19 @@ class Arrival:
     gone: bool = False
 
 
-def judge_arrival(pipeline: Pipeline, bucket: str, key: str) -> Arrival:
+def judge_arrival(pipeline: Pipeline, bucket: str, key: str, *, size: int = 0) -> Arrival:
     """Read and judge the manifest at ``key``; abort it on arrival if its job has ended (I3, I4).
 
-    Repeating it is harmless. Raises `InvalidInputError` for a manifest that is not acceptable:
-    a request that counts it will be refused for the same reason.
+    ``size`` is what its event says: one that is too large is not asked for. Repeating it is
+    harmless. Raises `InvalidInputError` for a manifest that is not acceptable: a request that
+    counts it will be refused for the same reason.
     """
     place, task_id, attempt_id = parse_manifest_key(bucket, key)
+    if size > MAX_MANIFEST_BYTES:
+        raise InvalidInputError(
+            f"{key[:200]!r} has {size} bytes; at most {MAX_MANIFEST_BYTES} are read",
+            code=TOO_LARGE,
+        )
     try:
         stored = pipeline.store.get(bucket, key, max_bytes=MAX_MANIFEST_BYTES)
     except NotFoundError:
@@ -48,7 +55,7 @@ def judge_arrival(pipeline: Pipeline, bucket: str, key: str) -> Arrival:
     return Arrival(
         key,
         AttemptRecord(
-            job_id=place.job_id,
+            ref=record.ref,
             task_id=task_id,
             attempt_id=attempt_id,
             manifest=key,
@@ -69,17 +76,12 @@ def note_arrivals(pipeline: Pipeline, arrivals: Iterable[Arrival]) -> int:
 
 
 def _record(pipeline: Pipeline, place: JobDirectory) -> JobRecord:
-    record = pipeline.ledger.job(place.job_id)
-    if record is not None and record.directory == place.prefix:
+    record = pipeline.ledger.job(place.ref)
+    if record is not None:
         return record
     home, spec = _home(pipeline, place)
-    if record is None:
-        record = open_unknown(pipeline, home, spec)
-    if record.directory != home.prefix:
-        raise InvalidInputError(
-            f"job {place.job_id} is already at {record.destination.uri}", code="JOB_ID_TAKEN"
-        )
-    return record
+    record = pipeline.ledger.job(home.ref) if home != place else None
+    return record or open_unknown(pipeline, home, spec)
 
 
 def _home(pipeline: Pipeline, place: JobDirectory) -> tuple[JobDirectory, JobSpec]:

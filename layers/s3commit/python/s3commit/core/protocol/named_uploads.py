@@ -13,13 +13,13 @@ from dataclasses import replace
 
 from s3commit.core.errors import InvalidInputError, NotFoundError
 from s3commit.core.hadoop import PENDING_SUFFIX
+from s3commit.core.jsontext import TOO_LARGE
 from s3commit.core.layout import (
     NOTE_SUFFIX,
     PENDINGSET_SUFFIX,
     JobDirectory,
     parse_manifest_key,
 )
-from s3commit.core.ledger import LostRaceError
 from s3commit.core.manifest import (
     MAX_MANIFEST_BYTES,
     MAX_NOTE_BYTES,
@@ -31,20 +31,11 @@ from s3commit.core.manifest import (
 from s3commit.core.model import Names, PendingFile
 from s3commit.core.ports import ObjectReader, OpenUpload
 from s3commit.core.protocol.neighbours import Neighbours
-from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.core.protocol.pipeline import Pipeline, each_manifest
 
 
 def named_uploads(pipeline: Pipeline, place: JobDirectory) -> Iterator[OpenUpload]:
-    """The open uploads of a job with exact names; none of another job's.
-
-    Raises `LostRaceError` if the ledger has lost the job meanwhile: nobody knows then how its files
-    are named, and to find no uploads would mean that what names them may go.
-    """
-    record = pipeline.ledger.job(place.job_id)
-    if record is None:
-        raise LostRaceError(f"job {place.job_id} is not in the ledger any more", None)
-    if record.names is not Names.EXACT:
-        return
+    """The open uploads of a job with exact names; none of another job's."""
     still_open = {
         (upload.key, upload.upload_id): upload
         for upload in pipeline.store.list_uploads(place.bucket, place.destination.prefix)
@@ -85,7 +76,11 @@ def named_files(pipeline: Pipeline, place: JobDirectory) -> Iterator[PendingFile
         for listed in pipeline.store.list(place.bucket, prefix)
         if listed.key.endswith((PENDINGSET_SUFFIX, PENDING_SUFFIX))
     )
-    for files in pipeline.parallel(lambda key: files_named_at(pipeline.store, place, key), keys):
+
+    def read(key: str, max_bytes: int) -> tuple[PendingFile, ...]:
+        return files_named_at(pipeline.store, place, key, max_bytes=max_bytes)
+
+    for files in each_manifest(pipeline, read, keys):
         for file in files:
             if not neighbours.own(file.key):
                 yield file
@@ -98,15 +93,24 @@ def _noted_at(store: ObjectReader, place: JobDirectory, key: str) -> tuple[str, 
         return None
 
 
-def files_named_at(store: ObjectReader, place: JobDirectory, key: str) -> tuple[PendingFile, ...]:
-    """The files of one pendingset or ``.pending`` file; none of one that is gone or refused."""
+def files_named_at(
+    store: ObjectReader, place: JobDirectory, key: str, *, max_bytes: int = MAX_MANIFEST_BYTES
+) -> tuple[PendingFile, ...]:
+    """The files of one pendingset or ``.pending`` file; none of one that is gone or refused.
+
+    With a smaller ``max_bytes`` a larger one raises `InvalidInputError` (``TOO_LARGE``).
+    """
     try:
         if key.endswith(PENDING_SUFFIX):
-            body = store.get(place.bucket, key, max_bytes=MAX_PENDING_BYTES).body
+            body = store.get(place.bucket, key, max_bytes=min(max_bytes, MAX_PENDING_BYTES)).body
             return (decode_pending(body, place, key),)
-        body = store.get(place.bucket, key, max_bytes=MAX_MANIFEST_BYTES).body
+        body = store.get(place.bucket, key, max_bytes=max_bytes).body
         return _with_ids(place, key, decode_pendingset(body, place, names=Names.EXACT).files)
-    except (NotFoundError, InvalidInputError):
+    except NotFoundError:
+        return ()
+    except InvalidInputError as error:
+        if error.code == TOO_LARGE and max_bytes < MAX_MANIFEST_BYTES:
+            raise
         return ()
 
 

@@ -64,8 +64,10 @@ def refuse_taken_key(pipeline: Pipeline, place: JobDirectory, record: JobRecord)
     if key is None:
         return
     holder, _ = _holder(pipeline, place, place.once(key_digest(key)), key)
-    other = pipeline.ledger.job(holder) if holder not in {"", place.job_id} else None
-    if other is None or other.destination != place.destination:
+    if holder in {"", place.job_id}:
+        return
+    other = pipeline.ledger.job(JobDirectory(place.destination, holder).ref)
+    if other is None:
         return
     removes = other.replaced is not None and other.replaced.files > 0
     if other.state is JobState.COMMITTED or (other.state is JobState.PUBLISHING and not removes):
@@ -82,7 +84,7 @@ def _already(pipeline: Pipeline, record: JobRecord, key: str, holder: str) -> Jo
 
 def _other_rows(pipeline: Pipeline, record: JobRecord, holder: str) -> str:
     """A key says what the data is. Where the counts differ it was used for other data: say so."""
-    other = pipeline.ledger.job(holder)
+    other = pipeline.ledger.job(JobDirectory(record.destination, holder).ref)
     ours, theirs = record.plan, other.plan if other is not None else None
     if ours is None or theirs is None or None in (ours.rows, theirs.rows):
         return ""
@@ -115,8 +117,8 @@ def _has_it(pipeline: Pipeline, other: JobDirectory) -> bool:
     Asked under the key's lock: by the ledger, the other one is not in between. A job that the
     ledger does not know is judged by S3.
     """
-    record = pipeline.ledger.job(other.job_id)
-    if record is not None and record.directory == other.prefix:
+    record = pipeline.ledger.job(other.ref)
+    if record is not None:
         if record.state in _MAY_GET_IT:
             raise _in_doubt(other)
         if record.state in _HAS_IT:

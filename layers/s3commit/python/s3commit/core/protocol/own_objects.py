@@ -15,28 +15,29 @@ from s3commit.core.protocol.identity import (
     in_doubt,
     is_in_doubt,
     is_ours,
-    is_provably_ours,
 )
-from s3commit.core.protocol.named_uploads import named_files
 from s3commit.core.protocol.pipeline import Pipeline, read_plan
 from s3commit.core.protocol.places import by_manifest, places_of
 from s3commit.core.protocol.verify import remade_plan
-from s3commit.core.states import JobState
 
 
 def own_objects(
     pipeline: Pipeline, place: JobDirectory, record: JobRecord
 ) -> Iterator[ObjectFacts]:
-    """What is visible of the job: found by name, proven by metadata, or by the plan (I5).
+    """What is visible of a job in ROLLING_BACK: found by name, proven by metadata, or plan (I5).
 
-    The listing, not the plan, since a manifest may be what was lost. A file without metadata whose
-    key and length are planned is ours even if its etag can't be foretold, as behind KMS: the name
-    carries the job's id (docs/adr/0004), and what is left visible would break I2.
+    The listing, not the plan, since a manifest may be what was lost. An object that is older than
+    the job's ``job.json`` is not its own, whatever it looks like: a client may plan a file that
+    lies there already, and lose its upload, to have that deleted (I12).
     """
-    if record.names is Names.EXACT:
-        yield from _exact_objects(pipeline, place, record)
-        return
-    planned: dict[str, int] | None = None
+    found = _exact_objects if record.names is Names.EXACT else _unique_objects
+    return (facts for facts in found(pipeline, place, record) if facts.modified >= record.opened_at)
+
+
+def _unique_objects(
+    pipeline: Pipeline, place: JobDirectory, record: JobRecord
+) -> Iterator[ObjectFacts]:
+    planned: dict[str, PendingFile] | None = None
     for facts in pipeline.parallel(
         lambda listed: pipeline.store.head(place.bucket, listed.key),
         _own_names(pipeline, places_of(pipeline, place, record)),
@@ -48,8 +49,8 @@ def own_objects(
                 yield facts
             continue
         if planned is None:
-            planned = {file.key: file.length for file in _planned(pipeline, place, record)}
-        if planned.get(facts.key) == facts.length:
+            planned = {file.key: file for file in _planned(pipeline, place, record)}
+        if facts.key in planned and is_ours(planned[facts.key], facts):
             yield facts
 
 
@@ -64,18 +65,21 @@ def _own_names(pipeline: Pipeline, places: Iterable[JobDirectory]) -> Iterator[L
 def _exact_objects(
     pipeline: Pipeline, place: JobDirectory, record: JobRecord
 ) -> Iterator[ObjectFacts]:
-    """Names of the program's own say nothing: plan or manifests do, and the object itself.
+    """Names of the program's own say nothing: the plan does, and the object itself.
 
     A decided job found no file of another's in its place, and covered none: what is there by the
-    etag is its own. Before the decision, and after the end, it takes more to know whose a file is.
+    etag is its own. Save where S3A's committer had begun: what it made visible the pipeline has not
+    (I12), and only metadata of ours tells that from the rest.
     """
-    proven = is_ours if record.state is JobState.ROLLING_BACK else is_provably_ours
+    began = record.plan is not None and record.plan.visible_before > 0
 
     def prove(file: PendingFile) -> ObjectFacts | None:
         facts = pipeline.store.head(file.bucket, file.key)
-        return facts if proven(file, facts) else None
+        if facts is None or (began and META_JOB not in facts.metadata):
+            return None
+        return facts if is_ours(file, facts) else None
 
-    for facts in pipeline.parallel(prove, _exact_files(pipeline, place, record)):
+    for facts in pipeline.parallel(prove, _planned(pipeline, place, record)):
         if facts is not None:
             yield facts
 
@@ -92,27 +96,11 @@ def stop_in_doubt(pipeline: Pipeline, place: JobDirectory, record: JobRecord) ->
         if is_in_doubt(pipeline.store, file, pipeline.store.head(file.bucket, file.key)):
             raise in_doubt(place.job_id, described(file))
 
-    for _done in pipeline.parallel(judge, _exact_files(pipeline, place, record)):
+    for _done in pipeline.parallel(judge, _planned(pipeline, place, record)):
         pass
 
 
-def _exact_files(
-    pipeline: Pipeline, place: JobDirectory, record: JobRecord
-) -> Iterator[PendingFile]:
-    if record.state is JobState.ROLLING_BACK:
-        return _planned(pipeline, place, record)
-    return _named(pipeline, place, record)
-
-
-def _named(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> Iterator[PendingFile]:
-    for one in places_of(pipeline, place, record):
-        yield from named_files(pipeline, one)
-
-
 def _planned(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> Iterator[PendingFile]:
-    if record.plan is None or not record.plan.sha256:  # refused before there was one
-        yield from _named(pipeline, place, record)
-        return
     # Without its manifest a file can only be proven by its metadata.
     for _, files in by_manifest(pipeline, place, record, _plan(pipeline, place, record)):
         if not isinstance(files, JobRefusedError):

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from s3commit.core.layout import JobDirectory, belongs_to_job
+from s3commit.core.ledger import LostRaceError
+from s3commit.core.model import JobRecord, Names
 from s3commit.core.policy import ABORT_ROUNDS
 from s3commit.core.ports import OpenUpload
 from s3commit.core.protocol.named_uploads import named_uploads
+from s3commit.core.protocol.neighbours import Neighbours
 from s3commit.core.protocol.pipeline import Pipeline
 from s3commit.core.protocol.places import places_of
 
@@ -34,16 +37,27 @@ def abort_uploads(pipeline: Pipeline, place: JobDirectory) -> bool:
 
 
 def own_uploads(pipeline: Pipeline, place: JobDirectory) -> Iterator[OpenUpload]:
-    """Every open upload of the job, at each of its places; one may come twice."""
-    for one in places_of(pipeline, place, pipeline.ledger.job(place.job_id)):
-        yield from _uploads_at(pipeline, one)
+    """Every open upload of the job, at each of its places; one may come twice.
+
+    Raises `LostRaceError` if the ledger has lost the job meanwhile: nobody knows then how its files
+    are named, and to find no uploads would mean that what names them may go.
+    """
+    record = pipeline.ledger.job(place.ref)
+    if record is None:
+        raise LostRaceError(f"job {place.job_id} is not in the ledger any more", None)
+    for one in places_of(pipeline, place, record):
+        yield from _uploads_at(pipeline, one, record)
 
 
-def _uploads_at(pipeline: Pipeline, place: JobDirectory) -> Iterator[OpenUpload]:
+def _uploads_at(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> Iterator[OpenUpload]:
+    """By name: what was begun before the job is another program's, whatever its name says (I12)."""
+    neighbours = Neighbours(pipeline.store, place)
     for upload in pipeline.store.list_uploads(place.bucket, place.destination.prefix):
-        if belongs_to_job(upload.key, place.job_id):
+        is_named_so = belongs_to_job(upload.key, place.job_id)
+        if is_named_so and upload.initiated >= record.opened_at and not neighbours.own(upload.key):
             yield upload
-    yield from named_uploads(pipeline, place)
+    if record.names is Names.EXACT:
+        yield from named_uploads(pipeline, place)
 
 
 def _abort(pipeline: Pipeline, place: JobDirectory, upload: OpenUpload) -> OpenUpload | None:

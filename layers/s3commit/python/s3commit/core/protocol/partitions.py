@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any, Final
 
 from s3commit.core.documents import VERSION
 from s3commit.core.errors import InvalidInputError, JobRefusedError, NotFoundError
-from s3commit.core.jsontext import Fields, dump, parse
+from s3commit.core.jsontext import Fields, bounded, dump, parse
 from s3commit.core.layout import JobDirectory
 from s3commit.core.manifest import digest
 from s3commit.core.model import JobRecord
 from s3commit.core.protocol.pipeline import Pipeline
 
-MAX_PARTITIONS = 1_000_000
+MAX_PARTITIONS = 1_000_000  # as many as a job may have files
 ROOT = "./"  # how the list names the root, since no name is empty there
-MAX_BYTES = 256 * 1024 * 1024
+MAX_NAMES = 90 * 1024 * 1024  # characters of all names together, which are held as well
+MAX_BYTES = 96 * 1024 * 1024  # decide_job alone reads it
+_BOUNDS: Final[Any] = {
+    "what": "the list of partitions",
+    "max_bytes": MAX_BYTES,
+    "most": 4 * MAX_PARTITIONS,  # names may have commas; the digest has proved whose it is
+}
 
 
 def write_partitions(pipeline: Pipeline, place: JobDirectory, partitions: Iterable[str]) -> str:
     """Put the list, under a name that is its digest; return the digest.
 
     A partition is a directory relative to the destination, with its ``/``; the root is empty.
+    Raises `InvalidInputError` (``TOO_LARGE``).
     """
     names = sorted({name or ROOT for name in partitions})
-    body = dump({"version": VERSION, "partitions": names})
+    body = bounded(dump({"version": VERSION, "partitions": names}), **_BOUNDS)
     sha256 = digest(body)
     pipeline.store.put(place.bucket, place.partitions(sha256), body)
     return sha256
@@ -38,7 +46,7 @@ def read_partitions(pipeline: Pipeline, place: JobDirectory, record: JobRecord) 
     try:
         stored = pipeline.store.get(place.bucket, place.partitions(sha256), max_bytes=MAX_BYTES)
         if digest(stored.body) == sha256:
-            fields = Fields(parse(stored.body, what="partitions", max_bytes=MAX_BYTES), "$")
+            fields = Fields(parse(stored.body, **_BOUNDS), "$")
             names = fields.texts("partitions", most=MAX_PARTITIONS)
             return tuple("" if name == ROOT else name for name in names)
     except (NotFoundError, InvalidInputError):

@@ -15,16 +15,24 @@ from s3commit.core.errors import (
     NotFoundError,
     TransientError,
 )
+from s3commit.core.jsontext import TOO_LARGE
 from s3commit.core.layout import JobDirectory, parse_manifest_key
 from s3commit.core.ledger import Ledger, LostRaceError
-from s3commit.core.manifest import MAX_MANIFEST_BYTES, decode_pendingset, digest
+from s3commit.core.manifest import (
+    MAX_MANIFEST_BYTES,
+    SMALL_MANIFEST_BYTES,
+    decode_pendingset,
+    digest,
+)
 from s3commit.core.model import JobRecord, JobSpec, Names, PendingSet
 from s3commit.core.plan import MAX_PLAN_BYTES, Unit, decode_plan
 from s3commit.core.ports import Clock, ObjectStore
 from s3commit.core.published import (
     MAX_COMMITS_BYTES,
+    MAX_LINE_BYTES,
     CommitHeader,
     CommittedFile,
+    decode_commit_header,
     decode_commit_manifest,
 )
 from s3commit.core.states import JobState
@@ -44,12 +52,17 @@ class ParallelMap(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """The ports that the steps work on. ``parallel`` is sequential unless an adapter says else."""
+    """The ports that the steps work on. ``parallel`` is sequential unless an adapter says else.
+
+    ``replace_below`` are the prefixes below which jobs may replace what is there, each with its
+    ``/`` at the end; the empty one allows it everywhere, none at all nowhere.
+    """
 
     store: ObjectStore
     ledger: Ledger
     clock: Clock
     parallel: ParallelMap = field(default=map)
+    replace_below: tuple[str, ...] = ("",)
 
 
 def read_spec(pipeline: Pipeline, place: JobDirectory) -> JobSpec:
@@ -63,7 +76,7 @@ def read_spec(pipeline: Pipeline, place: JobDirectory) -> JobSpec:
         stored = pipeline.store.get(place.bucket, place.job, max_bytes=MAX_JOB_BYTES)
     except NotFoundError:
         return JobSpec(place.job_id, place.destination, names=Names.EXACT)
-    return decode_job(stored.body, place)
+    return replace(decode_job(stored.body, place), put_at=stored.facts.modified)
 
 
 def read_spec_of(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> JobSpec:
@@ -98,6 +111,7 @@ def new_record(spec: JobSpec, place: JobDirectory, now: str) -> JobRecord:
         idempotency_key=spec.idempotency_key,
         names=spec.names,
         job_sha256=spec.sha256,
+        opened_at=spec.put_at,
     )
 
 
@@ -120,7 +134,7 @@ def own_record(pipeline: Pipeline, ticket: Ticket, *expected: JobState) -> JobRe
 
     Raises `LostRaceError` otherwise: another execution goes on with the job, this one must stop.
     """
-    record = pipeline.ledger.job(ticket.job_id)
+    record = pipeline.ledger.job(ticket.ref)
     if record is None or record.generation != ticket.generation or record.state not in expected:
         raise LostRaceError(f"job {ticket.job_id} has moved on without this execution", record)
     return record
@@ -171,13 +185,56 @@ def unless_overtaken(pipeline: Pipeline, ticket: Ticket, *expected: JobState) ->
 def read_commit_manifest(
     pipeline: Pipeline, place: JobDirectory
 ) -> tuple[CommitHeader, list[CommittedFile]]:
-    """The job's manifest in ``_commits/``. Raises `NotFoundError`, `InvalidInputError`."""
+    """The job's manifest in ``_commits/``, whole: a gigabyte has no room in a function.
+
+    Raises `NotFoundError`, `InvalidInputError`.
+    """
     stored = pipeline.store.get(place.bucket, place.commits, max_bytes=MAX_COMMITS_BYTES)
     return decode_commit_manifest(stored.body)
 
 
+def read_commit_header(pipeline: Pipeline, place: JobDirectory) -> CommitHeader:
+    """How the job's manifest in ``_commits/`` begins. Raises as `read_commit_manifest`."""
+    return decode_commit_header(
+        pipeline.store.first_bytes(place.bucket, place.commits, MAX_LINE_BYTES)
+    )
+
+
+def each_manifest(
+    pipeline: Pipeline, read: Callable[[Any, int], Any], items: Iterable[Any]
+) -> Iterator[Any]:
+    """``read(item, max_bytes)`` of each item, many side by side where the manifests are small.
+
+    The large ones, which ``read`` refuses at first with ``TOO_LARGE``, come after that, one at a
+    time: so memory is that of one, however many of them a job has, and whoever wrote them. Results
+    come in any order.
+    """
+    later: list[Any] = []
+
+    def read_small(item: Any) -> Any:
+        try:
+            return read(item, SMALL_MANIFEST_BYTES)
+        except (InvalidInputError, JobRefusedError) as error:
+            if error.code != TOO_LARGE:
+                raise
+            later.append(item)
+            return later
+
+    for result in pipeline.parallel(read_small, items):
+        if result is not later:
+            yield result
+    for item in later:
+        yield read(item, MAX_MANIFEST_BYTES)
+
+
 def read_manifest(
-    pipeline: Pipeline, place: JobDirectory, name: str, sha256: str, *, names: Names
+    pipeline: Pipeline,
+    place: JobDirectory,
+    name: str,
+    sha256: str,
+    *,
+    names: Names,
+    max_bytes: int = MAX_MANIFEST_BYTES,
 ) -> PendingSet:
     """The manifest ``name`` (relative to the directory), as the request or plan names it.
 
@@ -185,7 +242,7 @@ def read_manifest(
     task wrote), or the codec's code.
     """
     try:
-        stored = pipeline.store.get(place.bucket, place.prefix + name, max_bytes=MAX_MANIFEST_BYTES)
+        stored = pipeline.store.get(place.bucket, place.prefix + name, max_bytes=max_bytes)
     except NotFoundError:
         raise JobRefusedError(f"manifest {name} is not there", code="MANIFEST_MISSING") from None
     except InvalidInputError as error:

@@ -12,15 +12,17 @@ from dataclasses import replace
 
 from s3commit.core.documents import MAX_JOB_BYTES, decode_main
 from s3commit.core.errors import InvalidInputError, JobRefusedError, NotFoundError
+from s3commit.core.jsontext import TOO_LARGE
 from s3commit.core.layout import JobDirectory
 from s3commit.core.locations import BAD_LOCATION
+from s3commit.core.manifest import MAX_MANIFEST_BYTES, SMALL_MANIFEST_BYTES
 from s3commit.core.model import JobRecord, JobSpec, PendingFile, PendingSet
 from s3commit.core.plan import Slice, Unit
 from s3commit.core.protocol.pipeline import Pipeline, read_manifest, read_plan, read_spec
 
 LOCATION_NOT_AGREED = "LOCATION_NOT_AGREED"
 
-MANIFESTS_AT_ONCE = 256  # of a plan that are read side by side
+MANIFESTS_AT_ONCE = 128  # of a plan that are read side by side, and held until their turn
 FILES_AT_ONCE = 4_096
 
 
@@ -42,6 +44,18 @@ def is_location(pipeline: Pipeline, place: JobDirectory) -> bool:
         return main_of(pipeline, place) is not None
     except InvalidInputError:
         return False
+
+
+def says_elsewhere(pipeline: Pipeline, place: JobDirectory) -> bool:
+    """Whether the ``job.json`` that lies here is not acceptable here: nothing was ever decided.
+
+    So it is in a copy of a table, which brings along the job directories of the original.
+    """
+    try:
+        read_spec(pipeline, place)
+    except InvalidInputError:
+        return True
+    return False
 
 
 def is_agreed(pipeline: Pipeline, main: JobDirectory, prefix: str) -> bool:
@@ -97,7 +111,12 @@ def places_of(
 
 
 def slice_of(
-    pipeline: Pipeline, main: JobDirectory, record: JobRecord, part: Slice
+    pipeline: Pipeline,
+    main: JobDirectory,
+    record: JobRecord,
+    part: Slice,
+    *,
+    max_bytes: int = MAX_MANIFEST_BYTES,
 ) -> tuple[PendingFile, ...]:
     """The files of a slice of the decided plan, from the manifest in its own place (I7).
 
@@ -112,7 +131,7 @@ def slice_of(
             code=BAD_LOCATION,
         )
     pending: PendingSet = read_manifest(
-        pipeline, place, part.manifest, part.sha256, names=record.names
+        pipeline, place, part.manifest, part.sha256, names=record.names, max_bytes=max_bytes
     )
     return pending.files[part.start : part.stop]
 
@@ -133,20 +152,29 @@ def by_manifest(
     """The files of each manifest in the plan's order, or why `slice_of` refuses it.
 
     Each is read once, and many side by side: a hundred thousand of them one after the other take
-    longer than a call has time for. Memory: that of `FILES_AT_ONCE` files, or of one manifest.
+    longer than a call has time for. A large one is read alone, when its turn has come. Memory: that
+    of `MANIFESTS_AT_ONCE` small manifests and a large one.
     """
 
-    def read(item: tuple[int, Slice]) -> tuple[int, tuple[PendingFile, ...] | JobRefusedError]:
-        number, part = item
+    def read(part: Slice, max_bytes: int) -> tuple[PendingFile, ...] | JobRefusedError:
         try:
-            return number, slice_of(pipeline, main, record, part)
+            return slice_of(pipeline, main, record, part, max_bytes=max_bytes)
         except JobRefusedError as error:
-            return number, error
+            return error
+
+    def read_small(
+        item: tuple[int, Slice],
+    ) -> tuple[int, tuple[PendingFile, ...] | JobRefusedError]:
+        number, part = item
+        return number, read(part, SMALL_MANIFEST_BYTES)
 
     for some in _at_once(_manifests(part for unit in units for part in unit.slices)):
-        found = dict(pipeline.parallel(read, enumerate(some)))
+        found = dict(pipeline.parallel(read_small, enumerate(some)))
         for number, part in enumerate(some):
-            yield part, found.pop(number)
+            files = found.pop(number)
+            if isinstance(files, JobRefusedError) and files.code == TOO_LARGE:
+                files = read(part, MAX_MANIFEST_BYTES)
+            yield part, files
 
 
 def _manifests(parts: Iterable[Slice]) -> Iterator[Slice]:

@@ -8,6 +8,8 @@ from dataclasses import replace
 from itertools import islice
 
 from s3commit.core.errors import (
+    AccessError,
+    InvalidInputError,
     JobRefusedError,
     NotFoundError,
     PreconditionError,
@@ -19,12 +21,12 @@ from s3commit.core.manifest import expected_etag
 from s3commit.core.model import Failure, JobRecord
 from s3commit.core.policy import MARKER_ROUNDS
 from s3commit.core.protocol.acquire import release_locks
+from s3commit.core.protocol.decision import note_end, note_publishing
 from s3commit.core.protocol.ending import write_result
 from s3commit.core.protocol.identity import in_doubt
 from s3commit.core.protocol.pipeline import (
     Pipeline,
     own_record,
-    read_commit_manifest,
     read_plan,
     unless_overtaken,
 )
@@ -36,6 +38,7 @@ from s3commit.core.protocol.visible import visible_files
 from s3commit.core.published import (
     MAX_SUCCESS_BYTES,
     SUCCESS_FILES,
+    CommitHeader,
     CommittedFile,
     commit_lines,
     encode_success,
@@ -97,7 +100,7 @@ def _move(
     pipeline: Pipeline, ticket: Ticket, record: JobRecord, target: JobState, failure: Failure | None
 ) -> Ticket:
     moved = pipeline.ledger.advance(
-        record.job_id,
+        record.ref,
         source=record.state,
         target=target,
         generation=record.generation,
@@ -117,9 +120,12 @@ def remove_replaced(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     record = own_record(pipeline, ticket, JobState.PUBLISHING)
     with unless_overtaken(pipeline, ticket, JobState.PUBLISHING):
         if record.replaced is not None and record.replaced.files:
-            # From its first delete on the job is committed, whatever the ledger forgets (I8):
-            # brought back as a new one it might be refused, and then both old and new were gone.
-            _publish_manifest(pipeline, ticket.place, record)
+            # From its first delete on nothing leads back, whatever the ledger forgets (I8): else
+            # both old and new could be gone. Nor is anything deleted while nobody can list what
+            # is new.
+            note_publishing(pipeline, record)
+            if not ticket.page:
+                _publish_manifest(pipeline, ticket, record)
         page = remove_listed(pipeline, ticket.place, record, first=ticket.page)
     return replace(ticket, page=page)
 
@@ -129,31 +135,30 @@ def publish_success(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     record = own_record(pipeline, ticket, JobState.PUBLISHING, JobState.COMMITTED)
     if record.state is JobState.PUBLISHING:
         with unless_overtaken(pipeline, ticket, JobState.PUBLISHING):
-            names = _publish_manifest(pipeline, ticket.place, record)
-            if names is None:
+            if record.replaced is not None and record.replaced.files:  # by RemoveReplaced
                 names = _first_names(pipeline, ticket.place, record)
+            else:
+                names = _publish_manifest(pipeline, ticket, record)
         _put_marker(pipeline, ticket, record, names)
         record = pipeline.ledger.advance(
-            record.job_id,
+            record.ref,
             source=JobState.PUBLISHING,
             target=JobState.COMMITTED,
             generation=record.generation,
             now=pipeline.clock.now(),
         )
+    note_end(pipeline, record)
     release_locks(pipeline, record)
     write_result(pipeline, ticket.place, record)
     return ticket.after(record)
 
 
-def _publish_manifest(
-    pipeline: Pipeline, place: JobDirectory, record: JobRecord
-) -> list[str] | None:
-    """Write ``_commits/<job_id>.jsonl`` and return the first keys; None if it was there.
+def _publish_manifest(pipeline: Pipeline, ticket: Ticket, record: JobRecord) -> list[str]:
+    """Write ``_commits/<job_id>.jsonl`` and return the first keys. Raises `LostRaceError`.
 
-    Raises as `visible_files`.
+    Whatever lies there, by an earlier try or by a stranger, is written over (I12).
     """
-    if pipeline.store.head(place.bucket, place.commits) is not None:
-        return None
+    place = ticket.place
     names: list[str] = []
 
     def noting(files: Iterable[CommittedFile]) -> Iterator[CommittedFile]:
@@ -162,29 +167,28 @@ def _publish_manifest(
                 names.append(file.key)
             yield file
 
-    def put(files: Iterable[CommittedFile]) -> list[str]:
+    def put(header: CommitHeader, files: Iterable[CommittedFile]) -> list[str]:
         names.clear()
-        put_lines(pipeline, place, place.commits, commit_lines(header_of(record), noting(files)))
+        put_lines(pipeline, place, place.commits, commit_lines(header, noting(files)))
         return names
 
+    header = header_of(record)
     try:
-        return put(_committed(pipeline, place, record))
-    except (JobRefusedError, NotFoundError) as error:
+        return put(header, _committed(pipeline, place, record))
+    except (JobRefusedError, NotFoundError):
+        own_record(pipeline, ticket, JobState.PUBLISHING)  # or another execution has tidied up
         # Somebody has deleted, or changed, a manifest or the plan: what is visible tells as well.
-        return put(visible_files(pipeline, place, record, error))
+        files = visible_files(pipeline, place, record)
+        total = sum(file.length for file in files)
+        return put(replace(header, files=len(files), bytes=total), files)
 
 
 def _first_names(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> list[str]:
-    """The first keys, for the marker.
-
-    Of a job that S3 alone remembers there is no plan, and a manifest may be gone.
-    """
-    if record.plan is not None and record.plan.sha256:
-        with suppress(JobRefusedError, NotFoundError):
-            files = islice(planned_files(pipeline, place, record), SUCCESS_FILES)
-            return [file.key for file in files]
-    _, committed = read_commit_manifest(pipeline, place)
-    return [file.key for file in committed[:SUCCESS_FILES]]
+    """The first keys, for the marker; none if plan or manifest are gone."""
+    with suppress(JobRefusedError, NotFoundError):
+        files = islice(planned_files(pipeline, place, record), SUCCESS_FILES)
+        return [file.key for file in files]
+    return []
 
 
 def _committed(
@@ -203,13 +207,9 @@ def _put_marker(pipeline: Pipeline, ticket: Ticket, record: JobRecord, names: li
     place = ticket.place
     body = encode_success(record, names, timestamp=millis_of(pipeline.clock.now()))
     for _ in range(MARKER_ROUNDS):
-        try:
-            current = pipeline.store.get(place.bucket, place.success, max_bytes=MAX_SUCCESS_BYTES)
-            etag = current.facts.etag
-            if success_job_id(current.body) == record.job_id:
-                return
-        except NotFoundError:
-            etag = None
+        etag, job_id = _marker(pipeline, place)
+        if job_id == record.job_id:
+            return
         own_record(pipeline, ticket, JobState.PUBLISHING)
         try:
             pipeline.store.put(
@@ -219,3 +219,19 @@ def _put_marker(pipeline: Pipeline, ticket: Ticket, record: JobRecord, names: li
             continue  # another job put its marker meanwhile, or someone removed it: look again
         return
     raise TransientError(f"{place.success} is being written by too many jobs at once")
+
+
+def _marker(pipeline: Pipeline, place: JobDirectory) -> tuple[str | None, str | None]:
+    """The etag of what lies at ``_SUCCESS``, and the job that it names, if it is a marker.
+
+    By whomever it was put, it keeps no job from its end (I12): of one that is too large, archived,
+    or encrypted with a key that may not be used, a listing has the etag.
+    """
+    try:
+        stored = pipeline.store.get(place.bucket, place.success, max_bytes=MAX_SUCCESS_BYTES)
+        return stored.facts.etag, success_job_id(stored.body)
+    except NotFoundError:
+        return None, None
+    except (InvalidInputError, AccessError):
+        listed = next(iter(pipeline.store.list(place.bucket, place.success)), None)
+        return (listed.etag if listed and listed.key == place.success else None), None

@@ -74,8 +74,10 @@ def read_index(
 
     Raises `JobRefusedError` (``LIST_CHANGED``) if the index is not the one that was decided.
     """
-    body = _read(reader, place, place.replaced(replaced.sha256), replaced.sha256)
-    fields = Fields(parse(body, what="replace list", max_bytes=MAX_INDEX_BYTES), "$")
+    body = _read(reader, place, place.replaced(replaced.sha256), replaced.sha256, MAX_INDEX_BYTES)
+    fields = Fields(
+        parse(body, what="replace list", max_bytes=MAX_INDEX_BYTES, most=MAX_PAGES + 10), "$"
+    )
     return fields.texts("pages", most=MAX_PAGES)
 
 
@@ -86,7 +88,8 @@ def read_page(
 
     ``places`` are the job's directories, the main one first: what lies in none is refused.
     """
-    lines = iter(_read(reader, places[0], places[0].page(sha256), sha256).splitlines())
+    body = _read(reader, places[0], places[0].page(sha256), sha256, MAX_PAGE_BYTES)
+    lines = iter(body.splitlines())
     while group := [_listed(places, line) for line in islice(lines, DELETE_AT_ONCE)]:
         yield group
 
@@ -99,9 +102,11 @@ def listed_files(
         yield from read_page(reader, places, sha256)
 
 
-def _read(reader: ObjectReader, place: JobDirectory, key: str, sha256: str) -> bytes:
+def _read(
+    reader: ObjectReader, place: JobDirectory, key: str, sha256: str, max_bytes: int
+) -> bytes:
     try:
-        body = reader.get(place.bucket, key, max_bytes=MAX_PAGE_BYTES).body
+        body = reader.get(place.bucket, key, max_bytes=max_bytes).body
     except NotFoundError:
         body = b""
     if digest(body) != sha256:

@@ -14,15 +14,17 @@ from s3commit.core.model import (
     JobRecord,
     JobSpec,
 )
+from s3commit.core.protocol.decision import put_decision
+from s3commit.core.protocol.neighbours import is_further_up
 from s3commit.core.protocol.pipeline import Pipeline, new_record, read_spec
 from s3commit.core.protocol.places import is_location
 from s3commit.core.protocol.remembered import open_unknown, told_before
-from s3commit.core.protocol.taken import ending, is_elsewhere
 from s3commit.core.states import ENDED, JobState
 from s3commit.core.ticket import Ticket
 
 ABORTED_BY_CLIENT = "ABORTED_BY_CLIENT"
 ABANDONED = "ABANDONED"
+JOB_ID_TAKEN = "JOB_ID_TAKEN"
 
 
 def seal_job(pipeline: Pipeline, ticket: Ticket) -> Ticket:
@@ -31,28 +33,28 @@ def seal_job(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     A job that is further on is left in its state; the caller goes on from there. Taking over raises
     the generation, so whatever an earlier execution still tries is refused by the ledger. An
     execution takes over once: its repeated call, even one that comes late, must not fence it off
-    from itself. A job whose id is another's by now goes on to be turned away, outside the ledger.
+    from itself.
     Raises `LostRaceError` if another one takes over at the same time, and `S3CommitError`
-    (``LEDGER_SET_BACK``) for an undecided job that was committed before the table was set back.
+    (``LEDGER_SET_BACK``) for an undecided job that was decided before the table was set back.
     """
     place = ticket.place
     record = _find_or_open(pipeline, place)
-    if is_elsewhere(record, place):
-        return ending(pipeline, ticket, record)
     if record.state in ENDED:
         return ticket.after(record)
     has_it_already = record.execution == ticket.execution != ""
     if not has_it_already:
         record = pipeline.ledger.take_over(
-            record.job_id,
+            record.ref,
             generation=record.generation,
             execution=ticket.execution,
             now=pipeline.clock.now(),
         )
+    if record.state is JobState.COMMITTING:
+        put_decision(pipeline, record)  # its execution may have died right after the decision
     refused = _why_refused(pipeline, ticket, record)
     if record.state is JobState.OPEN or refused:
         record = pipeline.ledger.advance(
-            record.job_id,
+            record.ref,
             source=record.state,
             target=JobState.ABORTING if refused else JobState.SEALED,
             generation=record.generation,
@@ -65,13 +67,13 @@ def seal_job(pipeline: Pipeline, ticket: Ticket) -> Ticket:
 def _why_refused(pipeline: Pipeline, ticket: Ticket, record: JobRecord) -> Failure | None:
     """The reason for which an undecided job is aborted at once, or None.
 
-    The job's first execution has the job's id as its name, which Step Functions gives once in 90
+    The job's first execution has the job's ref as its name, which Step Functions gives once in 90
     days: no other can have ended the job before. Any later one asks S3 what became of it.
     """
     if record.state not in {JobState.OPEN, JobState.SEALED}:
         return None
     failure = _why_not(pipeline, ticket.place) if record.state is JobState.OPEN else None
-    if failure is None and ticket.execution.rpartition(":")[2] != ticket.job_id:
+    if failure is None and ticket.execution.rpartition(":")[2] != ticket.ref:
         return told_before(pipeline, ticket.place, record)
     return failure
 
@@ -84,6 +86,12 @@ def _why_not(pipeline: Pipeline, place: JobDirectory) -> Failure | None:
             code = ABANDONED if request.abandoned else ABORTED_BY_CLIENT
             return Failure(code, one_line(request.reason or "the client asked for it"))
         read_spec(pipeline, place)
+        if is_further_up(pipeline.store, place):
+            return Failure(
+                JOB_ID_TAKEN,
+                f"a directory above {place.destination.uri} has a job with id {place.job_id};"
+                " write the data again under a new id",
+            )
     except (InvalidInputError, JobRefusedError) as error:
         return Failure(error.code, one_line(error.message))
     return None
@@ -105,7 +113,7 @@ def read_request(pipeline: Pipeline, place: JobDirectory) -> CommitRequest | Abo
 
 
 def _find_or_open(pipeline: Pipeline, place: JobDirectory) -> JobRecord:
-    record = pipeline.ledger.job(place.job_id)
+    record = pipeline.ledger.job(place.ref)
     if record is not None:
         return record
     try:
@@ -117,6 +125,8 @@ def _find_or_open(pipeline: Pipeline, place: JobDirectory) -> JobRecord:
             raise LostRaceError(message, None) from None
         # The record is needed to end the job by; _why_not says what is wrong with it. A job that
         # does not belong here was never decided here, whatever results a copy has brought along.
-        spec = JobSpec(place.job_id, place.destination)
+        facts = pipeline.store.head(place.bucket, place.job)
+        put_at = facts.modified if facts else pipeline.clock.now()
+        spec = JobSpec(place.job_id, place.destination, put_at=put_at)
         return pipeline.ledger.open_job(new_record(spec, place, pipeline.clock.now()))
     return open_unknown(pipeline, place, spec)

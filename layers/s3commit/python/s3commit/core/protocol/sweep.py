@@ -1,16 +1,17 @@
 """The sweep: what one call of it has at hand, and the moves that its steps share.
 
 Every step goes over any number of jobs, uploads or objects in a row of bounded calls: it takes the
-cursor of the call before and gives back the next one, empty when it is through. All effects are
-conditional or repeatable, so two sweeps at once, or one that dies anywhere, do no harm.
+cursor of the call before and gives back the next one, empty when it is through. What would cost too
+much there and then is put off, and has its turn when all others have had theirs (`sweep_turns`).
+All effects are conditional or repeatable, so two sweeps at once, or one that dies anywhere, do no
+harm.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -20,16 +21,25 @@ from s3commit.core.layout import JobDirectory
 from s3commit.core.ledger import LostRaceError
 from s3commit.core.model import AbortRequest, JobRecord
 from s3commit.core.protocol.pipeline import Pipeline, takeovers
+from s3commit.core.protocol.sweep_cost import (
+    CALL_REQUESTS,
+    THING_REQUESTS,
+    Cost,
+    CostlyError,
+    metered,
+)
 from s3commit.core.protocol.sweep_report import Report
 from s3commit.core.survey import Executions, SeenObject, Survey
 
 HOUR: Final = 3600
 DAY: Final = 24 * HOUR
 CALL_SECONDS: Final = 600  # a call hands over to the next one after that; Lambda gives 900
-CALL_ITEMS: Final = 20_000  # short calls must not fill the history: 25,000 events, 7 a call
+THING_ENDS: Final = 800  # what is looked at then is left alone: seconds after a call began
+CALL_ITEMS: Final = 50_000
 ASKED_AT_ONCE: Final = 1_000  # uploads asked for their parts before a call looks at the time
 FAILED: Final = "failed: "  # how the note of a failure begins
 LONGEST_PAUSE: Final = DAY  # between two executions of a job that fails again and again
+MOST_PUT_OFF: Final = 20  # of one step: they travel with its cursor
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +58,10 @@ class Sweep:
 
     With ``dry_run`` nothing is changed, and the report says what would be; ``told`` are the jobs
     that it says so of already, since more than one step may come across them.
+
+    ``before`` and ``began`` are when the step's walk before this one, and this one, began (empty:
+    nobody knows). ``put_off`` is what waits for its turn, by name, with the cursor from which it is
+    gone on with; a call with ``alone`` goes on with that one thing.
     """
 
     bucket: str
@@ -60,11 +74,19 @@ class Sweep:
     told: set[str] = field(default_factory=set)
     call_items: int = CALL_ITEMS
     asked_at_once: int = ASKED_AT_ONCE
+    before: str = ""
+    began: str = ""
+    put_off: dict[str, str] = field(default_factory=dict)
+    alone: bool = False
     now: str = ""
+    cost: Cost = field(default_factory=Cost)
     _items: int = 0
 
     def __post_init__(self) -> None:
         self.now = self.now or self.pipeline.clock.now()
+        self.cost.too_late = lambda: self._is_past(THING_ENDS)
+        self.survey = metered(self.survey, self.cost)
+        self.pipeline = replace(self.pipeline, store=metered(self.pipeline.store, self.cost))
 
     def ago(self, seconds: int) -> str:
         """The moment so long before this call began."""
@@ -78,9 +100,31 @@ class Sweep:
     @property
     def spent(self) -> bool:
         """Whether this call has done enough."""
-        if self._items >= self.call_items:
+        if self._items >= self.call_items or self.cost.used >= CALL_REQUESTS:
             return True
-        return self.pipeline.clock.now() > shifted(self.now, CALL_SECONDS)
+        return self._is_past(CALL_SECONDS)
+
+    def _is_past(self, seconds: int) -> bool:
+        return self.pipeline.clock.now() > shifted(self.now, seconds)
+
+    def postpone(self, name: str, cursor: str) -> None:
+        """Put the rest of a thing off to the end of the pass; without room, to the next walk."""
+        self.report.postponed += not self.alone
+        if name in self.put_off or self.alone or len(self.put_off) < MOST_PUT_OFF:
+            self.put_off[name] = cursor
+
+    def is_due(self, since: str, pause: int, longest: int) -> bool:
+        """Whether what has not changed since then is to be looked at in this walk again.
+
+        The pause before the first look doubles with each one, up to the longest.
+        """
+        if not self.before:
+            return True
+        looks, had = (
+            tries_due(seconds_between(since, moment), pause, longest)
+            for moment in (self.began, self.before)
+        )
+        return looks > had
 
     def says(self, place: JobDirectory) -> bool:
         """Whether this is a dry run that has told of the job before; then it has now."""
@@ -90,15 +134,30 @@ class Sweep:
         return False
 
     @contextmanager
-    def each(self, what: str) -> Iterator[None]:
-        """One thing's failure does not keep the sweep from the next: the next sweep tries again."""
+    def each(self, what: str, key: str, *, cursor: str = "") -> Iterator[None]:
+        """One thing's failure does not keep the sweep from the next: the next sweep tries again.
+
+        Nor does its cost, which is that of the directories above ``key``; what was aborted costs
+        nothing, since it is aborted once. What costs too much is put off, if there is a cursor for
+        it; when its turn comes it may cost as much as a call.
+        """
+        aborted = self.report.uploads
+        before = self.cost.begin((CALL_REQUESTS if self.alone else 0) + THING_REQUESTS)
         try:
             yield
         except (LostRaceError, PreconditionError):
             return  # somebody was faster, which is all that was wanted
+        except CostlyError as error:
+            if cursor and not self.alone:
+                self.postpone(key, cursor)
+            else:
+                self.report.postponed += 1
+                self.report.note(f"{what}: left alone, {error.message}")
         except S3CommitError as error:
             self.report.failed += 1
             self.report.note_failure(f"{FAILED}{what}: {error.message}")
+        finally:
+            self.cost.end(before, key, free=2 * (self.report.uploads - aborted))
 
 
 Step = Callable[[Sweep, str], str]
@@ -128,21 +187,19 @@ def go_on(sweep: Sweep, place: JobDirectory, record: JobRecord | None, since: st
     up to a day. The name counts the tries: two sweeps that see the same start one execution, and
     one that died at once, whose name is taken for 90 days, does not stand in the next one's way.
     """
-    held = record if record is not None and record.directory == place.prefix else None
     stuck = max(1, sweep.limits.stuck)
     longest = max(stuck, LONGEST_PAUSE)
-    before = min(max(0, takeovers(held) - 1), 16) if held else 0
+    before = min(max(0, takeovers(record) - 1), 16) if record else 0
     silent = seconds_between(since, sweep.now)
     tries = tries_due(silent, min(stuck << before, longest), longest)
-    if not tries or sweep.executions.is_running((held and held.execution) or place.job_id):
+    if not tries or sweep.executions.is_running((record and record.execution) or place.ref):
         return
-    who = held.generation if held else hashlib.sha256(place.uri.encode()).hexdigest()[:16]
-    name = f"{place.job_id}-{who}-{tries}"
+    name = f"{place.ref}-{record.generation if record else 0}-{tries}"
     if sweep.says(place):
         return
     if sweep.dry_run or sweep.executions.start(name, place):
         sweep.report.started += 1
-        state = held.state if held else "a request that nobody has heard"
+        state = record.state if record else "a request that nobody has heard"
         sweep.report.note(
             f"job {place.job_id} at {place.destination.uri}: {state}, silent for"
             f" {spelled(silent)} and no execution runs; goes on as {name}"

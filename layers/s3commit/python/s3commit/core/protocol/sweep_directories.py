@@ -5,29 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import chain, groupby, islice
 
 from s3commit.core.errors import InvalidInputError, PreconditionError
 from s3commit.core.layout import MAGIC_PREFIX, JobDirectory, parse_directory
 from s3commit.core.model import Destination, JobRecord
 from s3commit.core.protocol.acquire import release_locks
-from s3commit.core.protocol.places import places_of
+from s3commit.core.protocol.places import places_of, says_elsewhere
 from s3commit.core.protocol.sweep import DAY, Sweep, go_on, seen
-from s3commit.core.protocol.sweep_jobs import abandon_if_silent
+from s3commit.core.protocol.sweep_jobs import abandon_if_silent, is_resting
 from s3commit.core.protocol.sweep_s3a import Left, report_left, report_shared
-from s3commit.core.protocol.taken import says_elsewhere
-from s3commit.core.protocol.tidy import tidy
+from s3commit.core.protocol.tidy import own_leftovers, tidy
 from s3commit.core.states import ENDED, JobState
 from s3commit.core.survey import SeenObject
 
 DESTINATIONS_A_CALL = 500
+LISTED = 100_000  # objects of a directory; one that has more is judged by these and its documents
 WINDOW = 2 * DAY  # in which a sweep must have run, lest something waits for the next job there
 TIDIED_HERE = 2_000  # objects; more are for an execution, which has the time
 
 
 @dataclass(slots=True)
 class Found:
-    """What lies in a job directory; constant in size, however much that is."""
+    """What lies in a job directory; constant in size, however much that is.
+
+    ``is_all`` is False where there is more: then ``newest`` may be wrong.
+    """
 
     job: SeenObject | None = None
     request: SeenObject | None = None
@@ -38,6 +41,7 @@ class Found:
     oldest: str = ""
     newest: str = ""
     last: str = ""
+    is_all: bool = True
 
     @property
     def own(self) -> tuple[SeenObject, ...]:
@@ -46,13 +50,19 @@ class Found:
 
 
 def read_directory(sweep: Sweep, place: JobDirectory) -> Found | None:
-    """List a job's directory; None if nothing is in it."""
-    return _summary(place, sweep.survey.objects(place.bucket, place.prefix))
+    """List a job's directory, as far as `LISTED`; None if nothing is in it."""
+    return _summary(sweep, place, sweep.survey.objects(place.bucket, place.prefix))
 
 
-def _summary(place: JobDirectory, objects: Iterable[SeenObject]) -> Found | None:
+def _summary(sweep: Sweep, place: JobDirectory, objects: Iterable[SeenObject]) -> Found | None:
     found = Found()
-    for listed in objects:
+    for number, listed in enumerate(objects):
+        if number == LISTED:
+            found.is_all = False
+            found.job = seen(sweep, place.bucket, place.job)
+            found.request = seen(sweep, place.bucket, place.request)
+            found.result = seen(sweep, place.bucket, place.result)
+            break
         if listed.key == place.job:
             found.job = listed
         elif listed.key == place.request:
@@ -75,18 +85,29 @@ def tidy_job_directories(sweep: Sweep, cursor: str) -> str:
 
     At every destination of a job that is under way, has ended within two days, or did so as long
     ago as its documents are kept. A cursor is a destination, and the job
-    directory there with which the call before ended (none: with the whole destination).
+    directory there with which the call before ended (none: with the whole destination). A
+    destination below a directory whose share is up is put off.
     """
-    first, _, name = cursor.partition("\n")
-    destinations = _destinations(sweep, first, inclusive=bool(name))
+    first, inclusive, name = cursor.partition("\n")
+    destinations = _destinations(sweep, first, inclusive=bool(inclusive))
     for destination in destinations:
-        after = name if destination.uri == first else ""
-        if not after:
+        uri = destination.uri
+        if sweep.alone and uri != first:
+            break
+        if not sweep.alone and uri in sweep.put_off:
+            continue
+        after = name if uri == first else ""
+        if not after and not sweep.cost.overspent(destination.prefix):
             report_shared(sweep, destination)
         stopped = _tidy_destination(sweep, destination, after)
-        if stopped:
-            return f"{destination.uri}\n{stopped}"
-    return destinations[-1].uri if len(destinations) == DESTINATIONS_A_CALL else ""
+        if stopped is None:
+            continue
+        if not sweep.alone and sweep.spent:
+            return f"{uri}\n{stopped}"
+        sweep.postpone(uri, f"{uri}\n{stopped}")
+    if sweep.alone or len(destinations) < DESTINATIONS_A_CALL:
+        return ""
+    return destinations[-1].uri
 
 
 def _destinations(sweep: Sweep, first: str, *, inclusive: bool) -> list[Destination]:
@@ -109,7 +130,9 @@ def _jobs_of_interest(sweep: Sweep) -> Iterator[JobRecord]:
     due = sweep.limits.retention
     for state in JobState:
         if state not in ENDED:
-            yield from sweep.pipeline.ledger.jobs_in(state, before=sweep.now)
+            for record in sweep.pipeline.ledger.jobs_in(state, before=sweep.now):
+                if not is_resting(sweep, record):
+                    yield record
             continue
         for since, before in ((due + WINDOW, due), (WINDOW, 0)):
             yield from sweep.pipeline.ledger.jobs_in(
@@ -117,64 +140,76 @@ def _jobs_of_interest(sweep: Sweep) -> Iterator[JobRecord]:
             )
 
 
-def _tidy_destination(sweep: Sweep, destination: Destination, after: str) -> str:
-    """Go through the job directories; the name of the last one if the call has done enough."""
+def _tidy_destination(sweep: Sweep, destination: Destination, after: str) -> str | None:
+    """Go through the job directories behind ``after``; None if all of them are done.
+
+    Else the name of the last one: the call has done enough, or the destination has to wait.
+    """
     prefix = destination.prefix + MAGIC_PREFIX
-    # What comes after all keys of a directory: 0 is the character that follows the slash.
-    start = f"{prefix}{after}0" if after else ""
-    objects = sweep.survey.objects(destination.bucket, prefix, after=start)
-    last = ""
-    for name, group in groupby(objects, lambda listed: listed.key[len(prefix) :].split("/")[0]):
-        if last and sweep.spent:
-            return last
-        last = name
-        sweep.took()
-        _tidy_group(sweep, destination.bucket, f"{prefix}{name}/", group)
-    return ""
+    last, looked, goes_on = after, False, True
+    while goes_on:
+        # What comes after all keys of a directory: 0 is the character that follows the slash.
+        start = f"{prefix}{last}0" if last else ""
+        objects = sweep.survey.objects(destination.bucket, prefix, after=start)
+        goes_on = False
+        for name, group in groupby(objects, lambda listed: listed.key[len(prefix) :].split("/")[0]):
+            has_to_wait = not sweep.alone and sweep.cost.overspent(destination.prefix)
+            if has_to_wait or (looked and sweep.spent):
+                return last
+            last, looked = name, True
+            sweep.took()
+            if not _tidy_group(sweep, destination.bucket, f"{prefix}{name}/", group):
+                goes_on = True  # the rest of the directory is not listed
+                break
+    return None
 
 
-def _tidy_group(sweep: Sweep, bucket: str, prefix: str, group: Iterator[SeenObject]) -> None:
-    try:
-        place = parse_directory(bucket, prefix)
-    except InvalidInputError:
-        return  # of no job of ours
-    found = _summary(place, group)
-    with sweep.each(f"directory {place.uri}"):
+def _tidy_group(sweep: Sweep, bucket: str, prefix: str, group: Iterator[SeenObject]) -> bool:
+    """Judge a directory; whether all of it has been listed."""
+    is_all = False
+    with sweep.each(f"directory s3://{bucket}/{prefix}", prefix):
+        try:
+            place = parse_directory(bucket, prefix)
+        except InvalidInputError:
+            return sum(1 for _ in islice(group, LISTED)) < LISTED  # of no job of ours
+        found = _summary(sweep, place, group)
+        is_all = found is None or found.is_all
         # What changes right now is not judged: somebody is at work.
         if found is not None and found.newest < sweep.ago(sweep.limits.stuck):
             _judge(sweep, place, found)
+    return is_all
 
 
 def _judge(sweep: Sweep, place: JobDirectory, found: Found) -> None:
-    record = sweep.pipeline.ledger.job(place.job_id)
-    if record is None or record.directory != place.prefix:
-        judge_unknown(sweep, place, record, found)
+    record = sweep.pipeline.ledger.job(place.ref)
+    if record is None:
+        judge_unknown(sweep, place, found)
     elif record.state in ENDED:
         _judge_ended(sweep, place, record, found)
+    elif record.state is JobState.OPEN and found.request is not None:
+        go_on(sweep, place, record, max(found.request.modified, record.updated_at))
     elif record.state is JobState.OPEN and not found.own:
         report_left(sweep, place, found.of_s3a)
 
 
-def judge_unknown(
-    sweep: Sweep, place: JobDirectory, elsewhere: JobRecord | None, found: Found
-) -> None:
+def judge_unknown(sweep: Sweep, place: JobDirectory, found: Found) -> None:
     """A directory of which the ledger has no record: what an event should have brought about.
 
-    ``elsewhere`` is the record of a job with the same id at another place. A job that was asked for
-    is started; one that never was is given up when it is silent. One with a result has ended.
+    A job that was asked for is started; one that never was is given up when it is silent. One with
+    a result has ended.
     """
     if found.result is not None:
-        if found.scratch and elsewhere is None:
+        if found.scratch:
             go_on(sweep, place, None, found.newest)  # the ledger is told, and TidyUp runs
         elif found.result.modified < sweep.ago(sweep.limits.retention):
             _retire(sweep, place, None, found)
     elif found.request is not None:
-        go_on(sweep, place, elsewhere, found.request.modified)
-    elif found.job is not None:
+        go_on(sweep, place, None, found.request.modified)
+    elif found.job is not None and found.is_all:
         since = sweep.ago(sweep.limits.abandoned)
         if found.newest < since:
             abandon_if_silent(sweep, place, None, since=since, known=found.newest)
-    elif elsewhere is None:
+    else:
         report_left(sweep, place, found.of_s3a)
 
 
@@ -187,16 +222,18 @@ def _judge_ended(sweep: Sweep, place: JobDirectory, record: JobRecord, found: Fo
     if any(one.newest >= sweep.ago(sweep.limits.stuck) for one in elsewhere):
         return  # its event may be on its way
     everywhere = (found, *elsewhere)
-    scratch = sum(one.scratch for one in everywhere)
+    own = own_leftovers(sweep.pipeline.store, place) if asked else []
+    scratch = sum(one.scratch for one in everywhere) + len(own)
     if scratch > TIDIED_HERE:
         go_on(sweep, place, record, max(record.updated_at, *(one.newest for one in everywhere)))
         return
-    if scratch:
+    if scratch and all(one.is_all for one in everywhere):
         if not sweep.dry_run and not tidy(sweep.pipeline, place, record):
             return  # somebody still opens uploads: the next sweep comes again
         sweep.report.tidied += 1
         sweep.report.objects += scratch
         sweep.report.object_bytes += sum(one.scratch_bytes for one in everywhere)
+        sweep.report.object_bytes += sum(one.length for one in own)
     if is_due:
         _retire(sweep, place, record, found)
     elif found.own and found.result is None:
@@ -206,15 +243,19 @@ def _judge_ended(sweep: Sweep, place: JobDirectory, record: JobRecord, found: Fo
 def _retire(sweep: Sweep, place: JobDirectory, record: JobRecord | None, found: Found) -> None:
     """The retention time is over: nothing of the directory stays; ``_commits/`` does.
 
-    The result goes last: while it is there, the next sweep knows that the job has ended.
+    The decision goes last, behind the result: while one of the two is there, a late manifest does
+    not open the job again.
     """
     if says_elsewhere(sweep.pipeline, place):
         return  # a copy of another table's directory: nothing in it is a job's of here
-    gone = list(found.own)
+    decision = seen(sweep, place.bucket, place.decision)
+    gone = [*found.own, *filter(None, [decision])]
     for one in places_of(sweep.pipeline, place, record):
-        listed = sweep.survey.objects(one.bucket, one.prefix)
         # Of a job that is in the ledger TidyUp has been here.
-        scratch = [] if record else [each for each in listed if each.key.startswith(one.scratch)]
+        scratch = [] if record else _scratch(sweep, one)
+        if len(scratch) == TIDIED_HERE:
+            gone = scratch
+            break  # the next sweep goes on: as long as the documents are there it finds them
         job = seen(sweep, one.bucket, one.job) if one != place else None
         gone = [*scratch, *filter(None, [job]), *gone]
     if not sweep.dry_run:
@@ -226,3 +267,11 @@ def _retire(sweep: Sweep, place: JobDirectory, record: JobRecord | None, found: 
     sweep.report.retired += 1
     sweep.report.objects += len(gone)
     sweep.report.object_bytes += sum(each.length for each in gone)
+
+
+def _scratch(sweep: Sweep, place: JobDirectory) -> list[SeenObject]:
+    """What an ended job needs no more; `TIDIED_HERE` objects at most."""
+    listed = chain.from_iterable(
+        sweep.survey.objects(place.bucket, prefix) for prefix in (*place.scratch, place.pipeline)
+    )
+    return list(islice((one for one in listed if one.key != place.decision), TIDIED_HERE))

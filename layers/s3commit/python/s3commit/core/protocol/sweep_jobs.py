@@ -9,7 +9,7 @@ from s3commit.core.errors import InvalidInputError
 from s3commit.core.layout import JobDirectory
 from s3commit.core.model import Conflict, JobRecord, Names
 from s3commit.core.protocol.pipeline import read_spec
-from s3commit.core.protocol.sweep import Sweep, ask_to_abort, go_on, seen
+from s3commit.core.protocol.sweep import DAY, Sweep, ask_to_abort, go_on, seen, shifted
 from s3commit.core.protocol.sweep_life import Suspect, last_sign
 from s3commit.core.states import JobState
 
@@ -22,12 +22,17 @@ AT_WORK = (
     JobState.ROLLING_BACK,
 )
 
+LONGEST_SILENCE = DAY // 4  # between two looks for a sign of life of a job that may be dead
+LONGEST_REST = DAY  # between two looks at a job that nothing but S3A's committer can end
+FORGOTTEN_REST = 7 * DAY  # ... that is older than documents are kept
+
 
 def look_at_open_jobs(sweep: Sweep, cursor: str) -> str:
     """Jobs in OPEN: start those whose request nobody heard, and give up those that are abandoned.
 
     A job of S3A's, without ``job.json``, is never given up: that its driver is dead can't be read
-    in S3. Its record goes when its directory has gone, which its own committer sees to.
+    in S3. Its record goes when its directory has gone, which its own committer sees to. Anybody can
+    make such records, so old ones are looked at ever more seldom.
     """
     before = sweep.ago(sweep.limits.stuck)
     return _each_job(sweep, [JobState.OPEN], cursor, partial(_look, sweep), before)
@@ -57,24 +62,55 @@ def _each_job(
     """Visit the jobs in ``states`` not updated since ``before``, from the cursor on.
 
     A cursor is a state and a moment. A call stops between two moments, so that jobs of one moment
-    are visited together and the next call begins with the next moment; or at a job of which a visit
-    left something: then the cursor names the job, and what is left.
+    are visited together and the next call begins with the next moment. A job of which a visit left
+    something is put off: its cursor names the job as well, and what is left.
     """
-    at, since, job_id, left = (*cursor.split(" ", 3), "", "", "", "")[:4]
+    at, since, job, left = (*cursor.split(" ", 3), "", "", "", "")[:4]
     for state in states:
         if at and state != at:
             continue
         first, at, last = (since if at else ""), "", ""
         for record in sweep.pipeline.ledger.jobs_in(state, since=first, before=before):
-            if last not in {"", record.updated_at} and sweep.spent:
-                return f"{state} {record.updated_at}"
+            if last not in {"", record.updated_at} and (sweep.spent or sweep.alone):
+                return "" if sweep.alone else f"{state} {record.updated_at}"
             last = record.updated_at
+            if sweep.alone != (record.ref == job) or not _has_its_turn(sweep, record):
+                continue
             sweep.took()
-            with sweep.each(f"job {record.job_id}"):
-                more = visit(record, left if record.job_id == job_id else "")
+            cursor = f"{state} {record.updated_at} {record.ref} "
+            with sweep.each(f"job {record.job_id}", record.directory, cursor=cursor):
+                more = visit(record, left)
                 if more:
-                    return f"{state} {record.updated_at} {record.job_id} {more}"
+                    sweep.postpone(record.directory, cursor + more)
     return ""
+
+
+def _has_its_turn(sweep: Sweep, record: JobRecord) -> bool:
+    """Whether the job is visited now: not if it is put off, or its directory's share is up."""
+    if sweep.alone:
+        return True
+    if record.directory in sweep.put_off or is_resting(sweep, record):
+        return False
+    if sweep.cost.overspent(record.directory):
+        sweep.report.postponed += 1
+        return False
+    return True
+
+
+def is_resting(sweep: Sweep, record: JobRecord) -> bool:
+    """Whether an old OPEN job without a ``job.json`` need not be looked at in this walk."""
+    if record.state is not JobState.OPEN or not _may_be_of_s3a(record):
+        return False
+    since = shifted(_last_heard(record), sweep.limits.abandoned)
+    if sweep.began < since:
+        return False
+    is_old = shifted(since, sweep.limits.retention) < sweep.began
+    longest = FORGOTTEN_REST if is_old else LONGEST_REST
+    return not sweep.is_due(since, sweep.limits.stuck, longest)
+
+
+def _last_heard(record: JobRecord) -> str:
+    return max(record.updated_at, record.created_at)
 
 
 def _place(record: JobRecord) -> JobDirectory:
@@ -86,8 +122,10 @@ def _look(sweep: Sweep, record: JobRecord, left: str) -> str:
     request = seen(sweep, place.bucket, place.request)
     if request is not None:
         go_on(sweep, place, record, max(request.modified, record.updated_at))
-    elif max(record.updated_at, record.created_at) < sweep.ago(sweep.limits.abandoned):
-        return _judge_silent(sweep, place, record, left)
+    elif _last_heard(record) < sweep.ago(sweep.limits.abandoned):
+        since = shifted(_last_heard(record), sweep.limits.abandoned)
+        if left or sweep.is_due(since, sweep.limits.stuck, LONGEST_SILENCE):
+            return _judge_silent(sweep, place, record, left)
     return ""
 
 
@@ -102,7 +140,7 @@ def _judge_silent(sweep: Sweep, place: JobDirectory, record: JobRecord, left: st
     if is_ours or (not newest and not _may_be_of_s3a(record)):
         return abandon_if_silent(sweep, place, record, since=since, known=newest, left=left)
     if not newest and (
-        sweep.dry_run or sweep.pipeline.ledger.forget(record.job_id, generation=record.generation)
+        sweep.dry_run or sweep.pipeline.ledger.forget(record.ref, generation=record.generation)
     ):
         # Its committer has deleted the directory: committed or aborted, and none of our business.
         sweep.report.forgotten += 1
@@ -132,7 +170,7 @@ def abandon_if_silent(
         spec = read_spec(sweep.pipeline, place)
     except InvalidInputError:
         return ""  # a copy of another table's directory, or of a location: no job by itself
-    heard = max(record.updated_at, record.created_at) if record is not None else ""
+    heard = _last_heard(record) if record is not None else ""
     # The main job.json's word is enough here: whoever names too much keeps a job, and ends none.
     places = (place, *map(place.at, spec.locations.values()))
     suspect = Suspect(places, spec.names, since)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from s3commit.core.errors import UploadGoneError
 from s3commit.core.layout import JobDirectory, belongs_to_job
@@ -16,6 +17,8 @@ from s3commit.core.model import Names
 from s3commit.core.ports import OpenUpload
 from s3commit.core.protocol.named_uploads import uploads_named
 from s3commit.core.protocol.sweep import Sweep
+
+ASKED_ANEW: Final = 4  # the part of `abandoned` after which those asked first are asked again
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +45,15 @@ class Life:
 def last_sign(sweep: Sweep, job: Suspect, *, known: str, left: str = "") -> Life:
     """The last sign of life at the job's places; looked for until one is fresh.
 
-    ``known`` is the last one that the caller has seen. A job may have a million uploads, so it may
-    take several calls: ``left`` is that of the call before.
+    ``known`` is the last one that the caller has seen. A job may have a million uploads: then those
+    begun last are asked at once, and all of them when the job's turn comes (`Sweep.alone`), which
+    may take several calls: ``left`` is that of the call before.
     """
     if left:
-        number, last, key = left.split(" ", 2)
-        return _ask_all(sweep, job, max(last, known), (int(number), key))
+        asked, number, last, key = left.split(" ", 3)
+        # Else an upload that was asked first may have got a part since.
+        if sweep.ago(sweep.limits.abandoned // ASKED_ANEW) < asked:
+            return _ask_all(sweep, job, max(last, known), (int(number), key), asked)
     last = max([known, *_put(sweep, job)])
     if last >= job.since:
         return Life(last)
@@ -59,10 +65,10 @@ def last_sign(sweep: Sweep, job: Suspect, *, known: str, left: str = "") -> Life
         last = max(last, _last_part(sweep, job, latest[:most]))
     if last >= job.since or len(latest) <= most:
         return Life(last)
-    return _ask_all(sweep, job, last, (0, ""))
+    return Life(last, f"{sweep.now} 0 {last} ")
 
 
-def _ask_all(sweep: Sweep, job: Suspect, last: str, start: tuple[int, str]) -> Life:
+def _ask_all(sweep: Sweep, job: Suspect, last: str, start: tuple[int, str], asked: str) -> Life:
     """Ask each upload, in the order of the listing, as many as the call has time for.
 
     A call stops between two keys: of a key's uploads S3 promises to list those alone, behind one of
@@ -78,7 +84,7 @@ def _ask_all(sweep: Sweep, job: Suspect, last: str, start: tuple[int, str]) -> L
                 return Life(last)
             sweep.took(len(some))
             if sweep.spent:
-                return Life(last, f"{number} {last} {some[-1].key}")
+                return Life(last, f"{asked} {number} {last} {some[-1].key}")
     return Life(last)
 
 

@@ -22,6 +22,7 @@ class Report:
     ``asked`` jobs were given up for dead by an abort request, ``started`` executions go on with a
     job, ``forgotten`` records were of jobs that left nothing behind. ``tidied`` and ``retired`` are
     job directories, ``s3a`` those of Hadoop's committer that somebody has to decide about.
+    ``postponed`` counts what would have cost too much, and was left for later.
     """
 
     looked: int = 0
@@ -37,6 +38,7 @@ class Report:
     object_bytes: int = 0
     s3a: int = 0
     s3a_bytes: int = 0
+    postponed: int = 0
     failed: int = 0
     unsaid: int = 0
     notes: list[str] = field(default_factory=list)

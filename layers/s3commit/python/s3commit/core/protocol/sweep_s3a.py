@@ -7,7 +7,7 @@ directory of its own, before that all jobs of a destination share ``__magic/``.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Final
 
 from s3commit.core.errors import InvalidInputError
@@ -19,7 +19,9 @@ from s3commit.core.protocol.sweep import Sweep, seconds_between, seen, spelled
 from s3commit.core.protocol.sweep_report import priced
 from s3commit.core.survey import SeenObject
 
-MANIFESTS_READ: Final = 1_000  # of one job, to say how much it left
+MANIFESTS_READ: Final = 100  # of one job, to say how much it left
+BYTES_READ: Final = 64 * 2**20
+SHARED_LISTED: Final = 100_000  # objects of the directory that all jobs of a destination share
 
 
 @dataclass(slots=True)
@@ -29,14 +31,21 @@ class Left:
     objects: int = 0
     newest: str = ""
     manifests: list[str] = field(default_factory=list)
+    bytes: int = 0
+    is_all: bool = True
 
     def add(self, listed: SeenObject) -> None:
         """Take one object of a listing in."""
         self.objects += 1
         self.newest = max(self.newest, listed.modified)
         is_manifest = listed.key.endswith((PENDINGSET_SUFFIX, PENDING_SUFFIX))
-        if is_manifest and len(self.manifests) < MANIFESTS_READ:
+        if not is_manifest:
+            return
+        if len(self.manifests) < MANIFESTS_READ and self.bytes + listed.length <= BYTES_READ:
             self.manifests.append(listed.key)
+            self.bytes += listed.length
+        else:
+            self.is_all = False
 
 
 def report_left(sweep: Sweep, place: JobDirectory, left: Left, root: str = "") -> None:
@@ -52,7 +61,7 @@ def report_left(sweep: Sweep, place: JobDirectory, left: Left, root: str = "") -
         for file in files_named_at(sweep.pipeline.store, place, key)
     }
     count = sum(pending.values())
-    more = "at least " if len(left.manifests) == MANIFESTS_READ else ""
+    more = "" if left.is_all else "at least "
     sweep.report.s3a += 1
     sweep.report.s3a_bytes += count
     age = spelled(seconds_between(left.newest, sweep.now))
@@ -68,7 +77,7 @@ def report_shared(sweep: Sweep, destination: Destination) -> None:
     A job that was rescued has a directory of its own, with its request, which speaks for it.
     """
     prefix = f"{destination.prefix}{MAGIC}/"
-    objects = sweep.survey.objects(destination.bucket, prefix)
+    objects = islice(sweep.survey.objects(destination.bucket, prefix), SHARED_LISTED)
     for name, group in groupby(objects, lambda listed: listed.key[len(prefix) :].split("/")[0]):
         left = Left()
         for listed in group:
@@ -78,7 +87,7 @@ def report_shared(sweep: Sweep, destination: Destination) -> None:
         place = JobDirectory(destination, job_id)
         root = f"{prefix}{name}/"
         sweep.took()
-        with sweep.each(f"directory s3://{destination.bucket}/{root}"):
+        with sweep.each(f"directory s3://{destination.bucket}/{root}", root):
             if not _is_rescued(sweep, place):
                 report_left(sweep, place, left, root)
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from s3commit.core.protocol.sweep import Step, Sweep
 from s3commit.core.protocol.sweep_directories import tidy_job_directories
 from s3commit.core.protocol.sweep_jobs import go_on_with_stuck_jobs, look_at_open_jobs
 from s3commit.core.protocol.sweep_report import Report
+from s3commit.core.protocol.sweep_turns import Turn, take_turn
 from s3commit.core.protocol.sweep_uploads import abort_orphaned_uploads
 
 STEPS: dict[str, Step] = {
@@ -19,10 +21,21 @@ STEPS: dict[str, Step] = {
 
 
 def run_sweep(make: Callable[[Report], Sweep]) -> Report:
-    """One pass, call by call as the state machine makes them; ``make`` gives each its `Sweep`."""
+    """A person's pass, to its end: all that is put off as well; ``make`` gives a call its `Sweep`.
+
+    It neither waits for a sweep of the schedule nor keeps one waiting: both do no harm.
+    """
     report = Report()
+
+    def begun(turn: Turn) -> Sweep:
+        sweep = make(report)
+        sweep.put_off.update(turn.put_off)
+        return sweep
+
     for step in STEPS.values():
-        cursor = step(make(report), "")
-        while cursor:
-            cursor = step(make(report), cursor)
+        turn = Turn(walked=False)
+        while turn.more:
+            turn = take_turn(begun, step, turn)
+            if turn.walked and not turn.waiting:
+                turn = replace(turn, waiting=tuple(turn.put_off))
     return report

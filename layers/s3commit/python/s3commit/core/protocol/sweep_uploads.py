@@ -6,6 +6,7 @@ word for "foreign": whatever carries no id, or the id of a write of Spark's own,
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -14,6 +15,7 @@ from s3commit.core.layout import (
     COMMITS,
     MAGIC_PREFIX,
     JobDirectory,
+    directories_above,
     is_of_other_writers,
     owner_of,
 )
@@ -27,6 +29,9 @@ from s3commit.core.protocol.sweep_report import priced
 from s3commit.core.states import ENDED
 
 MOST_REMEMBERED = 10_000  # answers; more are asked for again
+DEEPEST = (
+    96  # directories above a key that are asked; what lies deeper is left to the lifecycle rule
+)
 
 
 class Fate(StrEnum):
@@ -42,7 +47,7 @@ class Fate(StrEnum):
 class _Known:
     """What has been asked of ledger and S3; bounded, and forgotten as a whole."""
 
-    records: dict[str, JobRecord | None] = field(default_factory=dict)
+    records: dict[str, list[JobRecord]] = field(default_factory=dict)
     places: dict[str, tuple[str, ...]] = field(default_factory=dict)
     traces: dict[tuple[str, str], Fate | None] = field(default_factory=dict)
     managed: dict[str, bool] = field(default_factory=dict)
@@ -64,23 +69,70 @@ class _Known:
 def abort_orphaned_uploads(sweep: Sweep, cursor: str) -> str:
     """Abort the bucket's uploads whose job has ended, or is unknown and long gone.
 
-    The cursor is an upload's id and key, with which the call before ended. What S3 leaves out of
-    the key's others then (see `Survey.uploads`) the next sweep finds.
+    The cursor is a list in JSON: the directory below which the uploads lie (empty: anywhere), and
+    key and id of the one with which the call before ended. What S3 leaves out of the key's others
+    then (see `Survey.uploads`) the next sweep finds. A directory whose share is up is put off.
     """
-    known, bucket = _Known(), sweep.bucket
-    last = ""
-    upload_id, _, key = cursor.partition("\n")
-    for upload in sweep.survey.uploads(bucket, after=key, after_upload=upload_id):
+    known = _Known()
+    below, after = _decode(cursor)
+    waits = ""
+    try:
+        while True:
+            waits, last = _abort_below(sweep, below, after, known)
+            if not waits:
+                return _handed_over(sweep, below, last)
+            # What comes after all keys of a directory: 0 is the character that follows the slash.
+            after = (waits[:-1] + "0", "")
+    finally:
+        known.note(sweep)
+
+
+_Mark = tuple[str, str]  # an upload's key and its id: a listing goes on behind it
+
+
+def _decode(cursor: str) -> tuple[str, _Mark]:
+    below, key, upload_id = json.loads(cursor) if cursor else ("", "", "")
+    return below, (key, upload_id)
+
+
+def _handed_over(sweep: Sweep, below: str, last: _Mark | None) -> str:
+    """The cursor for the next call; empty if there is nothing left, or it waits for its turn."""
+    cursor = json.dumps([below, *last]) if last else ""
+    if cursor and sweep.alone:
+        sweep.postpone(below, cursor)
+        return ""
+    return cursor
+
+
+def _abort_below(sweep: Sweep, below: str, after: _Mark, known: _Known) -> tuple[str, _Mark | None]:
+    """Go through the uploads, up to a directory that has to wait for its turn: that one.
+
+    If there was none: empty, and the last upload if the call has done enough.
+    """
+    last = None
+    key, upload_id = after
+    for upload in sweep.survey.uploads(sweep.bucket, below, after=key, after_upload=upload_id):
         if last and sweep.spent:
-            known.note(sweep)
-            return last
-        last = f"{upload.upload_id}\n{upload.key}"
+            return "", last
+        waits = "" if sweep.alone else _waiting(sweep, upload.key, last)
+        if waits:
+            return waits, None
+        last = (upload.key, upload.upload_id)
         sweep.took()
-        with sweep.each(f"upload of {upload.key}"):
-            _judge(sweep, bucket, upload, known)
+        with sweep.each(f"upload of {upload.key}", upload.key):
+            _judge(sweep, sweep.bucket, upload, known)
         known.bound()
-    known.note(sweep)
-    return ""
+    return "", None
+
+
+def _waiting(sweep: Sweep, key: str, last: _Mark | None) -> str:
+    """The directory above the key that is put off, or is from now on; empty if none is."""
+    costly = sweep.cost.overspent(key)
+    if costly:
+        mark = last if last and last[0].startswith(costly) else (costly, "")
+        sweep.postpone(costly, json.dumps([costly, *mark]))
+        return costly
+    return next((one for one in sweep.put_off if key.startswith(one)), "")
 
 
 def _judge(sweep: Sweep, bucket: str, upload: OpenUpload, known: _Known) -> None:
@@ -90,7 +142,7 @@ def _judge(sweep: Sweep, bucket: str, upload: OpenUpload, known: _Known) -> None
         return
     if upload.initiated >= sweep.ago(sweep.limits.stuck):
         return
-    fate = _fate(sweep, bucket, upload.key, job_id, known)
+    fate = _fate(sweep, bucket, upload, job_id, known)
     if fate is Fate.UNKNOWN and is_of_other_writers(upload.key):
         fate = Fate.FOREIGN
     old = upload.initiated < sweep.ago(sweep.limits.orphaned)
@@ -121,57 +173,60 @@ def _abort(sweep: Sweep, bucket: str, upload: OpenUpload) -> int | None:
     return count
 
 
-def _fate(sweep: Sweep, bucket: str, key: str, job_id: str, known: _Known) -> Fate:
-    """By the ledger's record if the key lies in a place of that job, else by the directories."""
+def _fate(sweep: Sweep, bucket: str, upload: OpenUpload, job_id: str, known: _Known) -> Fate:
+    """By the ledger's record or the job directory of the outermost directory that has one.
+
+    Whoever may write below a directory alone can't have made one further up (I12). An upload that
+    was begun before the job of its id is another program's.
+    """
+    key = upload.key
+    if key.count("/") > DEEPEST:
+        return Fate.UNDER_WAY  # too deep to be asked for: nobody knows
     if job_id not in known.records:
-        known.records[job_id] = sweep.pipeline.ledger.job(job_id)
-    record = known.records[job_id]
-    if record is not None and _lies_in(sweep, bucket, key, record, known):
-        return Fate.ENDED if record.state in ENDED else Fate.UNDER_WAY
-    above = _directories_above(key)
-    places = [JobDirectory(Destination(bucket, prefix), job_id) for prefix in above]
-    traces = {_trace(sweep, place, record, known) for place in places}
-    # A copied directory, or one of a job that was turned away, must not speak for one above it.
-    for fate in (Fate.UNDER_WAY, Fate.ENDED):
-        if fate in traces:
-            return fate
-    if record is not None:
+        known.records[job_id] = sweep.pipeline.ledger.jobs_with_id(job_id)
+    records = known.records[job_id]
+    here = {
+        prefix: one
+        for one in records
+        if one.destination.bucket == bucket
+        for prefix in _prefixes(sweep, one, known)
+    }
+    is_managed = False
+    for prefix in directories_above(key):
+        record = here.get(prefix)
+        if record is not None and upload.initiated < record.opened_at:
+            return Fate.FOREIGN
+        if record is not None:
+            return Fate.ENDED if record.state in ENDED else Fate.UNDER_WAY
+        # Where no job has ever been nothing can be this one's: few places are asked for each id.
+        if _is_managed(sweep, bucket, prefix, known):
+            is_managed = True
+            found = _trace(sweep, JobDirectory(Destination(bucket, prefix), job_id), known)
+            if found is not None:
+                return found
+    if records:
         return Fate.UNDER_WAY  # its job is elsewhere, and nobody knows what this is
-    is_managed = any(
-        _is_managed(sweep, bucket, prefix, known) for prefix in _directories_above(key)
-    )
     return Fate.UNKNOWN if is_managed else Fate.FOREIGN
 
 
-def _lies_in(sweep: Sweep, bucket: str, key: str, record: JobRecord, known: _Known) -> bool:
-    if record.destination.bucket != bucket:
-        return False
-    if key.startswith(record.destination.prefix):
-        return True
-    if record.job_id not in known.places:
+def _prefixes(sweep: Sweep, record: JobRecord, known: _Known) -> tuple[str, ...]:
+    """Where the job's files lie: its destination, and its locations."""
+    if record.ref not in known.places:
         main = JobDirectory(record.destination, record.job_id)
         places = places_of(sweep.pipeline, main, record)
-        known.places[record.job_id] = tuple(place.destination.prefix for place in places)
-    return key.startswith(known.places[record.job_id])
+        known.places[record.ref] = tuple(place.destination.prefix for place in places)
+    return known.places[record.ref]
 
 
-def _directories_above(key: str) -> list[str]:
-    """Of a key, from the nearest up; a job writes below its own only."""
-    elements = key.split("/")[:-1]
-    return ["/".join(elements[:depth]) + "/" for depth in range(len(elements), 0, -1)]
-
-
-def _trace(
-    sweep: Sweep, place: JobDirectory, record: JobRecord | None, known: _Known
-) -> Fate | None:
+def _trace(sweep: Sweep, place: JobDirectory, known: _Known) -> Fate | None:
     """What the job directory in one place says; a request that nobody heard is heard here."""
     asked = (place.destination.prefix, place.job_id)
     if asked not in known.traces:
-        known.traces[asked] = _read_trace(sweep, place, record)
+        known.traces[asked] = _read_trace(sweep, place)
     return known.traces[asked]
 
 
-def _read_trace(sweep: Sweep, place: JobDirectory, record: JobRecord | None) -> Fate | None:
+def _read_trace(sweep: Sweep, place: JobDirectory) -> Fate | None:
     found = read_directory(sweep, place)
     if found is not None and found.job and not (found.request or found.result):
         try:
@@ -179,13 +234,11 @@ def _read_trace(sweep: Sweep, place: JobDirectory, record: JobRecord | None) -> 
         except InvalidInputError:
             return Fate.UNDER_WAY  # nobody can tell of what
         if main is not None:
-            return _trace_of_main(sweep, main, place, record)
-    return _trace_of(sweep, place, record, found)
+            return _trace_of_main(sweep, main, place)
+    return _trace_of(sweep, place, found)
 
 
-def _trace_of_main(
-    sweep: Sweep, main: JobDirectory, location: JobDirectory, record: JobRecord | None
-) -> Fate | None:
+def _trace_of_main(sweep: Sweep, main: JobDirectory, location: JobDirectory) -> Fate | None:
     """What is known of a location's job, whose record in the ledger is lost or says less (ADR 13).
 
     Where the job's ``job.json`` does not name the location, the job can't commit what lies there:
@@ -200,17 +253,15 @@ def _trace_of_main(
             return Fate.UNDER_WAY
         if location.destination.prefix not in spec.locations.values():
             return None
-    return _trace_of(sweep, main, record, found)
+    return _trace_of(sweep, main, found)
 
 
-def _trace_of(
-    sweep: Sweep, place: JobDirectory, record: JobRecord | None, found: Found | None
-) -> Fate | None:
+def _trace_of(sweep: Sweep, place: JobDirectory, found: Found | None) -> Fate | None:
     if found is not None and found.result is not None:
         return Fate.ENDED
     if found is not None:
         if found.own:
-            judge_unknown(sweep, place, record, found)
+            judge_unknown(sweep, place, found)
         return Fate.UNDER_WAY
     commits = next(iter(sweep.survey.objects(place.bucket, place.commits)), None)
     return Fate.ENDED if commits is not None else None

@@ -8,11 +8,10 @@ from itertools import islice
 from s3commit.core.layout import JobDirectory
 from s3commit.core.model import JobRecord
 from s3commit.core.policy import DELETE_AT_ONCE
-from s3commit.core.ports import ListedObject
+from s3commit.core.ports import ListedObject, ObjectReader
 from s3commit.core.protocol.own_uploads import abort_uploads
 from s3commit.core.protocol.pipeline import Pipeline, own_record
 from s3commit.core.protocol.places import places_of
-from s3commit.core.protocol.taken import JOB_ID_TAKEN
 from s3commit.core.states import JobState
 from s3commit.core.ticket import Ticket
 
@@ -22,11 +21,8 @@ def tidy_up(pipeline: Pipeline, ticket: Ticket) -> Ticket:
 
     ``job.json``, ``request.json`` and ``result.json`` stay for the retention time. A loser that
     still runs is not waited for: its manifest is aborted when it arrives, and while it opens
-    uploads faster than they are aborted everything stays for the sweep. Of a job that was turned
-    away nothing is tidied: the ledger has it elsewhere.
+    uploads faster than they are aborted everything stays for the sweep.
     """
-    if ticket.code == JOB_ID_TAKEN:
-        return ticket
     record = own_record(
         pipeline, ticket, JobState.COMMITTED, JobState.ABORTED, JobState.ROLLED_BACK
     )
@@ -45,11 +41,18 @@ def tidy(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> bool:
         for listed in pipeline.store.list(one.bucket, one.prefix)
         if listed.key.startswith(one.scratch)
     ]
+    scratch += own_leftovers(pipeline.store, place)
     # Of exact names nothing else tells whose an upload is that is still open.
     if not abort_uploads(pipeline, place):
         return False
     _delete(pipeline, place.bucket, scratch)
     return True
+
+
+def own_leftovers(store: ObjectReader, place: JobDirectory) -> list[ListedObject]:
+    """What the pipeline has written for itself, save the decision: that stays as documents do."""
+    own = store.list(place.bucket, place.pipeline)
+    return [listed for listed in own if listed.key != place.decision]
 
 
 def _delete(pipeline: Pipeline, bucket: str, seen: Iterable[ListedObject]) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from s3commit.core.errors import TransientError
 from s3commit.core.layout import JobDirectory
-from s3commit.core.model import Failure, JobRecord, Names
+from s3commit.core.model import Failure, JobRecord
 from s3commit.core.protocol.acquire import release_locks
+from s3commit.core.protocol.decision import note_end
 from s3commit.core.protocol.ending import write_result
 from s3commit.core.protocol.own_objects import delete_own_objects, own_objects, stop_in_doubt
 from s3commit.core.protocol.own_uploads import abort_uploads, own_uploads
@@ -15,27 +16,23 @@ from s3commit.core.protocol.pipeline import (
     unless_overtaken,
 )
 from s3commit.core.protocol.remembered import stop_if_published
-from s3commit.core.protocol.seal import ABANDONED, ABORTED_BY_CLIENT
-from s3commit.core.protocol.taken import JOB_ID_TAKEN, says_elsewhere, turn_away
 from s3commit.core.states import JobState
 from s3commit.core.ticket import Ticket
 
-ASKED_FOR = (ABORTED_BY_CLIENT, ABANDONED)
 REFUSED = Failure("REFUSED", "the job was refused")
 
 
 def abort_job(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     """End a job before its decision: abort all its uploads (I4), then ABORTED and the result.
 
+    Nothing visible is deleted: before its decision a job has completed nothing (I12).
     A SEALED job comes here with the refusal of the step that refused it. While uploads are still
     being opened the job stays ABORTING, and the caller comes again. Raises `LostRaceError`.
     """
-    if ticket.code == JOB_ID_TAKEN:
-        return turn_away(pipeline, ticket)
     record = own_record(pipeline, ticket, JobState.SEALED, JobState.ABORTING, JobState.ABORTED)
     if record.state is JobState.SEALED:
         record = pipeline.ledger.advance(
-            record.job_id,
+            record.ref,
             source=JobState.SEALED,
             target=JobState.ABORTING,
             generation=record.generation,
@@ -43,17 +40,8 @@ def abort_job(pipeline: Pipeline, ticket: Ticket) -> Ticket:
             failure=ticket.refusal or REFUSED,
         )
     if record.state is JobState.ABORTING:
-        stop_in_doubt(pipeline, ticket.place, record)
         if not abort_uploads(pipeline, ticket.place):
             return ticket.after(record)
-        asked_for = record.failure is not None and record.failure.code in ASKED_FOR
-        lost_once = not asked_for or record.names is Names.EXACT
-        if lost_once and not says_elsewhere(pipeline, ticket.place):
-            # Refused after a commit was asked for. Had the ledger been lost during an earlier
-            # decision of the same job, files of it would be visible already (I2), as they are if
-            # an S3A driver died in its own commit. A copied table's files are not the job's.
-            stop_if_published(pipeline, ticket.place)
-            delete_own_objects(pipeline, ticket.place, record)
         record = _end(pipeline, record, JobState.ABORTED)
     return _conclude(pipeline, ticket, record)
 
@@ -83,7 +71,7 @@ def roll_back(pipeline: Pipeline, ticket: Ticket) -> Ticket:
 
 def _end(pipeline: Pipeline, record: JobRecord, target: JobState) -> JobRecord:
     return pipeline.ledger.advance(
-        record.job_id,
+        record.ref,
         source=record.state,
         target=target,
         generation=record.generation,
@@ -92,6 +80,7 @@ def _end(pipeline: Pipeline, record: JobRecord, target: JobState) -> JobRecord:
 
 
 def _conclude(pipeline: Pipeline, ticket: Ticket, record: JobRecord) -> Ticket:
+    note_end(pipeline, record)
     release_locks(pipeline, record)
     write_result(pipeline, ticket.place, record)
     return ticket.after(record)

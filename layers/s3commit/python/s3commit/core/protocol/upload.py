@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from s3commit.core.errors import PreconditionError, TransientError, UploadGoneError
+from s3commit.core.errors import TransientError, UploadGoneError
 from s3commit.core.layout import META_JOB, JobDirectory
 from s3commit.core.policy import PUT_BYTES
 from s3commit.core.protocol.pipeline import Pipeline
 
 
 def put_lines(pipeline: Pipeline, place: JobDirectory, key: str, lines: Iterable[bytes]) -> None:
-    """Put the lines as one object, unless it is there already, which is success.
+    """Put the lines as one object, over whatever lies there; the same lines, the same object.
 
-    Raises `TransientError` if it is neither: another one is being put, or the upload was aborted.
-    Short ones go up with one PUT, long ones in parts. The key's name must carry the job's id, so
-    that `TidyUp` finds the upload of a worker that died on the way.
+    Raises `TransientError` if the upload was aborted. Short ones go up with one PUT, long ones in
+    parts. The key's name must carry the job's id, so that `TidyUp` finds the upload of a worker
+    that died on the way.
     """
     sender = _Sender(pipeline, place, key)
     buffer = bytearray()
@@ -26,10 +26,8 @@ def put_lines(pipeline: Pipeline, place: JobDirectory, key: str, lines: Iterable
             buffer.clear()
     try:
         sender.finish(bytes(buffer))
-    except (PreconditionError, UploadGoneError) as error:
-        if pipeline.store.head(place.bucket, key) is None:
-            # S3 answers 409 to one of two that complete at once, before the other one's is there.
-            raise TransientError(error.message) from error
+    except UploadGoneError as error:
+        raise TransientError(error.message) from error
 
 
 class _Sender:
@@ -57,9 +55,7 @@ class _Sender:
 
     def finish(self, rest: bytes) -> None:
         if not self._upload_id:
-            self._store.put(
-                self._bucket, self._key, rest, if_absent=True, content_type="application/x-ndjson"
-            )
+            self._store.put(self._bucket, self._key, rest, content_type="application/x-ndjson")
             return
         if rest:
             self.send(rest)
@@ -69,5 +65,4 @@ class _Sender:
             self._upload_id,
             self._etags,
             length=self._length,
-            if_absent=True,
         )

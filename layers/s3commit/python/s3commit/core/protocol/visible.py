@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from s3commit.core.errors import JobRefusedError, NotFoundError, S3CommitError
+from s3commit.core.errors import JobRefusedError, NotFoundError
 from s3commit.core.layout import (
     META_ATTEMPT,
     META_JOB,
@@ -23,8 +23,6 @@ from s3commit.core.protocol.pipeline import Pipeline, read_plan
 from s3commit.core.protocol.places import by_manifest, places_of
 from s3commit.core.published import CommittedFile
 
-MANIFEST_GONE = "MANIFEST_GONE"
-
 
 @dataclass(slots=True)
 class _Known:
@@ -38,15 +36,16 @@ class _Known:
 
 
 def visible_files(
-    pipeline: Pipeline, place: JobDirectory, record: JobRecord, error: S3CommitError
+    pipeline: Pipeline, place: JobDirectory, record: JobRecord
 ) -> list[CommittedFile]:
-    """Every file of a job of which all files were counted visible, though manifests are gone.
+    """The files of a job of which all files were counted visible, though manifests are gone.
 
     What lies there with the job's metadata, and is of an attempt whose manifest is gone, is the
-    job's: only counted uploads are ever completed. It is all of it if number and bytes are those
-    of the ledger's record; else `JobRefusedError` (``MANIFEST_GONE``) is raised from ``error``.
-    Rows of single files are known no more. Costs a listing, and a HEAD for each file that may be
-    one of those. Memory: some 500 bytes a file.
+    job's: only counted uploads are ever completed. Whoever may put objects below the destination
+    can have taken a manifest and put another file over one of the job's: then there are fewer files
+    than the ledger has counted. The job ends all the same (I12), and `fsck` says so. Rows of single
+    files are known no more. Costs a listing, and a HEAD for each file that may be one of those.
+    Memory: some 500 bytes a file.
     """
     known = _known(pipeline, place, record)
     found = [
@@ -57,17 +56,7 @@ def visible_files(
         )
         if facts is not None and _is_lost(facts, place, known)
     ]
-    files = [*known.files.values(), *sorted(found, key=lambda one: one.key)]
-    total = sum(file.length for file in files)
-    plan = record.plan
-    if plan is None or (len(files), total) != (plan.files, plan.bytes):
-        raise JobRefusedError(
-            f"{error.message}. All files of the job were visible once, and what is provably its own"
-            f" now is {len(files)} files of {total} bytes, not {plan.files if plan else 0} of"
-            f" {plan.bytes if plan else 0}: bring the manifest back, or the files",
-            code=MANIFEST_GONE,
-        ) from error
-    return files
+    return [*known.files.values(), *sorted(found, key=lambda one: one.key)]
 
 
 def _known(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> _Known:

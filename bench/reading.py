@@ -1,0 +1,179 @@
+"""What a process of the benchmark `documents` does: import a function, read, say the peak RSS.
+
+``python -m bench.reading FUNCTION READER FILE``; the file is the document, made by another process,
+so that making it costs no memory here.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from s3commit.aws.clock import SystemClock
+from s3commit.aws.parallel import ThreadMap
+from s3commit.aws.s3_client import MAX_POOL_CONNECTIONS
+from s3commit.core.documents import (
+    decode_job,
+    decode_request,
+    decode_result,
+    encode_job,
+    encode_request,
+)
+from s3commit.core.errors import InvalidInputError
+from s3commit.core.layout import JobDirectory
+from s3commit.core.manifest import (
+    decode_note,
+    decode_pending,
+    decode_pendingset,
+    digest,
+    encode_pendingset,
+)
+from s3commit.core.model import (
+    CommitRequest,
+    CountedAttempt,
+    Destination,
+    JobSpec,
+    PendingFile,
+    PendingSet,
+)
+from s3commit.core.plan import decode_plan
+from s3commit.core.ports import ListedObject, ObjectFacts, OpenUpload, StoredObject
+from s3commit.core.protocol.named_uploads import named_files
+from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.core.protocol.seal import seal_job
+from s3commit.core.protocol.verify import verify_manifests
+from s3commit.core.published import success_job_id
+from s3commit.core.ticket import Ticket
+from s3commit.testing.memory import MemoryLedger, MemoryObjectStore
+
+BUCKET: Final = "bench"
+JOB: Final = "0b6f6f0e-0000-4000-8000-000000000001"
+PLACE: Final = JobDirectory(Destination(BUCKET, "sales/"), JOB)
+PENDING: Final = f"{PLACE.s3a}01/tasks/attempt_1_2_m_3_0/__base/x.csv.pending"
+SIDE_BY_SIDE: Final = 200  # manifests: more than are handed out at once
+TASKS: Final = 100_000
+FILES: Final = 1_000_000
+
+
+def _decoded(decode: Callable[[bytes], object]) -> Callable[[bytes], object]:
+    def read(body: bytes) -> object:
+        try:
+            return decode(body)
+        except InvalidInputError as error:
+            if error.code in {"TOO_LARGE", "BAD_JSON"}:
+                raise  # then it was not even made objects of
+            return None
+
+    return read
+
+
+def _side_by_side(body: bytes) -> None:
+    """Many manifests of one job, each with bytes of its own, as a call has them from S3."""
+
+    class Store(MemoryObjectStore):
+        def get(self, bucket: str, key: str, *, max_bytes: int) -> StoredObject:
+            if len(body) > max_bytes:
+                raise InvalidInputError("too large", code="TOO_LARGE")
+            return StoredObject(ObjectFacts(key, '"e"', len(body)), bytes(bytearray(body)))
+
+        def list(self, bucket: str, prefix: str) -> Iterator[ListedObject]:
+            if prefix == PLACE.tasks:
+                for number in range(SIDE_BY_SIDE):
+                    yield ListedObject(PLACE.manifest(f"t{number}", "a"), '"e"', len(body))
+
+    for _file in named_files(_pipeline(Store(BUCKET)), PLACE):
+        pass
+
+
+def _whole_job(_body: bytes) -> None:
+    """SealJob and VerifyManifests of `FILES` files of `TASKS` tasks."""
+
+    class Store(MemoryObjectStore):
+        def get(self, bucket: str, key: str, *, max_bytes: int) -> StoredObject:
+            task = key.removeprefix(PLACE.tasks).split("/")[0]
+            if not task.isdecimal():
+                return super().get(bucket, key, max_bytes=max_bytes)
+            made = encode_pendingset(_task(int(task)))
+            return StoredObject(ObjectFacts(key, '"e"', len(made)), made)
+
+        def list_uploads(self, bucket: str, prefix: str) -> Iterator[OpenUpload]:
+            for task in range(TASKS):
+                for file in _task(task).files:
+                    yield OpenUpload(file.key, file.upload_id, "")
+
+    store = Store(BUCKET)
+    pipeline = _pipeline(store)
+    store.put(BUCKET, PLACE.job, encode_job(JobSpec(JOB, PLACE.destination)))
+    attempts = tuple(_attempt(task) for task in range(TASKS))
+    store.put(BUCKET, PLACE.request, encode_request(CommitRequest(JOB, attempts)))
+    del attempts
+    ticket = seal_job(pipeline, Ticket(JOB, BUCKET, PLACE.prefix, execution="bench"))
+    if verify_manifests(pipeline, ticket).files != FILES:
+        raise AssertionError("not all files were verified")
+
+
+def _task(task: int) -> PendingSet:
+    files = tuple(
+        PendingFile(
+            bucket=BUCKET,
+            key=f"sales/dt=2026-11-21/part-{task:06}-{number:06}-{JOB}.c000.snappy.parquet",
+            upload_id=f"{task:06}{number:06}".ljust(100, "u"),
+            etags=('"0123456789abcdef0123456789abcdef"',),
+            length=9,
+            rows=1,
+        )
+        for number in range(FILES // TASKS)
+    )
+    return PendingSet(JOB, files, str(task), "a")
+
+
+def _attempt(task: int) -> CountedAttempt:
+    pending = _task(task)
+    name = PLACE.manifest_name(str(task), "a")
+    sha256 = digest(encode_pendingset(pending))
+    return CountedAttempt(str(task), "a", name, sha256, len(pending.files), pending.bytes)
+
+
+def _pipeline(store: MemoryObjectStore) -> Pipeline:
+    return Pipeline(store, MemoryLedger(), SystemClock(), ThreadMap(MAX_POOL_CONNECTIONS))
+
+
+READERS: Final[dict[str, Callable[[bytes], object]]] = {
+    "pendingset": _decoded(lambda body: decode_pendingset(body, PLACE)),
+    "pending": _decoded(lambda body: decode_pending(body, PLACE, PENDING)),
+    "note": _decoded(lambda body: decode_note(body, PLACE)),
+    "job": _decoded(lambda body: decode_job(body, PLACE)),
+    "request": _decoded(lambda body: decode_request(body, PLACE)),
+    "result": _decoded(lambda body: decode_result(body, PLACE)),
+    "plan": _decoded(decode_plan),
+    "success": success_job_id,
+    "side by side": _side_by_side,
+    "whole job": _whole_job,
+}
+
+
+def peak() -> int:
+    """The largest RSS of this process so far, in KiB: proc(5). Not inherited, as getrusage's is."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0])
+
+
+def main() -> None:
+    """Read, and print the peak RSS before and after, in KiB, and whether the document was taken."""
+    function, reader, name = sys.argv[1:]
+    importlib.import_module(function)
+    before = peak()
+    body = Path(name).read_bytes()
+    try:
+        READERS[reader](body)
+        taken = True
+    except InvalidInputError:
+        taken = False
+    print(before, peak(), int(taken))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""The ledger's records as DynamoDB's items, and which of them DynamoDB refuses by size.
+
+`s3commit.aws.ledger_records` makes the real items; tests/aws compares the two. Sources:
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html (items, keys),
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html (how
+sizes are counted; that of a number is approximate) and
+https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from zlib import crc32
+
+from s3commit.core.errors import InvalidInputError
+from s3commit.core.locks import Claimed
+from s3commit.core.model import AttemptRecord, JobRecord
+from s3commit.core.states import ENDED
+
+MAX_ITEM_BYTES = 400 * 1024
+MAX_PARTITION_KEY_BYTES = 2048
+MAX_SORT_KEY_BYTES = 1024
+MAX_TRANSACTION_ITEMS = 100
+MAX_TRANSACTION_BYTES = 4 * 1024 * 1024
+
+_TOKEN = "0" * 32  # every write leaves one
+_EXPIRES_AT = 1_795_305_599  # a time to live, of ten digits for two centuries yet
+
+Item = dict[str, Any]
+
+
+def job_item(record: JobRecord) -> Item:
+    """The item of a job's record."""
+    fields = _fields(record) | _fields(record.destination)
+    del fields["destination"]
+    fields["turn"] = _fields(record.turn)
+    fields["shelf"] = f"{record.state}#{crc32(record.ref.encode()) % 16:02d}"
+    if record.plan is not None:
+        plan = _fields(record.plan)
+        fields["plan"] = _stored(plan | {"locations": record.plan.locations or None})
+    for name in ("replaced", "failure"):
+        if fields[name] is not None:
+            fields[name] = _fields(fields[name])
+    if record.state in ENDED:
+        fields["expires_at"] = _EXPIRES_AT
+    where = record.ref.rpartition("-")[2]
+    return _item(f"JOB#{record.job_id}", where, token=_TOKEN, **fields)
+
+
+def attempt_item(attempt: AttemptRecord) -> Item:
+    """The item of an attempt's record."""
+    fields = _fields(attempt) | {"location": attempt.location or None}
+    shard = crc32(attempt.task_id.encode()) % 10
+    there = f"#{attempt.location}" if attempt.location else ""
+    return _item(
+        f"ATTEMPTS#{attempt.ref}#{shard}",
+        f"{attempt.task_id}#{attempt.attempt_id}{there}",
+        expires_at=_EXPIRES_AT,
+        **fields,
+    )
+
+
+def claim_item(claimed: Claimed) -> Item:
+    """The item of a job's claim."""
+    claim = claimed.claim
+    top = "/".join(claim.node.split("/", 2)[:2])
+    return _item(
+        f"CLAIMS#{claim.mode}#{top}/",
+        f"{claim.node}/{claimed.ref}",
+        expires_at=_EXPIRES_AT,
+        waits=claimed.waits or None,
+    )
+
+
+def item_size(item: Mapping[str, Any]) -> int:
+    """How many bytes DynamoDB counts for the item."""
+    return sum(len(name.encode()) + _size(value) for name, value in item.items())
+
+
+def check_item(item: Mapping[str, Any]) -> None:
+    """Raise `InvalidInputError` for an item or a key larger than DynamoDB takes.
+
+    DynamoDB calls both a ValidationException.
+    """
+    for key, most in (("pk", MAX_PARTITION_KEY_BYTES), ("sk", MAX_SORT_KEY_BYTES)):
+        if not 1 <= len(item[key].encode()) <= most:
+            raise InvalidInputError(f"{item['pk'][:200]}: {key} has more than {most} bytes")
+    size = item_size(item)
+    if size > MAX_ITEM_BYTES:
+        raise InvalidInputError(
+            f"{item['pk'][:200]}: the item has {size} bytes; at most {MAX_ITEM_BYTES} are taken"
+        )
+
+
+def check_transaction(items: Sequence[Mapping[str, Any]]) -> None:
+    """Raise `InvalidInputError` for more than one transaction may write."""
+    for item in items:
+        check_item(item)
+    if len(items) > MAX_TRANSACTION_ITEMS:
+        raise InvalidInputError(
+            f"{len(items)} items in a transaction; at most {MAX_TRANSACTION_ITEMS}"
+        )
+    size = sum(map(item_size, items))
+    if size > MAX_TRANSACTION_BYTES:
+        raise InvalidInputError(
+            f"{size} bytes in a transaction; at most {MAX_TRANSACTION_BYTES} are taken"
+        )
+
+
+def _item(pk: str, sk: str, **fields: Any) -> Item:
+    return {"pk": pk, "sk": sk, **_stored(fields)}
+
+
+def _fields(record: Any) -> Item:
+    """The fields of a record, as they are: `dataclasses.asdict` copies each, and takes its time."""
+    return {name: getattr(record, name) for name in record.__slots__}
+
+
+def _stored(fields: Mapping[str, Any]) -> Item:
+    """The fields without those that are None: an item has no attribute for them."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _size(value: Any) -> int:
+    if value is None or isinstance(value, bool):
+        return 1
+    if isinstance(value, str):
+        return len(value.encode())
+    if isinstance(value, int):
+        return 1 + -(-len(str(abs(value)).strip("0")) // 2)
+    if isinstance(value, Mapping):
+        return 3 + sum(1 + len(name.encode()) + _size(one) for name, one in value.items())
+    return 3 + sum(1 + _size(one) for one in value)

@@ -1,0 +1,77 @@
+"""The fake's idea of an item against the item that the adapter writes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from boto3.dynamodb.types import TypeDeserializer
+
+from s3commit.aws.ledger_items import LedgerItem, bind
+from s3commit.aws.ledger_records import attempt_item, claim_item, job_item
+from s3commit.core.locks import Claim, Claimed, LockMode
+from s3commit.core.model import Failure, JobRecord
+from s3commit.core.states import JobState
+from s3commit.testing import item_limits
+from tests.contract.test_ledger import (
+    OTHER_PLAN,
+    OTHER_REPLACED,
+    PLAN,
+    REPLACED,
+    T0,
+    a_job,
+    an_attempt,
+)
+
+ITEMS = bind("ledger", region="eu-central-1", host="http://127.0.0.1:9")
+TOKEN = "0" * 32
+EXPIRES_AT = item_limits.attempt_item(an_attempt(1))["expires_at"]
+
+
+def written(item: LedgerItem) -> dict[str, Any]:
+    """The item's attributes as DynamoDB is sent them, as values of Python."""
+    read = TypeDeserializer().deserialize
+    sent: dict[str, Any] = item.serialize(null_check=True)
+    return {name: read(value) for name, value in sent.items()}
+
+
+JOBS = [
+    a_job(),
+    a_job(job_sha256=None, partition_by=("a", "länd"), idempotency_key="ключ"),
+    a_job(plan=PLAN, replaced=REPLACED, locks=("lake/a/", "lake/b/"), decided_at=T0),
+    a_job(plan=OTHER_PLAN, replaced=OTHER_REPLACED, failure=Failure("CODE", "what\n语")),
+    a_job(plan=replace(PLAN, nulls={}), state=JobState.ABORTED, finished_at=T0, execution="arn"),
+]
+
+
+@pytest.mark.parametrize("record", JOBS)
+def test_the_item_of_a_job_is_what_the_fake_counts(record: JobRecord) -> None:
+    item = job_item(ITEMS.job, record, TOKEN)
+    if record.state is JobState.ABORTED:
+        item.expires_at = EXPIRES_AT
+
+    assert written(item) == as_sent(item_limits.job_item(record))
+
+
+@pytest.mark.parametrize("location", ["", "elsewhere/"])
+def test_the_item_of_an_attempt_is_what_the_fake_counts(location: str) -> None:
+    for task in (1, 2):
+        attempt = replace(an_attempt(task), location=location)
+        item = attempt_item(ITEMS.attempt, attempt, EXPIRES_AT)
+
+        assert written(item) == as_sent(item_limits.attempt_item(attempt))
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_the_item_of_a_claim_is_what_the_fake_counts(waits: bool) -> None:
+    claimed = Claimed(Claim("lake/a/b/", LockMode.SHARED), "job-1-0f", waits)
+
+    item = claim_item(ITEMS.claim, claimed, EXPIRES_AT)
+
+    assert written(item) == as_sent(item_limits.claim_item(claimed))
+
+
+def as_sent(item: dict[str, Any]) -> dict[str, Any]:
+    """With lists for tuples, which are the same to DynamoDB."""
+    return {name: list(one) if isinstance(one, tuple) else one for name, one in item.items()}

@@ -1,0 +1,261 @@
+"""S3's limits, and objects that can't be read: what every object store refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from s3commit.core.errors import (
+    ARCHIVED,
+    AccessError,
+    InvalidInputError,
+    TransientError,
+    UploadGoneError,
+)
+from s3commit.core.ports import ListedObject
+from tests.contract.conftest import Backend, Place
+from tests.contract.test_objects import quoted_md5
+
+LONGEST = (
+    1024  # bytes of UTF-8: https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html
+)
+METADATA = 2048  # bytes: https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingMetadata.html
+PARTS = 10_000  # https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html
+DELETES = 1000  # https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html
+
+
+def key_of(place: Place, size: int, character: str = "k") -> str:
+    """A key of so many bytes, in elements that a file system would take."""
+    width = len(character.encode())
+    room = size - len(place.prefix)
+    elements = []
+    while room > 201:
+        elements.append(character * (200 // width) + "x" * (200 % width))
+        room -= 201
+    last = character * (room // width) + "x" * (room % width)
+    return place.prefix + "/".join([*elements, last])
+
+
+@pytest.mark.parametrize("character", ["k", "ü", "語"])
+def test_a_key_has_at_most_1024_bytes(place: Place, character: str) -> None:
+    longest, longer = (key_of(place, size, character) for size in (LONGEST, LONGEST + 1))
+    assert [len(key.encode()) for key in (longest, longer)] == [LONGEST, LONGEST + 1]
+
+    place.store.put(place.bucket, longest, b"x", if_absent=True)
+
+    assert [line.key for line in place.store.list(place.bucket, place.prefix)] == [longest]
+    assert place.body(longest) == b"x"
+    if not place.known.bounds_keys:
+        place.store.put(place.bucket, longer, b"x")
+        assert place.body(longer) == b"x"
+        return
+    refusing: list[Callable[[], object]] = [
+        lambda: place.store.put(place.bucket, longer, b"x"),
+        lambda: place.upload(longer),
+    ]
+    if place.known.bounds_keys_read:
+        refusing += [
+            lambda: place.store.get(place.bucket, longer, max_bytes=1),
+            lambda: place.store.head(place.bucket, longer),
+            lambda: place.store.delete(place.bucket, longer),
+        ]
+    else:
+        assert place.store.head(place.bucket, longer) is None
+    for call in refusing:
+        with pytest.raises(InvalidInputError) as caught:
+            call()
+        assert caught.value.code == "INVALID_INPUT"
+
+
+def test_an_upload_may_have_the_longest_key(place: Place) -> None:
+    key = key_of(place, LONGEST)
+
+    facts = place.complete(key, b"x")
+
+    assert (facts.key, place.body(key)) == (key, b"x")
+
+
+@pytest.mark.parametrize("number", [0, PARTS + 1])
+def test_a_part_has_a_number_from_1_to_10000(place: Place, number: int) -> None:
+    upload_id, _ = place.upload(place.key())
+    if number == 0 and not place.known.bounds_part_numbers:
+        with pytest.raises(UploadGoneError):
+            place.store.upload_part(place.bucket, place.key(), upload_id, number, b"x")
+        return
+
+    with pytest.raises(InvalidInputError):
+        place.store.upload_part(place.bucket, place.key(), upload_id, number, b"x")
+
+    place.store.upload_part(place.bucket, place.key(), upload_id, PARTS, b"x")
+
+
+def test_metadata_has_at_most_2048_bytes(place: Place) -> None:
+    name = "s3commit-task"
+
+    def start(size: int) -> str:
+        return place.store.create_upload(
+            place.bucket,
+            place.key(),
+            metadata={name: "x" * (size - len(name))},
+            content_type="x/y",
+        )
+
+    upload_id = start(METADATA)
+    assert place.store.upload_is_open(place.bucket, place.key(), upload_id)
+    if not place.known.bounds_metadata:
+        start(METADATA + 1)
+        return
+    with pytest.raises(InvalidInputError):
+        start(METADATA + 1)
+
+
+def test_a_key_has_at_least_one_byte(place: Place) -> None:
+    with pytest.raises(InvalidInputError):
+        place.store.put(place.bucket, "", b"")
+
+
+def test_metadata_is_ascii(place: Place) -> None:
+    with pytest.raises(InvalidInputError):
+        place.store.create_upload(
+            place.bucket, place.key(), metadata={"s3commit-task": "ü"}, content_type="x/y"
+        )
+
+
+def test_a_request_deletes_at_most_1000_objects(place: Place) -> None:
+    place.store.put(place.bucket, place.key("0"), b"x")
+    seen = [
+        ListedObject(place.key(str(number)), quoted_md5(b"x"), 1) for number in range(DELETES + 1)
+    ]
+    if not place.known.bounds_deletes:
+        place.store.delete_seen(place.bucket, seen)
+        assert place.store.head(place.bucket, place.key("0")) is None
+        return
+
+    with pytest.raises(InvalidInputError):
+        place.store.delete_seen(place.bucket, seen)
+
+    assert place.body(place.key("0")) == b"x"
+    place.store.delete_seen(place.bucket, seen[:DELETES])
+    assert place.store.head(place.bucket, place.key("0")) is None
+
+
+def test_an_answer_that_xml_can_not_carry_says_nothing_of_what_happened(place: Place) -> None:
+    """S3 names the key in its answer, and no client can read that; the upload is there.
+
+    https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html, on XML and control
+    characters. A listing asks for keys that are encoded, and has it.
+    """
+    key = place.key("bell\x07")
+    if place.known.escapes_unspeakable:
+        place.complete(key, b"x")
+    else:
+        with pytest.raises(TransientError):
+            place.store.create_upload(place.bucket, key, metadata={}, content_type="x/y")
+        uploads = place.store.list_uploads(place.bucket, place.prefix)
+        if place.known.lists_unspeakable_uploads:
+            assert [found.key for found in uploads] == [key]
+        else:
+            with pytest.raises(TransientError):
+                list(uploads)
+        place.store.put(place.bucket, key, b"x")
+
+    assert [line.key for line in place.store.list(place.bucket, place.prefix)] == [key]
+
+
+def test_an_archived_object_is_seen_and_not_read(backend: Backend, place: Place) -> None:
+    """https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html (InvalidObjectState)."""
+    backend.archive(place.key(), b"x")
+
+    head = place.store.head(place.bucket, place.key())
+
+    assert head is not None
+    assert (head.etag, head.length) == (quoted_md5(b"x"), 1)
+    assert [line.key for line in place.store.list(place.bucket, place.prefix)] == [place.key()]
+    if not place.known.archives:
+        assert place.body(place.key()) == b"x"
+        return
+    with pytest.raises(InvalidInputError) as caught:
+        place.body(place.key())
+    assert caught.value.code == ARCHIVED
+
+
+def test_an_archived_object_is_replaced_and_deleted_like_any_other(
+    backend: Backend, place: Place
+) -> None:
+    for name in ("replaced", "deleted"):
+        backend.archive(place.key(name), b"x")
+
+    place.store.put(place.bucket, place.key("replaced"), b"y", if_match=quoted_md5(b"x"))
+    place.store.delete(place.bucket, place.key("deleted"), if_match=quoted_md5(b"x"))
+
+    assert place.body(place.key("replaced")) == b"y"
+    assert place.store.head(place.bucket, place.key("deleted")) is None
+
+
+def refused(place: Place, calls: dict[str, Callable[[], object]]) -> None:
+    """Each call is denied, but for those of which it is known that they are not."""
+    for verb, call in calls.items():
+        if verb in place.known.not_denied:
+            call()
+            continue
+        with pytest.raises(AccessError):
+            call()
+
+
+def test_what_may_not_be_read_is_neither_seen_nor_missing(backend: Backend, place: Place) -> None:
+    """https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html: 403, with no code."""
+    secret = place.key("secret")
+    place.store.put(place.bucket, secret, b"x")
+    place.store.put(place.bucket, place.key("open"), b"y")
+
+    with backend.denying(secret, "s3:GetObject"):
+        assert place.body(place.key("open")) == b"y"
+        assert place.store.head(place.bucket, place.key("nothing")) is None
+        refused(
+            place,
+            {
+                "get": lambda: place.body(secret),
+                "head": lambda: place.store.head(place.bucket, secret),
+            },
+        )
+        place.store.put(place.bucket, secret, b"z")
+
+    assert place.body(secret) == b"z"
+
+
+def test_what_may_not_be_written_stays_as_it_is(backend: Backend, place: Place) -> None:
+    kept = place.key("kept")
+    place.store.put(place.bucket, kept, b"x")
+
+    with backend.denying(kept, "s3:PutObject"):
+        refused(
+            place,
+            {
+                "put": lambda: place.store.put(place.bucket, kept, b"y"),
+                "upload": lambda: place.upload(kept),
+            },
+        )
+
+    assert place.body(kept) == b"x"
+
+
+@pytest.mark.parametrize("verb", ["delete", "delete_seen"])
+def test_what_may_not_be_deleted_stays_and_the_others_go(
+    backend: Backend, place: Place, verb: str
+) -> None:
+    for name in ("kept", "other"):
+        place.store.put(place.bucket, place.key(name), b"x")
+    seen = list(place.store.list(place.bucket, place.prefix))
+    calls: dict[str, Callable[[], object]] = {
+        "delete": lambda: place.store.delete(place.bucket, place.key("kept")),
+        "delete_seen": lambda: place.store.delete_seen(place.bucket, seen),
+    }
+
+    with backend.denying(place.key("kept"), "s3:DeleteObject"):
+        refused(place, {verb: calls[verb]})
+
+    left = [] if verb in place.known.not_denied else [place.key("kept")]
+    if verb == "delete":
+        left.append(place.key("other"))
+    assert [line.key for line in place.store.list(place.bucket, place.prefix)] == left

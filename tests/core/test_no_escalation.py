@@ -1,0 +1,147 @@
+"""I12: who may put below one prefix brings the pipeline to no more than that right gives.
+
+The adversary's prefix lies inside an honest table. Found by the simulation (`tests/sim/attack.py`)
+and by hand; each test is one attack of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+
+from s3commit.core.errors import AccessError, S3CommitError
+from s3commit.core.layout import JobDirectory
+from s3commit.core.manifest import encode_pendingset
+from s3commit.core.model import Conflict, Names, Outcome, PendingFile, PendingSet
+from tests.core.fsck_world import Checked
+from tests.core.swept import LIMITS, Swept
+from tests.core.world import BUCKET, JOB, OTHER_JOB, World, place_of
+
+BELOW = "sales/dt=1/"  # where it may put
+WRITE = "99999999-0000-4000-8000-000000000099"  # the id of a write of Spark's, in its files' names
+
+Strike = Callable[[World, JobDirectory], None]
+
+
+def forge_a_list(world: World, place: JobDirectory) -> None:
+    upload = next(world.store.list_uploads(BUCKET, BELOW))
+    world.store.abort_upload(BUCKET, upload.key, upload.upload_id)  # its own: a roll back follows
+    world.store.put(BUCKET, place.commits, b"{}")
+
+
+def spoil_the_manifests(world: World, place: JobDirectory) -> None:
+    assert not world.all_keys(place.prefix + "plan-")  # plans lie where no client may write
+    for key in world.all_keys(place.tasks):
+        world.store.put(BUCKET, key, b"[]")
+
+
+def spoil_the_list(world: World, place: JobDirectory) -> None:
+    spoil_the_manifests(world, place)
+    world.store.put(BUCKET, place.commits, b"{")
+
+
+def spoil_the_replace_list(world: World, place: JobDirectory) -> None:
+    world.store.put(BUCKET, f"{BELOW}new.parquet", b"new")
+    assert not world.all_keys(place.prefix + "replaced")
+
+
+def spoil_what_is_visible(world: World, place: JobDirectory) -> None:
+    spoil_the_manifests(world, place)
+    world.store.put(BUCKET, max(world.visible(BELOW)), b"put over it")
+
+
+@pytest.mark.parametrize(
+    ("verb", "strike"),
+    [
+        ("decide", forge_a_list),
+        ("decide", spoil_the_manifests),
+        ("decide", spoil_the_replace_list),
+        ("advance", spoil_the_list),
+        ("advance", spoil_what_is_visible),
+    ],
+)
+def test_i12_no_document_of_a_decided_job_keeps_its_locks_from_others(
+    verb: str, strike: Strike
+) -> None:
+    """A sibling of the ``_SUCCESS`` that can't be read: each kept the table above it for ever."""
+    world, evil, honest = World(), place_of(prefix=BELOW), place_of(OTHER_JOB)
+    world.store.put(BUCKET, f"{BELOW}old.parquet", b"old")
+    world.open(evil, conflict=Conflict.REPLACE)
+    world.request(evil, *(world.attempt(evil, f"t{number}") for number in range(2)))
+    nth = 2 if verb == "advance" else 1  # SEALED, then PUBLISHING
+    world.plan.run_after(verb, lambda: strike(world, evil), nth=nth)
+    for number in range(4):
+        with suppress(S3CommitError):
+            world.run(evil, f"execution-{number}")
+    world.open(honest, conflict=Conflict.REPLACE)
+    world.request(honest, world.attempt(honest, "t0"))
+    world.run(honest)
+    assert world.result(honest).outcome is Outcome.COMMITTED
+
+
+def test_i12_a_refused_job_deletes_nothing_by_the_etags_of_its_manifest() -> None:
+    """Who knows the bytes of a file without our metadata could have it deleted."""
+    world, evil = World(), place_of(prefix=BELOW)
+    key = f"{BELOW}part-0-{WRITE}-c000.parquet"  # as S3A's jobs leave theirs
+    theirs = world.store.create_upload(BUCKET, key, metadata={}, content_type="x")
+    etag = world.store.upload_part(BUCKET, key, theirs, 1, b"known")
+    world.store.complete_upload(BUCKET, key, theirs, [etag], length=5)
+    world.open(evil, names=Names.EXACT)
+    named = PendingFile(BUCKET, key, "upload-of-nobody", (etag,), 5, JOB)
+    manifest = encode_pendingset(PendingSet(JOB, (named,), "t0", "a0"))
+    world.store.put(BUCKET, evil.manifest("t0", "a0"), manifest)
+    world.store.put(BUCKET, evil.request, b"{")
+    world.run(evil)
+    assert world.visible() == {key: b"known"}
+
+
+@pytest.mark.parametrize("forged", ["result", "commits"])
+def test_i12_the_sweep_aborts_no_upload_for_what_is_said_of_an_id_of_sparks_own(
+    forged: str,
+) -> None:
+    """Files of S3A's jobs carry the id of the write, which is no job's: nobody may end it."""
+    world = Swept()
+    world.store.put(BUCKET, f"{place_of().s3a}00/tasks/a0/__base/dt=1/x.pending", b"{}")
+    key = f"{BELOW}part-00000-{WRITE}-c000.parquet"
+    upload = world.store.create_upload(BUCKET, key, metadata={}, content_type="x")
+    world.store.upload_part(BUCKET, key, upload, 1, b"theirs")
+    said = place_of(WRITE, BELOW)
+    world.store.put(BUCKET, said.result if forged == "result" else said.commits, b"{}")
+    world.clock.advance(LIMITS.stuck + 1)
+    world.sweep()
+    assert world.store.upload_is_open(BUCKET, key, upload)
+
+
+def test_i12_a_job_that_takes_the_id_of_a_write_of_sparks_aborts_no_upload_of_it() -> None:
+    """No directory above has that id: an S3A job's own is another one."""
+    world, evil = World(), place_of(WRITE, BELOW)
+    world.store.put(BUCKET, f"{place_of().s3a}00/tasks/a0/__base/dt=1/x.pending", b"{}")
+    key = f"{BELOW}part-00000-{WRITE}-c000.parquet"
+    upload = world.store.create_upload(BUCKET, key, metadata={}, content_type="x")
+    world.store.upload_part(BUCKET, key, upload, 1, b"theirs")
+    world.open(evil)
+    world.ask_abort(evil)
+    world.run(evil)
+    assert world.store.upload_is_open(BUCKET, key, upload)
+
+
+@pytest.mark.parametrize("command", ["repair", "rebuild"])
+def test_i12_a_document_that_nobody_may_read_stops_no_command_for_the_others(command: str) -> None:
+    """Put under a KMS key to which the pipeline has no right: listed, and a GET is refused."""
+    world, evil, honest = World(), place_of(prefix=BELOW), place_of(OTHER_JOB)
+    for place in (evil, honest):
+        world.open(place)
+        world.request(place, world.attempt(place, "t0"))
+
+    world.clock.advance(24 * 60 * 60)  # both requests went unheard
+
+    def refuse() -> None:
+        raise AccessError(f"{evil.job} is encrypted under another's key")
+
+    for _ in range(9):
+        world.plan.run_before("get", refuse, where=lambda call: call.key == evil.job)
+    checked = Checked(world)
+    done = checked.rebuild() if command == "rebuild" else checked.repair()
+    assert any(OTHER_JOB in str(one) for one in done)

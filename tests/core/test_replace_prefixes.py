@@ -1,0 +1,134 @@
+"""Whoever may put a job may have it replace: only below the prefixes that the deployment lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from s3commit.core.layout import JobDirectory
+from s3commit.core.model import Conflict, Names, Outcome, Scope
+from s3commit.testing.faults import Crash
+from tests.core.world import BUCKET, JOB, World, place_of
+
+CODE = "REPLACE_NOT_ALLOWED"
+ELSEWHERE = "archive/dt1/"
+
+
+def deployed(*allowed: str, versioned: bool = False) -> World:
+    """A bucket with data, behind a pipeline that allows replacing below ``allowed``."""
+    world = World(versioned=versioned)
+    world.pipeline = replace(world.pipeline, replace_below=allowed)
+    for prefix in ("sales/", "sales10/", "sale/", "sales/eu/", ELSEWHERE):
+        world.store.put(BUCKET, f"{prefix}old.parquet", b"old")
+    return world
+
+
+def asked(world: World, place: JobDirectory, *tasks: str, **spec: Any) -> JobDirectory:
+    """A job that replaces, with a file a task; without tasks it is empty."""
+    world.open(place, **{"conflict": Conflict.REPLACE, **spec})
+    world.request(place, *[world.attempt(place, task) for task in tasks])
+    return place
+
+
+def data(world: World) -> set[str]:
+    return {key for key in world.all_keys() if key.endswith(".parquet")}
+
+
+def refused_with(world: World, place: JobDirectory) -> str:
+    error = world.result(place).error
+    return error.code if error else ""
+
+
+@pytest.mark.parametrize("tasks", [(), ("t0",)], ids=["empty", "with a file"])
+@pytest.mark.parametrize("scope", Scope)
+@pytest.mark.parametrize(
+    ("allowed", "prefix", "refused"),
+    [
+        ([""], "sales/", False),
+        (["sales/"], "sales/", False),
+        (["finance/", "sales/"], "sales/eu/", False),
+        ([], "sales/", True),
+        (["finance/"], "sales/", True),
+        (["sales/"], "sales10/", True),
+        (["sales/"], "sale/", True),
+        (["sales/eu/"], "sales/", True),
+    ],
+)
+def test_i12_a_job_replaces_below_the_allowed_prefixes_alone(
+    allowed: Iterable[str], prefix: str, refused: bool, scope: Scope, tasks: tuple[str, ...]
+) -> None:
+    world = deployed(*allowed)
+    before = data(world)
+    place = asked(world, place_of(prefix=prefix), *tasks, scope=scope)
+    world.run(place)
+    if refused:
+        assert refused_with(world, place) == CODE
+        assert data(world) == before
+        assert world.open_uploads() == []
+    else:
+        assert world.result(place).outcome is Outcome.COMMITTED
+
+
+@pytest.mark.parametrize("scope", Scope)
+@pytest.mark.parametrize(
+    ("allowed", "refused"),
+    [(["sales/"], True), ([ELSEWHERE], True), (["sales/", "archive/"], False)],
+)
+def test_i12_the_destination_and_every_location_are_below_an_allowed_prefix(
+    allowed: Iterable[str], refused: bool, scope: Scope
+) -> None:
+    world = deployed(*allowed)
+    before = data(world)
+    place = asked(world, place_of(), "t0", scope=scope, locations={"dt=1/": ELSEWHERE})
+    world.run(place)
+    assert (refused_with(world, place) == CODE) is refused
+    assert not refused or data(world) == before
+
+
+def test_i12_an_exact_name_covers_nothing_where_replacing_is_not_allowed() -> None:
+    world = deployed("finance/", versioned=True)
+    world.open(place := place_of(), conflict=Conflict.REPLACE, names=Names.EXACT)
+    world.request(place, world.attempt(place, "t0", files={"old.parquet": b"new"}))
+    world.run(place)
+    assert refused_with(world, place) == CODE
+    assert world.visible()["sales/old.parquet"] == b"old"
+
+
+@pytest.mark.parametrize("conflict", [Conflict.APPEND, Conflict.FAIL])
+def test_jobs_that_replace_nothing_are_not_asked(conflict: Conflict) -> None:
+    world = deployed()
+    place = asked(world, place_of(prefix="new/"), "t0", conflict=conflict)
+    world.run(place)
+    assert world.result(place).outcome is Outcome.COMMITTED
+
+
+def test_a_refused_job_is_told_what_to_do_and_holds_nobody_up() -> None:
+    world = deployed("finance/")
+    place = asked(world, place_of(), "t0")
+    world.run(place)
+    error = world.result(place).error
+    assert error is not None
+    assert "s3://lake/sales/" in error.message
+    assert "replacePrefixes" in error.message
+    assert "finance" not in error.message  # whose that is concerns no one else
+    asked_for_locks = [call for call in world.plan.calls if call.verb == "put_claim"]
+    assert asked_for_locks == []
+
+
+def test_i2_a_job_that_was_decided_before_the_list_got_shorter_is_finished() -> None:
+    world = deployed("")
+    place = asked(world, place_of(), "t0")
+
+    def die() -> None:
+        raise Crash
+
+    world.plan.run_after("decide", die)
+    with pytest.raises(Crash):
+        world.run(place)
+    world.pipeline = replace(world.pipeline, replace_below=())
+    world.run(place, "execution-2")
+    assert world.result(place).outcome is Outcome.COMMITTED
+    assert set(world.visible()) == {f"sales/part-t0-{JOB}.parquet"}

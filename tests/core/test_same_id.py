@@ -1,0 +1,223 @@
+"""One job id at several directories: who has seen an id can bring nobody to harm by it (I12).
+
+Ids are seen by everyone who may list the bucket. At another directory an id is another job; inside
+a directory that has a job of the id it is refused, and nothing that carries the id is touched.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from s3commit.core.jsontext import dump
+from s3commit.core.layout import JobDirectory
+from s3commit.core.locks import key_digest
+from s3commit.core.model import Conflict, Names, Outcome, PendingFile, PendingSet
+from s3commit.core.states import JobState
+from s3commit.testing.faults import FaultPlan
+from tests.core.world import BUCKET, JOB, OTHER_JOB, World, place_of
+
+HONEST = place_of(prefix="lake/sales/")
+INSIDE = place_of(prefix="lake/sales/dt=1/")
+APART = place_of(prefix="evil/")
+FILE = f"lake/sales/dt=1/part-t0-{JOB}.parquet"
+
+
+def honest(world: World) -> None:
+    """A job whose only task writes into the directory in which the stranger may write."""
+    world.open(HONEST)
+    world.request(HONEST, world.attempt(HONEST, "t0", files={f"dt=1/part-t0-{JOB}.parquet": b"x"}))
+
+
+def pending(job_id: str, *files: PendingFile) -> PendingSet:
+    return PendingSet(job_id, files, files[0].task_id, files[0].attempt_id)
+
+
+def code(world: World, place: JobDirectory) -> str:
+    error = world.result(place).error
+    return error.code if error else ""
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["stranger first", "honest first"])
+def test_i12_an_id_that_is_used_apart_is_another_job(first: bool) -> None:
+    world = World()
+    if not first:
+        honest(world)
+    world.announce(APART, world.attempt(APART, "t0"))
+    world.ask_abort(APART)
+    if first:
+        world.run(APART)
+        honest(world)
+    world.run(HONEST)
+    world.run(APART)
+    assert world.result(HONEST).outcome is Outcome.COMMITTED
+    assert world.result(APART).outcome is Outcome.ABORTED
+    assert set(world.visible("lake/sales/")) == {FILE}
+    assert len(world.ledger.jobs_with_id(JOB)) == 2
+    assert HONEST.ref != APART.ref
+
+
+@pytest.mark.parametrize("names", Names)
+@pytest.mark.parametrize("aborts", [True, False])
+def test_i12_inside_a_job_of_the_id_nothing_of_it_is_touched(aborts: bool, names: Names) -> None:
+    """Also before the first manifest of the job has come, when the ledger knows nothing of it."""
+    world = World()
+    honest(world)
+    world.open(INSIDE, names=names)
+    if aborts:
+        world.ask_abort(INSIDE)
+    else:
+        world.request(INSIDE)
+    world.run(INSIDE)
+    assert world.result(INSIDE).outcome is Outcome.ABORTED
+    assert aborts or code(world, INSIDE) == "JOB_ID_TAKEN"
+    assert "lake/sales/ " not in str(world.result(INSIDE).error), "nothing is told of the other"
+    assert world.open_uploads() == [FILE]
+    world.run(HONEST)
+    assert world.result(HONEST).outcome is Outcome.COMMITTED
+
+
+def test_i12_a_manifest_inside_names_no_upload_of_the_job_above() -> None:
+    """Not even if the stranger knew the upload's id."""
+    world = World()
+    honest(world)
+    (upload,) = world.store.list_uploads(BUCKET, "lake/")
+    place = place_of(OTHER_JOB, INSIDE.destination.prefix)
+    world.open(place, names=Names.EXACT)
+    mine = world.upload(place, "mine", b"m", task="t", attempt="a")
+    stolen = type(mine)(BUCKET, upload.key, upload.upload_id, mine.etags, 1, OTHER_JOB, "t", "a")
+    world.drop(place, pending(OTHER_JOB, mine, stolen), "t", "a")
+    world.ask_abort(place)
+    world.run(place)
+    assert world.result(place).outcome is Outcome.ABORTED
+    assert world.open_uploads() == [FILE]
+
+
+@pytest.mark.parametrize("versioned", [True, False])
+@pytest.mark.parametrize("inside", [True, False], ids=["inside", "at the same place"])
+def test_i12_a_forgotten_job_that_is_brought_back_deletes_nothing(
+    versioned: bool, inside: bool
+) -> None:
+    """Its record has expired and its documents are retired; its list stays for ever."""
+    world = World(versioned=versioned)
+    honest(world)
+    world.run(HONEST)
+    world.ledger._jobs.clear()
+    for key in world.all_keys(HONEST.prefix) + world.all_keys(HONEST.pipeline):
+        world.store.delete(BUCKET, key)
+    before = world.visible("lake/")
+    place = INSIDE if inside else HONEST
+    world.open(place, conflict=Conflict.FAIL)
+    world.store.put(BUCKET, place.request, b"not acceptable")
+    world.run(place, "execution-2")
+    assert world.result(place).outcome is Outcome.ABORTED
+    assert world.visible("lake/") == before
+    assert not [call for call in world.plan.calls if call.verb == "delete"]
+
+
+def test_i12_a_manifest_in_the_directory_of_a_forgotten_job_brings_nothing_back() -> None:
+    """It was published once: without a decision on record it has ended, and its marker is gone."""
+    world = World()
+    honest(world)
+    world.run(HONEST)
+    world.ledger._jobs.clear()
+    for key in world.all_keys(HONEST.prefix) + world.all_keys(HONEST.pipeline):
+        world.store.delete(BUCKET, key)
+    later = place_of(OTHER_JOB, HONEST.destination.prefix)
+    world.request(later, world.attempt(later, "t0"))
+    world.run(later)
+    marker = world.json(later.success)
+    world.announce(HONEST, world.attempt(HONEST, "t9"))
+    assert world.record(HONEST).state is JobState.ABORTED
+    world.run(HONEST, "execution-2")
+    assert world.json(later.success) == marker
+    assert marker["jobId"] == OTHER_JOB
+
+
+@pytest.mark.parametrize("versioned", [True, False])
+def test_i12_a_file_that_lies_there_already_is_not_rolled_back(versioned: bool) -> None:
+    """A stranger plans a file of somebody else's, of the same bytes, and loses its upload."""
+    world = World(versioned=versioned)
+    key = f"lake/sales/dt=1/part-0-{OTHER_JOB}.csv"
+    name = f"dt=1/part-0-{OTHER_JOB}.csv"
+    made = world.upload(place_of(OTHER_JOB, "lake/sales/"), name, b"x", task="t", attempt="a")
+    world.store.complete_upload(BUCKET, key, made.upload_id, made.etags, length=1)
+    place = place_of(OTHER_JOB, "lake/sales/dt=1/")
+    counted = world.attempt(place, "t", "a", files={f"part-0-{OTHER_JOB}.csv": b"x"})
+    more = world.attempt(place, "u")
+    world.request(place, counted, more)
+
+    def lose() -> None:
+        for upload in list(world.store.list_uploads(BUCKET, "lake/")):
+            world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
+
+    world.plan.run_after("decide", lose)
+    world.run(place)
+    assert world.result(place).outcome is Outcome.ROLLED_BACK
+    assert world.visible("lake/") == {key: b"x"}
+
+
+def test_i5_i12_a_roll_back_leaves_what_an_exact_name_would_have_covered() -> None:
+    """The same bytes as the run before, no metadata: the etag proves nothing, the time does."""
+    world = World(versioned=True)
+    for job_id in (JOB, OTHER_JOB):
+        place = place_of(job_id)
+        world.open(place, names=Names.EXACT, conflict=Conflict.REPLACE)
+        files = []
+        for name in ("a.csv", "b.csv", "c.csv")[: 2 if job_id == JOB else 3]:
+            upload_id = world.store.create_upload(
+                BUCKET, f"sales/{name}", metadata={}, content_type="x"
+            )
+            etag = world.store.upload_part(BUCKET, f"sales/{name}", upload_id, 1, b"same")
+            file = world.upload(place, f"{name}-unused", b"", task="t", attempt=job_id)
+            world.store.abort_upload(BUCKET, file.key, file.upload_id)
+            files.append(
+                type(file)(BUCKET, f"sales/{name}", upload_id, (etag,), 4, job_id, "t", job_id)
+            )
+        counted = world.drop(place, pending(job_id, *files), "t", job_id)
+        world.request(place, counted)
+        if job_id == OTHER_JOB:
+
+            def lose() -> None:
+                for upload in list(world.store.list_uploads(BUCKET, "sales/")):
+                    if upload.key != "sales/a.csv":
+                        world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
+
+            world.plan.run_after("decide", lose)
+        world.run(place)
+    assert world.result(place_of(OTHER_JOB)).outcome is Outcome.ROLLED_BACK
+    assert world.visible() == {"sales/a.csv": b"same", "sales/b.csv": b"same"}
+
+
+def test_i12_a_result_tells_nothing_of_a_job_elsewhere() -> None:
+    """A key note that names the id of a job at another directory."""
+    world = World()
+    elsewhere = place_of(OTHER_JOB, "secret/")
+    world.request(elsewhere, world.attempt(elsewhere, "t0"))
+    world.run(elsewhere)
+    place = place_of()
+    world.open(place, idempotency_key="k")
+    world.request(place, world.attempt(place, "t0", files={f"x-{JOB}": b"more rows"}))
+    note = dump({"version": 1, "key": "k", "jobId": OTHER_JOB})
+    world.store.put(BUCKET, place.once(key_digest("k")), note)
+    world.run(place)
+    assert world.result(place).outcome is Outcome.COMMITTED, "nobody has the key here"
+
+
+@pytest.mark.parametrize("what", ["too large", "not json", "directory"])
+@pytest.mark.parametrize("name", ["success", "commits", "result"])
+def test_i12_what_lies_at_a_name_of_ours_stops_no_decided_job(name: str, what: str) -> None:
+    body = {"too large": b" " * (2 * 1024 * 1024), "not json": b"{", "directory": b""}[what]
+    world, place = World(plan=FaultPlan()), place_of()
+    for key in ("sales/old.csv", "sales/older.csv"):
+        world.store.put(BUCKET, key, b"old")
+    world.open(place, conflict=Conflict.REPLACE)
+    world.request(place, world.attempt(place, "t0"))
+    key = getattr(place, name)
+    world.plan.run_after(
+        "decide",
+        lambda: world.store.put(BUCKET, key if what != "directory" else key + "/", body),
+    )
+    world.run(place)
+    assert world.record(place).state is JobState.COMMITTED
+    assert set(world.visible()) == {f"sales/part-t0-{JOB}.parquet"}
+    assert world.ledger._claims == {}

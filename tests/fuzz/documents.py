@@ -1,0 +1,176 @@
+"""Every document that the pipeline reads: a sound one of each kind, and what reads it.
+
+A document that is named by its digest is read under the digest of whatever it has become: strangers
+can not bring that about, but a reader must stand it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from s3commit.aws.events import announced_objects
+from s3commit.core.documents import (
+    decode_job,
+    decode_main,
+    decode_request,
+    decode_result,
+    encode_job,
+    encode_location,
+    encode_request,
+    encode_result,
+)
+from s3commit.core.manifest import (
+    decode_note,
+    decode_pending,
+    decode_pendingset,
+    digest,
+    encode_pendingset,
+)
+from s3commit.core.model import (
+    AbortRequest,
+    CommitRequest,
+    CountedAttempt,
+    Failure,
+    JobResult,
+    JobSpec,
+    Names,
+    Outcome,
+    PlanFacts,
+    ReplacedFacts,
+)
+from s3commit.core.plan import Slice, Unit, decode_plan, encode_plan
+from s3commit.core.ports import ListedObject
+from s3commit.core.protocol.decision import read_decision
+from s3commit.core.protocol.partitions import read_partitions
+from s3commit.core.protocol.pipeline import new_record
+from s3commit.core.protocol.replace_list import index_body, page_body, read_index, read_page
+from s3commit.core.published import (
+    CommitHeader,
+    CommittedFile,
+    commit_lines,
+    decode_commit_header,
+    decode_commit_manifest,
+    success_job_id,
+)
+from tests.core.test_manifest import one_file, one_set
+from tests.core.world import BUCKET, JOB, World, place_of
+
+PLACE = place_of()
+PENDINGSET = encode_pendingset(one_set())
+LOCATION = "archive/dt=1/"
+SPEC = JobSpec(
+    JOB,
+    PLACE.destination,
+    partition_by=("dt",),
+    idempotency_key="k",
+    locations={"dt=1/": LOCATION},
+)
+PENDING_KEY = f"{PLACE.s3a}00/tasks/attempt/__base/{PLACE.relative(one_file().key)}.pending"
+ATTEMPT = CountedAttempt("t0", "a0", PLACE.manifest_name("t0", "a0"), "0" * 64, 1, 5)
+RESULT = JobResult(JOB, Outcome.ABORTED, Failure("A", "b"), 3, 9, None, "2026Z", "2026Z", "arn")
+HEADER = CommitHeader(JOB, PLACE.destination.uri, "2026Z", 1, 5, None, ("dt",))
+
+
+def _put(key: str, body: bytes) -> World:
+    world = World()
+    world.store.put(BUCKET, key, body)
+    return world
+
+
+def _index(body: bytes) -> Any:
+    facts = ReplacedFacts(digest(body), 2, 1, overwrites=False)
+    return read_index(_put(PLACE.replaced(facts.sha256), body).store, PLACE, facts)
+
+
+def _page(body: bytes) -> Any:
+    store = _put(PLACE.page(digest(body)), body).store
+    return list(read_page(store, [PLACE], digest(body)))
+
+
+def _partitions(body: bytes) -> Any:
+    pipeline = _put(PLACE.partitions(digest(body)), body).pipeline
+    record = new_record(SPEC, PLACE, pipeline.clock.now())
+    plan = PlanFacts("0" * 64, 1, 1, 1, 1, partitions=digest(body))
+    return read_partitions(pipeline, PLACE, replace(record, plan=plan))
+
+
+def _decision() -> bytes:
+    world = World()
+    world.request(PLACE, world.attempt(PLACE, "t0"))
+    bodies = []
+
+    def look() -> None:
+        bodies.append(world.store.get(BUCKET, PLACE.decision, max_bytes=10**6).body)
+
+    world.plan.run_before("complete_upload", look)
+    world.run(PLACE)
+    return bodies[0]
+
+
+DECISION = _decision()
+
+Read = Callable[[bytes], object]
+DOCUMENTS: dict[str, tuple[bytes, Read]] = {
+    "pendingset": (PENDINGSET, lambda body: decode_pendingset(body, PLACE)),
+    "exact pendingset": (
+        PENDINGSET,
+        lambda body: decode_pendingset(body, PLACE, names=Names.EXACT),
+    ),
+    "pending": (
+        json.dumps(json.loads(PENDINGSET)["commits"][0]).encode(),
+        lambda body: decode_pending(body, PLACE, PENDING_KEY),
+    ),
+    "note": (
+        b'{"version":1,"key":"sales/x.csv","uploadId":"u"}',
+        lambda body: decode_note(body, PLACE),
+    ),
+    "job": (
+        encode_job(SPEC),
+        lambda body: decode_job(body, PLACE),
+    ),
+    "job at a location": (
+        encode_location(SPEC, LOCATION),
+        lambda body: decode_main(body, PLACE.at(LOCATION)),
+    ),
+    "request": (
+        encode_request(CommitRequest(JOB, (ATTEMPT, replace(ATTEMPT, location=LOCATION)))),
+        lambda body: decode_request(body, PLACE),
+    ),
+    "result": (encode_result(RESULT), lambda body: decode_result(body, PLACE)),
+    "commit manifest": (
+        b"".join(commit_lines(HEADER, [CommittedFile("sales/x", 5, '"e"', 1)])),
+        decode_commit_manifest,
+    ),
+    "start of a commit manifest": (
+        b"".join(commit_lines(HEADER, [CommittedFile("sales/x", 5, '"e"', 1)] * 3)),
+        decode_commit_header,
+    ),
+    "decision": (DECISION, lambda body: read_decision(_put(PLACE.decision, body).pipeline, PLACE)),
+    "marker": (encode_result(RESULT), success_job_id),
+    "abort": (
+        encode_request(AbortRequest(JOB, "no")),
+        lambda body: decode_request(body, PLACE),
+    ),
+    "replace list": (index_body(PLACE, 2, ["0" * 64, "1" * 64]), _index),
+    "page": (
+        page_body([ListedObject(f"sales/{n}.csv", '"e"', n) for n in range(2)]),
+        _page,
+    ),
+    "partitions": (
+        b'{"version":1,"partitions":["./","dt=1/"]}',
+        _partitions,
+    ),
+    "event": (
+        json.dumps(
+            {"Records": [{"s3": {"bucket": {"name": BUCKET}, "object": {"key": "k", "size": 1}}}]}
+        ).encode(),
+        lambda body: announced_objects(body.decode(errors="surrogateescape")),
+    ),
+    "plan": (
+        encode_plan([Unit(0, (Slice("tasks/t0/a0.pendingset", "0" * 64, 0, 1),))]),
+        decode_plan,
+    ),
+}

@@ -1,0 +1,190 @@
+"""What an adversary writes: every document of the protocol, true, stale, forged, or no document.
+
+Each function gives the bytes of one kind, drawn by ``rng``; ``place`` is where they are to lie.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+from s3commit.core.conditions import Conditions
+from s3commit.core.documents import (
+    MAX_JOB_BYTES,
+    MAX_RESULT_BYTES,
+    encode_job,
+    encode_location,
+    encode_request,
+    encode_result,
+)
+from s3commit.core.errors import InvalidInputError
+from s3commit.core.jsontext import dump
+from s3commit.core.layout import JobDirectory
+from s3commit.core.manifest import encode_pendingset
+from s3commit.core.model import (
+    AbortRequest,
+    CommitRequest,
+    Conflict,
+    CountedAttempt,
+    Destination,
+    Failure,
+    JobResult,
+    JobSpec,
+    Names,
+    Outcome,
+    PendingFile,
+    PendingSet,
+    ReplacedFacts,
+    Scope,
+)
+from s3commit.core.ports import ListedObject
+from s3commit.core.published import (
+    MAX_SUCCESS_BYTES,
+    CommitHeader,
+    CommittedFile,
+    commit_lines,
+)
+
+KEY = "daily"  # the idempotency key that the other jobs of a run have, too
+NEVER = "00000000-0000-4000-8000-0000000000ff"  # an id that nobody has
+LONG_AGO = "2026-11-01T00:00:00.000Z"
+_LARGE = {size: b"x" * (size + 1) for size in (MAX_JOB_BYTES, MAX_RESULT_BYTES, MAX_SUCCESS_BYTES)}
+
+
+def no_document(rng: random.Random, longest: int = MAX_JOB_BYTES) -> bytes:
+    """Bytes that are none, as a directory marker's; cut off; of another version; too many."""
+    return rng.choice(
+        [b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"version":99}', b"[" * 5000, _LARGE[longest]]
+    )
+
+
+def job_spec(rng: random.Random, place: JobDirectory, elsewhere: Sequence[str]) -> JobSpec:
+    """An acceptable job; now and then with a location ``elsewhere``."""
+    locations = {}
+    if rng.random() < 0.15 and elsewhere:
+        locations = {"dt=7/": rng.choice(elsewhere)}
+    return JobSpec(
+        place.job_id,
+        place.destination,
+        conflict=rng.choice([Conflict.REPLACE, Conflict.REPLACE, Conflict.APPEND, Conflict.FAIL]),
+        scope=rng.choice(list(Scope)),
+        idempotency_key=KEY if rng.random() < 0.4 else None,
+        conditions=Conditions(min_rows=10**9) if rng.random() < 0.1 else Conditions(),
+        names=rng.choice([Names.EXACT, Names.UNIQUE]),
+        locations=locations,
+    )
+
+
+def job_document(rng: random.Random, spec: JobSpec, mains: Sequence[str]) -> bytes:
+    """The job's own, that of a location of a job at one of ``mains``, or of another place."""
+    kind = rng.random()
+    if kind < 0.7:
+        return encode_job(spec)
+    if kind < 0.85 and mains:
+        main = Destination(spec.destination.bucket, rng.choice(mains))
+        return encode_location(replace(spec, destination=main), spec.destination.prefix)
+    if kind < 0.93 and mains:
+        other = Destination(spec.destination.bucket, rng.choice(mains))
+        return encode_job(replace(spec, destination=other, locations={}))
+    return no_document(rng)
+
+
+def request(rng: random.Random, place: JobDirectory, counted: Sequence[CountedAttempt]) -> bytes:
+    """Commit what counts, commit all, commit nothing, abort, abandoned; or no request."""
+    kind = rng.random()
+    if kind < 0.55:
+        return encode_request(CommitRequest(place.job_id, tuple(counted)))
+    if kind < 0.7:
+        return encode_request(CommitRequest(place.job_id, None))
+    if kind < 0.75:
+        return encode_request(CommitRequest(place.job_id, ()))
+    if kind < 0.9:
+        abandoned = rng.random() < 0.3
+        return encode_request(AbortRequest(place.job_id, "given up", abandoned=abandoned))
+    if kind < 0.95:
+        return encode_request(AbortRequest(NEVER, "of another job"))
+    return no_document(rng)
+
+
+def manifest(
+    rng: random.Random,
+    place: JobDirectory,
+    files: Sequence[PendingFile],
+    seen: Sequence[ListedObject],
+    task: str,
+) -> bytes:
+    """Of ``files``; of what is visible, by its key, its etag and an upload id of nobody's."""
+    named = list(files)
+    if seen and rng.random() < 0.4:
+        one = rng.choice(list(seen))
+        named.append(
+            PendingFile(
+                place.bucket, one.key, "upload-000001", (one.etag,), one.length, place.job_id
+            )
+        )
+    if not named or rng.random() < 0.05:
+        return no_document(rng)
+    try:
+        return encode_pendingset(PendingSet(place.job_id, tuple(named), task, "a0"))
+    except InvalidInputError:
+        return no_document(rng)
+
+
+def result(rng: random.Random, place: JobDirectory) -> bytes:
+    """Says that the job has ended, as it did or did not."""
+    if rng.random() < 0.15:
+        return no_document(rng, MAX_RESULT_BYTES)
+    outcome = rng.choice(list(Outcome))
+    said = JobResult(
+        job_id=rng.choice([place.job_id, place.job_id, place.job_id, NEVER]),
+        outcome=outcome,
+        error=None if outcome is Outcome.COMMITTED else Failure("UPLOADS_LOST", "forged"),
+        files=1,
+        bytes=1,
+        rows=1,
+        replaced=0,
+        decided_at=LONG_AGO if outcome is not Outcome.ABORTED else None,
+        finished_at=LONG_AGO,
+        execution=rng.choice(["", "forged"]),
+    )
+    return encode_result(said)
+
+
+def commit_list(rng: random.Random, place: JobDirectory, seen: Sequence[ListedObject]) -> bytes:
+    """Says that the job is committed, with the files that are ``seen``."""
+    if rng.random() < 0.15:
+        return no_document(rng, MAX_SUCCESS_BYTES)
+    named = [one for one in seen if rng.random() < 0.5]
+    header = CommitHeader(
+        job_id=rng.choice([place.job_id, place.job_id, place.job_id, NEVER]),
+        destination=place.destination.uri,
+        decided_at=LONG_AGO,
+        files=len(named),
+        bytes=sum(one.length for one in named),
+        rows=None,
+        idempotency_key=rng.choice([None, KEY]),
+        replaced=ReplacedFacts("0" * 64, 1, 1) if rng.random() < 0.2 else None,
+    )
+    lines = (CommittedFile(one.key, one.length, one.etag, None) for one in named)
+    return b"".join(commit_lines(header, lines))
+
+
+def once_note(rng: random.Random, ids: Sequence[str]) -> bytes:
+    """Says which job has the key."""
+    if rng.random() < 0.15:
+        return no_document(rng)
+    return dump({"version": 1, "key": KEY, "jobId": rng.choice(list(ids))})
+
+
+def marker(rng: random.Random, ids: Sequence[str]) -> bytes:
+    """A ``_SUCCESS`` of some job's, or one that nobody can read."""
+    if rng.random() < 0.6:
+        return no_document(rng, MAX_SUCCESS_BYTES)
+    return dump({"name": "forged", "jobId": rng.choice(list(ids)), "success": True})
+
+
+def replace_page(seen: Sequence[ListedObject]) -> bytes:
+    """One page of a replace list that names all that is ``seen``."""
+    lines = ({"key": one.key, "etag": one.etag, "length": one.length} for one in seen)
+    return b"".join(dump(line) + b"\n" for line in lines)

@@ -1,0 +1,41 @@
+"""Deliberate bugs in what holds an adversary (I12): caught by the simulation with one."""
+
+from __future__ import annotations
+
+from tests.sim.mutant import PROTOCOL, Mutant
+
+MUTANTS = [
+    Mutant(
+        "names of ours are accepted as destinations",
+        "core/layout.py",
+        "    return element in _RESERVED or element.startswith(MAGIC_PREFIX)\n",
+        "    return element.startswith(MAGIC_PREFIX)\n",
+        "I12",
+        by="adversary",
+    ),
+    Mutant(
+        "a list in _commits/ passes for a decision",
+        f"{PROTOCOL}remembered.py",
+        "        state=JobState.ABORTED,\n",
+        "        state=JobState.PUBLISHING,\n",
+        "I12",
+        by="adversary",
+    ),
+    Mutant(
+        "an id is a job's own, whatever a directory above has",
+        f"{PROTOCOL}own_uploads.py",
+        "        if is_named_so and upload.initiated >= record.opened_at and not"
+        " neighbours.own(upload.key):\n",
+        "        if is_named_so:\n",
+        "I12",
+        by="adversary",
+    ),
+    Mutant(
+        "the sweep believes the innermost directory",
+        f"{PROTOCOL}sweep_uploads.py",
+        "    for prefix in directories_above(key):\n        record =",
+        "    for prefix in reversed(directories_above(key)):\n        record =",
+        "I4",
+        by="adversary",
+    ),
+]
