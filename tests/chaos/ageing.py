@@ -7,6 +7,7 @@ request that changes something runs, and the clock of the schedules is turned on
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -54,7 +55,7 @@ def _age_ledger(table: str, seconds: int) -> None:
     rows: Any = dynamodb_backends[ACCOUNT][REGION].get_table(table).items
     for row in list(rows.values()):
         for item in list(row.values()):
-            for name in ("created_at", "updated_at"):
+            for name in ("created_at", "updated_at", "opened_at"):
                 if name in item.attrs:
                     _turn_back(item.attrs[name], seconds)
             if "waiting" in item.attrs:
@@ -63,6 +64,16 @@ def _age_ledger(table: str, seconds: int) -> None:
                     _turn_back(waiter.value["seen"], seconds)
             if "until" in item.attrs:  # a sweep that was stopped keeps the next one waiting
                 _turn_back(item.attrs["until"], seconds)
+            if "turns" in item.attrs:  # when each step of the sweep last went through everything
+                for step in item.attrs["turns"].value.values():
+                    step.value = _walk_turned_back(step.value, seconds)
+
+
+def _walk_turned_back(text: str, seconds: int) -> str:
+    walk = json.loads(text)
+    for name in ("began", "before"):
+        walk[name] = shifted(walk[name], -seconds) if walk[name] else ""
+    return json.dumps(walk)
 
 
 def _turn_back(value: Any, seconds: int) -> None:

@@ -163,6 +163,10 @@ def test_tries_come_ever_more_seldom_and_once_a_day_in_the_end(silent: int, trie
     assert tries_due(silent * MINUTE, 15 * MINUTE, DAY) == tries
 
 
+def test_limits_of_zero_ask_for_no_more_than_a_look_a_second() -> None:
+    assert tries_due(10, 0, 0) == 10
+
+
 def test_an_execution_that_could_not_be_started_is_started_by_the_next_sweep(world: Swept) -> None:
     sealed(world, place_of())
     world.later(LIMITS.stuck + 1)

@@ -64,7 +64,11 @@ def sweep(deployed: Deployed) -> Mapping[str, Any]:
         found = machines.describe_execution(executionArn=started)
         return found if found["status"] != "RUNNING" else None
 
-    found = until(ended, "the sweep")
+    try:
+        found = until(ended, "the sweep")
+    except AssertionError as error:
+        history = machines.get_execution_history(executionArn=started)["events"]
+        raise AssertionError(f"{error}: {history[-12:]}") from error
     assert found["status"] == "SUCCEEDED", found
     report: Mapping[str, Any] = json.loads(found["output"])["report"]
     assert report["failed"] == 0, report

@@ -209,9 +209,10 @@ def go_on(sweep: Sweep, place: JobDirectory, record: JobRecord | None, since: st
 def tries_due(silent: int, pause: int, longest: int) -> int:
     """How many executions should have begun in so many seconds of silence.
 
-    The first one after ``pause``, each further one after twice the time, at most ``longest``.
+    The first one after ``pause``, each further one after twice the time, at most ``longest``; but
+    no more than one a second, which limits of 0 would ask for.
     """
-    tries = 0
+    tries, pause, longest = 0, max(1, pause), max(1, longest)
     while silent >= pause:
         tries, silent, pause = tries + 1, silent - pause, min(2 * pause, longest)
     return tries
