@@ -13,7 +13,10 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
+
+if TYPE_CHECKING:
+    from s3commit.local.moto_patches import Patcher
 
 START_SECONDS = 60
 
@@ -121,16 +124,25 @@ class Weed:
         raise AssertionError((self._directory / "log").read_text()[-2000:])
 
 
-def _serve_moto() -> None:
-    os.environ.update(AWS_ACCESS_KEY_ID="testing", AWS_SECRET_ACCESS_KEY="testing")
-    from moto.server import ThreadedMotoServer
+def patch_moto(*prefixes: str) -> Patcher:
+    """Apply the embedded runtime's patches to moto's S3 or DynamoDB in this process.
 
+    The names of the patches begin with one of ``prefixes``. `Patcher.undo` takes them back.
+    """
     from s3commit.local.moto_patches import PATCHES, Host, Patcher
 
     patcher = Patcher(cast("Host", None))  # neither S3's patches nor DynamoDB's ask the host
     for name, patch in PATCHES.items():
-        if name.startswith(("s3_", "dynamodb_")):
+        if name.startswith(prefixes):
             patch(patcher)
+    return patcher
+
+
+def _serve_moto() -> None:
+    os.environ.update(AWS_ACCESS_KEY_ID="testing", AWS_SECRET_ACCESS_KEY="testing")
+    from moto.server import ThreadedMotoServer
+
+    patch_moto("s3_", "dynamodb_")
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()

@@ -25,6 +25,7 @@ from s3commit.core.protocol.pipeline import Pipeline
 from s3commit.core.published import CommittedFile, decode_commit_manifest
 from s3commit.testing.execution import run_execution
 from s3commit.testing.ledger import MemoryLedger
+from tests.servers import patch_moto
 
 BUCKET = "tests-spark"
 
@@ -33,6 +34,7 @@ class TinyPipeline:
     """The server, the bucket with its notifications, and one thread that runs the protocol."""
 
     def __init__(self) -> None:
+        self._patches = patch_moto("s3_")  # by moto's own word every upload is of 2010
         self._server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
         self._server.start()
         host, port = self._server.get_host_and_port()
@@ -86,6 +88,7 @@ class TinyPipeline:
         self._stop.set()
         self._thread.join()
         self._server.stop()
+        self._patches.undo()
 
     def wait_until_tidy(self, job_id: str) -> JobRecord:
         """Wait until the job's execution is over, and give the ledger's record."""
