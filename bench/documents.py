@@ -18,10 +18,10 @@ from typing import Final
 from bench.figures import Figure, Sample
 from bench.imports import LAMBDAS, environment
 from bench.reading import JOB, PLACE
-from s3commit.core import documents as job_documents
-from s3commit.core import manifest
-from s3commit.core.jsontext import MAX_VALUES
-from s3commit.core.published import MAX_SUCCESS_BYTES
+from s3commit.core.formats import documents as job_documents
+from s3commit.core.formats import manifest
+from s3commit.core.formats.published import MAX_SUCCESS_BYTES
+from s3commit.core.formats.strict_json import MAX_VALUES
 from stacks.dependencies import ROOT
 from stacks.functions import FUNCTIONS
 

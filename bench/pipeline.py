@@ -15,8 +15,8 @@ from s3commit.aws.clock import SystemClock
 from s3commit.aws.parallel import ThreadMap
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_client import MAX_POOL_CONNECTIONS
-from s3commit.core.layout import JobDirectory, parse_directory
-from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.core.formats.layout import JobDirectory, parse_directory
+from s3commit.core.ports.bundle import Pipeline
 from s3commit.testing.execution import run_execution
 from s3commit.testing.ledger import MemoryLedger
 from tests.servers import Weed

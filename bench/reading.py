@@ -15,38 +15,32 @@ from typing import Final
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.parallel import ThreadMap
 from s3commit.aws.s3_client import MAX_POOL_CONNECTIONS
-from s3commit.core.documents import (
+from s3commit.core.commit.seal_job import seal_job
+from s3commit.core.commit.verify_manifests import verify_manifests
+from s3commit.core.formats.documents import (
     decode_job,
     decode_request,
     decode_result,
     encode_job,
     encode_request,
 )
-from s3commit.core.errors import InvalidInputError
-from s3commit.core.layout import JobDirectory
-from s3commit.core.manifest import (
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.manifest import (
     decode_note,
     decode_pending,
     decode_pendingset,
     digest,
     encode_pendingset,
 )
-from s3commit.core.model import (
-    CommitRequest,
-    CountedAttempt,
-    Destination,
-    JobSpec,
-    PendingFile,
-    PendingSet,
-)
-from s3commit.core.plan import decode_plan
-from s3commit.core.ports import ListedObject, ObjectFacts, OpenUpload, StoredObject
-from s3commit.core.protocol.named_uploads import named_files
-from s3commit.core.protocol.pipeline import Pipeline
-from s3commit.core.protocol.seal import seal_job
-from s3commit.core.protocol.verify import verify_manifests
-from s3commit.core.published import success_job_id
-from s3commit.core.ticket import Ticket
+from s3commit.core.formats.plan import decode_plan
+from s3commit.core.formats.published import success_job_id
+from s3commit.core.formats.ticket import Ticket
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.job import CommitRequest, CountedAttempt, Destination, JobSpec
+from s3commit.core.model.pending import PendingFile, PendingSet
+from s3commit.core.ownership.named_uploads import named_files
+from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.objects import ListedObject, ObjectFacts, OpenUpload, StoredObject
 from s3commit.testing.memory import MemoryLedger, MemoryObjectStore
 
 BUCKET: Final = "bench"

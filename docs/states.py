@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from s3commit.core.states import ENDED, TRANSITIONS, JobState
+from s3commit.core.model.states import ENDED, TRANSITIONS, JobState
 
 
 def diagram() -> str:

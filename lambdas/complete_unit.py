@@ -8,10 +8,10 @@ from typing import Any
 from s3commit.aws import env
 from s3commit.aws.telemetry import count, logger
 from s3commit.aws.wiring import make_pipeline
-from s3commit.core.plan import decode_unit
-from s3commit.core.policy import COMPLETE_WORKERS
-from s3commit.core.protocol.complete import complete_unit
-from s3commit.core.ticket import decode_ticket
+from s3commit.core.commit.complete_unit import complete_unit
+from s3commit.core.formats.plan import decode_unit
+from s3commit.core.formats.ticket import decode_ticket
+from s3commit.core.model.limits import COMPLETE_WORKERS
 
 # Many of these run side by side, below one prefix.
 pipeline = make_pipeline(workers=COMPLETE_WORKERS, slows_down=True)

@@ -10,10 +10,11 @@ from s3commit.aws.settings import replace_below
 from s3commit.aws.steps import run_step
 from s3commit.aws.telemetry import logger
 from s3commit.aws.wiring import make_pipeline
-from s3commit.core.protocol.acquire import acquire_destination
-from s3commit.core.protocol.decide import check_conditions, decide_commit
-from s3commit.core.protocol.seal import seal_job
-from s3commit.core.protocol.verify import verify_manifests
+from s3commit.core.commit.acquire_destination import acquire_destination
+from s3commit.core.commit.check_conditions import check_conditions
+from s3commit.core.commit.decide_commit import decide_commit
+from s3commit.core.commit.seal_job import seal_job
+from s3commit.core.commit.verify_manifests import verify_manifests
 
 pipeline = replace(make_pipeline(), replace_below=replace_below(os.environ))
 

@@ -9,8 +9,8 @@ from s3commit.aws.events import Announced, each_message, partial_failure
 from s3commit.aws.executions import StateMachine
 from s3commit.aws.settings import state_machine
 from s3commit.aws.telemetry import document_refused, logger
-from s3commit.core.errors import InvalidInputError
-from s3commit.core.layout import parse_directory
+from s3commit.core.formats.layout import parse_directory
+from s3commit.core.model.errors import InvalidInputError
 
 machine = StateMachine(state_machine(os.environ))
 

@@ -8,8 +8,8 @@ from s3commit.aws import env
 from s3commit.aws.events import Announced, each_message, partial_failure
 from s3commit.aws.telemetry import count, document_refused, logger
 from s3commit.aws.wiring import make_pipeline
-from s3commit.core.errors import InvalidInputError
-from s3commit.core.protocol.ingest import judge_arrival, note_arrivals
+from s3commit.core.commit.ingest_pendingsets import judge_arrival, note_arrivals
+from s3commit.core.model.errors import InvalidInputError
 
 pipeline = make_pipeline()
 

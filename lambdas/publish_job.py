@@ -8,8 +8,9 @@ from s3commit.aws import env
 from s3commit.aws.steps import run_step
 from s3commit.aws.telemetry import count, logger
 from s3commit.aws.wiring import make_pipeline
-from s3commit.core.protocol.publish import begin_publish, publish_success
-from s3commit.core.states import JobState
+from s3commit.core.commit.begin_publish import begin_publish
+from s3commit.core.commit.publish_success import publish_success
+from s3commit.core.model.states import JobState
 
 pipeline = make_pipeline()
 

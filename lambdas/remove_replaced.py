@@ -7,7 +7,7 @@ from typing import Any
 from s3commit.aws.steps import run_step
 from s3commit.aws.telemetry import logger
 from s3commit.aws.wiring import make_pipeline
-from s3commit.core.protocol.publish import remove_replaced
+from s3commit.core.commit.remove_replaced import remove_replaced
 
 pipeline = make_pipeline()
 

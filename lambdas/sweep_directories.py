@@ -7,7 +7,7 @@ from typing import Any
 from s3commit.aws.sweeping import run_sweep_step
 from s3commit.aws.telemetry import logger
 from s3commit.aws.wiring import make_sweeper
-from s3commit.core.protocol.sweep_directories import tidy_job_directories
+from s3commit.core.sweep.directories import tidy_job_directories
 
 sweeper = make_sweeper()
 

@@ -8,8 +8,8 @@ from s3commit.aws import env
 from s3commit.aws.sweeping import is_broken, read_report, run_sweep_step, sitting_of
 from s3commit.aws.telemetry import count, logger
 from s3commit.aws.wiring import make_sweeper
-from s3commit.core.protocol.sweep_jobs import go_on_with_stuck_jobs, look_at_open_jobs
-from s3commit.core.protocol.sweep_report import encode_report
+from s3commit.core.sweep.jobs import go_on_with_stuck_jobs, look_at_open_jobs
+from s3commit.core.sweep.report import encode_report
 
 sweeper = make_sweeper()
 

@@ -7,7 +7,7 @@ from typing import Any
 from s3commit.aws.steps import run_step
 from s3commit.aws.telemetry import logger
 from s3commit.aws.wiring import make_pipeline
-from s3commit.core.protocol.tidy import tidy_up
+from s3commit.core.commit.tidy_up import tidy_up
 
 pipeline = make_pipeline()
 

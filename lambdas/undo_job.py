@@ -8,8 +8,9 @@ from s3commit.aws import env
 from s3commit.aws.steps import run_step
 from s3commit.aws.telemetry import count, document_refused, logger
 from s3commit.aws.wiring import make_pipeline
-from s3commit.core.errors import DOCUMENT_CODES
-from s3commit.core.protocol.undo import abort_job, roll_back
+from s3commit.core.commit.abort_job import abort_job
+from s3commit.core.commit.roll_back import roll_back
+from s3commit.core.model.errors import DOCUMENT_CODES
 
 pipeline = make_pipeline()
 

@@ -17,8 +17,8 @@ import pytest
 
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_client import make_client
-from s3commit.core.layout import RESULT_FILE, parse_directory
-from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.core.formats.layout import RESULT_FILE, parse_directory
+from s3commit.core.ports.bundle import Pipeline
 from s3commit.testing.execution import run_execution
 from s3commit.testing.memory import ManualClock, MemoryLedger
 from s3commit.writer.environment import SystemEnvironment

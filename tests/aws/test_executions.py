@@ -9,10 +9,10 @@ import pytest
 from botocore.stub import Stubber
 
 from s3commit.aws.executions import StateMachine
-from s3commit.core.errors import AccessError, TransientError
-from s3commit.core.layout import JobDirectory
-from s3commit.core.model import Destination
-from s3commit.core.ticket import execution_input
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.ticket import execution_input
+from s3commit.core.model.errors import AccessError, TransientError
+from s3commit.core.model.job import Destination
 
 MACHINE = "arn:aws:states:eu-central-1:123456789012:stateMachine:s3commit"
 EXECUTION = "arn:aws:states:eu-central-1:123456789012:execution:s3commit:job"

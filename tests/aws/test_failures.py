@@ -8,7 +8,7 @@ from botocore.parsers import ResponseParserError
 from pynamodb.exceptions import CancellationReason, VerboseClientError
 
 from s3commit.aws.failures import answered, translate, translated
-from s3commit.core.errors import (
+from s3commit.core.model.errors import (
     AccessError,
     InvalidInputError,
     NotFoundError,

@@ -16,10 +16,10 @@ from s3commit.aws.ledger import JOB_DAYS, DynamoLedger
 from s3commit.aws.ledger_items import SHELVES
 from s3commit.aws.ledger_notes import NOTE_DAYS
 from s3commit.aws.locks import CLAIM_DAYS
-from s3commit.core.errors import NotFoundError, TransientError
-from s3commit.core.locks import Claim, Claimed, LockMode
-from s3commit.core.model import Stage, Turn
-from s3commit.core.states import JobState
+from s3commit.core.model.errors import NotFoundError, TransientError
+from s3commit.core.model.locks import Claim, Claimed, LockMode
+from s3commit.core.model.record import Stage, Turn
+from s3commit.core.model.states import JobState
 from s3commit.testing.memory import ManualClock
 from tests.conftest import REGION
 from tests.contract.conftest import create_table

@@ -10,9 +10,10 @@ from boto3.dynamodb.types import TypeDeserializer
 
 from s3commit.aws.ledger_items import LedgerItem, bind
 from s3commit.aws.ledger_records import attempt_item, claim_item, job_item
-from s3commit.core.locks import Claim, Claimed, LockMode
-from s3commit.core.model import Failure, JobRecord
-from s3commit.core.states import JobState
+from s3commit.core.model.job import Failure
+from s3commit.core.model.locks import Claim, Claimed, LockMode
+from s3commit.core.model.record import JobRecord
+from s3commit.core.model.states import JobState
 from s3commit.testing import item_limits
 from tests.contract.test_ledger import (
     OTHER_PLAN,

@@ -12,13 +12,13 @@ import pytest
 
 from s3commit.aws.s3 import CONFLICT_TRIES, S3ObjectStore
 from s3commit.aws.s3_client import Encryption
-from s3commit.core.errors import (
+from s3commit.core.model.errors import (
     InvalidInputError,
     JobRefusedError,
     PreconditionError,
     TransientError,
 )
-from s3commit.core.ports import OpenUpload
+from s3commit.core.ports.objects import OpenUpload
 from tests.aws.conftest import Answers
 
 MakeStore = Callable[..., tuple[S3ObjectStore, list[float]]]

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.core.errors import AccessError, InvalidInputError, S3CommitError, TransientError
-from s3commit.core.ports import ListedObject
+from s3commit.core.model.errors import AccessError, InvalidInputError, S3CommitError, TransientError
+from s3commit.core.ports.objects import ListedObject
 from tests.aws.conftest import Answers
 
 MakeStore = Callable[..., tuple[S3ObjectStore, list[float]]]

@@ -12,8 +12,9 @@ from typing import Any
 
 from s3commit.aws.ledger_items import SHELVES, Items, bind, claim_key
 from s3commit.aws.ledger_records import job_item
-from s3commit.core.locks import Claim, Claimed, LockMode
-from s3commit.core.model import JobRecord, Outcome
+from s3commit.core.model.job import Outcome
+from s3commit.core.model.locks import Claim, Claimed, LockMode
+from s3commit.core.model.record import JobRecord
 from s3commit.testing.faults import Call
 from tests.conftest import REGION
 from tests.core.world import World, place_of

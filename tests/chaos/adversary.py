@@ -15,7 +15,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from s3commit.core.ticket import execution_input
+from s3commit.core.formats.ticket import execution_input
 from tests.chaos.played import Played, Register
 from tests.chaos.wire import Call, Fault
 

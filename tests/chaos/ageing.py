@@ -11,7 +11,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from s3commit.core.protocol.sweep import shifted
+from s3commit.core.sweep.sweep import shifted
 from s3commit.local.server import ACCOUNT, REGION
 
 

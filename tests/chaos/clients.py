@@ -12,16 +12,17 @@ from typing import Any, TypeVar
 
 import s3commit
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.core.documents import encode_request
-from s3commit.core.errors import (
+from s3commit.core.formats.documents import encode_request
+from s3commit.core.formats.layout import JobDirectory, parse_destination
+from s3commit.core.formats.manifest import encode_pendingset
+from s3commit.core.model.errors import (
     JobFailedError,
     OutcomeUnknownError,
     S3CommitError,
     TransientError,
 )
-from s3commit.core.layout import JobDirectory, parse_destination
-from s3commit.core.manifest import encode_pendingset
-from s3commit.core.model import CommitRequest, CountedAttempt, PendingFile, PendingSet
+from s3commit.core.model.job import CommitRequest, CountedAttempt
+from s3commit.core.model.pending import PendingFile, PendingSet
 from s3commit.writer.environment import SystemEnvironment
 from s3commit.writer.job import Job
 from s3commit.writer.paths import file_key

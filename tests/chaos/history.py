@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from s3commit.aws.ledger_items import job_key
-from s3commit.core.layout import COMMITS, MAGIC_PREFIX, SUCCESS, is_data
-from s3commit.core.model import Conflict
-from s3commit.core.states import ENDED, TRANSITIONS, JobState
+from s3commit.core.formats.layout import COMMITS, MAGIC_PREFIX, SUCCESS, is_data
+from s3commit.core.model.job import Conflict
+from s3commit.core.model.states import ENDED, TRANSITIONS, JobState
 from s3commit.local.server import ACCOUNT, REGION
 from tests.chaos.plans import Kind
 from tests.chaos.played import Played, Register

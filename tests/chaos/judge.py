@@ -6,10 +6,10 @@ import json
 from collections import defaultdict
 from typing import Any
 
-from s3commit.core.documents import decode_result
-from s3commit.core.layout import is_data
-from s3commit.core.model import Conflict, JobResult, Names, Outcome
-from s3commit.core.states import ENDED, JobState
+from s3commit.core.formats.documents import decode_result
+from s3commit.core.formats.layout import is_data
+from s3commit.core.model.job import Conflict, JobResult, Names, Outcome
+from s3commit.core.model.states import ENDED, JobState
 from s3commit.local.server import ACCOUNT, REGION
 from tests.chaos.history import History
 from tests.chaos.mail import dead_letters, keys_of

@@ -8,7 +8,7 @@ from enum import StrEnum
 from random import Random
 from typing import Any
 
-from s3commit.core.model import Conflict, Scope
+from s3commit.core.model.job import Conflict, Scope
 
 ROOT = "lake/"
 JOBS_A_TABLE = 4  # those that replace go one after the other, five seconds apart

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
-from s3commit.core.layout import JobDirectory, is_data, parse_directory, partition_of
-from s3commit.core.model import Conflict, Names, Scope
+from s3commit.core.formats.layout import JobDirectory, is_data, parse_directory, partition_of
+from s3commit.core.model.job import Conflict, Names, Scope
 from tests.chaos.plans import Kind, Plan
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import boto3.session
 from botocore.config import Config
 
-from s3commit.core.layout import is_data
+from s3commit.core.formats.layout import is_data
 from s3commit.local.moto_patches import Patcher
 from s3commit.local.server import REGION, LocalRuntime
 from s3commit.local.synth import synthesize

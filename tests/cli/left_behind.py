@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from s3commit.core.layout import JobDirectory
-from s3commit.core.model import Destination
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model.job import Destination
 from tests.cli.support import Desk
 from tests.core.world import BUCKET, World
 from tests.golden.s3a.replay import Recorded, read, replay

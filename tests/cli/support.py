@@ -13,9 +13,9 @@ from s3commit.cli.app import app
 from s3commit.cli.executions import FORGOTTEN, Execution
 from s3commit.cli.human import epoch_of
 from s3commit.cli.session import Session
-from s3commit.core.errors import S3CommitError
-from s3commit.core.layout import JobDirectory
-from s3commit.core.ticket import Ticket
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.ticket import Ticket
+from s3commit.core.model.errors import S3CommitError
 from s3commit.testing.clock import ManualClock
 from s3commit.testing.execution import ROUTES, _attempt
 from s3commit.testing.store import MemoryObjectStore

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from s3commit.cli.codes import CODES, LATE, STOPPED, UNKNOWN, advice_on, advice_on_execution
-from s3commit.core.errors import DOCUMENT_CODES
-from s3commit.core.locks import LockMode
-from s3commit.core.model import Outcome, Stage
-from s3commit.core.states import JobState
+from s3commit.core.model.errors import DOCUMENT_CODES
+from s3commit.core.model.job import Outcome
+from s3commit.core.model.locks import LockMode
+from s3commit.core.model.record import Stage
+from s3commit.core.model.states import JobState
 
 ROOT = Path(__file__).parents[2]
 CORE = ROOT / "layers" / "s3commit" / "python" / "s3commit" / "core"

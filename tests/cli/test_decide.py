@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from s3commit.core.documents import encode_job, encode_location
-from s3commit.core.errors import TransientError
-from s3commit.core.layout import JobDirectory
-from s3commit.core.model import JobSpec, Names
+from s3commit.core.formats.documents import encode_job, encode_location
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model.errors import TransientError
+from s3commit.core.model.job import JobSpec, Names
 from s3commit.writer.paths import encode_note, note_key
 from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, uri_of
 from tests.core.world import BUCKET, place_of

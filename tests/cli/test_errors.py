@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from s3commit.cli.app import app
-from s3commit.core.errors import (
+from s3commit.core.model.errors import (
     AccessError,
     InvalidInputError,
     JobFailedError,
@@ -20,7 +20,7 @@ from s3commit.core.errors import (
     S3CommitError,
     TransientError,
 )
-from s3commit.core.ledger import LostRaceError
+from s3commit.core.ports.ledger import LostRaceError
 from tests.cli.support import SALES, Desk
 
 EXITS: list[tuple[S3CommitError, int, str]] = [

@@ -8,12 +8,12 @@ import pytest
 
 from s3commit.aws.steps import run_step
 from s3commit.cli.executions import Execution
-from s3commit.core.documents import encode_request
-from s3commit.core.errors import IdentityUnknownError, S3CommitError
-from s3commit.core.layout import META_JOB
-from s3commit.core.model import CommitRequest, Conflict, Failure, Outcome
-from s3commit.core.protocol.pipeline import Pipeline
-from s3commit.core.ticket import Ticket, encode_ticket
+from s3commit.core.formats.documents import encode_request
+from s3commit.core.formats.layout import META_JOB
+from s3commit.core.formats.ticket import Ticket, encode_ticket
+from s3commit.core.model.errors import IdentityUnknownError, S3CommitError
+from s3commit.core.model.job import CommitRequest, Conflict, Failure, Outcome
+from s3commit.core.ports.bundle import Pipeline
 from s3commit.testing.bucket import Version
 from s3commit.testing.faults import FaultPlan
 from tests.cli.left_behind import data

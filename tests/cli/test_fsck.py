@@ -14,9 +14,9 @@ from s3commit.aws import env
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.core.errors import AccessError, InvalidInputError, TransientError
-from s3commit.core.protocol.pipeline import Pipeline
-from s3commit.core.states import JobState
+from s3commit.core.model.errors import AccessError, InvalidInputError, TransientError
+from s3commit.core.model.states import JobState
+from s3commit.core.ports.bundle import Pipeline
 from s3commit.testing.execution import run_execution
 from s3commit.writer.job import open_job
 from tests.cli.support import JOB, MACHINE, OTHER, REF, SALES, TABLE, Desk, arn_of, run, uri_of

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
+from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.fsck import check
-from s3commit.core.layout import JobDirectory
-from s3commit.core.model import Conflict
+from s3commit.core.model.job import Conflict
 from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk
 from tests.core.fsck_world import MemoryLooks
 from tests.core.world import BUCKET

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from s3commit.aws import env
-from s3commit.core.errors import AccessError
-from s3commit.core.model import Conflict, Outcome
-from s3commit.core.policy import HOLDER_SECONDS
-from s3commit.core.states import JobState
+from s3commit.core.model.errors import AccessError
+from s3commit.core.model.job import Conflict, Outcome
+from s3commit.core.model.limits import HOLDER_SECONDS
+from s3commit.core.model.states import JobState
 from tests.cli.support import JOB, MACHINE, OTHER, REF, TABLE, Desk, arn_of, uri_of
 from tests.core.world import place_of
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from s3commit.core.model import Conflict, Names, Scope
+from s3commit.core.model.job import Conflict, Names, Scope
 from tests.cli.support import JOB, OTHER, SALES, Desk
 from tests.core.world import BUCKET
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from s3commit.core.layout import JobDirectory
-from s3commit.core.model import PendingSet
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model.pending import PendingSet
 from tests.cli.support import JOB, Desk, uri_of
 from tests.core.world import BUCKET, place_of
 

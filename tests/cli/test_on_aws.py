@@ -14,7 +14,7 @@ from s3commit.aws import env
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.core.ports.bundle import Pipeline
 from s3commit.testing.execution import run_execution
 from s3commit.writer.job import Job, open_job
 from tests.cli.support import run, uri_of

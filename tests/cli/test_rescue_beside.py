@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from s3commit.core.model import Names
+from s3commit.core.model.job import Names
 from tests.cli.left_behind import data, dead, jobs_of, runs
 from tests.cli.support import JOB, SALES, Desk, uri_of
 from tests.core.world import BUCKET, place_of

@@ -17,9 +17,9 @@ from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.cli.app import app
 from s3commit.cli.session import Session
-from s3commit.core.layout import JobDirectory, is_data
-from s3commit.core.model import Destination
-from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.core.formats.layout import JobDirectory, is_data
+from s3commit.core.model.job import Destination
+from s3commit.core.ports.bundle import Pipeline
 from s3commit.testing.execution import run_execution
 from s3commit.writer.environment import SystemEnvironment
 from tests.conftest import REGION

@@ -9,8 +9,8 @@ import pytest
 from s3commit.cli.advice import MEANING, console_url
 from s3commit.cli.codes import CODES
 from s3commit.cli.facts import REQUESTED
-from s3commit.core.model import PlanFacts, Stage
-from s3commit.core.states import JobState
+from s3commit.core.model.record import PlanFacts, Stage
+from s3commit.core.model.states import JobState
 from tests.cli.support import JOB, OTHER, REF, SALES, TABLE, Desk, arn_of, uri_of
 from tests.core.world import BUCKET, place_of
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from s3commit.cli import advice, job_text
-from s3commit.core.conditions import Conditions
-from s3commit.core.errors import AccessError
-from s3commit.core.model import Conflict, Names, Scope
-from s3commit.core.policy import HOLDER_SECONDS
-from s3commit.core.states import JobState
+from s3commit.core.model.conditions import Conditions
+from s3commit.core.model.errors import AccessError
+from s3commit.core.model.job import Conflict, Names, Scope
+from s3commit.core.model.limits import HOLDER_SECONDS
+from s3commit.core.model.states import JobState
 from tests.cli.support import JOB, OTHER, SALES, TABLE, THIRD, Desk, arn_of, uri_of
 from tests.cli.test_show import text_of
 from tests.core.world import BUCKET

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from s3commit.core.errors import AccessError
-from s3commit.core.model import Conflict
-from s3commit.core.states import JobState
+from s3commit.core.model.errors import AccessError
+from s3commit.core.model.job import Conflict
+from s3commit.core.model.states import JobState
 from tests.cli.support import JOB, OTHER, REF, TABLE, THIRD, Desk
 
 HOUR = 3600

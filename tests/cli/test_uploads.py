@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from s3commit.core.errors import AccessError, TransientError
+from s3commit.core.model.errors import AccessError, TransientError
 from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk
 from tests.core.world import BUCKET, place_of
 

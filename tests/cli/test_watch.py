@@ -7,12 +7,12 @@ import json
 import pytest
 
 from s3commit.cli.advice import MEANING
-from s3commit.core.documents import encode_result
-from s3commit.core.errors import AccessError, TransientError
-from s3commit.core.layout import JobDirectory
-from s3commit.core.model import Conflict, JobResult, Outcome
-from s3commit.core.states import JobState
-from s3commit.core.ticket import Ticket
+from s3commit.core.formats.documents import encode_result
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.ticket import Ticket
+from s3commit.core.model.errors import AccessError, TransientError
+from s3commit.core.model.job import Conflict, JobResult, Outcome
+from s3commit.core.model.states import JobState
 from s3commit.testing.execution import STEPS
 from tests.cli.support import JOB, OTHER, REF, SALES, TABLE, Desk, arn_of, uri_of
 from tests.core.world import BUCKET

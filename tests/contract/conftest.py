@@ -17,8 +17,8 @@ import pytest
 from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_client import make_client
-from s3commit.core.ledger import Ledger
-from s3commit.core.ports import ObjectFacts, ObjectStore
+from s3commit.core.ports.ledger import Ledger
+from s3commit.core.ports.objects import ObjectFacts, ObjectStore
 from s3commit.testing.memory import MemoryLedger, MemoryObjectStore
 from tests.conftest import REGION
 

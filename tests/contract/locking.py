@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from s3commit.core.ledger import Ledger
-from s3commit.core.locks import Claim, Claimed, LockMode, claimed
-from s3commit.core.model import JobRecord, Stage, Turn
+from s3commit.core.model.locks import Claim, Claimed, LockMode, claimed
+from s3commit.core.model.record import JobRecord, Stage, Turn
+from s3commit.core.ports.ledger import Ledger
 
 MOMENT = "2026-11-21T22:00:00.000Z"
 

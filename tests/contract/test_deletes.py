@@ -7,8 +7,8 @@ from functools import partial
 
 import pytest
 
-from s3commit.core.errors import NotFoundError
-from s3commit.core.ports import ListedObject
+from s3commit.core.model.errors import NotFoundError
+from s3commit.core.ports.objects import ListedObject
 from tests.contract.conftest import PAGE, PART, Backend, Place, at_once
 from tests.contract.test_objects import UNUSUAL, quoted_md5
 

@@ -8,21 +8,17 @@ from functools import partial
 
 import pytest
 
-from s3commit.core.ledger import Ledger, LostRaceError, SweepNote
-from s3commit.core.model import (
+from s3commit.core.model.job import Conflict, Destination, Failure, Names, Scope
+from s3commit.core.model.record import (
     AttemptRecord,
-    Conflict,
-    Destination,
-    Failure,
     JobRecord,
-    Names,
     PlanFacts,
     ReplacedFacts,
-    Scope,
     Stage,
     Turn,
 )
-from s3commit.core.states import ENDED, TRANSITIONS, IllegalTransitionError, JobState
+from s3commit.core.model.states import ENDED, TRANSITIONS, IllegalTransitionError, JobState
+from s3commit.core.ports.ledger import Ledger, LostRaceError, SweepNote
 from tests.contract.conftest import THREADS, at_once, winners
 from tests.contract.locking import enter, hold, move
 

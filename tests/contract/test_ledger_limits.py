@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from s3commit.aws.ledger import DynamoLedger
-from s3commit.core.errors import InvalidInputError
-from s3commit.core.ledger import Ledger
-from s3commit.core.locks import Claim, Claimed, LockMode
-from s3commit.core.model import Failure
-from s3commit.core.states import JobState
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.job import Failure
+from s3commit.core.model.locks import Claim, Claimed, LockMode
+from s3commit.core.model.states import JobState
+from s3commit.core.ports.ledger import Ledger
 from tests.contract.test_ledger import PLAN, T1, a_job, an_attempt, bring_to, ref_of
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html

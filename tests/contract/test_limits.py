@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 import pytest
 
-from s3commit.core.errors import (
+from s3commit.core.model.errors import (
     ARCHIVED,
     AccessError,
     InvalidInputError,
     TransientError,
     UploadGoneError,
 )
-from s3commit.core.ports import ListedObject
+from s3commit.core.ports.objects import ListedObject
 from tests.contract.conftest import Backend, Place
 from tests.contract.test_objects import quoted_md5
 

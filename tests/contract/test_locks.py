@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from s3commit.core.ledger import Ledger
-from s3commit.core.locks import Claim, Claimed, LockMode
+from s3commit.core.model.locks import Claim, Claimed, LockMode
+from s3commit.core.ports.ledger import Ledger
 from tests.contract.conftest import THREADS, at_once
 
 NODE = "lake/table/"

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from s3commit.core.errors import InvalidInputError, NotFoundError, PreconditionError
+from s3commit.core.model.errors import InvalidInputError, NotFoundError, PreconditionError
 from tests.contract.conftest import THREADS, Backend, Place, at_once, winners
 
 UNUSUAL = [

@@ -8,8 +8,8 @@ import pytest
 
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_survey import S3Survey
-from s3commit.core.errors import UploadGoneError
-from s3commit.core.survey import Survey
+from s3commit.core.model.errors import UploadGoneError
+from s3commit.core.ports.survey import Survey
 from s3commit.testing.store import MemoryObjectStore
 from s3commit.testing.survey import MemorySurvey
 from tests.contract.conftest import PAGE, PART, Place

@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from s3commit.core.errors import (
+from s3commit.core.model.errors import (
     JobRefusedError,
     PreconditionError,
     S3CommitError,

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
+from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.fsck.check import check
 from s3commit.core.fsck.findings import Finding, Repair
 from s3commit.core.fsck.ports import Fsck, SeenVersion
 from s3commit.core.fsck.rebuild import Rebuilt, rebuild
 from s3commit.core.fsck.repair import Repaired, repair
-from s3commit.core.layout import JobDirectory
-from s3commit.core.model import Destination, JobRecord
-from s3commit.core.protocol.pipeline import Pipeline
-from s3commit.core.survey import SeenObject
+from s3commit.core.model.job import Destination
+from s3commit.core.model.record import JobRecord
+from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.survey import SeenObject
 from s3commit.testing.memory import MemoryObjectStore
 from s3commit.testing.survey import MemorySurvey
 from tests.core.world import BUCKET, World

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar, cast
 
-from s3commit.core.layout import JobDirectory
-from s3commit.core.protocol.seal import seal_job
-from s3commit.core.protocol.sweep import Limits, Sweep
-from s3commit.core.protocol.sweep_report import Report
-from s3commit.core.protocol.sweep_steps import STEPS, run_sweep
-from s3commit.core.protocol.sweep_turns import Sitting, Turn, call_step
-from s3commit.core.survey import UploadParts
-from s3commit.core.ticket import Ticket
+from s3commit.core.commit.seal_job import seal_job
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.ticket import Ticket
+from s3commit.core.ports.survey import UploadParts
+from s3commit.core.sweep.report import Report
+from s3commit.core.sweep.steps import STEPS, run_sweep
+from s3commit.core.sweep.sweep import Limits, Sweep
+from s3commit.core.sweep.turns import Sitting, Turn, call_step
 from s3commit.testing.survey import MemoryExecutions, MemorySurvey
 from tests.core.world import BUCKET, World
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import pytest
 
-from s3commit.core.errors import UploadGoneError
-from s3commit.core.layout import JobDirectory
-from s3commit.core.model import CountedAttempt, Names, Outcome
-from s3commit.core.protocol.ingest import judge_arrival, note_arrivals
-from s3commit.core.protocol.pipeline import Pipeline
-from s3commit.core.states import JobState
+from s3commit.core.commit.ingest_pendingsets import judge_arrival, note_arrivals
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model.errors import UploadGoneError
+from s3commit.core.model.job import CountedAttempt, Names, Outcome
+from s3commit.core.model.states import JobState
+from s3commit.core.ports.bundle import Pipeline
 from tests.core.world import BUCKET, OTHER_JOB, World, place_of
 
 NAMES = pytest.mark.parametrize("names", Names)

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3commit.core.conditions import (
+from s3commit.core.formats.strict_json import dump, parse
+from s3commit.core.model.conditions import (
     MAX_COLUMN_NAME,
     MAX_COLUMNS,
     Conditions,
     decode_conditions,
     encode_conditions,
 )
-from s3commit.core.errors import InvalidInputError
-from s3commit.core.jsontext import dump, parse
-from s3commit.core.model import add_nulls
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.pending import add_nulls
 
 COUNTS = st.none() | st.integers(0, 10**12)
 NAMES = st.text(min_size=1, max_size=40).filter(lambda text: text.isprintable())

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3commit.core.documents import (
+from s3commit.core.formats.documents import (
     decode_job,
     decode_request,
     decode_result,
@@ -18,8 +18,15 @@ from s3commit.core.documents import (
     encode_request,
     encode_result,
 )
-from s3commit.core.errors import InvalidInputError
-from s3commit.core.model import (
+from s3commit.core.formats.published import (
+    CommitHeader,
+    CommittedFile,
+    commit_lines,
+    decode_commit_manifest,
+    success_job_id,
+)
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.job import (
     AbortRequest,
     CommitRequest,
     CountedAttempt,
@@ -27,13 +34,6 @@ from s3commit.core.model import (
     JobResult,
     JobSpec,
     Outcome,
-)
-from s3commit.core.published import (
-    CommitHeader,
-    CommittedFile,
-    commit_lines,
-    decode_commit_manifest,
-    success_job_id,
 )
 from tests.core.world import JOB, place_of
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from s3commit.core.layout import JobDirectory
-from s3commit.core.model import Conflict, Names, Outcome, Scope
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model.job import Conflict, Names, Outcome, Scope
 from tests.core.world import BUCKET, OTHER_JOB, World, place_of
 
 BEFORE, AFTER = b"of before", b"new"

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from s3commit.core.documents import encode_job, encode_location
-from s3commit.core.errors import InvalidInputError, TransientError
+from s3commit.core.formats.documents import encode_job, encode_location
+from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory
 from s3commit.core.fsck.findings import Finding, Repair, decode_plan, encode_plan
 from s3commit.core.fsck.rebuild import rebuild
 from s3commit.core.fsck.repair import DONE, FAILED, NOT_CHOSEN, PASSED_OVER, UNKNOWN
 from s3commit.core.fsck.words import Action
-from s3commit.core.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory
-from s3commit.core.locks import key_digest
-from s3commit.core.model import Conflict, Destination, JobSpec, Names
-from s3commit.core.protocol.pipeline import Pipeline
-from s3commit.core.states import JobState
+from s3commit.core.model.errors import InvalidInputError, TransientError
+from s3commit.core.model.job import Conflict, Destination, JobSpec, Names
+from s3commit.core.model.locks import key_digest
+from s3commit.core.model.states import JobState
+from s3commit.core.ports.bundle import Pipeline
 from s3commit.testing.execution import run_execution
 from s3commit.testing.faults import FaultPlan
 from tests.core.fsck_world import SALES, Checked

@@ -8,20 +8,14 @@ from typing import Any
 
 import pytest
 
-from s3commit.core.documents import encode_result
+from s3commit.core.formats.documents import encode_result
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.manifest import encode_pendingset
+from s3commit.core.formats.published import CommitHeader, CommittedFile, commit_lines
 from s3commit.core.fsck.words import Action
-from s3commit.core.layout import JobDirectory
-from s3commit.core.manifest import encode_pendingset
-from s3commit.core.model import (
-    Conflict,
-    Destination,
-    JobResult,
-    Names,
-    Outcome,
-    PendingSet,
-)
-from s3commit.core.published import CommitHeader, CommittedFile, commit_lines
-from s3commit.core.states import JobState
+from s3commit.core.model.job import Conflict, Destination, JobResult, Names, Outcome
+from s3commit.core.model.pending import PendingSet
+from s3commit.core.model.states import JobState
 from tests.core.fsck_world import Checked
 from tests.core.test_fsck import aborted, checked, committed, file_of, make, rolled_back
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, REF, World, place_of

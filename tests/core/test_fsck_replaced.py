@@ -8,11 +8,12 @@ from dataclasses import replace
 
 import pytest
 
+from s3commit.core.formats.published import CommitHeader, commit_lines
 from s3commit.core.fsck.check import check
-from s3commit.core.model import Conflict, Destination, ReplacedFacts
-from s3commit.core.protocol.sweep import shifted
-from s3commit.core.published import CommitHeader, commit_lines
-from s3commit.core.survey import SeenObject
+from s3commit.core.model.job import Conflict, Destination
+from s3commit.core.model.record import ReplacedFacts
+from s3commit.core.ports.survey import SeenObject
+from s3commit.core.sweep.sweep import shifted
 from s3commit.testing.memory import ManualClock, MemoryObjectStore
 from tests.core.fsck_world import Checked, MemoryLooks
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, place_of

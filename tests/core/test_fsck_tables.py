@@ -22,7 +22,7 @@ from s3commit.core.fsck.words import (
     Upload,
     Verdict,
 )
-from s3commit.core.states import ENDED, JobState
+from s3commit.core.model.states import ENDED, JobState
 
 ROOT = Path(__file__).parents[2]
 WORKING = {Standing(state.value) for state in JobState if state not in ENDED}

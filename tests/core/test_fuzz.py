@@ -17,12 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import s3commit.core
-from s3commit.core.errors import InvalidInputError, JobRefusedError
-from s3commit.core.jsontext import one_line
-from s3commit.core.layout import parse_destination, parse_manifest_key
-from s3commit.core.published import (
-    success_job_id,
-)
+from s3commit.core.formats.layout import parse_destination, parse_manifest_key
+from s3commit.core.formats.published import success_job_id
+from s3commit.core.formats.strict_json import one_line
+from s3commit.core.model.errors import InvalidInputError, JobRefusedError
 from tests.core.world import BUCKET
 from tests.fuzz.documents import DOCUMENTS, PLACE, Read
 

@@ -17,16 +17,28 @@ from typing import Any
 import pytest
 
 from s3commit.aws.parallel import ThreadMap
-from s3commit.core import plan
-from s3commit.core.documents import MAX_JOB_BYTES, MAX_REQUEST_BYTES, encode_job, encode_request
-from s3commit.core.errors import InvalidInputError, JobRefusedError
-from s3commit.core.manifest import (
+from s3commit.core.commit.ingest_pendingsets import judge_arrival
+from s3commit.core.commit.seal_job import seal_job
+from s3commit.core.commit.verify_manifests import verify_manifests
+from s3commit.core.formats import plan
+from s3commit.core.formats.documents import (
+    MAX_JOB_BYTES,
+    MAX_REQUEST_BYTES,
+    encode_job,
+    encode_request,
+)
+from s3commit.core.formats.manifest import (
     MAX_MANIFEST_BYTES,
     MAX_MANIFEST_VALUES,
     SMALL_MANIFEST_BYTES,
     encode_pendingset,
 )
-from s3commit.core.model import (
+from s3commit.core.formats.ticket import Ticket
+from s3commit.core.job import manifests
+from s3commit.core.job import plan as planned
+from s3commit.core.job.manifests import each_manifest
+from s3commit.core.model.errors import InvalidInputError, JobRefusedError
+from s3commit.core.model.job import (
     AbortRequest,
     CommitRequest,
     CountedAttempt,
@@ -34,15 +46,10 @@ from s3commit.core.model import (
     JobSpec,
     Names,
     Outcome,
-    PendingSet,
 )
-from s3commit.core.protocol import counting, places, verify
-from s3commit.core.protocol import pipeline as pipeline_module
-from s3commit.core.protocol.ingest import judge_arrival
-from s3commit.core.protocol.pipeline import each_manifest
-from s3commit.core.protocol.seal import seal_job
-from s3commit.core.protocol.verify import verify_manifests
-from s3commit.core.ticket import Ticket
+from s3commit.core.model.pending import PendingSet
+from s3commit.core.verification import counted_attempts as counting
+from s3commit.core.verification import manifests as judged
 from s3commit.testing.bucket import Version
 from tests.core.test_manifest import HOSTILE, change
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, REF, World, place_of
@@ -246,7 +253,7 @@ def test_i12_a_job_that_no_function_could_hold_is_refused_before_its_decision(
     if most == "MAX_ATTEMPTS":
         monkeypatch.setattr(counting, most, 2)
     elif most != "MAX_PLAN_BYTES":
-        monkeypatch.setattr(verify, most, 2 if most == "MAX_JOB_FILES" else 10)
+        monkeypatch.setattr(judged, most, 2 if most == "MAX_JOB_FILES" else 10)
     else:
         monkeypatch.setitem(plan._BOUNDS, "max_bytes", 300)
     attempts = world.open_uploads()
@@ -284,7 +291,7 @@ def test_i12_large_manifests_are_read_one_at_a_time() -> None:
 def test_i4_a_job_of_large_manifests_ends_as_one_of_small_ones(
     monkeypatch: pytest.MonkeyPatch, ends: str, names: Names
 ) -> None:
-    for module in (pipeline_module, places):
+    for module in (manifests, planned):
         monkeypatch.setattr(module, "SMALL_MANIFEST_BYTES", 10)
     world = World()
     world.open(PLACE, names=names)

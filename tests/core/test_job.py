@@ -6,8 +6,8 @@ from contextlib import suppress
 
 import pytest
 
-from s3commit.core.model import Outcome
-from s3commit.core.states import JobState
+from s3commit.core.model.job import Outcome
+from s3commit.core.model.states import JobState
 from s3commit.testing.faults import Crash, FaultPlan
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, place_of
 

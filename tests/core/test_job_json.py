@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from s3commit.core.conditions import Conditions
-from s3commit.core.documents import encode_job, encode_request
-from s3commit.core.manifest import digest
-from s3commit.core.model import CommitRequest, Conflict, CountedAttempt, JobSpec, Names, Outcome
-from s3commit.core.protocol.pipeline import read_spec
+from s3commit.core.formats.documents import encode_job, encode_request
+from s3commit.core.formats.manifest import digest
+from s3commit.core.job.documents import read_spec
+from s3commit.core.model.conditions import Conditions
+from s3commit.core.model.job import CommitRequest, Conflict, CountedAttempt, JobSpec, Names, Outcome
 from s3commit.testing.memory import MemoryLedger
 from tests.core.test_refusals import PLACE, refused
 from tests.core.world import BUCKET, JOB, World

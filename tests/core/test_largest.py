@@ -7,31 +7,29 @@ from typing import Any
 
 import pytest
 
-from s3commit.core import plan
-from s3commit.core.conditions import MAX_COLUMN_NAME, MAX_COLUMNS
-from s3commit.core.documents import MAX_JOB_BYTES, MAX_KEY_CHARACTERS, decode_job
-from s3commit.core.errors import InvalidInputError
-from s3commit.core.jsontext import LONGEST_LINE, dump
-from s3commit.core.layout import MAX_KEY_BYTES, MAX_PREFIX_BYTES, JobDirectory, parse_destination
-from s3commit.core.model import (
-    AttemptRecord,
-    Failure,
-    JobSpec,
-    PlanFacts,
-    ReplacedFacts,
-    Stage,
-    Turn,
+from s3commit.core.formats import plan
+from s3commit.core.formats.documents import MAX_JOB_BYTES, MAX_KEY_CHARACTERS, decode_job
+from s3commit.core.formats.layout import (
+    MAX_KEY_BYTES,
+    MAX_PREFIX_BYTES,
+    JobDirectory,
+    parse_destination,
 )
-from s3commit.core.plan import cut_units, encode_plan, unit_json
-from s3commit.core.policy import (
+from s3commit.core.formats.plan import cut_units, encode_plan, unit_json
+from s3commit.core.formats.strict_json import LONGEST_LINE, dump
+from s3commit.core.job.record import new_record
+from s3commit.core.model.conditions import MAX_COLUMN_NAME, MAX_COLUMNS
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.job import Failure, JobSpec
+from s3commit.core.model.limits import (
     MAX_LOCATIONS,
     MAX_NODE_BYTES,
     MAX_PARTITION_LOCKS,
     MAX_UNITS,
     UNIT_BYTES,
 )
-from s3commit.core.protocol.pipeline import new_record
-from s3commit.core.states import JobState
+from s3commit.core.model.record import AttemptRecord, PlanFacts, ReplacedFacts, Stage, Turn
+from s3commit.core.model.states import JobState
 from s3commit.testing.memory import MemoryLedger
 
 JOB = "0b5a2c36-8f57-4b8c-9f5e-1d0d7c1f9a42"

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3commit.core.errors import InvalidInputError
-from s3commit.core.layout import (
+from s3commit.core.formats.layout import (
     JobDirectory,
     belongs_to_job,
     check_job_id,
@@ -18,7 +17,8 @@ from s3commit.core.layout import (
     parse_directory,
     parse_manifest_key,
 )
-from s3commit.core.model import Destination
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.job import Destination
 from tests.core.world import JOB, OTHER_JOB
 
 UUIDS = st.uuids().map(str)

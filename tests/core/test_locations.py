@@ -9,23 +9,23 @@ from typing import Any
 
 import pytest
 
-from s3commit.core.documents import encode_job, encode_location
-from s3commit.core.errors import InvalidInputError
-from s3commit.core.locations import parse_locations, relative_in_table
-from s3commit.core.locks import LockMode, claims
-from s3commit.core.model import (
+from s3commit.core.formats.documents import encode_job, encode_location
+from s3commit.core.formats.locations import parse_locations, relative_in_table
+from s3commit.core.formats.published import decode_commit_manifest
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.job import (
     Conflict,
     CountedAttempt,
     Destination,
     JobSpec,
     Names,
     Outcome,
-    PendingSet,
     Scope,
 )
-from s3commit.core.policy import MAX_LOCATIONS
-from s3commit.core.published import decode_commit_manifest
-from s3commit.core.states import JobState
+from s3commit.core.model.limits import MAX_LOCATIONS
+from s3commit.core.model.locks import LockMode, claims
+from s3commit.core.model.pending import PendingSet
+from s3commit.core.model.states import JobState
 from s3commit.testing.execution import run_execution
 from s3commit.testing.faults import Crash, FaultPlan
 from s3commit.testing.memory import MemoryLedger
@@ -179,10 +179,10 @@ def test_fail_looks_at_the_locations_too(scope: Scope, write: Any, old: str, ref
 def test_i6_a_location_is_locked_as_the_destination_that_it_is(
     conflict: Conflict, scope: Scope, partitions: tuple[str, ...], mode: LockMode | None
 ) -> None:
-    wanted = claims(MAIN, conflict, scope, partitions, "k", locations=LOCATIONS)
+    wanted = claims(MAIN.destination, conflict, scope, partitions, "k", locations=LOCATIONS)
     held = {claim.node: claim.mode for claim in wanted}
     assert held.get(f"lake/{PREFIX}") == mode
-    (own,) = claims(THERE, Conflict.REPLACE, Scope.DIRECTORY, (), None)
+    (own,) = claims(THERE.destination, Conflict.REPLACE, Scope.DIRECTORY, (), None)
     assert any(own.meets(claim) for claim in wanted) == (mode is not None)
 
 
@@ -191,7 +191,9 @@ def test_i6_each_of_as_many_locations_as_are_allowed_is_claimed() -> None:
     given = {name: f"s3://lake/{prefix}" for name, prefix in most.items()}
     assert parse_locations(given, MAIN.destination) == most
     partitions = [*most, *(f"h={n}/" for n in range(50))]
-    wanted = claims(MAIN, Conflict.REPLACE, Scope.PARTITION, partitions, "key", locations=most)
+    wanted = claims(
+        MAIN.destination, Conflict.REPLACE, Scope.PARTITION, partitions, "key", locations=most
+    )
     assert {claim.node for claim in wanted} >= {f"lake/{prefix}" for prefix in most.values()}
 
 

@@ -13,10 +13,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from s3commit.core.errors import JobRefusedError, TransientError
-from s3commit.core.layout import JobDirectory
-from s3commit.core.ledger import LostRaceError
-from s3commit.core.locks import (
+from s3commit.core.commit.acquire_destination import acquire_destination
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.ticket import Ticket
+from s3commit.core.job import claims as rivals
+from s3commit.core.job.claims import release_locks
+from s3commit.core.model.errors import JobRefusedError, TransientError
+from s3commit.core.model.job import Conflict, Destination, Scope
+from s3commit.core.model.limits import (
+    LONGEST_WAIT,
+    MAX_LOOKS,
+    MAX_NODE_BYTES,
+    MAX_PARTITION_LOCKS,
+    MAX_WAIT_SECONDS,
+    MAX_WAITING,
+    SHORTEST_WAIT,
+    WAITER_REFRESH_SECONDS,
+    WAITER_SECONDS,
+)
+from s3commit.core.model.locks import (
     COMPATIBLE,
     Claim,
     Claimed,
@@ -28,23 +43,10 @@ from s3commit.core.locks import (
     key_digest,
     looks,
 )
-from s3commit.core.model import Conflict, Destination, JobRecord, PlanFacts, Scope, Stage, Turn
-from s3commit.core.policy import (
-    LONGEST_WAIT,
-    MAX_LOOKS,
-    MAX_NODE_BYTES,
-    MAX_PARTITION_LOCKS,
-    MAX_WAIT_SECONDS,
-    MAX_WAITING,
-    SHORTEST_WAIT,
-    WAITER_REFRESH_SECONDS,
-    WAITER_SECONDS,
-)
-from s3commit.core.protocol import rivals
-from s3commit.core.protocol.acquire import acquire_destination, release_locks
-from s3commit.core.protocol.pipeline import Pipeline
-from s3commit.core.states import ENDED, JobState
-from s3commit.core.ticket import Ticket
+from s3commit.core.model.record import JobRecord, PlanFacts, Stage, Turn
+from s3commit.core.model.states import ENDED, JobState
+from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.ledger import LostRaceError
 from s3commit.testing.faults import FaultPlan
 from s3commit.testing.memory import ManualClock, MemoryLedger, MemoryObjectStore
 
@@ -74,7 +76,9 @@ def wanted(
     partitions: tuple[str, ...] = (),
     key: str | None = None,
 ) -> dict[str, LockMode]:
-    return {c.node: c.mode for c in claims(place(prefix), conflict, scope, partitions, key)}
+    return {
+        c.node: c.mode for c in claims(place(prefix).destination, conflict, scope, partitions, key)
+    }
 
 
 # The table
@@ -235,7 +239,9 @@ class Write:
 
     @property
     def claims(self) -> tuple[Claim, ...]:
-        return claims(place(self.prefix), self.conflict, self.scope, self.partitions, None)
+        return claims(
+            place(self.prefix).destination, self.conflict, self.scope, self.partitions, None
+        )
 
     def reaches(self, key: str) -> bool:
         """Whether the job may write, replace or mind the file: the policy's own words."""
@@ -338,7 +344,7 @@ def test_what_a_job_holds_covers_what_lies_below_but_no_key() -> None:
 
 def test_an_append_reads_no_other_appends() -> None:
     record = Crowd().put("a", [], Stage.NONE, conflict=Conflict.APPEND, prefix="a/b/t/")
-    own = claims(place("a/b/t/"), Conflict.APPEND, Scope.DIRECTORY, (), "k")
+    own = claims(place("a/b/t/").destination, Conflict.APPEND, Scope.DIRECTORY, (), "k")
     read = [(one.claim.mode, one.claim.node, one.below) for one in looks(with_claims(record, own))]
     assert read == [
         (X, "lake/a/", False),
@@ -351,7 +357,7 @@ def test_an_append_reads_no_other_appends() -> None:
 def test_one_that_replaces_many_partitions_reads_its_destination_once() -> None:
     partitions = tuple(f"p={number}/" for number in range(50))
     record = Crowd().put("a", [], Stage.NONE, prefix="a/t/")
-    own = claims(place("a/t/"), Conflict.REPLACE, Scope.PARTITION, partitions, None)
+    own = claims(place("a/t/").destination, Conflict.REPLACE, Scope.PARTITION, partitions, None)
     read = [(one.claim.mode, one.claim.node, one.below) for one in looks(with_claims(record, own))]
     assert read == [(mode, f"lake/{n}", n == "a/t/") for mode in (S, X) for n in ("a/", "a/t/")]
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from s3commit.core.errors import InvalidInputError
-from s3commit.core.hadoop import (
+from s3commit.core.formats.hadoop import (
     BASE,
     destination_key,
     final_destination,
@@ -21,7 +20,8 @@ from s3commit.core.hadoop import (
     task_number,
     task_of_attempt,
 )
-from s3commit.core.layout import MAGIC_PREFIX
+from s3commit.core.formats.layout import MAGIC_PREFIX
+from s3commit.core.model.errors import InvalidInputError
 from tests.core.world import JOB, OTHER_JOB
 
 

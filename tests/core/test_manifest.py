@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3commit.core.errors import InvalidInputError
-from s3commit.core.manifest import (
+from s3commit.core.formats.manifest import (
     MAX_ETAG,
     MAX_EXTRAS,
     MAX_FILES,
@@ -23,7 +22,8 @@ from s3commit.core.manifest import (
     encode_pendingset,
     expected_etag,
 )
-from s3commit.core.model import PendingFile, PendingSet
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.pending import PendingFile, PendingSet
 from tests.core.world import BUCKET, JOB, OTHER_JOB, place_of
 
 PLACE = place_of()

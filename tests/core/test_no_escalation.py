@@ -11,10 +11,11 @@ from contextlib import suppress
 
 import pytest
 
-from s3commit.core.errors import AccessError, S3CommitError
-from s3commit.core.layout import JobDirectory
-from s3commit.core.manifest import encode_pendingset
-from s3commit.core.model import Conflict, Names, Outcome, PendingFile, PendingSet
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.manifest import encode_pendingset
+from s3commit.core.model.errors import AccessError, S3CommitError
+from s3commit.core.model.job import Conflict, Names, Outcome
+from s3commit.core.model.pending import PendingFile, PendingSet
 from tests.core.fsck_world import Checked
 from tests.core.swept import LIMITS, Swept
 from tests.core.world import BUCKET, JOB, OTHER_JOB, World, place_of

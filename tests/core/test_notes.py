@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from s3commit.core.documents import encode_request
-from s3commit.core.errors import InvalidInputError
-from s3commit.core.layout import JobDirectory
-from s3commit.core.manifest import decode_note
-from s3commit.core.model import CommitRequest, Names, Outcome
+from s3commit.core.formats.documents import encode_request
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.manifest import decode_note
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.job import CommitRequest, Names, Outcome
 from s3commit.writer.paths import encode_note, note_key
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, World, place_of
 

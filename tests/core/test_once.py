@@ -11,14 +11,15 @@ from typing import Any
 
 import pytest
 
-from s3commit.core.conditions import Conditions
-from s3commit.core.errors import TransientError
-from s3commit.core.jsontext import dump
-from s3commit.core.layout import JobDirectory
-from s3commit.core.locks import key_digest
-from s3commit.core.model import Conflict, Outcome, Stage
-from s3commit.core.policy import HOLDER_SECONDS
-from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.strict_json import dump
+from s3commit.core.model.conditions import Conditions
+from s3commit.core.model.errors import TransientError
+from s3commit.core.model.job import Conflict, Outcome
+from s3commit.core.model.limits import HOLDER_SECONDS
+from s3commit.core.model.locks import key_digest
+from s3commit.core.model.record import Stage
+from s3commit.core.ports.bundle import Pipeline
 from s3commit.testing.execution import run_execution
 from s3commit.testing.faults import Crash, FaultPlan
 from s3commit.testing.memory import MemoryLedger

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from s3commit.core.plan import cut_units, decode_plan, encode_plan
-from s3commit.core.policy import MAX_UNITS, UNIT_FILES, UNIT_PARTS
+from s3commit.core.formats.plan import cut_units, decode_plan, encode_plan
+from s3commit.core.model.limits import MAX_UNITS, UNIT_FILES, UNIT_PARTS
 
 Manifests = list[tuple[str, str, list[int], str]]
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from s3commit.core.errors import JobRefusedError, NotFoundError, S3CommitError
-from s3commit.core.jsontext import dump
-from s3commit.core.layout import JobDirectory
-from s3commit.core.model import Names, Outcome
-from s3commit.core.protocol import pipeline as steps
-from s3commit.core.states import JobState
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.strict_json import dump
+from s3commit.core.job import plan as planned
+from s3commit.core.model.errors import JobRefusedError, NotFoundError, S3CommitError
+from s3commit.core.model.job import Names, Outcome
+from s3commit.core.model.states import JobState
 from tests.core.world import BUCKET, JOB, World, place_of
 
 Strike = Callable[[World, JobDirectory], None]
@@ -144,7 +144,7 @@ def test_i2_a_plan_that_somebody_has_made_too_long_to_be_read_is_made_again(
     def swell() -> None:
         key = plan_of(world, place)
         length = plan_length(world, key)
-        monkeypatch.setattr(steps, "MAX_PLAN_BYTES", length)
+        monkeypatch.setattr(planned, "MAX_PLAN_BYTES", length)
         world.store.put(BUCKET, key, b" " * (length + 1))
 
     world.plan.run_after("complete_upload", swell, nth=3)

@@ -9,17 +9,18 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from s3commit.core.conditions import Conditions
-from s3commit.core.errors import JobRefusedError
-from s3commit.core.jsontext import dump
-from s3commit.core.layout import PIPELINE, JobDirectory
-from s3commit.core.manifest import digest
-from s3commit.core.model import Conflict, JobResult, Outcome, ReplacedFacts, Scope
-from s3commit.core.policy import REPLACED_PAGE
-from s3commit.core.ports import ListedObject
-from s3commit.core.protocol import replace_list
-from s3commit.core.protocol.replace_list import listed_files
-from s3commit.core.states import JobState
+from s3commit.core.formats.layout import PIPELINE, JobDirectory
+from s3commit.core.formats.manifest import digest
+from s3commit.core.formats.strict_json import dump
+from s3commit.core.job import replace_list
+from s3commit.core.job.replace_list import listed_files
+from s3commit.core.model.conditions import Conditions
+from s3commit.core.model.errors import JobRefusedError
+from s3commit.core.model.job import Conflict, JobResult, Outcome, Scope
+from s3commit.core.model.limits import REPLACED_PAGE
+from s3commit.core.model.record import ReplacedFacts
+from s3commit.core.model.states import JobState
+from s3commit.core.ports.objects import ListedObject
 from s3commit.testing.faults import Call, Crash, FaultPlan
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, place_of
 

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from s3commit.core.conditions import Conditions
-from s3commit.core.errors import TransientError
-from s3commit.core.layout import META_ATTEMPT, META_JOB, META_TASK
-from s3commit.core.manifest import encode_pendingset, expected_etag
-from s3commit.core.model import Outcome, PendingFile, PendingSet
-from s3commit.core.ports import ObjectFacts
-from s3commit.core.protocol.identity import is_ours
+from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK
+from s3commit.core.formats.manifest import encode_pendingset, expected_etag
+from s3commit.core.model.conditions import Conditions
+from s3commit.core.model.errors import TransientError
+from s3commit.core.model.job import Outcome
+from s3commit.core.model.pending import PendingFile, PendingSet
+from s3commit.core.ownership.identity import is_ours
+from s3commit.core.ports.objects import ObjectFacts
 from tests.core.world import BUCKET, JOB, OTHER_JOB, World, place_of
 
 PLACE = place_of()

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from s3commit.core.errors import JobRefusedError, TransientError
-from s3commit.core.layout import JobDirectory
-from s3commit.core.model import Conflict, Names, Outcome, Scope
-from s3commit.core.policy import REMOVE_SECONDS
-from s3commit.core.protocol import replace_list
-from s3commit.core.protocol.pipeline import Pipeline
-from s3commit.core.protocol.publish import remove_replaced
-from s3commit.core.states import JobState
-from s3commit.core.ticket import Ticket, decode_ticket, encode_ticket
+from s3commit.core.commit.remove_replaced import remove_replaced
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.ticket import Ticket, decode_ticket, encode_ticket
+from s3commit.core.job import replace_list
+from s3commit.core.model.errors import JobRefusedError, TransientError
+from s3commit.core.model.job import Conflict, Names, Outcome, Scope
+from s3commit.core.model.limits import REMOVE_SECONDS
+from s3commit.core.model.states import JobState
+from s3commit.core.ports.bundle import Pipeline
 from s3commit.testing.execution import STEPS, run_execution
 from tests.core.world import BUCKET, JOB, World, place_of
 

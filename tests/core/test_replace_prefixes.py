@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from s3commit.core.layout import JobDirectory
-from s3commit.core.model import Conflict, Names, Outcome, Scope
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model.job import Conflict, Names, Outcome, Scope
 from s3commit.testing.faults import Crash
 from tests.core.world import BUCKET, JOB, World, place_of
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from s3commit.core.documents import encode_request
-from s3commit.core.errors import InvalidInputError, PreconditionError
-from s3commit.core.layout import JobDirectory
-from s3commit.core.model import CommitRequest, Names, Outcome
-from s3commit.core.protocol.ingest import judge_arrival, note_arrivals
-from s3commit.core.protocol.neighbours import ASKED_ONE_BY_ONE, Neighbours
+from s3commit.core.commit.ingest_pendingsets import judge_arrival, note_arrivals
+from s3commit.core.formats.documents import encode_request
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model.errors import InvalidInputError, PreconditionError
+from s3commit.core.model.job import CommitRequest, Names, Outcome
+from s3commit.core.ownership.other_jobs import ASKED_ONE_BY_ONE, Neighbours
 from tests.core.world import BUCKET, NEIGHBOUR, OTHER_JOB, World, place_of
 from tests.golden.s3a.replay import Recorded, read, renewed, replay
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import pytest
 
-from s3commit.core.jsontext import dump
-from s3commit.core.layout import JobDirectory
-from s3commit.core.locks import key_digest
-from s3commit.core.model import Conflict, Names, Outcome, PendingFile, PendingSet
-from s3commit.core.states import JobState
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.strict_json import dump
+from s3commit.core.model.job import Conflict, Names, Outcome
+from s3commit.core.model.locks import key_digest
+from s3commit.core.model.pending import PendingFile, PendingSet
+from s3commit.core.model.states import JobState
 from s3commit.testing.faults import FaultPlan
 from tests.core.world import BUCKET, JOB, OTHER_JOB, World, place_of
 

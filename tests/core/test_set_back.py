@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from s3commit.core.documents import encode_result
-from s3commit.core.errors import S3CommitError
-from s3commit.core.model import Conflict, Failure, JobResult, Outcome, PlanFacts
-from s3commit.core.protocol.decision import note_end
-from s3commit.core.protocol.seal import seal_job
-from s3commit.core.states import JobState
-from s3commit.core.ticket import Ticket
+from s3commit.core.commit.seal_job import seal_job
+from s3commit.core.formats.documents import encode_result
+from s3commit.core.formats.ticket import Ticket
+from s3commit.core.job.decision_record import note_end
+from s3commit.core.model.errors import S3CommitError
+from s3commit.core.model.job import Conflict, Failure, JobResult, Outcome
+from s3commit.core.model.record import PlanFacts
+from s3commit.core.model.states import JobState
 from tests.core.world import BUCKET, JOB, REF, World, place_of
 
 OLD = {"sales/old.csv": b"old"}

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from s3commit.aws.parallel import ThreadMap
-from s3commit.core.model import Conflict, Names, Outcome, Scope
-from s3commit.core.ports import ListedObject
-from s3commit.core.protocol import places
-from s3commit.core.protocol import replace as replacing
-from s3commit.core.states import JobState
+from s3commit.core.job import plan as planned
+from s3commit.core.job import replaced_files as replacing
+from s3commit.core.model.job import Conflict, Names, Outcome, Scope
+from s3commit.core.model.states import JobState
+from s3commit.core.ports.objects import ListedObject
 from s3commit.testing.faults import Crash
 from tests.core.world import BUCKET, JOB, REF, World, place_of
 
@@ -106,7 +106,7 @@ def test_the_manifests_for_the_list_of_a_job() -> None:
 def test_so_many_at_once_make_the_same_list(
     most: tuple[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(places, *most)
+    monkeypatch.setattr(planned, *most)
     world = written(Names.UNIQUE)
     world.run(place_of())
     assert world.result(place_of()).files == TASKS

@@ -9,10 +9,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from s3commit.core.ledger import LostRaceError
-from s3commit.core.model import JobRecord, PlanFacts, Stage
-from s3commit.core.states import ENDED, TRANSITIONS, IllegalTransitionError, JobState
-from s3commit.core.states import check_transition as check
+from s3commit.core.model.record import JobRecord, PlanFacts, Stage
+from s3commit.core.model.states import ENDED, TRANSITIONS, IllegalTransitionError, JobState
+from s3commit.core.model.states import check_transition as check
+from s3commit.core.ports.ledger import LostRaceError
 from s3commit.testing.memory import ManualClock, MemoryLedger
 from tests.contract.locking import enter, move
 from tests.core.world import place_of

@@ -6,23 +6,17 @@ from itertools import pairwise
 
 import pytest
 
-from s3commit.core.errors import AccessError, TransientError
-from s3commit.core.ledger import LostRaceError
-from s3commit.core.model import Outcome
-from s3commit.core.protocol.pipeline import takeovers
-from s3commit.core.protocol.seal import seal_job
-from s3commit.core.protocol.sweep import DAY, HOUR, tries_due
-from s3commit.core.protocol.sweep_report import (
-    MOST_NOTES,
-    Report,
-    decode_report,
-    encode_report,
-    priced,
-)
-from s3commit.core.protocol.sweep_steps import STEPS
-from s3commit.core.protocol.verify import verify_manifests
-from s3commit.core.states import JobState
-from s3commit.core.ticket import Ticket
+from s3commit.core.commit.seal_job import seal_job
+from s3commit.core.commit.verify_manifests import verify_manifests
+from s3commit.core.formats.ticket import Ticket
+from s3commit.core.job.record import takeovers
+from s3commit.core.model.errors import AccessError, TransientError
+from s3commit.core.model.job import Outcome
+from s3commit.core.model.states import JobState
+from s3commit.core.ports.ledger import LostRaceError
+from s3commit.core.sweep.report import MOST_NOTES, Report, decode_report, encode_report, priced
+from s3commit.core.sweep.steps import STEPS
+from s3commit.core.sweep.sweep import DAY, HOUR, tries_due
 from tests.core.swept import LIMITS, MINUTE, Swept, announced, ended, sealed
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, place_of
 

@@ -14,16 +14,19 @@ from itertools import pairwise
 
 import pytest
 
-from s3commit.core.errors import TransientError
-from s3commit.core.layout import JobDirectory
-from s3commit.core.manifest import encode_pendingset
-from s3commit.core.model import PendingSet
-from s3commit.core.protocol import sweep_cost, sweep_directories, sweep_uploads
-from s3commit.core.protocol.pipeline import new_record, read_spec
-from s3commit.core.protocol.sweep import DAY, HOUR, MOST_PUT_OFF
-from s3commit.core.protocol.sweep_cost import SHARES
-from s3commit.core.protocol.sweep_turns import CALLS_A_PASS, Sitting, Turn, kept_turn
-from s3commit.core.survey import SeenObject
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.manifest import encode_pendingset
+from s3commit.core.job.documents import read_spec
+from s3commit.core.job.record import new_record
+from s3commit.core.model.errors import TransientError
+from s3commit.core.model.pending import PendingSet
+from s3commit.core.ports.survey import SeenObject
+from s3commit.core.sweep import cost as sweep_cost
+from s3commit.core.sweep import directories as sweep_directories
+from s3commit.core.sweep import uploads as sweep_uploads
+from s3commit.core.sweep.cost import SHARES
+from s3commit.core.sweep.sweep import DAY, HOUR, MOST_PUT_OFF
+from s3commit.core.sweep.turns import CALLS_A_PASS, Sitting, Turn, kept_turn
 from s3commit.testing.survey import MemorySurvey
 from tests.core.swept import LIMITS, MINUTE, Schedule, Swept, abandoned_at, announced, ended
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, place_of
@@ -84,7 +87,7 @@ def test_i12_what_has_been_put_off_is_come_to_after_all_others_and_to_its_end(
     world: Swept, schedule: Schedule, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever costs much comes last; yet nothing of theirs is forgotten."""
-    monkeypatch.setattr("s3commit.core.protocol.sweep.CALL_REQUESTS", 100)
+    monkeypatch.setattr("s3commit.core.sweep.sweep.CALL_REQUESTS", 100)
     monkeypatch.setattr(sweep_cost, "SHARES", (80, 40, 20))
     zombie(world)
     last = f"{THEIRS}zz/"
@@ -149,8 +152,8 @@ class Endless(MemorySurvey):
 def test_i12_one_directory_of_ten_million_objects_does_not_keep_the_next_from_its_turn(
     world: Swept, state: str, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("s3commit.core.protocol.sweep.THING_REQUESTS", 300)
-    monkeypatch.setattr("s3commit.core.protocol.sweep.CALL_REQUESTS", 500)
+    monkeypatch.setattr("s3commit.core.sweep.sweep.THING_REQUESTS", 300)
+    monkeypatch.setattr("s3commit.core.sweep.sweep.CALL_REQUESTS", 500)
     monkeypatch.setattr(sweep_directories, "LISTED", 10_000)
     survey = Endless(world.store)
     schedule = Schedule(world, survey)
@@ -287,8 +290,8 @@ def test_i12_a_job_that_costs_much_comes_last_and_one_that_costs_too_much_is_lef
     is_done: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("s3commit.core.protocol.sweep.THING_REQUESTS", 15)
-    monkeypatch.setattr("s3commit.core.protocol.sweep.CALL_REQUESTS", calls)
+    monkeypatch.setattr("s3commit.core.sweep.sweep.THING_REQUESTS", 15)
+    monkeypatch.setattr("s3commit.core.sweep.sweep.CALL_REQUESTS", calls)
     costly, other = place_of(prefix=THEIRS), place_of(OTHER_JOB, OURS)
     announced(world, costly)
     for number in range(20):
@@ -325,7 +328,7 @@ def test_i12_directories_below_one_prefix_do_not_keep_those_of_another_from_thei
     world: Swept, schedule: Schedule, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rest comes last, and in the passes that follow."""
-    monkeypatch.setattr("s3commit.core.protocol.sweep.CALL_REQUESTS", 50)
+    monkeypatch.setattr("s3commit.core.sweep.sweep.CALL_REQUESTS", 50)
     monkeypatch.setattr(sweep_cost, "SHARES", (40, 20))
     theirs = [place_of(job_id, THEIRS) for job_id in sorted(ids(60))]
     for place in theirs:

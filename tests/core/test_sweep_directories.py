@@ -8,13 +8,14 @@ from functools import partial
 
 import pytest
 
-from s3commit.core.layout import JobDirectory
-from s3commit.core.locks import Claimed, claimed
-from s3commit.core.manifest import encode_pendingset
-from s3commit.core.model import PendingSet
-from s3commit.core.protocol.pipeline import new_record, read_spec
-from s3commit.core.protocol.sweep import DAY, HOUR, Sweep
-from s3commit.core.protocol.sweep_steps import STEPS
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.manifest import encode_pendingset
+from s3commit.core.job.documents import read_spec
+from s3commit.core.job.record import new_record
+from s3commit.core.model.locks import Claimed, claimed
+from s3commit.core.model.pending import PendingSet
+from s3commit.core.sweep.steps import STEPS
+from s3commit.core.sweep.sweep import DAY, HOUR, Sweep
 from s3commit.testing.survey import MemorySurvey
 from tests.core.swept import LIMITS, Swept, announced, ended
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, REF, place_of

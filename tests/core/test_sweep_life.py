@@ -8,12 +8,13 @@ from functools import partial
 
 import pytest
 
-from s3commit.core.documents import decode_request, encode_location
-from s3commit.core.model import AbortRequest, Conflict, Names, Outcome, PendingSet
-from s3commit.core.protocol.pipeline import read_spec
-from s3commit.core.protocol.sweep import DAY, HOUR, Sweep, shifted
-from s3commit.core.protocol.sweep_steps import STEPS
-from s3commit.core.protocol.sweep_turns import Turn, take_turn
+from s3commit.core.formats.documents import decode_request, encode_location
+from s3commit.core.job.documents import read_spec
+from s3commit.core.model.job import AbortRequest, Conflict, Names, Outcome
+from s3commit.core.model.pending import PendingSet
+from s3commit.core.sweep.steps import STEPS
+from s3commit.core.sweep.sweep import DAY, HOUR, Sweep, shifted
+from s3commit.core.sweep.turns import Turn, take_turn
 from s3commit.testing.survey import MemorySurvey
 from tests.core.swept import LIMITS, MINUTE, Swept, TimedSurvey, abandoned_at, announced, sealed
 from tests.core.world import BUCKET, JOB, OTHER_JOB, place_of

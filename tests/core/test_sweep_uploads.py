@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from s3commit.core.documents import encode_job, encode_location
-from s3commit.core.model import JobSpec, Outcome
-from s3commit.core.protocol import sweep_uploads
-from s3commit.core.protocol.sweep import DAY, HOUR, Sweep
-from s3commit.core.protocol.sweep_steps import STEPS
+from s3commit.core.formats.documents import encode_job, encode_location
+from s3commit.core.model.job import JobSpec, Outcome
+from s3commit.core.sweep import uploads as sweep_uploads
+from s3commit.core.sweep.steps import STEPS
+from s3commit.core.sweep.sweep import DAY, HOUR, Sweep
 from s3commit.testing.survey import MemorySurvey
 from tests.core.swept import LIMITS, Swept, TimedSurvey, announced, ended
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, place_of

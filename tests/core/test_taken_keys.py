@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from s3commit.core.model import Conflict
-from s3commit.core.states import JobState
+from s3commit.core.model.job import Conflict
+from s3commit.core.model.states import JobState
 from s3commit.testing.execution import run_execution
 from s3commit.testing.faults import Crash
 from tests.core.test_once import ALREADY, COMMITTED, FIRST, NOTE, SECOND, ask, ended

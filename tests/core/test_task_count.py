@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from s3commit.core.documents import encode_request
-from s3commit.core.errors import InvalidInputError
-from s3commit.core.manifest import decode_pendingset, encode_pendingset
-from s3commit.core.model import CommitRequest, CountedAttempt, Outcome, PendingSet
+from s3commit.core.formats.documents import encode_request
+from s3commit.core.formats.manifest import decode_pendingset, encode_pendingset
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.job import CommitRequest, CountedAttempt, Outcome
+from s3commit.core.model.pending import PendingSet
 from tests.core.test_refusals import PLACE, refused
 from tests.core.world import BUCKET, JOB, World
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from s3commit.core.model import Names, Outcome
-from s3commit.core.policy import ABORT_ROUNDS, DELETE_AT_ONCE
+from s3commit.core.model.job import Names, Outcome
+from s3commit.core.model.limits import ABORT_ROUNDS, DELETE_AT_ONCE
 from tests.core.swept import LIMITS, Swept
 from tests.core.world import BUCKET, World, place_of
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from s3commit.core.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory
-from s3commit.core.model import Conflict, Names, Outcome
-from s3commit.core.published import decode_commit_manifest
-from s3commit.core.states import JobState
+from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory
+from s3commit.core.formats.published import decode_commit_manifest
+from s3commit.core.model.job import Conflict, Names, Outcome
+from s3commit.core.model.states import JobState
 from s3commit.testing.faults import Crash
 from tests.core.world import BUCKET, JOB, OTHER_JOB, World, place_of
 

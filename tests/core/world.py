@@ -7,22 +7,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from s3commit.core.documents import decode_result, encode_job, encode_location, encode_request
-from s3commit.core.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory, is_data
-from s3commit.core.manifest import digest, encode_pendingset
-from s3commit.core.model import (
+from s3commit.core.commit.ingest_pendingsets import judge_arrival, note_arrivals
+from s3commit.core.formats.documents import (
+    decode_result,
+    encode_job,
+    encode_location,
+    encode_request,
+)
+from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory, is_data
+from s3commit.core.formats.manifest import digest, encode_pendingset
+from s3commit.core.model.job import (
     AbortRequest,
     CommitRequest,
     CountedAttempt,
     Destination,
-    JobRecord,
     JobResult,
     JobSpec,
-    PendingFile,
-    PendingSet,
 )
-from s3commit.core.protocol.ingest import judge_arrival, note_arrivals
-from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.core.model.pending import PendingFile, PendingSet
+from s3commit.core.model.record import JobRecord
+from s3commit.core.ports.bundle import Pipeline
 from s3commit.testing.execution import run_execution
 from s3commit.testing.faults import FaultPlan
 from s3commit.testing.memory import ManualClock, MemoryLedger, MemoryObjectStore

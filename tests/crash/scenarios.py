@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from s3commit.core.conditions import Conditions
-from s3commit.core.locks import key_digest
-from s3commit.core.model import Conflict, Names, Outcome, Scope
-from s3commit.core.protocol.pipeline import Pipeline
-from s3commit.core.states import ENDED
+from s3commit.core.model.conditions import Conditions
+from s3commit.core.model.job import Conflict, Names, Outcome, Scope
+from s3commit.core.model.locks import key_digest
+from s3commit.core.model.states import ENDED
+from s3commit.core.ports.bundle import Pipeline
 from s3commit.testing.execution import run_execution
 from tests.core.world import BUCKET, JOB, OTHER_JOB, World, place_of
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import pytest
 
-from s3commit.core.errors import TransientError
-from s3commit.core.model import Names, Outcome
+from s3commit.core.model.errors import TransientError
+from s3commit.core.model.job import Names, Outcome
 from s3commit.testing.faults import Crash, FaultPlan
 from tests.core.world import BUCKET, World, place_of
 from tests.crash.scenarios import (

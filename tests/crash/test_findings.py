@@ -6,17 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from s3commit.core.conditions import Conditions
-from s3commit.core.documents import encode_request
-from s3commit.core.ledger import LostRaceError
-from s3commit.core.model import CommitRequest, Conflict, CountedAttempt, Outcome, Scope
-from s3commit.core.protocol.acquire import acquire_destination
-from s3commit.core.protocol.decide import check_conditions, decide_commit
-from s3commit.core.protocol.pipeline import Pipeline
-from s3commit.core.protocol.seal import seal_job
-from s3commit.core.protocol.verify import verify_manifests
-from s3commit.core.states import JobState
-from s3commit.core.ticket import Ticket
+from s3commit.core.commit.acquire_destination import acquire_destination
+from s3commit.core.commit.check_conditions import check_conditions
+from s3commit.core.commit.decide_commit import decide_commit
+from s3commit.core.commit.seal_job import seal_job
+from s3commit.core.commit.verify_manifests import verify_manifests
+from s3commit.core.formats.documents import encode_request
+from s3commit.core.formats.ticket import Ticket
+from s3commit.core.model.conditions import Conditions
+from s3commit.core.model.job import CommitRequest, Conflict, CountedAttempt, Outcome, Scope
+from s3commit.core.model.states import JobState
+from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.ledger import LostRaceError
 from s3commit.testing.faults import Call, Crash, FaultPlan
 from s3commit.testing.memory import MemoryLedger
 from tests.core.world import BUCKET, JOB, OTHER_JOB, World, place_of

@@ -8,14 +8,14 @@ from collections.abc import Callable
 
 import pytest
 
-from s3commit.core.errors import S3CommitError
+from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory
 from s3commit.core.fsck.repair import Repaired
 from s3commit.core.fsck.words import Action
-from s3commit.core.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory
-from s3commit.core.locks import key_digest
-from s3commit.core.model import Names, Outcome
-from s3commit.core.protocol.pipeline import Pipeline
-from s3commit.core.states import ENDED, JobState
+from s3commit.core.model.errors import S3CommitError
+from s3commit.core.model.job import Names, Outcome
+from s3commit.core.model.locks import key_digest
+from s3commit.core.model.states import ENDED, JobState
+from s3commit.core.ports.bundle import Pipeline
 from s3commit.testing.execution import run_execution
 from s3commit.testing.faults import Crash, FaultPlan
 from tests.core.fsck_world import Checked

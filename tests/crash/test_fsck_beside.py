@@ -6,8 +6,8 @@ from itertools import count
 
 import pytest
 
-from s3commit.core.model import Outcome
-from s3commit.core.states import JobState
+from s3commit.core.model.job import Outcome
+from s3commit.core.model.states import JobState
 from s3commit.testing.execution import run_execution
 from s3commit.testing.faults import FaultPlan
 from tests.core.fsck_world import Checked

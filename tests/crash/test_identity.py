@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from s3commit.core.documents import encode_request
-from s3commit.core.errors import IdentityUnknownError, PreconditionError
-from s3commit.core.layout import META_ATTEMPT, META_JOB, META_TASK, parse_manifest_key
-from s3commit.core.model import CommitRequest, Names, Outcome
-from s3commit.core.policy import MAX_UNITS
-from s3commit.core.ports import OpenUpload
-from s3commit.core.protocol.complete import IN_DOUBT_SHOWN
-from s3commit.core.protocol.pipeline import Pipeline
-from s3commit.core.states import JobState
+from s3commit.core.commit.complete_unit import IN_DOUBT_SHOWN
+from s3commit.core.formats.documents import encode_request
+from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK, parse_manifest_key
+from s3commit.core.model.errors import IdentityUnknownError, PreconditionError
+from s3commit.core.model.job import CommitRequest, Names, Outcome
+from s3commit.core.model.limits import MAX_UNITS
+from s3commit.core.model.states import JobState
+from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.objects import OpenUpload
 from s3commit.testing.bucket import Version
 from s3commit.testing.faults import Call, Crash, FaultPlan
 from s3commit.testing.memory import MemoryObjectStore

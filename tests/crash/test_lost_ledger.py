@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
-from s3commit.core.errors import S3CommitError
-from s3commit.core.layout import belongs_to_job
-from s3commit.core.model import Conflict, JobRecord, Names, Outcome, Scope
-from s3commit.core.protocol.pipeline import Pipeline
-from s3commit.core.states import ENDED, JobState
+from s3commit.core.formats.layout import belongs_to_job
+from s3commit.core.model.errors import S3CommitError
+from s3commit.core.model.job import Conflict, Names, Outcome, Scope
+from s3commit.core.model.record import JobRecord
+from s3commit.core.model.states import ENDED, JobState
+from s3commit.core.ports.bundle import Pipeline
 from s3commit.testing.faults import Crash, FaultPlan
 from s3commit.testing.memory import MemoryLedger
 from tests.core.world import BUCKET, JOB, OTHER_JOB, REF, World, place_of

@@ -18,23 +18,24 @@ from typing import Any
 
 import pytest
 
-from s3commit.core.layout import JobDirectory, belongs_to_job
-from s3commit.core.ledger import LostRaceError
-from s3commit.core.locks import Claim
-from s3commit.core.model import Conflict, JobRecord, Outcome, Scope, Stage
-from s3commit.core.policy import (
+from s3commit.core.commit import acquire_destination as acquire
+from s3commit.core.commit.acquire_destination import acquire_destination
+from s3commit.core.commit.seal_job import seal_job
+from s3commit.core.commit.verify_manifests import verify_manifests
+from s3commit.core.formats.layout import JobDirectory, belongs_to_job
+from s3commit.core.formats.ticket import Ticket
+from s3commit.core.model.job import Conflict, Outcome, Scope
+from s3commit.core.model.limits import (
     HOLDER_SECONDS,
     LONGEST_WAIT,
     MAX_WAIT_SECONDS,
     WAITER_SECONDS,
 )
-from s3commit.core.protocol import acquire
-from s3commit.core.protocol.acquire import acquire_destination
-from s3commit.core.protocol.pipeline import Pipeline
-from s3commit.core.protocol.seal import seal_job
-from s3commit.core.protocol.verify import verify_manifests
-from s3commit.core.states import ENDED, JobState
-from s3commit.core.ticket import Ticket
+from s3commit.core.model.locks import Claim
+from s3commit.core.model.record import JobRecord, Stage
+from s3commit.core.model.states import ENDED, JobState
+from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.ledger import LostRaceError
 from s3commit.testing.execution import SUPERSEDED, run_execution
 from s3commit.testing.faults import Crash, FaultPlan
 from s3commit.testing.memory import MemoryLedger

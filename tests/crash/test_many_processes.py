@@ -16,8 +16,8 @@ from s3commit.aws.clock import SystemClock
 from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_client import make_client
-from s3commit.core.model import Conflict, Outcome
-from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.core.model.job import Conflict, Outcome
+from s3commit.core.ports.bundle import Pipeline
 from s3commit.testing.execution import run_execution
 from s3commit.testing.faults import Crash, FaultPlan
 from tests.conftest import REGION

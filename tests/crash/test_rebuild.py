@@ -10,14 +10,15 @@ from itertools import count
 
 import pytest
 
-from s3commit.core.errors import S3CommitError
+from s3commit.core.formats.layout import belongs_to_job
 from s3commit.core.fsck.rebuild import rebuild
-from s3commit.core.layout import belongs_to_job
-from s3commit.core.locks import claimed
-from s3commit.core.model import Conflict, Destination, Names, Outcome, Scope, Stage
-from s3commit.core.ports import ListedObject
-from s3commit.core.protocol.pipeline import Pipeline
-from s3commit.core.states import ENDED, JobState
+from s3commit.core.model.errors import S3CommitError
+from s3commit.core.model.job import Conflict, Destination, Names, Outcome, Scope
+from s3commit.core.model.locks import claimed
+from s3commit.core.model.record import Stage
+from s3commit.core.model.states import ENDED, JobState
+from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.objects import ListedObject
 from s3commit.testing.execution import run_execution
 from s3commit.testing.faults import Crash, FaultPlan
 from tests.core.fsck_world import Checked

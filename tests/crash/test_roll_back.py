@@ -7,14 +7,15 @@ from functools import partial
 
 import pytest
 
-from s3commit.core.errors import AccessError, UploadGoneError
-from s3commit.core.layout import JobDirectory
-from s3commit.core.model import Conflict, JobSpec, Names, Outcome
-from s3commit.core.policy import ABORT_ROUNDS
-from s3commit.core.ports import OpenUpload
-from s3commit.core.protocol.own_uploads import abort_uploads
-from s3commit.core.protocol.pipeline import Pipeline, new_record
-from s3commit.core.states import JobState
+from s3commit.core.ending.uploads import abort_uploads
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.job.record import new_record
+from s3commit.core.model.errors import AccessError, UploadGoneError
+from s3commit.core.model.job import Conflict, JobSpec, Names, Outcome
+from s3commit.core.model.limits import ABORT_ROUNDS
+from s3commit.core.model.states import JobState
+from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.objects import OpenUpload
 from s3commit.testing.bucket import Upload
 from s3commit.testing.faults import Call
 from s3commit.testing.memory import MemoryObjectStore

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
-from s3commit.core.documents import encode_request
-from s3commit.core.model import CommitRequest, Outcome
+from s3commit.core.formats.documents import encode_request
+from s3commit.core.model.job import CommitRequest, Outcome
 from s3commit.testing.faults import Crash, FaultPlan
 from tests.core.test_s3a import data, exact_names
 from tests.core.world import BUCKET, NEIGHBOUR, World, place_of

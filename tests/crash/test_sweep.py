@@ -9,9 +9,9 @@ from functools import partial
 
 import pytest
 
-from s3commit.core.model import Outcome
-from s3commit.core.protocol.ingest import judge_arrival, note_arrivals
-from s3commit.core.protocol.sweep import DAY, HOUR
+from s3commit.core.commit.ingest_pendingsets import judge_arrival, note_arrivals
+from s3commit.core.model.job import Outcome
+from s3commit.core.sweep.sweep import DAY, HOUR
 from s3commit.testing.faults import Crash, FaultPlan
 from tests.core.fsck_world import Checked
 from tests.core.swept import LIMITS, Swept, announced, ended, sealed

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from s3commit.core.errors import S3CommitError
-from s3commit.core.protocol.pipeline import Pipeline
-from s3commit.core.ticket import Ticket
+from s3commit.core.formats.ticket import Ticket
+from s3commit.core.model.errors import S3CommitError
+from s3commit.core.ports.bundle import Pipeline
 from s3commit.testing import execution
 from s3commit.testing.execution import SUPERSEDED
 from s3commit.testing.memory import MemoryObjectStore

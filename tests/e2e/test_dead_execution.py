@@ -14,12 +14,13 @@ import s3commit
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.core.documents import encode_request
-from s3commit.core.locks import Claim, LockMode
-from s3commit.core.model import CommitRequest, JobResult, Outcome
-from s3commit.core.protocol.pipeline import Pipeline, new_record
-from s3commit.core.states import JobState
-from s3commit.core.ticket import Ticket
+from s3commit.core.formats.documents import encode_request
+from s3commit.core.formats.ticket import Ticket
+from s3commit.core.job.record import new_record
+from s3commit.core.model.job import CommitRequest, JobResult, Outcome
+from s3commit.core.model.locks import Claim, LockMode
+from s3commit.core.model.states import JobState
+from s3commit.core.ports.bundle import Pipeline
 from s3commit.testing.execution import ROUTES, STEPS
 from s3commit.writer.job import Job
 from tests.cli.support import run

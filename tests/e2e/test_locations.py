@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import s3commit
-from s3commit.core.errors import JobFailedError
-from s3commit.core.model import JobResult
+from s3commit.core.model.errors import JobFailedError
+from s3commit.core.model.job import JobResult
 from tests.e2e.conftest import Deployed
 
 WAIT_SECONDS = 120

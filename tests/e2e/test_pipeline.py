@@ -9,9 +9,9 @@ from typing import Any
 
 import s3commit
 from s3commit.aws.ledger import DynamoLedger
-from s3commit.core.layout import JobDirectory
-from s3commit.core.model import Destination, JobResult, Outcome
-from s3commit.core.states import JobState
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model.job import Destination, JobResult, Outcome
+from s3commit.core.model.states import JobState
 from tests.e2e.conftest import Deployed
 
 WAIT_SECONDS = 60

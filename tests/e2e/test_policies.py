@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import s3commit
-from s3commit.core.errors import JobFailedError
-from s3commit.core.model import JobResult, Outcome
+from s3commit.core.model.errors import JobFailedError
+from s3commit.core.model.job import JobResult, Outcome
 from tests.e2e.conftest import Deployed
 
 WAIT_SECONDS = 120

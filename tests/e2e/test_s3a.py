@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.cli.app import app
-from s3commit.core.layout import is_data
+from s3commit.core.formats.layout import is_data
 from tests.e2e.conftest import Deployed
 from tests.golden.s3a.replay import BUCKET, TABLE, Recorded, read, replay
 

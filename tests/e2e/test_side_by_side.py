@@ -12,10 +12,10 @@ import pytest
 import s3commit
 from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.core.documents import decode_result
-from s3commit.core.errors import JobFailedError
-from s3commit.core.layout import JobDirectory, partition_of
-from s3commit.core.model import Conflict, JobResult, Scope
+from s3commit.core.formats.documents import decode_result
+from s3commit.core.formats.layout import JobDirectory, partition_of
+from s3commit.core.model.errors import JobFailedError
+from s3commit.core.model.job import Conflict, JobResult, Scope
 from tests.contract.locking import claims_left
 from tests.e2e.conftest import Deployed
 

@@ -16,11 +16,11 @@ from s3commit.aws.clock import SystemClock
 from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.ledger_items import job_key
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.core.locks import Claim, LockMode
-from s3commit.core.model import JobRecord
-from s3commit.core.protocol.pipeline import new_record
-from s3commit.core.protocol.sweep import DAY, shifted
-from s3commit.core.states import ENDED, JobState
+from s3commit.core.job.record import new_record
+from s3commit.core.model.locks import Claim, LockMode
+from s3commit.core.model.record import JobRecord
+from s3commit.core.model.states import ENDED, JobState
+from s3commit.core.sweep.sweep import DAY, shifted
 from s3commit.writer.job import Job
 from tests.cli.support import run
 from tests.contract.locking import hold, waits

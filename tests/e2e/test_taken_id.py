@@ -8,9 +8,9 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 import s3commit
-from s3commit.core.documents import decode_result, encode_job, encode_request
-from s3commit.core.layout import JobDirectory, parse_destination
-from s3commit.core.model import CommitRequest, JobResult, JobSpec, Outcome
+from s3commit.core.formats.documents import decode_result, encode_job, encode_request
+from s3commit.core.formats.layout import JobDirectory, parse_destination
+from s3commit.core.model.job import CommitRequest, JobResult, JobSpec, Outcome
 from tests.e2e.conftest import Deployed
 
 WAIT_SECONDS = 60

@@ -15,7 +15,7 @@ from pandas.testing import assert_frame_equal
 from pyarrow import csv, dataset, fs, parquet
 
 import s3commit
-from s3commit.core.errors import InvalidInputError
+from s3commit.core.model.errors import InvalidInputError
 from tests.lake import Lake
 
 ROWS = 1000

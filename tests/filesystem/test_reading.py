@@ -7,7 +7,7 @@ from typing import Any
 import fsspec
 import pytest
 
-from s3commit.core.errors import InvalidInputError
+from s3commit.core.model.errors import InvalidInputError
 from tests.lake import Lake
 
 

@@ -15,8 +15,8 @@ from typing import Any
 import fsspec
 import pytest
 
-from s3commit.core.errors import InvalidInputError, JobFailedError, S3CommitError
-from s3commit.core.model import Conflict
+from s3commit.core.model.errors import InvalidInputError, JobFailedError, S3CommitError
+from s3commit.core.model.job import Conflict
 from s3commit.filesystem import S3CommitFileSystem
 from s3commit.writer.sizes import Upload, UploadSettings
 from tests.lake import Lake

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from s3commit.aws.events import announced_objects
-from s3commit.core.documents import (
+from s3commit.core.formats.documents import (
     decode_job,
     decode_main,
     decode_request,
@@ -22,14 +22,27 @@ from s3commit.core.documents import (
     encode_request,
     encode_result,
 )
-from s3commit.core.manifest import (
+from s3commit.core.formats.manifest import (
     decode_note,
     decode_pending,
     decode_pendingset,
     digest,
     encode_pendingset,
 )
-from s3commit.core.model import (
+from s3commit.core.formats.plan import Slice, Unit, decode_plan, encode_plan
+from s3commit.core.formats.published import (
+    CommitHeader,
+    CommittedFile,
+    commit_lines,
+    decode_commit_header,
+    decode_commit_manifest,
+    success_job_id,
+)
+from s3commit.core.job.decision_record import read_decision
+from s3commit.core.job.partitions import read_partitions
+from s3commit.core.job.record import new_record
+from s3commit.core.job.replace_list import index_body, page_body, read_index, read_page
+from s3commit.core.model.job import (
     AbortRequest,
     CommitRequest,
     CountedAttempt,
@@ -38,23 +51,9 @@ from s3commit.core.model import (
     JobSpec,
     Names,
     Outcome,
-    PlanFacts,
-    ReplacedFacts,
 )
-from s3commit.core.plan import Slice, Unit, decode_plan, encode_plan
-from s3commit.core.ports import ListedObject
-from s3commit.core.protocol.decision import read_decision
-from s3commit.core.protocol.partitions import read_partitions
-from s3commit.core.protocol.pipeline import new_record
-from s3commit.core.protocol.replace_list import index_body, page_body, read_index, read_page
-from s3commit.core.published import (
-    CommitHeader,
-    CommittedFile,
-    commit_lines,
-    decode_commit_header,
-    decode_commit_manifest,
-    success_job_id,
-)
+from s3commit.core.model.record import PlanFacts, ReplacedFacts
+from s3commit.core.ports.objects import ListedObject
 from tests.core.test_manifest import one_file, one_set
 from tests.core.world import BUCKET, JOB, World, place_of
 

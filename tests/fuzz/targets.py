@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 from contextlib import suppress
 
-from s3commit.core.documents import encode_request
-from s3commit.core.errors import InvalidInputError, JobRefusedError, S3CommitError
-from s3commit.core.jsontext import one_line
-from s3commit.core.layout import has_unspeakable, is_hidden
-from s3commit.core.locks import key_digest
-from s3commit.core.model import CommitRequest, Outcome, PendingFile, PendingSet
+from s3commit.core.formats.documents import encode_request
+from s3commit.core.formats.layout import has_unspeakable, is_hidden
+from s3commit.core.formats.strict_json import one_line
+from s3commit.core.model.errors import InvalidInputError, JobRefusedError, S3CommitError
+from s3commit.core.model.job import CommitRequest, Outcome
+from s3commit.core.model.locks import key_digest
+from s3commit.core.model.pending import PendingFile, PendingSet
 from tests.core.test_hostile import THEIRS, Neighbourhood
 from tests.core.world import BUCKET, JOB
 from tests.fuzz.documents import DOCUMENTS, PLACE

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from s3commit.core.errors import IdentityUnknownError, TransientError
-from s3commit.core.model import Names
+from s3commit.core.model.errors import IdentityUnknownError, TransientError
+from s3commit.core.model.job import Names
 from s3commit.testing.memory import MemoryObjectStore
 from tests.core.world import BUCKET, World
 from tests.lambdas.conftest import Call

@@ -11,10 +11,10 @@ from urllib.parse import quote_plus
 
 import pytest
 
-from s3commit.core.errors import TransientError
-from s3commit.core.layout import JobDirectory
-from s3commit.core.manifest import MAX_MANIFEST_VALUES
-from s3commit.core.states import JobState
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.manifest import MAX_MANIFEST_VALUES
+from s3commit.core.model.errors import TransientError
+from s3commit.core.model.states import JobState
 from s3commit.testing.faults import Crash
 from tests.core.world import BUCKET, World, place_of
 from tests.lambdas.conftest import Call, Refusals

@@ -6,7 +6,7 @@ import importlib
 
 import pytest
 
-from s3commit.core.policy import COMPLETE_WORKERS, UNIT_FILES
+from s3commit.core.model.limits import COMPLETE_WORKERS, UNIT_FILES
 from stacks.config import MOST_WORKERS, ConfigError, DeployConfig
 from stacks.functions import FUNCTIONS
 from tests.lambdas.conftest import ENVIRONMENT

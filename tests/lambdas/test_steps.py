@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from s3commit.core.errors import (
+from s3commit.core.formats.ticket import decode_ticket, execution_input
+from s3commit.core.job.record import takeovers
+from s3commit.core.model.errors import (
     InvalidInputError,
     JobRefusedError,
     S3CommitError,
     TransientError,
 )
-from s3commit.core.ledger import LostRaceError
-from s3commit.core.protocol.pipeline import takeovers
-from s3commit.core.ticket import decode_ticket, execution_input
+from s3commit.core.ports.ledger import LostRaceError
 from tests.core.world import World, place_of
 from tests.lambdas.conftest import Call, Refusals
 

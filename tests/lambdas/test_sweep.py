@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from s3commit.aws.sweeping import Sweeper
-from s3commit.core.protocol.sweep import DAY
-from s3commit.core.protocol.sweep_turns import CALLS_A_PASS
+from s3commit.core.sweep.sweep import DAY
+from s3commit.core.sweep.turns import CALLS_A_PASS
 from s3commit.testing.survey import MemoryExecutions, MemorySurvey
 from tests.core.world import BUCKET, JOB, OTHER_JOB, World, place_of
 from tests.lambdas.conftest import Context
@@ -110,7 +110,7 @@ def test_the_next_sweep_goes_on_where_this_one_stopped(
     world: World, step: Step, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A pass has so many calls for each step; behind them comes the next step."""
-    monkeypatch.setattr("s3commit.core.protocol.sweep.CALL_REQUESTS", 2)
+    monkeypatch.setattr("s3commit.core.sweep.sweep.CALL_REQUESTS", 2)
     places = [place_of(f"0b6f6f0e-0000-4000-8000-0000000001{n:02d}") for n in range(20)]
     for place in places:
         world.open(place)

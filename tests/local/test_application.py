@@ -13,7 +13,7 @@ import boto3
 import pytest
 
 import s3commit
-from s3commit.core.model import Outcome
+from s3commit.core.model.job import Outcome
 from s3commit.local.synth import synthesize
 
 PROJECT = Path(__file__).parents[2]

@@ -12,11 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from s3commit.core.layout import JobDirectory, parse_directory
-from s3commit.core.manifest import decode_pendingset
-from s3commit.core.model import CountedAttempt, PendingSet
-from s3commit.core.protocol.ingest import judge_arrival, note_arrivals
-from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.core.commit.ingest_pendingsets import judge_arrival, note_arrivals
+from s3commit.core.formats.layout import JobDirectory, parse_directory
+from s3commit.core.formats.manifest import decode_pendingset
+from s3commit.core.model.job import CountedAttempt
+from s3commit.core.model.pending import PendingSet
+from s3commit.core.ports.bundle import Pipeline
 from s3commit.testing.execution import run_execution
 from s3commit.testing.faults import FaultPlan
 from s3commit.testing.memory import ManualClock, MemoryLedger, MemoryObjectStore

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from s3commit.core.errors import JobFailedError, JobRefusedError, TransientError
-from s3commit.core.model import Outcome
+from s3commit.core.model.errors import JobFailedError, JobRefusedError, TransientError
+from s3commit.core.model.job import Outcome
 from s3commit.testing.faults import Call
 from tests.ported.support import OUT, Lake, write
 from tests.writer.support import BUCKET

@@ -7,15 +7,15 @@ from uuid import UUID
 
 import pytest
 
-from s3commit.core.errors import (
+from s3commit.core.formats.layout import META_JOB
+from s3commit.core.model.errors import (
     InvalidInputError,
     JobFailedError,
     JobRefusedError,
     NotFoundError,
     TransientError,
 )
-from s3commit.core.layout import META_JOB
-from s3commit.core.model import Outcome
+from s3commit.core.model.job import Outcome
 from s3commit.testing.faults import Crash
 from s3commit.writer.environment import SystemEnvironment
 from s3commit.writer.job import open_job

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import pytest
 
-from s3commit.core.errors import (
+from s3commit.core.formats.manifest import encode_pendingset
+from s3commit.core.model.errors import (
     InvalidInputError,
     JobFailedError,
     JobRefusedError,
     UploadGoneError,
 )
-from s3commit.core.manifest import encode_pendingset
-from s3commit.core.model import PendingFile, PendingSet
-from s3commit.core.ports import ObjectFacts
+from s3commit.core.model.pending import PendingFile, PendingSet
+from s3commit.core.ports.objects import ObjectFacts
 from tests.ported.support import Lake, write
 from tests.writer.support import BUCKET, JOB
 

@@ -6,15 +6,15 @@ import uuid
 
 import pytest
 
-from s3commit.core.errors import (
+from s3commit.core.formats.layout import META_JOB
+from s3commit.core.model.errors import (
     AccessError,
     InvalidInputError,
     JobFailedError,
     JobRefusedError,
     TransientError,
 )
-from s3commit.core.layout import META_JOB
-from s3commit.core.model import CountedAttempt
+from s3commit.core.model.job import CountedAttempt
 from s3commit.writer.job import Job
 from tests.ported.support import Lake, write
 from tests.writer.support import BUCKET, JOB

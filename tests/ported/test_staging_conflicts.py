@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from s3commit.core.errors import InvalidInputError, JobFailedError, TransientError
-from s3commit.core.layout import JobDirectory, partition_of
-from s3commit.core.model import Destination, Outcome
+from s3commit.core.formats.layout import JobDirectory, partition_of
+from s3commit.core.model.errors import InvalidInputError, JobFailedError, TransientError
+from s3commit.core.model.job import Destination, Outcome
 from s3commit.testing.faults import Crash
 from s3commit.writer.paths import file_key
 from tests.ported.support import Lake, write

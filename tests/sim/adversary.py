@@ -15,9 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 
-from s3commit.core.documents import encode_job
-from s3commit.core.errors import AccessError, InvalidInputError, S3CommitError
-from s3commit.core.layout import (
+from s3commit.core.formats.documents import encode_job
+from s3commit.core.formats.layout import (
     COMMITS,
     MAGIC_PREFIX,
     META_ATTEMPT,
@@ -27,10 +26,12 @@ from s3commit.core.layout import (
     is_data,
     parse_directory,
 )
-from s3commit.core.locks import key_digest
-from s3commit.core.manifest import digest
-from s3commit.core.model import CountedAttempt, Destination, Names, PendingFile
-from s3commit.core.ports import ListedObject, ObjectStore, StoredObject
+from s3commit.core.formats.manifest import digest
+from s3commit.core.model.errors import AccessError, InvalidInputError, S3CommitError
+from s3commit.core.model.job import CountedAttempt, Destination, Names
+from s3commit.core.model.locks import key_digest
+from s3commit.core.model.pending import PendingFile
+from s3commit.core.ports.objects import ListedObject, ObjectStore, StoredObject
 from s3commit.testing.bucket import Bucket
 from s3commit.testing.faults import Crash
 from s3commit.testing.memory import MemoryObjectStore

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from s3commit.core.ledger import LostRaceError
-from s3commit.core.model import JobRecord, Turn
-from s3commit.core.ports import ListedObject, ObjectFacts, OpenUpload, StoredObject
-from s3commit.core.states import JobState
+from s3commit.core.model.record import JobRecord, Turn
+from s3commit.core.model.states import JobState
+from s3commit.core.ports.ledger import LostRaceError
+from s3commit.core.ports.objects import ListedObject, ObjectFacts, OpenUpload, StoredObject
 from s3commit.testing.bucket import Bucket
 from s3commit.testing.memory import MemoryLedger, MemoryObjectStore
 

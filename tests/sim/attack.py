@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from s3commit.core.model import Stage
-from s3commit.core.states import JobState
+from s3commit.core.model.record import Stage
+from s3commit.core.model.states import JobState
 from tests.sim.adversary import PREFIXES, Adversary, EncryptingStore
 from tests.sim.clients import BUCKET
 from tests.sim.decisions import Decisions

@@ -10,18 +10,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
-from s3commit.core.documents import encode_job, encode_location, encode_request
-from s3commit.core.errors import PreconditionError, S3CommitError, TransientError
-from s3commit.core.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory
-from s3commit.core.manifest import digest, encode_pendingset
-from s3commit.core.model import (
-    AbortRequest,
-    CommitRequest,
-    CountedAttempt,
-    PendingFile,
-    PendingSet,
-)
-from s3commit.core.ports import ObjectStore
+from s3commit.core.formats.documents import encode_job, encode_location, encode_request
+from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory
+from s3commit.core.formats.manifest import digest, encode_pendingset
+from s3commit.core.model.errors import PreconditionError, S3CommitError, TransientError
+from s3commit.core.model.job import AbortRequest, CommitRequest, CountedAttempt
+from s3commit.core.model.pending import PendingFile, PendingSet
+from s3commit.core.ports.objects import ObjectStore
 from s3commit.testing.faults import Crash
 from s3commit.writer.paths import encode_note, note_key
 from tests.sim.model import Job

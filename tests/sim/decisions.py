@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 
-from s3commit.core.layout import belongs_to_job, is_data
-from s3commit.core.locks import Claimed
-from s3commit.core.model import Conflict, JobRecord
-from s3commit.core.states import JobState
+from s3commit.core.formats.layout import belongs_to_job, is_data
+from s3commit.core.model.job import Conflict
+from s3commit.core.model.locks import Claimed
+from s3commit.core.model.record import JobRecord
+from s3commit.core.model.states import JobState
 from tests.sim.model import DECIDED, KEEPERS, UNDER_WAY, Job
 from tests.sim.observer import Observer
 from tests.sim.scheduler import Process, Scheduler, fail

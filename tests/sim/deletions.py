@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from s3commit.core.layout import JobDirectory
-from s3commit.core.ports import ListedObject, ObjectFacts, StoredObject
-from s3commit.core.states import JobState
-from s3commit.core.survey import SeenObject
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model.states import JobState
+from s3commit.core.ports.objects import ListedObject, ObjectFacts, StoredObject
+from s3commit.core.ports.survey import SeenObject
 from s3commit.testing.bucket import Version
 from tests.sim.documents import decision_of
 from tests.sim.keeping import may_retire

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from s3commit.core.states import JobState
+from s3commit.core.model.states import JobState
 from s3commit.testing.bucket import Version
 from tests.sim.model import ENDED, Job
 from tests.sim.scheduler import Process, fail

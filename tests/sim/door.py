@@ -11,7 +11,7 @@ from typing import Any
 
 import greenlet
 
-from s3commit.core.errors import PreconditionError, S3CommitError, TransientError
+from s3commit.core.model.errors import PreconditionError, S3CommitError, TransientError
 from s3commit.testing.faults import Crash
 from s3commit.testing.memory import MemoryLedger, MemoryObjectStore
 from tests.sim.decisions import Decisions

@@ -12,10 +12,11 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from s3commit.core.layout import MAGIC_PREFIX, PIPELINE, JobDirectory, is_data
-from s3commit.core.model import Destination, JobRecord, JobSpec
-from s3commit.core.ports import ListedObject
-from s3commit.core.states import JobState
+from s3commit.core.formats.layout import MAGIC_PREFIX, PIPELINE, JobDirectory, is_data
+from s3commit.core.model.job import Destination, JobSpec
+from s3commit.core.model.record import JobRecord
+from s3commit.core.model.states import JobState
+from s3commit.core.ports.objects import ListedObject
 from s3commit.testing.bucket import Bucket, Version
 from tests.sim.adversary import directory_of
 from tests.sim.clients import BUCKET

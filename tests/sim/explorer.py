@@ -17,21 +17,22 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from s3commit.core.documents import encode_job, encode_request
-from s3commit.core.errors import (
+from s3commit.core.commit.complete_unit import complete_unit
+from s3commit.core.formats.documents import encode_job, encode_request
+from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory
+from s3commit.core.formats.manifest import digest, encode_pendingset
+from s3commit.core.formats.plan import MAX_PLAN_BYTES, Unit, decode_plan
+from s3commit.core.formats.ticket import Ticket
+from s3commit.core.job.record import beside_twins
+from s3commit.core.model.errors import (
     InvalidInputError,
     JobRefusedError,
     NotFoundError,
     TransientError,
 )
-from s3commit.core.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory
-from s3commit.core.ledger import LostRaceError
-from s3commit.core.manifest import digest, encode_pendingset
-from s3commit.core.model import CommitRequest, CountedAttempt, Failure, PendingFile, PendingSet
-from s3commit.core.plan import MAX_PLAN_BYTES, Unit, decode_plan
-from s3commit.core.protocol.complete import complete_unit
-from s3commit.core.protocol.pipeline import beside_twins
-from s3commit.core.ticket import Ticket
+from s3commit.core.model.job import CommitRequest, CountedAttempt, Failure
+from s3commit.core.model.pending import PendingFile, PendingSet
+from s3commit.core.ports.ledger import LostRaceError
 from s3commit.testing.execution import REFUSING, ROUTES, STEPS
 from s3commit.testing.memory import ManualClock, MemoryLedger, MemoryObjectStore
 from tests.sim.judge_states import judge

@@ -9,8 +9,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
-from s3commit.core.conditions import Conditions
-from s3commit.core.documents import (
+from s3commit.core.formats.documents import (
     MAX_JOB_BYTES,
     MAX_RESULT_BYTES,
     encode_job,
@@ -18,11 +17,18 @@ from s3commit.core.documents import (
     encode_request,
     encode_result,
 )
-from s3commit.core.errors import InvalidInputError
-from s3commit.core.jsontext import dump
-from s3commit.core.layout import JobDirectory
-from s3commit.core.manifest import encode_pendingset
-from s3commit.core.model import (
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.manifest import encode_pendingset
+from s3commit.core.formats.published import (
+    MAX_SUCCESS_BYTES,
+    CommitHeader,
+    CommittedFile,
+    commit_lines,
+)
+from s3commit.core.formats.strict_json import dump
+from s3commit.core.model.conditions import Conditions
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.job import (
     AbortRequest,
     CommitRequest,
     Conflict,
@@ -33,18 +39,11 @@ from s3commit.core.model import (
     JobSpec,
     Names,
     Outcome,
-    PendingFile,
-    PendingSet,
-    ReplacedFacts,
     Scope,
 )
-from s3commit.core.ports import ListedObject
-from s3commit.core.published import (
-    MAX_SUCCESS_BYTES,
-    CommitHeader,
-    CommittedFile,
-    commit_lines,
-)
+from s3commit.core.model.pending import PendingFile, PendingSet
+from s3commit.core.model.record import ReplacedFacts
+from s3commit.core.ports.objects import ListedObject
 
 KEY = "daily"  # the idempotency key that the other jobs of a run have, too
 NEVER = "00000000-0000-4000-8000-0000000000ff"  # an id that nobody has

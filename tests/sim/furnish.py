@@ -6,9 +6,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from s3commit.core.conditions import Conditions
-from s3commit.core.layout import META_JOB, JobDirectory
-from s3commit.core.model import Conflict, Destination, JobSpec, Names, Scope
+from s3commit.core.formats.layout import META_JOB, JobDirectory
+from s3commit.core.model.conditions import Conditions
+from s3commit.core.model.job import Conflict, Destination, JobSpec, Names, Scope
 from tests.sim.clients import BUCKET
 from tests.sim.model import Job
 from tests.sim.troubles import add_troubles

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from s3commit.core.model import Conflict, Names
-from s3commit.core.states import JobState
+from s3commit.core.model.job import Conflict, Names
+from s3commit.core.model.states import JobState
 from tests.sim.model import Job
 from tests.sim.recovery import leaks, locks_of
 from tests.sim.scheduler import fail

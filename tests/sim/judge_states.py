@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, NoReturn
 
-from s3commit.core.layout import META_ATTEMPT
-from s3commit.core.model import Conflict
-from s3commit.core.states import JobState
+from s3commit.core.formats.layout import META_ATTEMPT
+from s3commit.core.model.job import Conflict
+from s3commit.core.model.states import JobState
 from tests.sim.model import DECIDED, ENDED, UNDER_WAY
 from tests.sim.scheduler import Violation
 

@@ -6,18 +6,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
-from s3commit.core.errors import TransientError
 from s3commit.core.fsck.check import check
 from s3commit.core.fsck.ports import Fsck
 from s3commit.core.fsck.rebuild import rebuild
 from s3commit.core.fsck.repair import repair
 from s3commit.core.fsck.words import Level
-from s3commit.core.model import Destination
-from s3commit.core.protocol.sweep import Limits, Step, Sweep
-from s3commit.core.protocol.sweep_report import Report, decode_report, encode_report
-from s3commit.core.protocol.sweep_steps import STEPS
-from s3commit.core.protocol.sweep_turns import Turn, take_turn
-from s3commit.core.survey import Executions, Survey
+from s3commit.core.model.errors import TransientError
+from s3commit.core.model.job import Destination
+from s3commit.core.ports.executions import Executions
+from s3commit.core.ports.survey import Survey
+from s3commit.core.sweep.report import Report, decode_report, encode_report
+from s3commit.core.sweep.steps import STEPS
+from s3commit.core.sweep.sweep import Limits, Step, Sweep
+from s3commit.core.sweep.turns import Turn, take_turn
 from s3commit.testing.faults import Crash
 from tests.sim.clients import BUCKET
 from tests.sim.door import Door

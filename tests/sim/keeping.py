@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 
-from s3commit.core.protocol.sweep import Sweep
+from s3commit.core.sweep.sweep import Sweep
 from s3commit.testing.bucket import Version
 from tests.sim.model import Job
 from tests.sim.scheduler import Process, Scheduler, fail, moment

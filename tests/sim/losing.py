@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from s3commit.core.states import JobState
+from s3commit.core.model.states import JobState
 from tests.sim.documents import decision_of
 from tests.sim.model import DECIDED, ENDED, Job
 

@@ -7,21 +7,23 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from s3commit.core.errors import (
+from s3commit.core.commit.complete_unit import complete_unit
+from s3commit.core.commit.ingest_pendingsets import judge_arrival, note_arrivals
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.plan import MAX_PLAN_BYTES, decode_plan
+from s3commit.core.formats.ticket import Ticket, UnitResult
+from s3commit.core.job.record import beside_twins
+from s3commit.core.model.errors import (
     AccessError,
     InvalidInputError,
     JobRefusedError,
     NotFoundError,
     TransientError,
 )
-from s3commit.core.layout import JobDirectory
-from s3commit.core.ledger import LostRaceError
-from s3commit.core.model import Failure, JobRecord
-from s3commit.core.plan import MAX_PLAN_BYTES, decode_plan
-from s3commit.core.protocol.complete import complete_unit
-from s3commit.core.protocol.ingest import judge_arrival, note_arrivals
-from s3commit.core.protocol.pipeline import Pipeline, beside_twins
-from s3commit.core.ticket import Ticket, UnitResult
+from s3commit.core.model.job import Failure
+from s3commit.core.model.record import JobRecord
+from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.ledger import LostRaceError
 from s3commit.testing.execution import REFUSING, RETRIES, ROUTES, STEPS
 from s3commit.testing.faults import Crash
 from tests.sim.clients import BUCKET

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from s3commit.core.layout import JobDirectory
-from s3commit.core.model import Conflict, JobSpec, Names, Scope
-from s3commit.core.states import JobState
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model.job import Conflict, JobSpec, Names, Scope
+from s3commit.core.model.states import JobState
 
 DECIDED = frozenset(
     {JobState.COMMITTING, JobState.PUBLISHING, JobState.COMMITTED, JobState.ROLLING_BACK}

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-PROTOCOL = "core/protocol/"
-
 
 @dataclass(frozen=True, slots=True)
 class Mutant:

@@ -7,13 +7,13 @@ than the clients of the simulation do.
 
 from __future__ import annotations
 
-from tests.sim.mutant import PROTOCOL, Mutant
+from tests.sim.mutant import Mutant
 
 MUTANTS = [
     # Fences.
     Mutant(
         "a step does not look at the state and generation",
-        f"{PROTOCOL}pipeline.py",
+        "core/job/record.py",
         "    if record is None or record.generation != ticket.generation"
         " or record.state not in expected:\n",
         "    if record is None:\n",
@@ -21,13 +21,13 @@ MUTANTS = [
     ),
     Mutant(
         "no generation is raised, and no step looks at the state",
-        f"{PROTOCOL}seal.py",
+        "core/commit/seal_job.py",
         "    if not has_it_already:\n",
         "    if False:\n",
         "I2",
         also=(
             (
-                f"{PROTOCOL}pipeline.py",
+                "core/job/record.py",
                 "ticket.generation or record.state not in expected:",
                 "ticket.generation:",
             ),
@@ -35,7 +35,7 @@ MUTANTS = [
     ),
     Mutant(
         "a late waker does not ask the ledger again before it puts the marker",
-        f"{PROTOCOL}publish.py",
+        "core/commit/publish_success.py",
         "        own_record(pipeline, ticket, JobState.PUBLISHING)\n        try:\n",
         "        try:\n",
         "I9",
@@ -43,7 +43,7 @@ MUTANTS = [
     ),
     Mutant(
         "the marker is put without its condition",
-        f"{PROTOCOL}publish.py",
+        "core/commit/publish_success.py",
         "place.bucket, place.success, body, if_absent=etag is None, if_match=etag\n",
         "place.bucket, place.success, body\n",
         "I9",
@@ -51,14 +51,14 @@ MUTANTS = [
     # Completing.
     Mutant(
         "an upload that is gone passes for completed",
-        f"{PROTOCOL}complete.py",
+        "core/commit/complete_unit.py",
         "    return Whose.OURS if is_ours(file, facts) else Whose.ANOTHERS\n",
         "    return Whose.OURS\n",
         "I2",
     ),
     Mutant(
         "units that nobody counted are not missed",
-        f"{PROTOCOL}publish.py",
+        "core/commit/begin_publish.py",
         "    if counts != sorted((number, unit.files) for number, unit in units.items()):\n",
         "    if False:\n",
         "I2",
@@ -66,14 +66,14 @@ MUTANTS = [
     ),
     Mutant(
         "lost files do not roll the job back",
-        f"{PROTOCOL}publish.py",
+        "core/commit/begin_publish.py",
         "    if lost:\n",
         "    if False:\n",
         "progress",
     ),
     Mutant(
         "another attempt's file passes for the counted one's",
-        f"{PROTOCOL}identity.py",
+        "core/ownership/identity.py",
         "            and facts.metadata.get(META_ATTEMPT) == file.attempt_id\n",
         "",
         "I3",
@@ -81,7 +81,7 @@ MUTANTS = [
     ),
     Mutant(
         "a manifest that has changed is acted on",
-        f"{PROTOCOL}pipeline.py",
+        "core/job/manifests.py",
         "    if digest(stored.body) != sha256:\n",
         "    if False:\n",
         "I2",
@@ -89,7 +89,7 @@ MUTANTS = [
     # Order.
     Mutant(
         "the locks are given back before the job is COMMITTED",
-        f"{PROTOCOL}publish.py",
+        "core/commit/publish_success.py",
         "        _put_marker(pipeline, ticket, record, names)\n",
         "        release_locks(pipeline, record)\n"
         "        _put_marker(pipeline, ticket, record, names)\n",
@@ -97,17 +97,17 @@ MUTANTS = [
     ),
     Mutant(
         "the marker is put before the manifest in _commits/",
-        f"{PROTOCOL}publish.py",
-        "                names = _publish_manifest(pipeline, ticket, record)\n",
+        "core/commit/publish_success.py",
+        "                names = publish_manifest(pipeline, ticket, record)\n",
         "                _put_marker(pipeline, ticket, record, [])\n"
-        "                names = _publish_manifest(pipeline, ticket, record)\n",
+        "                names = publish_manifest(pipeline, ticket, record)\n",
         "I9",
     ),
     Mutant(
         "the old files are removed as soon as the job is decided",
-        f"{PROTOCOL}decide.py",
+        "core/commit/decide_commit.py",
         "    return ticket.after(decided)\n",
-        "    from s3commit.core.protocol.replace import remove_listed\n\n"
+        "    from s3commit.core.job.replaced_files import remove_listed\n\n"
         "    remove_listed(pipeline, ticket.place, decided)\n"
         "    return ticket.after(decided)\n",
         "I10",
@@ -129,7 +129,7 @@ MUTANTS = [
     ),
     Mutant(
         "a roll back deletes first, aborts the uploads then, and does not look again",
-        f"{PROTOCOL}undo.py",
+        "core/commit/roll_back.py",
         "        if not abort_uploads(pipeline, ticket.place):\n"
         "            return ticket.after(record)\n"
         "        with unless_overtaken(pipeline, ticket, JobState.ROLLING_BACK):\n"
@@ -144,7 +144,7 @@ MUTANTS = [
     # Undoing.
     Mutant(
         "a roll back deletes nothing",
-        f"{PROTOCOL}undo.py",
+        "core/commit/roll_back.py",
         "            delete_own_objects(pipeline, ticket.place, record)\n"
         "            _verify_undone(pipeline, ticket.place, record)\n",
         "            pass\n",
@@ -152,7 +152,7 @@ MUTANTS = [
     ),
     Mutant(
         "an aborted job's uploads stay open",
-        f"{PROTOCOL}undo.py",
+        "core/commit/abort_job.py",
         "    if record.state is JobState.ABORTING:\n"
         "        if not abort_uploads(pipeline, ticket.place):\n",
         "    if record.state is JobState.ABORTING:\n        if False:\n",
@@ -160,14 +160,14 @@ MUTANTS = [
     ),
     Mutant(
         "the uploads of losers stay open",
-        f"{PROTOCOL}tidy.py",
+        "core/ending/leftovers.py",
         "    if not abort_uploads(pipeline, place):\n",
         "    if False:\n",
         "I4",
     ),
     Mutant(
         "the last look of a roll back does not see uploads",
-        f"{PROTOCOL}undo.py",
+        "core/commit/roll_back.py",
         "    if next(own_uploads(pipeline, place), None) is not None:\n",
         "    if False:\n",
         "I4",
@@ -175,14 +175,14 @@ MUTANTS = [
     ),
     Mutant(
         "a late manifest is deleted whatever lies there by now",
-        f"{PROTOCOL}ingest.py",
+        "core/commit/ingest_pendingsets.py",
         "    pipeline.store.delete(place.bucket, key, if_match=etag)\n",
         "    pipeline.store.delete(place.bucket, key)\n",
         "I4",
     ),
     Mutant(
         "a file is deleted without its version, and what it covered stays away",
-        f"{PROTOCOL}own_objects.py",
+        "core/ending/objects.py",
         "            version_id=facts.version_id,\n",
         "            version_id=None,\n",
         "I5",
@@ -190,14 +190,14 @@ MUTANTS = [
     ),
     Mutant(
         "every upload below the destination passes for the job's",
-        f"{PROTOCOL}own_uploads.py",
+        "core/ending/uploads.py",
         "        is_named_so = belongs_to_job(upload.key, place.job_id)\n",
         "        is_named_so = True\n",
         "I5",
     ),
     Mutant(
         "an abort is taken for a commit",
-        f"{PROTOCOL}seal.py",
+        "core/commit/seal_job.py",
         "        if isinstance(request, AbortRequest):\n",
         "        if False:\n",
         "refusal",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tests.sim.mutant import PROTOCOL, Mutant
+from tests.sim.mutant import Mutant
 
 MUTANTS = [
     Mutant(
         "names of ours are accepted as destinations",
-        "core/layout.py",
+        "core/formats/layout.py",
         "    return element in _RESERVED or element.startswith(MAGIC_PREFIX)\n",
         "    return element.startswith(MAGIC_PREFIX)\n",
         "I12",
@@ -15,7 +15,7 @@ MUTANTS = [
     ),
     Mutant(
         "a list in _commits/ passes for a decision",
-        f"{PROTOCOL}remembered.py",
+        "core/recovery/lost_record.py",
         "        state=JobState.ABORTED,\n",
         "        state=JobState.PUBLISHING,\n",
         "I12",
@@ -23,7 +23,7 @@ MUTANTS = [
     ),
     Mutant(
         "an id is a job's own, whatever a directory above has",
-        f"{PROTOCOL}own_uploads.py",
+        "core/ending/uploads.py",
         "        if is_named_so and upload.initiated >= record.opened_at and not"
         " neighbours.own(upload.key):\n",
         "        if is_named_so:\n",
@@ -32,7 +32,7 @@ MUTANTS = [
     ),
     Mutant(
         "the sweep believes the innermost directory",
-        f"{PROTOCOL}sweep_uploads.py",
+        "core/sweep/uploads.py",
         "    for prefix in directories_above(key):\n        record =",
         "    for prefix in reversed(directories_above(key)):\n        record =",
         "I4",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.sim.mutant import PROTOCOL, Mutant
+from tests.sim.mutant import Mutant
 
 FINDINGS = "tests/sim/test_findings.py"
 SWEEP = "tests/core/test_sweep.py"  # a person's repair, at the end of a run, would find them too
@@ -13,7 +13,7 @@ MUTANTS = [
     # The sweep.
     Mutant(
         "uploads are no sign of life",
-        f"{PROTOCOL}sweep_life.py",
+        "core/sweep/signs_of_life.py",
         "    last = max([last, *(upload.initiated for upload in latest)])\n"
         "    if last < job.since:",
         "    if False:",
@@ -22,20 +22,20 @@ MUTANTS = [
     ),
     Mutant(
         "the sweep speaks over a driver that has just spoken",
-        f"{PROTOCOL}sweep.py",
+        "core/sweep/sweep.py",
         "place.request, body, if_absent=True)",
         "place.request, body)",
         "I2",
     ),
     Mutant(
         "the sweep gives up whoever has not spoken yet",
-        f"{PROTOCOL}sweep_jobs.py",
+        "core/sweep/jobs.py",
         "    if not life.left and life.last < since:\n",
         "    if not life.left:\n",
         "sweep",
         also=(
             (
-                f"{PROTOCOL}sweep_jobs.py",
+                "core/sweep/jobs.py",
                 '        if newest >= since:\n            return ""\n',
                 "",
             ),
@@ -43,49 +43,49 @@ MUTANTS = [
     ),
     Mutant(
         "an upload is aborted while its job is under way",
-        f"{PROTOCOL}sweep_uploads.py",
+        "core/sweep/uploads.py",
         "    if fate is Fate.ENDED or (",
         "    if fate is not Fate.FOREIGN or (",
         "I4",
     ),
     Mutant(
         "an upload of nobody's need not be old",
-        f"{PROTOCOL}sweep_uploads.py",
+        "core/sweep/uploads.py",
         "(fate is Fate.UNKNOWN and old and _is_silent(sweep, bucket, upload)):",
         "(fate is Fate.UNKNOWN):",
         "I5",
     ),
     Mutant(
         "the id of Spark's own write passes for a job's",
-        f"{PROTOCOL}sweep_uploads.py",
+        "core/sweep/uploads.py",
         "    if fate is Fate.UNKNOWN and is_of_other_writers(upload.key):\n",
         "    if False:\n",
         "I5",
     ),
     Mutant(
         "an id in a name is enough where no job has ever been",
-        f"{PROTOCOL}sweep_uploads.py",
+        "core/sweep/uploads.py",
         "    return Fate.UNKNOWN if is_managed else Fate.FOREIGN\n",
         "    return Fate.UNKNOWN\n",
         "I5",
     ),
     Mutant(
         "a dry run aborts uploads",
-        f"{PROTOCOL}sweep_uploads.py",
+        "core/sweep/uploads.py",
         "    if not sweep.dry_run:\n        sweep.pipeline.store.abort_upload(",
         "    if True:\n        sweep.pipeline.store.abort_upload(",
         "sweep",
     ),
     Mutant(
         "uploads of jobs that have ended are not counted",
-        f"{PROTOCOL}sweep_uploads.py",
+        "core/sweep/uploads.py",
         "    sweep.report.uploads += 1\n",
         "",
         "sweep",
     ),
     Mutant(
         "decided jobs whose execution is dead are left to people",
-        f"{PROTOCOL}sweep_jobs.py",
+        "core/sweep/jobs.py",
         "    JobState.COMMITTING,\n",
         "",
         "progress",
@@ -93,7 +93,7 @@ MUTANTS = [
     ),
     Mutant(
         "requests that nobody has heard are not heard",
-        f"{PROTOCOL}sweep_jobs.py",
+        "core/sweep/jobs.py",
         "    if request is not None:\n"
         "        go_on(sweep, place, record, max(request.modified, record.updated_at))\n",
         "    if request is not None:\n        pass\n",
@@ -101,7 +101,7 @@ MUTANTS = [
         by=SWEEP,
         also=(
             (
-                f"{PROTOCOL}sweep_directories.py",
+                "core/sweep/directories.py",
                 "    elif found.request is not None:\n"
                 "        go_on(sweep, place, None, found.request.modified)\n",
                 "    elif found.request is not None:\n        pass\n",
@@ -110,21 +110,21 @@ MUTANTS = [
     ),
     Mutant(
         "what an ended job has left is not tidied",
-        f"{PROTOCOL}sweep_directories.py",
+        "core/sweep/directories.py",
         "        if not sweep.dry_run and not tidy(sweep.pipeline, place, record):\n",
         "        if False:\n",
         "progress",
     ),
     Mutant(
         "documents go as soon as the job has ended",
-        f"{PROTOCOL}sweep_directories.py",
+        "core/sweep/directories.py",
         "    if is_due:\n        _retire(sweep, place, record, found)",
         "    if found.result is not None:\n        _retire(sweep, place, record, found)",
         "sweep",
     ),
     Mutant(
         "documents are retired whatever lies there by now",
-        f"{PROTOCOL}sweep_directories.py",
+        "core/sweep/directories.py",
         "                sweep.pipeline.store.delete(place.bucket, each.key, if_match=each.etag)\n",
         "                sweep.pipeline.store.delete(place.bucket, each.key)\n",
         "I5",
@@ -132,7 +132,7 @@ MUTANTS = [
     # What a sweep may cost (I12).
     Mutant(
         "a thing may cost what it likes",
-        f"{PROTOCOL}sweep_cost.py",
+        "core/sweep/cost.py",
         "        if self._limit is not None and (self.used >= self._limit or self.too_late()):\n",
         "        if False:\n",
         "I12",
@@ -140,7 +140,7 @@ MUTANTS = [
     ),
     Mutant(
         "no directory has a share",
-        f"{PROTOCOL}sweep_cost.py",
+        "core/sweep/cost.py",
         "if self._spent.get(one, 0) >= share]",
         "if False]",
         "I12",
@@ -148,7 +148,7 @@ MUTANTS = [
     ),
     Mutant(
         "requests do not end a call",
-        f"{PROTOCOL}sweep.py",
+        "core/sweep/sweep.py",
         " or self.cost.used >= CALL_REQUESTS:\n",
         ":\n",
         "I12",
@@ -156,7 +156,7 @@ MUTANTS = [
     ),
     Mutant(
         "what is put off is forgotten",
-        f"{PROTOCOL}sweep_turns.py",
+        "core/sweep/turns.py",
         "        waiting = () if cursor else tuple(sweep.put_off)\n",
         "        waiting = ()\n",
         "I12",
@@ -164,7 +164,7 @@ MUTANTS = [
     ),
     Mutant(
         "a huge directory is listed to its end",
-        f"{PROTOCOL}sweep_directories.py",
+        "core/sweep/directories.py",
         "        if number == LISTED:\n",
         "        if False:\n",
         "I12",
@@ -172,7 +172,7 @@ MUTANTS = [
     ),
     Mutant(
         "a directory that is not listed to its end passes for silent",
-        f"{PROTOCOL}sweep_directories.py",
+        "core/sweep/directories.py",
         "    elif found.job is not None and found.is_all:\n",
         "    elif found.job is not None:\n",
         "I5",
@@ -180,7 +180,7 @@ MUTANTS = [
     ),
     Mutant(
         "old records are looked at in each pass",
-        f"{PROTOCOL}sweep_jobs.py",
+        "core/sweep/jobs.py",
         "    return not sweep.is_due(since, sweep.limits.stuck, longest)\n",
         "    return False\n",
         "I12",
@@ -188,7 +188,7 @@ MUTANTS = [
     ),
     Mutant(
         "an upload too deep to be asked for is judged all the same",
-        f"{PROTOCOL}sweep_uploads.py",
+        "core/sweep/uploads.py",
         '    if key.count("/") > DEEPEST:\n',
         "    if False:\n",
         "I12",
@@ -196,7 +196,7 @@ MUTANTS = [
     ),
     Mutant(
         "two sweeps are at work at once",
-        f"{PROTOCOL}sweep_turns.py",
+        "core/sweep/turns.py",
         '        return note.holder in {"", self.holder} or note.until <= self.now\n',
         "        return True\n",
         "I12",
@@ -204,7 +204,7 @@ MUTANTS = [
     ),
     Mutant(
         "a walk that breaks at one place is gone on with there for ever",
-        f"{PROTOCOL}sweep_turns.py",
+        "core/sweep/turns.py",
         "        if not (self.walked or self.broken_off):\n",
         "        if not self.walked:\n",
         "I12",
@@ -212,7 +212,7 @@ MUTANTS = [
     ),
     Mutant(
         "answers on signs of life count for ever",
-        f"{PROTOCOL}sweep_life.py",
+        "core/sweep/signs_of_life.py",
         "        if sweep.ago(sweep.limits.abandoned // ASKED_ANEW) < asked:",
         "        if True:",
         "I5",
@@ -242,7 +242,7 @@ MUTANTS = [
     ),
     Mutant(
         "a restored table has a refused job decided anew",
-        f"{PROTOCOL}seal.py",
+        "core/commit/seal_job.py",
         "        return told_before(pipeline, ticket.place, record)\n",
         "        return None\n",
         "I3",
@@ -250,14 +250,14 @@ MUTANTS = [
     ),
     Mutant(
         "a decision is not remembered",
-        f"{PROTOCOL}remembered.py",
+        "core/recovery/lost_record.py",
         "    if decided is not None:\n        return decided\n",
         "    if False:\n        return decided\n",
         "I8",
     ),
     Mutant(
         "a job that is listed is undone after all",
-        f"{PROTOCOL}remembered.py",
+        "core/recovery/lost_record.py",
         "    if decided is None or decided.state not in"
         " {JobState.COMMITTING, JobState.ROLLED_BACK}:\n",
         "    if False:\n",
@@ -266,7 +266,7 @@ MUTANTS = [
     ),
     Mutant(
         "a ledger that lost the job says that it has no uploads",
-        f"{PROTOCOL}own_uploads.py",
+        "core/ending/uploads.py",
         '        raise LostRaceError(f"job {place.job_id} is not in the ledger any more", None)\n',
         "        return\n",
         "I4",
@@ -276,7 +276,7 @@ MUTANTS = [
         "a ledger that is made again remembers no result and no list",
         "core/fsck/rebuild.py",
         "    return remembered(fsck.pipeline, place, read_spec(fsck.pipeline, place))\n",
-        "    from s3commit.core.protocol.pipeline import new_record\n\n"
+        "    from s3commit.core.ports.bundle import new_record\n\n"
         "    spec = read_spec(fsck.pipeline, place)\n"
         "    return new_record(spec, place, fsck.pipeline.clock.now())\n",
         "I8",
@@ -284,14 +284,14 @@ MUTANTS = [
     # Locations.
     Mutant(
         "a location counts though it does not agree",
-        f"{PROTOCOL}places.py",
+        "core/job/locations.py",
         "        if name not in agreed:\n",
         "        if False:\n",
         "I7",
     ),
     Mutant(
         "uploads at locations stay open",
-        f"{PROTOCOL}own_uploads.py",
+        "core/ending/uploads.py",
         "    for one in places_of(pipeline, place, record):\n"
         "        yield from _uploads_at(pipeline, one, record)\n",
         "    yield from _uploads_at(pipeline, place, record)\n",
@@ -299,28 +299,28 @@ MUTANTS = [
     ),
     Mutant(
         "manifests at locations are left behind",
-        f"{PROTOCOL}tidy.py",
+        "core/ending/leftovers.py",
         "        for one in places\n",
         "        for one in places[:1]\n",
         "sweep",
     ),
     Mutant(
         "files at locations stay visible when a job is undone",
-        f"{PROTOCOL}own_objects.py",
+        "core/ending/objects.py",
         "_own_names(pipeline, places_of(pipeline, place, record))",
         "_own_names(pipeline, [place])",
         "I2",
     ),
     Mutant(
         "locations are not locked",
-        "core/locks.py",
+        "core/model/locks.py",
         "        nodes = {node, *outside.values()}\n",
         "        nodes = {node}\n",
         "I6",
     ),
     Mutant(
         "files of before at locations are not replaced",
-        f"{PROTOCOL}replace.py",
+        "core/job/replaced_files.py",
         "for one in (place, *map(place.at, locations.values())):",
         "for one in (place,):",
         "I6",

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from tests.sim.mutant import PROTOCOL, Mutant
+from tests.sim.mutant import Mutant
 
 MUTANTS = [
     # Policies.
     Mutant(
         "conflict fail is not looked at",
-        f"{PROTOCOL}decide.py",
+        "core/commit/check_conditions.py",
         "    if record.conflict is Conflict.FAIL:\n",
         "    if False:\n",
         "I6",
     ),
     Mutant(
         "a job replaces where the deployment allows none to",
-        f"{PROTOCOL}verify.py",
+        "core/commit/verify_manifests.py",
         "    if record.conflict is Conflict.REPLACE:\n        _refuse_to_replace(",
         "    if False:\n        _refuse_to_replace(",
         "I12",
@@ -23,7 +23,7 @@ MUTANTS = [
     ),
     Mutant(
         "the job's own files are in its replace list",
-        f"{PROTOCOL}replace.py",
+        "core/job/replaced_files.py",
         "if not is_data(relative) or belongs_to_job(listed.key, place.job_id):",
         "if not is_data(relative):",
         "I2",
@@ -31,35 +31,35 @@ MUTANTS = [
     ),
     Mutant(
         "a page of the replace list that is made again is not compared",
-        f"{PROTOCOL}replace.py",
+        "core/commit/remove_replaced.py",
         "            if digest(body) == self._pages[self.reading]:\n",
         "            if True:\n",
         "I5",
     ),
     Mutant(
         "hidden files are replaced as well",
-        f"{PROTOCOL}replace.py",
+        "core/job/replaced_files.py",
         "if not is_data(relative) or belongs_to_job(",
         "if belongs_to_job(",
         "I5",
     ),
     Mutant(
         "the root as a partition reaches down to every depth",
-        f"{PROTOCOL}replace.py",
+        "core/job/replaced_files.py",
         "        if deep or not partition_of(relative):\n",
         "        if True:\n",
         "I5",
     ),
     Mutant(
         "an exact name covers a file that can't be brought back",
-        f"{PROTOCOL}decide.py",
+        "core/commit/check_conditions.py",
         "    if found and (\n",
         "    if False and (\n",
         "I5",
     ),
     Mutant(
         "the job's conditions are not judged",
-        f"{PROTOCOL}decide.py",
+        "core/commit/check_conditions.py",
         "    if failed:\n",
         "    if False:\n",
         "conditions",
@@ -67,35 +67,35 @@ MUTANTS = [
     # Locks.
     Mutant(
         "a destination is replaced beside those that append to it",
-        "core/locks.py",
+        "core/model/locks.py",
         "    _S: frozenset({_S, _K}),\n    _X: frozenset({_K}),\n",
         "    _S: frozenset({_S, _X, _K}),\n    _X: frozenset({_S, _K}),\n",
         "I6",
     ),
     Mutant(
         "a job does not look at the nodes above its destination",
-        "core/locks.py",
+        "core/model/locks.py",
         "for name in (one, *_nodes_above(one))}\n",
         "for name in (one,)}\n",
         "I6",
     ),
     Mutant(
         "a job does not look at what lies below its destination",
-        "core/locks.py",
+        "core/model/locks.py",
         "below=name in roots)",
         "below=False)",
         "I6",
     ),
     Mutant(
         "a decided holder is not in the way",
-        "core/locks.py",
+        "core/model/locks.py",
         "    if other.turn.stage is Stage.HELD or",
         "    if other.state is JobState.SEALED and other.turn.stage is Stage.HELD and",
         "I6",
     ),
     Mutant(
         "a job looks at others before it says that it enters",
-        f"{PROTOCOL}acquire.py",
+        "core/commit/acquire_destination.py",
         "    record = _enter(pipeline, record, nodes)\n"
         "    rivals = _claimants(pipeline, record)\n"
         "    found = _in_the_way(pipeline, record, rivals)\n",
@@ -106,7 +106,7 @@ MUTANTS = [
     ),
     Mutant(
         "one that enters is not pushed back by one that goes before it",
-        f"{PROTOCOL}acquire.py",
+        "core/commit/acquire_destination.py",
         "    if not enters or own.turn.stage is not Stage.ENTERING:\n",
         "    if True:\n",
         "I6",
@@ -130,7 +130,7 @@ MUTANTS = [
     ),
     Mutant(
         "a stalled holder's lock is taken while it can still be decided",
-        f"{PROTOCOL}acquire.py",
+        "core/commit/acquire_destination.py",
         "    try:\n        taken = pipeline.ledger.take_over(\n",
         "    return True\n    try:\n        taken = pipeline.ledger.take_over(\n",
         "I6",
@@ -138,14 +138,14 @@ MUTANTS = [
     ),
     Mutant(
         "one who waits goes on as if it held its locks",
-        f"{PROTOCOL}acquire.py",
+        "core/commit/acquire_destination.py",
         "            return _wait(pipeline, ticket, record, found)\n    newcomer",
         "            return replace(ticket, acquired=True, epoch=record.turn.epoch)\n    newcomer",
         "progress",
     ),
     Mutant(
         "the claims of an ended job stay",
-        f"{PROTOCOL}acquire.py",
+        "core/job/claims.py",
         "        pipeline.ledger.drop_claim(record.ref, claim)\n",
         "        pass\n",
         "I6",
@@ -153,14 +153,14 @@ MUTANTS = [
     # Once.
     Mutant(
         "an idempotency key is not reserved",
-        f"{PROTOCOL}decide.py",
+        "core/commit/check_conditions.py",
         "    take_key(pipeline, place, record, reserve=True)\n",
         "",
         "I11",
     ),
     Mutant(
         "an idempotency key is no lock",
-        "core/locks.py",
+        "core/model/locks.py",
         "    if key is not None:\n",
         "    if False:\n",
         "I11",
@@ -168,13 +168,13 @@ MUTANTS = [
     # Hostile input.
     Mutant(
         "a manifest may name files outside the destination",
-        "core/manifest.py",
+        "core/formats/manifest.py",
         "    if not file.key.startswith(directory.destination.prefix):\n",
         "    if False:\n",
         "I7",
         also=(
             (
-                "core/manifest.py",
+                "core/formats/manifest.py",
                 "    if names is Names.UNIQUE and not belongs_to_job(",
                 "    if False and not belongs_to_job(",
             ),
@@ -183,7 +183,7 @@ MUTANTS = [
     # The ledger forgets.
     Mutant(
         "a result is not remembered",
-        f"{PROTOCOL}remembered.py",
+        "core/recovery/lost_record.py",
         "    if result is not None:\n",
         "    if False:\n",
         "I8",

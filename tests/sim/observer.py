@@ -11,8 +11,8 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from s3commit.core.ports import ListedObject
-from s3commit.core.states import JobState
+from s3commit.core.model.states import JobState
+from s3commit.core.ports.objects import ListedObject
 from s3commit.testing.bucket import Bucket, Version
 from tests.sim.deletions import check_deleted
 from tests.sim.documents import check_own_object, decision_of

@@ -6,10 +6,10 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from s3commit.core.errors import S3CommitError
-from s3commit.core.ledger import Ledger
-from s3commit.core.ports import ObjectStore
-from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.core.model.errors import S3CommitError
+from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.ledger import Ledger
+from s3commit.core.ports.objects import ObjectStore
 
 if TYPE_CHECKING:
     from tests.sim.explorer import Explorer

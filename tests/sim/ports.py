@@ -7,12 +7,13 @@ from functools import partial
 from typing import Any, cast
 
 from s3commit.core.fsck.ports import Hands, Looks, SeenVersion
-from s3commit.core.ledger import Ledger
-from s3commit.core.locks import Claim, Claimed
-from s3commit.core.model import JobRecord
-from s3commit.core.ports import ListedObject, ObjectStore, OpenUpload
-from s3commit.core.states import JobState
-from s3commit.core.survey import Executions, SeenObject, Survey
+from s3commit.core.model.locks import Claim, Claimed
+from s3commit.core.model.record import JobRecord
+from s3commit.core.model.states import JobState
+from s3commit.core.ports.executions import Executions
+from s3commit.core.ports.ledger import Ledger
+from s3commit.core.ports.objects import ListedObject, ObjectStore, OpenUpload
+from s3commit.core.ports.survey import SeenObject, Survey
 from s3commit.testing.survey import MemorySurvey
 from tests.sim.door import Door
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from s3commit.core.protocol.sweep import DAY, HOUR
-from s3commit.core.protocol.sweep_directories import WINDOW
+from s3commit.core.sweep.directories import WINDOW
+from s3commit.core.sweep.sweep import DAY, HOUR
 from tests.sim.model import File, Job
 from tests.sim.scheduler import Violation, fail, moment
 from tests.sim.strangers import put_over_document

@@ -16,8 +16,8 @@ from typing import Any, NoReturn
 
 import greenlet
 
-from s3commit.core.errors import S3CommitError
-from s3commit.core.states import IllegalTransitionError
+from s3commit.core.model.errors import S3CommitError
+from s3commit.core.model.states import IllegalTransitionError
 from s3commit.testing.faults import Crash
 
 START = datetime(2026, 11, 21, 22, tzinfo=UTC)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from s3commit.core.model import Conflict, Destination, JobSpec, Scope
-from s3commit.core.plan import Unit
-from s3commit.core.ticket import Ticket, UnitResult
+from s3commit.core.formats.plan import Unit
+from s3commit.core.formats.ticket import Ticket, UnitResult
+from s3commit.core.model.job import Conflict, Destination, JobSpec, Scope
 
 BUCKET = "lake"
 PREFIX = "sales/"

@@ -6,8 +6,8 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from s3commit.core.ports import OpenUpload
-from s3commit.core.states import JobState
+from s3commit.core.model.states import JobState
+from s3commit.core.ports.objects import OpenUpload
 from tests.sim.clients import BUCKET
 from tests.sim.model import Job
 

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from s3commit.core.errors import UploadGoneError
-from s3commit.core.model import Names, Outcome, PendingFile, PendingSet
-from s3commit.core.ports import ObjectFacts
-from s3commit.core.protocol.pipeline import Pipeline
-from s3commit.core.states import JobState
+from s3commit.core.model.errors import UploadGoneError
+from s3commit.core.model.job import Names, Outcome
+from s3commit.core.model.pending import PendingFile, PendingSet
+from s3commit.core.model.states import JobState
+from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.objects import ObjectFacts
 from s3commit.testing.bucket import Upload
 from s3commit.testing.faults import Crash
 from s3commit.testing.memory import MemoryObjectStore

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from s3commit.core import locks
-from s3commit.core.locks import LockMode
+from s3commit.core.model import locks
+from s3commit.core.model.locks import LockMode
 from tests.sim.explorer import Explorer
 from tests.sim.scheduler import Violation
 from tests.sim.worlds import EVERYDAY, explore, units_of_one_file

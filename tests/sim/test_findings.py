@@ -6,25 +6,20 @@ from dataclasses import replace
 
 import pytest
 
-from s3commit.core.errors import IdentityUnknownError, S3CommitError
-from s3commit.core.manifest import encode_pendingset
-from s3commit.core.model import (
-    Conflict,
-    CountedAttempt,
-    JobRecord,
-    Names,
-    Outcome,
-    PendingFile,
-    PendingSet,
-)
-from s3commit.core.protocol.pipeline import Pipeline
-from s3commit.core.protocol.publish import begin_publish
-from s3commit.core.protocol.sweep import Limits, Sweep
-from s3commit.core.protocol.sweep_directories import tidy_job_directories
-from s3commit.core.protocol.sweep_jobs import go_on_with_stuck_jobs
-from s3commit.core.protocol.undo import abort_job, roll_back
-from s3commit.core.states import JobState
-from s3commit.core.ticket import Ticket, UnitResult
+from s3commit.core.commit.abort_job import abort_job
+from s3commit.core.commit.begin_publish import begin_publish
+from s3commit.core.commit.roll_back import roll_back
+from s3commit.core.formats.manifest import encode_pendingset
+from s3commit.core.formats.ticket import Ticket, UnitResult
+from s3commit.core.model.errors import IdentityUnknownError, S3CommitError
+from s3commit.core.model.job import Conflict, CountedAttempt, Names, Outcome
+from s3commit.core.model.pending import PendingFile, PendingSet
+from s3commit.core.model.record import JobRecord
+from s3commit.core.model.states import JobState
+from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.sweep.directories import tidy_job_directories
+from s3commit.core.sweep.jobs import go_on_with_stuck_jobs
+from s3commit.core.sweep.sweep import Limits, Sweep
 from s3commit.testing.bucket import etag_of
 from s3commit.testing.faults import Call, Crash, FaultPlan
 from s3commit.testing.memory import MemoryLedger

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from s3commit.core.layout import NOTE_SUFFIX
+from s3commit.core.formats.layout import NOTE_SUFFIX
 from tests.sim.losing import copy_table, lose_everything, lose_jobs, lose_notes, set_back
 from tests.sim.model import KEEPERS, Job
 from tests.sim.recovery import is_untidy

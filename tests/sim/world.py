@@ -7,12 +7,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from s3commit.core import locks, plan
+from s3commit.core.commit import acquire_destination as acquire
+from s3commit.core.ending import leftovers
+from s3commit.core.ending import uploads as own_uploads
+from s3commit.core.formats import plan
 from s3commit.core.fsck.ports import Fsck
-from s3commit.core.protocol import acquire, neighbours, own_uploads, tidy, upload
-from s3commit.core.protocol import replace_list as replaced
-from s3commit.core.protocol.pipeline import Pipeline
-from s3commit.core.protocol.sweep import Limits
+from s3commit.core.job import put_lines as upload
+from s3commit.core.job import replace_list as replaced
+from s3commit.core.model import locks
+from s3commit.core.ownership import other_jobs as neighbours
+from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.sweep.sweep import Limits
 from s3commit.testing.memory import MemoryLedger, MemoryObjectStore
 from tests.sim.clients import BUCKET, Clients
 from tests.sim.decisions import Decisions
@@ -35,7 +40,7 @@ MAX_STEPS = 60_000
 _SCALED: list[tuple[tuple[Any, ...], str, list[int]]] = [
     ((plan,), "UNIT_FILES", [1, 2]),
     ((replaced,), "REPLACED_PAGE", [1, 2, 5000]),
-    ((replaced, tidy), "DELETE_AT_ONCE", [1, 1000]),
+    ((replaced, leftovers), "DELETE_AT_ONCE", [1, 1000]),
     ((upload,), "PUT_BYTES", [300, 8 * 1024 * 1024]),
     ((own_uploads,), "ABORT_ROUNDS", [2, 5]),
     ((acquire,), "MAX_WAITING", [1, 100]),

@@ -8,8 +8,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from s3commit.core import plan
-from s3commit.core.model import Conflict
+from s3commit.core.formats import plan
+from s3commit.core.model.job import Conflict
 from tests.sim.explorer import Explorer
 from tests.sim.scheduler import Violation
 from tests.sim.small import Rules, spec

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from s3commit.core.errors import InvalidInputError, JobFailedError, S3CommitError
-from s3commit.core.states import JobState
+from s3commit.core.model.errors import InvalidInputError, JobFailedError, S3CommitError
+from s3commit.core.model.states import JobState
 from s3commit.spark.attempt import TaskMessage
 from tests.spark.by_hand import batch, run_task, start
 from tests.spark.tiny import Place

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from s3commit.core.errors import InvalidInputError
+from s3commit.core.model.errors import InvalidInputError
 from s3commit.spark import register
 from tests.spark.test_write import load, rows, spark_conf
 from tests.spark.tiny import Place

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StructType
 
-from s3commit.core.states import JobState
+from s3commit.core.model.states import JobState
 from s3commit.spark.attempt import TaskMessage
 from s3commit.spark.batch import BatchWriter
 from s3commit.spark.source import S3CommitDataSource

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from s3commit.core.model import Destination
+from s3commit.core.model.job import Destination
 from s3commit.spark.closing import WAITING
 from s3commit.spark.datafile import DataFile, Maker
 from s3commit.spark.files import CROWD, Limits, TaskFiles

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from s3commit.core.errors import InvalidInputError
+from s3commit.core.model.errors import InvalidInputError
 from s3commit.spark.options import Options, parse_options
 from s3commit.spark.policy import policy_of
 from tests.spark.by_hand import batch, run_task, start

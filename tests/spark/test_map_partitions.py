@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pyspark.sql import SparkSession
 
 import s3commit
-from s3commit.core.model import CountedAttempt
+from s3commit.core.model.job import CountedAttempt
 from tests.spark.tiny import BUCKET, Place
 
 

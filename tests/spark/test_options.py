@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from s3commit.aws.s3_client import Encryption
-from s3commit.core.conditions import Conditions
-from s3commit.core.errors import InvalidInputError
+from s3commit.core.model.conditions import Conditions
+from s3commit.core.model.errors import InvalidInputError
 from s3commit.spark.options import KNOWN, MB, Options, parse_options
 from s3commit.writer.config import parse_config
 from s3commit.writer.sizes import Upload

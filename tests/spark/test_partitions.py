@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3commit.core.errors import InvalidInputError
+from s3commit.core.model.errors import InvalidInputError
 from s3commit.spark.partitions import directory, escape, split, unescape, value_texts
 
 DEFAULT = "__HIVE_DEFAULT_PARTITION__"

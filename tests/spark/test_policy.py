@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from s3commit.core.errors import InvalidInputError, JobFailedError
-from s3commit.core.model import Conflict, Scope
+from s3commit.core.model.errors import InvalidInputError, JobFailedError
+from s3commit.core.model.job import Conflict, Scope
 from s3commit.spark.options import parse_options
 from s3commit.spark.policy import Policy, policy_of
 from s3commit.writer.config import Config, parse_config

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.types import TimestampNTZType, TimestampType
 
-from s3commit.core.errors import InvalidInputError
+from s3commit.core.model.errors import InvalidInputError
 from s3commit.spark.discover import infer_type, typed
 from s3commit.spark.zones import zone
 from tests.spark.test_write import load, rows, save

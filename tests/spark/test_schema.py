@@ -21,7 +21,7 @@ from pyspark.sql.types import (
     YearMonthIntervalType,
 )
 
-from s3commit.core.errors import InvalidInputError
+from s3commit.core.model.errors import InvalidInputError
 from s3commit.spark.schema import ROW_METADATA, SPARK_VERSION, check_schema
 
 

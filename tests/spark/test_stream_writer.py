@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from s3commit.core.errors import S3CommitError
-from s3commit.core.states import JobState
+from s3commit.core.model.errors import S3CommitError
+from s3commit.core.model.states import JobState
 from s3commit.spark.attempt import TaskMessage
 from s3commit.spark.connection import shared_store
 from s3commit.spark.options import parse_options

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from s3commit.core.layout import owner_of
-from s3commit.core.states import JobState
+from s3commit.core.formats.layout import owner_of
+from s3commit.core.model.states import JobState
 from tests.spark.faulty import POINTS, begin, register_faulty, source
 from tests.spark.test_write import load
 from tests.spark.tiny import Place

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from s3commit.core.states import JobState
+from s3commit.core.model.states import JobState
 from s3commit.spark import arrange
 from tests.spark.tiny import BUCKET, Place
 
@@ -239,7 +239,7 @@ def test_what_cannot_be_written_is_refused_before_anything_is_uploaded(
     with pytest.raises(AnalysisException) as caught:
         save(frame, place, **options)
     message = str(caught.value).splitlines()
-    assert says in next(line for line in message if "s3commit.core.errors" in line)
+    assert says in next(line for line in message if "s3commit.core.model.errors" in line)
     assert len([line for line in message if line.lstrip().startswith("File")]) <= 1
     assert place.names == place.uploads == []
 

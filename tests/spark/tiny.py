@@ -17,12 +17,12 @@ from moto.server import ThreadedMotoServer
 
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.core.errors import InvalidInputError
-from s3commit.core.layout import JobDirectory, parse_destination, parse_directory
-from s3commit.core.model import JobRecord
-from s3commit.core.protocol.ingest import judge_arrival, note_arrivals
-from s3commit.core.protocol.pipeline import Pipeline
-from s3commit.core.published import CommittedFile, decode_commit_manifest
+from s3commit.core.commit.ingest_pendingsets import judge_arrival, note_arrivals
+from s3commit.core.formats.layout import JobDirectory, parse_destination, parse_directory
+from s3commit.core.formats.published import CommittedFile, decode_commit_manifest
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.record import JobRecord
+from s3commit.core.ports.bundle import Pipeline
 from s3commit.testing.execution import run_execution
 from s3commit.testing.ledger import MemoryLedger
 from tests.servers import patch_moto

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
-from s3commit.core.layout import JobDirectory
+from s3commit.core.formats.layout import JobDirectory
 from s3commit.spark.options import MB, parse_options
 from s3commit.spark.rows import write_rows
 from s3commit.spark.schema import check_schema

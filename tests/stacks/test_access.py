@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from s3commit.core.layout import JobDirectory
-from s3commit.core.model import Destination
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model.job import Destination
 from stacks.access import ACCESS, DATA, REQUEST, protected, protection, writer_policy
 from stacks.dependencies import ROOT
 from stacks.functions import FUNCTIONS

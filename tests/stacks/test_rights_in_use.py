@@ -28,21 +28,14 @@ from s3commit.aws.s3_client import make_client
 from s3commit.aws.s3_survey import S3Survey
 from s3commit.aws.sweeping import Sweeper
 from s3commit.aws.wiring import make_pipeline
-from s3commit.core.conditions import Conditions
-from s3commit.core.errors import IdentityUnknownError, JobRefusedError, TransientError
-from s3commit.core.layout import JobDirectory
-from s3commit.core.locks import Claimed, claimed
-from s3commit.core.model import (
-    Conflict,
-    CountedAttempt,
-    JobSpec,
-    Names,
-    PendingFile,
-    PendingSet,
-    Scope,
-)
-from s3commit.core.protocol.pipeline import new_record
-from s3commit.core.ticket import execution_input
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.ticket import execution_input
+from s3commit.core.job.record import new_record
+from s3commit.core.model.conditions import Conditions
+from s3commit.core.model.errors import IdentityUnknownError, JobRefusedError, TransientError
+from s3commit.core.model.job import Conflict, CountedAttempt, JobSpec, Names, Scope
+from s3commit.core.model.locks import Claimed, claimed
+from s3commit.core.model.pending import PendingFile, PendingSet
 from s3commit.testing.survey import MemoryExecutions
 from stacks.access import ACCESS
 from stacks.definition import STEPS

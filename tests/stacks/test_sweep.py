@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from statelint.linter import Linter
 
-from s3commit.core.protocol import sweep_steps
+from s3commit.core.sweep import steps as sweep_steps
 from stacks.functions import FUNCTIONS
 from stacks.sweep_definition import REPORT, STEPS, sweep_definition
 from tests.stacks.synthesized import Assembly, only, state_machine

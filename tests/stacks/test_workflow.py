@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from statelint.linter import Linter
 
-from s3commit.core.states import ENDED, JobState
-from s3commit.core.ticket import OUTCOMES, Ticket, encode_ticket
+from s3commit.core.formats.ticket import OUTCOMES, Ticket, encode_ticket
+from s3commit.core.model.states import ENDED, JobState
 from s3commit.testing import execution
 from stacks.definition import MAP_FUNCTION, REFUSING, STEPS, definition
 from stacks.functions import FUNCTIONS

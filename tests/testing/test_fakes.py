@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from s3commit.core.errors import AccessError, InvalidInputError, TransientError
+from s3commit.core.model.errors import AccessError, InvalidInputError, TransientError
 from s3commit.testing.memory import ManualClock, MemoryObjectStore
 from s3commit.testing.s3_limits import Sizes
 

@@ -6,8 +6,8 @@ from functools import partial
 
 import pytest
 
-from s3commit.core.errors import NotFoundError, TransientError
-from s3commit.core.locks import Claim, Claimed, LockMode
+from s3commit.core.model.errors import NotFoundError, TransientError
+from s3commit.core.model.locks import Claim, Claimed, LockMode
 from s3commit.testing.faults import Crash, FaultPlan
 from s3commit.testing.memory import MemoryLedger, MemoryObjectStore
 from tests.contract.conftest import at_once

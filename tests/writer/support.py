@@ -7,10 +7,11 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from s3commit.core.layout import META_JOB
-from s3commit.core.manifest import decode_pendingset
-from s3commit.core.model import CountedAttempt, JobResult, Outcome, PendingFile
-from s3commit.core.ports import ObjectReader, ObjectStore, UploadStarter
+from s3commit.core.formats.layout import META_JOB
+from s3commit.core.formats.manifest import decode_pendingset
+from s3commit.core.model.job import CountedAttempt, JobResult, Outcome
+from s3commit.core.model.pending import PendingFile
+from s3commit.core.ports.objects import ObjectReader, ObjectStore, UploadStarter
 from s3commit.writer.job import Job
 from s3commit.writer.sizes import MIB, PartSizes, UploadSettings
 from s3commit.writer.staged import StagedUpload

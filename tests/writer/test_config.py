@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from s3commit.aws.s3_client import Encryption
-from s3commit.core.conditions import Conditions
-from s3commit.core.errors import InvalidInputError
-from s3commit.core.layout import parse_destination
-from s3commit.core.model import Conflict, Destination, Scope
+from s3commit.core.formats.layout import parse_destination
+from s3commit.core.model.conditions import Conditions
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.job import Conflict, Destination, Scope
 from s3commit.testing.store import MemoryObjectStore
 from s3commit.writer.config import ENVIRONMENT_VARIABLE, Config, Section, load_config, parse_config
 from s3commit.writer.job import open_job

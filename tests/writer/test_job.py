@@ -10,9 +10,15 @@ import pytest
 from botocore.exceptions import ClientError
 
 import s3commit
-from s3commit.core.conditions import Conditions
-from s3commit.core.documents import decode_job, decode_request, encode_request, encode_result
-from s3commit.core.errors import (
+from s3commit.core.formats.documents import (
+    decode_job,
+    decode_request,
+    encode_request,
+    encode_result,
+)
+from s3commit.core.formats.manifest import digest
+from s3commit.core.model.conditions import Conditions
+from s3commit.core.model.errors import (
     AccessError,
     InvalidInputError,
     JobFailedError,
@@ -23,14 +29,7 @@ from s3commit.core.errors import (
     S3CommitError,
     TransientError,
 )
-from s3commit.core.manifest import digest
-from s3commit.core.model import (
-    AbortRequest,
-    CommitRequest,
-    CountedAttempt,
-    Failure,
-    Outcome,
-)
+from s3commit.core.model.job import AbortRequest, CommitRequest, CountedAttempt, Failure, Outcome
 from s3commit.testing.faults import FaultPlan
 from s3commit.testing.store import MemoryObjectStore
 from s3commit.writer.bucket import S3BucketProbe

@@ -6,10 +6,10 @@ import pickle
 
 import pytest
 
-from s3commit.core.documents import decode_job, decode_main, decode_request, encode_result
-from s3commit.core.errors import InvalidInputError
-from s3commit.core.manifest import decode_pendingset
-from s3commit.core.model import CommitRequest, CountedAttempt, JobResult, Names, Outcome
+from s3commit.core.formats.documents import decode_job, decode_main, decode_request, encode_result
+from s3commit.core.formats.manifest import decode_pendingset
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.job import CommitRequest, CountedAttempt, JobResult, Names, Outcome
 from s3commit.testing.faults import FaultPlan
 from s3commit.testing.store import MemoryObjectStore
 from s3commit.writer.asking import Patience, ask_commit

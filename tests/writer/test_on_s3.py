@@ -13,7 +13,7 @@ from moto import mock_aws
 
 import s3commit
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.core.errors import AccessError, NotFoundError
+from s3commit.core.model.errors import AccessError, NotFoundError
 from s3commit.writer.sizes import MIB, MIN_PART_BYTES, PartSizes, UploadSettings
 from tests.writer.support import BUCKET, DESTINATION, completed_bytes, files_of, open_uploads
 

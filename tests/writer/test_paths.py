@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3commit.core.errors import InvalidInputError
-from s3commit.core.layout import JobDirectory, belongs_to_job, is_hidden, parse_manifest_key
-from s3commit.core.model import Destination, Names
+from s3commit.core.formats.layout import JobDirectory, belongs_to_job, is_hidden, parse_manifest_key
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.job import Destination, Names
 from s3commit.writer.paths import encode_note, file_key, note_key
 from tests.writer.support import JOB
 

@@ -12,8 +12,8 @@ from concurrent.futures import ProcessPoolExecutor
 import pytest
 
 from s3commit.aws.s3_client import Encryption
-from s3commit.core.errors import PreconditionError
-from s3commit.core.model import Names
+from s3commit.core.model.errors import PreconditionError
+from s3commit.core.model.job import Names
 from s3commit.testing.store import MemoryObjectStore
 from s3commit.writer.job import open_job
 from s3commit.writer.sizes import Upload, UploadSettings

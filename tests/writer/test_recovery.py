@@ -19,7 +19,7 @@ from botocore.compat import HTTPHeaders
 import s3commit
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_client import TOTAL_MAX_ATTEMPTS
-from s3commit.core.errors import TransientError
+from s3commit.core.model.errors import TransientError
 from s3commit.testing.faults import FaultPlan
 from s3commit.testing.store import MemoryObjectStore
 from s3commit.writer.job import Job, open_job

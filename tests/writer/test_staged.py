@@ -18,12 +18,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from s3commit.core.errors import (
-    AccessError,
-    InvalidInputError,
-    S3CommitError,
-    TransientError,
-)
+from s3commit.core.model.errors import AccessError, InvalidInputError, S3CommitError, TransientError
 from s3commit.testing.faults import Crash, FaultPlan
 from s3commit.testing.store import MemoryObjectStore
 from s3commit.writer.job import Job, open_job

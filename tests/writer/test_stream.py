@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from s3commit.core.errors import InvalidInputError, TransientError
+from s3commit.core.model.errors import InvalidInputError, TransientError
 from s3commit.testing.faults import Crash, FaultPlan
 from s3commit.testing.store import MemoryObjectStore
 from s3commit.writer.sizes import (

@@ -18,16 +18,16 @@ from typing import Protocol, cast
 
 import pytest
 
-from s3commit.core.errors import (
+from s3commit.core.formats.layout import JobDirectory, is_hidden, parse_manifest_key
+from s3commit.core.model.errors import (
     AccessError,
     InvalidInputError,
     OutcomeUnknownError,
     S3CommitError,
     TransientError,
 )
-from s3commit.core.layout import JobDirectory, is_hidden, parse_manifest_key
-from s3commit.core.model import Destination
-from s3commit.core.ports import UploadStarter
+from s3commit.core.model.job import Destination
+from s3commit.core.ports.objects import UploadStarter
 from s3commit.testing.faults import FaultPlan, Predicate
 from s3commit.testing.store import MemoryObjectStore
 from s3commit.writer.job import open_job

@@ -8,7 +8,9 @@ import threading
 
 import pytest
 
-from s3commit.core.errors import (
+from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK
+from s3commit.core.formats.manifest import decode_pendingset
+from s3commit.core.model.errors import (
     AccessError,
     InvalidInputError,
     NotFoundError,
@@ -16,9 +18,7 @@ from s3commit.core.errors import (
     S3CommitError,
     TransientError,
 )
-from s3commit.core.layout import META_ATTEMPT, META_JOB, META_TASK
-from s3commit.core.manifest import decode_pendingset
-from s3commit.core.model import Names
+from s3commit.core.model.job import Names
 from s3commit.testing.faults import Crash, FaultPlan
 from s3commit.testing.store import MemoryObjectStore
 from s3commit.writer.job import Job, open_job

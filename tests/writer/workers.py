@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from s3commit.core.model import CountedAttempt
+from s3commit.core.model.job import CountedAttempt
 from s3commit.writer.job import Job
 from s3commit.writer.task import Task
 

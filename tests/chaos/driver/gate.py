@@ -20,7 +20,7 @@ from werkzeug.middleware.http_proxy import ProxyMiddleware
 from werkzeug.serving import WSGIRequestHandler, make_server
 from werkzeug.wrappers import Response
 
-from s3commit.core.layout import MAGIC_PREFIX
+from s3commit.core.formats.layout import MAGIC_PREFIX
 
 TIMEOUT_SECONDS = 120
 RESULT = "result.json"

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import s3commit
-from s3commit.core.errors import S3CommitError
-from s3commit.core.layout import owner_of
+from s3commit.core.formats.layout import owner_of
+from s3commit.core.model.errors import S3CommitError
 from s3commit.writer.sizes import MIN_PART_BYTES, PartSizes, UploadSettings
 from tests.chaos.driver.gate import HOLDS, Gate, Point, Seen
 from tests.chaos.driver.processes import kill

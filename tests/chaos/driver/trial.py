@@ -12,8 +12,8 @@ from typing import Any, Self
 
 import s3commit
 from s3commit.aws.ledger import DynamoLedger
-from s3commit.core.layout import MAGIC_PREFIX, is_data, owner_of
-from s3commit.core.states import ENDED, JobState
+from s3commit.core.formats.layout import MAGIC_PREFIX, is_data, owner_of
+from s3commit.core.model.states import ENDED, JobState
 from tests.chaos.driver.deployment import sweep, until
 from tests.chaos.driver.gate import REQUEST, Gate
 from tests.cli.support import run

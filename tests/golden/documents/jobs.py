@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from s3commit.core.documents import encode_request
-from s3commit.core.errors import OutcomeUnknownError
-from s3commit.core.layout import JobDirectory
-from s3commit.core.model import AbortRequest, CommitRequest, CountedAttempt
-from s3commit.core.protocol.ingest import judge_arrival, note_arrivals
+from s3commit.core.commit.ingest_pendingsets import judge_arrival, note_arrivals
+from s3commit.core.formats.documents import encode_request
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model.errors import OutcomeUnknownError
+from s3commit.core.model.job import AbortRequest, CommitRequest, CountedAttempt
 from s3commit.testing.faults import Crash
 from s3commit.testing.survey import MemorySurvey
 from s3commit.writer.job import Job, open_job

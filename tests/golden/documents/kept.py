@@ -14,7 +14,7 @@ from typing import Any
 import boto3
 
 from s3commit.aws.ledger import DynamoLedger
-from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.core.ports.bundle import Pipeline
 from s3commit.testing.bucket import Upload, Version
 from tests.conftest import REGION
 from tests.contract.conftest import create_table

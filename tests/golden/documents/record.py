@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from s3commit.core.layout import JobDirectory
-from s3commit.core.states import JobState
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model.states import JobState
 from s3commit.testing.execution import run_execution
 from s3commit.testing.faults import Call, Crash
 from tests import servers

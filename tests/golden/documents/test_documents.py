@@ -12,23 +12,23 @@ from typing import Any
 import pytest
 from boto3.dynamodb.types import TypeDeserializer
 
-from s3commit.core.documents import (
+from s3commit.core.formats.documents import (
     decode_job,
     decode_main,
     decode_request,
     decode_result,
     encode_request,
 )
-from s3commit.core.layout import JobDirectory, is_data, parse_directory
-from s3commit.core.locks import Claim, Claimed, LockMode
-from s3commit.core.manifest import decode_note, decode_pendingset
-from s3commit.core.model import CommitRequest, Destination, Names
-from s3commit.core.protocol.decision import read_decision
-from s3commit.core.protocol.partitions import read_partitions
-from s3commit.core.protocol.pipeline import read_plan
-from s3commit.core.protocol.replace_list import listed_files, read_index
-from s3commit.core.published import decode_commit_manifest, success_job_id
-from s3commit.core.states import JobState
+from s3commit.core.formats.layout import JobDirectory, is_data, parse_directory
+from s3commit.core.formats.manifest import decode_note, decode_pendingset
+from s3commit.core.formats.published import decode_commit_manifest, success_job_id
+from s3commit.core.job.decision_record import read_decision
+from s3commit.core.job.partitions import read_partitions
+from s3commit.core.job.plan import read_plan
+from s3commit.core.job.replace_list import listed_files, read_index
+from s3commit.core.model.job import CommitRequest, Destination, Names
+from s3commit.core.model.locks import Claim, Claimed, LockMode
+from s3commit.core.model.states import JobState
 from s3commit.testing.survey import MemorySurvey
 from tests.core.fsck_world import Checked
 from tests.core.swept import LIMITS, Schedule

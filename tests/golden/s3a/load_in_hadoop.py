@@ -11,10 +11,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from s3commit.core.manifest import encode_pendingset
-from s3commit.core.model import Destination, JobRecord, PendingFile, PendingSet, PlanFacts
-from s3commit.core.published import encode_success
-from s3commit.core.states import JobState
+from s3commit.core.formats.manifest import encode_pendingset
+from s3commit.core.formats.published import encode_success
+from s3commit.core.model.job import Destination
+from s3commit.core.model.pending import PendingFile, PendingSet
+from s3commit.core.model.record import JobRecord, PlanFacts
+from s3commit.core.model.states import JobState
 from tests.golden.s3a.driver import session
 
 JOB = "0b6f6f0e-0000-4000-8000-000000000001"

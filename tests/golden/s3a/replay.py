@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from s3commit.core.layout import JobDirectory, is_data, parse_directory
-from s3commit.core.ports import ObjectStore
+from s3commit.core.formats.layout import JobDirectory, is_data, parse_directory
+from s3commit.core.ports.objects import ObjectStore
 
 HERE = Path(__file__).parent
 BUCKET = "lake"

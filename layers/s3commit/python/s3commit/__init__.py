@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from s3commit.aws.s3_client import Encryption
-    from s3commit.core.errors import JobFailedError, OutcomeUnknownError, S3CommitError
+    from s3commit.core.model.errors import JobFailedError, OutcomeUnknownError, S3CommitError
     from s3commit.writer.job import Job, open_job
     from s3commit.writer.sizes import PartSizes, UploadSettings
     from s3commit.writer.task import Task
@@ -35,10 +35,10 @@ __all__ = [
 _HOMES = {
     "Encryption": "s3commit.aws.s3_client",
     "Job": "s3commit.writer.job",
-    "JobFailedError": "s3commit.core.errors",
-    "OutcomeUnknownError": "s3commit.core.errors",
+    "JobFailedError": "s3commit.core.model.errors",
+    "OutcomeUnknownError": "s3commit.core.model.errors",
     "PartSizes": "s3commit.writer.sizes",
-    "S3CommitError": "s3commit.core.errors",
+    "S3CommitError": "s3commit.core.model.errors",
     "Task": "s3commit.writer.task",
     "UploadSettings": "s3commit.writer.sizes",
     "open_job": "s3commit.writer.job",

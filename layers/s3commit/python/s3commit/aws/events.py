@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import unquote_plus
 
 from s3commit.aws.telemetry import logger
-from s3commit.core.errors import InvalidInputError
+from s3commit.core.model.errors import InvalidInputError
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ import boto3
 from botocore.config import Config
 
 from s3commit.aws.failures import translated
-from s3commit.core.layout import JobDirectory
-from s3commit.core.ticket import execution_input
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.ticket import execution_input
 
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
@@ -19,7 +19,7 @@ _ALIVE = frozenset({"RUNNING", "PENDING_REDRIVE"})
 
 
 class StateMachine:
-    """Implements `s3commit.core.survey.Executions` for one machine; thread-safe."""
+    """Implements `s3commit.core.ports.executions.Executions` for one machine; thread-safe."""
 
     def __init__(self, arn: str, client: SFNClient | None = None) -> None:
         self._arn = arn

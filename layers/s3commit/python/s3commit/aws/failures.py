@@ -24,7 +24,7 @@ from botocore.exceptions import (
 from botocore.exceptions import ConnectionError as ConnectionFailure
 from botocore.parsers import ResponseParserError
 
-from s3commit.core.errors import (
+from s3commit.core.model.errors import (
     ARCHIVED,
     CONFLICT,
     AccessError,

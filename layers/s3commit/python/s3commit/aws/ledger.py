@@ -40,17 +40,18 @@ from s3commit.aws.ledger_records import (
 )
 from s3commit.aws.ledger_table import days_after, new_token
 from s3commit.aws.locks import DynamoLocks
-from s3commit.core.errors import PreconditionError
-from s3commit.core.ledger import LostRaceError
-from s3commit.core.model import Failure, JobRecord, PlanFacts, ReplacedFacts, Stage, Turn
-from s3commit.core.ports import Clock
-from s3commit.core.states import ENDED, IllegalTransitionError, JobState, check_transition
+from s3commit.core.model.errors import PreconditionError
+from s3commit.core.model.job import Failure
+from s3commit.core.model.record import JobRecord, PlanFacts, ReplacedFacts, Stage, Turn
+from s3commit.core.model.states import ENDED, IllegalTransitionError, JobState, check_transition
+from s3commit.core.ports.clock import Clock
+from s3commit.core.ports.ledger import LostRaceError
 
 JOB_DAYS = 30  # how long an ended job stays in the ledger, unless the deployment says else
 
 
 class DynamoLedger(DynamoLocks, DynamoNotes):
-    """Implements `s3commit.core.ports.Ledger` on one table; thread-safe.
+    """Implements `s3commit.core.ports.objects.Ledger` on one table; thread-safe.
 
     ``region`` and ``host`` (an endpoint's URL) None mean the standard AWS configuration. ``clock``
     is read for times to live alone; an ended job lives for ``job_days``.

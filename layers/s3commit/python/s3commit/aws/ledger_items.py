@@ -13,8 +13,8 @@ Attempts and units are spread over shards, by task and by number, because a part
 reason. It holds job items only: no other item has its keys.
 
 A claim's sort key is its node, which ends with a slash, and another slash: no path has two in a row
-(`s3commit.core.layout.bad_element`), so ``node/`` finds the node's own claims, and ``node`` those
-below it as well. A mode is read by those alone who can't stand beside it.
+(`s3commit.core.formats.layout.bad_element`), so ``node/`` finds the node's own claims, and ``node``
+those below it as well. A mode is read by those alone who can't stand beside it.
 ``expires_at`` is the table's TTL attribute, in seconds since 1970.
 
 No `VersionAttribute` anywhere: generation and version are the protocol's own and are written out.
@@ -40,9 +40,9 @@ from pynamodb.indexes import AllProjection, GlobalSecondaryIndex
 from pynamodb.models import Model
 
 from s3commit.aws.failures import translate
-from s3commit.core.locks import Claim
-from s3commit.core.model import AttemptRecord
-from s3commit.core.states import JobState
+from s3commit.core.model.locks import Claim
+from s3commit.core.model.record import AttemptRecord
+from s3commit.core.model.states import JobState
 
 SHARDS = 10
 SHELVES = 16  # of jobs in one state, in the index

@@ -16,9 +16,9 @@ from s3commit.aws.ledger_items import (
 )
 from s3commit.aws.ledger_records import attempt_item, attempt_record
 from s3commit.aws.ledger_table import LedgerTable, refused_items
-from s3commit.core.errors import PreconditionError
-from s3commit.core.ledger import SweepNote
-from s3commit.core.model import AttemptRecord
+from s3commit.core.model.errors import PreconditionError
+from s3commit.core.model.record import AttemptRecord
+from s3commit.core.ports.ledger import SweepNote
 
 NOTE_DAYS = 30  # how long a note stays, which S3 can always replace
 TRANSACTION = 100  # items: DynamoDB's limit
@@ -26,7 +26,7 @@ SWEEP_KEY = ("SWEEP", "SWEEP")
 
 
 class DynamoNotes(LedgerTable):
-    """The attempts, units and sweeps of `s3commit.core.ports.Ledger`; thread-safe."""
+    """The attempts, units and sweeps of `s3commit.core.ports.objects.Ledger`; thread-safe."""
 
     def sweep_note(self) -> SweepNote:
         """See `Ledger.sweep_note`."""

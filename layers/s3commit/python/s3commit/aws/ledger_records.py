@@ -19,21 +19,17 @@ from s3commit.aws.ledger_items import (
     job_key,
     shelf_of,
 )
-from s3commit.core.locks import Claim, Claimed, LockMode
-from s3commit.core.model import (
+from s3commit.core.model.job import Conflict, Destination, Failure, Names, Scope
+from s3commit.core.model.locks import Claim, Claimed, LockMode
+from s3commit.core.model.record import (
     AttemptRecord,
-    Conflict,
-    Destination,
-    Failure,
     JobRecord,
-    Names,
     PlanFacts,
     ReplacedFacts,
-    Scope,
     Stage,
     Turn,
 )
-from s3commit.core.states import JobState
+from s3commit.core.model.states import JobState
 
 
 def plan_map(plan: PlanFacts) -> PlanMap:

@@ -10,8 +10,8 @@ from pynamodb.exceptions import TransactWriteError
 from pynamodb.transactions import TransactWrite
 
 from s3commit.aws.ledger_items import Items
-from s3commit.core.errors import PreconditionError
-from s3commit.core.ports import Clock
+from s3commit.core.model.errors import PreconditionError
+from s3commit.core.ports.clock import Clock
 
 
 class LedgerTable:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from s3commit.aws.ledger_items import ClaimItem, claim_key, translated
 from s3commit.aws.ledger_records import claim_item, claim_record
 from s3commit.aws.ledger_table import LedgerTable
-from s3commit.core.locks import Claim, Claimed
+from s3commit.core.model.locks import Claim, Claimed
 
 # A claim is deleted when its job has ended. What a late try puts after that harms nobody and goes
 # by itself; no job that is decided stays so for a year.
@@ -15,7 +15,7 @@ CLAIM_DAYS = 365
 
 
 class DynamoLocks(LedgerTable):
-    """The claims of `s3commit.core.ports.Ledger`; thread-safe."""
+    """The claims of `s3commit.core.ports.objects.Ledger`; thread-safe."""
 
     def put_claim(self, claim: Claimed) -> None:
         """See `Ledger.put_claim`."""

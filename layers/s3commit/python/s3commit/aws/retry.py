@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from s3commit.core.errors import CONFLICT, TransientError
+from s3commit.core.model.errors import CONFLICT, TransientError
 
 T = TypeVar("T")
 

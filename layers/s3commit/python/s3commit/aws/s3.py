@@ -16,7 +16,7 @@ from s3commit.aws.retry import settle
 from s3commit.aws.s3_client import Encryption, make_client
 from s3commit.aws.s3_deletes import delete_together, fits_xml
 from s3commit.aws.s3_uploads import open_uploads, rfc3339
-from s3commit.core.errors import (
+from s3commit.core.model.errors import (
     CONFLICT,
     InvalidInputError,
     JobRefusedError,
@@ -25,7 +25,7 @@ from s3commit.core.errors import (
     TransientError,
     UploadGoneError,
 )
-from s3commit.core.ports import ListedObject, ObjectFacts, OpenUpload, StoredObject
+from s3commit.core.ports.objects import ListedObject, ObjectFacts, OpenUpload, StoredObject
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -45,7 +45,7 @@ _PARTS_REFUSED = frozenset(
 
 
 class S3ObjectStore:
-    """Implements `s3commit.core.ports.ObjectStore`; thread-safe, as its client is.
+    """Implements `s3commit.core.ports.objects.ObjectStore`; thread-safe, as its client is.
 
     ``page`` bounds a page of a listing. Botocore may repeat a conditional put whose answer was
     lost, and then reports the caller's own object as the one in the way (`PreconditionError`):

@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from s3commit.aws.failures import translate, translated
-from s3commit.core.errors import NotFoundError, PreconditionError, S3CommitError, TransientError
-from s3commit.core.ports import ListedObject
+from s3commit.core.model.errors import (
+    NotFoundError,
+    PreconditionError,
+    S3CommitError,
+    TransientError,
+)
+from s3commit.core.ports.objects import ListedObject
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from s3commit.aws.failures import translated
 from s3commit.aws.s3_uploads import open_uploads, rfc3339
-from s3commit.core.ports import OpenUpload
-from s3commit.core.survey import SeenObject, UploadParts
+from s3commit.core.ports.objects import OpenUpload
+from s3commit.core.ports.survey import SeenObject, UploadParts
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -17,7 +17,7 @@ PAGE = 1000  # S3's own maximum of a listing
 
 
 class S3Survey:
-    """Implements `s3commit.core.survey.Survey`; a request a page, thread-safe."""
+    """Implements `s3commit.core.ports.survey.Survey`; a request a page, thread-safe."""
 
     def __init__(self, client: S3Client, *, page: int = PAGE) -> None:
         self._client = client

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_plus
 
 from s3commit.aws.failures import translated
-from s3commit.core.errors import S3CommitError
-from s3commit.core.ports import OpenUpload
+from s3commit.core.model.errors import S3CommitError
+from s3commit.core.ports.objects import OpenUpload
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -30,7 +30,7 @@ def open_uploads(
     there or not (https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListMultipartUploads.html).
 
     Raises `S3CommitError` (``LISTING``) where a store does not say how to list the rest, and S3's
-    errors as `s3commit.core.errors`.
+    errors as `s3commit.core.model.errors`.
     """
     # Not botocore's paginator: it does not decode keys here, and without EncodingType a key
     # that XML can not carry breaks the listing. Without an upload's id, a marker is a key: what

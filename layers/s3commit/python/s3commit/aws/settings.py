@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from s3commit.aws import env
-from s3commit.core.errors import InvalidInputError
+from s3commit.core.model.errors import InvalidInputError
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from s3commit.aws.telemetry import logger
-from s3commit.core.errors import InvalidInputError, JobRefusedError, S3CommitError
-from s3commit.core.protocol.pipeline import Pipeline, beside_twins
-from s3commit.core.ticket import Ticket, decode_ticket, encode_ticket, refusal_text
+from s3commit.core.formats.ticket import Ticket, decode_ticket, encode_ticket, refusal_text
+from s3commit.core.job.record import beside_twins
+from s3commit.core.model.errors import InvalidInputError, JobRefusedError, S3CommitError
+from s3commit.core.ports.bundle import Pipeline
 
 Step = Callable[[Pipeline, Ticket], Ticket]
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from s3commit.aws.telemetry import logger
-from s3commit.core.protocol.pipeline import Pipeline
-from s3commit.core.protocol.sweep import DAY, HOUR, Limits, Step, Sweep
-from s3commit.core.protocol.sweep_report import Report, decode_report, encode_report
-from s3commit.core.protocol.sweep_turns import Sitting, Turn, call_step
-from s3commit.core.survey import Executions, Survey
+from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.executions import Executions
+from s3commit.core.ports.survey import Survey
+from s3commit.core.sweep.report import Report, decode_report, encode_report
+from s3commit.core.sweep.sweep import DAY, HOUR, Limits, Step, Sweep
+from s3commit.core.sweep.turns import Sitting, Turn, call_step
 
 
 @dataclass(frozen=True, slots=True)

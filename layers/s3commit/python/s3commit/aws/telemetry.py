@@ -8,8 +8,8 @@ from aws_lambda_powertools import Logger, single_metric
 from aws_lambda_powertools.metrics import MetricUnit
 
 from s3commit.aws import env
-from s3commit.core.jsontext import one_line
-from s3commit.core.layout import MAGIC_PREFIX
+from s3commit.core.formats.layout import MAGIC_PREFIX
+from s3commit.core.formats.strict_json import one_line
 
 # Of the prefix that a refused document lies below: enough to tell a tenant (`tenants/a/`).
 PREFIX_ELEMENTS = 2

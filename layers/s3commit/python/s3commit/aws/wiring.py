@@ -13,7 +13,7 @@ from s3commit.aws.s3_client import MAX_POOL_CONNECTIONS, make_client
 from s3commit.aws.s3_survey import S3Survey
 from s3commit.aws.settings import Settings, state_machine
 from s3commit.aws.sweeping import Sweeper
-from s3commit.core.protocol.pipeline import Pipeline
+from s3commit.core.ports.bundle import Pipeline
 
 
 def make_pipeline(*, workers: int = MAX_POOL_CONNECTIONS, slows_down: bool = False) -> Pipeline:

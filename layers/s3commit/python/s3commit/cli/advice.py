@@ -10,9 +10,10 @@ from s3commit.cli.executions import is_arn, is_dead
 from s3commit.cli.facts import REQUESTED, JobFacts
 from s3commit.cli.human import age, epoch_of, many
 from s3commit.cli.waiting import InTheWay
-from s3commit.core.model import ALREADY_COMMITTED, AbortRequest, Failure, JobRecord, Outcome
-from s3commit.core.policy import HOLDER_SECONDS
-from s3commit.core.states import JobState
+from s3commit.core.model.job import ALREADY_COMMITTED, AbortRequest, Failure, Outcome
+from s3commit.core.model.limits import HOLDER_SECONDS
+from s3commit.core.model.record import JobRecord
+from s3commit.core.model.states import JobState
 
 PATIENCE = 3600  # seconds without a change; no step takes longer, with its retries
 OPEN_PATIENCE = 86400  # an OPEN job waits for its tasks, which may take their time

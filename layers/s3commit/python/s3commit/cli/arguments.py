@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from s3commit.cli.human import parse_age
-from s3commit.core.errors import InvalidInputError
-from s3commit.core.layout import MAGIC_PREFIX, JobDirectory, check_job_id, parse_destination
-from s3commit.core.layout import parse_directory as directory_of_key
-from s3commit.core.model import Destination
+from s3commit.core.formats.layout import MAGIC_PREFIX, JobDirectory, check_job_id, parse_destination
+from s3commit.core.formats.layout import parse_directory as directory_of_key
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.job import Destination
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from s3commit.cli.facts import JobFacts, own_uploads
 from s3commit.cli.human import many
 from s3commit.cli.session import Session
-from s3commit.core.errors import InvalidInputError, JobRefusedError, PreconditionError
-from s3commit.core.layout import JOB_FILE, JobDirectory, parse_directory, parse_manifest_key
-from s3commit.core.manifest import MAX_MANIFEST_BYTES, decode_pendingset, digest
-from s3commit.core.model import AbortRequest, CountedAttempt, Names, PendingSet
-from s3commit.core.protocol.pipeline import JOB_CHANGED
-from s3commit.core.states import JobState
+from s3commit.core.formats.layout import JOB_FILE, JobDirectory, parse_directory, parse_manifest_key
+from s3commit.core.formats.manifest import MAX_MANIFEST_BYTES, decode_pendingset, digest
+from s3commit.core.job.documents import JOB_CHANGED
+from s3commit.core.model.errors import InvalidInputError, JobRefusedError, PreconditionError
+from s3commit.core.model.job import AbortRequest, CountedAttempt, Names
+from s3commit.core.model.pending import PendingSet
+from s3commit.core.model.states import JobState
 
 SHOWN = 3  # names in a message
 

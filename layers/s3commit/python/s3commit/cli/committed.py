@@ -5,11 +5,8 @@ from __future__ import annotations
 from os.path import commonprefix
 
 from s3commit.cli.session import Session
-from s3commit.core.errors import InvalidInputError, NotFoundError
-from s3commit.core.layout import COMMITS, JobDirectory, belongs_to_job
-from s3commit.core.model import Destination
-from s3commit.core.ports import ListedObject
-from s3commit.core.published import (
+from s3commit.core.formats.layout import COMMITS, JobDirectory, belongs_to_job
+from s3commit.core.formats.published import (
     MAX_COMMITS_BYTES,
     MAX_LINE_BYTES,
     CommitHeader,
@@ -17,6 +14,9 @@ from s3commit.core.published import (
     decode_commit_header,
     decode_commit_manifest,
 )
+from s3commit.core.model.errors import InvalidInputError, NotFoundError
+from s3commit.core.model.job import Destination
+from s3commit.core.ports.objects import ListedObject
 
 SUFFIX = ".jsonl"
 

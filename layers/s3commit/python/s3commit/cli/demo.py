@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 from s3commit.cli.demo_data import PARTITION_BY, flights, make_session
 from s3commit.cli.demo_quiet import only_our_lines
 from s3commit.cli.demo_show import Story, Watch, states_of
-from s3commit.core.documents import decode_result
-from s3commit.core.errors import InvalidInputError, S3CommitError
-from s3commit.core.layout import JobDirectory, parse_destination, parse_directory
-from s3commit.core.model import JobResult, Outcome
+from s3commit.core.formats.documents import decode_result
+from s3commit.core.formats.layout import JobDirectory, parse_destination, parse_directory
+from s3commit.core.model.errors import InvalidInputError, S3CommitError
+from s3commit.core.model.job import JobResult, Outcome
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

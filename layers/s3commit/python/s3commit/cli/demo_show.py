@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from s3commit.core.layout import is_hidden, parse_destination
+from s3commit.core.formats.layout import is_hidden, parse_destination
 
 if TYPE_CHECKING:
     from s3commit.local.server import LocalRuntime

@@ -10,7 +10,7 @@ from s3commit.cli.facts import JobFacts
 from s3commit.cli.human import many, size
 from s3commit.cli.render import Printer
 from s3commit.cli.session import Session
-from s3commit.core.layout import (
+from s3commit.core.formats.layout import (
     META_ATTEMPT,
     META_JOB,
     META_TASK,
@@ -18,10 +18,11 @@ from s3commit.core.layout import (
     JobDirectory,
     parse_directory,
 )
-from s3commit.core.model import CommitRequest, Names, PendingFile
-from s3commit.core.protocol.identity import described, is_in_doubt
-from s3commit.core.protocol.named_uploads import files_named_at
-from s3commit.core.protocol.neighbours import Neighbours
+from s3commit.core.model.job import CommitRequest, Names
+from s3commit.core.model.pending import PendingFile
+from s3commit.core.ownership.identity import described, is_in_doubt
+from s3commit.core.ownership.named_uploads import files_named_at
+from s3commit.core.ownership.other_jobs import Neighbours
 
 
 def files_in_doubt(session: Session, facts: JobFacts) -> list[PendingFile]:

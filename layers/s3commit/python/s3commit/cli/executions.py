@@ -10,10 +10,10 @@ from typing import Final, Protocol
 
 from s3commit.cli.human import one_line
 from s3commit.cli.session import Session
-from s3commit.core import errors
-from s3commit.core.errors import S3CommitError
-from s3commit.core.layout import JobDirectory
-from s3commit.core.model import Failure
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model import errors
+from s3commit.core.model.errors import S3CommitError
+from s3commit.core.model.job import Failure
 
 FORGOTTEN = "FORGOTTEN"  # by Step Functions, 90 days after its end
 _ALIVE = frozenset({"RUNNING", "PENDING_REDRIVE"})

@@ -11,7 +11,7 @@ from s3commit.cli.executions import Execution
 from s3commit.cli.locate import Located
 from s3commit.cli.session import Session
 from s3commit.cli.waiting import Standing
-from s3commit.core.documents import (
+from s3commit.core.formats.documents import (
     MAX_JOB_BYTES,
     MAX_REQUEST_BYTES,
     MAX_RESULT_BYTES,
@@ -19,29 +19,21 @@ from s3commit.core.documents import (
     decode_request,
     decode_result,
 )
-from s3commit.core.errors import AccessError, InvalidInputError, NotFoundError
-from s3commit.core.hadoop import PENDING_SUFFIX
-from s3commit.core.layout import (
+from s3commit.core.formats.hadoop import PENDING_SUFFIX
+from s3commit.core.formats.layout import (
     NOTE_SUFFIX,
     PENDINGSET_SUFFIX,
     JobDirectory,
     belongs_to_job,
     parse_directory,
 )
-from s3commit.core.manifest import MAX_NOTE_BYTES, decode_note
-from s3commit.core.model import (
-    AbortRequest,
-    CommitRequest,
-    Failure,
-    JobRecord,
-    JobResult,
-    JobSpec,
-    Names,
-    ReplacedFacts,
-)
-from s3commit.core.ports import OpenUpload
-from s3commit.core.protocol.named_uploads import files_named_at
-from s3commit.core.states import ENDED, JobState
+from s3commit.core.formats.manifest import MAX_NOTE_BYTES, decode_note
+from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError
+from s3commit.core.model.job import AbortRequest, CommitRequest, Failure, JobResult, JobSpec, Names
+from s3commit.core.model.record import JobRecord, ReplacedFacts
+from s3commit.core.model.states import ENDED, JobState
+from s3commit.core.ownership.named_uploads import files_named_at
+from s3commit.core.ports.objects import OpenUpload
 
 SCANNED_UPLOADS = 20_000  # of the destination: 20 requests, then `show` stops counting
 REQUESTED = "REQUESTED"  # S3 alone knows no more between the driver's word and the outcome

@@ -11,13 +11,13 @@ from s3commit.aws.failures import answered, translated
 from s3commit.aws.s3_survey import S3Survey
 from s3commit.cli.executions import is_arn, is_dead, machine_of
 from s3commit.cli.session import Session
-from s3commit.core.errors import InvalidInputError
+from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.fsck.ports import Fsck, SeenVersion
-from s3commit.core.layout import JobDirectory
-from s3commit.core.model import JobRecord
-from s3commit.core.ports import ListedObject, ObjectStore, OpenUpload
-from s3commit.core.protocol.pipeline import Pipeline
-from s3commit.core.survey import SeenObject
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.record import JobRecord
+from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.objects import ListedObject, ObjectStore, OpenUpload
+from s3commit.core.ports.survey import SeenObject
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

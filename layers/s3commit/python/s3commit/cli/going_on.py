@@ -17,8 +17,8 @@ from s3commit.cli.executions import is_arn, is_dead, machine_of
 from s3commit.cli.facts import JobFacts
 from s3commit.cli.render import Printer
 from s3commit.cli.session import Session
-from s3commit.core.errors import PreconditionError
-from s3commit.core.model import AbortRequest
+from s3commit.core.model.errors import PreconditionError
+from s3commit.core.model.job import AbortRequest
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import datetime
 
-from s3commit.core.amounts import amount, many, size
+from s3commit.core.model.amounts import amount, many, size
 
 __all__ = [
     "age",

@@ -9,10 +9,10 @@ from s3commit.cli.codes import advice_on, advice_on_execution
 from s3commit.cli.facts import JobFacts
 from s3commit.cli.human import epoch_of
 from s3commit.cli.waiting import InTheWay
-from s3commit.core.conditions import encode_conditions
-from s3commit.core.locations import location_uris
-from s3commit.core.locks import Claim
-from s3commit.core.model import AbortRequest, Failure
+from s3commit.core.formats.locations import location_uris
+from s3commit.core.model.conditions import encode_conditions
+from s3commit.core.model.job import AbortRequest, Failure
+from s3commit.core.model.locks import Claim
 
 
 def job_document(facts: JobFacts, now: float) -> dict[str, Any]:

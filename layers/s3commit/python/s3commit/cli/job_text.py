@@ -9,11 +9,11 @@ from s3commit.cli.codes import CODES, advice_on_execution
 from s3commit.cli.facts import JobFacts
 from s3commit.cli.human import age, amount, epoch_of, many, moment, size
 from s3commit.cli.waiting import InTheWay, Standing
-from s3commit.core.conditions import encode_conditions
-from s3commit.core.locations import location_uris
-from s3commit.core.locks import Claim, LockMode
-from s3commit.core.model import AbortRequest, CommitRequest, JobSpec, Names
-from s3commit.core.states import JobState
+from s3commit.core.formats.locations import location_uris
+from s3commit.core.model.conditions import encode_conditions
+from s3commit.core.model.job import AbortRequest, CommitRequest, JobSpec, Names
+from s3commit.core.model.locks import Claim, LockMode
+from s3commit.core.model.states import JobState
 
 Pairs = Iterator[tuple[str, str]]
 

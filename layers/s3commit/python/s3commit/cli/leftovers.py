@@ -9,8 +9,7 @@ from enum import StrEnum
 from s3commit.cli.human import epoch_of
 from s3commit.cli.s3a_jobs import find_jobs, write_ids
 from s3commit.cli.session import Session
-from s3commit.core.errors import InvalidInputError, S3CommitError, UploadGoneError
-from s3commit.core.layout import (
+from s3commit.core.formats.layout import (
     COMMITS,
     MAGIC_PREFIX,
     JobDirectory,
@@ -19,10 +18,12 @@ from s3commit.core.layout import (
     parse_directory,
     write_of,
 )
-from s3commit.core.ledger import Ledger
-from s3commit.core.model import Destination, JobRecord
-from s3commit.core.ports import OpenUpload
-from s3commit.core.states import ENDED
+from s3commit.core.model.errors import InvalidInputError, S3CommitError, UploadGoneError
+from s3commit.core.model.job import Destination
+from s3commit.core.model.record import JobRecord
+from s3commit.core.model.states import ENDED
+from s3commit.core.ports.ledger import Ledger
+from s3commit.core.ports.objects import OpenUpload
 
 
 class Owner(StrEnum):

@@ -8,10 +8,11 @@ from s3commit.aws import env
 from s3commit.cli.arguments import JobName
 from s3commit.cli.session import Session
 from s3commit.cli.verb import USAGE, Problem
-from s3commit.core.errors import NotFoundError
-from s3commit.core.layout import JobDirectory
-from s3commit.core.ledger import Ledger
-from s3commit.core.model import Destination, JobRecord
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model.errors import NotFoundError
+from s3commit.core.model.job import Destination
+from s3commit.core.model.record import JobRecord
+from s3commit.core.ports.ledger import Ledger
 
 SHOWN = 3  # destinations of jobs that share an id
 

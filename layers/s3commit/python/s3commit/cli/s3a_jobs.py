@@ -11,15 +11,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from s3commit.cli.session import Session
-from s3commit.core.errors import InvalidInputError, NotFoundError
-from s3commit.core.hadoop import (
+from s3commit.core.formats.hadoop import (
     JOB_PREFIX,
     MAGIC,
     MAGIC_PREFIX,
     PENDING_SUFFIX,
     parse_manifest_name,
 )
-from s3commit.core.layout import (
+from s3commit.core.formats.layout import (
     PENDINGSET_SUFFIX,
     JobDirectory,
     check_id,
@@ -28,14 +27,16 @@ from s3commit.core.layout import (
     parse_directory,
     write_of,
 )
-from s3commit.core.manifest import (
+from s3commit.core.formats.manifest import (
     MAX_MANIFEST_BYTES,
     MAX_PENDING_BYTES,
     decode_pending,
     decode_pendingset,
 )
-from s3commit.core.model import Destination, Names, PendingFile
-from s3commit.core.ports import ListedObject
+from s3commit.core.model.errors import InvalidInputError, NotFoundError
+from s3commit.core.model.job import Destination, Names
+from s3commit.core.model.pending import PendingFile
+from s3commit.core.ports.objects import ListedObject
 
 SHARED = MAGIC + "/"
 APPLICATION_ATTEMPT = "00/"  # where the files of a job without such directories are put

@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 from s3commit.cli.human import age, epoch_of, many
 from s3commit.cli.s3a_jobs import S3AJob, read_files
 from s3commit.cli.session import Session
-from s3commit.core.errors import IdentityUnknownError, InvalidInputError, JobRefusedError
-from s3commit.core.hadoop import parse_manifest_name, task_number, task_of_attempt
-from s3commit.core.layout import PENDINGSET_SUFFIX, write_of
-from s3commit.core.model import Failure, PendingFile
-from s3commit.core.ports import OpenUpload
-from s3commit.core.protocol.identity import Whose, described, is_provably_ours, whose
-from s3commit.core.protocol.neighbours import Neighbours
+from s3commit.core.formats.hadoop import parse_manifest_name, task_number, task_of_attempt
+from s3commit.core.formats.layout import PENDINGSET_SUFFIX, write_of
+from s3commit.core.model.errors import IdentityUnknownError, InvalidInputError, JobRefusedError
+from s3commit.core.model.job import Failure
+from s3commit.core.model.pending import PendingFile
+from s3commit.core.ownership.identity import Whose, described, is_provably_ours, whose
+from s3commit.core.ownership.other_jobs import Neighbours
+from s3commit.core.ports.objects import OpenUpload
 
 SHOWN = 3  # names in a message
 

@@ -10,15 +10,16 @@ from s3commit.cli.locate import Located
 from s3commit.cli.s3a_jobs import S3AJob
 from s3commit.cli.s3a_judging import Judgement
 from s3commit.cli.session import Session
-from s3commit.core.errors import (
+from s3commit.core.formats.manifest import MAX_MANIFEST_BYTES
+from s3commit.core.model.errors import (
     NotFoundError,
     OutcomeUnknownError,
     PreconditionError,
     TransientError,
 )
-from s3commit.core.manifest import MAX_MANIFEST_BYTES
-from s3commit.core.model import CommitRequest, JobResult, PendingFile
-from s3commit.core.protocol.identity import is_provably_ours
+from s3commit.core.model.job import CommitRequest, JobResult
+from s3commit.core.model.pending import PendingFile
+from s3commit.core.ownership.identity import is_provably_ours
 from s3commit.writer.asking import Patience, ask_abort, ask_commit
 from s3commit.writer.standing import put_own
 

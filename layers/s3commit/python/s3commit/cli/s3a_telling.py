@@ -8,7 +8,7 @@ from typing import Any
 from s3commit.cli.human import age, amount, many, number, size
 from s3commit.cli.render import Printer
 from s3commit.cli.s3a_judging import Judgement, incomplete
-from s3commit.core.model import Destination, Failure, JobResult
+from s3commit.core.model.job import Destination, Failure, JobResult
 
 
 @dataclass

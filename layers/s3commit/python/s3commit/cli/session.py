@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from s3commit.cli.executions import Executions
     from s3commit.cli.peek import Peek
     from s3commit.core.fsck.ports import Looks
-    from s3commit.core.ledger import Ledger
-    from s3commit.core.protocol.pipeline import ParallelMap
+    from s3commit.core.ports.bundle import ParallelMap
+    from s3commit.core.ports.ledger import Ledger
     from s3commit.writer.standing import WriterStore
 
 WORKERS = 16
@@ -84,7 +84,7 @@ class Session:
         from s3commit.aws.s3 import S3ObjectStore
         from s3commit.aws.s3_survey import S3Survey
         from s3commit.aws.sweeping import Sweeper
-        from s3commit.core.protocol.pipeline import Pipeline
+        from s3commit.core.ports.bundle import Pipeline
 
         store = S3ObjectStore(self._client)
         pipeline = Pipeline(store, self.ledger(table), SystemClock(), self.parallel)

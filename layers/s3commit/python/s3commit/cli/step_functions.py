@@ -10,8 +10,8 @@ import boto3
 
 from s3commit.aws.failures import translated
 from s3commit.cli.executions import FORGOTTEN, Execution
-from s3commit.core.layout import JobDirectory
-from s3commit.core.ticket import execution_input
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.ticket import execution_input
 
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient

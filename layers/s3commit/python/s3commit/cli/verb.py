@@ -17,7 +17,7 @@ from s3commit.aws import env
 from s3commit.cli.human import one_line
 from s3commit.cli.render import Printer
 from s3commit.cli.session import Session
-from s3commit.core.errors import (
+from s3commit.core.model.errors import (
     AccessError,
     JobFailedError,
     JobRefusedError,
@@ -26,7 +26,7 @@ from s3commit.core.errors import (
     S3CommitError,
     TransientError,
 )
-from s3commit.core.ledger import LostRaceError
+from s3commit.core.ports.ledger import LostRaceError
 
 FAILED, USAGE, REFUSED, UNKNOWN = 1, 2, 3, 4
 _NO_TABLE = "NO_TABLE"  # of aws.failures, which would import botocore

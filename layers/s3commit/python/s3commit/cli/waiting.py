@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from s3commit.cli.session import Session
-from s3commit.core.errors import JobRefusedError
-from s3commit.core.ledger import Ledger
-from s3commit.core.locks import Claim, LockMode, claimed, in_the_way
-from s3commit.core.model import JobRecord, Stage
-from s3commit.core.protocol.pipeline import ParallelMap
-from s3commit.core.protocol.rivals import Rival, claimants, with_records
-from s3commit.core.states import ENDED, JobState
+from s3commit.core.job.claims import Rival, claimants, with_records
+from s3commit.core.model.errors import JobRefusedError
+from s3commit.core.model.locks import Claim, LockMode, claimed, in_the_way
+from s3commit.core.model.record import JobRecord, Stage
+from s3commit.core.model.states import ENDED, JobState
+from s3commit.core.ports.bundle import ParallelMap
+from s3commit.core.ports.ledger import Ledger
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,16 +12,16 @@ from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
 
 from s3commit import __version__
 from s3commit.aws.s3_client import Encryption, make_client
-from s3commit.core.conditions import Conditions
-from s3commit.core.errors import (
+from s3commit.core.formats.layout import parse_destination
+from s3commit.core.model.conditions import Conditions
+from s3commit.core.model.errors import (
     AccessError,
     InvalidInputError,
     NotFoundError,
     PreconditionError,
     S3CommitError,
 )
-from s3commit.core.layout import parse_destination
-from s3commit.core.model import Names
+from s3commit.core.model.job import Names
 from s3commit.filesystem.reading import Entry, Reader
 from s3commit.filesystem.transaction import JobTransaction, joined
 from s3commit.writer.config import Config

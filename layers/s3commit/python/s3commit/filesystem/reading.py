@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from s3commit.aws.failures import translated
-from s3commit.core.errors import NotFoundError
-from s3commit.core.layout import is_hidden
+from s3commit.core.formats.layout import is_hidden
+from s3commit.core.model.errors import NotFoundError
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from fsspec.transaction import Transaction
 
-from s3commit.core.errors import InvalidInputError, S3CommitError
-from s3commit.core.model import Destination, JobResult
+from s3commit.core.model.errors import InvalidInputError, S3CommitError
+from s3commit.core.model.job import Destination, JobResult
 
 if TYPE_CHECKING:
     from s3commit.filesystem.files import S3CommitFileSystem

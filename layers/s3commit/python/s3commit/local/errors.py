@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from s3commit.core.errors import S3CommitError
+from s3commit.core.model.errors import S3CommitError
 
 
 class LocalRuntimeError(S3CommitError):

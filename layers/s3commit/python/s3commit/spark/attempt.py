@@ -10,8 +10,8 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
-from s3commit.core.errors import S3CommitError
-from s3commit.core.model import CountedAttempt, JobSpec
+from s3commit.core.model.errors import S3CommitError
+from s3commit.core.model.job import CountedAttempt, JobSpec
 from s3commit.spark.connection import shared_store
 from s3commit.spark.options import Options
 from s3commit.spark.rows import write_rows

@@ -13,8 +13,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from s3commit.core.errors import S3CommitError
-from s3commit.core.model import JobSpec, Scope
+from s3commit.core.model.errors import S3CommitError
+from s3commit.core.model.job import JobSpec, Scope
 from s3commit.spark.attempt import TaskMessage, running_context, write_attempt, write_late
 from s3commit.spark.connection import shared_client, shared_store
 from s3commit.spark.options import Options

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_client import Encryption, make_client
-from s3commit.core.model import Destination
+from s3commit.core.model.job import Destination
 from s3commit.writer.bucket import S3BucketProbe, check_pipeline
 
 if TYPE_CHECKING:

@@ -33,10 +33,10 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from s3commit.core.errors import InvalidInputError
-from s3commit.core.layout import is_hidden
-from s3commit.core.locations import relative_in_table
-from s3commit.core.model import Destination
+from s3commit.core.formats.layout import is_hidden
+from s3commit.core.formats.locations import relative_in_table
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.job import Destination
 from s3commit.spark.partitions import DEFAULT_PARTITION, unescape
 from s3commit.spark.zones import microseconds
 

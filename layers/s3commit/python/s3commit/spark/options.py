@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
 from s3commit.aws.s3_client import Encryption
-from s3commit.core.conditions import Conditions
-from s3commit.core.documents import MAX_KEY_CHARACTERS
-from s3commit.core.errors import InvalidInputError
-from s3commit.core.layout import check_job_id, parse_destination
-from s3commit.core.locations import parse_locations
-from s3commit.core.model import Conflict, Destination, Scope
+from s3commit.core.formats.documents import MAX_KEY_CHARACTERS
+from s3commit.core.formats.layout import check_job_id, parse_destination
+from s3commit.core.formats.locations import parse_locations
+from s3commit.core.model.conditions import Conditions
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.job import Conflict, Destination, Scope
 from s3commit.spark.formats import FORMATS
 from s3commit.writer.config import Config
 from s3commit.writer.options import (

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from s3commit.core.errors import S3CommitError
+from s3commit.core.model.errors import S3CommitError
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -11,8 +11,8 @@ from typing import Final
 
 from pyspark import TaskContext
 
-from s3commit.core.errors import InvalidInputError
-from s3commit.core.model import Conflict, Scope
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.job import Conflict, Scope
 from s3commit.spark.options import Options
 from s3commit.spark.partitions import escape
 from s3commit.writer.options import parse_scope

@@ -18,11 +18,11 @@ from pyspark.sql.types import StructField, StructType, TimestampType
 from s3commit.aws.failures import translated
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_client import make_client
-from s3commit.core.errors import InvalidInputError, NotFoundError
-from s3commit.core.layout import JobDirectory
-from s3commit.core.locations import location_of
-from s3commit.core.ports import ListedObject
-from s3commit.core.published import decode_commit_manifest
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.locations import location_of
+from s3commit.core.formats.published import decode_commit_manifest
+from s3commit.core.model.errors import InvalidInputError, NotFoundError
+from s3commit.core.ports.objects import ListedObject
 from s3commit.spark.discover import FoundFile, data_files, partition_schema, typed
 from s3commit.spark.options import MB, Options
 from s3commit.spark.plainly import plainly

@@ -24,8 +24,8 @@ from pyspark.sql.types import (
     YearMonthIntervalType,
 )
 
-from s3commit.core.conditions import Conditions
-from s3commit.core.errors import InvalidInputError
+from s3commit.core.model.conditions import Conditions
+from s3commit.core.model.errors import InvalidInputError
 from s3commit.spark.formats.types import check_types
 
 # org.apache.spark.sql.execution.datasources.parquet.ParquetReadSupport.SPARK_METADATA_KEY

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from s3commit.core.errors import S3CommitError
+from s3commit.core.model.errors import S3CommitError
 from s3commit.spark import guard
 
 if TYPE_CHECKING:

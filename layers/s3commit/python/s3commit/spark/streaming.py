@@ -21,8 +21,8 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from s3commit.core.errors import S3CommitError
-from s3commit.core.model import Conflict, JobSpec, Scope
+from s3commit.core.model.errors import S3CommitError
+from s3commit.core.model.job import Conflict, JobSpec, Scope
 from s3commit.spark.attempt import TaskMessage, running_context, write_late
 from s3commit.spark.batch import all_of, commit
 from s3commit.spark.connection import check_pipeline_once, shared_store

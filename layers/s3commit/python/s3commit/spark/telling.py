@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from s3commit.core.amounts import amount, many
-from s3commit.core.layout import JobDirectory
-from s3commit.core.model import JobResult
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model.amounts import amount, many
+from s3commit.core.model.job import JobResult
 
 
 def say(line: str) -> None:

@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from s3commit.core.errors import AccessError, JobRefusedError
-from s3commit.core.ports import NULL_VERSION, ListedObject, ObjectFacts
+from s3commit.core.model.errors import AccessError, JobRefusedError
+from s3commit.core.ports.objects import NULL_VERSION, ListedObject, ObjectFacts
 
 # The rights that S3 asks for, by the names that policies have for them:
 # https://docs.aws.amazon.com/AmazonS3/latest/userguide/using-with-s3-policy-actions.html

@@ -9,28 +9,33 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from s3commit.core.errors import (
+from s3commit.core.commit.abort_job import abort_job
+from s3commit.core.commit.acquire_destination import acquire_destination
+from s3commit.core.commit.begin_publish import begin_publish
+from s3commit.core.commit.check_conditions import check_conditions
+from s3commit.core.commit.complete_unit import complete_unit
+from s3commit.core.commit.decide_commit import decide_commit
+from s3commit.core.commit.publish_success import publish_success
+from s3commit.core.commit.remove_replaced import remove_replaced
+from s3commit.core.commit.roll_back import roll_back
+from s3commit.core.commit.seal_job import seal_job
+from s3commit.core.commit.tidy_up import tidy_up
+from s3commit.core.commit.verify_manifests import verify_manifests
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.plan import MAX_PLAN_BYTES, decode_plan
+from s3commit.core.formats.ticket import Ticket
+from s3commit.core.job.record import beside_twins
+from s3commit.core.model.errors import (
     AccessError,
     InvalidInputError,
     JobRefusedError,
     NotFoundError,
     TransientError,
 )
-from s3commit.core.layout import JobDirectory
-from s3commit.core.ledger import LostRaceError
-from s3commit.core.model import Failure
-from s3commit.core.plan import MAX_PLAN_BYTES, decode_plan
-from s3commit.core.protocol.acquire import acquire_destination
-from s3commit.core.protocol.complete import complete_unit
-from s3commit.core.protocol.decide import check_conditions, decide_commit
-from s3commit.core.protocol.pipeline import Pipeline, beside_twins
-from s3commit.core.protocol.publish import begin_publish, publish_success, remove_replaced
-from s3commit.core.protocol.seal import seal_job
-from s3commit.core.protocol.tidy import tidy_up
-from s3commit.core.protocol.undo import abort_job, roll_back
-from s3commit.core.protocol.verify import verify_manifests
-from s3commit.core.states import JobState
-from s3commit.core.ticket import Ticket
+from s3commit.core.model.job import Failure
+from s3commit.core.model.states import JobState
+from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.ledger import LostRaceError
 from s3commit.testing.clock import ManualClock
 
 RETRIES = 10

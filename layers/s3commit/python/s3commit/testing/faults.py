@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, Self, TypeVar, cast
 
-from s3commit.core.errors import TransientError
+from s3commit.core.model.errors import TransientError
 
 T = TypeVar("T")
 

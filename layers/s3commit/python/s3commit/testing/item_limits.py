@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from zlib import crc32
 
-from s3commit.core.errors import InvalidInputError
-from s3commit.core.locks import Claimed
-from s3commit.core.model import AttemptRecord, JobRecord
-from s3commit.core.states import ENDED
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.locks import Claimed
+from s3commit.core.model.record import AttemptRecord, JobRecord
+from s3commit.core.model.states import ENDED
 
 MAX_ITEM_BYTES = 400 * 1024
 MAX_PARTITION_KEY_BYTES = 2048

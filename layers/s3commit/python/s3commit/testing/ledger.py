@@ -6,18 +6,18 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from s3commit.core.ledger import LostRaceError, SweepNote
-from s3commit.core.locks import Claim, Claimed
-from s3commit.core.model import (
+from s3commit.core.model.job import Failure
+from s3commit.core.model.locks import Claim, Claimed
+from s3commit.core.model.record import (
     AttemptRecord,
-    Failure,
     JobRecord,
     PlanFacts,
     ReplacedFacts,
     Stage,
     Turn,
 )
-from s3commit.core.states import ENDED, IllegalTransitionError, JobState, check_transition
+from s3commit.core.model.states import ENDED, IllegalTransitionError, JobState, check_transition
+from s3commit.core.ports.ledger import LostRaceError, SweepNote
 from s3commit.testing.item_limits import (
     attempt_item,
     check_item,
@@ -27,7 +27,7 @@ from s3commit.testing.item_limits import (
 
 
 class MemoryLedger:
-    """Implements `s3commit.core.ports.Ledger`; linearizable and thread-safe.
+    """Implements `s3commit.core.ports.objects.Ledger`; linearizable and thread-safe.
 
     What DynamoDB would refuse by its size is refused: `s3commit.testing.item_limits`.
     """

@@ -13,10 +13,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from s3commit.core.errors import InvalidInputError, TransientError
-from s3commit.core.layout import MAX_KEY_BYTES
-from s3commit.core.manifest import MAX_OBJECT_BYTES, MAX_PARTS
-from s3commit.core.policy import DELETE_AT_ONCE
+from s3commit.core.formats.layout import MAX_KEY_BYTES
+from s3commit.core.formats.manifest import MAX_OBJECT_BYTES, MAX_PARTS
+from s3commit.core.model.errors import InvalidInputError, TransientError
+from s3commit.core.model.limits import DELETE_AT_ONCE
 
 MAX_METADATA_BYTES = 2 * 1024
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from s3commit.core.errors import (
+from s3commit.core.model.errors import (
     ARCHIVED,
     AccessError,
     InvalidInputError,
@@ -16,9 +16,9 @@ from s3commit.core.errors import (
     PreconditionError,
     UploadGoneError,
 )
-from s3commit.core.ports import (
+from s3commit.core.ports.clock import Clock
+from s3commit.core.ports.objects import (
     NULL_VERSION,
-    Clock,
     ListedObject,
     ObjectFacts,
     OpenUpload,
@@ -53,7 +53,7 @@ from s3commit.testing.s3_limits import (
 
 
 class MemoryObjectStore:
-    """Implements `s3commit.core.ports.ObjectStore`; strongly consistent and thread-safe.
+    """Implements `s3commit.core.ports.objects.ObjectStore`; strongly consistent and thread-safe.
 
     Ids of uploads and versions count from 1, so that a run can be repeated exactly.
     ``versioned`` holds for all buckets. With ``repeats_complete`` a repeated completion is

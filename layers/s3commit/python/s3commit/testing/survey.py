@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from s3commit.core.layout import JobDirectory
-from s3commit.core.ports import OpenUpload
-from s3commit.core.survey import SeenObject, UploadParts
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.ports.objects import OpenUpload
+from s3commit.core.ports.survey import SeenObject, UploadParts
 from s3commit.testing.store import MemoryObjectStore
 
 
 class MemorySurvey:
-    """Implements `s3commit.core.survey.Survey` on a store in memory."""
+    """Implements `s3commit.core.ports.survey.Survey` on a store in memory."""
 
     def __init__(self, store: MemoryObjectStore) -> None:
         self._store = store
@@ -39,7 +39,7 @@ class MemorySurvey:
 
 
 class MemoryExecutions:
-    """Implements `s3commit.core.survey.Executions`: starts each name once, by ``run``.
+    """Implements `s3commit.core.ports.executions.Executions`: starts each name once, by ``run``.
 
     ``running`` are those that a test says are at work.
     """

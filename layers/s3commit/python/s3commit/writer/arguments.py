@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from s3commit.core.conditions import Conditions, decode_conditions
-from s3commit.core.documents import MAX_KEY_CHARACTERS
-from s3commit.core.errors import InvalidInputError
-from s3commit.core.model import Conflict, Names, Scope
+from s3commit.core.formats.documents import MAX_KEY_CHARACTERS
+from s3commit.core.model.conditions import Conditions, decode_conditions
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.job import Conflict, Names, Scope
 from s3commit.writer.options import DEFAULT_COMMIT_TIMEOUT, parse_duration, parse_scope
 
 Choice = TypeVar("Choice", Conflict, Scope, Names)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from s3commit.core.documents import (
+from s3commit.core.formats.documents import (
     MAX_REQUEST_BYTES,
     MAX_RESULT_BYTES,
     decode_request,
     decode_result,
     encode_request,
 )
-from s3commit.core.errors import (
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model.errors import (
     AccessError,
     InvalidInputError,
     JobFailedError,
@@ -23,8 +24,7 @@ from s3commit.core.errors import (
     S3CommitError,
     TransientError,
 )
-from s3commit.core.layout import JobDirectory
-from s3commit.core.model import AbortRequest, CommitRequest, JobResult, Outcome
+from s3commit.core.model.job import AbortRequest, CommitRequest, JobResult, Outcome
 from s3commit.writer.environment import Environment
 from s3commit.writer.standing import WriterStore, put_first
 

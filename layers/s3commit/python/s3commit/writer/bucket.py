@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from s3commit.aws.failures import translated
-from s3commit.core.errors import AccessError, NotFoundError
-from s3commit.core.layout import REQUEST_FILE
-from s3commit.core.model import Destination
+from s3commit.core.formats.layout import REQUEST_FILE
+from s3commit.core.model.errors import AccessError, NotFoundError
+from s3commit.core.model.job import Destination
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

@@ -27,9 +27,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from s3commit.core.errors import InvalidInputError
-from s3commit.core.layout import parse_destination
-from s3commit.core.model import Destination
+from s3commit.core.formats.layout import parse_destination
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.job import Destination
 from s3commit.writer.options import (
     KNOWN,
     OF_ENCRYPTION,

@@ -23,24 +23,18 @@ from typing import Any, Final, Self
 from s3commit import __version__
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_client import Encryption, make_client
-from s3commit.core.conditions import Conditions
-from s3commit.core.documents import (
+from s3commit.core.formats.documents import (
     MAX_JOB_BYTES,
     encode_job,
     encode_location,
     refuse_two_attempts,
 )
-from s3commit.core.errors import AccessError, InvalidInputError, NotFoundError, S3CommitError
-from s3commit.core.layout import JobDirectory, check_job_id, parse_destination
-from s3commit.core.locations import parse_locations
-from s3commit.core.manifest import digest
-from s3commit.core.model import (
-    CommitRequest,
-    CountedAttempt,
-    JobResult,
-    JobSpec,
-    Names,
-)
+from s3commit.core.formats.layout import JobDirectory, check_job_id, parse_destination
+from s3commit.core.formats.locations import parse_locations
+from s3commit.core.formats.manifest import digest
+from s3commit.core.model.conditions import Conditions
+from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError, S3CommitError
+from s3commit.core.model.job import CommitRequest, CountedAttempt, JobResult, JobSpec, Names
 from s3commit.writer.arguments import (
     choice,
     conditions_said,
@@ -203,7 +197,7 @@ def open_job(
     ``conflict`` is ``append``, ``fail`` (refuse if files are there) or ``replace`` (remove them
     once all new ones are visible); ``scope`` says where: ``directory``, all of the destination,
     or ``partition``, the directories that the job writes. ``conditions`` must hold of the job's
-    data (`s3commit.core.conditions`; a mapping as in ``job.json``). Of the jobs with one
+    data (`s3commit.core.model.conditions`; a mapping as in ``job.json``). Of the jobs with one
     ``idempotency_key`` at one destination at most one is committed. ``names="exact"`` leaves file
     names as the program gives them, without the job's id. ``locations`` maps partitions that lie
     outside the destination to where they do: ``{"dt=2026-11-21": "s3://bucket/elsewhere/"}``, in

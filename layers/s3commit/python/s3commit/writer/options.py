@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from s3commit.aws.s3_client import Encryption
-from s3commit.core.conditions import Conditions, decode_conditions
-from s3commit.core.errors import InvalidInputError
-from s3commit.core.model import Conflict, Scope
+from s3commit.core.model.conditions import Conditions, decode_conditions
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.job import Conflict, Scope
 from s3commit.writer.sizes import (
     MAX_PART_BYTES,
     MAX_THREADS,

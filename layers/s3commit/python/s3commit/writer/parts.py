@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 
-from s3commit.core.ports import UploadStarter
+from s3commit.core.ports.objects import UploadStarter
 from s3commit.writer.disk import FilePart
 from s3commit.writer.spool import PartBuffer
 from s3commit.writer.transfer import Transfer

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from s3commit.core.errors import InvalidInputError
-from s3commit.core.jsontext import dump
-from s3commit.core.layout import (
+from s3commit.core.formats.layout import (
     MAX_KEY_BYTES,
     NOTE_SUFFIX,
     TASKS,
@@ -13,8 +11,10 @@ from s3commit.core.layout import (
     check_id,
     is_hidden,
 )
-from s3commit.core.manifest import NOTE_VERSION
-from s3commit.core.model import Names
+from s3commit.core.formats.manifest import NOTE_VERSION
+from s3commit.core.formats.strict_json import dump
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.job import Names
 
 
 def file_key(directory: JobDirectory, relative_path: str, names: Names = Names.UNIQUE) -> str:

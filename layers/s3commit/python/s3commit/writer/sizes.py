@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from s3commit.core.errors import InvalidInputError
+from s3commit.core.model.errors import InvalidInputError
 
 MIB: Final = 1024 * 1024
 GIB: Final = 1024 * MIB

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from s3commit.core.ports import UploadStarter
+from s3commit.core.ports.objects import UploadStarter
 from s3commit.writer.disk import on_disk, temporary_file
 from s3commit.writer.environment import Environment
 from s3commit.writer.stream import PendingUpload

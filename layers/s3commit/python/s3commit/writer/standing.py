@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from s3commit.core.errors import InvalidInputError, NotFoundError, PreconditionError, TransientError
-from s3commit.core.ports import ObjectReader, ObjectWriter, UploadStarter
+from s3commit.core.model.errors import (
+    InvalidInputError,
+    NotFoundError,
+    PreconditionError,
+    TransientError,
+)
+from s3commit.core.ports.objects import ObjectReader, ObjectWriter, UploadStarter
 
 # S3 answers 409 to one of two conditional puts that race, and the object may then not be there
 # yet; each turn is one put and one read.

@@ -10,8 +10,8 @@ from enum import Enum, auto
 from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar
 
-from s3commit.core.model import PendingFile
-from s3commit.core.ports import UploadStarter
+from s3commit.core.model.pending import PendingFile
+from s3commit.core.ports.objects import UploadStarter
 from s3commit.writer.environment import Environment, SystemEnvironment
 from s3commit.writer.parts import Parts
 from s3commit.writer.transfer import Transfer
@@ -44,8 +44,8 @@ class PendingUpload(io.BufferedIOBase):
     Made by `Task.open`, as a `StreamedUpload` or a `StagedUpload`. A file costs one request that
     starts its multipart upload and one a part, and no others. Writes are safe from several
     threads. An error of a background part is raised by the next write or by `close`, as one of
-    `s3commit.core.errors`; the upload is then aborted. A ``with`` block that ends in an exception
-    aborts the file instead of closing it.
+    `s3commit.core.model.errors`; the upload is then aborted. A ``with`` block that ends in an
+    exception aborts the file instead of closing it.
 
     ``rows``, and ``nulls`` (the count of nulls a column), may be set by the caller until the task
     is finished; they go into the manifest. ``announce`` is called with the upload's id as soon as

@@ -9,17 +9,12 @@ from types import TracebackType
 from typing import Any, Self
 
 from s3commit.aws.s3_client import Encryption
-from s3commit.core.errors import InvalidInputError, S3CommitError
-from s3commit.core.layout import (
-    META_ATTEMPT,
-    META_JOB,
-    META_TASK,
-    JobDirectory,
-    check_id,
-)
-from s3commit.core.locations import location_of
-from s3commit.core.manifest import digest, encode_pendingset
-from s3commit.core.model import CountedAttempt, Names, PendingFile, PendingSet
+from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory, check_id
+from s3commit.core.formats.locations import location_of
+from s3commit.core.formats.manifest import digest, encode_pendingset
+from s3commit.core.model.errors import InvalidInputError, S3CommitError
+from s3commit.core.model.job import CountedAttempt, Names
+from s3commit.core.model.pending import PendingFile, PendingSet
 from s3commit.writer.connect import shared_store
 from s3commit.writer.environment import Environment
 from s3commit.writer.paths import encode_note, file_key, note_key
@@ -95,7 +90,7 @@ class Task:
         was opened with exact names: then a file costs one more small request, by which the
         pipeline finds the upload of a task that died. Raises `InvalidInputError` for a path that
         can't be (``BAD_PATH``) or that the task has opened before (``DUPLICATE_PATH``), and S3's
-        errors as `s3commit.core.errors`.
+        errors as `s3commit.core.model.errors`.
         """
         how = self.transfer.settings.upload if upload is None else upload_of(upload)
         partition = location_of(self.locations, relative_path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from s3commit.core.errors import S3CommitError
+from s3commit.core.model.errors import S3CommitError
 
 DEFAULT_CONTENT_TYPE: Final = "application/octet-stream"
 

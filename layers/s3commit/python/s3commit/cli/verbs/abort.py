@@ -12,8 +12,8 @@ from s3commit.cli.locate import locate
 from s3commit.cli.render import Printer
 from s3commit.cli.session import Session
 from s3commit.cli.verb import dry_run_option, table_option, verb
-from s3commit.core.errors import PreconditionError
-from s3commit.core.model import AbortRequest, Destination
+from s3commit.core.model.errors import PreconditionError
+from s3commit.core.model.job import AbortRequest, Destination
 from s3commit.writer.asking import ask_abort
 
 

@@ -20,7 +20,7 @@ from s3commit.cli.locate import locate
 from s3commit.cli.render import Printer
 from s3commit.cli.session import Session
 from s3commit.cli.verb import dry_run_option, table_option, verb
-from s3commit.core.model import CommitRequest, Destination
+from s3commit.core.model.job import CommitRequest, Destination
 from s3commit.writer.asking import Patience, ask_commit
 
 TIMEOUT = 60.0  # seconds to get the request through

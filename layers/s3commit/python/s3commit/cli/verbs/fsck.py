@@ -26,14 +26,14 @@ from s3commit.cli.verb import (
     table_option,
     verb,
 )
-from s3commit.core.errors import InvalidInputError, S3CommitError
 from s3commit.core.fsck.check import check
 from s3commit.core.fsck.findings import Repair, decode_plan, encode_plan
 from s3commit.core.fsck.ports import Fsck
 from s3commit.core.fsck.rebuild import rebuild
 from s3commit.core.fsck.repair import UNKNOWN as NOT_KNOWN
 from s3commit.core.fsck.repair import repair
-from s3commit.core.model import Destination
+from s3commit.core.model.errors import InvalidInputError, S3CommitError
+from s3commit.core.model.job import Destination
 
 _BUCKET: Final = re.compile(r"s3[an]?://([a-z0-9][a-z0-9.\-]{1,61}[a-z0-9])/?")
 

@@ -12,8 +12,8 @@ from s3commit.cli.human import amount, many, moment, number, size
 from s3commit.cli.render import Printer
 from s3commit.cli.session import Session
 from s3commit.cli.verb import verb
-from s3commit.core.model import Destination
-from s3commit.core.published import CommitHeader, CommittedFile
+from s3commit.core.formats.published import CommitHeader, CommittedFile
+from s3commit.core.model.job import Destination
 
 
 @verb()

@@ -20,8 +20,8 @@ from s3commit.cli.s3a_rescuing import ask_for_abort, ask_for_commit, await_end, 
 from s3commit.cli.s3a_telling import Report, tell
 from s3commit.cli.session import Session
 from s3commit.cli.verb import USAGE, Problem, dry_run_option, verb
-from s3commit.core.errors import InvalidInputError, JobFailedError, NotFoundError
-from s3commit.core.model import Destination, JobResult, Outcome
+from s3commit.core.model.errors import InvalidInputError, JobFailedError, NotFoundError
+from s3commit.core.model.job import Destination, JobResult, Outcome
 
 COMMIT, ABORT = "commit", "abort"
 

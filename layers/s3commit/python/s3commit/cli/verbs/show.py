@@ -19,11 +19,11 @@ from s3commit.cli.render import Printer
 from s3commit.cli.session import Session
 from s3commit.cli.verb import USAGE, Problem, table_option, verb
 from s3commit.cli.waiting import InTheWay, Standing, read_standing
-from s3commit.core.errors import JobRefusedError, NotFoundError
-from s3commit.core.model import Destination
-from s3commit.core.ports import ListedObject
-from s3commit.core.protocol.replace_list import listed_files
-from s3commit.core.states import ENDED
+from s3commit.core.job.replace_list import listed_files
+from s3commit.core.model.errors import JobRefusedError, NotFoundError
+from s3commit.core.model.job import Destination
+from s3commit.core.model.states import ENDED
+from s3commit.core.ports.objects import ListedObject
 from s3commit.writer.environment import timestamp
 
 

@@ -17,9 +17,10 @@ from s3commit.cli.render import Printer
 from s3commit.cli.session import Session
 from s3commit.cli.verb import USAGE, Problem, table_option, verb
 from s3commit.cli.waiting import first_in_the_way
-from s3commit.core.ledger import Ledger
-from s3commit.core.model import JobRecord, job_id_of
-from s3commit.core.states import ENDED, JobState
+from s3commit.core.model.job import job_id_of
+from s3commit.core.model.record import JobRecord
+from s3commit.core.model.states import ENDED, JobState
+from s3commit.core.ports.ledger import Ledger
 from s3commit.writer.environment import timestamp
 
 LOOKED_AT = 50  # executions of jobs at work; Step Functions answers some ten a second for long

@@ -14,12 +14,12 @@ from s3commit.cli.human import many
 from s3commit.cli.render import Printer
 from s3commit.cli.session import Session
 from s3commit.cli.verb import FAILED, USAGE, Problem, dry_run_option, table_option, verb
-from s3commit.core.states import JobState
+from s3commit.core.model.states import JobState
 
 if TYPE_CHECKING:
-    from s3commit.core.ledger import Ledger
-    from s3commit.core.protocol.sweep import Sweep
-    from s3commit.core.protocol.sweep_report import Report
+    from s3commit.core.ports.ledger import Ledger
+    from s3commit.core.sweep.report import Report
+    from s3commit.core.sweep.sweep import Sweep
 
 LOOKED_AT = 100  # records of each state, to learn the bucket and the state machine from
 
@@ -56,8 +56,8 @@ def sweep(
     show a sign of life, uploads that are not provably of a job that has ended, and whatever S3A
     has left are never touched. The limits are those of the deployment's parameters.
     """
-    from s3commit.core.protocol.sweep import Limits, Sweep  # noqa: PLC0415 - as in `Session`
-    from s3commit.core.protocol.sweep_steps import run_sweep  # noqa: PLC0415
+    from s3commit.core.sweep.steps import run_sweep  # noqa: PLC0415 - as in `Session`
+    from s3commit.core.sweep.sweep import Limits, Sweep  # noqa: PLC0415
 
     if not table:
         raise Problem("sweep reads the ledger: name its table with --table", USAGE)
@@ -100,7 +100,7 @@ def _deployment(ledger: Ledger, bucket: str | None, machine: str | None) -> tupl
 
 
 def _tell(printer: Printer, bucket: str, report: Report, dry_run: bool) -> None:
-    from s3commit.core.protocol.sweep_report import encode_report  # noqa: PLC0415
+    from s3commit.core.sweep.report import encode_report  # noqa: PLC0415
 
     document: dict[str, Any] = {"bucket": bucket, "dryRun": dry_run, **encode_report(report)}
     if printer.json:
@@ -120,7 +120,7 @@ def _tell(printer: Printer, bucket: str, report: Report, dry_run: bool) -> None:
 
 
 def _summary(bucket: str, report: Report, dry_run: bool) -> str:
-    from s3commit.core.protocol.sweep_report import priced  # noqa: PLC0415
+    from s3commit.core.sweep.report import priced  # noqa: PLC0415
 
     done = [
         many(report.started, "execution") + " started",

@@ -14,7 +14,7 @@ from s3commit.cli.leftovers import Leftover, Owner, abort_leftovers, find_leftov
 from s3commit.cli.render import Printer
 from s3commit.cli.session import Session
 from s3commit.cli.verb import FAILED, USAGE, Problem, dry_run_option, table_option, verb
-from s3commit.core.model import Destination
+from s3commit.core.model.job import Destination
 
 
 @verb(changes=True)

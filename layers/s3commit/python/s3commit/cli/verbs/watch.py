@@ -17,9 +17,9 @@ from s3commit.cli.render import Printer
 from s3commit.cli.session import Session
 from s3commit.cli.verb import table_option, verb
 from s3commit.cli.waiting import first_in_the_way
-from s3commit.core.errors import JobFailedError, OutcomeUnknownError, TransientError
-from s3commit.core.model import Destination, JobResult, Outcome, job_id_of
-from s3commit.core.states import JobState
+from s3commit.core.model.errors import JobFailedError, OutcomeUnknownError, TransientError
+from s3commit.core.model.job import Destination, JobResult, Outcome, job_id_of
+from s3commit.core.model.states import JobState
 from s3commit.writer.asking import Patience
 from s3commit.writer.environment import timestamp
 

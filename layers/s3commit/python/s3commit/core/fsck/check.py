@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from s3commit.core.amounts import many
-from s3commit.core.errors import InvalidInputError, NotFoundError
+from s3commit.core.formats.hadoop import MAGIC
+from s3commit.core.formats.layout import COMMITS, SUCCESS, JobDirectory, check_job_id
+from s3commit.core.formats.published import MAX_SUCCESS_BYTES
+from s3commit.core.formats.strict_json import Fields, parse
 from s3commit.core.fsck import other_table as other
 from s3commit.core.fsck.files import check_files
 from s3commit.core.fsck.findings import Finding, Repair, Tally
@@ -15,13 +17,11 @@ from s3commit.core.fsck.jobs import Job, read_jobs
 from s3commit.core.fsck.lost_documents import DECIDED, lost_documents
 from s3commit.core.fsck.ports import Fsck
 from s3commit.core.fsck.words import Action, Level, Standing, Verdict
-from s3commit.core.hadoop import MAGIC
-from s3commit.core.jsontext import Fields, parse
-from s3commit.core.layout import COMMITS, SUCCESS, JobDirectory, check_job_id
-from s3commit.core.model import Destination
-from s3commit.core.ports import StoredObject
-from s3commit.core.protocol.once import MAX_NOTE_BYTES
-from s3commit.core.published import MAX_SUCCESS_BYTES
+from s3commit.core.job.idempotency_key import MAX_NOTE_BYTES
+from s3commit.core.model.amounts import many
+from s3commit.core.model.errors import InvalidInputError, NotFoundError
+from s3commit.core.model.job import Destination
+from s3commit.core.ports.objects import StoredObject
 
 _UNDONE: Final = frozenset({Standing.ABORTED, Standing.ROLLED_BACK})
 _OVER: Final = _UNDONE | {Standing.COMMITTED}

@@ -6,16 +6,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from s3commit.core.errors import InvalidInputError, NotFoundError
+from s3commit.core.formats.published import CommittedFile
 from s3commit.core.fsck.findings import Finding
 from s3commit.core.fsck.job_table import UNREADABLE
 from s3commit.core.fsck.jobs import Job
 from s3commit.core.fsck.ports import Fsck
 from s3commit.core.fsck.words import Named, Standing
-from s3commit.core.model import Names, PendingFile
-from s3commit.core.protocol.named_uploads import named_files, uploads_named
-from s3commit.core.protocol.pipeline import read_commit_manifest
-from s3commit.core.published import CommittedFile
+from s3commit.core.job.documents import read_commit_manifest
+from s3commit.core.model.errors import InvalidInputError, NotFoundError
+from s3commit.core.model.job import Names
+from s3commit.core.model.pending import PendingFile
+from s3commit.core.ownership.named_uploads import named_files, uploads_named
 
 BATCH_FILES: Final = 200_000
 

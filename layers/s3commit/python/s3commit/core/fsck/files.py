@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 
+from s3commit.core.formats.layout import META_JOB, JobDirectory, belongs_to_job, owner_of
 from s3commit.core.fsck.expecting import Expected, batches
 from s3commit.core.fsck.file_table import judge_file, thing_matters
 from s3commit.core.fsck.findings import Finding, Repair
@@ -14,12 +15,11 @@ from s3commit.core.fsck.merging import Cell, cells
 from s3commit.core.fsck.ports import Fsck
 from s3commit.core.fsck.sparing import Claims, unless_listed
 from s3commit.core.fsck.words import Action, Level, Named, Standing, Thing, Upload, Verdict
-from s3commit.core.layout import META_JOB, JobDirectory, belongs_to_job, owner_of
-from s3commit.core.model import Destination
-from s3commit.core.ports import NULL_VERSION, ListedObject, ObjectFacts
-from s3commit.core.protocol.identity import is_provably_ours
-from s3commit.core.protocol.neighbours import is_further_up
-from s3commit.core.states import JobState
+from s3commit.core.model.job import Destination
+from s3commit.core.model.states import JobState
+from s3commit.core.ownership.identity import is_provably_ours
+from s3commit.core.ownership.other_jobs import is_further_up
+from s3commit.core.ports.objects import NULL_VERSION, ListedObject, ObjectFacts
 
 
 def check_files(fsck: Fsck, destination: Destination, jobs: Mapping[str, Job]) -> Iterator[Finding]:

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from s3commit.core.errors import InvalidInputError
+from s3commit.core.formats.layout import parse_destination
+from s3commit.core.formats.strict_json import Fields, dump, parse
 from s3commit.core.fsck.words import Action, Level, Verdict
-from s3commit.core.jsontext import Fields, dump, parse
-from s3commit.core.layout import parse_destination
-from s3commit.core.model import Destination
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.job import Destination
 
 PLAN_VERSION: Final = 1
 MAX_PLAN_BYTES: Final = 1024 * 1024 * 1024

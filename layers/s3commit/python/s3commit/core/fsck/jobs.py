@@ -7,14 +7,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from s3commit.core.documents import (
+from s3commit.core.formats.documents import (
     MAX_JOB_BYTES,
     MAX_RESULT_BYTES,
     decode_job,
     decode_main,
     decode_result,
 )
-from s3commit.core.errors import InvalidInputError, NotFoundError
+from s3commit.core.formats.layout import (
+    COMMITS,
+    MAGIC_PREFIX,
+    JobDirectory,
+    check_job_id,
+    parse_directory,
+)
+from s3commit.core.formats.published import CommitHeader
 from s3commit.core.fsck.job_table import LIST_CONTRADICTS, RETIRED, judge_job
 from s3commit.core.fsck.other_table import COPY, GOING_ON, LOCATION, SPEC_UNREADABLE
 from s3commit.core.fsck.ports import Fsck
@@ -27,12 +34,12 @@ from s3commit.core.fsck.words import (
     Standing,
     Verdict,
 )
-from s3commit.core.layout import COMMITS, MAGIC_PREFIX, JobDirectory, check_job_id, parse_directory
-from s3commit.core.model import Conflict, Destination, JobRecord, JobResult, JobSpec, Names, Outcome
-from s3commit.core.protocol.pipeline import read_commit_header
-from s3commit.core.protocol.places import known_locations
-from s3commit.core.published import CommitHeader
-from s3commit.core.states import ENDED, JobState
+from s3commit.core.job.documents import read_commit_header
+from s3commit.core.job.locations import known_locations
+from s3commit.core.model.errors import InvalidInputError, NotFoundError
+from s3commit.core.model.job import Conflict, Destination, JobResult, JobSpec, Names, Outcome
+from s3commit.core.model.record import JobRecord
+from s3commit.core.model.states import ENDED, JobState
 
 LIST_SUFFIX: Final = ".jsonl"
 FOREVER: Final = "9999-12-31T23:59:59.999Z"

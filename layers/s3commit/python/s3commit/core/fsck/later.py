@@ -13,13 +13,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
-from s3commit.core.errors import InvalidInputError, NotFoundError
+from s3commit.core.formats.layout import JobDirectory, partition_of
+from s3commit.core.formats.published import CommitHeader
 from s3commit.core.fsck.jobs import FOREVER, Job, directory_keys, list_of, listings
 from s3commit.core.fsck.ports import Fsck
-from s3commit.core.layout import JobDirectory, partition_of
-from s3commit.core.model import Destination
-from s3commit.core.protocol.places import main_of
-from s3commit.core.published import CommitHeader
+from s3commit.core.job.locations import main_of
+from s3commit.core.model.errors import InvalidInputError, NotFoundError
+from s3commit.core.model.job import Destination
 
 _Moment = tuple[str, str]  # by S3, to the second; within one by the machines of the two jobs
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from s3commit.core.errors import InvalidInputError, JobRefusedError, NotFoundError
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.manifest import MAX_MANIFEST_BYTES, digest
 from s3commit.core.fsck.ports import Fsck
-from s3commit.core.layout import JobDirectory
-from s3commit.core.manifest import MAX_MANIFEST_BYTES, digest
-from s3commit.core.model import CommitRequest, JobRecord
-from s3commit.core.protocol.pipeline import read_plan
-from s3commit.core.protocol.replace_list import MAX_PAGE_BYTES, read_index
-from s3commit.core.protocol.seal import read_request
-from s3commit.core.states import JobState
+from s3commit.core.job.documents import read_request
+from s3commit.core.job.plan import read_plan
+from s3commit.core.job.replace_list import MAX_PAGE_BYTES, read_index
+from s3commit.core.model.errors import InvalidInputError, JobRefusedError, NotFoundError
+from s3commit.core.model.job import CommitRequest
+from s3commit.core.model.record import JobRecord
+from s3commit.core.model.states import JobState
 
 DECIDED: Final = frozenset({JobState.COMMITTING, JobState.PUBLISHING})
 

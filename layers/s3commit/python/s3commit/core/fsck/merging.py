@@ -13,14 +13,14 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
+from s3commit.core.formats.layout import JobDirectory, is_data, owner_of, partition_of
 from s3commit.core.fsck.expecting import Batch, Expected
 from s3commit.core.fsck.jobs import Job
 from s3commit.core.fsck.later import Later
 from s3commit.core.fsck.ports import Fsck
 from s3commit.core.fsck.words import Named
-from s3commit.core.layout import JobDirectory, is_data, owner_of, partition_of
-from s3commit.core.model import Destination
-from s3commit.core.ports import ListedObject, OpenUpload
+from s3commit.core.model.job import Destination
+from s3commit.core.ports.objects import ListedObject, OpenUpload
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from s3commit.core.layout import JobDirectory
-from s3commit.core.model import JobRecord
-from s3commit.core.protocol.pipeline import Pipeline
-from s3commit.core.survey import SeenObject
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model.record import JobRecord
+from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.survey import SeenObject
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,18 +13,24 @@ from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from operator import itemgetter
 
-from s3commit.core.errors import AccessError, InvalidInputError, NotFoundError
+from s3commit.core.commit.ingest_pendingsets import Arrival, judge_arrival, note_arrivals
+from s3commit.core.formats.layout import (
+    MAGIC_PREFIX,
+    PENDINGSET_SUFFIX,
+    JobDirectory,
+    parse_directory,
+)
 from s3commit.core.fsck.lost_documents import DECIDED
 from s3commit.core.fsck.ports import Fsck
 from s3commit.core.fsck.relocking import hold_again, release_if_ended
-from s3commit.core.layout import MAGIC_PREFIX, PENDINGSET_SUFFIX, JobDirectory, parse_directory
-from s3commit.core.model import Destination, JobRecord
-from s3commit.core.protocol.decision import read_decision
-from s3commit.core.protocol.ingest import Arrival, judge_arrival, note_arrivals
-from s3commit.core.protocol.pipeline import read_spec
-from s3commit.core.protocol.places import is_location
-from s3commit.core.protocol.remembered import remembered
-from s3commit.core.states import ENDED, JobState
+from s3commit.core.job.decision_record import read_decision
+from s3commit.core.job.documents import read_spec
+from s3commit.core.job.locations import is_location
+from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError
+from s3commit.core.model.job import Destination
+from s3commit.core.model.record import JobRecord
+from s3commit.core.model.states import ENDED, JobState
+from s3commit.core.recovery.lost_record import remembered
 
 NOTED_AT_ONCE = 1_000  # manifests
 # What a document of one job can bring about, and no other job has to wait for (I12).

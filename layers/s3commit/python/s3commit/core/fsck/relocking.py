@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from s3commit.core.errors import JobRefusedError
-from s3commit.core.layout import JobDirectory
-from s3commit.core.locks import Claimed, claims
-from s3commit.core.model import JobRecord, Names, Scope, Stage, Turn
-from s3commit.core.protocol.acquire import release_locks
-from s3commit.core.protocol.pipeline import Pipeline
-from s3commit.core.protocol.places import known_locations
-from s3commit.core.states import ENDED
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.job.claims import release_locks
+from s3commit.core.job.locations import known_locations
+from s3commit.core.model.errors import JobRefusedError
+from s3commit.core.model.job import Names, Scope
+from s3commit.core.model.locks import Claimed, claims
+from s3commit.core.model.record import JobRecord, Stage, Turn
+from s3commit.core.model.states import ENDED
+from s3commit.core.ports.bundle import Pipeline
 
 
 def hold_again(
@@ -29,7 +30,7 @@ def hold_again(
     """
     try:
         wanted = claims(
-            place,
+            place.destination,
             record.conflict,
             Scope.DIRECTORY,
             (),

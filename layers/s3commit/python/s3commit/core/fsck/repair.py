@@ -11,14 +11,19 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from s3commit.core.errors import NotFoundError, PreconditionError, S3CommitError, TransientError
+from s3commit.core.formats.layout import parse_directory
 from s3commit.core.fsck.check import check
 from s3commit.core.fsck.findings import Finding, Repair, Tally
 from s3commit.core.fsck.other_table import SCRATCH_LEFT
 from s3commit.core.fsck.ports import Fsck
 from s3commit.core.fsck.words import Action
-from s3commit.core.layout import parse_directory
-from s3commit.core.model import Destination
+from s3commit.core.model.errors import (
+    NotFoundError,
+    PreconditionError,
+    S3CommitError,
+    TransientError,
+)
+from s3commit.core.model.job import Destination
 
 DONE: Final = "done"
 PASSED_OVER: Final = "passed over"  # what was seen there has changed since

@@ -11,15 +11,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from s3commit.core.errors import InvalidInputError, NotFoundError
+from s3commit.core.formats.layout import JobDirectory, partition_of
 from s3commit.core.fsck.expecting import Batch, committed_files
 from s3commit.core.fsck.findings import Finding, Repair
 from s3commit.core.fsck.jobs import Job
 from s3commit.core.fsck.other_table import CLAIMED
 from s3commit.core.fsck.ports import Fsck
 from s3commit.core.fsck.words import Action
-from s3commit.core.layout import JobDirectory, partition_of
-from s3commit.core.model import Destination
+from s3commit.core.model.errors import InvalidInputError, NotFoundError
+from s3commit.core.model.job import Destination
 
 
 class Claims:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from s3commit.core.states import JobState
+from s3commit.core.model.states import JobState
 
 
 class Standing(StrEnum):

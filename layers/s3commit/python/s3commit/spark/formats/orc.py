@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import orc, types
 
-from s3commit.core.errors import InvalidInputError
+from s3commit.core.model.errors import InvalidInputError
 from s3commit.spark.formats.nested import map_lists
 from s3commit.spark.formats.sink import Sink
 

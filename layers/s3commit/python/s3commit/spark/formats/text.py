@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from s3commit.core.errors import InvalidInputError
+from s3commit.core.model.errors import InvalidInputError
 from s3commit.spark.formats.sink import Sink
 
 _GZIP: Final = 31  # zlib's wbits: deflate with gzip's header

@@ -18,7 +18,7 @@ from pyspark.sql.types import (
     VariantType,
 )
 
-from s3commit.core.errors import InvalidInputError
+from s3commit.core.model.errors import InvalidInputError
 
 _TO_STRING: Final = "cast it to string"
 _NO_BINARY: Final = "Spark itself cannot read it from CSV; write base64(column)"

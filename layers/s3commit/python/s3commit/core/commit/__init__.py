@@ -1,0 +1,1 @@
+"""The steps of the state machine: one module a state, named as the console shows it."""

@@ -1,0 +1,247 @@
+"""AcquireDestination, and how claims are given back: jobs side by side (I6).
+
+Each writes before it reads, and reads are strongly consistent: of two jobs that can't stand side by
+side at least one sees the other. A job notes that it is ENTERING, puts its claims, and looks. If
+nobody is there it is HELD, on condition that it is still ENTERING under the same epoch. Of two that
+enter at once the one that asked later steps back, or is pushed back by the other one: then its HELD
+fails. docs/proof.md has the reasons at length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import islice
+
+from s3commit.core.formats.ticket import Ticket
+from s3commit.core.job.claims import BUSY, Rival, claimants, with_records
+from s3commit.core.job.idempotency_key import refuse_taken_key
+from s3commit.core.job.partitions import read_partitions
+from s3commit.core.job.record import planned_record
+from s3commit.core.model.errors import JobRefusedError
+from s3commit.core.model.job import Conflict, Failure, Names, Scope
+from s3commit.core.model.limits import (
+    HOLDER_SECONDS,
+    LONGEST_WAIT,
+    MAX_CLAIMS_READ,
+    MAX_WAIT_SECONDS,
+    MAX_WAITING,
+    SHORTEST_WAIT,
+    WAITER_REFRESH_SECONDS,
+)
+from s3commit.core.model.locks import (
+    Claim,
+    Claimed,
+    LockMode,
+    claimed,
+    claims,
+    destination_node,
+    holds,
+    in_the_way,
+    seconds,
+)
+from s3commit.core.model.record import JobRecord, Stage, Turn
+from s3commit.core.model.states import JobState
+from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.ledger import LostRaceError
+
+
+def acquire_destination(pipeline: Pipeline, ticket: Ticket) -> Ticket:
+    """Hold all that the job claims, or none of it and say that it has to wait (I6).
+
+    Nobody holds while it waits, so there is no deadlock; the job that asked first goes first. What
+    is held is held by the job, not by an execution: one that takes over finds it held. It is kept
+    until the job has ended. Raises `JobRefusedError` (``DESTINATION_BUSY``) for one that has waited
+    too long, or finds too many there; before that as `refuse_taken_key`.
+    """
+    record = planned_record(pipeline, ticket, JobState.SEALED)
+    wanted = _claims_of(pipeline, ticket, record)
+    if holds(record, wanted):
+        return replace(ticket, acquired=True, epoch=record.turn.epoch)
+    nodes = tuple(sorted({*record.locks, *(claim.node for claim in wanted)}))
+    if record.turn.stage is Stage.WAITING and nodes == record.locks:
+        found = _in_the_way(pipeline, record, _claimants(pipeline, record))
+        if found:
+            return _wait(pipeline, ticket, record, found)
+    newcomer = not record.turn.since
+    record = _enter(pipeline, record, nodes)
+    rivals = _claimants(pipeline, record)
+    found = _in_the_way(pipeline, record, rivals)
+    if not found:
+        record = _move(pipeline, record, Stage.HELD)
+        return replace(ticket, acquired=True, epoch=record.turn.epoch)
+    if newcomer:
+        _refuse_a_crowd(pipeline, record, rivals)
+    return _wait(pipeline, ticket, record, found)
+
+
+def _claims_of(pipeline: Pipeline, ticket: Ticket, record: JobRecord) -> tuple[Claim, ...]:
+    """What the job has to hold, by its policy and, in scope partition, by what it writes."""
+    by_partition = record.conflict is not Conflict.APPEND and record.scope is Scope.PARTITION
+    partitions = read_partitions(pipeline, ticket.place, record) if by_partition else ()
+    return claims(
+        ticket.place.destination,
+        record.conflict,
+        record.scope,
+        partitions,
+        record.idempotency_key,
+        locations=record.plan.locations if record.plan else {},
+        exact=record.names is Names.EXACT,
+    )
+
+
+def _enter(pipeline: Pipeline, record: JobRecord, nodes: tuple[str, ...]) -> JobRecord:
+    """Note that the job enters, and what it claims, before the first claim is put.
+
+    So whoever ends the job finds them; those that a try puts after its end are in nobody's way. A
+    claim that is there already is put again: a try of before may have died in between.
+    """
+    now = pipeline.clock.now()
+    record = pipeline.ledger.take_turn(
+        record.ref,
+        generation=record.generation,
+        before=record.turn,
+        after=Turn(Stage.ENTERING, record.turn.since or now, record.turn.epoch + 1),
+        locks=nodes,
+        now=now,
+    )
+    _put_claims(pipeline, record)
+    return record
+
+
+def _put_claims(pipeline: Pipeline, record: JobRecord, *, waits: bool = False) -> None:
+    def put(claim: Claim) -> None:
+        pipeline.ledger.put_claim(Claimed(claim, record.ref, waits))
+
+    for _ in pipeline.parallel(put, claimed(record)):
+        pass
+
+
+def _move(pipeline: Pipeline, record: JobRecord, stage: Stage) -> JobRecord:
+    return pipeline.ledger.take_turn(
+        record.ref,
+        generation=record.generation,
+        before=record.turn,
+        after=replace(record.turn, stage=stage),
+        now=pipeline.clock.now(),
+    )
+
+
+def _wait(pipeline: Pipeline, ticket: Ticket, record: JobRecord, found: list[Rival]) -> Ticket:
+    """Say that the job waits, now and then alone, and for how long before it asks again."""
+    refuse_taken_key(pipeline, ticket.place, record)
+    now = pipeline.clock.now()
+    waited = seconds(record.turn.since, now)
+    if waited >= MAX_WAIT_SECONDS:
+        raise JobRefusedError(
+            f"the destination has been held by {_names(record, found)} for too long;"
+            " see s3commit status, and write again later",
+            code=BUSY,
+        )
+    if record.turn.stage is not Stage.WAITING:
+        record = _move(pipeline, record, Stage.WAITING)
+        _put_claims(pipeline, record, waits=True)
+    elif seconds(record.updated_at, now) >= WAITER_REFRESH_SECONDS:
+        record = _move(pipeline, record, Stage.WAITING)
+    ahead = sum(one.record is not None and _is_waiting(one.record) for one in found)
+    pause = max(SHORTEST_WAIT, SHORTEST_WAIT * ahead, int(waited) // 60)
+    return replace(ticket, acquired=False, pause=min(pause, LONGEST_WAIT))
+
+
+def _is_waiting(record: JobRecord) -> bool:
+    return record.state is JobState.SEALED and record.turn.stage is Stage.WAITING
+
+
+def _names(record: JobRecord, found: Iterable[Rival]) -> str:
+    """Those at the job's own destination by id; of others nobody may learn from a result."""
+    own = destination_node(record)
+    inside = sorted(
+        one.record.job_id
+        for one in found
+        if one.record and destination_node(one.record).startswith(own)
+    )
+    shown = inside[:5] + ([f"{len(inside) - 5} more"] if len(inside) > 5 else [])
+    return ", ".join(shown) if inside else "a job that works on a directory above or on a location"
+
+
+def _claimants(pipeline: Pipeline, record: JobRecord) -> list[Claimed]:
+    return claimants(pipeline.ledger, pipeline.parallel, record)
+
+
+def _refuse_a_crowd(pipeline: Pipeline, record: JobRecord, found: Iterable[Claimed]) -> None:
+    """Tell a job that has just come if too many wait already."""
+    waiting = {one.ref for one in found if one.waits}
+    node = destination_node(record)
+    if Claim(node, LockMode.SHARED) in claimed(record):
+        beside = pipeline.ledger.claims(Claim(node, LockMode.SHARED), below=False)
+        waiting |= {one.ref for one in islice(beside, MAX_CLAIMS_READ) if one.waits}
+    if len(waiting) >= MAX_WAITING:
+        raise JobRefusedError(
+            f"{MAX_WAITING} jobs wait for the destination already; see s3commit status, and write"
+            " again later",
+            code=BUSY,
+        )
+
+
+def _in_the_way(pipeline: Pipeline, record: JobRecord, found: Iterable[Claimed]) -> list[Rival]:
+    """Those for whom the job has to wait: some of them, and none if there is none.
+
+    While it enters, others that do, and go after it, are pushed back.
+    """
+    for group in with_records(pipeline.ledger, pipeline.parallel, found):
+        here = [one for one in group if _has_to_be_waited_for(pipeline, one.record, record)]
+        if here:
+            return here
+    return []
+
+
+def _has_to_be_waited_for(pipeline: Pipeline, other: JobRecord | None, own: JobRecord) -> bool:
+    if other is None:
+        return False
+    now = pipeline.clock.now()
+    if in_the_way(other, own, now):
+        return not _is_dead(pipeline, other, now)
+    enters = other.state is JobState.SEALED and other.turn.stage is Stage.ENTERING
+    if not enters or own.turn.stage is not Stage.ENTERING:
+        return False
+    try:
+        pipeline.ledger.take_turn(
+            other.ref,
+            generation=other.generation,
+            before=other.turn,
+            after=replace(other.turn, stage=Stage.WAITING),
+            now=other.updated_at,  # it is no sign of its life
+        )
+    except LostRaceError as error:
+        return _has_to_be_waited_for(pipeline, error.found, own)
+    return False
+
+
+def _is_dead(pipeline: Pipeline, other: JobRecord, now: str) -> bool:
+    """Whether the job can't be decided any more; one that has lost its execution is made so (I6).
+
+    Its generation is raised and it is moved to ABORTING before others go on, so that an execution
+    of it that wakes up later is refused by the ledger.
+    """
+    stalled = seconds(other.updated_at, now) >= HOLDER_SECONDS
+    if other.state is not JobState.SEALED or not stalled:
+        return False
+    try:
+        taken = pipeline.ledger.take_over(
+            other.ref, generation=other.generation, execution="", now=now
+        )
+        pipeline.ledger.advance(
+            other.ref,
+            source=JobState.SEALED,
+            target=JobState.ABORTING,
+            generation=taken.generation,
+            now=now,
+            failure=Failure(
+                "STALLED",
+                f"the job held its destination for {HOLDER_SECONDS // 60} minutes without going"
+                " on, and another one needed it; write the data again",
+            ),
+        )
+    except LostRaceError:
+        return False  # it lives
+    return True

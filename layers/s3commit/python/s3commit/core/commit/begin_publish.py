@@ -1,0 +1,74 @@
+"""BeginPublish: every file of the plan is visible, or the job is rolled back."""
+
+from __future__ import annotations
+
+from s3commit.core.formats.ticket import Ticket
+from s3commit.core.job.plan import read_plan
+from s3commit.core.job.record import own_record, unless_overtaken
+from s3commit.core.model.errors import JobRefusedError, NotFoundError, S3CommitError
+from s3commit.core.model.job import Failure
+from s3commit.core.model.record import JobRecord
+from s3commit.core.model.states import JobState
+from s3commit.core.ownership.identity import in_doubt
+from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.recovery.lost_plan import plan_again
+
+UPLOADS_LOST = "UPLOADS_LOST"
+
+
+def begin_publish(pipeline: Pipeline, ticket: Ticket) -> Ticket:
+    """COMMITTING→PUBLISHING if every unit of the plan was counted complete, exactly once.
+
+    If files are lost for good, COMMITTING→ROLLING_BACK instead. If units are missing, the job
+    stays COMMITTING and the caller completes again. Raises `LostRaceError`; `S3CommitError` if
+    the machine could not read a plan that is there; `IdentityUnknownError`. No repetition mends
+    the last two, and nothing is undone for them.
+    """
+    record = own_record(
+        pipeline, ticket, JobState.COMMITTING, JobState.PUBLISHING, JobState.ROLLING_BACK
+    )
+    if record.state is not JobState.COMMITTING:  # a repetition after a lost response
+        return ticket.after(record)
+    with unless_overtaken(pipeline, ticket, JobState.COMMITTING):
+        try:
+            units = {unit.number: unit for unit in read_plan(pipeline, ticket.place, record)}
+        except (NotFoundError, JobRefusedError):
+            if not plan_again(pipeline, ticket.place, record):
+                raise
+            return ticket.after(record)  # completed once more, by the plan that is there again
+    if units and not ticket.completed:
+        raise S3CommitError(
+            f"Step Functions could not read {ticket.plan}: see the cause of"
+            " CompleteUploads, mend it, and redrive this execution",
+            code="PLAN_NOT_READ",
+        )
+    doubted = next((result.in_doubt for result in ticket.completed if result.in_doubt), "")
+    if doubted:
+        raise in_doubt(record.job_id, doubted)
+    lost = sum(result.lost for result in ticket.completed)
+    if lost:
+        failure = Failure(
+            UPLOADS_LOST,
+            f"{lost} of {ticket.files} files could not be completed after the decision: their"
+            " uploads were aborted by someone else or expired, or another program has put objects"
+            " of their names; write the data again",
+        )
+        return _move(pipeline, ticket, record, JobState.ROLLING_BACK, failure)
+    counts = sorted((result.unit, result.files) for result in ticket.completed)
+    if counts != sorted((number, unit.files) for number, unit in units.items()):
+        return ticket.after(record)
+    return _move(pipeline, ticket, record, JobState.PUBLISHING, None)
+
+
+def _move(
+    pipeline: Pipeline, ticket: Ticket, record: JobRecord, target: JobState, failure: Failure | None
+) -> Ticket:
+    moved = pipeline.ledger.advance(
+        record.ref,
+        source=record.state,
+        target=target,
+        generation=record.generation,
+        now=pipeline.clock.now(),
+        failure=failure,
+    )
+    return ticket.after(moved)

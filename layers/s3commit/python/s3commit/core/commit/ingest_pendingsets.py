@@ -1,0 +1,124 @@
+"""Before the request: manifests arrive, in any order, any number of times, or never."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from s3commit.core.formats.layout import JobDirectory, parse_manifest_key
+from s3commit.core.formats.manifest import MAX_MANIFEST_BYTES, decode_pendingset, digest
+from s3commit.core.formats.strict_json import TOO_LARGE
+from s3commit.core.job.documents import read_spec
+from s3commit.core.job.locations import LOCATION_NOT_AGREED, main_of
+from s3commit.core.model.errors import InvalidInputError, NotFoundError
+from s3commit.core.model.job import JobSpec
+from s3commit.core.model.pending import PendingSet
+from s3commit.core.model.record import AttemptRecord, JobRecord
+from s3commit.core.model.states import ENDED
+from s3commit.core.ownership.other_jobs import Neighbours
+from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.recovery.lost_record import open_unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """What became of one announced manifest.
+
+    ``attempt`` is to be noted in the ledger; ``late`` counts the uploads aborted because the job
+    had ended; ``gone`` means that the manifest is there no more, which is fine.
+    """
+
+    key: str
+    attempt: AttemptRecord | None = None
+    late: int = 0
+    gone: bool = False
+
+
+def judge_arrival(pipeline: Pipeline, bucket: str, key: str, *, size: int = 0) -> Arrival:
+    """Read and judge the manifest at ``key``; abort it on arrival if its job has ended (I3, I4).
+
+    ``size`` is what its event says: one that is too large is not asked for. Repeating it is
+    harmless. Raises `InvalidInputError` for a manifest that is not acceptable: a request that
+    counts it will be refused for the same reason.
+    """
+    place, task_id, attempt_id = parse_manifest_key(bucket, key)
+    if size > MAX_MANIFEST_BYTES:
+        raise InvalidInputError(
+            f"{key[:200]!r} has {size} bytes; at most {MAX_MANIFEST_BYTES} are read",
+            code=TOO_LARGE,
+        )
+    try:
+        stored = pipeline.store.get(bucket, key, max_bytes=MAX_MANIFEST_BYTES)
+    except NotFoundError:
+        return Arrival(key, gone=True)
+    record = _record(pipeline, place)
+    pending = decode_pendingset(stored.body, place, names=record.names)
+    if record.state in ENDED:
+        return Arrival(key, late=_abort_late(pipeline, place, key, stored.facts.etag, pending))
+    return Arrival(
+        key,
+        AttemptRecord(
+            ref=record.ref,
+            task_id=task_id,
+            attempt_id=attempt_id,
+            manifest=key,
+            sha256=digest(stored.body),
+            files=len(pending.files),
+            bytes=pending.bytes,
+            rows=pending.rows,
+            location="" if record.directory == place.prefix else place.destination.prefix,
+        ),
+    )
+
+
+def note_arrivals(pipeline: Pipeline, arrivals: Iterable[Arrival]) -> int:
+    """Note the attempts in the ledger, all in one go; return how many there were."""
+    attempts = [arrival.attempt for arrival in arrivals if arrival.attempt]
+    pipeline.ledger.record_attempts(attempts)
+    return len(attempts)
+
+
+def _record(pipeline: Pipeline, place: JobDirectory) -> JobRecord:
+    record = pipeline.ledger.job(place.ref)
+    if record is not None:
+        return record
+    home, spec = _home(pipeline, place)
+    record = pipeline.ledger.job(home.ref) if home != place else None
+    return record or open_unknown(pipeline, home, spec)
+
+
+def _home(pipeline: Pipeline, place: JobDirectory) -> tuple[JobDirectory, JobSpec]:
+    """Where the job's record belongs: the main directory, if it and this location agree (ADR 13).
+
+    Raises `InvalidInputError` (``LOCATION_NOT_AGREED``) if this one only says so.
+    """
+    try:
+        return place, read_spec(pipeline, place)
+    except InvalidInputError:
+        main = main_of(pipeline, place)
+        if main is None:
+            raise
+    spec = read_spec(pipeline, main)
+    if place.destination.prefix not in spec.locations.values():
+        raise InvalidInputError(
+            f"{place.job} names the job at {main.destination.uri}, which does not name this"
+            " location",
+            code=LOCATION_NOT_AGREED,
+        )
+    return main, spec
+
+
+def _abort_late(
+    pipeline: Pipeline, place: JobDirectory, key: str, etag: str, pending: PendingSet
+) -> int:
+    # The codec has seen to it that each file lies in the destination, and under a unique name is
+    # the job's; an exact one must not be another job's (I5). A committed file has no upload left,
+    # so aborting a counted one's is a no-op.
+    neighbours = Neighbours(pipeline.store, place)
+    files = [file for file in pending.files if not neighbours.own(file.key)]
+    for _done in pipeline.parallel(
+        lambda file: pipeline.store.abort_upload(file.bucket, file.key, file.upload_id), files
+    ):
+        pass
+    pipeline.store.delete(place.bucket, key, if_match=etag)
+    return len(files)

@@ -1,0 +1,90 @@
+"""PublishSuccess: all files are visible; now say so."""
+
+from __future__ import annotations
+
+from s3commit.core.ending.commit_manifest import first_keys, publish_manifest
+from s3commit.core.ending.result import write_result
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.published import (
+    MAX_SUCCESS_BYTES,
+    encode_success,
+    millis_of,
+    success_job_id,
+)
+from s3commit.core.formats.ticket import Ticket
+from s3commit.core.job.claims import release_locks
+from s3commit.core.job.decision_record import note_end
+from s3commit.core.job.record import own_record, unless_overtaken
+from s3commit.core.model.errors import (
+    AccessError,
+    InvalidInputError,
+    NotFoundError,
+    PreconditionError,
+    TransientError,
+)
+from s3commit.core.model.limits import MARKER_ROUNDS
+from s3commit.core.model.record import JobRecord
+from s3commit.core.model.states import JobState
+from s3commit.core.ports.bundle import Pipeline
+
+
+def publish_success(pipeline: Pipeline, ticket: Ticket) -> Ticket:
+    """Commit manifest, marker, ledger, result: in this order, each step repeatable (I9)."""
+    record = own_record(pipeline, ticket, JobState.PUBLISHING, JobState.COMMITTED)
+    if record.state is JobState.PUBLISHING:
+        with unless_overtaken(pipeline, ticket, JobState.PUBLISHING):
+            if record.replaced is not None and record.replaced.files:  # by RemoveReplaced
+                names = first_keys(pipeline, ticket.place, record)
+            else:
+                names = publish_manifest(pipeline, ticket, record)
+        _put_marker(pipeline, ticket, record, names)
+        record = pipeline.ledger.advance(
+            record.ref,
+            source=JobState.PUBLISHING,
+            target=JobState.COMMITTED,
+            generation=record.generation,
+            now=pipeline.clock.now(),
+        )
+    note_end(pipeline, record)
+    release_locks(pipeline, record)
+    write_result(pipeline, ticket.place, record)
+    return ticket.after(record)
+
+
+def _put_marker(pipeline: Pipeline, ticket: Ticket, record: JobRecord, names: list[str]) -> None:
+    """Put ``_SUCCESS`` on condition that it replaces the very marker that was seen (I9).
+
+    Between looking and putting, the ledger is asked again: a late waker whose job has moved on
+    loses there, and one that stalls after that loses the condition.
+    """
+    place = ticket.place
+    body = encode_success(record, names, timestamp=millis_of(pipeline.clock.now()))
+    for _ in range(MARKER_ROUNDS):
+        etag, job_id = _marker(pipeline, place)
+        if job_id == record.job_id:
+            return
+        own_record(pipeline, ticket, JobState.PUBLISHING)
+        try:
+            pipeline.store.put(
+                place.bucket, place.success, body, if_absent=etag is None, if_match=etag
+            )
+        except (PreconditionError, NotFoundError):
+            continue  # another job put its marker meanwhile, or someone removed it: look again
+        return
+    raise TransientError(f"{place.success} is being written by too many jobs at once")
+
+
+def _marker(pipeline: Pipeline, place: JobDirectory) -> tuple[str | None, str | None]:
+    """The etag of what lies at ``_SUCCESS``, and the job that it names, if it is a marker.
+
+    By whomever it was put, it keeps no job from its end (I12): of one that is too large, archived,
+    or encrypted with a key that may not be used, a listing has the etag.
+    """
+    try:
+        stored = pipeline.store.get(place.bucket, place.success, max_bytes=MAX_SUCCESS_BYTES)
+        return stored.facts.etag, success_job_id(stored.body)
+    except NotFoundError:
+        return None, None
+    except (InvalidInputError, AccessError):
+        listed = next(iter(pipeline.store.list(place.bucket, place.success)), None)
+        return (listed.etag if listed and listed.key == place.success else None), None

@@ -1,0 +1,50 @@
+"""What an ended job has left: its manifests, notes and plan (I4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+
+from s3commit.core.ending.uploads import abort_uploads
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.job.locations import places_of
+from s3commit.core.model.limits import DELETE_AT_ONCE
+from s3commit.core.model.record import JobRecord
+from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.objects import ListedObject, ObjectReader
+
+
+def tidy(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> bool:
+    """Abort and delete what an ended job has left; False if all stays, since uploads are open."""
+    places = places_of(pipeline, place, record)
+    # Listed first: a manifest that comes later names uploads that nobody has aborted here, and it
+    # is all that its own event finds them by.
+    scratch = [
+        listed
+        for one in places
+        for listed in pipeline.store.list(one.bucket, one.prefix)
+        if listed.key.startswith(one.scratch)
+    ]
+    scratch += own_leftovers(pipeline.store, place)
+    # Of exact names nothing else tells whose an upload is that is still open.
+    if not abort_uploads(pipeline, place):
+        return False
+    _delete(pipeline, place.bucket, scratch)
+    return True
+
+
+def own_leftovers(store: ObjectReader, place: JobDirectory) -> list[ListedObject]:
+    """What the pipeline has written for itself, save the decision: that stays as documents do."""
+    own = store.list(place.bucket, place.pipeline)
+    return [listed for listed in own if listed.key != place.decision]
+
+
+def _delete(pipeline: Pipeline, bucket: str, seen: Iterable[ListedObject]) -> None:
+    """Delete the objects, many with one request; what is another one since is not ours to delete.
+
+    A hundred thousand manifests, one by one, take longer than a call has time for.
+    """
+    remaining = iter(seen)
+    groups = iter(lambda: list(islice(remaining, DELETE_AT_ONCE)), [])
+    for _done in pipeline.parallel(lambda some: pipeline.store.delete_seen(bucket, some), groups):
+        pass

@@ -1,0 +1,61 @@
+"""How a job ends for its client: the ledger's last state, the claims given back, the result."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from s3commit.core.formats.documents import encode_result
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.strict_json import one_line
+from s3commit.core.formats.ticket import OUTCOMES, Ticket
+from s3commit.core.job.claims import release_locks
+from s3commit.core.job.decision_record import note_end
+from s3commit.core.model.errors import PreconditionError
+from s3commit.core.model.job import Failure, JobResult, Outcome
+from s3commit.core.model.record import JobRecord
+from s3commit.core.model.states import JobState
+from s3commit.core.ports.bundle import Pipeline
+
+
+def end_job(pipeline: Pipeline, record: JobRecord, target: JobState) -> JobRecord:
+    """Move an undone job to its last state. Raises `LostRaceError`."""
+    return pipeline.ledger.advance(
+        record.ref,
+        source=record.state,
+        target=target,
+        generation=record.generation,
+        now=pipeline.clock.now(),
+    )
+
+
+def conclude(pipeline: Pipeline, ticket: Ticket, record: JobRecord) -> Ticket:
+    """Say how the job has ended, and give its claims back; repeatable."""
+    note_end(pipeline, record)
+    release_locks(pipeline, record)
+    write_result(pipeline, ticket.place, record)
+    return ticket.after(record)
+
+
+def write_result(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> None:
+    """Put ``result.json`` of an ended job; one that is there stays."""
+    committed = OUTCOMES[record.state] is Outcome.COMMITTED
+    plan = record.plan if committed else None
+    result = JobResult(
+        job_id=record.job_id,
+        outcome=OUTCOMES[record.state],
+        error=_short(record.failure),
+        files=plan.files if plan else 0,
+        bytes=plan.bytes if plan else 0,
+        rows=plan.rows if plan else None,
+        decided_at=record.decided_at,
+        finished_at=record.finished_at or pipeline.clock.now(),
+        execution=record.execution,
+        replaced=record.replaced.files if committed and record.replaced else 0,
+    )
+    # If it is there, this step ran before; a job ends once, so that result says the same.
+    with suppress(PreconditionError):
+        pipeline.store.put(place.bucket, place.result, encode_result(result), if_absent=True)
+
+
+def _short(failure: Failure | None) -> Failure | None:
+    return failure and Failure(one_line(failure.code, 100), one_line(failure.message))

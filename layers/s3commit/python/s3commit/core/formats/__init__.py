@@ -1,0 +1,1 @@
+"""What the protocol writes and reads as bytes: codecs, names of keys, and strict parsing."""

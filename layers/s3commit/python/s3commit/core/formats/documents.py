@@ -1,0 +1,360 @@
+"""The small documents that client and pipeline exchange: job, request and result."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from s3commit.core.formats.layout import JobDirectory, check_id, parse_destination
+from s3commit.core.formats.locations import BAD_LOCATION, location_uris, parse_locations
+from s3commit.core.formats.manifest import digest
+from s3commit.core.formats.strict_json import MAX_VALUES, Fields, bounded, check_text, dump, parse
+from s3commit.core.model.conditions import (
+    MAX_COLUMN_NAME,
+    Conditions,
+    decode_conditions,
+    encode_conditions,
+)
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.job import (
+    AbortRequest,
+    CommitRequest,
+    Conflict,
+    CountedAttempt,
+    Destination,
+    Failure,
+    JobResult,
+    JobSpec,
+    Names,
+    Outcome,
+    Scope,
+)
+from s3commit.core.model.states import JobState
+
+VERSION = 1
+
+
+MAX_JOB_BYTES = 256 * 1024
+
+
+MAX_RESULT_BYTES = 256 * 1024
+
+
+# 100,000 tasks, each with a manifest at the destination and one at a location: 1.6 million values
+# and, with prefixes of 100 bytes, 56 MiB. The worst of this size takes 1.1 GB to read.
+MAX_ATTEMPTS = 200_000
+
+
+MAX_REQUEST_BYTES = 64 * 1024 * 1024
+
+
+MAX_REQUEST_VALUES = 1_800_000
+
+
+MAX_TEXT = 1024
+
+
+MAX_KEY_CHARACTERS = 1024  # of an idempotency key
+
+
+Choice = TypeVar("Choice", Conflict, Scope, Outcome, Names, JobState)
+
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+def encode_job(spec: JobSpec) -> bytes:
+    """``job.json``."""
+    document = {
+        "version": VERSION,
+        "jobId": spec.job_id,
+        "destination": spec.destination.uri,
+        "conflict": spec.conflict,
+        "scope": spec.scope,
+        "partitionBy": list(spec.partition_by),
+        "idempotencyKey": spec.idempotency_key,
+        "createdAt": spec.created_at,
+        "client": spec.client,
+        "conditions": encode_conditions(spec.conditions),
+        "names": spec.names,
+    }
+    if spec.locations:
+        document["locations"] = location_uris(spec.locations, spec.destination.bucket)
+    return dump(document)
+
+
+def encode_location(spec: JobSpec, prefix: str) -> bytes:
+    """The ``job.json`` in the job directory of one of the job's locations."""
+    return dump(
+        {
+            "version": VERSION,
+            "jobId": spec.job_id,
+            "destination": f"s3://{spec.destination.bucket}/{prefix}",
+            "main": spec.destination.uri,
+            "createdAt": spec.created_at,
+            "client": spec.client,
+        }
+    )
+
+
+def decode_main(body: bytes, directory: JobDirectory) -> JobDirectory | None:
+    """The main directory that the ``job.json`` of a location names; None if it is of no location.
+
+    Raises `InvalidInputError` as `decode_job`.
+    """
+    fields = _versioned(body, "job.json", MAX_JOB_BYTES)
+    if not fields.has("main"):
+        return None
+    main = JobDirectory(parse_destination(fields.text("main")), directory.job_id)
+    _check_place(
+        fields.text("jobId", longest=80), parse_destination(fields.text("destination")), directory
+    )
+    if main.bucket != directory.bucket or main == directory:
+        raise InvalidInputError(f"job.json names {main.uri} as its main one", code=BAD_LOCATION)
+    return main
+
+
+def decode_job(body: bytes, directory: JobDirectory) -> JobSpec:
+    """Read the ``job.json`` of ``directory``. Raises `InvalidInputError`.
+
+    A job that names another id or destination than the place where it lies is refused
+    (``WRONG_JOB``): the place is what S3 permissions are given for. So is the ``job.json`` of a
+    location (``BAD_LOCATION``), which is no job by itself.
+    """
+    fields = _versioned(body, "job.json", MAX_JOB_BYTES)
+    if fields.has("main"):
+        raise InvalidInputError(
+            f"{directory.uri} is a location of the job at {fields.text('main')[:200]}",
+            code=BAD_LOCATION,
+        )
+    destination = parse_destination(fields.text("destination"))
+    spec = JobSpec(
+        job_id=fields.text("jobId", longest=80),
+        destination=destination,
+        conflict=choice(Conflict, fields.text("conflict", Conflict.APPEND), "conflict"),
+        scope=choice(Scope, fields.text("scope", Scope.DIRECTORY), "scope"),
+        partition_by=_columns(fields.texts("partitionBy", most=100, default=[])),
+        idempotency_key=_key(fields),
+        created_at=fields.text("createdAt", "", longest=64),
+        client=fields.text("client", "", longest=MAX_TEXT),
+        conditions=_conditions(fields),
+        names=choice(Names, fields.text("names", Names.UNIQUE), "names"),
+        locations=parse_locations(fields.mapping("locations"), destination),
+        sha256=digest(body),
+    )
+    _check_place(spec.job_id, spec.destination, directory)
+    return spec
+
+
+def _check_place(job_id: str, destination: Destination, directory: JobDirectory) -> None:
+    if job_id != directory.job_id or destination != directory.destination:
+        raise InvalidInputError(
+            f"job.json of {job_id!r} at {destination.uri} lies in {directory.prefix}",
+            code="WRONG_JOB",
+        )
+
+
+def _columns(names: tuple[str, ...]) -> tuple[str, ...]:
+    for name in names:
+        if len(name) > MAX_COLUMN_NAME or not name.isprintable():
+            raise InvalidInputError(
+                f"partitionBy has {name[:80]!r}, which is no name of a column", code="BAD_FIELD"
+            )
+    if len(set(names)) != len(names):
+        raise InvalidInputError("partitionBy has a column twice", code="BAD_FIELD")
+    return names
+
+
+def _key(fields: Fields) -> str | None:
+    key = fields.optional_text("idempotencyKey", longest=MAX_KEY_CHARACTERS)
+    if key == "":
+        raise InvalidInputError("idempotencyKey is empty: give one, or none", code="BAD_FIELD")
+    return key
+
+
+def _conditions(fields: Fields) -> Conditions:
+    conditions = decode_conditions(fields.mapping("conditions"))
+    for column in conditions.columns:
+        check_text(column, "conditions: the name of a column", longest=MAX_COLUMN_NAME)
+    return conditions
+
+
+def encode_request(request: CommitRequest | AbortRequest) -> bytes:
+    """``request.json``. Raises `InvalidInputError` (``TOO_LARGE``) if nobody would read it."""
+    head: dict[str, Any] = {"version": VERSION, "jobId": request.job_id}
+    if isinstance(request, AbortRequest):
+        abandoned = {"abandoned": True} if request.abandoned else {}
+        return dump({**head, "action": "abort", "reason": request.reason[:MAX_TEXT], **abandoned})
+    head["action"] = "commit"
+    if request.job_sha256:
+        head["jobDigest"] = request.job_sha256
+    if request.partial:
+        head["partial"] = True
+    if request.attempts is None:
+        return dump(head)
+    document = {**head, "attempts": [_attempt_json(attempt) for attempt in request.attempts]}
+    return bounded(
+        dump(document),
+        what="request.json",
+        max_bytes=MAX_REQUEST_BYTES,
+        most=MAX_REQUEST_VALUES,
+    )
+
+
+def _attempt_json(attempt: CountedAttempt) -> dict[str, Any]:
+    document = {
+        "taskId": attempt.task_id,
+        "attemptId": attempt.attempt_id,
+        "manifest": attempt.manifest,
+        "sha256": attempt.sha256,
+        "files": attempt.files,
+        "bytes": attempt.bytes,
+    }
+    return {**document, "location": attempt.location} if attempt.location else document
+
+
+def decode_request(body: bytes, directory: JobDirectory) -> CommitRequest | AbortRequest:
+    """Read the ``request.json`` of ``directory``. Raises `InvalidInputError`.
+
+    Two counted attempts of one task are refused (``TWO_ATTEMPTS``, I3), and a manifest that is
+    not at the place which its ids give. One attempt may have a manifest at each of several places.
+    """
+    fields = _versioned(body, "request.json", MAX_REQUEST_BYTES, MAX_REQUEST_VALUES)
+    if fields.text("jobId", longest=80) != directory.job_id:
+        raise InvalidInputError("request.json is of another job", code="WRONG_JOB")
+    action = fields.text("action", longest=80)
+    if action == "abort":
+        reason = fields.text("reason", "", longest=4 * MAX_TEXT)
+        return AbortRequest(directory.job_id, reason, fields.value.get("abandoned") is True)
+    if action != "commit":
+        raise InvalidInputError(f"request.json asks for {action!r}", code="BAD_FIELD")
+    attempts = None
+    if fields.has("attempts"):
+        listed = fields.objects("attempts", most=MAX_ATTEMPTS)
+        attempts = tuple(_attempt(attempt, directory) for attempt in listed)
+        refuse_two_attempts(attempts)
+    return CommitRequest(
+        directory.job_id,
+        attempts,
+        job_sha256=_job_digest(fields),
+        partial=fields.flag("partial"),
+    )
+
+
+def _job_digest(fields: Fields) -> str:
+    said = fields.text("jobDigest", "")
+    if said and not _SHA256.fullmatch(said):
+        raise InvalidInputError("request.json: jobDigest is no SHA-256", code="BAD_FIELD")
+    return said
+
+
+def refuse_two_attempts(attempts: Iterable[CountedAttempt]) -> None:
+    """Raise `InvalidInputError` (``TWO_ATTEMPTS``) if two attempts of one task are counted (I3).
+
+    Or one of them twice at one place.
+    """
+    counted: dict[str, str] = {}
+    seen: set[tuple[str, str]] = set()
+    for one in attempts:
+        twice = (one.task_id, one.location) in seen
+        if twice or counted.setdefault(one.task_id, one.attempt_id) != one.attempt_id:
+            raise InvalidInputError(
+                f"two attempts of one task are counted, of {one.task_id}: commit one of them",
+                code="TWO_ATTEMPTS",
+            )
+        seen.add((one.task_id, one.location))
+
+
+def _attempt(fields: Fields, directory: JobDirectory) -> CountedAttempt:
+    attempt = CountedAttempt(
+        task_id=check_id(fields.text("taskId"), "task id"),
+        attempt_id=check_id(fields.text("attemptId"), "attempt id"),
+        manifest=fields.text("manifest"),
+        sha256=fields.text("sha256"),
+        files=fields.integer("files"),
+        bytes=fields.integer("bytes"),
+        location=_location(fields, directory),
+    )
+    if attempt.manifest != directory.manifest_name(attempt.task_id, attempt.attempt_id):
+        raise InvalidInputError(
+            f"{fields.path}.manifest {attempt.manifest[:200]!r} is not where its ids put it",
+            code="BAD_FIELD",
+        )
+    if not _SHA256.fullmatch(attempt.sha256):
+        raise InvalidInputError(f"{fields.path}.sha256 is no SHA-256", code="BAD_FIELD")
+    return attempt
+
+
+def _location(fields: Fields, directory: JobDirectory) -> str:
+    prefix = fields.text("location", "")
+    if prefix and parse_destination(f"s3://{directory.bucket}/{prefix}").prefix != prefix:
+        raise InvalidInputError(
+            f"{fields.path}.location {prefix[:200]!r} does not end with '/'", code=BAD_LOCATION
+        )
+    return prefix
+
+
+def encode_result(result: JobResult) -> bytes:
+    """``result.json``."""
+    error = result.error
+    return dump(
+        {
+            "version": VERSION,
+            "jobId": result.job_id,
+            "outcome": result.outcome,
+            "error": None if error is None else {"code": error.code, "message": error.message},
+            "files": result.files,
+            "bytes": result.bytes,
+            "rows": result.rows,
+            "decidedAt": result.decided_at,
+            "finishedAt": result.finished_at,
+            "execution": result.execution,
+            "replaced": result.replaced,
+        }
+    )
+
+
+def decode_result(body: bytes, directory: JobDirectory | None = None) -> JobResult:
+    """Read a ``result.json``. Raises `InvalidInputError`.
+
+    One that lies in ``directory`` and is of another job is refused (``WRONG_JOB``).
+    """
+    fields = _versioned(body, "result.json", MAX_RESULT_BYTES)
+    if directory is not None and fields.text("jobId", longest=80) != directory.job_id:
+        raise InvalidInputError(
+            f"result.json in {directory.uri} is of another job", code="WRONG_JOB"
+        )
+    failure = None
+    if fields.has("error"):
+        error = Fields(fields.mapping("error"), "$.error")
+        failure = Failure(error.text("code"), error.text("message", longest=16 * MAX_TEXT))
+    return JobResult(
+        job_id=fields.text("jobId", longest=80),
+        outcome=choice(Outcome, fields.text("outcome"), "outcome"),
+        error=failure,
+        files=fields.integer("files"),
+        bytes=fields.integer("bytes"),
+        rows=fields.optional_integer("rows"),
+        decided_at=fields.optional_text("decidedAt"),
+        finished_at=fields.text("finishedAt"),
+        execution=fields.text("execution", ""),
+        replaced=fields.integer("replaced", 0),
+    )
+
+
+def _versioned(body: bytes, what: str, max_bytes: int, most: int = MAX_VALUES) -> Fields:
+    fields = Fields(parse(body, what=what, max_bytes=max_bytes, most=most), "$")
+    fields.version(VERSION)
+    return fields
+
+
+def choice(kind: type[Choice], value: str, what: str) -> Choice:
+    """The member of that value. Raises `InvalidInputError`."""
+    try:
+        return kind(value)
+    except ValueError:
+        known = ", ".join(kind)
+        raise InvalidInputError(
+            f"{what} {value[:80]!r} is none of {known}", code="BAD_FIELD"
+        ) from None

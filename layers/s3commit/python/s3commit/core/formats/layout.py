@@ -1,0 +1,404 @@
+"""Every S3 key of the protocol, in one place, with its inverse.
+
+A job directory lies in its destination: ``<destination>/__magic_job-<job_id>/``. Names that start
+with ``_`` or ``.`` are hidden to Spark and Hive, so nothing of this is ever read as data.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from s3commit.core.formats import hadoop
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.job import Destination, job_ref
+
+MAGIC_PREFIX = hadoop.MAGIC_PREFIX
+
+
+JOB_FILE = "job.json"
+
+
+REQUEST_FILE = "request.json"
+
+
+RESULT_FILE = "result.json"
+
+
+PLANS = "plan-"
+
+
+PARTITIONS = "partitions-"
+
+
+REPLACED = "replaced-"
+
+
+REPLACED_PAGES = "replaced/"
+
+
+TASKS = "tasks/"
+
+
+PENDINGSET_SUFFIX = hadoop.PENDINGSET_SUFFIX
+
+
+NOTE_SUFFIX = ".open"  # beside the manifests: a note of an upload with an exact name
+
+
+COMMITS = "_commits/"
+
+
+SUCCESS = "_SUCCESS"
+
+
+PIPELINE = "_s3commit/"  # at the bucket's root: the pipeline's own, no client may write there
+
+
+DECISION_FILE = "decision.json"
+
+
+# User metadata of every data object: who made it. S3 lower-cases the names.
+META_JOB = "s3commit-job"
+
+
+META_TASK = "s3commit-task"
+
+
+META_ATTEMPT = "s3commit-attempt"
+
+
+MAX_KEY_BYTES = 1024  # https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html
+
+
+# Behind a destination's prefix stand up to 195 bytes of the protocol's own names, and DynamoDB's
+# sort key, of 1,024 bytes, holds a prefix behind a task's and an attempt's id:
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
+MAX_PREFIX_BYTES = 800
+
+
+# An id becomes a part of keys, of an execution's name and of ledger keys: 80 characters is Step
+# Functions' limit for a name, and a recovery appends a suffix to it.
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+
+
+# A job's id proves, in file names, whose an upload is. Ids of one fixed form can't be parts of each
+# other; with free ones, job "1" would own whatever has a 1 in its name (docs/adr/0004).
+_JOB_ID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+# `part-00003-<id>` is ours and Hadoop's staging committer's. Spark's own writers put a counter
+# behind the id of a write (`part-00003-<id>-c000`): that is no job's id, and everybody sees it in
+# the manifests' keys, so it must not make anybody the owner (I12).
+_OWNER = re.compile(rf"(?:^|-)(?P<id>{_JOB_ID.pattern})\Z")
+
+
+_WRITE = re.compile(rf"(?:^|-)(?P<id>{_JOB_ID.pattern})(?:-c\d+)?\Z")
+
+
+# A counter behind the id is of a writer whose id is of the write, or of the file, and of no job:
+# Spark's own (`part-00000-<id>-c000.parquet`), Delta's (`part-00000-<id>.c000.parquet`).
+_OTHER_WRITERS = re.compile(rf"{_JOB_ID.pattern}[-.]c\d+(?:\.|\Z)")
+
+
+# Names that the protocol uses itself. A job that wrote or replaced files below one of them could
+# remove the manifests and key notes of a table, or another job's documents (I8, I11).
+_RESERVED = frozenset({COMMITS[:-1], SUCCESS, PIPELINE[:-1], hadoop.MAGIC})
+
+
+# What S3's answers, which are XML 1.0, can't carry.
+_UNSPEAKABLE = re.compile("[\\x00-\\x1f\\x7f\\ud800-\\udfff\\ufffe\\uffff]")
+
+
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]")
+
+
+_DIRECTORY = re.compile(rf"(?P<prefix>(?:.*/)?){MAGIC_PREFIX}(?P<job>{_JOB_ID.pattern})/")
+
+
+def check_id(value: str, what: str) -> str:
+    """Return ``value`` if it may be an id of ``what``, else raise `InvalidInputError`."""
+    if not _ID.fullmatch(value):
+        raise InvalidInputError(
+            f"{what} {value[:80]!r} is not 1 to 64 letters, digits, '-' or '_'", code="BAD_ID"
+        )
+    return value
+
+
+def check_job_id(value: str) -> str:
+    """Return ``value`` if it may be a job's id, a UUID, else raise `InvalidInputError`."""
+    if not _JOB_ID.fullmatch(value):
+        raise InvalidInputError(f"job id {value[:80]!r} is no UUID", code="BAD_ID")
+    return value
+
+
+def parse_destination(uri: str) -> Destination:
+    """``s3://bucket/any/prefix`` (or s3a, s3n) as a `Destination`.
+
+    Raises `InvalidInputError` for another scheme, a bad bucket name, and for a prefix that is
+    empty, too long, has an element as `check_elements` refuses it, or control characters.
+    """
+    scheme, separator, rest = uri.partition("://")
+    if not separator or scheme not in {"s3", "s3a", "s3n"}:
+        raise InvalidInputError(f"path {uri!r} must look like s3://bucket/prefix", code="BAD_PATH")
+    bucket, _, prefix = rest.partition("/")
+    if not _BUCKET.fullmatch(bucket):
+        raise InvalidInputError(f"path {uri!r}: {bucket!r} is no bucket name", code="BAD_PATH")
+    prefix = prefix.removesuffix("/")
+    if not prefix:
+        raise InvalidInputError(
+            f"path {uri!r} has no prefix: a job owns a directory, never a whole bucket",
+            code="BAD_PATH",
+        )
+    if _UNSPEAKABLE.search(prefix):
+        raise InvalidInputError(
+            f"path {uri[:200]!r} has a control character, which S3's answers can't carry",
+            code="BAD_PATH",
+        )
+    if len(prefix.encode()) > MAX_PREFIX_BYTES:
+        raise InvalidInputError(
+            f"path {uri[:200]!r} has a prefix of more than {MAX_PREFIX_BYTES} bytes",
+            code="BAD_PATH",
+        )
+    bad = bad_element(prefix)
+    if bad is not None:
+        raise InvalidInputError(
+            f"path {uri[:200]!r} has the element {bad[:200]!r}, which no table may have",
+            code="BAD_PATH",
+        )
+    return Destination(bucket, prefix + "/")
+
+
+def bad_element(path: str) -> str | None:
+    """The first element of a path that no table, partition or file may have; None if there is none.
+
+    Empty ones, ``.`` and ``..``, and the names that the protocol uses itself.
+    """
+    return next(
+        (one for one in path.split("/") if one in {"", ".", ".."} or is_reserved(one)), None
+    )
+
+
+def is_reserved(element: str) -> bool:
+    """Whether the protocol uses the name itself."""
+    return element in _RESERVED or element.startswith(MAGIC_PREFIX)
+
+
+def has_unspeakable(text: str) -> bool:
+    """Whether S3's answers can't carry a key with that text in it."""
+    return _UNSPEAKABLE.search(text) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class JobDirectory:
+    """Where a job's own objects lie, and the keys in it."""
+
+    destination: Destination
+    job_id: str
+
+    @property
+    def bucket(self) -> str:
+        """The bucket of the destination."""
+        return self.destination.bucket
+
+    @property
+    def ref(self) -> str:
+        """The job, for the ledger and as an execution's name; see `job_ref`."""
+        return job_ref(self.job_id, self.destination)
+
+    @property
+    def prefix(self) -> str:
+        """The directory's key prefix, with its ``/``."""
+        return f"{self.destination.prefix}{MAGIC_PREFIX}{self.job_id}/"
+
+    @property
+    def uri(self) -> str:
+        """The directory as people name it: the id with the place where to look for it."""
+        return f"s3://{self.bucket}/{self.prefix}"
+
+    @property
+    def job(self) -> str:
+        """The key of ``job.json``."""
+        return self.prefix + JOB_FILE
+
+    @property
+    def request(self) -> str:
+        """The key of ``request.json``."""
+        return self.prefix + REQUEST_FILE
+
+    @property
+    def result(self) -> str:
+        """The key of ``result.json``."""
+        return self.prefix + RESULT_FILE
+
+    @property
+    def pipeline(self) -> str:
+        """The prefix of what the pipeline writes about the job for itself (docs/adr/0019)."""
+        return f"{PIPELINE}{self.ref}/"
+
+    @property
+    def decision(self) -> str:
+        """The key of the decision record."""
+        return self.pipeline + DECISION_FILE
+
+    @property
+    def plans(self) -> str:
+        """The prefix of the plans' keys."""
+        return self.pipeline + PLANS
+
+    @property
+    def pages(self) -> str:
+        """The prefix of the pages of replace lists."""
+        return self.pipeline + REPLACED_PAGES
+
+    @property
+    def scratch(self) -> tuple[str, ...]:
+        """The prefixes of what a job that has ended needs no more of its client's."""
+        return (self.tasks, self.s3a)
+
+    @property
+    def tasks(self) -> str:
+        """The prefix under which the manifests lie."""
+        return self.prefix + TASKS
+
+    @property
+    def s3a(self) -> str:
+        """The prefix of what S3A's magic committer writes: manifests, and attempts' files."""
+        return f"{self.prefix}{hadoop.JOB_PREFIX}{self.job_id}/"
+
+    @property
+    def commits(self) -> str:
+        """The key of the job's full manifest, once it is committed."""
+        return f"{self.destination.prefix}{COMMITS}{self.job_id}.jsonl"
+
+    @property
+    def success(self) -> str:
+        """The key of the destination's ``_SUCCESS``."""
+        return self.destination.prefix + SUCCESS
+
+    def plan(self, sha256: str) -> str:
+        """The key of the plan with that digest: no plan can be put over another (docs/adr/0007)."""
+        return f"{self.plans}{sha256[:32]}.json"
+
+    def partitions(self, sha256: str) -> str:
+        """The key of the list of the job's partitions, named by its digest as a plan is."""
+        return f"{self.pipeline}{PARTITIONS}{sha256[:32]}.json"
+
+    def replaced(self, sha256: str) -> str:
+        """The key of the index of a replace list, named by its digest."""
+        return f"{self.pipeline}{REPLACED}{sha256[:32]}.json"
+
+    def page(self, sha256: str) -> str:
+        """The key of one page of a replace list, named by its digest."""
+        return f"{self.pages}{sha256[:32]}.jsonl"
+
+    def once(self, digest: str) -> str:
+        """The key of the note that says which job has an idempotency key (its digest)."""
+        return f"{self.destination.prefix}{COMMITS}once/{digest}.json"
+
+    def at(self, prefix: str) -> JobDirectory:
+        """The job's directory at another prefix of the bucket: at one of its locations."""
+        return JobDirectory(Destination(self.bucket, prefix), self.job_id)
+
+    def relative(self, key: str) -> str:
+        """The key relative to the destination, in which it must lie."""
+        return key[len(self.destination.prefix) :]
+
+    def manifest_name(self, task_id: str, attempt_id: str) -> str:
+        """The manifest's key relative to the directory."""
+        return f"{TASKS}{task_id}/{attempt_id}{PENDINGSET_SUFFIX}"
+
+    def manifest(self, task_id: str, attempt_id: str) -> str:
+        """The manifest's key."""
+        return self.prefix + self.manifest_name(task_id, attempt_id)
+
+
+def parse_directory(bucket: str, key: str) -> JobDirectory:
+    """The job directory in which ``key`` lies.
+
+    Raises `InvalidInputError` if it lies in none, or in one whose place no table may have.
+    """
+    found = _DIRECTORY.match(key)
+    if not found:
+        raise InvalidInputError(f"key {key[:200]!r} lies in no job directory", code="BAD_KEY")
+    return JobDirectory(parse_destination(f"s3://{bucket}/{found['prefix']}"), found["job"])
+
+
+def parse_manifest_key(bucket: str, key: str) -> tuple[JobDirectory, str, str]:
+    """The directory, task id and attempt id of a manifest's key. Raises `InvalidInputError`.
+
+    In S3A's layout a key tells no task attempt: the application's stands in its place (``00``).
+    """
+    directory = parse_directory(bucket, key)
+    name = key[len(directory.prefix) :]
+    of_s3a = hadoop.parse_manifest_name(name, directory.job_id)
+    if of_s3a:
+        task_id, application_attempt = of_s3a
+        return directory, check_id(task_id, "task id"), application_attempt
+    elements = name.split("/")
+    if len(elements) != 3 or elements[0] + "/" != TASKS or not key.endswith(PENDINGSET_SUFFIX):
+        raise InvalidInputError(f"key {key[:200]!r} is no manifest's key", code="BAD_KEY")
+    task_id = check_id(elements[1], "task id")
+    attempt_id = check_id(elements[2].removesuffix(PENDINGSET_SUFFIX), "attempt id")
+    return directory, task_id, attempt_id
+
+
+def is_hidden(relative_key: str) -> bool:
+    """Whether a key below a destination is no data, by Spark's rule and Hive's.
+
+    An element that starts with ``.``, or with ``_`` unless it is a partition (``_day=1``).
+    """
+    return any(
+        element.startswith(".") or (element.startswith("_") and "=" not in element)
+        for element in relative_key.split("/")
+    )
+
+
+def is_data(relative_key: str) -> bool:
+    """Whether a key below a destination is data: not hidden, and no marker of a directory."""
+    is_marker = relative_key == "" or relative_key.endswith("/")  # the destination's, or another
+    return not is_marker and not is_hidden(relative_key)
+
+
+def partition_of(relative_key: str) -> str:
+    """The directory of a file relative to its destination, with its ``/``; empty for the root."""
+    directory, separator, _ = relative_key.rpartition("/")
+    return directory + separator
+
+
+def directories_above(prefix: str) -> list[str]:
+    """The directories in which a directory lies, the outermost first; each with its ``/``."""
+    elements = prefix.removesuffix("/").split("/")
+    return ["/".join(elements[:depth]) + "/" for depth in range(1, len(elements))]
+
+
+def owner_of(key: str) -> str | None:
+    """The id of the one job that can have made the file, by its name; None if it names none.
+
+    Before its first dot the name is the job's id, or ends with ``-`` and the id. Ids are UUIDs, so
+    no name has two owners.
+    """
+    return _id_in(_OWNER, key)
+
+
+def write_of(key: str) -> str | None:
+    """The id of the one write that the file is of, by its name; None if it names none.
+
+    A job's id as `owner_of` finds it, or the id that Spark's own writers give a write.
+    """
+    return _id_in(_WRITE, key)
+
+
+def _id_in(pattern: re.Pattern[str], key: str) -> str | None:
+    found = pattern.search(key.rsplit("/", 1)[-1].split(".", 1)[0])
+    return found["id"] if found else None
+
+
+def is_of_other_writers(key: str) -> bool:
+    """Whether the file is named as Spark and Delta name theirs; so may a job of S3A's be."""
+    return _OTHER_WRITERS.search(key.rsplit("/", 1)[-1]) is not None
+
+
+def belongs_to_job(key: str, job_id: str) -> bool:
+    """Whether the file name says by itself that the job made it."""
+    return owner_of(key) == job_id

@@ -1,0 +1,207 @@
+"""What a committed job leaves for readers: its manifest in ``_commits/`` and ``_SUCCESS``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from s3commit.core.formats.documents import VERSION
+from s3commit.core.formats.layout import parse_destination
+from s3commit.core.formats.locations import location_uris, parse_locations
+from s3commit.core.formats.strict_json import Fields, dump, parse
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.record import JobRecord, ReplacedFacts
+
+SUCCESS_NAME = "org.apache.hadoop.fs.s3a.commit.files.SuccessData/1"
+
+
+SUCCESS_FILES = 100  # Hadoop's SUCCESS_MARKER_FILE_LIMIT
+
+
+MAX_LINE_BYTES = 64 * 1024
+
+
+MAX_SUCCESS_BYTES = 1024 * 1024
+
+
+MAX_COMMITS_BYTES = 1024 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class CommitHeader:
+    """The first line of a commit manifest: the job, and what its files add up to.
+
+    ``locations`` as in `JobSpec`.
+    """
+
+    job_id: str
+    destination: str
+    decided_at: str
+    files: int
+    bytes: int
+    rows: int | None
+    partition_by: tuple[str, ...] = ()
+    idempotency_key: str | None = None
+    replaced: ReplacedFacts | None = None
+    locations: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedFile:
+    """A further line: one file. ``etag`` is the one expected of the object (empty: unknown)."""
+
+    key: str
+    length: int
+    etag: str
+    rows: int | None
+
+
+def header_of(record: JobRecord) -> CommitHeader:
+    """The header for a decided job."""
+    if record.plan is None or record.decided_at is None:
+        raise InvalidInputError(f"job {record.job_id} is not decided", code="NOT_DECIDED")
+    return CommitHeader(
+        job_id=record.job_id,
+        destination=record.destination.uri,
+        decided_at=record.decided_at,
+        files=record.plan.files,
+        bytes=record.plan.bytes,
+        rows=record.plan.rows,
+        partition_by=record.partition_by,
+        idempotency_key=record.idempotency_key,
+        replaced=record.replaced,
+        locations=record.plan.locations,
+    )
+
+
+def commit_lines(header: CommitHeader, files: Iterable[CommittedFile]) -> Iterator[bytes]:
+    """The commit manifest, line by line, each with its newline; the same input, the same bytes."""
+    first: dict[str, Any] = {
+        "version": VERSION,
+        "jobId": header.job_id,
+        "destination": header.destination,
+        "decidedAt": header.decided_at,
+        "files": header.files,
+        "bytes": header.bytes,
+        "rows": header.rows,
+        "partitionBy": list(header.partition_by),
+        "idempotencyKey": header.idempotency_key,
+    }
+    if header.replaced is not None:
+        one = header.replaced
+        first["replaced"] = {"sha256": one.sha256, "files": one.files, "bytes": one.bytes}
+    if header.locations:
+        bucket = parse_destination(header.destination).bucket
+        first["locations"] = location_uris(header.locations, bucket)
+    yield dump(first) + b"\n"
+    for file in files:
+        line = {"key": file.key, "length": file.length, "etag": file.etag, "rows": file.rows}
+        yield dump(line) + b"\n"
+
+
+def decode_commit_header(start: bytes) -> CommitHeader:
+    """Read the first line of the first `MAX_LINE_BYTES` or more. Raises `InvalidInputError`."""
+    line = start.split(b"\n", 1)[0]
+    fields = Fields(parse(line, what="commit manifest", max_bytes=MAX_LINE_BYTES), "$")
+    fields.version(VERSION)
+    destination = fields.text("destination")
+    return CommitHeader(
+        job_id=fields.text("jobId", longest=80),
+        destination=destination,
+        decided_at=fields.text("decidedAt"),
+        files=fields.integer("files"),
+        bytes=fields.integer("bytes"),
+        rows=fields.optional_integer("rows"),
+        partition_by=fields.texts("partitionBy", most=100, default=[]),
+        idempotency_key=fields.optional_text("idempotencyKey"),
+        replaced=_replaced(fields) if fields.has("replaced") else None,
+        locations=_locations(fields, destination) if fields.has("locations") else {},
+    )
+
+
+def _locations(header: Fields, destination: str) -> dict[str, str]:
+    return parse_locations(header.mapping("locations"), parse_destination(destination))
+
+
+def _replaced(header: Fields) -> ReplacedFacts:
+    fields = Fields(header.mapping("replaced"), f"{header.path}.replaced")
+    return ReplacedFacts(
+        fields.text("sha256", longest=64), fields.integer("files"), fields.integer("bytes")
+    )
+
+
+def decode_commit_manifest(body: bytes) -> tuple[CommitHeader, list[CommittedFile]]:
+    """Read a whole commit manifest.
+
+    Raises `InvalidInputError` with code ``TRUNCATED`` if it has fewer or more files than it says.
+    """
+    lines = body.splitlines()
+    if not lines:
+        raise InvalidInputError("commit manifest is empty", code="TRUNCATED")
+    header = decode_commit_header(lines[0])
+    files = [_committed_file(line) for line in lines[1:]]
+    if len(files) != header.files:
+        raise InvalidInputError(
+            f"commit manifest has {len(files)} files and says {header.files}", code="TRUNCATED"
+        )
+    return header, files
+
+
+def _committed_file(line: bytes) -> CommittedFile:
+    fields = Fields(parse(line, what="commit manifest", max_bytes=MAX_LINE_BYTES), "$")
+    return CommittedFile(
+        key=fields.text("key"),
+        length=fields.integer("length"),
+        etag=fields.text("etag", ""),
+        rows=fields.optional_integer("rows"),
+    )
+
+
+def encode_success(record: JobRecord, keys: Iterable[str], *, timestamp: int) -> bytes:
+    """``_SUCCESS``: Hadoop's SuccessData; ``timestamp`` in milliseconds since 1970."""
+    header = header_of(record)
+    names = [f"/{key}" for _, key in zip(range(SUCCESS_FILES), keys, strict=False)]
+    return dump(
+        {
+            "name": SUCCESS_NAME,
+            "success": True,
+            "timestamp": timestamp,
+            "date": header.decided_at,
+            "hostname": "s3commit",
+            "committer": "s3commit",
+            "description": f"{header.files} files, {header.bytes} bytes",
+            "jobId": header.job_id,
+            "jobIdSource": "s3commit",
+            "metrics": {"files": header.files, "bytes": header.bytes},
+            "diagnostics": {},
+            "filenames": names,
+            "iostatistics": {
+                "counters": {
+                    "committer_files_committed": header.files,
+                    "committer_bytes_committed": header.bytes,
+                },
+                "gauges": {},
+                "minimums": {},
+                "maximums": {},
+                "meanstatistics": {},
+            },
+            "state": None,
+            "stage": None,
+        }
+    )
+
+
+def millis_of(moment: str) -> int:
+    """An RFC 3339 moment as milliseconds since 1970, as Hadoop's formats have it."""
+    return round(datetime.fromisoformat(moment).timestamp() * 1000)
+
+
+def success_job_id(body: bytes) -> str:
+    """The job whose marker this is; empty for a marker of another kind (Hadoop's is 0 bytes)."""
+    try:
+        fields = Fields(parse(body, what="_SUCCESS", max_bytes=MAX_SUCCESS_BYTES), "$")
+        return fields.text("jobId", "", longest=200)
+    except InvalidInputError:
+        return ""

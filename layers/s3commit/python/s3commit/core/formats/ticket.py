@@ -1,0 +1,194 @@
+"""The ticket: what one execution of the state machine carries from step to step.
+
+Small and bounded, whatever the job's size: everything else is read from S3 and the ledger.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+from s3commit.core.formats.layout import JobDirectory, parse_directory
+from s3commit.core.formats.strict_json import Fields, one_line
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.job import Failure, Outcome
+from s3commit.core.model.record import JobRecord
+from s3commit.core.model.states import JobState
+
+OUTCOMES: dict[JobState, Outcome] = {
+    JobState.COMMITTED: Outcome.COMMITTED,
+    JobState.ABORTED: Outcome.ABORTED,
+    JobState.ROLLED_BACK: Outcome.ROLLED_BACK,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """One execution's view of a job; ``generation`` is the one that its writes are fenced by.
+
+    ``acquired`` says that the job holds what it claims, since it entered under ``epoch``; else the
+    machine waits for ``pause`` seconds before it asks again.
+    ``page`` is the page of the replace list that RemoveReplaced goes on with; 0 when it is through.
+    """
+
+    job_id: str
+    bucket: str
+    directory: str
+    execution: str = ""
+    generation: int = 0
+    state: JobState = JobState.OPEN
+    plan: str = ""
+    units: int = 0
+    files: int = 0
+    bytes: int = 0
+    acquired: bool = False
+    epoch: int = 0
+    pause: int = 0
+    page: int = 0
+    outcome: str = ""
+    code: str = ""
+    completed: tuple[UnitResult, ...] = ()
+    refusal: Failure | None = None
+
+    @property
+    def place(self) -> JobDirectory:
+        """The job directory. Raises `InvalidInputError` if the ticket contradicts itself."""
+        place = parse_directory(self.bucket, self.directory)
+        if place.job_id != self.job_id or place.prefix != self.directory:
+            raise InvalidInputError(
+                f"job {self.job_id!r} does not lie in {self.directory!r}", code="WRONG_JOB"
+            )
+        return place
+
+    @property
+    def ref(self) -> str:
+        """The job, as the ledger knows it."""
+        return self.place.ref
+
+    def after(self, record: JobRecord) -> Ticket:
+        """The ticket with what the ledger now says of the job."""
+        plan = record.plan
+        return replace(
+            self,
+            generation=record.generation,
+            state=record.state,
+            plan=self.place.plan(plan.sha256) if plan else "",
+            units=plan.units if plan else 0,
+            files=plan.files if plan else 0,
+            bytes=plan.bytes if plan else 0,
+            outcome=OUTCOMES.get(record.state, ""),
+            code=record.failure.code if record.failure else "",
+            completed=(),
+            refusal=None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class UnitResult:
+    """What a worker says of its unit: files visible, and files that are gone for good.
+
+    ``in_doubt`` is the key of a file of which nobody can tell, if there is one.
+    """
+
+    unit: int
+    files: int
+    lost: int
+    in_doubt: str = ""
+
+
+def execution_input(place: JobDirectory) -> dict[str, Any]:
+    """What an execution is started with."""
+    return {"jobId": place.job_id, "bucket": place.bucket, "directory": place.prefix}
+
+
+def encode_ticket(ticket: Ticket) -> dict[str, Any]:
+    """The ticket as the state machine carries it."""
+    return {
+        "jobId": ticket.job_id,
+        "bucket": ticket.bucket,
+        "directory": ticket.directory,
+        "execution": ticket.execution,
+        "generation": ticket.generation,
+        "state": ticket.state.value,
+        "plan": ticket.plan,
+        "units": ticket.units,
+        "files": ticket.files,
+        "bytes": ticket.bytes,
+        "acquired": ticket.acquired,
+        "epoch": ticket.epoch,
+        "pause": ticket.pause,
+        "page": ticket.page,
+        "outcome": str(ticket.outcome),
+        "code": ticket.code,
+        "completed": [],  # filled by the Map, read by BeginPublish, never passed on
+    }
+
+
+def decode_ticket(value: object, *, execution: str = "") -> Ticket:
+    """Read a ticket or an execution's input. Raises `InvalidInputError`."""
+    fields = Fields(value, "$")
+    return Ticket(
+        job_id=fields.text("jobId", longest=80),
+        bucket=fields.text("bucket", longest=80),
+        directory=fields.text("directory"),
+        execution=execution or fields.text("execution", ""),
+        generation=fields.integer("generation", 0),
+        state=JobState(fields.text("state", JobState.OPEN)),
+        plan=fields.text("plan", ""),
+        units=fields.integer("units", 0),
+        files=fields.integer("files", 0),
+        bytes=fields.integer("bytes", 0),
+        acquired=fields.value.get("acquired") is True,
+        epoch=fields.integer("epoch", 0),
+        pause=fields.integer("pause", 0),
+        page=fields.integer("page", 0),
+        outcome=fields.text("outcome", ""),
+        code=fields.text("code", ""),
+        completed=_completed(fields),
+        refusal=_refusal(fields),
+    )
+
+
+def _completed(fields: Fields) -> tuple[UnitResult, ...]:
+    if not fields.has("completed"):
+        return ()
+    # A result that is null is a worker's failure that something swallowed: refused here.
+    return tuple(
+        UnitResult(
+            result.integer("unit"),
+            result.integer("files"),
+            result.integer("lost"),
+            result.text("in_doubt", ""),
+        )
+        for result in fields.objects("completed", most=100_000)
+    )
+
+
+def _refusal(fields: Fields) -> Failure | None:
+    """The caught error of a step: Lambda puts its message, our code first, into ``Cause``."""
+    if not fields.has("refusal"):
+        return None
+    cause = fields.mapping("refusal").get("Cause", "")
+    return parse_refusal(cause if isinstance(cause, str) else "")
+
+
+def refusal_text(code: str, message: str) -> str:
+    """How a refusing handler words its error, for `parse_refusal` on the other side.
+
+    Bounded: of a longer ``Cause`` than 32,768 characters Step Functions would keep a part.
+    """
+    return f"[{code}] {one_line(message)}"
+
+
+def parse_refusal(cause: str) -> Failure:
+    """Read the code and message out of a failed Lambda call's ``Cause``."""
+    try:
+        found = json.loads(cause)
+        text = str(found["errorMessage"])
+    except (ValueError, KeyError, TypeError):
+        text = cause
+    if text.startswith("[") and "] " in text:
+        code, message = text[1:].split("] ", 1)
+        return Failure(one_line(code, 100), one_line(message))
+    return Failure("REFUSED", one_line(text, 1000) or "refused")

@@ -1,0 +1,90 @@
+"""The documents of one job, each read whole: ``job.json``, request, commit manifest."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from s3commit.core.formats.documents import (
+    MAX_JOB_BYTES,
+    MAX_REQUEST_BYTES,
+    decode_job,
+    decode_request,
+)
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.published import (
+    MAX_COMMITS_BYTES,
+    MAX_LINE_BYTES,
+    CommitHeader,
+    CommittedFile,
+    decode_commit_header,
+    decode_commit_manifest,
+)
+from s3commit.core.model.errors import JobRefusedError, NotFoundError
+from s3commit.core.model.job import AbortRequest, CommitRequest, JobSpec, Names
+from s3commit.core.model.record import JobRecord
+from s3commit.core.ports.bundle import Pipeline
+
+JOB_CHANGED = "JOB_CHANGED"
+
+
+def read_spec(pipeline: Pipeline, place: JobDirectory) -> JobSpec:
+    """The job's ``job.json``; without one (stock S3A) the job appends to where it lies.
+
+    Stock S3A's file names carry another id than the job's, or none. ``sha256`` is empty then.
+
+    Raises `InvalidInputError` if there is one and it is not acceptable.
+    """
+    try:
+        stored = pipeline.store.get(place.bucket, place.job, max_bytes=MAX_JOB_BYTES)
+    except NotFoundError:
+        return JobSpec(place.job_id, place.destination, names=Names.EXACT)
+    return replace(decode_job(stored.body, place), put_at=stored.facts.modified)
+
+
+def read_spec_of(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> JobSpec:
+    """As `read_spec`, if it is what it was when the job was first heard of.
+
+    Without its ``job.json`` a job would pass for one of S3A's, which has no conditions. Raises
+    `JobRefusedError` (``JOB_CHANGED``).
+    """
+    spec = read_spec(pipeline, place)
+    now = (spec.names, spec.conflict, spec.scope, spec.idempotency_key)
+    same = now == (record.names, record.conflict, record.scope, record.idempotency_key)
+    if not same or record.job_sha256 not in {None, spec.sha256}:
+        raise JobRefusedError(
+            "job.json is gone, or not what it was when the job began", code=JOB_CHANGED
+        )
+    return spec
+
+
+def read_commit_manifest(
+    pipeline: Pipeline, place: JobDirectory
+) -> tuple[CommitHeader, list[CommittedFile]]:
+    """The job's manifest in ``_commits/``, whole: a gigabyte has no room in a function.
+
+    Raises `NotFoundError`, `InvalidInputError`.
+    """
+    stored = pipeline.store.get(place.bucket, place.commits, max_bytes=MAX_COMMITS_BYTES)
+    return decode_commit_manifest(stored.body)
+
+
+def read_commit_header(pipeline: Pipeline, place: JobDirectory) -> CommitHeader:
+    """How the job's manifest in ``_commits/`` begins. Raises as `read_commit_manifest`."""
+    return decode_commit_header(
+        pipeline.store.first_bytes(place.bucket, place.commits, MAX_LINE_BYTES)
+    )
+
+
+def read_request(pipeline: Pipeline, place: JobDirectory) -> CommitRequest | AbortRequest:
+    """The driver's word.
+
+    Raises `InvalidInputError`, and `JobRefusedError` (``REQUEST_MISSING``) if somebody has removed
+    it: the job has to end all the same, since no second request would be heard.
+    """
+    try:
+        stored = pipeline.store.get(place.bucket, place.request, max_bytes=MAX_REQUEST_BYTES)
+    except NotFoundError:
+        raise JobRefusedError(
+            "request.json is not there any more", code="REQUEST_MISSING"
+        ) from None
+    return decode_request(stored.body, place)

@@ -1,0 +1,135 @@
+"""The decided plan, and the files that it names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.locations import BAD_LOCATION
+from s3commit.core.formats.manifest import MAX_MANIFEST_BYTES, SMALL_MANIFEST_BYTES, digest
+from s3commit.core.formats.plan import MAX_PLAN_BYTES, Slice, Unit, decode_plan
+from s3commit.core.formats.strict_json import TOO_LARGE
+from s3commit.core.job.manifests import read_manifest
+from s3commit.core.model.errors import InvalidInputError, JobRefusedError
+from s3commit.core.model.pending import PendingFile, PendingSet
+from s3commit.core.model.record import JobRecord
+from s3commit.core.ports.bundle import Pipeline
+
+PLAN_CHANGED = "PLAN_CHANGED"
+
+
+def read_plan(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> list[Unit]:
+    """The plan that the ledger names; another one is not acted on.
+
+    Raises `NotFoundError`, and `JobRefusedError` (``PLAN_CHANGED``).
+    """
+    decided = record.plan.sha256 if record.plan else ""
+    try:
+        stored = pipeline.store.get(place.bucket, place.plan(decided), max_bytes=MAX_PLAN_BYTES)
+    except InvalidInputError as error:
+        raise JobRefusedError(error.message, code=PLAN_CHANGED) from error
+    if digest(stored.body) != decided:
+        raise JobRefusedError("the plan is not the one that was decided", code=PLAN_CHANGED)
+    return decode_plan(stored.body)
+
+
+MANIFESTS_AT_ONCE = 128  # of a plan that are read side by side, and held until their turn
+
+
+FILES_AT_ONCE = 4_096
+
+
+def slice_of(
+    pipeline: Pipeline,
+    main: JobDirectory,
+    record: JobRecord,
+    part: Slice,
+    *,
+    max_bytes: int = MAX_MANIFEST_BYTES,
+) -> tuple[PendingFile, ...]:
+    """The files of a slice of the decided plan, from the manifest in its own place (I7).
+
+    Raises as `read_manifest`, and `JobRefusedError` (``BAD_LOCATION``) for a place that is not
+    among those that the ledger names.
+    """
+    place = main.at(part.location) if part.location else main
+    known = record.plan.locations.values() if record.plan else ()
+    if part.location and part.location not in known:
+        raise JobRefusedError(
+            f"the plan names {part.location[:200]!r}, which is no location of the job",
+            code=BAD_LOCATION,
+        )
+    pending: PendingSet = read_manifest(
+        pipeline, place, part.manifest, part.sha256, names=record.names, max_bytes=max_bytes
+    )
+    return pending.files[part.start : part.stop]
+
+
+def planned_files(
+    pipeline: Pipeline, main: JobDirectory, record: JobRecord
+) -> Iterator[PendingFile]:
+    """Every file of the plan, in its order. Raises as `read_plan` and `slice_of`."""
+    for _, files in by_manifest(pipeline, main, record, read_plan(pipeline, main, record)):
+        if isinstance(files, JobRefusedError):
+            raise files
+        yield from files
+
+
+def by_manifest(
+    pipeline: Pipeline, main: JobDirectory, record: JobRecord, units: Iterable[Unit]
+) -> Iterator[tuple[Slice, tuple[PendingFile, ...] | JobRefusedError]]:
+    """The files of each manifest in the plan's order, or why `slice_of` refuses it.
+
+    Each is read once, and many side by side: a hundred thousand of them one after the other take
+    longer than a call has time for. A large one is read alone, when its turn has come. Memory: that
+    of `MANIFESTS_AT_ONCE` small manifests and a large one.
+    """
+
+    def read(part: Slice, max_bytes: int) -> tuple[PendingFile, ...] | JobRefusedError:
+        try:
+            return slice_of(pipeline, main, record, part, max_bytes=max_bytes)
+        except JobRefusedError as error:
+            return error
+
+    def read_small(
+        item: tuple[int, Slice],
+    ) -> tuple[int, tuple[PendingFile, ...] | JobRefusedError]:
+        number, part = item
+        return number, read(part, SMALL_MANIFEST_BYTES)
+
+    for some in _at_once(_manifests(part for unit in units for part in unit.slices)):
+        found = dict(pipeline.parallel(read_small, enumerate(some)))
+        for number, part in enumerate(some):
+            files = found.pop(number)
+            if isinstance(files, JobRefusedError) and files.code == TOO_LARGE:
+                files = read(part, MAX_MANIFEST_BYTES)
+            yield part, files
+
+
+def _manifests(parts: Iterable[Slice]) -> Iterator[Slice]:
+    """The slices with those put together that the plan has cut out of one manifest."""
+    whole: Slice | None = None
+    for part in parts:
+        if whole and part == replace(whole, start=whole.stop, stop=part.stop):
+            whole = replace(whole, stop=part.stop)
+            continue
+        if whole:
+            yield whole
+        whole = part
+    if whole:
+        yield whole
+
+
+def _at_once(parts: Iterable[Slice]) -> Iterator[list[Slice]]:
+    some: list[Slice] = []
+    files = 0
+    for part in parts:
+        size = part.stop - part.start
+        if some and (len(some) >= MANIFESTS_AT_ONCE or files + size > FILES_AT_ONCE):
+            yield some
+            some, files = [], 0
+        some.append(part)
+        files += size
+    if some:
+        yield some

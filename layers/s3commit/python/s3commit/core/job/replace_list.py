@@ -1,0 +1,138 @@
+"""The replace list, as it lies in the job's directory (I5, I10).
+
+Pages of lines ``{"key","etag","length"}`` and an index of the pages, each object named by the
+digest of its bytes (docs/adr/0007); the ledger's record names the index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+from s3commit.core.formats.documents import VERSION
+from s3commit.core.formats.layout import JobDirectory, is_data
+from s3commit.core.formats.manifest import digest
+from s3commit.core.formats.strict_json import Fields, dump, parse
+from s3commit.core.model.errors import JobRefusedError, NotFoundError
+from s3commit.core.model.limits import DELETE_AT_ONCE, REPLACED_PAGE
+from s3commit.core.model.record import ReplacedFacts
+from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.objects import ListedObject, ObjectReader
+
+LIST_CHANGED = "LIST_CHANGED"
+
+
+MAX_INDEX_BYTES = 16 * 1024 * 1024
+
+
+MAX_PAGE_BYTES = 64 * 1024 * 1024  # REPLACED_PAGE keys, each byte of them escaped
+
+
+MAX_LINE_BYTES = 8 * 1024
+
+
+MAX_PAGES = 100_000
+
+
+def write_list(
+    pipeline: Pipeline, place: JobDirectory, files: Iterable[ListedObject], *, overwrites: bool
+) -> ReplacedFacts:
+    """Put pages and index, with memory for one page; the same files, the same objects."""
+    pages = []
+    total = size = 0
+    for page in in_pages(files):
+        pages.append(put_page(pipeline, place, page_body(page)))
+        total += len(page)
+        size += sum(one.length for one in page)
+    index = index_body(place, total, pages)
+    pipeline.store.put(place.bucket, place.replaced(digest(index)), index)
+    return ReplacedFacts(digest(index), total, size, overwrites)
+
+
+def in_pages(files: Iterable[ListedObject]) -> Iterator[list[ListedObject]]:
+    """The files page by page; each in key order, so that one page is the same in any order."""
+    remaining = iter(files)
+    while page := list(islice(remaining, REPLACED_PAGE)):
+        yield sorted(page, key=lambda one: one.key)
+
+
+def page_body(page: Iterable[ListedObject]) -> bytes:
+    """A page of the list."""
+    return b"".join(
+        dump({"key": one.key, "etag": one.etag, "length": one.length}) + b"\n" for one in page
+    )
+
+
+def put_page(pipeline: Pipeline, place: JobDirectory, body: bytes) -> str:
+    """Put a page under its name; return its digest."""
+    sha256 = digest(body)
+    pipeline.store.put(place.bucket, place.page(sha256), body, content_type="application/x-ndjson")
+    return sha256
+
+
+def index_body(place: JobDirectory, files: int, pages: Sequence[str]) -> bytes:
+    """The index of a list: how many files it has, and the digests of its pages."""
+    return dump({"version": VERSION, "jobId": place.job_id, "files": files, "pages": list(pages)})
+
+
+def read_index(
+    reader: ObjectReader, place: JobDirectory, replaced: ReplacedFacts
+) -> tuple[str, ...]:
+    """The digests of the pages.
+
+    Raises `JobRefusedError` (``LIST_CHANGED``) if the index is not the one that was decided.
+    """
+    body = _read(reader, place, place.replaced(replaced.sha256), replaced.sha256, MAX_INDEX_BYTES)
+    fields = Fields(
+        parse(body, what="replace list", max_bytes=MAX_INDEX_BYTES, most=MAX_PAGES + 10), "$"
+    )
+    return fields.texts("pages", most=MAX_PAGES)
+
+
+def read_page(
+    reader: ObjectReader, places: Sequence[JobDirectory], sha256: str
+) -> Iterator[list[ListedObject]]:
+    """What a page names, in groups as they are deleted; `JobRefusedError` as `read_index`.
+
+    ``places`` are the job's directories, the main one first: what lies in none is refused.
+    """
+    body = _read(reader, places[0], places[0].page(sha256), sha256, MAX_PAGE_BYTES)
+    lines = iter(body.splitlines())
+    while group := [_listed(places, line) for line in islice(lines, DELETE_AT_ONCE)]:
+        yield group
+
+
+def listed_files(
+    reader: ObjectReader, places: Sequence[JobDirectory], replaced: ReplacedFacts
+) -> Iterator[list[ListedObject]]:
+    """What the whole list names, in groups; `JobRefusedError` as `read_index`."""
+    for sha256 in read_index(reader, places[0], replaced):
+        yield from read_page(reader, places, sha256)
+
+
+def _read(
+    reader: ObjectReader, place: JobDirectory, key: str, sha256: str, max_bytes: int
+) -> bytes:
+    try:
+        body = reader.get(place.bucket, key, max_bytes=max_bytes).body
+    except NotFoundError:
+        body = b""
+    if digest(body) != sha256:
+        raise JobRefusedError(f"{key} is not the replace list that was decided", code=LIST_CHANGED)
+    return body
+
+
+def _listed(places: Sequence[JobDirectory], line: bytes) -> ListedObject:
+    fields = Fields(parse(line, what="replace list", max_bytes=MAX_LINE_BYTES), "$")
+    listed = ListedObject(fields.text("key"), fields.text("etag"), fields.integer("length"))
+    # The digests say that the pipeline wrote it; that it never leaves the job's places is I7's.
+    if not any(
+        listed.key.startswith(place.destination.prefix) and is_data(place.relative(listed.key))
+        for place in places
+    ):
+        raise JobRefusedError(
+            f"the replace list names {listed.key[:200]!r}, which is no data of"
+            f" {places[0].destination.uri}",
+            code=LIST_CHANGED,
+        )
+    return listed

@@ -1,0 +1,1 @@
+"""Values, states, errors, limits and locks: immutable, typed, free of I/O."""

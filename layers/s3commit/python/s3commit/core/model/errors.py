@@ -1,0 +1,98 @@
+"""What can go wrong, sorted by what is then true of the world.
+
+The class says what is guaranteed, so that a caller can decide by class alone whether to retry,
+to clean up, or to keep its hands off. ``code`` is stable and stands in ``result.json``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+CONFLICT = "CONFLICT"  # the code where another request for the same key was under way
+
+
+ARCHIVED = "ARCHIVED"  # the code of an object that has to be restored before it can be read
+
+
+# With these codes a document is refused that no sound writer makes, and no bad luck: it is somebody
+# else's mistake, a copy of a table, or an attack. They are counted, and many of them ring an alarm.
+DOCUMENT_CODES: Final = frozenset(
+    {
+        *("BAD_CONDITION", "BAD_FIELD", "BAD_ID", "BAD_JSON", "BAD_KEY", "BAD_LOCATION"),
+        *("BAD_ONCE_NOTE", "BAD_PATH", "BAD_VERSION", "COUNTS_DIFFER", "JOB_CHANGED"),
+        *("LOCATION_NOT_AGREED", "MANIFEST_CHANGED", "NAME_NOT_UNIQUE", "NOT_CONTAINED"),
+        *("PLAN_CHANGED", "REQUEST_CHANGED", "TOO_LARGE", "TRUNCATED", "WRONG_JOB"),
+    }
+)
+
+
+class S3CommitError(Exception):
+    """Base of all errors of this package; ``code`` is stable, the message is for people."""
+
+    code = "ERROR"
+
+    def __init__(self, message: str, *, code: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        if code is not None:
+            self.code = code
+
+
+class InvalidInputError(S3CommitError):
+    """A document, option or name is not acceptable. Nothing was changed; a retry fails again."""
+
+    code = "INVALID_INPUT"
+
+
+class JobRefusedError(S3CommitError):
+    """The job can not be committed, for a reason of its own. No file of it is or gets visible."""
+
+    code = "REFUSED"
+
+
+class NotFoundError(S3CommitError):
+    """The object, upload, bucket or record is not there. Nothing was changed."""
+
+    code = "NOT_FOUND"
+
+
+class UploadGoneError(NotFoundError):
+    """The multipart upload is neither open nor known; it can never be completed (again)."""
+
+    code = "UPLOAD_GONE"
+
+
+class PreconditionError(S3CommitError):
+    """A conditional write found another state than expected. It changed nothing."""
+
+    code = "PRECONDITION_FAILED"
+
+
+class IdentityUnknownError(S3CommitError):
+    """Nobody can tell whose a file is. The job stands where it is, and nothing was touched."""
+
+    code = "IDENTITY_UNKNOWN"
+
+
+class AccessError(S3CommitError):
+    """The credentials are missing or don't permit the call. It changed nothing."""
+
+    code = "ACCESS_DENIED"
+
+
+class TransientError(S3CommitError):
+    """Throttled, timed out or unreachable. It may or may not have happened; a retry is harmless."""
+
+    code = "TRANSIENT"
+
+
+class OutcomeUnknownError(S3CommitError):
+    """The job was asked for and no result was seen. It may be committed, now or later."""
+
+    code = "OUTCOME_UNKNOWN"
+
+
+class JobFailedError(S3CommitError):
+    """The job has ended and is not committed: none of its files is visible."""
+
+    code = "JOB_FAILED"

@@ -1,0 +1,117 @@
+"""The numbers of the protocol, each with its reason."""
+
+from __future__ import annotations
+
+from typing import Final
+
+# Completions that one worker has under way. With 40 workers, the most that a deployment may have
+# (stacks/config.py), 320 are in flight; S3 takes 100 to 200 ms for one, so that is 1,600 to 3,200 a
+# second, and S3 takes 3,500 writes a second below a prefix that it has not split:
+# https://docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance.html
+COMPLETE_WORKERS: Final = 8
+
+
+# A unit is one worker call: four rounds of COMPLETE_WORKERS, about half a second. Long enough to
+# pay for the call, short enough to retry, and small enough that a hundred files have four workers.
+UNIT_FILES: Final = 32
+
+
+# The results of all units travel through the state machine as one array of about 45 bytes each,
+# and Step Functions carries at most 256 KiB. Larger jobs get larger units instead of more.
+MAX_UNITS: Final = 4_000
+
+
+# A unit is the input of an execution, and Step Functions carries 256 KiB there too; the rest is the
+# ticket's: https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html
+UNIT_BYTES: Final = 200_000
+
+
+# Completing a file of many parts takes S3 longer, so parts weigh in too.
+UNIT_PARTS: Final = 20_000
+
+
+# Files of one job. VerifyManifests holds some 250 bytes of each, exact names some 1,300 (the own
+# files of a job that replaces), and decide_job has the memory; to complete them takes ten minutes.
+MAX_JOB_FILES: Final = 1_000_000
+
+
+# A job that waits for its destination asks again after 5 s at first, and more seldom the longer it
+# waits and the more go before it: each time costs three transitions of the state machine. After an
+# hour it gives up.
+SHORTEST_WAIT: Final = 5
+
+
+LONGEST_WAIT: Final = 60
+
+
+MAX_WAIT_SECONDS: Final = 3_600
+
+
+# It says that it is alive when it has not for so long. One that has not been seen for two of the
+# longest waits keeps nobody waiting any more.
+WAITER_REFRESH_SECONDS: Final = 20
+
+
+WAITER_SECONDS: Final = 150
+
+
+# So many jobs may wait at a destination; who comes then is told at once.
+MAX_WAITING: Final = 100
+
+
+# Rounds of "abort, look again" before an undo step calls it a transient failure and is retried.
+ABORT_ROUNDS: Final = 5
+
+
+# Attempts to put the marker against other jobs that put theirs at the same moment.
+MARKER_ROUNDS: Final = 20
+
+
+# One PUT up to here; above, the commit manifest goes up in parts, so that memory stays constant.
+PUT_BYTES: Final = 8 * 1024 * 1024
+
+
+# Nodes that a job's look at others reads one by one: its destination, its locations, and all
+# directories above them. Each is a query or two.
+MAX_LOOKS: Final = 100
+
+
+MAX_LOCATIONS: Final = 80  # of partitions outside the destination, and room for what they lie in
+
+
+# Partitions, here or at locations, that a job claims one by one. Each is an item to be written, to
+# be read by whoever looks from above, and to be deleted, and up to a kilobyte of the job's own
+# item. A job of more claims its whole destination.
+MAX_PARTITION_LOCKS: Final = 90
+
+
+# A claim's sort key is the node, a slash and the job's ref; DynamoDB takes 1,024 bytes:
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
+MAX_NODE_BYTES: Final = 960
+
+
+# Claims that one look reads, a few megabytes. A job that meets more is told that its place is busy.
+MAX_CLAIMS_READ: Final = 10_000
+
+
+RECORDS_AT_ONCE: Final = 100  # of those that claim the same; who has found one in the way stops
+
+
+# A job that holds what it claims is decided within two Lambda calls of at most 15 minutes. One that
+# is SEALED and was not written for so long has lost its execution: its locks are taken from it.
+HOLDER_SECONDS: Final = 2_400
+
+
+# A page of a replace list: one GET, and five DeleteObjects calls of 1,000 keys.
+REPLACED_PAGE: Final = 5_000
+
+
+# Objects that one DeleteObjects call names, at most:
+# https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html
+DELETE_AT_ONCE: Final = 1_000
+
+
+# RemoveReplaced hands over to another call after that. S3 takes 3,500 deletes a second below a
+# prefix, so five million files take 24 minutes, and Lambda gives a call 15. What is under way when
+# the time is over, some 130,000 files, takes less than another minute.
+REMOVE_SECONDS: Final = 600

@@ -1,0 +1,50 @@
+"""The states of a job, and the only table that says which may follow which."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from s3commit.core.model.errors import S3CommitError
+
+
+class JobState(StrEnum):
+    """Where a job stands in the ledger."""
+
+    OPEN = "OPEN"  # tasks are writing; no word from the driver yet
+    SEALED = "SEALED"  # the counted attempts are fixed
+    COMMITTING = "COMMITTING"  # decided: the uploads are being completed
+    PUBLISHING = "PUBLISHING"  # every file is visible: no way back
+    COMMITTED = "COMMITTED"  # ended: all files visible, the marker written
+    ABORTING = "ABORTING"  # will not be committed; its uploads are being aborted
+    ABORTED = "ABORTED"  # ended: no file was ever visible
+    ROLLING_BACK = "ROLLING_BACK"  # decided, but a file is lost for good: being undone
+    ROLLED_BACK = "ROLLED_BACK"  # ended: no file is visible
+
+
+TRANSITIONS: dict[JobState, frozenset[JobState]] = {
+    JobState.OPEN: frozenset({JobState.SEALED, JobState.ABORTING}),
+    JobState.SEALED: frozenset({JobState.COMMITTING, JobState.ABORTING}),
+    JobState.COMMITTING: frozenset({JobState.PUBLISHING, JobState.ROLLING_BACK}),
+    JobState.PUBLISHING: frozenset({JobState.COMMITTED}),
+    JobState.COMMITTED: frozenset(),
+    JobState.ABORTING: frozenset({JobState.ABORTED}),
+    JobState.ABORTED: frozenset(),
+    JobState.ROLLING_BACK: frozenset({JobState.ROLLED_BACK}),
+    JobState.ROLLED_BACK: frozenset(),
+}
+
+
+ENDED = frozenset(state for state, following in TRANSITIONS.items() if not following)
+
+
+class IllegalTransitionError(S3CommitError):
+    """The protocol was asked for a step that its table does not have. Nothing was changed."""
+
+    code = "ILLEGAL_TRANSITION"
+
+
+def check_transition(source: JobState, target: JobState) -> None:
+    """Raise `IllegalTransitionError` unless ``target`` may follow ``source``."""
+    if target not in TRANSITIONS[source]:
+        allowed = ", ".join(sorted(TRANSITIONS[source])) or "nothing: the job has ended"
+        raise IllegalTransitionError(f"{source} may be followed by {allowed}, not by {target}")

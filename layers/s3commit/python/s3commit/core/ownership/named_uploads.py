@@ -1,0 +1,135 @@
+"""What a job's manifests name, counted or not: the only trace of files with exact names (I4).
+
+Where file names carry the job's id, a listing finds all that is the job's, and no manifest is
+asked. S3A's names carry another id, or none: there a job's uploads are those that its manifests
+name, and the ``.pending`` files of attempts that were never committed. Each is judged by the codec
+(I7), and none acts on another job's files (I5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from s3commit.core.formats.hadoop import PENDING_SUFFIX
+from s3commit.core.formats.layout import (
+    NOTE_SUFFIX,
+    PENDINGSET_SUFFIX,
+    JobDirectory,
+    parse_manifest_key,
+)
+from s3commit.core.formats.manifest import (
+    MAX_MANIFEST_BYTES,
+    MAX_NOTE_BYTES,
+    MAX_PENDING_BYTES,
+    decode_note,
+    decode_pending,
+    decode_pendingset,
+)
+from s3commit.core.formats.strict_json import TOO_LARGE
+from s3commit.core.job.manifests import each_manifest
+from s3commit.core.model.errors import InvalidInputError, NotFoundError
+from s3commit.core.model.job import Names
+from s3commit.core.model.pending import PendingFile
+from s3commit.core.ownership.other_jobs import Neighbours
+from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.objects import ObjectReader, OpenUpload
+
+
+def named_uploads(pipeline: Pipeline, place: JobDirectory) -> Iterator[OpenUpload]:
+    """The open uploads of a job with exact names; none of another job's."""
+    still_open = {
+        (upload.key, upload.upload_id): upload
+        for upload in pipeline.store.list_uploads(place.bucket, place.destination.prefix)
+    }
+    if not still_open:
+        return
+    for named in uploads_named(pipeline, place):
+        upload = still_open.pop(named, None)
+        if upload is not None:
+            yield upload
+
+
+def uploads_named(pipeline: Pipeline, place: JobDirectory) -> Iterator[tuple[str, str]]:
+    """Key and upload id of whatever manifests, and the notes of our own writer's tasks, name.
+
+    A task notes each upload with an exact name before its first part is sent: it may die, and
+    leave no manifest.
+    """
+    for file in named_files(pipeline, place):
+        yield file.key, file.upload_id
+    neighbours = Neighbours(pipeline.store, place)
+    notes = (
+        listed.key
+        for listed in pipeline.store.list(place.bucket, place.tasks)
+        if listed.key.endswith(NOTE_SUFFIX)
+    )
+    for noted in pipeline.parallel(lambda key: _noted_at(pipeline.store, place, key), notes):
+        if noted is not None and not neighbours.own(noted[0]):
+            yield noted
+
+
+def named_files(pipeline: Pipeline, place: JobDirectory) -> Iterator[PendingFile]:
+    """Every file that an acceptable manifest of the job names; none of another job's."""
+    neighbours = Neighbours(pipeline.store, place)
+    keys = (
+        listed.key
+        for prefix in (place.tasks, place.s3a)
+        for listed in pipeline.store.list(place.bucket, prefix)
+        if listed.key.endswith((PENDINGSET_SUFFIX, PENDING_SUFFIX))
+    )
+
+    def read(key: str, max_bytes: int) -> tuple[PendingFile, ...]:
+        return files_named_at(pipeline.store, place, key, max_bytes=max_bytes)
+
+    for files in each_manifest(pipeline, read, keys):
+        for file in files:
+            if not neighbours.own(file.key):
+                yield file
+
+
+def _noted_at(store: ObjectReader, place: JobDirectory, key: str) -> tuple[str, str] | None:
+    try:
+        return decode_note(store.get(place.bucket, key, max_bytes=MAX_NOTE_BYTES).body, place)
+    except (NotFoundError, InvalidInputError):
+        return None
+
+
+def files_named_at(
+    store: ObjectReader, place: JobDirectory, key: str, *, max_bytes: int = MAX_MANIFEST_BYTES
+) -> tuple[PendingFile, ...]:
+    """The files of one pendingset or ``.pending`` file; none of one that is gone or refused.
+
+    With a smaller ``max_bytes`` a larger one raises `InvalidInputError` (``TOO_LARGE``).
+    """
+    try:
+        if key.endswith(PENDING_SUFFIX):
+            body = store.get(place.bucket, key, max_bytes=min(max_bytes, MAX_PENDING_BYTES)).body
+            return (decode_pending(body, place, key),)
+        body = store.get(place.bucket, key, max_bytes=max_bytes).body
+        return _with_ids(place, key, decode_pendingset(body, place, names=Names.EXACT).files)
+    except NotFoundError:
+        return ()
+    except InvalidInputError as error:
+        if error.code == TOO_LARGE and max_bytes < MAX_MANIFEST_BYTES:
+            raise
+        return ()
+
+
+def _with_ids(
+    place: JobDirectory, key: str, files: tuple[PendingFile, ...]
+) -> tuple[PendingFile, ...]:
+    """With the ids that the manifest's place gives, where S3A's says none: objects carry them."""
+    try:
+        _, task_id, attempt_id = parse_manifest_key(place.bucket, key)
+    except InvalidInputError:
+        return files
+    return tuple(
+        replace(
+            file,
+            job_id=file.job_id or place.job_id,
+            task_id=file.task_id or task_id,
+            attempt_id=file.attempt_id or attempt_id,
+        )
+        for file in files
+    )

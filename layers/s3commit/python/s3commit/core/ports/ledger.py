@@ -1,0 +1,206 @@
+"""The ledger that the protocol needs: the state of each job, its attempts and its claims.
+
+`s3commit.aws` implements it on DynamoDB, `s3commit.testing` in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, Self
+
+from s3commit.core.model.errors import S3CommitError
+from s3commit.core.model.job import Failure
+from s3commit.core.model.locks import Claim, Claimed
+from s3commit.core.model.record import AttemptRecord, JobRecord, PlanFacts, ReplacedFacts, Turn
+from s3commit.core.model.states import JobState
+
+
+class LostRaceError(S3CommitError):
+    """A conditional write of the ledger lost; ``found`` is the record that beat it (None: none).
+
+    The write changed nothing.
+    """
+
+    code = "LOST_RACE"
+
+    def __init__(self, message: str, found: JobRecord | None) -> None:
+        super().__init__(message)
+        self.found = found
+
+    @classmethod
+    def over(
+        cls, ref: str, state: JobState | None, generation: int, found: JobRecord | None
+    ) -> Self:
+        """The error of a write that expected ``state`` (None: any) at ``generation``."""
+        stands = f"{found.state} at generation {found.generation}" if found else "no record"
+        return cls(
+            f"job {ref}: expected {state or 'any state'} at generation {generation},"
+            f" found {stands}",
+            found,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SweepNote:
+    """Which sweep is at work, and until when it may be, and how far each of its steps has come.
+
+    ``turns`` maps a step's name to a text of its own. ``version`` is 0 if nothing is noted.
+    """
+
+    holder: str = ""
+    until: str = ""
+    turns: Mapping[str, str] = field(default_factory=dict)
+    version: int = 0
+
+
+class Ledger(Protocol):
+    """The state of each job, its attempts and its claims; every write is conditional.
+
+    A job is named by its ``ref`` (`s3commit.core.model.job.job_ref`).
+    """
+
+    def job(self, ref: str) -> JobRecord | None:
+        """The record, read consistently."""
+        ...
+
+    def jobs_with_id(self, job_id: str) -> list[JobRecord]:
+        """The records of all jobs with the id, one for each destination; read consistently."""
+        ...
+
+    def open_job(self, record: JobRecord) -> JobRecord:
+        """Create the record if there is none; return the one that stands."""
+        ...
+
+    def take_over(self, ref: str, *, generation: int, execution: str, now: str) -> JobRecord:
+        """Raise the generation by one, for an execution that goes on with the job.
+
+        Conditional on ``generation`` being the present one. Raises `LostRaceError`.
+        """
+        ...
+
+    def advance(
+        self,
+        ref: str,
+        *,
+        source: JobState,
+        target: JobState,
+        generation: int,
+        now: str,
+        plan: PlanFacts | None = None,
+        failure: Failure | None = None,
+    ) -> JobRecord:
+        """One transition of the table, conditional on state and generation.
+
+        ``plan`` and ``failure`` are stored if given. A transition into an ended state stores
+        ``now`` as ``finished_at`` and sets the record's time to live. Raises `LostRaceError`,
+        `IllegalTransitionError`. Entering COMMITTING is `decide`'s alone.
+        """
+        ...
+
+    def decide(
+        self,
+        ref: str,
+        *,
+        generation: int,
+        plan: PlanFacts,
+        replaced: ReplacedFacts | None,
+        epoch: int,
+        now: str,
+    ) -> JobRecord:
+        """SEALED→COMMITTING, the decision: one conditional write.
+
+        Conditional on state, generation, the digests of plan and replace list, and on the job
+        holding what it claims since it entered under ``epoch``. Raises `LostRaceError`.
+        """
+        ...
+
+    def note(
+        self,
+        ref: str,
+        *,
+        generation: int,
+        now: str,
+        plan: PlanFacts | None = None,
+        replaced: ReplacedFacts | None = None,
+    ) -> JobRecord:
+        """Store what was found out about a SEALED job; None leaves a fact as it is.
+
+        Raises `LostRaceError`.
+        """
+        ...
+
+    def take_turn(
+        self,
+        ref: str,
+        *,
+        generation: int,
+        before: Turn,
+        after: Turn,
+        now: str,
+        locks: Sequence[str] | None = None,
+    ) -> JobRecord:
+        """Move the turn of a SEALED job on; ``locks`` are the nodes that it claims, if they change.
+
+        Conditional on state, generation, and stage and epoch of ``before``. Raises `LostRaceError`.
+        """
+        ...
+
+    def begin_unit(self, ref: str, unit: int) -> bool:
+        """Note that a worker begins the unit; True for the first one ever to say so.
+
+        A worker that gets False repeats work of another, and looks at each object it completes.
+        """
+        ...
+
+    def record_attempts(self, attempts: Iterable[AttemptRecord]) -> None:
+        """Note arrived manifests; repeated notes of the same attempt change nothing.
+
+        An attempt noted before with another digest keeps its first note.
+        """
+        ...
+
+    def attempts(self, ref: str) -> Iterator[AttemptRecord]:
+        """Every noted attempt of the job, in no order."""
+        ...
+
+    def put_claim(self, claim: Claimed) -> None:
+        """Store a job's claim of a node, whether there is one or not."""
+        ...
+
+    def drop_claim(self, ref: str, claim: Claim) -> None:
+        """Remove a job's claim of a node, if there is one."""
+        ...
+
+    def claims(self, claim: Claim, *, below: bool) -> Iterator[Claimed]:
+        """All claims of the mode at the node and, with ``below``, at every node below it.
+
+        By node, read consistently: each claim that was there before the call is among them.
+        """
+        ...
+
+    def jobs_in(self, state: JobState, *, before: str, since: str = "") -> Iterator[JobRecord]:
+        """Jobs in ``state`` not updated since ``before``, oldest first (eventually consistent).
+
+        ``since`` leaves out those not updated since then: from there a listing is gone on with.
+        """
+        ...
+
+    def sweep_note(self) -> SweepNote:
+        """The note of the sweeps, read consistently."""
+        ...
+
+    def put_sweep_note(self, note: SweepNote) -> bool:
+        """Store the note, on condition that the stored one still has ``note.version``.
+
+        The stored version then is one more. False if the condition does not hold; then nothing was
+        changed.
+        """
+        ...
+
+    def forget(self, ref: str, *, generation: int) -> bool:
+        """Remove the record of a job in OPEN, conditional on state and generation.
+
+        False if the condition does not hold; then nothing was changed.
+        """
+        ...

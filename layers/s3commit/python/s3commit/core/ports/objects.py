@@ -1,0 +1,190 @@
+"""Objects and uploads in S3. Each port is as narrow as its consumers allow.
+
+`s3commit.aws` implements them on S3, `s3commit.testing` in memory with the same conditional
+semantics; one contract suite runs on all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+NULL_VERSION = "null"  # of an object that was put while its bucket kept no versions
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectFacts:
+    """What HEAD says of an object. ``metadata`` keys are lower case; ``etag`` keeps its quotes.
+
+    ``opaque``: the object is encrypted so that its etag tells nothing of its bytes (SSE-KMS).
+    ``modified`` is Last-Modified, RFC 3339, UTC: for what was uploaded in parts on AWS when the
+    upload was started (https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingMetadata.html),
+    elsewhere when it was completed; empty where it is not known.
+    ``version_id`` is `NULL_VERSION` where S3 says so, and None where it says nothing.
+    """
+
+    key: str
+    etag: str
+    length: int
+    metadata: dict[str, str] = field(default_factory=dict)
+    version_id: str | None = None
+    opaque: bool = False
+    modified: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    """An object's facts and its bytes."""
+
+    facts: ObjectFacts
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ListedObject:
+    """One line of a listing."""
+
+    key: str
+    etag: str
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenUpload:
+    """A multipart upload that is neither completed nor aborted; ``initiated`` is RFC 3339, UTC.
+
+    ``composite``: its parts have checksums of their own, which its completion has to repeat.
+    """
+
+    key: str
+    upload_id: str
+    initiated: str
+    composite: bool = False
+
+
+class ObjectReader(Protocol):
+    """Reading from one bucket or several; strongly consistent, as S3 is."""
+
+    def get(self, bucket: str, key: str, *, max_bytes: int) -> StoredObject:
+        """The whole object.
+
+        Raises `NotFoundError`; `InvalidInputError` with code ``TOO_LARGE`` past ``max_bytes``,
+        before more than that is read.
+        """
+        ...
+
+    def first_bytes(self, bucket: str, key: str, count: int) -> bytes:
+        """The first ``count`` bytes of the object, or all that it has.
+
+        Raises `NotFoundError`; `InvalidInputError` for one that is empty.
+        """
+        ...
+
+    def head(self, bucket: str, key: str) -> ObjectFacts | None:
+        """The facts of the object, or None if there is none."""
+        ...
+
+    def list(self, bucket: str, prefix: str) -> Iterator[ListedObject]:
+        """Every object whose key starts with ``prefix``, in key order, however many pages."""
+        ...
+
+    def list_uploads(self, bucket: str, prefix: str) -> Iterator[OpenUpload]:
+        """Every open upload whose key starts with ``prefix``, however many pages."""
+        ...
+
+    def is_versioned(self, bucket: str) -> bool:
+        """Whether the bucket keeps the versions of before (versioning enabled, not suspended)."""
+        ...
+
+    def upload_is_open(self, bucket: str, key: str, upload_id: str) -> bool:
+        """Whether S3 still holds the upload (ListParts: the word that counts after an abort)."""
+        ...
+
+
+class ObjectWriter(Protocol):
+    """Writing whole objects, conditionally."""
+
+    def put(
+        self,
+        bucket: str,
+        key: str,
+        body: bytes,
+        *,
+        if_absent: bool = False,
+        if_match: str | None = None,
+        content_type: str = "application/json",
+    ) -> str:
+        """Put the object and return its etag.
+
+        ``if_absent`` is If-None-Match ``*``; ``if_match`` an etag. Raises `PreconditionError` if
+        the condition does not hold; `NotFoundError` if the bucket is not there.
+        """
+        ...
+
+    def delete(
+        self, bucket: str, key: str, *, if_match: str | None = None, version_id: str | None = None
+    ) -> None:
+        """Delete the object (or the version); nothing to delete is success.
+
+        Raises `PreconditionError` if ``if_match`` is given and the object is another one.
+        """
+        ...
+
+    def delete_seen(self, bucket: str, objects: Sequence[ListedObject]) -> None:
+        """Delete up to 1,000 objects with one call, each only if it still has the etag seen.
+
+        One that is gone, or is another object by now, is passed over in silence. Raises
+        `TransientError` if some could not be judged; those that could be are deleted.
+        """
+        ...
+
+
+class UploadStarter(Protocol):
+    """What a task does: start uploads and send parts, never complete them."""
+
+    def create_upload(
+        self, bucket: str, key: str, *, metadata: dict[str, str], content_type: str
+    ) -> str:
+        """Start a multipart upload at its final key; return its id."""
+        ...
+
+    def upload_part(
+        self, bucket: str, key: str, upload_id: str, number: int, body: bytes | memoryview
+    ) -> str:
+        """Send part ``number`` (from 1) and return its etag. Raises `UploadGoneError`."""
+        ...
+
+    def abort_upload(self, bucket: str, key: str, upload_id: str) -> None:
+        """Abort the upload; one that is already gone is success."""
+        ...
+
+
+class UploadCompleter(Protocol):
+    """What the pipeline alone does: make an upload visible."""
+
+    def complete_upload(
+        self,
+        bucket: str,
+        key: str,
+        upload_id: str,
+        etags: Sequence[str],
+        *,
+        length: int,
+        if_absent: bool = False,
+    ) -> ObjectFacts:
+        """Complete the upload; S3 checks that the parts add up to ``length`` bytes.
+
+        The facts carry no metadata: S3 does not say it here. A repeated completion may be
+        answered either way, by success (with what the first one made, wherever that is now) or by
+        `UploadGoneError`: whoever completes again looks.
+
+        Raises `UploadGoneError` if the upload is not known (completed before, or aborted),
+        `PreconditionError` if ``if_absent`` and the key exists (or a 409: final),
+        `JobRefusedError` (code ``PARTS_MISMATCH``) if the parts are not the ones that S3 has.
+        """
+        ...
+
+
+class ObjectStore(ObjectReader, ObjectWriter, UploadStarter, UploadCompleter, Protocol):
+    """All verbs together, for adapters and for the contract suite; consumers ask for less."""

@@ -1,1 +1,0 @@
-"""The steps of a job, one module a phase, over the ports alone."""

@@ -1,0 +1,1 @@
+"""What the ledger or S3 has lost, found again from the other."""

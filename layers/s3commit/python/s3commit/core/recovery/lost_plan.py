@@ -1,0 +1,42 @@
+"""The decided plan once more, of request and manifests (docs/adr/0016)."""
+
+from __future__ import annotations
+
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.manifest import digest
+from s3commit.core.job.documents import read_request
+from s3commit.core.model.errors import InvalidInputError, JobRefusedError
+from s3commit.core.model.job import CommitRequest
+from s3commit.core.model.record import JobRecord
+from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.verification.counted_attempts import counted_attempts, sites_of
+from s3commit.core.verification.manifests import make_plan, verify_all
+
+
+def plan_again(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> bool:
+    """Put the decided plan again, which somebody has deleted or changed; False as `remade_plan`."""
+    body = remade_plan(pipeline, place, record)
+    if body is None:
+        return False
+    pipeline.store.put(place.bucket, place.plan(digest(body)), body)
+    return True
+
+
+def remade_plan(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> bytes | None:
+    """The decided plan once more, of request and manifests.
+
+    They make the same bytes again, and the digest in the ledger proves it (docs/adr/0016). None if
+    they are not what they were either.
+    """
+    decided = record.plan
+    try:
+        request = read_request(pipeline, place)
+        if decided is None or not isinstance(request, CommitRequest):
+            return None
+        sites = sites_of(pipeline, place, decided.locations)
+        counted = counted_attempts(pipeline, request, sites)
+        verified, _ = verify_all(pipeline, sites, counted, record, ())
+        facts, body = make_plan(verified)
+    except (InvalidInputError, JobRefusedError):
+        return None
+    return body if facts.sha256 == decided.sha256 else None

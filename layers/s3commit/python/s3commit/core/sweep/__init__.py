@@ -1,0 +1,1 @@
+"""The scheduled sweep: jobs that nobody works on, orphaned uploads, documents past retention."""

@@ -1,0 +1,284 @@
+"""The sweep over job directories: what lies in S3 of jobs, whatever the ledger knows of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import chain, groupby, islice
+
+from s3commit.core.ending.leftovers import own_leftovers, tidy
+from s3commit.core.formats.layout import MAGIC_PREFIX, JobDirectory, parse_directory
+from s3commit.core.job.claims import release_locks
+from s3commit.core.job.locations import places_of, says_elsewhere
+from s3commit.core.model.errors import InvalidInputError, PreconditionError
+from s3commit.core.model.job import Destination
+from s3commit.core.model.record import JobRecord
+from s3commit.core.model.states import ENDED, JobState
+from s3commit.core.ports.survey import SeenObject
+from s3commit.core.sweep.jobs import abandon_if_silent, is_resting
+from s3commit.core.sweep.s3a import Left, report_left, report_shared
+from s3commit.core.sweep.sweep import DAY, Sweep, go_on, seen
+
+DESTINATIONS_A_CALL = 500
+
+
+LISTED = 100_000  # objects of a directory; one that has more is judged by these and its documents
+
+
+WINDOW = 2 * DAY  # in which a sweep must have run, lest something waits for the next job there
+
+
+TIDIED_HERE = 2_000  # objects; more are for an execution, which has the time
+
+
+@dataclass(slots=True)
+class Found:
+    """What lies in a job directory; constant in size, however much that is.
+
+    ``is_all`` is False where there is more: then ``newest`` may be wrong.
+    """
+
+    job: SeenObject | None = None
+    request: SeenObject | None = None
+    result: SeenObject | None = None
+    scratch: int = 0
+    scratch_bytes: int = 0
+    of_s3a: Left = field(default_factory=Left)
+    oldest: str = ""
+    newest: str = ""
+    last: str = ""
+    is_all: bool = True
+
+    @property
+    def own(self) -> tuple[SeenObject, ...]:
+        """The protocol's three objects, as far as they are there; the result comes last."""
+        return tuple(filter(None, (self.job, self.request, self.result)))
+
+
+def read_directory(sweep: Sweep, place: JobDirectory) -> Found | None:
+    """List a job's directory, as far as `LISTED`; None if nothing is in it."""
+    return _summary(sweep, place, sweep.survey.objects(place.bucket, place.prefix))
+
+
+def _summary(sweep: Sweep, place: JobDirectory, objects: Iterable[SeenObject]) -> Found | None:
+    found = Found()
+    for number, listed in enumerate(objects):
+        if number == LISTED:
+            found.is_all = False
+            found.job = seen(sweep, place.bucket, place.job)
+            found.request = seen(sweep, place.bucket, place.request)
+            found.result = seen(sweep, place.bucket, place.result)
+            break
+        if listed.key == place.job:
+            found.job = listed
+        elif listed.key == place.request:
+            found.request = listed
+        elif listed.key == place.result:
+            found.result = listed
+        elif listed.key.startswith(place.scratch):
+            found.scratch += 1
+            found.scratch_bytes += listed.length
+        if listed.key.startswith(place.s3a) and listed.key != place.s3a:
+            found.of_s3a.add(listed)
+        found.oldest = min(found.oldest or listed.modified, listed.modified)
+        found.newest = max(found.newest, listed.modified)
+        found.last = listed.key
+    return found if found.last else None
+
+
+def tidy_job_directories(sweep: Sweep, cursor: str) -> str:
+    """Tidy up behind ended jobs, and find those that nobody has heard of.
+
+    At every destination of a job that is under way, has ended within two days, or did so as long
+    ago as its documents are kept. A cursor is a destination, and the job
+    directory there with which the call before ended (none: with the whole destination). A
+    destination below a directory whose share is up is put off.
+    """
+    first, inclusive, name = cursor.partition("\n")
+    destinations = _destinations(sweep, first, inclusive=bool(inclusive))
+    for destination in destinations:
+        uri = destination.uri
+        if sweep.alone and uri != first:
+            break
+        if not sweep.alone and uri in sweep.put_off:
+            continue
+        after = name if uri == first else ""
+        if not after and not sweep.cost.overspent(destination.prefix):
+            report_shared(sweep, destination)
+        stopped = _tidy_destination(sweep, destination, after)
+        if stopped is None:
+            continue
+        if not sweep.alone and sweep.spent:
+            return f"{uri}\n{stopped}"
+        sweep.postpone(uri, f"{uri}\n{stopped}")
+    if sweep.alone or len(destinations) < DESTINATIONS_A_CALL:
+        return ""
+    return destinations[-1].uri
+
+
+def _destinations(sweep: Sweep, first: str, *, inclusive: bool) -> list[Destination]:
+    """The next destinations in order, of those where something may be to do."""
+    found: dict[str, Destination] = {}
+    for record in _jobs_of_interest(sweep):
+        uri = record.destination.uri
+        if uri > first or (inclusive and uri == first):
+            found[uri] = record.destination
+        if len(found) > 2 * DESTINATIONS_A_CALL:
+            found = dict(sorted(found.items())[:DESTINATIONS_A_CALL])
+    return [found[uri] for uri in sorted(found)[:DESTINATIONS_A_CALL]]
+
+
+def _jobs_of_interest(sweep: Sweep) -> Iterator[JobRecord]:
+    """Jobs under way, those that have ended lately, and those whose documents are due.
+
+    A ledger may keep a million ended jobs: they are not all read in each call.
+    """
+    due = sweep.limits.retention
+    for state in JobState:
+        if state not in ENDED:
+            for record in sweep.pipeline.ledger.jobs_in(state, before=sweep.now):
+                if not is_resting(sweep, record):
+                    yield record
+            continue
+        for since, before in ((due + WINDOW, due), (WINDOW, 0)):
+            yield from sweep.pipeline.ledger.jobs_in(
+                state, since=sweep.ago(since), before=sweep.ago(before)
+            )
+
+
+def _tidy_destination(sweep: Sweep, destination: Destination, after: str) -> str | None:
+    """Go through the job directories behind ``after``; None if all of them are done.
+
+    Else the name of the last one: the call has done enough, or the destination has to wait.
+    """
+    prefix = destination.prefix + MAGIC_PREFIX
+    last, looked, goes_on = after, False, True
+    while goes_on:
+        # What comes after all keys of a directory: 0 is the character that follows the slash.
+        start = f"{prefix}{last}0" if last else ""
+        objects = sweep.survey.objects(destination.bucket, prefix, after=start)
+        goes_on = False
+        for name, group in groupby(objects, lambda listed: listed.key[len(prefix) :].split("/")[0]):
+            has_to_wait = not sweep.alone and sweep.cost.overspent(destination.prefix)
+            if has_to_wait or (looked and sweep.spent):
+                return last
+            last, looked = name, True
+            sweep.took()
+            if not _tidy_group(sweep, destination.bucket, f"{prefix}{name}/", group):
+                goes_on = True  # the rest of the directory is not listed
+                break
+    return None
+
+
+def _tidy_group(sweep: Sweep, bucket: str, prefix: str, group: Iterator[SeenObject]) -> bool:
+    """Judge a directory; whether all of it has been listed."""
+    is_all = False
+    with sweep.each(f"directory s3://{bucket}/{prefix}", prefix):
+        try:
+            place = parse_directory(bucket, prefix)
+        except InvalidInputError:
+            return sum(1 for _ in islice(group, LISTED)) < LISTED  # of no job of ours
+        found = _summary(sweep, place, group)
+        is_all = found is None or found.is_all
+        # What changes right now is not judged: somebody is at work.
+        if found is not None and found.newest < sweep.ago(sweep.limits.stuck):
+            _judge(sweep, place, found)
+    return is_all
+
+
+def _judge(sweep: Sweep, place: JobDirectory, found: Found) -> None:
+    record = sweep.pipeline.ledger.job(place.ref)
+    if record is None:
+        judge_unknown(sweep, place, found)
+    elif record.state in ENDED:
+        _judge_ended(sweep, place, record, found)
+    elif record.state is JobState.OPEN and found.request is not None:
+        go_on(sweep, place, record, max(found.request.modified, record.updated_at))
+    elif record.state is JobState.OPEN and not found.own:
+        report_left(sweep, place, found.of_s3a)
+
+
+def judge_unknown(sweep: Sweep, place: JobDirectory, found: Found) -> None:
+    """A directory of which the ledger has no record: what an event should have brought about.
+
+    A job that was asked for is started; one that never was is given up when it is silent. One with
+    a result has ended.
+    """
+    if found.result is not None:
+        if found.scratch:
+            go_on(sweep, place, None, found.newest)  # the ledger is told, and TidyUp runs
+        elif found.result.modified < sweep.ago(sweep.limits.retention):
+            _retire(sweep, place, None, found)
+    elif found.request is not None:
+        go_on(sweep, place, None, found.request.modified)
+    elif found.job is not None and found.is_all:
+        since = sweep.ago(sweep.limits.abandoned)
+        if found.newest < since:
+            abandon_if_silent(sweep, place, None, since=since, known=found.newest)
+    else:
+        report_left(sweep, place, found.of_s3a)
+
+
+def _judge_ended(sweep: Sweep, place: JobDirectory, record: JobRecord, found: Found) -> None:
+    is_due = found.result is not None and found.result.modified < sweep.ago(sweep.limits.retention)
+    # Between these two nobody lists the locations of all ended jobs with every sweep.
+    asked = is_due or found.scratch > 0 or record.updated_at >= sweep.ago(WINDOW)
+    places = places_of(sweep.pipeline, place, record) if asked else ()
+    elsewhere = [one for at in places[1:] if (one := read_directory(sweep, at))]
+    if any(one.newest >= sweep.ago(sweep.limits.stuck) for one in elsewhere):
+        return  # its event may be on its way
+    everywhere = (found, *elsewhere)
+    own = own_leftovers(sweep.pipeline.store, place) if asked else []
+    scratch = sum(one.scratch for one in everywhere) + len(own)
+    if scratch > TIDIED_HERE:
+        go_on(sweep, place, record, max(record.updated_at, *(one.newest for one in everywhere)))
+        return
+    if scratch and all(one.is_all for one in everywhere):
+        if not sweep.dry_run and not tidy(sweep.pipeline, place, record):
+            return  # somebody still opens uploads: the next sweep comes again
+        sweep.report.tidied += 1
+        sweep.report.objects += scratch
+        sweep.report.object_bytes += sum(one.scratch_bytes for one in everywhere)
+        sweep.report.object_bytes += sum(one.length for one in own)
+    if is_due:
+        _retire(sweep, place, record, found)
+    elif found.own and found.result is None:
+        go_on(sweep, place, record, record.updated_at)
+
+
+def _retire(sweep: Sweep, place: JobDirectory, record: JobRecord | None, found: Found) -> None:
+    """The retention time is over: nothing of the directory stays; ``_commits/`` does.
+
+    The decision goes last, behind the result: while one of the two is there, a late manifest does
+    not open the job again.
+    """
+    if says_elsewhere(sweep.pipeline, place):
+        return  # a copy of another table's directory: nothing in it is a job's of here
+    decision = seen(sweep, place.bucket, place.decision)
+    gone = [*found.own, *filter(None, [decision])]
+    for one in places_of(sweep.pipeline, place, record):
+        # Of a job that is in the ledger TidyUp has been here.
+        scratch = [] if record else _scratch(sweep, one)
+        if len(scratch) == TIDIED_HERE:
+            gone = scratch
+            break  # the next sweep goes on: as long as the documents are there it finds them
+        job = seen(sweep, one.bucket, one.job) if one != place else None
+        gone = [*scratch, *filter(None, [job]), *gone]
+    if not sweep.dry_run:
+        if record is not None:
+            release_locks(sweep.pipeline, record)
+        for each in gone:
+            with suppress(PreconditionError):  # another object by now, and not the one judged
+                sweep.pipeline.store.delete(place.bucket, each.key, if_match=each.etag)
+    sweep.report.retired += 1
+    sweep.report.objects += len(gone)
+    sweep.report.object_bytes += sum(each.length for each in gone)
+
+
+def _scratch(sweep: Sweep, place: JobDirectory) -> list[SeenObject]:
+    """What an ended job needs no more; `TIDIED_HERE` objects at most."""
+    listed = chain.from_iterable(
+        sweep.survey.objects(place.bucket, prefix) for prefix in (*place.scratch, place.pipeline)
+    )
+    return list(islice((one for one in listed if one.key != place.decision), TIDIED_HERE))

@@ -1,0 +1,186 @@
+"""The sweep over the ledger: jobs that nobody writes any more, and those nobody works on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.job.documents import read_spec
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.job import Conflict, Names
+from s3commit.core.model.record import JobRecord
+from s3commit.core.model.states import JobState
+from s3commit.core.sweep.signs_of_life import Suspect, last_sign
+from s3commit.core.sweep.sweep import DAY, Sweep, ask_to_abort, go_on, seen, shifted
+
+# In these somebody has to work on a job, or wait for its destination.
+AT_WORK = (
+    JobState.SEALED,
+    JobState.COMMITTING,
+    JobState.PUBLISHING,
+    JobState.ABORTING,
+    JobState.ROLLING_BACK,
+)
+
+
+LONGEST_SILENCE = DAY // 4  # between two looks for a sign of life of a job that may be dead
+
+
+LONGEST_REST = DAY  # between two looks at a job that nothing but S3A's committer can end
+
+
+FORGOTTEN_REST = 7 * DAY  # ... that is older than documents are kept
+
+
+def look_at_open_jobs(sweep: Sweep, cursor: str) -> str:
+    """Jobs in OPEN: start those whose request nobody heard, and give up those that are abandoned.
+
+    A job of S3A's, without ``job.json``, is never given up: that its driver is dead can't be read
+    in S3. Its record goes when its directory has gone, which its own committer sees to. Anybody can
+    make such records, so old ones are looked at ever more seldom.
+    """
+    before = sweep.ago(sweep.limits.stuck)
+    return _each_job(sweep, [JobState.OPEN], cursor, partial(_look, sweep), before)
+
+
+def go_on_with_stuck_jobs(sweep: Sweep, cursor: str) -> str:
+    """Start an execution for each job that was asked for and that no execution works on.
+
+    Ended ones whose client has no result are found by their directories.
+    """
+    before = sweep.ago(sweep.limits.stuck)
+
+    def visit(record: JobRecord, _left: str) -> str:
+        go_on(sweep, _place(record), record, record.updated_at)
+        return ""
+
+    return _each_job(sweep, AT_WORK, cursor, visit, before)
+
+
+def _each_job(
+    sweep: Sweep,
+    states: Iterable[JobState],
+    cursor: str,
+    visit: Callable[[JobRecord, str], str],
+    before: str,
+) -> str:
+    """Visit the jobs in ``states`` not updated since ``before``, from the cursor on.
+
+    A cursor is a state and a moment. A call stops between two moments, so that jobs of one moment
+    are visited together and the next call begins with the next moment. A job of which a visit left
+    something is put off: its cursor names the job as well, and what is left.
+    """
+    at, since, job, left = (*cursor.split(" ", 3), "", "", "", "")[:4]
+    for state in states:
+        if at and state != at:
+            continue
+        first, at, last = (since if at else ""), "", ""
+        for record in sweep.pipeline.ledger.jobs_in(state, since=first, before=before):
+            if last not in {"", record.updated_at} and (sweep.spent or sweep.alone):
+                return "" if sweep.alone else f"{state} {record.updated_at}"
+            last = record.updated_at
+            if sweep.alone != (record.ref == job) or not _has_its_turn(sweep, record):
+                continue
+            sweep.took()
+            cursor = f"{state} {record.updated_at} {record.ref} "
+            with sweep.each(f"job {record.job_id}", record.directory, cursor=cursor):
+                more = visit(record, left)
+                if more:
+                    sweep.postpone(record.directory, cursor + more)
+    return ""
+
+
+def _has_its_turn(sweep: Sweep, record: JobRecord) -> bool:
+    """Whether the job is visited now: not if it is put off, or its directory's share is up."""
+    if sweep.alone:
+        return True
+    if record.directory in sweep.put_off or is_resting(sweep, record):
+        return False
+    if sweep.cost.overspent(record.directory):
+        sweep.report.postponed += 1
+        return False
+    return True
+
+
+def is_resting(sweep: Sweep, record: JobRecord) -> bool:
+    """Whether an old OPEN job without a ``job.json`` need not be looked at in this walk."""
+    if record.state is not JobState.OPEN or not _may_be_of_s3a(record):
+        return False
+    since = shifted(_last_heard(record), sweep.limits.abandoned)
+    if sweep.began < since:
+        return False
+    is_old = shifted(since, sweep.limits.retention) < sweep.began
+    longest = FORGOTTEN_REST if is_old else LONGEST_REST
+    return not sweep.is_due(since, sweep.limits.stuck, longest)
+
+
+def _last_heard(record: JobRecord) -> str:
+    return max(record.updated_at, record.created_at)
+
+
+def _place(record: JobRecord) -> JobDirectory:
+    return JobDirectory(record.destination, record.job_id)
+
+
+def _look(sweep: Sweep, record: JobRecord, left: str) -> str:
+    place = _place(record)
+    request = seen(sweep, place.bucket, place.request)
+    if request is not None:
+        go_on(sweep, place, record, max(request.modified, record.updated_at))
+    elif _last_heard(record) < sweep.ago(sweep.limits.abandoned):
+        since = shifted(_last_heard(record), sweep.limits.abandoned)
+        if left or sweep.is_due(since, sweep.limits.stuck, LONGEST_SILENCE):
+            return _judge_silent(sweep, place, record, left)
+    return ""
+
+
+def _judge_silent(sweep: Sweep, place: JobDirectory, record: JobRecord, left: str) -> str:
+    since = sweep.ago(sweep.limits.abandoned)
+    newest, is_ours = "", False
+    for listed in sweep.survey.objects(place.bucket, place.prefix):
+        newest = max(newest, listed.modified)
+        if newest >= since:
+            return ""
+        is_ours = is_ours or listed.key == place.job
+    if is_ours or (not newest and not _may_be_of_s3a(record)):
+        return abandon_if_silent(sweep, place, record, since=since, known=newest, left=left)
+    if not newest and (
+        sweep.dry_run or sweep.pipeline.ledger.forget(record.ref, generation=record.generation)
+    ):
+        # Its committer has deleted the directory: committed or aborted, and none of our business.
+        sweep.report.forgotten += 1
+    return ""
+
+
+def _may_be_of_s3a(record: JobRecord) -> bool:
+    """Whether the job began without a ``job.json``, as far as the ledger tells."""
+    return record.names is Names.EXACT and record.conflict is Conflict.APPEND
+
+
+def abandon_if_silent(
+    sweep: Sweep,
+    place: JobDirectory,
+    record: JobRecord | None,
+    *,
+    since: str,
+    known: str,
+    left: str = "",
+) -> str:
+    """Abort a job of ours whose directory is silent, unless it is still uploading.
+
+    ``known`` is when something was last put into the directory. Returns what is left to be asked,
+    as `last_sign` takes it.
+    """
+    try:
+        spec = read_spec(sweep.pipeline, place)
+    except InvalidInputError:
+        return ""  # a copy of another table's directory, or of a location: no job by itself
+    heard = _last_heard(record) if record is not None else ""
+    # The main job.json's word is enough here: whoever names too much keeps a job, and ends none.
+    places = (place, *map(place.at, spec.locations.values()))
+    suspect = Suspect(places, spec.names, since)
+    life = last_sign(sweep, suspect, known=max(known, heard), left=left)
+    if not life.left and life.last < since:
+        ask_to_abort(sweep, place, life.last)
+    return life.left

@@ -1,0 +1,132 @@
+"""Judging every counted manifest, and the plan that they make."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from s3commit.core.formats.manifest import digest
+from s3commit.core.formats.plan import cut_units, encode_plan
+from s3commit.core.formats.strict_json import TOO_LARGE
+from s3commit.core.job.manifests import each_manifest, read_manifest
+from s3commit.core.job.partitions import MAX_NAMES
+from s3commit.core.model.errors import JobRefusedError
+from s3commit.core.model.job import CountedAttempt
+from s3commit.core.model.limits import MAX_JOB_FILES
+from s3commit.core.model.pending import PendingSet, add_nulls
+from s3commit.core.model.record import JobRecord, PlanFacts
+from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.verification.counted_attempts import Site
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What remains of a manifest after it was judged: no more than the plan needs."""
+
+    attempt: CountedAttempt
+    parts: list[int]
+    keys: list[bytes]
+    uploads: list[bytes]
+    bytes: int
+    rows: int | None
+    task_count: int
+    nulls: dict[str, int | None]
+
+
+def verify_all(
+    pipeline: Pipeline,
+    sites: Mapping[str, Site],
+    counted: Iterable[CountedAttempt],
+    record: JobRecord,
+    columns: tuple[str, ...],
+) -> tuple[list[Verified], set[str]]:
+    """In the order of the plan, and the partitions that are written.
+
+    Raises `JobRefusedError` (``TOO_LARGE``) for more than fits into memory.
+    """
+
+    def verify(attempt: CountedAttempt, max_bytes: int) -> tuple[Verified, frozenset[str]]:
+        site = sites[attempt.location]
+        pending = _read(pipeline, site, attempt, record, max_bytes)
+        partitions = frozenset(site.partition(file.key) for file in pending.files)
+        return _verified(attempt, pending, columns), partitions
+
+    verified: list[Verified] = []
+    written: set[str] = set()
+    files = names = 0
+    for one, partitions in each_manifest(pipeline, verify, counted):
+        verified.append(one)
+        files += len(one.parts)
+        names += sum(map(len, partitions - written))
+        written |= partitions
+        if files > MAX_JOB_FILES or names > MAX_NAMES:
+            raise JobRefusedError(
+                f"the job has more than {MAX_JOB_FILES} files, or partitions with names of more"
+                f" than {MAX_NAMES} characters: use several jobs",
+                code=TOO_LARGE,
+            )
+    verified.sort(key=lambda one: (one.attempt.location, one.attempt.manifest))
+    return verified, written
+
+
+def _read(
+    pipeline: Pipeline, site: Site, attempt: CountedAttempt, record: JobRecord, max_bytes: int
+) -> PendingSet:
+    pending = read_manifest(
+        pipeline,
+        site.place,
+        attempt.manifest,
+        attempt.sha256,
+        names=record.names,
+        max_bytes=max_bytes,
+    )
+    site.neighbours.refuse(pending.files)
+    told = (attempt.files, attempt.bytes)
+    if told not in {(len(pending.files), pending.bytes), (-1, -1)}:
+        raise JobRefusedError(
+            f"manifest {attempt.manifest} has {len(pending.files)} files of {pending.bytes} bytes,"
+            f" the request says {attempt.files} of {attempt.bytes}",
+            code="COUNTS_DIFFER",
+        )
+    return pending
+
+
+def _verified(attempt: CountedAttempt, pending: PendingSet, columns: tuple[str, ...]) -> Verified:
+    return Verified(
+        attempt=attempt,
+        parts=[len(file.etags) for file in pending.files],
+        keys=[short_digest(file.key) for file in pending.files],
+        uploads=[short_digest(file.key, file.upload_id) for file in pending.files],
+        bytes=pending.bytes,
+        rows=pending.rows,
+        task_count=pending.task_count or 0,
+        # The ledger keeps them: no more than the job's conditions ask for.
+        nulls={column: pending.nulls.get(column) for column in columns},
+    )
+
+
+def short_digest(*texts: str) -> bytes:
+    """A digest in place of a long key: a million of them fit into a worker's memory."""
+    return hashlib.blake2b("\0".join(texts).encode(), digest_size=16).digest()
+
+
+def make_plan(verified: list[Verified]) -> tuple[PlanFacts, bytes]:
+    """The plan of judged manifests, in their order: its digest and counts, and its bytes."""
+    manifests = [
+        (one.attempt.manifest, one.attempt.sha256, one.parts, one.attempt.location)
+        for one in verified
+    ]
+    total = sum(len(one.parts) for one in verified)
+    units = list(cut_units(manifests, total_files=total))
+    body = encode_plan(units)
+    rows = [one.rows for one in verified]
+    facts = PlanFacts(
+        sha256=digest(body),
+        units=len(units),
+        files=total,
+        bytes=sum(one.bytes for one in verified),
+        rows=None if None in rows else sum(count for count in rows if count is not None),
+        nulls=add_nulls(one.nulls for one in verified if one.parts),
+    )
+    return facts, body
