@@ -31,10 +31,6 @@ class Host(Protocol):
         """Poll for moto's ``EventSourceMapping`` from now on."""
         ...
 
-    def deliver(self, target: dict[str, Any], event: dict[str, Any]) -> None:
-        """Send an EventBridge event to a rule's target."""
-        ...
-
 
 class Patcher:
     """Replaces attributes of moto and puts them back; ``host`` is the runtime that is served."""
