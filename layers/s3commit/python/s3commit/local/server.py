@@ -218,10 +218,9 @@ class LocalRuntime:
         """The functions' processes that live now."""
         return self._executor.workers()
 
-    def invoke(self, function: Any, payload: bytes) -> tuple[bytes, bool, str]:
+    def invoke(self, function: Any, payload: bytes) -> Outcome:
         """Call moto's function (for the patches)."""
-        outcome = self._executor.invoke(self._spec_of(function), payload)
-        return outcome.payload, outcome.failed, outcome.logs
+        return self._executor.invoke(self._spec_of(function), payload)
 
     def invoke_async(self, function: Any, payload: bytes) -> None:
         """Queue a call of moto's function (for the patches)."""
@@ -234,7 +233,7 @@ class LocalRuntime:
 
         def call(payload: bytes) -> Outcome:
             function = lambda_backends[ACCOUNT][REGION].get_function(mapping.function_arn)
-            return self._executor.invoke(self._spec_of(function), payload)
+            return self.invoke(function, payload)
 
         self._pollers.append(Poller(mapping, sqs_backends[ACCOUNT][REGION], call))
 

@@ -31,12 +31,12 @@ def lambda_runs_here(patcher: Patcher) -> None:
             if kind == "Event":
                 host.invoke_async(self, payload or b"{}")
                 return b""
-            result, failed, logs = host.invoke(self, payload or b"{}")
-            if failed:
+            outcome = host.invoke(self, payload or b"{}")
+            if outcome.failed:
                 response_headers["x-amz-function-error"] = "Unhandled"
-            tail = base64.b64encode(logs.encode()[-LOG_TAIL:])
+            tail = base64.b64encode(outcome.logs.encode()[-LOG_TAIL:])
             response_headers["x-amz-log-result"] = tail.decode()
-            return result
+            return outcome.payload
 
         return invoke
 
