@@ -1,0 +1,103 @@
+"""docs/invariants.md names what holds each invariant, and all of it exists."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.sim.kill import MUTANTS
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "invariants.md").read_text()
+NUMBERS = [f"I{number}" for number in range(1, 13)]
+ASSUMPTIONS = {f"A{number}" for number in range(1, 7)}
+TEST = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
+
+
+def section(invariant: str) -> str:
+    """The part of the page below the invariant's heading; exactly one has to be there."""
+    found = re.findall(rf"^## {invariant} .+?(?=^## )", PAGE, re.MULTILINE | re.DOTALL)
+    assert len(found) == 1, f"{invariant} has {len(found)} sections"
+    return str(found[0])
+
+
+def entries(invariant: str, kind: str) -> list[str]:
+    """The texts of the section's list items that begin with ``kind``, each on one line."""
+    pattern = rf"^- {kind}: (.+?)(?=^- |\Z)"
+    found = re.findall(pattern, section(invariant), re.MULTILINE | re.DOTALL)
+    return [" ".join(text.split()) for text in found]
+
+
+def functions(path: str) -> set[str]:
+    """The names of all functions in a file, read without importing it."""
+    tree = ast.parse((ROOT / path).read_text())
+    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+
+
+@pytest.mark.parametrize("invariant", NUMBERS)
+def test_an_invariant_has_one_canonical_test_and_a_suite(invariant: str) -> None:
+    assert len(entries(invariant, "Test")) == 1
+    suites = entries(invariant, "Suite")
+    assert suites
+    for entry in (*entries(invariant, "Test"), *suites):
+        match = TEST.fullmatch(entry)
+        assert match, f"{entry} is no test"
+        path, name = match.groups()
+        assert (ROOT / path).exists(), f"{invariant} names the file {path}"
+        assert name in functions(path), f"{invariant} names {path}::{name}"
+
+
+@pytest.mark.parametrize("invariant", NUMBERS)
+def test_the_canonical_test_carries_the_invariants_number(invariant: str) -> None:
+    (entry,) = entries(invariant, "Test")
+    assert f"_{invariant.lower()}_" in entry
+
+
+@pytest.mark.parametrize("invariant", NUMBERS)
+def test_the_mutants_of_an_invariant_are_in_the_list(invariant: str) -> None:
+    (text,) = entries(invariant, "Mutants")
+    named = re.findall(r'"([^"]+)"', text)
+    assert named
+    assert set(named) - {mutant.name for mutant in MUTANTS} == set()
+
+
+@pytest.mark.parametrize("invariant", NUMBERS)
+def test_the_assumptions_of_an_invariant_are_switched_off_in_a_test(invariant: str) -> None:
+    (text,) = entries(invariant, "Assumptions")
+    needed = set() if text == "none" else set(text.split(", "))
+    assert needed <= ASSUMPTIONS
+
+
+def test_each_assumption_is_switched_off_by_a_test_that_exists() -> None:
+    rows = re.findall(r"^\| (A\d), [^|]+\|[^|]+\| (.+) \|$", PAGE, re.MULTILINE)
+    assert {assumption for assumption, _ in rows} == ASSUMPTIONS
+    for assumption, entry in rows:
+        match = TEST.fullmatch(entry)
+        assert match, f"{assumption}: {entry} is no test"
+        assert match[2] in functions(match[1]), f"{assumption} names {entry}"
+
+
+def test_the_suites_of_all_invariants_exist() -> None:
+    introduction = PAGE.split("\n## ")[0]
+    named = TEST.findall(introduction)
+    assert len(named) == 3
+    for path, name in named:
+        assert name in functions(path), f"the introduction names {path}::{name}"
+
+
+def test_the_statements_are_the_readmes() -> None:
+    readme = (ROOT / "README.md").read_text()
+    stated = re.findall(r"^\| (I\d+) ([^|]+?) \| (.+?) \|$", readme, re.MULTILINE)
+    assert [number for number, _, _ in stated] == NUMBERS
+    for number, title, statement in stated:
+        assert section(number).startswith(f"## {number} {title}\n\n{statement}\n")
+
+
+def test_the_number_of_mutants_in_the_proof_is_the_lists() -> None:
+    proof = (ROOT / "docs" / "proof.md").read_text()
+    (total, simulated) = re.findall(r"(\d+) in the list, (\d+) for the simulation", proof)[0]
+    assert int(total) == len(MUTANTS)
+    assert int(simulated) == sum(mutant.by in {"sim", "adversary"} for mutant in MUTANTS)
