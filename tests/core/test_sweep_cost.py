@@ -20,10 +20,10 @@ from s3commit.core.job.documents import read_spec
 from s3commit.core.job.record import new_record
 from s3commit.core.model.errors import TransientError
 from s3commit.core.model.pending import PendingSet
+from s3commit.core.ownership import open_uploads
 from s3commit.core.ports.survey import SeenObject
 from s3commit.core.sweep import cost as sweep_cost
 from s3commit.core.sweep import directories as sweep_directories
-from s3commit.core.sweep import uploads as sweep_uploads
 from s3commit.core.sweep.cost import SHARES
 from s3commit.core.sweep.sweep import DAY, HOUR, MOST_PUT_OFF
 from s3commit.core.sweep.turns import CALLS_A_PASS, Sitting, Turn, kept_turn
@@ -109,7 +109,7 @@ def test_i5_an_upload_too_deep_to_be_asked_for_is_left_alone(
     world: Swept, schedule: Schedule, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its job is under way above it, and the ledger has lost it; a copy below has ended."""
-    monkeypatch.setattr(sweep_uploads, "DEEPEST", 3)
+    monkeypatch.setattr(open_uploads, "DEEPEST", 3)
     ended(world, place_of(prefix="sales/1/2/"))
     world.open(place_of())
     begin(world, f"sales/1/2/3/part-{JOB}.x")

@@ -9,7 +9,7 @@ import pytest
 
 from s3commit.core.formats.documents import encode_job, encode_location
 from s3commit.core.model.job import JobSpec, Outcome
-from s3commit.core.sweep import uploads as sweep_uploads
+from s3commit.core.ownership import open_uploads
 from s3commit.core.sweep.steps import STEPS
 from s3commit.core.sweep.sweep import DAY, HOUR, Sweep
 from s3commit.testing.survey import MemorySurvey
@@ -116,7 +116,7 @@ def crowd(world: Swept, count: int, *, keys: int) -> list[str]:
 def test_i4_i5_any_number_of_uploads_is_gone_through_call_by_call(
     world: Swept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sweep_uploads, "MOST_REMEMBERED", 3)
+    monkeypatch.setattr(open_uploads, "MOST_REMEMBERED", 3)
     foreign = crowd(world, 1_250, keys=1_250)
     world.call_items = 100
     report = world.sweep()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,6 @@ HERE = Path(__file__).parent
 ASSET_BUCKET = "cdk-hnb659fds-assets-${AWS::AccountId}-${AWS::Region}"
 CODE = "c0de.zip"
 LAYER = "1a7e5.zip"
-DEFINITION_KEY = "def.json"
 Json = dict[str, Any]
 
 
@@ -48,6 +48,13 @@ def task(function_id: str, **more: Any) -> Json:
     }
 
 
+def joined(text: str) -> Json:
+    """``text`` as the CDK writes it: ``${Name}`` becomes the reference that it stands for."""
+    between = re.split(r"\$\{(\w+)\}", text)
+    items = [{"Ref": item} if n % 2 else item for n, item in enumerate(between)]
+    return {"Fn::Join": ["", items]}
+
+
 MACHINE: Json = {
     "StartAt": "Choose",
     "States": {
@@ -56,19 +63,12 @@ MACHINE: Json = {
             "Choices": [
                 {"Variable": "$.do", "StringEquals": "map", "Next": "Units"},
                 {"Variable": "$.do", "StringEquals": "wait", "Next": "Wait"},
-                {"Variable": "$.do", "StringEquals": "list", "Next": "List"},
             ],
             "Default": "Call",
         },
         "Call": task("Probe", End=True, Catch=[{"ErrorEquals": ["TransientError"], "Next": "Bad"}]),
         "Bad": {"Type": "Pass", "Result": {"caught": True}, "End": True},
         "Wait": {"Type": "Wait", "SecondsPath": "$.seconds", "End": True},
-        "List": {
-            "Type": "Task",
-            "Resource": "arn:aws:states:::aws-sdk:s3:listObjectsV2",
-            "Parameters": {"Bucket.$": "$.bucket"},
-            "End": True,
-        },
         "Units": {
             "Type": "Map",
             "ItemReader": {
@@ -77,7 +77,6 @@ MACHINE: Json = {
                 "Parameters": {"Bucket.$": "$.bucket", "Key.$": "$.key"},
             },
             "MaxConcurrency": 2,
-            "ToleratedFailurePercentage": 0,
             "ItemProcessor": {
                 "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "EXPRESS"},
                 "StartAt": "Kind",
@@ -132,7 +131,7 @@ def storage() -> Json:
             },
             "Bucket": {
                 "Type": "AWS::S3::Bucket",
-                "DependsOn": "QueuePolicy",
+                "DependsOn": ["QueuePolicy"],
                 "Properties": {
                     "VersioningConfiguration": {"Status": "Enabled"},
                     "LifecycleConfiguration": {
@@ -181,10 +180,7 @@ def storage() -> Json:
             "QueueArn": {"Value": queue, "Export": {"Name": "Storage:Queue"}},
             "DeadUrl": {"Value": {"Ref": "Dead"}},
             "EventsUrl": {"Value": {"Ref": "Events"}},
-            "EventsArn": {
-                "Value": {"Fn::GetAtt": ["Events", "Arn"]},
-                "Export": {"Name": "Storage:Events"},
-            },
+            "EventsArn": {"Value": {"Fn::GetAtt": ["Events", "Arn"]}},
         },
     }
 
@@ -193,10 +189,8 @@ def pipeline() -> Json:
     functions = {
         "Probe": function("probe.handler"),
         "Slow": function("probe.handler", Timeout=1),
-        "Single": function("probe.handler", ReservedConcurrentExecutions=1),
         "Broken": function("broken.handler"),
         "Batch": function("probe.batch", LoggingConfig={"LogGroup": {"Ref": "Logs"}}),
-        "Receiver": function("probe.receive"),
         "Unit": function("probe.unit"),
     }
     names = {name: {"Ref": name} for name in functions}
@@ -218,7 +212,6 @@ def pipeline() -> Json:
                     "EventSourceArn": {"Fn::ImportValue": "Storage:Queue"},
                     "FunctionName": {"Ref": "Batch"},
                     "BatchSize": 10,
-                    "MaximumBatchingWindowInSeconds": 1,
                     "ScalingConfig": {"MaximumConcurrency": 2},
                     "FunctionResponseTypes": ["ReportBatchItemFailures"],
                 },
@@ -227,24 +220,9 @@ def pipeline() -> Json:
                 "Type": "AWS::StepFunctions::StateMachine",
                 "Properties": {
                     "RoleArn": {"Fn::GetAtt": ["Role", "Arn"]},
-                    "DefinitionString": json.dumps(MACHINE),
-                    "DefinitionSubstitutions": names,
-                },
-            },
-            "OnEvent": {
-                "Type": "AWS::Events::Rule",
-                "Properties": {
-                    "EventPattern": {"source": ["tests"]},
-                    "Targets": [
-                        {"Id": "F", "Arn": {"Fn::GetAtt": ["Receiver", "Arn"]}},
-                        {
-                            "Id": "M",
-                            "Arn": {"Ref": "Machine"},
-                            "Input": '{"do":"call","from":"rule"}',
-                            "RoleArn": {"Fn::GetAtt": ["Role", "Arn"]},
-                        },
-                        {"Id": "Q", "Arn": {"Fn::ImportValue": "Storage:Events"}},
-                    ],
+                    "StateMachineType": "STANDARD",
+                    "DefinitionString": joined(json.dumps(MACHINE)),
+                    "TracingConfiguration": {"Enabled": True},
                 },
             },
             "Hourly": {
@@ -253,9 +231,10 @@ def pipeline() -> Json:
                     "ScheduleExpression": "rate(1 hour)",
                     "Targets": [
                         {
-                            "Id": "F",
-                            "Arn": {"Fn::GetAtt": ["Receiver", "Arn"]},
-                            "Input": '{"tick":"hourly"}',
+                            "Id": "M",
+                            "Arn": {"Ref": "Machine"},
+                            "Input": '{"do":"call","from":"rule"}',
+                            "RoleArn": {"Fn::GetAtt": ["Role", "Arn"]},
                         }
                     ],
                 },

@@ -14,7 +14,12 @@ import pytest
 
 import s3commit
 from s3commit.core.model.job import Outcome
+from s3commit.local.assembly import load_assembly
+from s3commit.local.errors import UnsupportedTemplateError
+from s3commit.local.loader import check
 from s3commit.local.synth import synthesize
+from tests.stacks.synthesized import KEY_ARN, OPERATOR
+from tests.stacks.synthesized import synthesize as synthesize_with
 
 PROJECT = Path(__file__).parents[2]
 PROGRAM = """
@@ -22,6 +27,15 @@ import sys
 from pathlib import Path
 from s3commit.local.server import run_foreground
 run_foreground(Path(sys.argv[1]))
+"""
+
+
+START = """
+import sys
+from pathlib import Path
+from s3commit.local.server import LocalRuntime
+with LocalRuntime(Path(sys.argv[1]), warm=False) as runtime:
+    print(runtime.bucket)
 """
 
 
@@ -85,3 +99,33 @@ def test_an_aborted_job_leaves_nothing(pipeline: dict[str, str]) -> None:
     assert result["outcome"] == "ABORTED"
     assert not [key for key in keys(bucket, "aborted/") if key.endswith(".csv")]
     assert not s3.list_multipart_uploads(Bucket=bucket, Prefix="aborted/").get("Uploads")
+
+
+def test_every_parameter_of_a_deployment_gives_a_template_that_runs(tmp_path: Path) -> None:
+    synthesize_with(
+        tmp_path,
+        bucketName="named-lake",
+        kmsKeyArn=KEY_ARN,
+        accessLogsBucket="logs",
+        versioned="true",
+        protectNames="all",
+        operators=OPERATOR,
+        alarmEmail="oncall@example.com",
+        replacePrefixes="a/,b/",
+        sweepMinutes=61,
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", START, str(tmp_path)],
+        env=os.environ | {"PYTHONPATH": str(PROJECT / "layers/s3commit/python")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.returncode) == ("named-lake\n", 0), done.stderr
+
+
+def test_an_imported_bucket_is_refused_in_one_line(tmp_path: Path) -> None:
+    """Its notifications are set by a function of the CDK's own, which does not run here."""
+    synthesize_with(tmp_path, importBucket="lake")
+    with pytest.raises(UnsupportedTemplateError, match="Custom::S3BucketNotifications"):
+        check(load_assembly(tmp_path))

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from botocore.exceptions import ClientError
 
 from tests.local.conftest import Local
 
@@ -35,8 +34,8 @@ def test_a_worker_has_the_environment_of_its_function_and_none_of_ours(
 ) -> None:
     monkeypatch.setenv("AWS_PROFILE", "somebody")
     monkeypatch.setenv("PYTHONPATH", "/somewhere")
-    local.invoke("Single", {"do": "exit", "status": 1})  # a new worker follows
-    seen = local.invoke("Single", {"do": "describe"})["Result"]["environment"]
+    local.invoke("Slow", {"do": "exit", "status": 1})  # a new worker follows
+    seen = local.invoke("Slow", {"do": "describe"})["Result"]["environment"]
     assert seen["TABLE"] == local.runtime.table
     assert seen["AWS_ENDPOINT_URL"] == local.runtime.endpoint
     assert seen["AWS_REGION"] == local.runtime.region
@@ -123,29 +122,6 @@ def test_an_event_call_returns_at_once_and_is_tried_three_times(local: Local) ->
     answer = local.invoke("Probe", {"do": "raise", "message": "async-1"}, InvocationType="Event")
     assert answer["StatusCode"] == 202
     assert len(local.calls.wait("async-1", 3)) == 3
-
-
-def test_reserved_concurrency_is_a_limit(local: Local) -> None:
-    limits: list[tuple[str, int]] = []
-
-    def sleep() -> None:
-        while True:
-            try:
-                local.invoke("Single", {"do": "sleep", "seconds": 1})
-            except ClientError:
-                continue
-            return
-
-    with ThreadPoolExecutor(1) as pool:
-        sleeping = pool.submit(sleep)
-        while not sleeping.done():
-            try:
-                local.invoke("Single", {"do": "echo"})
-            except ClientError as error:
-                status = error.response["ResponseMetadata"]["HTTPStatusCode"]
-                limits.append((error.response["Error"]["Code"], status))
-    assert set(limits) == {("TooManyRequestsException", 429)}
-    assert "FunctionError" not in local.invoke("Single", {"do": "echo"})
 
 
 def test_calls_at_one_time_run_in_different_workers(local: Local) -> None:

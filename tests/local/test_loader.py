@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -13,9 +14,9 @@ from s3commit.local.assembly import load_assembly
 from s3commit.local.errors import LocalRuntimeError, UnsupportedTemplateError
 from s3commit.local.loader import data_bucket, load
 from s3commit.local.resources import TYPES, Context, Place
-from s3commit.local.resources.compute import definition
-from s3commit.local.resources.messaging import create_rule, create_schedule
-from s3commit.local.resources.storage import create_global_table, lifecycle, notification
+from s3commit.local.resources.compute import create_machine
+from s3commit.local.resources.messaging import create_rule
+from s3commit.local.resources.storage import lifecycle, notification
 from s3commit.local.server import LocalRuntime
 from tests.local import templates
 from tests.local.conftest import Local
@@ -39,6 +40,26 @@ Change = Callable[[dict[str, Any]], object]
             r"Pipeline/Probe \(AWS::Lambda::Function\): the attribute CreationPolicy",
         ),
         (
+            lambda r: r["Probe"].update(Condition="Perhaps"),
+            r"Pipeline/Probe \(AWS::Lambda::Function\): the attribute Condition",
+        ),
+        (
+            lambda r: r["Probe"]["Properties"].update(Code={"ZipFile": "x = 1"}),
+            r"Pipeline/Probe \(AWS::Lambda::Function\): Code.ZipFile",
+        ),
+        (
+            lambda r: r["Hourly"]["Properties"].update(ScheduleExpression="cron(0 2 * * ? *)"),
+            r"Pipeline/Hourly \(AWS::Events::Rule\): the schedule 'cron\(.*' is no rate",
+        ),
+        (
+            lambda r: r["Hourly"]["Properties"].pop("ScheduleExpression"),
+            r"Pipeline/Hourly \(AWS::Events::Rule\): no 'ScheduleExpression' is given",
+        ),
+        (
+            lambda r: r["Hourly"]["Properties"]["Targets"][0].update(InputPath="$"),
+            r"Pipeline/Hourly \(AWS::Events::Rule\): Targets.InputPath",
+        ),
+        (
             lambda r: r.update(
                 B={
                     "Type": "AWS::S3::Bucket",
@@ -59,6 +80,13 @@ def test_what_is_not_known_is_refused_before_anything_starts(
     with pytest.raises(UnsupportedTemplateError, match=message):
         LocalRuntime(directory).start()
     assert threading.active_count() == threads
+
+
+def test_a_section_that_is_not_known_is_refused(tmp_path: Path) -> None:
+    storage = templates.storage() | {"Conditions": {"Perhaps": {"Fn::Equals": ["a", "b"]}}}
+    directory = templates.write(tmp_path / "out", storage, templates.pipeline())
+    with pytest.raises(UnsupportedTemplateError, match="Storage: the section Conditions"):
+        LocalRuntime(directory).start()
 
 
 def test_every_property_is_either_applied_or_left_with_a_reason() -> None:
@@ -112,9 +140,9 @@ def test_the_output_names_the_data_bucket(assembly: Path, tmp_path: Path) -> Non
 
 def test_a_circle_is_an_error_that_names_it(local: Local, tmp_path: Path) -> None:
     storage = templates.storage()
-    storage["Resources"]["QueuePolicy"]["DependsOn"] = "Bucket"
+    storage["Resources"]["QueuePolicy"]["DependsOn"] = ["Bucket"]
     assembly = load_assembly(templates.write(tmp_path / "o", storage, templates.pipeline()))
-    context = Context(local.runtime.endpoint, "1", "us-east-1", local.runtime.client)
+    context = Context("1", "us-east-1", local.runtime.client)
     with pytest.raises(LocalRuntimeError, match=r"in a circle: .*QueuePolicy"):
         load(assembly, context)
 
@@ -122,9 +150,7 @@ def test_a_circle_is_an_error_that_names_it(local: Local, tmp_path: Path) -> Non
 def test_notifications_become_what_the_api_takes() -> None:
     rules = {"S3Key": {"Rules": [{"Name": "suffix", "Value": ".x"}]}}
     given = {
-        "QueueConfigurations": [{"Event": "s3:ObjectCreated:*", "Queue": "q", "Filter": rules}],
-        "LambdaConfigurations": [{"Event": "s3:ObjectRemoved:*", "Function": "f"}],
-        "EventBridgeConfiguration": {"EventBridgeEnabled": True},
+        "QueueConfigurations": [{"Event": "s3:ObjectCreated:*", "Queue": "q", "Filter": rules}]
     }
     assert notification(given) == {
         "QueueConfigurations": [
@@ -133,62 +159,52 @@ def test_notifications_become_what_the_api_takes() -> None:
                 "QueueArn": "q",
                 "Filter": {"Key": {"FilterRules": [{"Name": "suffix", "Value": ".x"}]}},
             }
-        ],
-        "LambdaFunctionConfigurations": [
-            {"Events": ["s3:ObjectRemoved:*"], "LambdaFunctionArn": "f"}
-        ],
-        "EventBridgeConfiguration": {},
+        ]
     }
+    with pytest.raises(UnsupportedTemplateError, match=r"NotificationConfiguration\.Lambda"):
+        notification(given | {"LambdaConfigurations": []})
 
 
 def test_lifecycle_rules_become_what_the_api_takes() -> None:
-    given = {"Rules": [{"Id": "x", "Status": "Enabled", "Prefix": "p", "ExpirationInDays": 3}]}
+    given = {"Rules": [{"Id": "x", "Status": "Enabled", "ExpiredObjectDeleteMarker": True}]}
+    expiration = {"ExpiredObjectDeleteMarker": True}
     assert lifecycle(given) == {
         "Rules": [
-            {"ID": "x", "Status": "Enabled", "Filter": {"Prefix": "p"}, "Expiration": {"Days": 3}}
+            {"ID": "x", "Status": "Enabled", "Filter": {"Prefix": ""}, "Expiration": expiration}
         ]
     }
-
-
-def test_a_definition_may_stand_in_an_asset(local: Local, key: str) -> None:
-    local.s3.put_object(Bucket=local.bucket, Key=key, Body=b'{"a":"${F}","b":"${Other}"}')
-    context = Context(local.runtime.endpoint, "1", "us-east-1", local.runtime.client)
-    properties = {
-        "DefinitionS3Location": {"Bucket": local.bucket, "Key": key},
-        "DefinitionSubstitutions": {"F": "arn:f"},
-    }
-    assert definition(context, properties) == '{"a":"arn:f","b":"${Other}"}'
-
-
-def test_a_global_table_is_the_table_of_its_first_replica(local: Local) -> None:
-    table = templates.storage()["Resources"]["Table"]["Properties"]
-    recovery = table.pop("PointInTimeRecoverySpecification")
-    replica = {"Region": "us-east-1", "PointInTimeRecoverySpecification": recovery}
-    context = Context(local.runtime.endpoint, "1", "us-east-1", local.runtime.client)
-    made = create_global_table(context, Place("S", "Global"), table | {"Replicas": [replica]})
-    backups = local.dynamodb.describe_continuous_backups(TableName=made.ref)
-    recovered = backups["ContinuousBackupsDescription"]["PointInTimeRecoveryDescription"]
-    assert recovered["PointInTimeRecoveryStatus"] == "ENABLED"
 
 
 def test_a_long_name_is_cut_and_stays_different() -> None:
     one, two = Place("S" * 60, "LogicalA"), Place("S" * 60, "LogicalB")
     assert len(one.name(63)) == 63
     assert one.name(63) != two.name(63)
-    assert one.name(80, suffix=".fifo").endswith(".fifo")
+
+
+def no_client(_service: str) -> None:
+    raise AssertionError("nothing may be created")
+
+
+UNTOUCHED = Context("1", "eu-central-1", no_client)
 
 
 @pytest.mark.parametrize("arn", ["arn:aws:batch:eu-central-1:1:job-queue/q", "Receiver", ""])
-def test_a_target_that_nothing_can_be_sent_to_is_refused_when_it_is_loaded(arn: str) -> None:
+def test_a_target_that_is_no_state_machine_is_refused_when_it_is_loaded(arn: str) -> None:
     """And not when its rule fires, where nobody is told."""
+    with pytest.raises(UnsupportedTemplateError, match=r"a target at .* is not known here"):
+        create_rule(UNTOUCHED, Place("Pipeline", "Rule"), {"Targets": [{"Id": "1", "Arn": arn}]})
 
-    def no_client(_service: str) -> None:
-        raise AssertionError("nothing may be created")
 
-    context = Context("http://localhost", "1", "eu-central-1", no_client)
-    for create, properties in (
-        (create_rule, {"Targets": [{"Id": "1", "Arn": arn}]}),
-        (create_schedule, {"Target": {"Arn": arn}}),
-    ):
-        with pytest.raises(UnsupportedTemplateError, match="known are lambda, sns, sqs, states"):
-            create(context, Place("Pipeline", "Rule"), properties)
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        ({"Resource": "arn:aws:states:::aws-sdk:s3:listObjectsV2"}, "aws-sdk:s3:listObjectsV2"),
+        ({"Resource": "arn:aws:states:::lambda:invoke.waitForTaskToken"}, "lambda:invoke.wait"),
+        ({"Type": "Map", "ToleratedFailurePercentage": 5}, "ToleratedFailurePercentage"),
+        ({"Type": "Map", "ToleratedFailureCountPath": "$.n"}, "ToleratedFailureCountPath"),
+    ],
+)
+def test_a_machine_that_uses_what_is_not_known_is_refused(state: Any, message: str) -> None:
+    text = json.dumps({"StartAt": "A", "States": {"A": state}})
+    with pytest.raises(UnsupportedTemplateError, match=f"Pipeline/Machine: .* {message}.* known"):
+        create_machine(UNTOUCHED, Place("Pipeline", "Machine"), {"DefinitionString": text})

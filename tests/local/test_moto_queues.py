@@ -150,23 +150,3 @@ def test_a_put_object_is_announced_if_its_suffix_matches(local: Local, key: str)
         local.s3.put_object(Bucket=local.bucket, Key=key + suffix, Body=b"x")
     assert s3_events(local, key + ".announced") == ["ObjectCreated:Put"]
     assert s3_events(local, key + ".silent") == []
-
-
-def test_a_notification_to_a_function_runs_it_in_a_thread_of_its_own(
-    local: Local, key: str
-) -> None:
-    name = "direct-to-function"
-    local.s3.create_bucket(Bucket=name)
-    arn = local.functions.get_function(FunctionName=local.output("Receiver"))["Configuration"]
-    local.s3.put_bucket_notification_configuration(
-        Bucket=name,
-        NotificationConfiguration={
-            "LambdaFunctionConfigurations": [
-                {"LambdaFunctionArn": arn["FunctionArn"], "Events": ["s3:ObjectCreated:*"]}
-            ]
-        },
-    )
-    local.s3.put_object(Bucket=name, Key=key, Body=b"x")
-    outcome = local.calls.wait(key.replace("/", "%2F"))[0]
-    assert not outcome.failed
-    assert local.calls.threads[outcome.request_id].startswith("async-invoke")

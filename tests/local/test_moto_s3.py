@@ -86,18 +86,6 @@ def test_completing_what_was_overwritten_is_no_such_upload(local: Local, key: st
     assert code(error) == ("NoSuchUpload", 404)
 
 
-def test_completing_with_if_match_wants_the_object_that_is_there(local: Local, key: str) -> None:
-    upload = Upload(local, key, b"new")
-    with pytest.raises(ClientError) as error:
-        upload.complete(IfMatch='"absent"')
-    assert code(error)[1] == 404
-    etag = local.s3.put_object(Bucket=local.bucket, Key=key, Body=b"old")["ETag"]
-    with pytest.raises(ClientError) as error:
-        upload.complete(IfMatch='"other"')
-    assert code(error) == ("PreconditionFailed", 412)
-    upload.complete(IfMatch=etag)
-
-
 def test_a_refused_completion_leaves_the_upload_open(local: Local, key: str) -> None:
     upload = Upload(local, key, b"new")
     local.s3.put_object(Bucket=local.bucket, Key=key, Body=b"old")
@@ -114,14 +102,6 @@ def test_the_parts_must_add_up_to_the_size_that_is_named(local: Local, key: str)
         upload.complete(MpuObjectSize=6)
     assert code(error) == ("InvalidRequest", 400)
     upload.complete(MpuObjectSize=5)
-
-
-def test_parts_must_be_in_order(local: Local, key: str) -> None:
-    upload = Upload(local, key, b"1" * 5 * 2**20, b"2")
-    upload.parts.reverse()
-    with pytest.raises(ClientError) as error:
-        upload.complete()
-    assert code(error) == ("InvalidPartOrder", 400)
 
 
 def test_uploads_are_listed_in_pages_and_with_their_time(local: Local, key: str) -> None:
@@ -177,13 +157,6 @@ def test_delete_objects_keeps_what_has_another_etag(local: Local, key: str) -> N
     )
     assert answer["Errors"][0]["Code"] == "PreconditionFailed"
     assert not answer.get("Deleted")
-
-
-def test_deleting_if_match_star_deletes_what_is_there(local: Local, key: str) -> None:
-    local.s3.put_object(Bucket=local.bucket, Key=key, Body=b"x")
-    local.s3.delete_object(Bucket=local.bucket, Key=key, IfMatch="*")
-    with pytest.raises(ClientError):
-        local.s3.head_object(Bucket=local.bucket, Key=key)
 
 
 def test_one_put_of_many_wins_a_key(local: Local, key: str) -> None:

@@ -32,9 +32,9 @@ MUTANTS = [
     ),
     Mutant(
         "the sweep believes the innermost directory",
-        "core/sweep/uploads.py",
-        "    for prefix in directories_above(key):\n        record =",
-        "    for prefix in reversed(directories_above(key)):\n        record =",
+        "core/ownership/open_uploads.py",
+        "for prefix in directories_above(upload.key):\n",
+        "for prefix in reversed(directories_above(upload.key)):\n",
         "I4",
         by="adversary",
     ),

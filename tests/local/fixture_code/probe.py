@@ -60,10 +60,6 @@ def batch(event: Event, context: Any) -> Any:
     return {"batchItemFailures": failures}
 
 
-def receive(event: Event, context: Any) -> Any:
-    print(json.dumps({"received": event}))
-
-
 def unit(event: Event, context: Any) -> Any:
     if event.get("fail"):
         raise TransientError("unit failed")

@@ -15,7 +15,6 @@ from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.fsck.ports import Fsck, SeenVersion
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.record import JobRecord
-from s3commit.core.ports.bundle import Pipeline
 from s3commit.core.ports.objects import ListedObject, ObjectStore, OpenUpload
 from s3commit.core.ports.survey import SeenObject
 
@@ -95,16 +94,6 @@ class SessionHands:
         return True
 
 
-class _Clock:
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
-    def now(self) -> str:
-        """See `Clock.now`."""
-        now = datetime.fromtimestamp(self._session.environment.epoch(), UTC)
-        return now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
 class _Telling:
     """The store, which says how far it is: whoever waits for a million keys wants to know."""
 
@@ -136,6 +125,5 @@ def connect(session: Session, table: str, machine: str | None, tell: Callable[[s
     """The check's ports; ``tell`` is told how far it is."""
     # The session's store is a writer's, so that no verb completes an upload; neither does a check.
     telling = _Telling(cast("ObjectStore", session.store), tell)
-    store = cast("ObjectStore", telling)
-    pipeline = Pipeline(store, session.ledger(table), _Clock(session), session.parallel)
+    pipeline = session.pipeline(telling, session.ledger(table))
     return Fsck(pipeline, session.looks, SessionHands(session, machine))

@@ -3,8 +3,9 @@
 # ruff: noqa: PLC0415 - boto3 takes 300 ms: `--help` and a usage error do not pay for it
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from s3commit.writer.environment import Environment, SystemEnvironment
 
@@ -13,11 +14,22 @@ if TYPE_CHECKING:
     from s3commit.cli.executions import Executions
     from s3commit.cli.peek import Peek
     from s3commit.core.fsck.ports import Looks
-    from s3commit.core.ports.bundle import ParallelMap
+    from s3commit.core.ports.bundle import ParallelMap, Pipeline
     from s3commit.core.ports.ledger import Ledger
+    from s3commit.core.ports.objects import ObjectStore
     from s3commit.writer.standing import WriterStore
 
 WORKERS = 16
+
+
+class _Clock:
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+
+    def now(self) -> str:
+        """See `Clock.now`."""
+        now = datetime.fromtimestamp(self._environment.epoch(), UTC)
+        return now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class Session:
@@ -75,6 +87,16 @@ class Session:
             with translated(f"connecting to table {table}"):
                 self.ledgers[table] = DynamoLedger(table)
         return self.ledgers[table]
+
+    def pipeline(self, store: object, ledger: Ledger | None) -> Pipeline:
+        """What the protocol's reading rules work on.
+
+        ``store`` is a writer's, and never completes an upload; without a ledger none may be asked.
+        """
+        from s3commit.core.ports.bundle import Pipeline
+
+        objects, jobs = cast("ObjectStore", store), cast("Ledger", ledger)
+        return Pipeline(objects, jobs, _Clock(self.environment), self.parallel)
 
     def sweeper(self, table: str, machine: str) -> Sweeper:
         """What a sweep works on; ``machine`` is the state machine's ARN."""

@@ -6,7 +6,6 @@ Format: https://github.com/aws/aws-cdk-cli/tree/main/packages/@aws-cdk/cloud-ass
 
 from __future__ import annotations
 
-import hashlib
 import json
 import zipfile
 from dataclasses import dataclass, field
@@ -21,9 +20,7 @@ Json = dict[str, Any]
 
 STACK_ARTIFACT = "aws:cloudformation:stack"
 ASSETS_ARTIFACT = "cdk:asset-manifest"
-IGNORED_ARTIFACTS = frozenset(
-    {"cdk:tree", "cdk:feature-flag-report", "cdk:policy-validation-report"}
-)
+IGNORED_ARTIFACTS = frozenset({"cdk:tree", "cdk:feature-flag-report"})
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time a zip can hold: same content, same bytes
 
 
@@ -34,18 +31,15 @@ class Asset:
     bucket: str
     key: str
     source: Path
-    packaging: str
 
     def read(self) -> bytes:
-        """The bytes that are published: the file, or the folder as a zip.
+        """The bytes that are published: the folder as a zip.
 
         Entries are stored without compression and in name order with a fixed time, so the bytes
         depend on the content alone. Raises `LocalRuntimeError` if the source is missing.
         """
         if not self.source.exists():
             raise LocalRuntimeError(f"asset {self.source} is missing: synthesize again")
-        if self.packaging == "file":
-            return self.source.read_bytes()
         buffer = BytesIO()
         with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
             for path in sorted(self.source.rglob("*")):
@@ -83,14 +77,7 @@ class Stack:
 class Assembly:
     """The stacks of a cloud assembly, each after those that it depends on."""
 
-    directory: Path
     stacks: tuple[Stack, ...]
-
-    @property
-    def digest(self) -> str:
-        """A digest of all templates, for caches."""
-        text = json.dumps([stack.template for stack in self.stacks], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()
 
 
 def load_assembly(directory: Path) -> Assembly:
@@ -115,7 +102,7 @@ def load_assembly(directory: Path) -> Assembly:
         order = list(TopologicalSorter(graph).static_order())
     except CycleError as error:
         raise LocalRuntimeError(f"the stacks depend on each other: {error.args[1]}") from error
-    return Assembly(directory, tuple(stacks[name] for name in order))
+    return Assembly(tuple(stacks[name] for name in order))
 
 
 def _stack(directory: Path, name: str, artifact: Json, artifacts: dict[str, Json]) -> Stack:
@@ -128,16 +115,13 @@ def _stack(directory: Path, name: str, artifact: Json, artifacts: dict[str, Json
     return Stack(
         name=properties.get("stackName", name),
         template=_read_json(directory / properties["templateFile"]),
-        assets=tuple(asset for asset in assets if asset.source.suffixes[-2:] != _TEMPLATE),
+        assets=tuple(assets),
         depends_on=frozenset(
             dependency
             for dependency in dependencies
             if artifacts.get(dependency, {}).get("type") == STACK_ARTIFACT
         ),
     )
-
-
-_TEMPLATE = [".template", ".json"]
 
 
 def _assets(directory: Path, file: str) -> list[Asset]:
@@ -147,15 +131,16 @@ def _assets(directory: Path, file: str) -> list[Asset]:
     assets = []
     for entry in manifest.get("files", {}).values():
         source = entry["source"]
-        if "path" not in source:
-            raise UnsupportedTemplateError(f"{file} has an asset that is made by a program")
+        if source.get("path", "").endswith(".template.json"):
+            continue
+        if "path" not in source or source.get("packaging") != "zip":
+            raise UnsupportedTemplateError(f"{file} has an asset that is no folder")
         for destination in entry["destinations"].values():
             assets.append(
                 Asset(
                     bucket=destination["bucketName"],
                     key=destination["objectKey"],
                     source=directory / source["path"],
-                    packaging=source.get("packaging", "file"),
                 )
             )
     return assets

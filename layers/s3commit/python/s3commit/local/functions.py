@@ -8,30 +8,23 @@ import time
 from functools import partial
 from typing import Any
 
-from s3commit.local.lambda_executor import Executor
+from s3commit.local.packages import PackageStore
 from s3commit.local.worker import FunctionSpec, Outcome
 
 _LOG_LOCK = threading.Lock()
 
 
-def spec_of(function: Any, executor: Executor) -> FunctionSpec:
+def spec_of(function: Any, store: PackageStore) -> FunctionSpec:
     """The spec of moto's ``LambdaFunction``; its code and layers are unpacked if need be."""
-    store = executor.store
     layers = []
     for layer in function.layers:
         version = _layer_version(function, layer["Arn"])
         layers.append(store.unpack(version.code_sha_256, partial(getattr, version, "code_bytes")))
-    logging = function.logging_config
     environment = {str(key): str(value) for key, value in function.environment_vars.items()}
-    if logging.get("LogFormat") == "JSON":
-        environment["AWS_LAMBDA_LOG_FORMAT"] = "JSON"
-        environment["AWS_LAMBDA_LOG_LEVEL"] = logging.get("ApplicationLogLevel", "INFO")
-    reserved = function.reserved_concurrency
     return FunctionSpec(
         name=function.function_name,
         arn=function.function_arn,
         handler=function.handler,
-        version="$LATEST",
         timeout=float(function.timeout),
         memory=int(function.memory_size),
         runtime=str(function.run_time),
@@ -39,7 +32,6 @@ def spec_of(function: Any, executor: Executor) -> FunctionSpec:
         environment=tuple(sorted(environment.items())),
         code=store.unpack(function.code_sha_256, lambda: function.code_bytes),
         layers=tuple(layers),
-        reserved=None if reserved is None else int(reserved),
     )
 
 

@@ -17,27 +17,23 @@ from s3commit.local.worker import FunctionSpec, Outcome, Worker
 # AWS waits a minute before the first retry of an asynchronous call and two before the second:
 # https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html
 ASYNC_RETRY_SECONDS = (60.0, 120.0)
+MAX_WORKERS = max(4, 2 * (os.cpu_count() or 1))
 Observer = Callable[[FunctionSpec, Outcome], None]
 
 
-class ThrottledError(Exception):
-    """The function has used up its reserved concurrency (HTTP 429 in AWS)."""
-
-
 class _Pool:
-    """The workers of one function version; ``idle`` is a stack, the warmest is on top."""
+    """The workers of one function; ``idle`` is a stack, the warmest is on top."""
 
     def __init__(self) -> None:
         self.idle: list[Worker] = []
         self.busy: set[Worker] = set()
-        self.running = 0
 
 
 class Executor:
     """Calls functions in worker processes.
 
     ``environment`` is given to every worker (endpoint, region, credentials). ``observe`` sees each
-    outcome. At most ``max_workers`` processes a function run at a time; further calls wait, which
+    outcome. At most `MAX_WORKERS` processes a function run at a time; further calls wait, which
     in AWS would be more environments. It does not retry synchronous calls.
     """
 
@@ -46,16 +42,13 @@ class Executor:
         directory: Path,
         environment: dict[str, str],
         *,
-        store: PackageStore | None = None,
         observe: Observer | None = None,
-        max_workers: int | None = None,
         async_retry_seconds: tuple[float, ...] = ASYNC_RETRY_SECONDS,
     ) -> None:
-        self.store = store or PackageStore()
+        self.store = PackageStore()
         self._environment = environment
         self._runtime = link_runtime(directory)
         self._observe = observe
-        self._limit = max_workers or max(4, 2 * (os.cpu_count() or 1))
         self._retry_seconds = async_retry_seconds
         self._api = RuntimeApi()
         self._pools: dict[FunctionSpec, _Pool] = {}
@@ -64,8 +57,10 @@ class Executor:
         self._background = ThreadPoolExecutor(16, thread_name_prefix="async-invoke")
 
     def invoke(self, spec: FunctionSpec, payload: bytes) -> Outcome:
-        """Call the function and wait. Raises `ThrottledError`; a failed call is an `Outcome`."""
+        """Call the function and wait; a failed call is an `Outcome` too."""
         worker = self._take(spec)
+        if worker is None:
+            return Outcome(b'{"errorType": "Runtime.Stopping"}', True, "", "", "")
         try:
             outcome = worker.invoke(payload)
         finally:
@@ -75,20 +70,14 @@ class Executor:
         return outcome
 
     def invoke_async(self, spec: FunctionSpec, payload: bytes) -> None:
-        """Queue a call; it is tried again if it fails, twice, and as often as it is throttled."""
+        """Queue a call; it is tried again, twice, if it fails."""
         if not self._closing.is_set():
             self._background.submit(self._invoke_with_retries, spec, payload)
 
     def _invoke_with_retries(self, spec: FunctionSpec, payload: bytes) -> None:
-        delays = list(self._retry_seconds)
-        while not self._closing.is_set():
-            try:
-                if not self.invoke(spec, payload).failed or not delays:
-                    return
-                delay = delays.pop(0)
-            except ThrottledError:
-                delay = 1.0
-            self._closing.wait(delay)
+        for delay in (*self._retry_seconds, 0.0):
+            if not self.invoke(spec, payload).failed or self._closing.wait(delay):
+                return
 
     def workers(self) -> list[Worker]:
         """The processes that live now, those at work among them."""
@@ -108,7 +97,6 @@ class Executor:
                 return
             worker = self._start(spec)
             pool.busy.add(worker)
-            pool.running += 1
         worker.wait_ready()
         self._give_back(worker)
 
@@ -128,24 +116,18 @@ class Executor:
         self._background.shutdown(wait=True, cancel_futures=True)
         self._api.close()
 
-    def _take(self, spec: FunctionSpec) -> Worker:
+    def _take(self, spec: FunctionSpec) -> Worker | None:
+        """A worker to call, or None if the runtime stops."""
         with self._changed:
             pool = self._pools.setdefault(spec, _Pool())
-            if spec.reserved is not None and pool.running >= spec.reserved:
-                raise ThrottledError(spec.name)
-            pool.running += 1
-            try:
-                self._changed.wait_for(
-                    lambda: self._closing.is_set() or pool.idle or len(pool.busy) < self._limit
-                )
-                if self._closing.is_set():
-                    raise ThrottledError(f"{spec.name}: the runtime is stopping")
-                while pool.idle and not pool.idle[-1].alive:
-                    pool.idle.pop().close()
-                worker = pool.idle.pop() if pool.idle else self._start(spec)
-            except BaseException:
-                pool.running -= 1
-                raise
+            self._changed.wait_for(
+                lambda: self._closing.is_set() or pool.idle or len(pool.busy) < MAX_WORKERS
+            )
+            if self._closing.is_set():
+                return None
+            while pool.idle and not pool.idle[-1].alive:
+                pool.idle.pop().close()
+            worker = pool.idle.pop() if pool.idle else self._start(spec)
             pool.busy.add(worker)
             return worker
 
@@ -153,7 +135,6 @@ class Executor:
         with self._changed:
             pool = self._pools[worker.spec]
             pool.busy.discard(worker)
-            pool.running -= 1
             if worker.alive and not self._closing.is_set():
                 pool.idle.append(worker)
             else:

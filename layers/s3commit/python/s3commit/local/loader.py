@@ -7,7 +7,6 @@ before anything is created.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
@@ -18,19 +17,15 @@ from s3commit.local.errors import LocalRuntimeError, UnsupportedTemplateError
 from s3commit.local.intrinsics import Created, Resolver, references
 from s3commit.local.resources import TYPES, Context, Place
 
+_SECTIONS = frozenset(
+    {"Description", "Resources", "Outputs"}
+    | {"Parameters", "Rules"}  # they ask for the CDK's bootstrap stack, which is not needed here
+)
 _ATTRIBUTES = frozenset(
-    {"Type", "Properties", "DependsOn", "Condition", "Metadata"}
+    {"Type", "Properties", "DependsOn"}
     | {"DeletionPolicy", "UpdateReplacePolicy"}  # nothing is deleted or replaced here
 )
 DATA_BUCKET_OUTPUT = "BucketName"
-
-
-@dataclass(slots=True)
-class Loaded:
-    """What came of it: output name → value over all stacks, and the resources by place."""
-
-    outputs: dict[str, str] = field(default_factory=dict)
-    resources: dict[Place, Created] = field(default_factory=dict)
 
 
 def check(assembly: Assembly) -> None:
@@ -43,6 +38,7 @@ def check(assembly: Assembly) -> None:
 
 
 def _problems(stack: Stack) -> Iterable[str]:
+    yield from (f"{stack.name}: the section {name}" for name in set(stack.template) - _SECTIONS)
     for logical_id, resource in stack.resources.items():
         kind = resource["Type"]
         where = f"{stack.name}/{logical_id} ({kind})"
@@ -58,6 +54,8 @@ def _problems(stack: Stack) -> Iterable[str]:
                 look(properties)
             except UnsupportedTemplateError as error:
                 yield f"{where}: {error.message}"
+            except KeyError as error:
+                yield f"{where}: no {error} is given"
 
 
 def data_bucket(assembly: Assembly) -> Place:
@@ -74,36 +72,33 @@ def data_bucket(assembly: Assembly) -> Place:
     )
 
 
-def load(assembly: Assembly, context: Context) -> Loaded:
-    """Publish the assets and create every resource.
+def load(assembly: Assembly, context: Context) -> dict[str, str]:
+    """Publish the assets, create every resource, and return all stacks' outputs by name.
 
     Raises `UnsupportedTemplateError` (before anything is made) and `LocalRuntimeError` that names
     the resource which could not be made.
     """
     check(assembly)
-    loaded = Loaded()
+    outputs: dict[str, str] = {}
     exports: dict[str, str] = {}
     for stack in assembly.stacks:
         resolver = Resolver(stack.name, context.account, context.region, stack.template, exports)
         _publish(stack, resolver, context)
-        for logical_id in _order(stack, resolver):
+        for logical_id in _order(stack):
             place = Place(stack.name, logical_id)
-            created = _create(context, resolver, place, stack.resources[logical_id])
-            resolver.created[logical_id] = loaded.resources[place] = created
+            resource = stack.resources[logical_id]
+            resolver.created[logical_id] = _create(context, resolver, place, resource)
         for name, output in stack.outputs.items():
-            if "Condition" in output and not resolver.condition(output["Condition"]):
-                continue
-            value = str(resolver.resolve(output["Value"]))
-            loaded.outputs[name] = value
+            outputs[name] = str(resolver.resolve(output["Value"]))
             if "Export" in output:
-                exports[str(resolver.resolve(output["Export"]["Name"]))] = value
-    return loaded
+                exports[output["Export"]["Name"]] = outputs[name]
+    return outputs
 
 
 def _publish(stack: Stack, resolver: Resolver, context: Context) -> None:
     s3 = context.client("s3")
     for asset in stack.assets:
-        bucket = resolver.resolve({"Fn::Sub": asset.bucket})
+        bucket = resolver.substitute(asset.bucket)
         try:
             s3.head_bucket(Bucket=bucket)
         except ClientError:
@@ -111,18 +106,13 @@ def _publish(stack: Stack, resolver: Resolver, context: Context) -> None:
         s3.put_object(Bucket=bucket, Key=asset.key, Body=asset.read())
 
 
-def _order(stack: Stack, resolver: Resolver) -> list[str]:
-    wanted = {
-        logical_id: resource
-        for logical_id, resource in stack.resources.items()
-        if "Condition" not in resource or resolver.condition(resource["Condition"])
-    }
+def _order(stack: Stack) -> list[str]:
     graph: dict[str, set[str]] = {}
-    for logical_id, resource in wanted.items():
+    for logical_id, resource in stack.resources.items():
         depends = resource.get("DependsOn", [])
         names = {depends} if isinstance(depends, str) else set(depends)
         names |= set(references(resource.get("Properties", {})))
-        graph[logical_id] = names & set(wanted)
+        graph[logical_id] = names & set(stack.resources)
     try:
         return list(TopologicalSorter(graph).static_order())
     except CycleError as error:
@@ -130,10 +120,13 @@ def _order(stack: Stack, resolver: Resolver) -> list[str]:
 
 
 def _create(context: Context, resolver: Resolver, place: Place, resource: Any) -> Created:
-    properties = resolver.resolve(resource.get("Properties", {}))
+    kind = TYPES[resource["Type"]]
+    given = resource.get("Properties", {})
+    properties = resolver.resolve({name: given[name] for name in given if name in kind.applies})
     try:
-        return TYPES[resource["Type"]].create(context, place, properties)
+        return kind.create(context, place, properties)
     except (ClientError, BotoCoreError, KeyError) as error:
+        why = f"no {error} is given" if isinstance(error, KeyError) else error
         raise LocalRuntimeError(
-            f"{place.stack}/{place.logical_id} ({resource['Type']}) could not be made: {error}"
+            f"{place.stack}/{place.logical_id} ({resource['Type']}) could not be made: {why}"
         ) from error

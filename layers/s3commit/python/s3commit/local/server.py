@@ -26,11 +26,10 @@ from s3commit.local.lambda_executor import (
     Observer,
     report_failures,
 )
-from s3commit.local.loader import Loaded, check, data_bucket, load
+from s3commit.local.loader import check, data_bucket, load
 from s3commit.local.poller import Poller
 from s3commit.local.resources import Context
-from s3commit.local.schedule import Clock, SystemClock, Ticker
-from s3commit.local.targets import Targets
+from s3commit.local.schedule import Clock, SystemClock, Ticker, scheduled_rules
 from s3commit.local.worker import FunctionSpec, Outcome, Worker
 
 ACCOUNT = "123456789012"
@@ -49,8 +48,6 @@ class LocalRuntime:
     `start` raises `LocalRuntimeError`, and `UnsupportedTemplateError` before anything is started.
     """
 
-    access_key = ACCESS_KEY
-    secret_key = SECRET_KEY
     region = REGION
 
     def __init__(
@@ -79,7 +76,7 @@ class LocalRuntime:
         self._without = without_patches
         self._pollers: list[Poller] = []
         self._started: list[Any] = []
-        self._loaded: Loaded | None = None
+        self._outputs: dict[str, str] | None = None
         self._warming: threading.Thread | None = None
 
     def __enter__(self) -> Self:
@@ -124,15 +121,14 @@ class LocalRuntime:
             async_retry_seconds=self._retry_seconds,
         )
         self._started.append(self._executor.close)
-        self._targets = Targets(ACCOUNT, REGION, self.invoke_async)
         patcher = moto_patches.apply_patches(self, without=self._without)
         self._started.append(patcher.undo)
         # The workers go before whoever waits for them, or a long call would hold up the end.
         self._started += [self._join, self._executor.close, self._stop_executions]
         self._started.append(self._stop_pollers)
-        context = Context(self.endpoint, ACCOUNT, REGION, functools.cache(self.client), names)
-        self._loaded = load(self._assembly, context)
-        self.ticker = Ticker(self._targets.timers, self._clock)
+        context = Context(ACCOUNT, REGION, functools.cache(self.client), names)
+        self._outputs = load(self._assembly, context)
+        self.ticker = Ticker(lambda: scheduled_rules(ACCOUNT, REGION), self._clock)
         self.ticker.start()
         self._started.append(self.ticker.stop)
         if self._warm:
@@ -144,7 +140,7 @@ class LocalRuntime:
         while self._started:
             self._started.pop()()
         self._pollers.clear()
-        self._warming = self._loaded = None
+        self._warming = self._outputs = None
 
     @property
     def endpoint(self) -> str:
@@ -169,9 +165,9 @@ class LocalRuntime:
     @property
     def outputs(self) -> dict[str, str]:
         """The outputs of all stacks by name. Raises `LocalRuntimeError` if it is not running."""
-        if self._loaded is None:
+        if self._outputs is None:
             raise LocalRuntimeError("the embedded runtime is not running")
-        return self._loaded.outputs
+        return self._outputs
 
     def _output(self, name: str) -> str:
         if name not in self.outputs:
@@ -222,14 +218,13 @@ class LocalRuntime:
         """The functions' processes that live now."""
         return self._executor.workers()
 
-    def invoke(self, function: Any, payload: bytes) -> tuple[bytes, bool, str]:
+    def invoke(self, function: Any, payload: bytes) -> Outcome:
         """Call moto's function (for the patches)."""
-        outcome = self._executor.invoke(spec_of(function, self._executor), payload)
-        return outcome.payload, outcome.failed, outcome.logs
+        return self._executor.invoke(self._spec_of(function), payload)
 
     def invoke_async(self, function: Any, payload: bytes) -> None:
         """Queue a call of moto's function (for the patches)."""
-        self._executor.invoke_async(spec_of(function, self._executor), payload)
+        self._executor.invoke_async(self._spec_of(function), payload)
 
     def add_mapping(self, mapping: Any) -> None:
         """Poll for moto's event source mapping (for the patches)."""
@@ -238,13 +233,12 @@ class LocalRuntime:
 
         def call(payload: bytes) -> Outcome:
             function = lambda_backends[ACCOUNT][REGION].get_function(mapping.function_arn)
-            return self._executor.invoke(spec_of(function, self._executor), payload)
+            return self.invoke(function, payload)
 
         self._pollers.append(Poller(mapping, sqs_backends[ACCOUNT][REGION], call))
 
-    def deliver(self, target: dict[str, Any], event: dict[str, Any]) -> None:
-        """Send an event to a rule's target (for the patches)."""
-        self._targets.deliver(target, event)
+    def _spec_of(self, function: Any) -> FunctionSpec:
+        return spec_of(function, self._executor.store)
 
     def _observe(self, spec: FunctionSpec, outcome: Outcome) -> None:
         keep_logs(ACCOUNT, REGION, spec, outcome)
@@ -256,7 +250,7 @@ class LocalRuntime:
         from moto.awslambda.models import lambda_backends
 
         functions = lambda_backends[ACCOUNT][REGION].list_functions()
-        self._executor.warm([spec_of(function, self._executor) for function in functions])
+        self._executor.warm(map(self._spec_of, functions))
 
     def _stop_pollers(self) -> None:
         for poller in self._pollers:

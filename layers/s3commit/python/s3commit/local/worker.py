@@ -11,15 +11,16 @@ import tempfile
 import threading
 import time
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from io import FileIO
 from pathlib import Path
 
-from s3commit.local.runtime_api import Channel, Invocation, RuntimeApi
+from s3commit.local.runtime_api import Invocation, RuntimeApi
 
 BOOTSTRAP = Path(__file__).with_name("worker_bootstrap.py")
 INIT_LIMIT = 60.0  # seconds; Lambda's is 10, on a processor of the function's own
+_VERSION = "$LATEST"  # the only one that a function has here
 _INHERITED = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "SSL_CERT_FILE")
 
 
@@ -30,7 +31,6 @@ class FunctionSpec:
     name: str
     arn: str
     handler: str
-    version: str
     timeout: float
     memory: int
     runtime: str
@@ -38,7 +38,6 @@ class FunctionSpec:
     environment: tuple[tuple[str, str], ...]
     code: Path
     layers: tuple[Path, ...]
-    reserved: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,7 @@ class Outcome:
     failed: bool
     logs: str
     request_id: str
-    log_stream: str = field(default="")
+    log_stream: str
 
 
 class Worker:
@@ -66,7 +65,7 @@ class Worker:
         self.id = uuid.uuid4().hex
         self._channel, address = api.open(self.id)
         today = datetime.now(UTC).strftime("%Y/%m/%d")
-        self.log_stream = f"{today}/[{spec.version}]{self.id}"
+        self.log_stream = f"{today}/[{_VERSION}]{self.id}"
         self._log = _open_log()
         self._process = self._start(address, runtime, environment)
         threading.Thread(target=self._reap, name=f"worker-{spec.name}", daemon=True).start()
@@ -82,7 +81,7 @@ class Worker:
             "S3COMMIT_WORKER_PATH": json.dumps([str(path) for path in search]),
             "AWS_LAMBDA_RUNTIME_API": address,
             "AWS_LAMBDA_FUNCTION_NAME": spec.name,
-            "AWS_LAMBDA_FUNCTION_VERSION": spec.version,
+            "AWS_LAMBDA_FUNCTION_VERSION": _VERSION,
             "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(spec.memory),
             "AWS_LAMBDA_LOG_GROUP_NAME": spec.log_group,
             "AWS_LAMBDA_LOG_STREAM_NAME": self.log_stream,
@@ -125,8 +124,7 @@ class Worker:
             self.kill()
         took = time.monotonic() - start
         if finished and not invocation.died:
-            result = None if not invocation.failed else invocation.result
-            return self._outcome(invocation, result, took)
+            return self._outcome(invocation, invocation.result if invocation.failed else None, took)
         return self._outcome(invocation, self._death(invocation, finished), took)
 
     def kill(self) -> None:
@@ -172,19 +170,13 @@ class Worker:
         if lines and not lines.endswith("\n"):
             lines += "\n"
         logs = (
-            f"START RequestId: {request_id} Version: {self.spec.version}\n{lines}"
+            f"START RequestId: {request_id} Version: {_VERSION}\n{lines}"
             f"END RequestId: {request_id}\n"
             f"REPORT RequestId: {request_id}\tDuration: {took * 1000:.2f} ms\t"
             f"Memory Size: {self.spec.memory} MB\n"
         )
-        failed = error is not None
-        return Outcome(
-            error if error is not None else invocation.result,
-            failed,
-            logs,
-            request_id,
-            self.log_stream,
-        )
+        payload = invocation.result if error is None else error
+        return Outcome(payload, error is not None, logs, request_id, self.log_stream)
 
     def _take_log(self) -> str:
         """What the worker wrote since the last time; a file has it all when a result arrives."""
@@ -205,6 +197,3 @@ def _open_log() -> FileIO:
 def _error(kind: str, request_id: str, text: str) -> bytes:
     message = f"RequestId: {request_id} Error: {text}"
     return json.dumps({"errorType": kind, "errorMessage": message}).encode()
-
-
-__all__ = ["Channel", "FunctionSpec", "Outcome", "Worker"]

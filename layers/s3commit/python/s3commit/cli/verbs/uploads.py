@@ -10,11 +10,12 @@ import click
 
 from s3commit.cli.arguments import AGE, DESTINATION
 from s3commit.cli.human import age, many, size
-from s3commit.cli.leftovers import Leftover, Owner, abort_leftovers, find_leftovers, measure
+from s3commit.cli.leftovers import Leftover, abort_leftovers, find_leftovers, measure
 from s3commit.cli.render import Printer
 from s3commit.cli.session import Session
 from s3commit.cli.verb import FAILED, USAGE, Problem, dry_run_option, table_option, verb
 from s3commit.core.model.job import Destination
+from s3commit.core.ownership.open_uploads import Ownership
 
 
 @verb(changes=True)
@@ -48,8 +49,9 @@ def uploads(
     OWNER is told by the job id in the file name:
       ended      its job has ended; --abort aborts it, whatever its age
       under way  its job may still commit it; never aborted
-      unknown    no trace of its job; --abort aborts it if older than --older-than
-      foreign    no job id in its name; never aborted
+      unknown    no trace of its job, and jobs have been in a directory above it;
+                 --abort aborts it if older than --older-than
+      foreign    no job id in its name, or no job was ever above it; never aborted
     """  # noqa: D301 - click wants the backspace
     if dry_run and not abort:
         raise Problem("--dry-run goes with --abort; without it nothing is changed anyway", USAGE)
@@ -113,7 +115,7 @@ def _print(printer: Printer, destination: Destination, found: list[Leftover]) ->
 
 def _summary(destination: Destination, found: list[Leftover]) -> str:
     owners = Counter(leftover.owner for leftover in found)
-    parts = [f"{owners[owner]} {owner.value}" for owner in Owner if owners[owner]]
+    parts = [f"{owners[owner]} {owner.value}" for owner in Ownership if owners[owner]]
     done = Counter((leftover.done or "").split(":")[0] for leftover in found if leftover.done)
     each = f": {', '.join(parts)}" if parts else ""
     came = "; " + ", ".join(f"{count} {_DONE.get(what, what)}" for what, count in done.items())

@@ -4,7 +4,7 @@ Each patch is one function whose docstring says what AWS does, with its page, an
 Each has a test of the behaviour in ``tests/local/test_moto_*.py``.
 """
 
-from s3commit.local.moto_patches import (
+from s3commit.local.moto_patches import (  # noqa: F401 - each registers its patches
     dynamodb,
     eventing,
     functions,
@@ -15,16 +15,4 @@ from s3commit.local.moto_patches import (
 )
 from s3commit.local.moto_patches.registry import PATCHES, Host, Patcher, apply_patches
 
-__all__ = [
-    "PATCHES",
-    "Host",
-    "Patcher",
-    "apply_patches",
-    "dynamodb",
-    "eventing",
-    "functions",
-    "s3_conditions",
-    "s3_uploads",
-    "sqs",
-    "stepfunctions",
-]
+__all__ = ["PATCHES", "Host", "Patcher", "apply_patches"]

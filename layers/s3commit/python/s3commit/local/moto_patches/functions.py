@@ -6,7 +6,6 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from s3commit.local.lambda_executor import ThrottledError
 from s3commit.local.moto_patches.registry import Patcher, patch
 
 LOG_TAIL = 4096
@@ -19,11 +18,7 @@ def lambda_runs_here(patcher: Patcher) -> None:
     AWS: https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html. moto: needs Docker, starts a
     container for each call, and runs Event calls synchronously. Every caller inside moto ends here.
     """
-    from moto.awslambda.exceptions import LambdaClientError
     from moto.awslambda.models import LambdaFunction
-
-    class TooManyRequestsError(LambdaClientError):
-        code = 429
 
     host = patcher.host
 
@@ -36,15 +31,12 @@ def lambda_runs_here(patcher: Patcher) -> None:
             if kind == "Event":
                 host.invoke_async(self, payload or b"{}")
                 return b""
-            try:
-                result, failed, logs = host.invoke(self, payload or b"{}")
-            except ThrottledError as error:
-                raise TooManyRequestsError("TooManyRequestsException", "Rate Exceeded.") from error
-            if failed:
+            outcome = host.invoke(self, payload or b"{}")
+            if outcome.failed:
                 response_headers["x-amz-function-error"] = "Unhandled"
-            tail = base64.b64encode(logs.encode()[-LOG_TAIL:])
+            tail = base64.b64encode(outcome.logs.encode()[-LOG_TAIL:])
             response_headers["x-amz-log-result"] = tail.decode()
-            return result
+            return outcome.payload
 
         return invoke
 
@@ -62,37 +54,12 @@ def lambda_logging_config(patcher: Patcher) -> None:
     def make(original: Any) -> Any:
         def init(self: Any, account_id: str, spec: dict[str, Any], *rest: Any, **kw: Any) -> None:
             original(self, account_id, spec, *rest, **kw)
-            self.logging_config = spec.get("LoggingConfig") or {}
-            self.logs_group_name = self.logging_config.get("LogGroup", self.logs_group_name)
+            logging = spec.get("LoggingConfig") or {}
+            self.logs_group_name = logging.get("LogGroup", self.logs_group_name)
 
         return init
 
     patcher.replace(LambdaFunction, "__init__", make)
-
-
-@patch
-def s3_invokes_lambda_asynchronously(patcher: Patcher) -> None:
-    """A notification to a function is an asynchronous call.
-
-    AWS: https://docs.aws.amazon.com/AmazonS3/latest/userguide/EventNotifications.html. moto: runs
-    the function inside PutObject, and swallows its errors.
-    """
-    from moto.s3 import notifications
-
-    host = patcher.host
-
-    def make(_original: Any) -> Any:
-        def invoke(account_id: str, event_body: Any, fn_arn: str, region_name: str) -> None:
-            import json
-
-            from moto.awslambda.utils import get_backend
-
-            function = get_backend(account_id, region_name).get_function(fn_arn)
-            host.invoke_async(function, json.dumps(event_body).encode())
-
-        return invoke
-
-    patcher.replace(notifications, "_invoke_awslambda", make)
 
 
 @patch

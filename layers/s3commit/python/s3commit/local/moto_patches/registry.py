@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
 from s3commit.local.errors import LocalRuntimeError
+from s3commit.local.worker import Outcome
 
 MOTO_VERSION = "5.2.5"  # the patches touch private names; a newer moto is looked at first
 
@@ -19,8 +21,8 @@ class Host(Protocol):
         """The URL of the moto server."""
         ...
 
-    def invoke(self, function: Any, payload: bytes) -> tuple[bytes, bool, str]:
-        """Call moto's ``LambdaFunction``: payload, whether it failed, logs."""
+    def invoke(self, function: Any, payload: bytes) -> Outcome:
+        """Call moto's ``LambdaFunction``."""
         ...
 
     def invoke_async(self, function: Any, payload: bytes) -> None:
@@ -31,18 +33,13 @@ class Host(Protocol):
         """Poll for moto's ``EventSourceMapping`` from now on."""
         ...
 
-    def deliver(self, target: dict[str, Any], event: dict[str, Any]) -> None:
-        """Send an EventBridge event to a rule's target."""
-        ...
-
 
 class Patcher:
     """Replaces attributes of moto and puts them back; ``host`` is the runtime that is served."""
 
     def __init__(self, host: Host) -> None:
         self.host = host
-        self._undo: list[tuple[Any, str, Any]] = []
-        self._added: list[tuple[Any, str]] = []
+        self._undo: list[Callable[[], None]] = []
 
     def replace(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
         """Set ``owner.name`` to ``make(what it was)``.
@@ -56,23 +53,20 @@ class Patcher:
         raw = vars(owner)[name]
         original = raw.__func__ if isinstance(raw, staticmethod | classmethod) else raw
         made = make(original)
-        self._undo.append((owner, name, raw))
+        self._undo.append(partial(setattr, owner, name, raw))
         setattr(owner, name, staticmethod(made) if isinstance(raw, staticmethod) else made)
 
     def add(self, owner: Any, name: str, value: Any) -> None:
         """Set ``owner.name``, which moto does not have itself."""
         if name in vars(owner):
             raise LocalRuntimeError(f"moto has {owner.__name__}.{name} now: look at the patch")
+        self._undo.append(partial(delattr, owner, name))
         setattr(owner, name, value)
-        self._added.append((owner, name))
 
     def undo(self) -> None:
         """Put back what was there, last first, and take away what was not."""
-        while self._added:
-            delattr(*self._added.pop())
         while self._undo:
-            owner, name, raw = self._undo.pop()
-            setattr(owner, name, raw)
+            self._undo.pop()()
 
 
 Patch = Callable[[Patcher], None]

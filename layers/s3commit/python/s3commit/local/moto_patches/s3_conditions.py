@@ -38,29 +38,6 @@ def s3_one_at_a_time(patcher: Patcher) -> None:
 
 
 @patch
-def s3_delete_if_exists(patcher: Patcher) -> None:
-    """DeleteObject with If-Match ``*`` deletes whatever object is there.
-
-    AWS: https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-deletes.html. moto:
-    compares the star with the etag.
-    """
-    from moto.s3.exceptions import PreconditionFailed
-    from moto.s3.responses import S3Response
-
-    def make(original: Any) -> Any:
-        def delete_object(self: Any) -> Any:
-            if self.headers.get("If-Match") == "*":
-                if self.backend.get_object(self.bucket_name, self.parse_key_name()) is None:
-                    raise PreconditionFailed("If-Match")
-                self.headers = {k: v for k, v in self.headers.items() if k != "If-Match"}
-            return original(self)
-
-        return delete_object
-
-    patcher.replace(S3Response, "delete_object", make)
-
-
-@patch
 def s3_delete_objects_etag(patcher: Patcher) -> None:
     """DeleteObjects with an ETag deletes that object only if it still has it.
 
@@ -79,7 +56,7 @@ def s3_delete_objects_etag(patcher: Patcher) -> None:
         existing = response.backend.get_object(bucket, entry["Key"])
         if existing is None:
             return True
-        return bool(wanted != "*" and wanted.strip('"') != existing.etag.strip('"'))
+        return bool(wanted.strip('"') != existing.etag.strip('"'))
 
     def make(original: Any) -> Any:
         def delete_keys(self: Any, bucket_name: str, authenticated: bool = True) -> Any:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import threading
-from itertools import pairwise
 from typing import Any
 from xml.dom import minidom
 
@@ -52,34 +51,6 @@ def s3_unknown_upload(patcher: Patcher) -> None:
 
 
 @patch
-def s3_complete_if_match(patcher: Patcher) -> None:
-    """CompleteMultipartUpload with If-Match wants the object that is there to have the etag.
-
-    AWS: https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html (412 if it is
-    another object, 404 if there is none). moto: ignores the header.
-    """
-    from moto.s3.exceptions import MissingKey, PreconditionFailed
-    from moto.s3.responses import S3Response
-
-    def make(original: Any) -> Any:
-        def post(self: Any, *call: Any) -> Any:
-            _request, _body, _bucket, query, key = call
-            wanted = self.headers.get("If-Match")
-            upload_id = query.get("uploadId", [None])[0]
-            if upload_id and wanted and not _completed_before(self, key, upload_id):
-                existing = self.backend.get_object(self.bucket_name, key)
-                if existing is None:
-                    raise MissingKey(key=key)
-                if wanted.strip('"') != existing.etag.strip('"'):
-                    raise PreconditionFailed("If-Match")
-            return original(self, *call)
-
-        return post
-
-    patcher.replace(S3Response, "_key_response_post", make)
-
-
-@patch
 def s3_complete_size(patcher: Patcher) -> None:
     """CompleteMultipartUpload with x-amz-mp-object-size refuses parts that add up to another size.
 
@@ -110,28 +81,6 @@ def s3_complete_size(patcher: Patcher) -> None:
         return post
 
     patcher.replace(S3Response, "_key_response_post", make)
-
-
-@patch
-def s3_part_order(patcher: Patcher) -> None:
-    """The parts of CompleteMultipartUpload must be listed in ascending order.
-
-    AWS: https://docs.aws.amazon.com/AmazonS3/latest/API/API_CompleteMultipartUpload.html
-    (InvalidPartOrder). moto: has the check, and never moves on the number it compares with.
-    """
-    from moto.s3.exceptions import InvalidPartOrder
-    from moto.s3.responses import S3Response
-
-    def make(original: Any) -> Any:
-        def parts(self: Any, body: bytes) -> Any:
-            numbers = _part_numbers(body)
-            if any(b <= a for a, b in pairwise(numbers)):
-                raise InvalidPartOrder
-            return original(self, body)
-
-        return parts
-
-    patcher.replace(S3Response, "_complete_multipart_body", make)
 
 
 @patch

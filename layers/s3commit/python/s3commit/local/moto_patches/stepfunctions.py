@@ -8,7 +8,6 @@ import sys
 import threading
 import time
 import uuid
-from datetime import datetime
 from importlib import import_module
 from typing import Any, cast
 
@@ -132,46 +131,33 @@ def executions_can_be_stopped_at_once(patcher: Patcher) -> None:
 
 @patch
 def definitions_are_rewritten(patcher: Patcher) -> None:
-    """Children of a distributed map may be EXPRESS, and a tolerated percentage an integer.
+    """Children of a distributed map may be EXPRESS.
 
     AWS: https://docs.aws.amazon.com/step-functions/latest/dg/state-map-distributed.html. moto: its
-    grammar knows STANDARD and fractions only. DescribeStateMachine still shows what was given.
+    grammar knows STANDARD only. DescribeStateMachine still shows what was given.
     """
     from moto.stepfunctions.parser.asl.parse.asl_parser import AmazonStateLanguageParser
 
     def make(original: Any) -> Any:
         def parse(definition: str) -> Any:
-            try:
-                document = json.loads(definition)
-            except ValueError:
-                return original(definition)
-            return original(json.dumps(_rewritten(document)))
+            return original(json.dumps(json.loads(definition, object_hook=_standard)))
 
         return parse
 
     patcher.replace(AmazonStateLanguageParser, "parse", make)
 
 
-def _rewritten(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_rewritten(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    result = {key: _rewritten(item) for key, item in value.items()}
-    config = result.get("ProcessorConfig")
-    if isinstance(config, dict) and config.get("ExecutionType") == "EXPRESS":
-        result["ProcessorConfig"] = config | {"ExecutionType": "STANDARD"}
-    if isinstance(result.get("ToleratedFailurePercentage"), int):
-        result["ToleratedFailurePercentage"] = float(result["ToleratedFailurePercentage"])
-    return result
+def _standard(value: dict[str, Any]) -> dict[str, Any]:
+    return value | {"ExecutionType": "STANDARD"} if "ExecutionType" in value else value
 
 
 @patch
 def map_run_failures_count(patcher: Patcher) -> None:
-    """A distributed map fails when more of its children failed than is tolerated (default: none).
+    """A distributed map fails when one of its children failed, unless failures are tolerated.
 
     AWS: https://docs.aws.amazon.com/step-functions/latest/dg/state-map-distributed.html
     (States.ExceedToleratedFailureThreshold). moto: the state succeeds, with null for each failure.
+    The loader refuses a map that tolerates failures.
     """
     from moto.stepfunctions.parser.asl.component.state.exec.state_map.iteration import (
         distributed_iteration_component as distributed,
@@ -180,7 +166,8 @@ def map_run_failures_count(patcher: Patcher) -> None:
     def make(original: Any) -> Any:
         def map_run(self: Any, env: Any, eval_input: Any) -> None:
             original(self, env=env, eval_input=eval_input)
-            if _exceeds(eval_input.map_run_record):
+            items = eval_input.map_run_record.item_counter
+            if items.failed.get() + items.timed_out.get() + items.aborted.get():
                 env.stack.pop()
                 raise _map_failed(
                     env, _EXCEEDED, "The specified tolerated failure threshold was exceeded"
@@ -189,17 +176,6 @@ def map_run_failures_count(patcher: Patcher) -> None:
         return map_run
 
     patcher.replace(distributed.DistributedIterationComponent, "_map_run", make)
-
-
-def _exceeds(record: Any) -> bool:
-    items = record.item_counter
-    failed = items.failed.get() + items.timed_out.get() + items.aborted.get()
-    count, percentage = record.tolerated_failure_count, record.tolerated_failure_percentage
-    if count and failed > count:
-        return True
-    if percentage and failed * 100 > percentage * max(1, items.total.get()):
-        return True
-    return bool(failed) and not count and not percentage
 
 
 @patch
@@ -274,36 +250,3 @@ def map_workers_do_not_nest(patcher: Patcher) -> None:
         return eval_pool
 
     patcher.replace(module.DistributedItemProcessorWorker, "_eval_pool", make)
-
-
-@patch
-def sdk_results_are_json(patcher: Patcher) -> None:
-    """Times and bodies in the result of an AWS SDK task are text.
-
-    AWS: https://docs.aws.amazon.com/step-functions/latest/dg/supported-services-awssdk.html. moto:
-    leaves Python objects in the state, and DescribeExecution is a 500.
-    """
-    from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (
-        state_task_service_aws_sdk as module,
-    )
-
-    def make(original: Any) -> Any:
-        def eval_service_task(self: Any, env: Any, *args: Any, **kwargs: Any) -> None:
-            original(self, env, *args, **kwargs)
-            env.stack.append(_as_json(env.stack.pop()))
-
-        return eval_service_task
-
-    patcher.replace(module.StateTaskServiceAwsSdk, "_eval_service_task", make)
-
-
-def _as_json(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _as_json(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_as_json(item) for item in value]
-    if isinstance(value, datetime):
-        return value.isoformat().replace("+00:00", "Z")
-    if hasattr(value, "read"):
-        return value.read().decode()
-    return value

@@ -20,22 +20,19 @@ class Place:
     stack: str
     logical_id: str
 
-    def name(self, limit: int, *, lower: bool = False, suffix: str = "") -> str:
+    def name(self, limit: int) -> str:
         """A physical name of at most ``limit`` characters, the same in every run."""
         name = f"{self.stack}-{self.logical_id}"
-        if lower:
-            name = name.lower()
-        if len(name) + len(suffix) > limit:
+        if len(name) > limit:
             digest = hashlib.sha256(name.encode()).hexdigest()[:8]
-            name = f"{name[: limit - len(suffix) - 9]}-{digest}"
-        return name + suffix
+            name = f"{name[: limit - 9]}-{digest}"
+        return name
 
 
 @dataclass(slots=True)
 class Context:
     """The moto server as the loader sees it."""
 
-    endpoint: str
     account: str
     region: str
     client: Callable[[str], Any]
@@ -49,8 +46,9 @@ Create = Callable[[Context, Place, Properties], Created]
 class ResourceType:
     """A CloudFormation type: what is applied, and what is left to AWS and why.
 
-    A property that is in neither table is refused. ``check`` looks at nested properties, before
-    anything is created; it raises `UnsupportedTemplateError`.
+    A property that is in neither table is refused, and `create` gets those that are applied.
+    ``check`` looks at nested properties before anything is created; it raises
+    `UnsupportedTemplateError`.
     """
 
     create: Create
@@ -79,12 +77,11 @@ def same(*names: str) -> dict[str, str]:
     return {name: name for name in names}
 
 
-def given(properties: Properties, *names: str) -> dict[str, Any]:
-    """The properties among ``names`` that the template has."""
-    return {name: properties[name] for name in names if name in properties}
+def without(properties: Properties, *names: str) -> dict[str, Any]:
+    """The properties but ``names``: those that the API takes as they are."""
+    return {name: value for name, value in properties.items() if name not in names}
 
 
-def tags(properties: Properties) -> list[dict[str, str]]:
-    """The template's tags as a list of Key and Value."""
-    found: list[dict[str, str]] = properties.get("Tags", [])
-    return found
+def tag_map(properties: Properties) -> dict[str, str]:
+    """The template's tags, Key → Value."""
+    return {tag["Key"]: tag["Value"] for tag in properties.get("Tags", [])}

@@ -1,0 +1,188 @@
+"""Whose is an open upload that somebody came across? One rule for the sweep and for the command.
+
+The job's id in the file name says it, and nothing else is proof; where in doubt, it is not ours.
+S3 alone does not tell what is foreign: whatever carries no id, or the id of a write of Spark's own,
+is left alone (I5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final, Protocol
+
+from s3commit.core.formats.layout import (
+    COMMITS,
+    MAGIC_PREFIX,
+    JobDirectory,
+    directories_above,
+    is_of_other_writers,
+    owner_of,
+)
+from s3commit.core.job.documents import read_spec
+from s3commit.core.job.locations import main_of, places_of
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.job import Destination
+from s3commit.core.model.record import JobRecord
+from s3commit.core.model.states import ENDED
+from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.objects import OpenUpload
+
+MOST_REMEMBERED: Final = 10_000  # answers of each kind; more are asked for again
+# Directories above a key that are asked; what lies deeper is left to the lifecycle rule.
+DEEPEST: Final = 96
+
+
+class Ownership(StrEnum):
+    """Whose an upload is, by the job id in its file name."""
+
+    ENDED = "ended"  # of a job that has ended: it can never be completed
+    UNDER_WAY = "under way"  # of a job that may still commit it, or nobody can tell
+    UNKNOWN = "unknown"  # no trace of its job, below a directory where jobs have been
+    FOREIGN = "foreign"  # no job's: no id in its name, or no trace of any job above it
+
+
+class Trace(Protocol):
+    """What lies in a job directory: each is falsy if it is not there."""
+
+    @property
+    def job(self) -> object:
+        """``job.json``."""
+        ...
+
+    @property
+    def request(self) -> object:
+        """``request.json``."""
+        ...
+
+    @property
+    def result(self) -> object:
+        """``result.json``."""
+        ...
+
+
+@dataclass(slots=True)
+class UploadOwners:
+    """Answers for many uploads of one bucket; remembers what it has asked.
+
+    ``jobs_with_id`` are the ledger's records of an id (none without a ledger). ``look`` says what
+    lies in a job directory, None if nothing does; ``unended`` hears of each that has no result.
+    """
+
+    pipeline: Pipeline
+    bucket: str
+    jobs_with_id: Callable[[str], list[JobRecord]]
+    look: Callable[[JobDirectory], Trace | None]
+    unended: Callable[[JobDirectory, Trace], None] = lambda _directory, _found: None
+    _records: dict[str, list[JobRecord]] = field(default_factory=dict)
+    _prefixes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    _traces: dict[tuple[str, str], Ownership | None] = field(default_factory=dict)
+    _managed: dict[str, bool] = field(default_factory=dict)
+
+    def of(self, upload: OpenUpload) -> Ownership:
+        """Whose the upload is."""
+        job_id = owner_of(upload.key)
+        if job_id is None:
+            return Ownership.FOREIGN
+        found = self._by_directories(upload, job_id)
+        for each in (self._records, self._prefixes, self._traces, self._managed):
+            if len(each) > MOST_REMEMBERED:
+                each.clear()
+        if found is Ownership.UNKNOWN and is_of_other_writers(upload.key):
+            return Ownership.FOREIGN
+        return found
+
+    def _by_directories(self, upload: OpenUpload, job_id: str) -> Ownership:
+        """By the ledger's record or the job directory of the outermost directory that has one.
+
+        Whoever may write below a directory alone can't have made one further up (I12). An upload
+        that was begun before the job of its id is another program's.
+        """
+        if upload.key.count("/") > DEEPEST:
+            return Ownership.UNDER_WAY  # too deep to be asked for: nobody knows
+        if job_id not in self._records:
+            self._records[job_id] = self.jobs_with_id(job_id)
+        records = self._records[job_id]
+        here = {
+            prefix: record
+            for record in records
+            if record.destination.bucket == self.bucket
+            for prefix in self._prefixes_of(record)
+        }
+        is_managed = False
+        for prefix in directories_above(upload.key):
+            record = here.get(prefix)
+            if record is not None and upload.initiated < record.opened_at:
+                return Ownership.FOREIGN
+            if record is not None:
+                return Ownership.ENDED if record.state in ENDED else Ownership.UNDER_WAY
+            # Where no job has ever been nothing can be this one's: few are asked for each id.
+            if self._is_managed(prefix):
+                is_managed = True
+                found = self._trace(JobDirectory(Destination(self.bucket, prefix), job_id))
+                if found is not None:
+                    return found
+        if records:
+            return Ownership.UNDER_WAY  # its job is elsewhere, and nobody knows what this is
+        return Ownership.UNKNOWN if is_managed else Ownership.FOREIGN
+
+    def _prefixes_of(self, record: JobRecord) -> tuple[str, ...]:
+        """Where the job's files lie: its destination, and its locations."""
+        if record.ref not in self._prefixes:
+            main = JobDirectory(record.destination, record.job_id)
+            directories = places_of(self.pipeline, main, record)
+            self._prefixes[record.ref] = tuple(one.destination.prefix for one in directories)
+        return self._prefixes[record.ref]
+
+    def _is_managed(self, prefix: str) -> bool:
+        """Whether jobs have been at work in the directory: job directories, or ``_commits/``."""
+        if prefix not in self._managed:
+            self._managed[prefix] = any(
+                next(iter(self.pipeline.store.list(self.bucket, prefix + name)), None) is not None
+                for name in (MAGIC_PREFIX, COMMITS)
+            )
+        return self._managed[prefix]
+
+    def _trace(self, directory: JobDirectory) -> Ownership | None:
+        asked = (directory.destination.prefix, directory.job_id)
+        if asked not in self._traces:
+            self._traces[asked] = self._read_trace(directory)
+        return self._traces[asked]
+
+    def _read_trace(self, directory: JobDirectory) -> Ownership | None:
+        found = self.look(directory)
+        if found is not None and found.job and not (found.request or found.result):
+            try:
+                main = main_of(self.pipeline, directory)
+            except InvalidInputError:
+                return Ownership.UNDER_WAY  # nobody can tell of what
+            if main is not None:
+                return self._trace_of_main(main, directory)
+        return self._judged(directory, found)
+
+    def _trace_of_main(self, main: JobDirectory, location: JobDirectory) -> Ownership | None:
+        """What is known of a location's job, whose record in the ledger is lost or says less.
+
+        Where the job's ``job.json`` does not name the location, the job can't commit what lies
+        there: that is no job's, and old enough it goes (ADR 13). Without that document the
+        location's word is taken for what it costs the location alone.
+        """
+        found = self.look(main)
+        if found is not None and found.job:
+            try:
+                spec = read_spec(self.pipeline, main)
+            except InvalidInputError:
+                return Ownership.UNDER_WAY
+            if location.destination.prefix not in spec.locations.values():
+                return None
+        return self._judged(main, found)
+
+    def _judged(self, directory: JobDirectory, found: Trace | None) -> Ownership | None:
+        if found is not None and found.result:
+            return Ownership.ENDED
+        if found is not None:
+            self.unended(directory, found)
+            return Ownership.UNDER_WAY
+        commits = self.pipeline.store.list(directory.bucket, directory.commits)
+        return Ownership.ENDED if next(iter(commits), None) is not None else None
