@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from statelint.linter import Linter
 from s3commit.core.formats.ticket import OUTCOMES, Ticket, encode_ticket
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.testing import execution
-from stacks.definition import MAP_FUNCTION, REFUSING, STEPS, definition
+from stacks.definition import MAP_FUNCTION, MAP_STEP, REFUSING, STEPS, definition
 from stacks.functions import FUNCTIONS
 from tests.stacks.synthesized import Assembly, cfn_lint, functions, of_type, state_machine
 
@@ -290,3 +291,10 @@ def _targets(choice: dict[str, Any]) -> dict[str, str]:
 def _next(state: dict[str, Any]) -> set[str]:
     ways = [state, *state.get("Choices", []), *state.get("Catch", [])]
     return {way["Next"] for way in ways if "Next" in way}
+
+
+@pytest.mark.parametrize("state", [*STEPS, MAP_STEP])
+def test_the_module_of_a_state_has_its_name(state: str) -> None:
+    name = re.sub(r"(?<!^)(?=[A-Z])", "_", state).lower()
+    module = importlib.import_module(f"s3commit.core.commit.{name}")
+    assert callable(getattr(module, name))
