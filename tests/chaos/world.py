@@ -69,7 +69,6 @@ class World:
             synthesize(PROJECT, PROJECT / ".s3commit" / "assembly"),
             clock=self.clock,
             middleware=wire.around,
-            async_retry_seconds=(1.0, 2.0),
         ) as runtime:
             self.runtime, self.wire = runtime, wire
             wire.workers = runtime.workers

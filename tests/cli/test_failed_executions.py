@@ -11,7 +11,7 @@ from s3commit.cli.executions import Execution
 from s3commit.core.formats.documents import encode_request
 from s3commit.core.formats.layout import META_JOB
 from s3commit.core.formats.ticket import Ticket, encode_ticket
-from s3commit.core.model.errors import IdentityUnknownError, S3CommitError
+from s3commit.core.model.errors import IdentityUnknownError, NeedsOperatorError
 from s3commit.core.model.job import CommitRequest, Conflict, Failure, Outcome
 from s3commit.core.ports.bundle import Pipeline
 from s3commit.testing.bucket import Version
@@ -59,8 +59,8 @@ def test_a_failed_execution_says_why_in_a_line_and_what_to_do(desk: Desk) -> Non
     [
         ("IdentityUnknownError", "nobody can tell whether x is of job y", "IDENTITY_UNKNOWN"),
         ("AccessError", "deleting s3://lake/x: Access Denied (AccessDenied)", "ACCESS_DENIED"),
-        ("S3CommitError", "[LEDGER_SET_BACK] s3://lake says otherwise", "LEDGER_SET_BACK"),
-        ("S3CommitError", "[PLAN_NOT_READ] Step Functions could not read it", "PLAN_NOT_READ"),
+        ("NeedsOperatorError", "[LEDGER_SET_BACK] s3://lake says otherwise", "LEDGER_SET_BACK"),
+        ("NeedsOperatorError", "[PLAN_NOT_READ] Step Functions could not read it", "PLAN_NOT_READ"),
         ("TransientError", "putting s3://lake/x: Slow Down (SlowDown)", "TRANSIENT"),
         ("JobRefusedError", "[PLAN_CHANGED] the plan is not the one", "PLAN_CHANGED"),
         ("KeyError", "'jobId'", "KeyError"),
@@ -84,14 +84,14 @@ def test_an_error_that_its_class_does_not_tell_carries_its_code(desk: Desk, code
     ticket = encode_ticket(Ticket(JOB, place.bucket, place.prefix, execution=arn_of(JOB)))
 
     def stop(pipeline: Pipeline, ticket: Ticket) -> Ticket:
-        raise S3CommitError("it says why", code=code)
+        raise NeedsOperatorError("it says why", code=code)
 
     event = {"step": "Stop", "ticket": ticket, "execution": arn_of(JOB)}
-    with pytest.raises(S3CommitError) as caught:
+    with pytest.raises(NeedsOperatorError) as caught:
         run_step(desk.world.pipeline, {"Stop": stop}, event)
-    cause = json.dumps({"errorMessage": str(caught.value), "errorType": "S3CommitError"})
-    failure = Execution("FAILED", "S3CommitError", cause).failure
-    assert failure == Failure(code, "S3CommitError: it says why")
+    cause = json.dumps({"errorMessage": str(caught.value), "errorType": "NeedsOperatorError"})
+    failure = Execution("FAILED", "NeedsOperatorError", cause).failure
+    assert failure == Failure(code, "NeedsOperatorError: it says why")
 
 
 def test_a_job_that_is_refused_too_late_is_not_said_to_be_run_again(desk: Desk) -> None:

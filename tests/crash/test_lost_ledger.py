@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from s3commit.core.formats.layout import belongs_to_job
-from s3commit.core.model.errors import S3CommitError
+from s3commit.core.model.errors import NeedsOperatorError, S3CommitError
 from s3commit.core.model.job import Conflict, Names, Outcome, Scope
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
@@ -233,7 +233,7 @@ def test_i2_a_roll_back_of_a_job_that_is_listed_is_not_begun() -> None:
     world.pipeline = Pipeline(world.store, world.ledger, world.clock)
     world.ledger._jobs[REF] = replace(committing, state=JobState.ROLLING_BACK)
     visible = world.visible()
-    with pytest.raises(S3CommitError, match="make it again in an empty one"):
+    with pytest.raises(NeedsOperatorError, match="make it again in an empty one"):
         world.run(place_of(), "execution-2")
     assert world.visible() == visible
 

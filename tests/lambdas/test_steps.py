@@ -12,6 +12,7 @@ from s3commit.core.job.record import takeovers
 from s3commit.core.model.errors import (
     InvalidInputError,
     JobRefusedError,
+    NeedsOperatorError,
     S3CommitError,
     TransientError,
 )
@@ -92,7 +93,7 @@ def test_a_plan_that_the_machine_could_not_read_fails_the_execution(
 ) -> None:
     """The plan is there and the job still ours: another round would end like this one."""
     world.request(PLACE, world.attempt(PLACE, "t0"))
-    with pytest.raises(S3CommitError, match="see the cause of CompleteUploads"):
+    with pytest.raises(NeedsOperatorError, match="see the cause of CompleteUploads"):
         step(call, "publish_job", "BeginPublish", decided(world, call))
     assert world.record(PLACE).state == "COMMITTING"
 

@@ -117,7 +117,6 @@ def local(assembly: Path) -> Iterator[Local]:
         assembly,
         observe=calls,
         clock=clock,
-        async_retry_seconds=(0.01, 0.01),
         warm=False,
         without_patches=WITHOUT,
     ) as runtime:

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from botocore.exceptions import ClientError
 
 from tests.local.conftest import Local
 
@@ -118,12 +119,6 @@ def test_a_function_logs_to_the_group_of_its_logging_config(local: Local) -> Non
     assert '{"batch": []}' in [event["message"] for event in events]
 
 
-def test_an_event_call_returns_at_once_and_is_tried_three_times(local: Local) -> None:
-    answer = local.invoke("Probe", {"do": "raise", "message": "async-1"}, InvocationType="Event")
-    assert answer["StatusCode"] == 202
-    assert len(local.calls.wait("async-1", 3)) == 3
-
-
 def test_calls_at_one_time_run_in_different_workers(local: Local) -> None:
     with ThreadPoolExecutor(2) as pool:
         long = pool.submit(local.invoke, "Probe", {"do": "sleep", "seconds": 1})
@@ -135,10 +130,11 @@ def test_calls_at_one_time_run_in_different_workers(local: Local) -> None:
     assert os.getpid() not in pids
 
 
-def test_a_dry_run_calls_nothing(local: Local) -> None:
-    answer = local.invoke("Probe", {"do": "raise", "message": "dry"}, InvocationType="DryRun")
-    assert answer["StatusCode"] == 204
-    assert not local.calls.of("dry")
+@pytest.mark.parametrize("kind", ["Event", "DryRun"])
+def test_a_call_that_is_not_waited_for_is_refused(local: Local, kind: str) -> None:
+    with pytest.raises(ClientError, match=f"the invocation type {kind} is not known here"):
+        local.invoke("Probe", {"do": "raise", "message": "unheard"}, InvocationType=kind)
+    assert not local.calls.of("unheard")
 
 
 def test_code_is_unpacked_once(local: Local) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_plus
 
 from s3commit.aws.failures import translated
-from s3commit.core.model.errors import S3CommitError
+from s3commit.core.model.errors import NeedsOperatorError
 from s3commit.core.ports.objects import OpenUpload
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ def open_uploads(
     With ``after_upload`` also those of the key ``after`` whose ids are greater than that one, be it
     there or not (https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListMultipartUploads.html).
 
-    Raises `S3CommitError` (``LISTING``) where a store does not say how to list the rest, and S3's
-    errors as `s3commit.core.model.errors`.
+    Raises `NeedsOperatorError` (``LISTING``) where a store does not say how to list the rest, and
+    S3's errors as `s3commit.core.model.errors`.
     """
     # Not botocore's paginator: it does not decode keys here, and without EncodingType a key
     # that XML can not carry breaks the listing. Without an upload's id, a marker is a key: what
@@ -54,7 +54,7 @@ def open_uploads(
         if not page.get("IsTruncated"):
             return
         if "NextKeyMarker" not in page:  # SeaweedFS 4.48; going on would miss uploads
-            raise S3CommitError(
+            raise NeedsOperatorError(
                 f"s3://{bucket}/{prefix} has more than {page_size} open uploads, and this store"
                 " does not say how to list the rest",
                 code="LISTING",

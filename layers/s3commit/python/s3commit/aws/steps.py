@@ -8,7 +8,7 @@ from typing import Any
 from s3commit.aws.telemetry import logger
 from s3commit.core.formats.ticket import Ticket, decode_ticket, encode_ticket, refusal_text
 from s3commit.core.job.record import beside_twins
-from s3commit.core.model.errors import InvalidInputError, JobRefusedError, S3CommitError
+from s3commit.core.model.errors import InvalidInputError, JobRefusedError, NeedsOperatorError
 from s3commit.core.ports.bundle import Pipeline
 
 Step = Callable[[Pipeline, Ticket], Ticket]
@@ -31,10 +31,7 @@ def run_step(
     except (JobRefusedError, InvalidInputError) as error:
         logger.warning("step refused the job", code=error.code, reason=error.message)
         raise JobRefusedError(refusal_text(error.code, error.message), code=error.code) from error
-    except S3CommitError as error:
-        if type(error) is not S3CommitError:
-            raise
-        # The class of all tells a person on call nothing: its code does.
-        raise S3CommitError(refusal_text(error.code, error.message), code=error.code) from error
+    except NeedsOperatorError as error:  # what to do depends on the code, not on the class
+        raise type(error)(refusal_text(error.code, error.message), code=error.code) from error
     logger.info("step done", state=after.state, generation=after.generation)
     return encode_ticket(after)

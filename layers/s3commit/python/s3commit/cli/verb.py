@@ -25,6 +25,7 @@ from s3commit.core.model.errors import (
     PreconditionError,
     S3CommitError,
     TransientError,
+    UnchangedError,
 )
 from s3commit.core.ports.ledger import LostRaceError
 
@@ -175,7 +176,8 @@ def _advice(error: S3CommitError, changes: bool) -> str:
             if changes
             else "try again"
         )
-    nothing = "nothing was changed" if changes and type(error) is not S3CommitError else ""
+    unchanged = changes and isinstance(error, JobRefusedError | UnchangedError)
+    nothing = "nothing was changed" if unchanged else ""
     if error.code == _NO_TABLE:
         return f"is the table's name right (--table, {env.TABLE}), and the region?"
     if isinstance(error, AccessError):

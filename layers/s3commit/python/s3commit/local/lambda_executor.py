@@ -1,4 +1,4 @@
-"""Runs functions: pools of persistent workers, concurrency limits, asynchronous calls."""
+"""Runs functions in pools of persistent workers."""
 
 from __future__ import annotations
 
@@ -14,9 +14,6 @@ from s3commit.local.packages import PackageStore, link_runtime
 from s3commit.local.runtime_api import RuntimeApi
 from s3commit.local.worker import FunctionSpec, Outcome, Worker
 
-# AWS waits a minute before the first retry of an asynchronous call and two before the second:
-# https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html
-ASYNC_RETRY_SECONDS = (60.0, 120.0)
 MAX_WORKERS = max(4, 2 * (os.cpu_count() or 1))
 Observer = Callable[[FunctionSpec, Outcome], None]
 
@@ -34,7 +31,7 @@ class Executor:
 
     ``environment`` is given to every worker (endpoint, region, credentials). ``observe`` sees each
     outcome. At most `MAX_WORKERS` processes a function run at a time; further calls wait, which
-    in AWS would be more environments. It does not retry synchronous calls.
+    in AWS would be more environments. It does not retry.
     """
 
     def __init__(
@@ -43,18 +40,15 @@ class Executor:
         environment: dict[str, str],
         *,
         observe: Observer | None = None,
-        async_retry_seconds: tuple[float, ...] = ASYNC_RETRY_SECONDS,
     ) -> None:
         self.store = PackageStore()
         self._environment = environment
         self._runtime = link_runtime(directory)
         self._observe = observe
-        self._retry_seconds = async_retry_seconds
         self._api = RuntimeApi()
         self._pools: dict[FunctionSpec, _Pool] = {}
         self._changed = threading.Condition()
         self._closing = threading.Event()
-        self._background = ThreadPoolExecutor(16, thread_name_prefix="async-invoke")
 
     def invoke(self, spec: FunctionSpec, payload: bytes) -> Outcome:
         """Call the function and wait; a failed call is an `Outcome` too."""
@@ -68,16 +62,6 @@ class Executor:
         if self._observe and not self._closing.is_set():
             self._observe(spec, outcome)
         return outcome
-
-    def invoke_async(self, spec: FunctionSpec, payload: bytes) -> None:
-        """Queue a call; it is tried again, twice, if it fails."""
-        if not self._closing.is_set():
-            self._background.submit(self._invoke_with_retries, spec, payload)
-
-    def _invoke_with_retries(self, spec: FunctionSpec, payload: bytes) -> None:
-        for delay in (*self._retry_seconds, 0.0):
-            if not self.invoke(spec, payload).failed or self._closing.wait(delay):
-                return
 
     def workers(self) -> list[Worker]:
         """The processes that live now, those at work among them."""
@@ -113,7 +97,6 @@ class Executor:
             worker.kill()  # its call ends, and whoever made the call closes it
         for worker in idle:
             worker.close()
-        self._background.shutdown(wait=True, cancel_futures=True)
         self._api.close()
 
     def _take(self, spec: FunctionSpec) -> Worker | None:

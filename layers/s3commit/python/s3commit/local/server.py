@@ -20,12 +20,7 @@ from s3commit.local.assembly import load_assembly
 from s3commit.local.endpoint import Endpoint, Middleware, forget_everything
 from s3commit.local.errors import LocalRuntimeError
 from s3commit.local.functions import keep_logs, spec_of
-from s3commit.local.lambda_executor import (
-    ASYNC_RETRY_SECONDS,
-    Executor,
-    Observer,
-    report_failures,
-)
+from s3commit.local.lambda_executor import Executor, Observer, report_failures
 from s3commit.local.loader import check, data_bucket, load
 from s3commit.local.poller import Poller
 from s3commit.local.resources import Context
@@ -60,7 +55,6 @@ class LocalRuntime:
         clock: Clock | None = None,
         observe: Observer | None = None,
         middleware: Middleware | None = None,
-        async_retry_seconds: tuple[float, ...] = ASYNC_RETRY_SECONDS,
         warm: bool = True,
         without_patches: frozenset[str] = frozenset(),
     ) -> None:
@@ -71,7 +65,6 @@ class LocalRuntime:
         self._clock = clock or SystemClock()
         self._observer = observe
         self._middleware = middleware
-        self._retry_seconds = async_retry_seconds
         self._warm = warm
         self._without = without_patches
         self._pollers: list[Poller] = []
@@ -118,7 +111,6 @@ class LocalRuntime:
             Path(self._directory.name),
             self.environment(),
             observe=self._observe,
-            async_retry_seconds=self._retry_seconds,
         )
         self._started.append(self._executor.close)
         patcher = moto_patches.apply_patches(self, without=self._without)
@@ -221,10 +213,6 @@ class LocalRuntime:
     def invoke(self, function: Any, payload: bytes) -> Outcome:
         """Call moto's function (for the patches)."""
         return self._executor.invoke(self._spec_of(function), payload)
-
-    def invoke_async(self, function: Any, payload: bytes) -> None:
-        """Queue a call of moto's function (for the patches)."""
-        self._executor.invoke_async(self._spec_of(function), payload)
 
     def add_mapping(self, mapping: Any) -> None:
         """Poll for moto's event source mapping (for the patches)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.job.plan import read_plan
 from s3commit.core.job.record import own_record, unless_overtaken
-from s3commit.core.model.errors import JobRefusedError, NotFoundError, S3CommitError
+from s3commit.core.model.errors import JobRefusedError, NeedsOperatorError, NotFoundError
 from s3commit.core.model.job import Failure
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
@@ -20,7 +20,7 @@ def begin_publish(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     """COMMITTING→PUBLISHING if every unit of the plan was counted complete, exactly once.
 
     If files are lost for good, COMMITTING→ROLLING_BACK instead. If units are missing, the job
-    stays COMMITTING and the caller completes again. Raises `LostRaceError`; `S3CommitError` if
+    stays COMMITTING and the caller completes again. Raises `LostRaceError`; `NeedsOperatorError` if
     the machine could not read a plan that is there; `IdentityUnknownError`. No repetition mends
     the last two, and nothing is undone for them.
     """
@@ -37,7 +37,7 @@ def begin_publish(pipeline: Pipeline, ticket: Ticket) -> Ticket:
                 raise
             return ticket.after(record)  # completed once more, by the plan that is there again
     if units and not ticket.completed:
-        raise S3CommitError(
+        raise NeedsOperatorError(
             f"Step Functions could not read {ticket.plan}: see the cause of"
             " CompleteUploads, mend it, and redrive this execution",
             code="PLAN_NOT_READ",

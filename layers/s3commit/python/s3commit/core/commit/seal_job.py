@@ -34,7 +34,7 @@ def seal_job(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     the generation, so whatever an earlier execution still tries is refused by the ledger. An
     execution takes over once: its repeated call, even one that comes late, must not fence it off
     from itself.
-    Raises `LostRaceError` if another one takes over at the same time, and `S3CommitError`
+    Raises `LostRaceError` if another one takes over at the same time, and `NeedsOperatorError`
     (``LEDGER_SET_BACK``) for an undecided job that was decided before the table was set back.
     """
     place = ticket.place

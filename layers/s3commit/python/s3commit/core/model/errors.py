@@ -38,8 +38,12 @@ class S3CommitError(Exception):
             self.code = code
 
 
-class InvalidInputError(S3CommitError):
-    """A document, option or name is not acceptable. Nothing was changed; a retry fails again."""
+class UnchangedError(S3CommitError):
+    """Whatever was asked for did not happen: nothing was changed."""
+
+
+class InvalidInputError(UnchangedError):
+    """A document, option or name is not acceptable; a retry fails again."""
 
     code = "INVALID_INPUT"
 
@@ -50,8 +54,8 @@ class JobRefusedError(S3CommitError):
     code = "REFUSED"
 
 
-class NotFoundError(S3CommitError):
-    """The object, upload, bucket or record is not there. Nothing was changed."""
+class NotFoundError(UnchangedError):
+    """The object, upload, bucket or record is not there."""
 
     code = "NOT_FOUND"
 
@@ -62,20 +66,26 @@ class UploadGoneError(NotFoundError):
     code = "UPLOAD_GONE"
 
 
-class PreconditionError(S3CommitError):
-    """A conditional write found another state than expected. It changed nothing."""
+class PreconditionError(UnchangedError):
+    """A conditional write found another state than expected."""
 
     code = "PRECONDITION_FAILED"
 
 
-class IdentityUnknownError(S3CommitError):
-    """Nobody can tell whose a file is. The job stands where it is, and nothing was touched."""
+class NeedsOperatorError(UnchangedError):
+    """No repetition mends it: a person has to act, as the message says."""
+
+    code = "NEEDS_OPERATOR"
+
+
+class IdentityUnknownError(NeedsOperatorError):
+    """S3 does not tell whose a file is. The job stays in its state until a person settles it."""
 
     code = "IDENTITY_UNKNOWN"
 
 
-class AccessError(S3CommitError):
-    """The credentials are missing or don't permit the call. It changed nothing."""
+class AccessError(UnchangedError):
+    """The credentials are missing or don't permit the call."""
 
     code = "ACCESS_DENIED"
 

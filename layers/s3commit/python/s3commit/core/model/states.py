@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from s3commit.core.model.errors import S3CommitError
+from s3commit.core.model.errors import UnchangedError
 
 
 class JobState(StrEnum):
@@ -37,7 +37,7 @@ TRANSITIONS: dict[JobState, frozenset[JobState]] = {
 ENDED = frozenset(state for state, following in TRANSITIONS.items() if not following)
 
 
-class IllegalTransitionError(S3CommitError):
+class IllegalTransitionError(UnchangedError):
     """The protocol was asked for a step that its table does not have. Nothing was changed."""
 
     code = "ILLEGAL_TRANSITION"

@@ -9,14 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, Self
 
-from s3commit.core.model.errors import S3CommitError
+from s3commit.core.model.errors import UnchangedError
 from s3commit.core.model.job import Failure
 from s3commit.core.model.locks import Claim, Claimed
 from s3commit.core.model.record import AttemptRecord, JobRecord, PlanFacts, ReplacedFacts, Turn
 from s3commit.core.model.states import JobState
 
 
-class LostRaceError(S3CommitError):
+class LostRaceError(UnchangedError):
     """A conditional write of the ledger lost; ``found`` is the record that beat it (None: none).
 
     The write changed nothing.

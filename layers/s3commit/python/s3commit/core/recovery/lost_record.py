@@ -9,7 +9,12 @@ from s3commit.core.formats.documents import MAX_RESULT_BYTES, decode_result
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.job.decision_record import read_decision
 from s3commit.core.job.record import new_record
-from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError, S3CommitError
+from s3commit.core.model.errors import (
+    AccessError,
+    InvalidInputError,
+    NeedsOperatorError,
+    NotFoundError,
+)
 from s3commit.core.model.job import Failure, JobResult, JobSpec, Outcome
 from s3commit.core.model.record import JobRecord, PlanFacts
 from s3commit.core.model.states import JobState
@@ -66,7 +71,7 @@ def told_before(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> F
     """Why the undecided job of ``record`` was refused before; None if it was not.
 
     The ledger was restored to a moment of before: decided anew, the job could replace what its
-    client was told is still there (I3). Raises `S3CommitError` (``LEDGER_SET_BACK``) if it was
+    client was told is still there (I3). Raises `NeedsOperatorError` (``LEDGER_SET_BACK``) if it was
     decided, and `LostRaceError` if another execution has gone on with the job since.
     """
     decided = read_decision(pipeline, place)
@@ -84,7 +89,7 @@ def told_before(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> F
 
 
 def stop_if_published(pipeline: Pipeline, place: JobDirectory) -> None:
-    """Raise `S3CommitError` (``LEDGER_SET_BACK``) unless the job may still be undone.
+    """Raise `NeedsOperatorError` (``LEDGER_SET_BACK``) unless the job may still be undone.
 
     Asked before a decided job's visible files are deleted. If all of them were visible once, or the
     decision record is gone, the ledger was restored to a moment of before: they are committed.
@@ -94,9 +99,9 @@ def stop_if_published(pipeline: Pipeline, place: JobDirectory) -> None:
         raise set_back(place, "undo it")
 
 
-def set_back(place: JobDirectory, about_to: str) -> S3CommitError:
+def set_back(place: JobDirectory, about_to: str) -> NeedsOperatorError:
     """The error with which a job stops whose ledger was restored to a moment of before."""
-    return S3CommitError(
+    return NeedsOperatorError(
         f"by {place.decision} job {place.job_id} is further than the ledger has it, which is about"
         f" to {about_to}: the table was restored to a moment of before; make it again in an empty"
         " one (s3commit fsck --rebuild-ledger)",

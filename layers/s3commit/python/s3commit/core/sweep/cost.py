@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Final, TypeVar, cast
 
-from s3commit.core.model.errors import S3CommitError
+from s3commit.core.model.errors import UnchangedError
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ THING_REQUESTS: Final = 4_000  # a job may have left a million uploads, which is
 SHARES: Final = (8_000, 4_000, 2_000, 1_000, 500, 250)  # below directories of depth 1, 2, ...
 
 
-class CostlyError(S3CommitError):
+class CostlyError(UnchangedError):
     """Looking at one thing takes more than it may: it is left alone. Nothing was changed."""
 
     code = "COSTLY"

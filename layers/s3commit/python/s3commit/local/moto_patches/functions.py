@@ -13,11 +13,12 @@ LOG_TAIL = 4096
 
 @patch
 def lambda_runs_here(patcher: Patcher) -> None:
-    """Invoke calls the function's code; an Event call returns at once and is retried twice.
+    """Invoke calls the function's code and waits. Event and DryRun calls are refused.
 
-    AWS: https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html. moto: needs Docker, starts a
-    container for each call, and runs Event calls synchronously. Every caller inside moto ends here.
+    AWS: https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html. moto: needs Docker, and
+    starts a container for each call. Every caller inside moto ends here.
     """
+    from moto.awslambda.exceptions import LambdaClientError
     from moto.awslambda.models import LambdaFunction
 
     host = patcher.host
@@ -26,11 +27,9 @@ def lambda_runs_here(patcher: Patcher) -> None:
         def invoke(self: Any, body: Any, request_headers: Any, response_headers: Any) -> bytes:
             payload = body if isinstance(body, bytes) else (body or "{}").encode()
             kind = request_headers.get("x-amz-invocation-type", "RequestResponse")
-            if kind == "DryRun":
-                return b""
-            if kind == "Event":
-                host.invoke_async(self, payload or b"{}")
-                return b""
+            if kind != "RequestResponse":
+                code = "InvalidParameterValueException"
+                raise LambdaClientError(code, f"the invocation type {kind} is not known here")
             outcome = host.invoke(self, payload or b"{}")
             if outcome.failed:
                 response_headers["x-amz-function-error"] = "Unhandled"

@@ -25,10 +25,6 @@ class Host(Protocol):
         """Call moto's ``LambdaFunction``."""
         ...
 
-    def invoke_async(self, function: Any, payload: bytes) -> None:
-        """Queue a call of moto's ``LambdaFunction``."""
-        ...
-
     def add_mapping(self, mapping: Any) -> None:
         """Poll for moto's ``EventSourceMapping`` from now on."""
         ...
