@@ -16,7 +16,7 @@ from s3commit.aws.parallel import ThreadMap
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_client import MAX_POOL_CONNECTIONS
 from s3commit.core.formats.layout import JobDirectory, parse_directory
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.testing.execution import run_execution
 from s3commit.testing.ledger import MemoryLedger
 from tests.servers import Weed
@@ -68,15 +68,15 @@ class BenchWeed(Weed):
         return arguments
 
 
-def make_pipeline(store: S3ObjectStore) -> Pipeline:
+def make_pipeline(store: S3ObjectStore) -> Ports:
     """The pipeline of a function in AWS, but for the ledger."""
-    return Pipeline(store, MemoryLedger(), SystemClock(), ThreadMap(MAX_POOL_CONNECTIONS))
+    return Ports(store, MemoryLedger(), SystemClock(), ThreadMap(MAX_POOL_CONNECTIONS))
 
 
 class Committer:
     """Commits the one job below ``prefix`` when its driver asks for it, while it is entered."""
 
-    def __init__(self, pipeline: Pipeline, prefix: str) -> None:
+    def __init__(self, pipeline: Ports, prefix: str) -> None:
         self._pipeline = pipeline
         self._prefix = prefix
         self._stop = threading.Event()

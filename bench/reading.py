@@ -39,7 +39,7 @@ from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import CommitRequest, CountedAttempt, Destination, JobSpec
 from s3commit.core.model.pending import PendingFile, PendingSet
 from s3commit.core.ownership.named_uploads import named_files
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ListedObject, ObjectFacts, OpenUpload, StoredObject
 from s3commit.testing.memory import MemoryLedger, MemoryObjectStore
 
@@ -131,8 +131,8 @@ def _attempt(task: int) -> CountedAttempt:
     return CountedAttempt(str(task), "a", name, sha256, len(pending.files), pending.bytes)
 
 
-def _pipeline(store: MemoryObjectStore) -> Pipeline:
-    return Pipeline(store, MemoryLedger(), SystemClock(), ThreadMap(MAX_POOL_CONNECTIONS))
+def _pipeline(store: MemoryObjectStore) -> Ports:
+    return Ports(store, MemoryLedger(), SystemClock(), ThreadMap(MAX_POOL_CONNECTIONS))
 
 
 READERS: Final[dict[str, Callable[[bytes], object]]] = {

@@ -7,14 +7,14 @@ from typing import Any
 
 from s3commit.aws import env
 from s3commit.aws.telemetry import count, logger
-from s3commit.aws.wiring import make_pipeline
+from s3commit.aws.wiring import make_ports
 from s3commit.core.commit.complete_unit import complete_unit
 from s3commit.core.formats.plan import decode_unit
 from s3commit.core.formats.ticket import decode_ticket
 from s3commit.core.model.limits import COMPLETE_WORKERS
 
 # Many of these run side by side, below one prefix.
-pipeline = make_pipeline(workers=COMPLETE_WORKERS, slows_down=True)
+ports = make_ports(workers=COMPLETE_WORKERS, slows_down=True)
 
 
 @logger.inject_lambda_context(clear_state=True)
@@ -22,7 +22,7 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     """Complete ``event["unit"]`` under the generation of the event's ticket."""
     ticket = decode_ticket(event["ticket"])
     logger.append_keys(job_id=ticket.job_id)
-    result = complete_unit(pipeline, ticket, decode_unit(event["unit"]))
+    result = complete_unit(ports, ticket, decode_unit(event["unit"]))
     logger.info("unit done", **asdict(result))
     count(env.FILES_COMPLETED, result.files)
     return {name: value for name, value in asdict(result).items() if value != ""}

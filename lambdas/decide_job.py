@@ -9,14 +9,14 @@ from typing import Any
 from s3commit.aws.settings import replace_below
 from s3commit.aws.steps import run_step
 from s3commit.aws.telemetry import logger
-from s3commit.aws.wiring import make_pipeline
+from s3commit.aws.wiring import make_ports
 from s3commit.core.commit.acquire_destination import acquire_destination
 from s3commit.core.commit.check_conditions import check_conditions
 from s3commit.core.commit.decide_commit import decide_commit
 from s3commit.core.commit.seal_job import seal_job
 from s3commit.core.commit.verify_manifests import verify_manifests
 
-pipeline = replace(make_pipeline(), replace_below=replace_below(os.environ))
+ports = replace(make_ports(), replace_below=replace_below(os.environ))
 
 STEPS = {
     "SealJob": seal_job,
@@ -30,4 +30,4 @@ STEPS = {
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     """Run the step that the state machine names."""
-    return run_step(pipeline, STEPS, event)
+    return run_step(ports, STEPS, event)

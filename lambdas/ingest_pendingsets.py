@@ -7,23 +7,23 @@ from typing import Any
 from s3commit.aws import env
 from s3commit.aws.events import Announced, each_message, partial_failure
 from s3commit.aws.telemetry import count, document_refused, logger
-from s3commit.aws.wiring import make_pipeline
+from s3commit.aws.wiring import make_ports
 from s3commit.core.commit.ingest_pendingsets import judge_arrival, note_arrivals
 from s3commit.core.model.errors import InvalidInputError
 
-pipeline = make_pipeline()
+ports = make_ports()
 
 
 def ingest(announced: list[Announced]) -> None:
     """Judge what one message announces, and note it before anything else is looked at."""
     for one in announced:
         try:
-            arrival = judge_arrival(pipeline, one.bucket, one.key, size=one.size)
+            arrival = judge_arrival(ports, one.bucket, one.key, size=one.size)
         except InvalidInputError as error:
             # Redelivery would not mend it; a request that counts it is refused for it.
             document_refused(one.key, error.code)
             continue
-        count(env.MANIFESTS_RECORDED, note_arrivals(pipeline, [arrival]))
+        count(env.MANIFESTS_RECORDED, note_arrivals(ports, [arrival]))
         count(env.UPLOADS_ABORTED, arrival.late)
 
 

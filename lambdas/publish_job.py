@@ -7,12 +7,12 @@ from typing import Any
 from s3commit.aws import env
 from s3commit.aws.steps import run_step
 from s3commit.aws.telemetry import count, logger
-from s3commit.aws.wiring import make_pipeline
+from s3commit.aws.wiring import make_ports
 from s3commit.core.commit.begin_publish import begin_publish
 from s3commit.core.commit.publish_success import publish_success
 from s3commit.core.model.states import JobState
 
-pipeline = make_pipeline()
+ports = make_ports()
 
 STEPS = {"BeginPublish": begin_publish, "PublishSuccess": publish_success}
 
@@ -20,7 +20,7 @@ STEPS = {"BeginPublish": begin_publish, "PublishSuccess": publish_success}
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     """Run the step that the state machine names."""
-    ticket = run_step(pipeline, STEPS, event)
+    ticket = run_step(ports, STEPS, event)
     if ticket["state"] == JobState.COMMITTED:
         count(env.JOBS_COMMITTED)
         count(env.BYTES_COMMITTED, ticket["bytes"])

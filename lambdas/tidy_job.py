@@ -6,10 +6,10 @@ from typing import Any
 
 from s3commit.aws.steps import run_step
 from s3commit.aws.telemetry import logger
-from s3commit.aws.wiring import make_pipeline
+from s3commit.aws.wiring import make_ports
 from s3commit.core.commit.tidy_up import tidy_up
 
-pipeline = make_pipeline()
+ports = make_ports()
 
 STEPS = {"TidyUp": tidy_up}
 
@@ -17,4 +17,4 @@ STEPS = {"TidyUp": tidy_up}
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     """Run the step that the state machine names."""
-    return run_step(pipeline, STEPS, event)
+    return run_step(ports, STEPS, event)

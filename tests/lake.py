@@ -18,7 +18,7 @@ import pytest
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_client import make_client
 from s3commit.core.formats.layout import RESULT_FILE, parse_directory
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.testing.execution import run_execution
 from s3commit.testing.memory import ManualClock, MemoryLedger
 from s3commit.writer.environment import SystemEnvironment
@@ -38,7 +38,7 @@ class Lake:
 
     def __post_init__(self) -> None:
         self.store = S3ObjectStore(self.client)
-        self.pipeline = Pipeline(self.store, self.ledger, self.clock)
+        self.ports = Ports(self.store, self.ledger, self.clock)
 
     def run_pipeline(self) -> None:
         """Do what the pipeline does for every job that has a request and no result."""
@@ -46,7 +46,7 @@ class Lake:
         for key in keys:
             place = parse_directory(self.bucket, key) if key.endswith(REQUEST) else None
             if place is not None and place.prefix + RESULT_FILE not in keys:
-                run_execution(self.pipeline, place)
+                run_execution(self.ports, place)
 
     def visible(self, prefix: str = "") -> list[str]:
         """The keys of all data, without hidden names."""

@@ -11,6 +11,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from s3commit.core.formats.layout import JOB_FILE
 from s3commit.core.sweep.sweep import shifted
 from s3commit.local.server import ACCOUNT, REGION
 
@@ -33,7 +34,7 @@ class Clock:
 def age_everything(bucket: str, table: str, seconds: int) -> None:
     """Turn back the times in S3 and in the ledger by so many seconds."""
     _age_bucket(bucket, timedelta(seconds=seconds))
-    _age_ledger(table, seconds)
+    _age_ledger(bucket, table, seconds)
 
 
 def _age_bucket(name: str, span: timedelta) -> None:
@@ -49,15 +50,17 @@ def _age_bucket(name: str, span: timedelta) -> None:
             part.last_modified -= span
 
 
-def _age_ledger(table: str, seconds: int) -> None:
+def _age_ledger(bucket: str, table: str, seconds: int) -> None:
     from moto.dynamodb.models import dynamodb_backends
 
     rows: Any = dynamodb_backends[ACCOUNT][REGION].get_table(table).items
     for row in list(rows.values()):
         for item in list(row.values()):
-            for name in ("created_at", "updated_at", "opened_at"):
+            for name in ("created_at", "updated_at"):
                 if name in item.attrs:
                     _turn_back(item.attrs[name], seconds)
+            if "opened_at" in item.attrs:
+                _open_as_s3_has_it(item.attrs, bucket, seconds)
             if "waiting" in item.attrs:
                 for waiter in item.attrs["waiting"].value.values():
                     _turn_back(waiter.value["since"], seconds)
@@ -67,6 +70,19 @@ def _age_ledger(table: str, seconds: int) -> None:
             if "turns" in item.attrs:  # when each step of the sweep last went through everything
                 for step in item.attrs["turns"].value.values():
                     step.value = _walk_turned_back(step.value, seconds)
+
+
+def _open_as_s3_has_it(attributes: dict[str, Any], bucket: str, seconds: int) -> None:
+    """A function may have read job.json before a turn back, and noted its time after it."""
+    from moto.s3.models import s3_backends
+
+    keys = s3_backends[ACCOUNT]["aws"].get_bucket(bucket).keys
+    stored = keys.get(attributes["directory"].value + JOB_FILE)
+    if stored is None:
+        _turn_back(attributes["opened_at"], seconds)
+    else:
+        moment = stored.last_modified.replace(microsecond=0, tzinfo=None)
+        attributes["opened_at"].value = moment.isoformat(timespec="milliseconds") + "Z"
 
 
 def _walk_turned_back(text: str, seconds: int) -> str:

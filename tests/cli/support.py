@@ -176,7 +176,7 @@ class Desk:
         self.executions.statuses[ticket.execution] = "RUNNING"
         name = "SealJob"
         while True:
-            ticket = _attempt(self.world.pipeline, name, ticket)
+            ticket = _attempt(self.world.ports, name, ticket)
             if name == step:
                 return place
             name = ROUTES[name](ticket)

@@ -25,6 +25,7 @@ NEVER_AN_END = {
     "ILLEGAL_TRANSITION",
     "JOB_FAILED",
     "LOST_RACE",
+    "NEEDS_OPERATOR",  # each is raised with a code of its own
     "NOT_DECIDED",
     "OUTCOME_UNKNOWN",
     "PRECONDITION_FAILED",

@@ -13,7 +13,7 @@ from s3commit.core.formats.layout import META_JOB
 from s3commit.core.formats.ticket import Ticket, encode_ticket
 from s3commit.core.model.errors import IdentityUnknownError, NeedsOperatorError
 from s3commit.core.model.job import CommitRequest, Conflict, Failure, Outcome
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.testing.bucket import Version
 from s3commit.testing.faults import FaultPlan
 from tests.cli.left_behind import data
@@ -83,12 +83,12 @@ def test_an_error_that_its_class_does_not_tell_carries_its_code(desk: Desk, code
     place = desk.requested_job()
     ticket = encode_ticket(Ticket(JOB, place.bucket, place.prefix, execution=arn_of(JOB)))
 
-    def stop(pipeline: Pipeline, ticket: Ticket) -> Ticket:
+    def stop(ports: Ports, ticket: Ticket) -> Ticket:
         raise NeedsOperatorError("it says why", code=code)
 
     event = {"step": "Stop", "ticket": ticket, "execution": arn_of(JOB)}
     with pytest.raises(NeedsOperatorError) as caught:
-        run_step(desk.world.pipeline, {"Stop": stop}, event)
+        run_step(desk.world.ports, {"Stop": stop}, event)
     cause = json.dumps({"errorMessage": str(caught.value), "errorType": "NeedsOperatorError"})
     failure = Execution("FAILED", "NeedsOperatorError", cause).failure
     assert failure == Failure(code, "NeedsOperatorError: it says why")
@@ -212,7 +212,7 @@ def test_who_goes_on_with_a_job_is_told_what_stopped_it(desk: Desk) -> None:
 def test_a_published_job_whose_replace_list_is_gone_has_not_ended(desk: Desk) -> None:
     desk.committed_job(OTHER)
     place = desk.job_at("RemoveReplaced", conflict=Conflict.REPLACE)
-    desk.world.store.delete(BUCKET, desk.world.all_keys(f"{place.pipeline}replaced-")[0])
+    desk.world.store.delete(BUCKET, desk.world.all_keys(f"{place.pipeline_prefix}replaced-")[0])
     line = desk.fails("show", JOB, "--table", TABLE, "--replaced", exit_code=3)
     assert "is not the replace list that was decided [LIST_CHANGED]" in line
     line = desk.fails("abort", JOB, "--table", TABLE, exit_code=3)

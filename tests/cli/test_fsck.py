@@ -16,7 +16,7 @@ from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.model.errors import AccessError, InvalidInputError, TransientError
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.testing.execution import run_execution
 from s3commit.writer.job import open_job
 from tests.cli.support import JOB, MACHINE, OTHER, REF, SALES, TABLE, Desk, arn_of, run, uri_of
@@ -348,7 +348,7 @@ def test_on_s3_it_finds_repairs_and_makes_the_ledger_again(
     bucket: str, moto_endpoint: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     store, destination = S3ObjectStore(), f"s3://{bucket}/sales/"
-    pipeline = Pipeline(store, DynamoLedger(bucket), SystemClock())
+    ports = Ports(store, DynamoLedger(bucket), SystemClock())
     written, given_up = (open_job(destination, store=store) for _ in range(2))
     for job in (written, given_up):
         with job.task("t0", task_count=1) as task, task.open("a.csv") as file:
@@ -356,7 +356,7 @@ def test_on_s3_it_finds_repairs_and_makes_the_ledger_again(
     run("commit", uri_of(written.directory))
     run("abort", uri_of(given_up.directory))
     for job in (written, given_up):
-        run_execution(pipeline, job.directory)
+        run_execution(ports, job.directory)
     run("fsck", destination)
     (line,) = run("ls", destination, "--files", written.job_id).stdout.splitlines()[1:]
     key = f"sales/{line.split()[-1]}"

@@ -49,7 +49,10 @@ def named(desk: Desk, *, state: str) -> list[str]:
 
 def of(desk: Desk, place: JobDirectory, what: str) -> str:
     """The first key in the job's directory that begins so."""
-    own = [*desk.world.all_keys(place.prefix + what), *desk.world.all_keys(place.pipeline + what)]
+    own = [
+        *desk.world.all_keys(place.prefix + what),
+        *desk.world.all_keys(place.pipeline_prefix + what),
+    ]
     return own[0]
 
 

@@ -14,7 +14,7 @@ from s3commit.aws import env
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.testing.execution import run_execution
 from s3commit.writer.job import Job, open_job
 from tests.cli.support import run, uri_of
@@ -25,7 +25,7 @@ _NUMBERS = itertools.count()
 
 
 @pytest.fixture
-def pipeline(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
+def ports(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Ports:
     """A bucket and a table of one name, and the environment that leads there."""
     name = f"desk-{next(_NUMBERS)}"
     monkeypatch.setenv("AWS_ENDPOINT_URL", moto_endpoint)
@@ -33,20 +33,20 @@ def pipeline(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
     create_table(name, moto_endpoint)
     region: Any = {"LocationConstraint": REGION}
     boto3.client("s3").create_bucket(Bucket=name, CreateBucketConfiguration=region)
-    return Pipeline(S3ObjectStore(), DynamoLedger(name), SystemClock())
+    return Ports(S3ObjectStore(), DynamoLedger(name), SystemClock())
 
 
 @pytest.fixture
-def job(pipeline: Pipeline) -> Job:
+def job(ports: Ports) -> Job:
     """A job with two files written, whose driver has asked for nothing."""
-    job = open_job(f"s3://{os.environ[env.TABLE]}/sales/", store=pipeline.store)
+    job = open_job(f"s3://{os.environ[env.TABLE]}/sales/", store=ports.store)
     for name in ("dt=1/a.csv", "dt=2/b.csv"):
         with job.task(name[3], task_count=2) as task, task.open(name) as file:
             file.write(b"hello")
     return job
 
 
-def test_a_dead_drivers_job_from_first_look_to_its_files(pipeline: Pipeline, job: Job) -> None:
+def test_a_dead_drivers_job_from_first_look_to_its_files(ports: Ports, job: Job) -> None:
     uri, destination = uri_of(job.directory), job.spec.destination.uri
     assert json.loads(run("show", uri, "--output", "json").stdout)["state"] == "OPEN"
     (first, second) = json.loads(run("uploads", destination, "--bytes", "--output", "json").stdout)[
@@ -54,7 +54,7 @@ def test_a_dead_drivers_job_from_first_look_to_its_files(pipeline: Pipeline, job
     ]
     assert (first["owner"], first["bytes"], second["bytes"]) == ("under way", 5, 5)
     run("commit", uri)
-    run_execution(pipeline, job.directory)
+    run_execution(ports, job.directory)
     assert "COMMITTED" in run("watch", job.job_id).stdout
     (listed,) = json.loads(run("ls", destination, "--output", "json").stdout)["jobs"]
     assert (listed["jobId"], listed["fileCount"], listed["bytes"]) == (job.job_id, 2, 10)
@@ -66,17 +66,17 @@ def test_a_dead_drivers_job_from_first_look_to_its_files(pipeline: Pipeline, job
     assert status["counts"] == {"COMMITTED": 1}
 
 
-def test_i4_an_abort_leaves_nothing_open(pipeline: Pipeline, job: Job) -> None:
+def test_i4_an_abort_leaves_nothing_open(ports: Ports, job: Job) -> None:
     run("abort", uri_of(job.directory), "--reason", "no use")
-    run_execution(pipeline, job.directory)
+    run_execution(ports, job.directory)
     assert "ended ABORTED" in run("watch", job.job_id, exit_code=3).stderr
     assert run("uploads", job.spec.destination.uri).stderr.startswith("0 open uploads")
 
 
-def test_dead_uploads_are_aborted(pipeline: Pipeline, job: Job) -> None:
+def test_dead_uploads_are_aborted(ports: Ports, job: Job) -> None:
     run("abort", uri_of(job.directory))
-    run_execution(pipeline, job.directory)
-    pipeline.store.create_upload(
+    run_execution(ports, job.directory)
+    ports.store.create_upload(
         job.directory.bucket,
         f"sales/part-9-{job.job_id}.csv",
         metadata={},
@@ -86,20 +86,20 @@ def test_dead_uploads_are_aborted(pipeline: Pipeline, job: Job) -> None:
     assert run("uploads", job.spec.destination.uri).stderr.startswith("0 open uploads")
 
 
-def test_a_table_that_is_not_there_is_one_line(pipeline: Pipeline) -> None:
+def test_a_table_that_is_not_there_is_one_line(ports: Ports) -> None:
     told = run("status", "--table", "no-such-table", exit_code=1).stderr
     assert len(told.splitlines()) == 1
     assert "[NO_TABLE]; is the table's name right" in told
 
 
-def test_a_bucket_that_is_not_there_is_one_line(pipeline: Pipeline) -> None:
+def test_a_bucket_that_is_not_there_is_one_line(ports: Ports) -> None:
     told = run("ls", "s3://no-such-bucket-here/t/", exit_code=1).stderr
     assert len(told.splitlines()) == 1
     assert "[NO_BUCKET]" in told
 
 
 def test_a_profile_that_is_not_there_is_one_line(
-    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+    ports: Ports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_PROFILE", "nobody")
     for arguments in (("ls", "s3://lake/t/"), ("status",)):
@@ -109,7 +109,7 @@ def test_a_profile_that_is_not_there_is_one_line(
 
 
 def test_without_a_region_the_ledger_is_one_line(
-    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+    ports: Ports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("AWS_REGION")
     monkeypatch.delenv("AWS_DEFAULT_REGION")

@@ -19,7 +19,7 @@ from s3commit.cli.app import app
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import JobDirectory, is_data
 from s3commit.core.model.job import Destination
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.testing.execution import run_execution
 from s3commit.writer.environment import SystemEnvironment
 from tests.conftest import REGION
@@ -32,8 +32,8 @@ _NUMBERS = itertools.count()
 class LaterEnvironment(SystemEnvironment):
     """Days after the recording; the pipeline runs while the command waits."""
 
-    def __init__(self, pipeline: Pipeline, place: JobDirectory) -> None:
-        self.pipeline = pipeline
+    def __init__(self, ports: Ports, place: JobDirectory) -> None:
+        self.ports = ports
         self.place = place
         self.executions = itertools.count()
 
@@ -42,11 +42,11 @@ class LaterEnvironment(SystemEnvironment):
 
     def sleep(self, seconds: float) -> None:
         execution = f"execution-{next(self.executions)}"
-        assert run_execution(self.pipeline, self.place, execution=execution)
+        assert run_execution(self.ports, self.place, execution=execution)
 
 
 @pytest.fixture
-def pipeline(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
+def ports(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Ports:
     """A bucket and a table, and the environment that leads there."""
     name = f"rescue-{next(_NUMBERS)}"
     monkeypatch.setenv("AWS_ENDPOINT_URL", moto_endpoint)
@@ -54,28 +54,26 @@ def pipeline(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
     create_table(name, moto_endpoint)
     region: Any = {"LocationConstraint": REGION}
     boto3.client("s3").create_bucket(Bucket=name, CreateBucketConfiguration=region)
-    return Pipeline(S3ObjectStore(), DynamoLedger(name), SystemClock())
+    return Ports(S3ObjectStore(), DynamoLedger(name), SystemClock())
 
 
 @pytest.mark.parametrize("case", ["plain", "partitioned", "halfway", "task_running"])
 @pytest.mark.parametrize("word", ["--commit", "--abort"])
-def test_i2_i4_a_dead_drivers_job_ends_on_a_server_too(
-    pipeline: Pipeline, case: str, word: str
-) -> None:
+def test_i2_i4_a_dead_drivers_job_ends_on_a_server_too(ports: Ports, case: str, word: str) -> None:
     bucket, recorded = os.environ[env.TABLE], read(case)
     for key, body in recorded.objects.items():  # the recording's bucket has another name
         recorded.objects[key] = body.replace(f'"{BUCKET}"'.encode(), f'"{bucket}"'.encode())
-    replay(pipeline.store, recorded, bucket)
+    replay(ports.store, recorded, bucket)
     session = Session()
     place = JobDirectory(Destination(bucket, TABLE), recorded.place.job_id)
-    session.environment = LaterEnvironment(pipeline, place)
+    session.environment = LaterEnvironment(ports, place)
     arguments = ["rescue", f"s3://{bucket}/{TABLE}", word, *["--partial"] * (word == "--commit")]
     result = CliRunner().invoke(app, arguments, obj=session)
     assert result.exit_code == 0, result.output
     data = {
-        listed.key: pipeline.store.get(bucket, listed.key, max_bytes=10**6).body
-        for listed in pipeline.store.list(bucket, TABLE)
+        listed.key: ports.store.get(bucket, listed.key, max_bytes=10**6).body
+        for listed in ports.store.list(bucket, TABLE)
         if is_data(listed.key[len(TABLE) :])
     }
     assert data == (recorded.files if word == "--commit" else {})
-    assert list(pipeline.store.list_uploads(bucket, TABLE)) == []
+    assert list(ports.store.list_uploads(bucket, TABLE)) == []

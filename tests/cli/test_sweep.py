@@ -20,7 +20,7 @@ def executions(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> MemoryExecutions:
     def sweeper(_session: Session, table: str, machine: str) -> Sweeper:
         assert (table, machine) == (TABLE, MACHINE)
         survey = MemorySurvey(desk.world.store)
-        return Sweeper(desk.world.pipeline, survey, desk.world.plan.wrap(started))
+        return Sweeper(desk.world.ports, survey, desk.world.plan.wrap(started))
 
     monkeypatch.setattr(Session, "sweeper", sweeper)
     return started

@@ -104,7 +104,7 @@ def test_i4_i5_command_and_sweep_abort_the_same(
     limits = Limits(abandoned=100 * DAY)  # the job under way stays so
     run_sweep(
         lambda report: Sweep(
-            BUCKET, world.pipeline, MemorySurvey(world.store), MemoryExecutions(), limits, report
+            BUCKET, world.ports, MemorySurvey(world.store), MemoryExecutions(), limits, report
         )
     )
     is_gone = case.name not in world.open_uploads()

@@ -52,7 +52,7 @@ def test_for_whom_a_job_waits_is_a_line_too(desk: Desk) -> None:
     def step(job: JobDirectory, *names: str) -> Ticket:
         ticket = Ticket(job.job_id, job.bucket, job.prefix, execution=arn_of(job.job_id))
         for name in names:
-            ticket = STEPS[name](desk.world.pipeline, ticket)
+            ticket = STEPS[name](desk.world.ports, ticket)
         return ticket
 
     desk.while_it_waits(

@@ -13,7 +13,7 @@ from s3commit.core.fsck.rebuild import Rebuilt, rebuild
 from s3commit.core.fsck.repair import Repaired, repair
 from s3commit.core.model.job import Destination
 from s3commit.core.model.record import JobRecord
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.survey import SeenObject
 from s3commit.testing.memory import MemoryObjectStore
 from s3commit.testing.survey import MemorySurvey
@@ -54,7 +54,7 @@ class FakeHands:
 
 @dataclass
 class Checked:
-    """A world under check; ``pipeline`` stands for the check's own connection."""
+    """A world under check; ``ports`` stands for the check's own connection."""
 
     world: World
     hands: FakeHands = field(default_factory=FakeHands)
@@ -63,7 +63,7 @@ class Checked:
     @property
     def fsck(self) -> Fsck:
         world = self.world
-        own = Pipeline(world.plan.wrap(world.store), world.plan.wrap(world.ledger), world.clock)
+        own = Ports(world.plan.wrap(world.store), world.plan.wrap(world.ledger), world.clock)
         return Fsck(own, MemoryLooks(world.store), self.hands)
 
     def findings(self) -> list[Finding]:

@@ -44,7 +44,7 @@ class Swept(World):
             self.calls += 1
             return Sweep(
                 BUCKET,
-                self.pipeline,
+                self.ports,
                 survey,
                 executions,
                 self.limits,
@@ -128,13 +128,13 @@ class Schedule:
     def sweep(self) -> Report:
         """One pass; ``calls`` then are those of this one."""
         world, report = self.world, Report()
-        pipeline = replace(world.pipeline, store=self.requests.of(world.store))
+        ports = replace(world.ports, store=self.requests.of(world.store))
         survey = self.requests.of(self.survey)
 
         def make(turn: Turn) -> Sweep:
             return Sweep(
                 BUCKET,
-                pipeline,
+                ports,
                 survey,
                 world.executions,
                 world.limits,
@@ -166,7 +166,7 @@ def sealed(world: Swept, place: JobDirectory, *, execution: str = "execution-1")
     """A job whose execution died behind its first step."""
     world.open(place)
     world.request(place, world.attempt(place, "t0"))
-    seal_job(world.pipeline, Ticket(place.job_id, BUCKET, place.prefix, execution=execution))
+    seal_job(world.ports, Ticket(place.job_id, BUCKET, place.prefix, execution=execution))
 
 
 def abandoned_at(world: Swept, place: JobDirectory) -> str:

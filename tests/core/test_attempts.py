@@ -13,7 +13,7 @@ from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.errors import UploadGoneError
 from s3commit.core.model.job import CountedAttempt, Names, Outcome
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from tests.core.world import BUCKET, OTHER_JOB, World, place_of
 
 NAMES = pytest.mark.parametrize("names", Names)
@@ -34,7 +34,7 @@ def tries(
 
 def announce(world: World, place: JobDirectory, attempt: CountedAttempt) -> int:
     """The event of a manifest, beside the calls that are counted; how many uploads it aborted."""
-    events = Pipeline(world.store, world.ledger, world.clock)
+    events = Ports(world.store, world.ledger, world.clock)
     arrival = judge_arrival(events, BUCKET, place.prefix + attempt.manifest)
     note_arrivals(events, [arrival])
     return arrival.late

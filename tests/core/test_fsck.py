@@ -18,7 +18,7 @@ from s3commit.core.model.errors import InvalidInputError, TransientError
 from s3commit.core.model.job import Conflict, Destination, JobSpec, Names
 from s3commit.core.model.locks import key_digest
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.testing.execution import run_execution
 from s3commit.testing.faults import FaultPlan
 from tests.core.fsck_world import SALES, Checked
@@ -550,7 +550,7 @@ def test_a_job_that_replaces_and_commits_while_the_check_runs_is_no_finding() ->
     desk.hands.running.add(OTHER_JOB)
 
     def commits() -> None:
-        run_execution(Pipeline(desk.world.store, desk.world.ledger, desk.world.clock), other)
+        run_execution(Ports(desk.world.store, desk.world.ledger, desk.world.clock), other)
 
     desk.world.plan.run_before("list", commits, where=lambda call: call.key == "sales/")
     assert desk.findings() == []
@@ -596,7 +596,7 @@ def test_a_job_that_ends_while_the_check_reads_has_its_result() -> None:
     desk.world.request(place, desk.world.attempt(place, "t0"))
 
     def ends() -> None:
-        run_execution(Pipeline(desk.world.store, desk.world.ledger, desk.world.clock), place)
+        run_execution(Ports(desk.world.store, desk.world.ledger, desk.world.clock), place)
 
     desk.world.plan.run_before("job", ends)
     assert [name for name in desk.names() if name != "SCRATCH_LEFT"] == []

@@ -42,11 +42,11 @@ def run(
 @contextmanager
 def clock_off(desk: Checked, seconds: int) -> Iterator[None]:
     """The pipeline's machines are ahead, or behind; S3 is not."""
-    normal = desk.world.pipeline
+    normal = desk.world.ports
     wrong = ManualClock(shifted(desk.world.clock.now(), seconds), step=0.001)
-    desk.world.pipeline = replace(normal, clock=wrong)
+    desk.world.ports = replace(normal, clock=wrong)
     yield
-    desk.world.pipeline = normal
+    desk.world.ports = normal
 
 
 def test_what_a_job_of_a_destination_above_replaced_is_not_missing(desk: Checked) -> None:

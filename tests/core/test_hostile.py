@@ -163,7 +163,7 @@ def test_i5_i7_a_hostile_manifest_is_refused_at_each_door(
     counted = (good, bad) if named else None
     world.store.put(BUCKET, PLACE.request, encode_request(CommitRequest(JOB, counted)))
     with pytest.raises((JobRefusedError, InvalidInputError)) as at_verify:
-        verify_manifests(world.pipeline, seal_job(world.pipeline, ticket()))
+        verify_manifests(world.ports, seal_job(world.ports, ticket()))
     assert at_verify.value.code == code
 
     result = world.refused(code)
@@ -223,7 +223,7 @@ def test_i12_a_manifest_whose_event_says_that_it_is_too_large_is_not_asked_for(
     world.open(PLACE)
     key = PLACE.prefix + NOBODY.manifest
     with pytest.raises(InvalidInputError) as caught:
-        judge_arrival(world.pipeline, BUCKET, key, size=MAX_MANIFEST_BYTES + 1)
+        judge_arrival(world.ports, BUCKET, key, size=MAX_MANIFEST_BYTES + 1)
     assert caught.value.code == "TOO_LARGE"
     assert world.plan.count() == 0
 
@@ -236,7 +236,7 @@ def test_i12_a_manifest_whose_listing_says_that_it_is_too_large_is_not_asked_for
     put_sparse(world, key, MAX_MANIFEST_BYTES + 1)
     world.store.put(BUCKET, PLACE.request, encode_request(CommitRequest(JOB, None)))
     with pytest.raises(JobRefusedError) as caught:
-        verify_manifests(world.pipeline, seal_job(world.pipeline, ticket()))
+        verify_manifests(world.ports, seal_job(world.ports, ticket()))
     assert caught.value.code == "TOO_LARGE"
     assert key not in {call.key for call in world.plan.calls if call.verb == "get"}
 
@@ -280,8 +280,8 @@ def test_i12_large_manifests_are_read_one_at_a_time() -> None:
         return size
 
     sizes = [SMALL_MANIFEST_BYTES, SMALL_MANIFEST_BYTES + 1] * 8
-    pipeline = replace(World().pipeline, parallel=ThreadMap(4))
-    assert sorted(each_manifest(pipeline, read, sizes)) == sorted(sizes)
+    ports = replace(World().ports, parallel=ThreadMap(4))
+    assert sorted(each_manifest(ports, read, sizes)) == sorted(sizes)
     assert seen[True] == 1
     assert seen[False] > 1
 

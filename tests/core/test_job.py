@@ -244,13 +244,13 @@ def test_i8_a_forgotten_job_that_is_committed_stays_so() -> None:
     visible = world.visible()
     forgetful = World()
     forgetful.store = world.store
-    forgetful.pipeline = type(world.pipeline)(world.store, forgetful.ledger, world.clock)
+    forgetful.ports = type(world.ports)(world.store, forgetful.ledger, world.clock)
     assert forgetful.run(place) == ["SealJob", "PublishSuccess", "TidyUp"]
     assert forgetful.record(place).state is JobState.COMMITTED
     world.store.delete(BUCKET, place.result)
     more = World()
     more.store = world.store
-    more.pipeline = type(world.pipeline)(world.store, more.ledger, world.clock)
+    more.ports = type(world.ports)(world.store, more.ledger, world.clock)
     assert more.run(place) == ["SealJob", "PublishSuccess", "TidyUp"]
     assert world.result(place).outcome is Outcome.COMMITTED
     assert world.result(place).files == 1

@@ -65,7 +65,7 @@ def test_the_job_json_that_the_request_means_is_believed() -> None:
     world = World()
     world.open(PLACE)
     counted = world.attempt(PLACE, "t0")
-    ask(world, CommitRequest(JOB, (counted,), job_sha256=read_spec(world.pipeline, PLACE).sha256))
+    ask(world, CommitRequest(JOB, (counted,), job_sha256=read_spec(world.ports, PLACE).sha256))
     world.run(PLACE)
     assert world.result(PLACE).outcome is Outcome.COMMITTED
 
@@ -119,7 +119,7 @@ def test_a_record_of_before_that_knows_no_digest_is_judged_by_the_rest() -> None
     record = replace(world.record(PLACE), job_sha256=None)
     world.ledger = MemoryLedger()
     world.ledger.open_job(record)
-    world.pipeline = replace(world.pipeline, ledger=world.ledger)
+    world.ports = replace(world.ports, ledger=world.ledger)
     world.request(PLACE, counted)
     world.run(PLACE)
     assert world.result(PLACE).outcome is Outcome.COMMITTED

@@ -306,7 +306,7 @@ def test_i3_i4_a_manifest_that_arrives_late_at_a_location_is_aborted(
     world.run(MAIN)
     if forgotten:
         world.ledger = MemoryLedger()
-        world.pipeline = replace(world.pipeline, ledger=world.ledger)
+        world.ports = replace(world.ports, ledger=world.ledger)
     before = data(world)
     assert world.announce(THERE, there(world, "late")) == 1
     assert world.open_uploads() == []
@@ -396,7 +396,7 @@ def test_i8_a_job_with_locations_ends_whole_whenever_the_ledger_is_lost() -> Non
             world.run(MAIN)
         except Crash:
             world.ledger = MemoryLedger()
-            world.pipeline = replace(world.pipeline, ledger=world.ledger)
+            world.ports = replace(world.ports, ledger=world.ledger)
             world.run(MAIN, "execution-2")
         assert data(world) == {HERE_FILE: b"here", THERE_FILE: b"there"}, point
         assert world.record(MAIN).state is JobState.COMMITTED
@@ -467,7 +467,7 @@ def test_i6_a_job_whose_destination_is_the_location_waits() -> None:
         waited.append(data(world))
         world.run(MAIN, "execution-2")
 
-    run_execution(world.pipeline, other, execution="execution-3", pause=finish)
+    run_execution(world.ports, other, execution="execution-3", pause=finish)
     assert waited == [{}]
     theirs = f"{PREFIX}part-t0-{OTHER_JOB}.parquet"
     assert data(world) == {HERE_FILE: b"here", theirs: b"t0 a0"}, "as if one after the other"

@@ -45,7 +45,7 @@ from s3commit.core.model.locks import (
 )
 from s3commit.core.model.record import JobRecord, PlanFacts, Stage, Turn
 from s3commit.core.model.states import ENDED, JobState
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import LostRaceError
 from s3commit.testing.faults import FaultPlan
 from s3commit.testing.memory import ManualClock, MemoryLedger, MemoryObjectStore
@@ -166,7 +166,7 @@ class Crowd:
         self.clock = ManualClock(NOW)
         self.plan = FaultPlan()
         store = MemoryObjectStore("lake", clock=self.clock)
-        self.pipeline = Pipeline(store, self.plan.wrap(self.ledger), self.clock)
+        self.ports = Ports(store, self.plan.wrap(self.ledger), self.clock)
 
     def put(
         self,
@@ -214,12 +214,12 @@ class Crowd:
     def ask(self, job_id: str) -> Ticket:
         record = self.record(job_id)
         ticket = Ticket(job_id, "lake", record.directory, execution=job_id).after(record)
-        return acquire_destination(self.pipeline, ticket)
+        return acquire_destination(self.ports, ticket)
 
     def end(self, job_id: str) -> None:
         record = self.record(job_id)
         self.ledger._jobs[record.ref] = replace(record, state=JobState.ABORTED)
-        release_locks(self.pipeline, record)
+        release_locks(self.ports, record)
 
     def stage(self, job_id: str) -> Stage:
         return self.record(job_id).turn.stage
@@ -667,11 +667,11 @@ class Queueing(RuleBasedStateMachine):
             plan.run_before(None, strike, nth=call)
         elif call:
             plan.fail(None, TransientError("it dies here"), nth=call)
-        pipeline = replace(crowd.pipeline, ledger=plan.wrap(crowd.ledger))
+        ports = replace(crowd.ports, ledger=plan.wrap(crowd.ledger))
         record = crowd.record(name)
         ticket = Ticket(name, "lake", record.directory, execution=name).after(record)
         try:
-            acquire_destination(pipeline, ticket)
+            acquire_destination(ports, ticket)
         except LostRaceError:
             pass  # pushed back: it asks again
         except TransientError:

@@ -19,7 +19,7 @@ from s3commit.core.model.job import Conflict, Outcome
 from s3commit.core.model.limits import HOLDER_SECONDS
 from s3commit.core.model.locks import key_digest
 from s3commit.core.model.record import Stage
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.testing.execution import run_execution
 from s3commit.testing.faults import Crash, FaultPlan
 from s3commit.testing.memory import MemoryLedger
@@ -50,7 +50,7 @@ IN_DOUBT = (Outcome.ABORTED, "KEY_IN_DOUBT")  # of a lost ledger alone: told to 
 def forget(world: World) -> None:
     """The ledger is lost; what runs from now on has an empty one."""
     world.ledger = MemoryLedger()
-    world.pipeline = Pipeline(world.store, world.ledger, world.clock)
+    world.ports = Ports(world.store, world.ledger, world.clock)
 
 
 def check_one_of(world: World, *places: JobDirectory) -> JobDirectory:
@@ -172,7 +172,7 @@ def test_i11_the_key_of_a_job_that_died_before_its_decision_is_free_when_it_is_d
     with pytest.raises(Crash):
         world.run(FIRST)
     assert world.json(NOTE)["jobId"] == JOB
-    run_execution(world.pipeline, SECOND, pause=lambda: world.clock.advance(HOLDER_SECONDS / 2))
+    run_execution(world.ports, SECOND, pause=lambda: world.clock.advance(HOLDER_SECONDS / 2))
     world.run(FIRST, "execution-2")
     assert ended(world, FIRST) == (Outcome.ABORTED, "STALLED")
     assert ended(world, SECOND) == COMMITTED
@@ -261,7 +261,7 @@ def test_i11_of_jobs_that_race_for_a_key_one_is_committed(seed: int, count: int)
     def work(place: JobDirectory) -> None:
         store: Any = Jittered(world.store, f"{seed} {place.job_id} store")
         ledger: Any = Jittered(world.ledger, f"{seed} {place.job_id} ledger")
-        run_execution(Pipeline(store, ledger, world.clock), place, pause=lambda: time.sleep(0.001))
+        run_execution(Ports(store, ledger, world.clock), place, pause=lambda: time.sleep(0.001))
 
     with ThreadPoolExecutor(count) as pool:
         for done in [pool.submit(work, place) for place in places]:
@@ -290,7 +290,7 @@ def test_i11_whenever_the_first_one_dies_one_of_two_is_committed() -> None:
         ask(world, SECOND)
         with suppress(Crash):
             world.run(FIRST)
-        world.pipeline = Pipeline(world.store, world.ledger, world.clock)
+        world.ports = Ports(world.store, world.ledger, world.clock)
         waits: list[int] = []
 
         def pause() -> None:
@@ -298,7 +298,7 @@ def test_i11_whenever_the_first_one_dies_one_of_two_is_committed() -> None:
             if len(waits) == 3:
                 world.run(FIRST, "execution-2")
 
-        run_execution(world.pipeline, SECOND, pause=pause)
+        run_execution(world.ports, SECOND, pause=pause)
         world.run(FIRST, "execution-3")
         check_one_of(world, FIRST, SECOND)
 

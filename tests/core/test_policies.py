@@ -315,7 +315,7 @@ def test_a_page_of_the_longest_and_strangest_keys_can_be_read_again() -> None:
         ListedObject(start_of_key + chr(1) * (1024 - 8 - len(start_of_key)) + f"{n:08d}", "e", n)
         for n in range(REPLACED_PAGE)
     ]
-    facts = replace_list.write_list(world.pipeline, place, strange, overwrites=False)
+    facts = replace_list.write_list(world.ports, place, strange, overwrites=False)
     assert len(world.all_keys(place.pages)) == 1
     groups = list(listed_files(world.store, [place], facts))
     assert [listed for group in groups for listed in group] == strange
@@ -330,7 +330,9 @@ def test_i5_i7_a_list_that_is_not_the_decided_one_is_not_acted_on() -> None:
         def tamper(world: World = world, place: JobDirectory = place, what: str = changed) -> None:
             world.store.put(BUCKET, "sales/dt=1/new.parquet", b"so that nothing proves the list")
             page = world.all_keys(place.pages)[0]
-            index = next(key for key in world.all_keys(place.pipeline) if "/replaced-" in key)
+            index = next(
+                key for key in world.all_keys(place.pipeline_prefix) if "/replaced-" in key
+            )
             if what == "gone":
                 world.store.delete(BUCKET, page)
                 return

@@ -17,7 +17,7 @@ from s3commit.core.model.errors import JobRefusedError, TransientError
 from s3commit.core.model.job import Conflict, Names, Outcome, Scope
 from s3commit.core.model.limits import REMOVE_SECONDS
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.testing.execution import STEPS, run_execution
 from tests.core.world import BUCKET, JOB, World, place_of
 
@@ -49,7 +49,7 @@ def pages_of(world: World, place: JobDirectory) -> list[str]:
 
 
 def index_of(world: World, place: JobDirectory) -> str:
-    (key,) = world.all_keys(f"{place.pipeline}replaced-")
+    (key,) = world.all_keys(f"{place.pipeline_prefix}replaced-")
     return key
 
 
@@ -72,9 +72,9 @@ def test_i10_a_long_list_is_gone_through_in_calls_that_end_in_time(
     slow_deletes(world, REMOVE_SECONDS / 12)  # three calls for a page: four pages in the time
     lasted: list[float] = []
 
-    def timed(pipeline: Pipeline, ticket: Ticket) -> Ticket:
+    def timed(ports: Ports, ticket: Ticket) -> Ticket:
         began = datetime.fromisoformat(world.clock.now())
-        after = remove_replaced(pipeline, decode_ticket(encode_ticket(ticket)))
+        after = remove_replaced(ports, decode_ticket(encode_ticket(ticket)))
         lasted.append((datetime.fromisoformat(world.clock.now()) - began).total_seconds())
         return after
 
@@ -198,7 +198,7 @@ def test_i5_what_nothing_proves_is_not_deleted_until_a_person_has_done_it(
     assert world.record(place).state is JobState.PUBLISHING
     for key in [stranger, *OLD]:
         world.store.delete(BUCKET, key)
-    run_execution(world.pipeline, place, execution="execution-2")
+    run_execution(world.ports, place, execution="execution-2")
     assert world.result(place).outcome is Outcome.COMMITTED
     assert set(world.visible()) == {NEW}
 

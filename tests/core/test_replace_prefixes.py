@@ -20,7 +20,7 @@ ELSEWHERE = "archive/dt1/"
 def deployed(*allowed: str, versioned: bool = False) -> World:
     """A bucket with data, behind a pipeline that allows replacing below ``allowed``."""
     world = World(versioned=versioned)
-    world.pipeline = replace(world.pipeline, replace_below=allowed)
+    world.ports = replace(world.ports, replace_below=allowed)
     for prefix in ("sales/", "sales10/", "sale/", "sales/eu/", ELSEWHERE):
         world.store.put(BUCKET, f"{prefix}old.parquet", b"old")
     return world
@@ -128,7 +128,7 @@ def test_i2_a_job_that_was_decided_before_the_list_got_shorter_is_finished() -> 
     world.plan.run_after("decide", die)
     with pytest.raises(Crash):
         world.run(place)
-    world.pipeline = replace(world.pipeline, replace_below=())
+    world.ports = replace(world.ports, replace_below=())
     world.run(place, "execution-2")
     assert world.result(place).outcome is Outcome.COMMITTED
     assert set(world.visible()) == {f"sales/part-t0-{JOB}.parquet"}

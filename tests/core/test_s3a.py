@@ -86,8 +86,8 @@ def test_i4_what_an_uncommitted_attempt_wrote_is_aborted_by_its_pending_files() 
 
 def test_manifests_are_noted_as_they_arrive() -> None:
     world, recorded, place = dead_job()
-    arrivals = [judge_arrival(world.pipeline, BUCKET, key) for key in recorded.manifests]
-    assert note_arrivals(world.pipeline, arrivals) == 3
+    arrivals = [judge_arrival(world.ports, BUCKET, key) for key in recorded.manifests]
+    assert note_arrivals(world.ports, arrivals) == 3
     noted = {(one.task_id, one.attempt_id, one.files) for one in world.ledger.attempts(place.ref)}
     tasks = {key.rsplit("/", 1)[-1].removesuffix(".pendingset") for key in recorded.manifests}
     assert noted == {(task, "00", 1) for task in tasks}
@@ -104,7 +104,7 @@ def test_i3_a_manifest_that_arrives_after_the_end_is_aborted() -> None:
     (key,) = recorded.files.keys() - data(world).keys()
     upload_id = next(one.upload_id for one in world.store.list_uploads(BUCKET, key))
     world.store.put(BUCKET, late, renewed(body, recorded, {**recorded.ids, key: upload_id}))
-    assert judge_arrival(world.pipeline, BUCKET, late).late == 1
+    assert judge_arrival(world.ports, BUCKET, late).late == 1
     assert world.open_uploads() == []
     assert late not in world.all_keys()
 
@@ -124,8 +124,8 @@ def test_i4_a_manifest_that_comes_over_a_late_one_is_left_to_its_own_event() -> 
     attempt()
     world.plan.run_before("delete", attempt, where=lambda call: call.key == key)
     with pytest.raises(PreconditionError):
-        judge_arrival(world.pipeline, BUCKET, key)
-    assert judge_arrival(world.pipeline, BUCKET, key).late == 1
+        judge_arrival(world.ports, BUCKET, key)
+    assert judge_arrival(world.ports, BUCKET, key).late == 1
     assert world.open_uploads() == []
     assert key not in world.all_keys()
 
@@ -248,7 +248,7 @@ def test_i7_a_hostile_manifest_is_refused_as_it_arrives(
     body = world.store.get(BUCKET, bad, max_bytes=10**6).body
     world.store.put(BUCKET, bad, edited(change, body))
     with pytest.raises(InvalidInputError) as refused:
-        judge_arrival(world.pipeline, BUCKET, bad)
+        judge_arrival(world.ports, BUCKET, bad)
     assert refused.value.code == code
 
 

@@ -103,7 +103,7 @@ def test_i12_a_forgotten_job_that_is_brought_back_deletes_nothing(
     honest(world)
     world.run(HONEST)
     world.ledger._jobs.clear()
-    for key in world.all_keys(HONEST.prefix) + world.all_keys(HONEST.pipeline):
+    for key in world.all_keys(HONEST.prefix) + world.all_keys(HONEST.pipeline_prefix):
         world.store.delete(BUCKET, key)
     before = world.visible("lake/")
     place = INSIDE if inside else HONEST
@@ -121,7 +121,7 @@ def test_i12_a_manifest_in_the_directory_of_a_forgotten_job_brings_nothing_back(
     honest(world)
     world.run(HONEST)
     world.ledger._jobs.clear()
-    for key in world.all_keys(HONEST.prefix) + world.all_keys(HONEST.pipeline):
+    for key in world.all_keys(HONEST.prefix) + world.all_keys(HONEST.pipeline_prefix):
         world.store.delete(BUCKET, key)
     later = place_of(OTHER_JOB, HONEST.destination.prefix)
     world.request(later, world.attempt(later, "t0"))

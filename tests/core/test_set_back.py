@@ -28,7 +28,7 @@ def set_back(state: JobState, outcome: Outcome) -> World:
         world.store.put(BUCKET, key, body)
     world.open(place, conflict=Conflict.REPLACE)
     world.request(place)
-    seal_job(world.pipeline, Ticket(JOB, BUCKET, place.prefix, execution=ARN))
+    seal_job(world.ports, Ticket(JOB, BUCKET, place.prefix, execution=ARN))
     if state is JobState.OPEN:
         world.ledger._jobs.clear()
         world.announce(place, world.attempt(place, "t9", files={}))
@@ -46,7 +46,7 @@ def set_back(state: JobState, outcome: Outcome) -> World:
             decided_at=now,
             finished_at=now,
         )
-        note_end(world.pipeline, ended)
+        note_end(world.ports, ended)
     return world
 
 
@@ -95,6 +95,6 @@ def test_a_jobs_first_execution_asks_for_no_result() -> None:
         world.announce(place, world.attempt(place, "t0"))
         world.request(place)
         world.plan.forget_calls()
-        seal_job(world.pipeline, Ticket(JOB, BUCKET, place.prefix, execution=execution))
+        seal_job(world.ports, Ticket(JOB, BUCKET, place.prefix, execution=execution))
         calls.append(world.plan.counts())
     assert calls[0]["get"] + 2 == calls[1]["get"]

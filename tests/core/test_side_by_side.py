@@ -61,9 +61,9 @@ def written(names: Names, **spec: Any) -> World:
 
 
 def meet(world: World, verb: str, where: Callable[[str], bool]) -> Meeting:
-    meeting = Meeting(world.pipeline.store, verb, where)
+    meeting = Meeting(world.ports.store, verb, where)
     store: Any = meeting
-    world.pipeline = replace(world.pipeline, store=store, parallel=ThreadMap(TOGETHER))
+    world.ports = replace(world.ports, store=store, parallel=ThreadMap(TOGETHER))
     return meeting
 
 
@@ -170,8 +170,8 @@ def test_of_a_partition_to_be_replaced_the_beginning_is_in_memory_and_all_of_it_
 
     def look() -> None:
         store: Any = Counting(world.store)
-        pipeline = replace(world.pipeline, store=store)
-        listing = replacing.files_of_before(pipeline, place, world.record(place))
+        ports = replace(world.ports, store=store)
+        listing = replacing.files_of_before(ports, place, world.record(place))
         found.append(next(listing).key)
         seen.append(store.given)
         found.extend(listed.key for listed in listing)

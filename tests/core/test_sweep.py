@@ -67,7 +67,7 @@ def test_a_job_that_fails_again_and_again_is_tried_ever_more_seldom(world: Swept
         if world.sweep().started:
             starts.append(quarter)
             name = list(world.executions.started)[-1]
-            seal_job(world.pipeline, Ticket(JOB, BUCKET, place_of().prefix, execution=name))
+            seal_job(world.ports, Ticket(JOB, BUCKET, place_of().prefix, execution=name))
     pauses = [after - before for before, after in pairwise(starts)]
     assert pauses == sorted(pauses)
     assert pauses[0] <= 3
@@ -188,7 +188,7 @@ def test_a_job_of_a_new_ledger_is_tried_as_often_as_any(world: Swept) -> None:
     sealed(world, place_of())
     world.ledger._jobs.clear()
     place = place_of()
-    seal_job(world.pipeline, Ticket(JOB, BUCKET, place.prefix, execution="execution-2"))
+    seal_job(world.ports, Ticket(JOB, BUCKET, place.prefix, execution="execution-2"))
     assert takeovers(world.record(place_of())) == 1
     world.later(LIMITS.stuck + 1)
     assert world.sweep().started == 1
@@ -201,13 +201,13 @@ def test_i3_a_worker_of_before_the_ledger_was_lost_is_refused_by_the_jobs_next_r
     place = place_of()
     world.open(place)
     world.request(place, world.attempt(place, "t0"))
-    old = seal_job(world.pipeline, Ticket(JOB, BUCKET, place.prefix, execution="old"))
+    old = seal_job(world.ports, Ticket(JOB, BUCKET, place.prefix, execution="old"))
     world.ledger._jobs.clear()
     world.later(1)
-    new = seal_job(world.pipeline, Ticket(JOB, BUCKET, place.prefix, execution="new"))
+    new = seal_job(world.ports, Ticket(JOB, BUCKET, place.prefix, execution="new"))
     with pytest.raises(LostRaceError):
-        verify_manifests(world.pipeline, old)
-    assert verify_manifests(world.pipeline, new).plan
+        verify_manifests(world.ports, old)
+    assert verify_manifests(world.ports, new).plan
 
 
 # All together

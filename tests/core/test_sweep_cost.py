@@ -224,7 +224,7 @@ def test_documents_due_with_much_behind_them_go_bit_by_bit(
 def s3a_job(world: Swept, place: JobDirectory) -> None:
     """What a single put brings about: a record of a job that nobody can say the end of."""
     world.store.put(BUCKET, f"{place.s3a}00/task_1_0000_m_000000.pendingset", b"{}")
-    world.ledger.open_job(new_record(read_spec(world.pipeline, place), place, world.clock.now()))
+    world.ledger.open_job(new_record(read_spec(world.ports, place), place, world.clock.now()))
 
 
 def test_i12_records_without_a_job_json_are_looked_at_ever_more_seldom(

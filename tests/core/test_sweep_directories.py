@@ -47,7 +47,7 @@ def test_documents_go_when_the_retention_is_over_and_commits_stay(world: Swept) 
     assert world.sweep().retired == 0
     world.later(2 * HOUR)
     assert world.sweep().retired == 1
-    assert world.all_keys(place.prefix) == world.all_keys(place.pipeline) == []
+    assert world.all_keys(place.prefix) == world.all_keys(place.pipeline_prefix) == []
     assert world.ledger._claims == {}
     assert world.store.head(BUCKET, place.commits) is not None
     assert set(world.visible()) == {f"sales/part-t0-{JOB}.parquet"}
@@ -95,7 +95,7 @@ def test_a_ledger_full_of_ended_jobs_is_not_read_in_each_call(world: Swept) -> N
     survey = MemorySurvey(world.store)
     plan = world.plan
     plan.forget_calls()
-    sweep = Sweep(BUCKET, world.pipeline, plan.wrap(survey), world.executions)
+    sweep = Sweep(BUCKET, world.ports, plan.wrap(survey), world.executions)
     assert STEPS["TidyJobDirectories"](sweep, "") == ""
     assert set(plan.counts()) == {"jobs_in"}
 
@@ -104,7 +104,7 @@ def test_i5_a_job_of_s3a_is_never_aborted_without_a_request(world: Swept) -> Non
     place = place_of()
     key = f"{place.s3a}00/task_202611220232_0000_m_000000.pendingset"
     world.store.put(BUCKET, key, b"{}")
-    record = new_record(read_spec(world.pipeline, place), place, world.clock.now())
+    record = new_record(read_spec(world.ports, place), place, world.clock.now())
     world.ledger.open_job(record)
     world.later(LIMITS.abandoned - HOUR)
     assert world.sweep().s3a == 0

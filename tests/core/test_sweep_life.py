@@ -91,7 +91,7 @@ def test_i5_a_slow_job_that_shows_a_sign_of_life_is_never_touched(world: Swept, 
 def test_i5_signs_of_life_count_at_the_locations_of_partitions_too(world: Swept, sign: str) -> None:
     main, there = place_of(), place_of(prefix="elsewhere/")
     announced(world, main, locations={"dt=1/": "elsewhere/"})
-    spec = read_spec(world.pipeline, main)
+    spec = read_spec(world.ports, main)
     world.store.put(BUCKET, there.job, encode_location(spec, "elsewhere/"))
     file = world.upload(there, f"slow-{JOB}.x", b"x", task="t1", attempt="a0")
     world.later(LIMITS.abandoned + HOUR)
@@ -244,7 +244,7 @@ def looks_at_open_jobs(
     def make(turn: Turn) -> Sweep:
         return Sweep(
             BUCKET,
-            world.pipeline,
+            world.ports,
             survey,
             world.executions,
             put_off=dict(turn.put_off),
@@ -294,7 +294,7 @@ def test_i5_a_clock_as_wrong_as_s3_lets_pass_kills_no_job(world: Swept, off: int
     survey = MemorySurvey(world.store)
     now = shifted(world.clock.now(), off)
     for step in STEPS.values():
-        sweep = Sweep(BUCKET, world.pipeline, survey, world.executions, world.limits, now=now)
+        sweep = Sweep(BUCKET, world.ports, survey, world.executions, world.limits, now=now)
         assert step(sweep, "") == ""
         assert (sweep.report.asked, sweep.report.uploads) == (0, 0)
 

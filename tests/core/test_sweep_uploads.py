@@ -141,7 +141,7 @@ def test_a_call_that_runs_out_of_time_goes_on_where_it_stopped(world: Swept) -> 
     slow = TimedSurvey(world, seconds=100)
     cursor, calls = "", 0
     while cursor or not calls:
-        sweep = Sweep(BUCKET, world.pipeline, slow, world.executions)
+        sweep = Sweep(BUCKET, world.ports, slow, world.executions)
         cursor, calls = STEPS["AbortOrphanedUploads"](sweep, cursor), calls + 1
         assert sweep.report.uploads <= 7
     assert calls == 4
@@ -153,7 +153,7 @@ def test_a_cursor_whose_upload_is_gone_is_gone_on_from(world: Swept) -> None:
     foreign = crowd(world, 3, keys=3)
     (first, *_rest) = world.store.list_uploads(BUCKET, "")
     world.store.abort_upload(BUCKET, first.key, first.upload_id)
-    sweep = Sweep(BUCKET, world.pipeline, MemorySurvey(world.store), world.executions)
+    sweep = Sweep(BUCKET, world.ports, MemorySurvey(world.store), world.executions)
     cursor = json.dumps(["", first.key, first.upload_id])
     assert STEPS["AbortOrphanedUploads"](sweep, cursor) == ""
     assert sweep.report.uploads == 2

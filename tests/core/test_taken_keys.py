@@ -24,7 +24,7 @@ def stopped_before(world: World, key: str) -> None:
 
 def goes_on(world: World) -> Callable[[], object]:
     """The first job gets another execution while the second one waits."""
-    return lambda: run_execution(world.pipeline, FIRST, execution="execution-2")
+    return lambda: run_execution(world.ports, FIRST, execution="execution-2")
 
 
 def test_i11_a_job_does_not_wait_for_one_that_has_its_key_for_good() -> None:
@@ -49,7 +49,7 @@ def test_i10_i11_while_old_files_are_removed_it_waits() -> None:
     ask(world, FIRST, conflict=Conflict.REPLACE)
     ask(world, SECOND, conflict=Conflict.REPLACE)
     stopped_before(world, FIRST.success)
-    entered = run_execution(world.pipeline, SECOND, pause=goes_on(world))
+    entered = run_execution(world.ports, SECOND, pause=goes_on(world))
     assert entered.count("AcquireDestination") == 2
     assert (ended(world, FIRST), ended(world, SECOND)) == (COMMITTED, ALREADY)
 
@@ -62,7 +62,7 @@ def test_i11_one_that_may_still_be_undone_is_waited_for() -> None:
     with pytest.raises(Crash):
         world.run(FIRST)
     assert world.record(FIRST).state is JobState.COMMITTING
-    entered = run_execution(world.pipeline, SECOND, pause=goes_on(world))
+    entered = run_execution(world.ports, SECOND, pause=goes_on(world))
     assert entered.count("AcquireDestination") == 2
     assert (ended(world, FIRST), ended(world, SECOND)) == (COMMITTED, ALREADY)
 
@@ -80,7 +80,7 @@ def test_i11_a_note_of_a_job_that_nobody_knows_says_nothing_to_one_who_waits() -
         "jobId": "00000000-0000-4000-8000-000000000000",
     }
     world.store.put(BUCKET, NOTE, str(note).replace("'", '"').encode())
-    entered = run_execution(world.pipeline, SECOND, pause=goes_on(world))
+    entered = run_execution(world.ports, SECOND, pause=goes_on(world))
     assert entered.count("AcquireDestination") == 2
     assert (ended(world, FIRST), ended(world, SECOND)) == (COMMITTED, COMMITTED)
 

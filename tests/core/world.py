@@ -26,7 +26,7 @@ from s3commit.core.model.job import (
 )
 from s3commit.core.model.pending import PendingFile, PendingSet
 from s3commit.core.model.record import JobRecord
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.testing.execution import run_execution
 from s3commit.testing.faults import FaultPlan
 from s3commit.testing.memory import ManualClock, MemoryLedger, MemoryObjectStore
@@ -64,9 +64,7 @@ class World:
             clock=self.clock,
         )
         self.ledger = MemoryLedger()
-        self.pipeline = Pipeline(
-            self.plan.wrap(self.store), self.plan.wrap(self.ledger), self.clock
-        )
+        self.ports = Ports(self.plan.wrap(self.store), self.plan.wrap(self.ledger), self.clock)
         self._opened: set[JobDirectory] = set()
 
     # What a client does, by the formats alone.
@@ -156,12 +154,12 @@ class World:
 
     def announce(self, place: JobDirectory, attempt: CountedAttempt) -> int:
         """The event of a manifest; returns how many uploads were aborted for being late."""
-        arrival = judge_arrival(self.pipeline, BUCKET, place.prefix + attempt.manifest)
-        note_arrivals(self.pipeline, [arrival])
+        arrival = judge_arrival(self.ports, BUCKET, place.prefix + attempt.manifest)
+        note_arrivals(self.ports, [arrival])
         return arrival.late
 
     def run(self, place: JobDirectory, execution: str = "execution-1") -> list[str]:
-        return run_execution(self.pipeline, place, execution=execution)
+        return run_execution(self.ports, place, execution=execution)
 
     # What one sees.
 

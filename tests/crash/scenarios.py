@@ -9,7 +9,7 @@ from s3commit.core.model.conditions import Conditions
 from s3commit.core.model.job import Conflict, Names, Outcome, Scope
 from s3commit.core.model.locks import key_digest
 from s3commit.core.model.states import ENDED
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.testing.execution import run_execution
 from tests.core.world import BUCKET, JOB, OTHER_JOB, World, place_of
 
@@ -144,7 +144,7 @@ def keyed_again(world: World) -> None:
     other = place_of(OTHER_JOB)
     world.open(other, idempotency_key=KEY)
     world.request(other, world.attempt(other, "t0"))
-    run_execution(Pipeline(world.store, world.ledger, world.clock), other)
+    run_execution(Ports(world.store, world.ledger, world.clock), other)
     keyed(world)
 
 

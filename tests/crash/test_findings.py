@@ -16,7 +16,7 @@ from s3commit.core.formats.ticket import Ticket
 from s3commit.core.model.conditions import Conditions
 from s3commit.core.model.job import CommitRequest, Conflict, CountedAttempt, Outcome, Scope
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import LostRaceError
 from s3commit.testing.faults import Call, Crash, FaultPlan
 from s3commit.testing.memory import MemoryLedger
@@ -26,7 +26,7 @@ from tests.core.world import BUCKET, JOB, OTHER_JOB, World, place_of
 def forget(world: World) -> None:
     """The ledger is lost, or its item has expired: an ended job has a time to live there."""
     world.ledger = MemoryLedger()
-    world.pipeline = Pipeline(world.plan.wrap(world.store), world.ledger, world.clock)
+    world.ports = Ports(world.plan.wrap(world.store), world.ledger, world.clock)
 
 
 def test_i2_a_plan_put_late_by_an_execution_that_was_overtaken_changes_nothing() -> None:
@@ -165,13 +165,13 @@ def test_a_late_try_of_verify_manifests_slips_no_unjudged_plan_under_the_decisio
     world.attempt(place, "t0")  # five rows
     world.store.put(BUCKET, place.request, encode_request(CommitRequest(JOB, None)))
     ticket = Ticket(JOB, BUCKET, place.prefix, execution="execution-1")
-    sealed = seal_job(world.pipeline, ticket)
-    ticket = acquire_destination(world.pipeline, verify_manifests(world.pipeline, sealed))
-    ticket = check_conditions(world.pipeline, ticket)
+    sealed = seal_job(world.ports, ticket)
+    ticket = acquire_destination(world.ports, verify_manifests(world.ports, sealed))
+    ticket = check_conditions(world.ports, ticket)
     world.attempt(place, "t1")
-    verify_manifests(world.pipeline, sealed)
+    verify_manifests(world.ports, sealed)
     with pytest.raises(LostRaceError):
-        decide_commit(world.pipeline, ticket)
+        decide_commit(world.ports, ticket)
     assert world.record(place).state is JobState.SEALED
     world.run(place, "execution-2")
     error = world.result(place).error

@@ -15,7 +15,7 @@ from s3commit.core.model.errors import S3CommitError
 from s3commit.core.model.job import Names, Outcome
 from s3commit.core.model.locks import key_digest
 from s3commit.core.model.states import ENDED, JobState
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.testing.execution import run_execution
 from s3commit.testing.faults import Crash, FaultPlan
 from tests.core.fsck_world import Checked
@@ -45,13 +45,13 @@ def with_fault(when: str, point: int) -> FaultPlan:
     return plan
 
 
-def unplanned(world: World) -> Pipeline:
-    return Pipeline(world.store, world.ledger, world.clock)
+def unplanned(world: World) -> Ports:
+    return Ports(world.store, world.ledger, world.clock)
 
 
 def disarm(world: World) -> None:
     world.plan = FaultPlan()
-    world.pipeline = unplanned(world)
+    world.ports = unplanned(world)
 
 
 # Repairs.
@@ -96,8 +96,8 @@ def roll_back(world: World, place: JobDirectory) -> None:
         world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
 
     plan = FaultPlan().run_after("decide", lose)
-    pipeline = Pipeline(plan.wrap(world.store), plan.wrap(world.ledger), world.clock)
-    assert "RollBack" in run_execution(pipeline, place)
+    ports = Ports(plan.wrap(world.store), plan.wrap(world.ledger), world.clock)
+    assert "RollBack" in run_execution(ports, place)
 
 
 def remains(world: World) -> tuple[dict[str, bytes], list[str], list[str]]:
@@ -231,9 +231,9 @@ def test_i8_a_rebuild_that_dies_anywhere_is_gone_on_with(when: str, scenario: Sc
         desk.world.store.create_upload(BUCKET, "sales2/theirs", metadata={}, content_type="x")
         scenario.prepare(desk.world)
         desk.world.plan = FaultPlan().crash_after("decide")
-        pipeline = desk.fsck.pipeline
+        ports = desk.fsck.ports
         with contextlib.suppress(Crash):
-            run_execution(pipeline, place_of())
+            run_execution(ports, place_of())
         desk.lose_ledger()
         plan = desk.world.plan = with_fault(when, point)
         with contextlib.suppress(Crash, S3CommitError):
@@ -278,7 +278,7 @@ def test_i2_i6_i8_the_execution_that_ran_when_the_ledger_was_lost_does_no_harm(
             halfway = FaultPlan().crash_after("decide")
             with contextlib.suppress(Crash):
                 run_execution(
-                    Pipeline(desk.world.store, halfway.wrap(desk.world.ledger), desk.world.clock),
+                    Ports(desk.world.store, halfway.wrap(desk.world.ledger), desk.world.clock),
                     place_of(),
                     execution="execution-2",
                 )

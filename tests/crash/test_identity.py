@@ -19,7 +19,7 @@ from s3commit.core.model.errors import IdentityUnknownError, PreconditionError
 from s3commit.core.model.job import CommitRequest, Names, Outcome
 from s3commit.core.model.limits import MAX_UNITS
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import OpenUpload
 from s3commit.testing.bucket import Version
 from s3commit.testing.faults import Call, Crash, FaultPlan
@@ -351,9 +351,7 @@ def test_i2_an_upload_whose_checksums_nobody_can_repeat_refuses_the_job_before_i
     """S3 would refuse its completion, when other files are visible already."""
     world, place = World(), place_of()
     world.store = Checksummed(BUCKET, clock=world.clock)
-    world.pipeline = Pipeline(
-        world.plan.wrap(world.store), world.plan.wrap(world.ledger), world.clock
-    )
+    world.ports = Ports(world.plan.wrap(world.store), world.plan.wrap(world.ledger), world.clock)
     world.open(place)
     world.request(place, *[world.attempt(place, f"t{number}") for number in range(3)])
     world.run(place)

@@ -18,7 +18,7 @@ from s3commit.core.model.errors import NeedsOperatorError, S3CommitError
 from s3commit.core.model.job import Conflict, Names, Outcome, Scope
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.testing.faults import Crash, FaultPlan
 from s3commit.testing.memory import MemoryLedger
 from tests.core.world import BUCKET, JOB, OTHER_JOB, REF, World, place_of
@@ -41,7 +41,7 @@ COMMITTED = [
 def forget(world: World) -> None:
     """What runs from now on has an empty ledger, and dies no more."""
     world.ledger = MemoryLedger()
-    world.pipeline = Pipeline(world.store, world.ledger, world.clock)
+    world.ports = Ports(world.store, world.ledger, world.clock)
 
 
 def at_every_call(
@@ -203,7 +203,7 @@ def test_i2_i10_a_committed_job_that_a_restored_table_has_as_under_way_loses_not
         JobState.COMMITTING,
         JobState.PUBLISHING,
     }
-    world.pipeline = Pipeline(world.store, world.ledger, world.clock)
+    world.ports = Ports(world.store, world.ledger, world.clock)
     visible = world.visible()
     assert f"sales/dt=1/x-{JOB}.csv" in visible
     for number, record in enumerate(before):
@@ -230,7 +230,7 @@ def test_i2_a_roll_back_of_a_job_that_is_listed_is_not_begun() -> None:
     world = World()
     before = records_of_its_life(world)
     committing = next(one for one in before if one.state is JobState.COMMITTING)
-    world.pipeline = Pipeline(world.store, world.ledger, world.clock)
+    world.ports = Ports(world.store, world.ledger, world.clock)
     world.ledger._jobs[REF] = replace(committing, state=JobState.ROLLING_BACK)
     visible = world.visible()
     with pytest.raises(NeedsOperatorError, match="make it again in an empty one"):

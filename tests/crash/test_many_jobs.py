@@ -34,7 +34,7 @@ from s3commit.core.model.limits import (
 from s3commit.core.model.locks import Claim
 from s3commit.core.model.record import JobRecord, Stage
 from s3commit.core.model.states import ENDED, JobState
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import LostRaceError
 from s3commit.testing.execution import SUPERSEDED, run_execution
 from s3commit.testing.faults import Crash, FaultPlan
@@ -197,8 +197,8 @@ class Crowd:
         ledger: Any = Jittered(self.ledger, seed)
         if execution == "execution-1":
             store, ledger = job.plan.wrap(store), job.plan.wrap(ledger)
-        pipeline = Pipeline(store, ledger, self.world.clock)
-        job.entered += run_execution(pipeline, job.place, execution=execution, pause=pause)
+        ports = Ports(store, ledger, self.world.clock)
+        job.entered += run_execution(ports, job.place, execution=execution, pause=pause)
 
     def await_release(self, seconds: float = 0.5) -> bool:
         """Until some job lets a lock go; False if none did."""
@@ -369,7 +369,7 @@ def test_waiting_has_a_limit_and_the_message_names_the_holder() -> None:
         pauses.append(world.clock.now())
         world.clock.advance(LONGEST_WAIT)
 
-    run_execution(world.pipeline, waiting, pause=pause)
+    run_execution(world.ports, waiting, pause=pause)
     assert len(pauses) == MAX_WAIT_SECONDS // LONGEST_WAIT
     assert outcome(world, waiting) == (Outcome.ABORTED, "DESTINATION_BUSY")
     error = world.result(waiting).error
@@ -396,7 +396,7 @@ def test_i6_a_holder_that_died_before_its_decision_blocks_for_a_limited_time(ver
         waited.append(world.record(dead).state)
         world.clock.advance(HOLDER_SECONDS / 8)
 
-    run_execution(world.pipeline, other, pause=pause)
+    run_execution(world.ports, other, pause=pause)
     assert outcome(world, other) == (Outcome.COMMITTED, "")
     assert waited == [JobState.SEALED] * 8
     assert world.record(dead).state is JobState.ABORTING
@@ -450,7 +450,7 @@ def test_i6_a_holder_that_is_decided_is_waited_for_however_long_it_takes() -> No
         if next(pauses) == 3:
             world.run(first, "execution-2")
 
-    run_execution(world.pipeline, second, pause=pause)
+    run_execution(world.ports, second, pause=pause)
     assert outcome(world, first) == outcome(world, second) == (Outcome.COMMITTED, "")
     assert set(world.visible()) == {f"sales/part-{OTHER_JOB}.csv"}
 
@@ -471,8 +471,8 @@ def test_i6_a_waiting_job_that_died_keeps_the_others_waiting_for_a_while() -> No
 
     def meanwhile() -> None:
         with pytest.raises(Crash):
-            run_execution(world.pipeline, replacing, pause=dies)
-        run_execution(world.pipeline, late, pause=waits)
+            run_execution(world.ports, replacing, pause=dies)
+        run_execution(world.ports, late, pause=waits)
 
     world.plan.run_after("decide", meanwhile)
     world.run(append)
@@ -494,7 +494,7 @@ def test_i6_a_try_that_stalled_before_it_queued_gives_away_nothing_that_its_twin
         world.request(place, world.attempt(place, "t"))
     with pytest.raises(Crash):
         world.run(first)
-    unwatched = Pipeline(world.store, world.ledger, world.clock)
+    unwatched = Ports(world.store, world.ledger, world.clock)
     ticket = Ticket(OTHER_JOB, BUCKET, second.prefix, execution="execution-1")
     ticket = verify_manifests(unwatched, seal_job(unwatched, ticket))
 
@@ -504,6 +504,6 @@ def test_i6_a_try_that_stalled_before_it_queued_gives_away_nothing_that_its_twin
 
     world.plan.run_before("take_turn", meanwhile, nth=2)
     with pytest.raises(LostRaceError):
-        acquire_destination(world.pipeline, ticket)
+        acquire_destination(world.ports, ticket)
     assert world.record(second).turn.stage is Stage.HELD
-    assert acquire_destination(world.pipeline, ticket).acquired
+    assert acquire_destination(world.ports, ticket).acquired

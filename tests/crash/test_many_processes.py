@@ -17,7 +17,7 @@ from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_client import make_client
 from s3commit.core.model.job import Conflict, Outcome
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.testing.execution import run_execution
 from s3commit.testing.faults import Crash, FaultPlan
 from tests.conftest import REGION
@@ -41,7 +41,7 @@ class Served(World):
         ledger: Any = DynamoLedger(table, region=REGION, host=os.environ["AWS_ENDPOINT_URL"])
         clock: Any = SystemClock()
         self.store, self.ledger, self.clock = store, ledger, clock
-        self.pipeline = Pipeline(self.store, self.ledger, self.clock)
+        self.ports = Ports(self.store, self.ledger, self.clock)
 
 
 def run_jobs(bucket: str, table: str, jobs: list[tuple[int, int]]) -> None:
@@ -55,7 +55,7 @@ def run_jobs(bucket: str, table: str, jobs: list[tuple[int, int]]) -> None:
         files = {key.removeprefix(one.prefix): job.job_id.encode() for key in job.keys}
         world.request(job.place, world.attempt(job.place, "t", files=files))
         # The machine's pause of five seconds, in short.
-        run_execution(world.pipeline, job.place, pause=lambda: time.sleep(0.1))
+        run_execution(world.ports, job.place, pause=lambda: time.sleep(0.1))
 
 
 def make(number: int, kind: int) -> Job:
@@ -86,7 +86,7 @@ def test_i2_i4_one_job_with_many_executions_by_mistake_ends_once(
     world.request(place, *[world.attempt(place, f"t{number}") for number in range(12)])
     if loses:  # after the decision, whoever makes it
         decided = FaultPlan().crash_after("decide")
-        world.pipeline = Pipeline(world.store, decided.wrap(world.ledger), world.clock)
+        world.ports = Ports(world.store, decided.wrap(world.ledger), world.clock)
         with pytest.raises(Crash):
             world.run(place, "execution-0")
         upload = list(world.store.list_uploads(bucket, "w/"))[5]

@@ -17,7 +17,7 @@ from s3commit.core.model.job import Conflict, Destination, Names, Outcome, Scope
 from s3commit.core.model.locks import claimed
 from s3commit.core.model.record import Stage
 from s3commit.core.model.states import ENDED, JobState
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ListedObject
 from s3commit.testing.execution import run_execution
 from s3commit.testing.faults import Crash, FaultPlan
@@ -130,8 +130,8 @@ def test_i6_i8_who_was_decided_before_the_loss_has_its_locks_back(
             waited.append(JOB)
             run_execution(unplanned(world), PLACE, execution="execution-2")
 
-        pipeline = Pipeline(world.store, ledger, world.clock)
-        run_execution(pipeline, other, execution="execution-3", pause=lets_go_on)
+        ports = Ports(world.store, ledger, world.clock)
+        run_execution(ports, other, execution="execution-3", pause=lets_go_on)
         if world.store.head(BUCKET, PLACE.result) is None:
             run_execution(unplanned(world), PLACE, execution="execution-2")
         for place in (PLACE, other):
@@ -308,7 +308,7 @@ def test_i8_a_whole_bucket_of_destinations_is_read_as_it_is_listed() -> None:
                 yield listed
 
     fsck = desk.fsck
-    lazy = replace(fsck, pipeline=replace(fsck.pipeline, store=Listing()))  # type: ignore[arg-type]
+    lazy = replace(fsck, ports=replace(fsck.ports, store=Listing()))  # type: ignore[arg-type]
     found = rebuild(lazy, desk.destination)
     first = next(found)
     assert len(read) < 40, "it is told as it is found, behind what the pipeline wrote of each"

@@ -14,7 +14,7 @@ from s3commit.core.model.errors import AccessError, UploadGoneError
 from s3commit.core.model.job import Conflict, JobSpec, Names, Outcome
 from s3commit.core.model.limits import ABORT_ROUNDS
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import OpenUpload
 from s3commit.testing.bucket import Upload
 from s3commit.testing.faults import Call
@@ -180,9 +180,9 @@ def test_i4_an_upload_is_aborted_until_list_parts_does_not_know_it(survivals: in
         store.create_upload(BUCKET, key, metadata={}, content_type="")
     spec = JobSpec(place.job_id, place.destination)
     world.ledger.open_job(new_record(spec, place, world.clock.now()))
-    pipeline = Pipeline(store, world.ledger, world.clock)
+    ports = Ports(store, world.ledger, world.clock)
     gone = survivals < ABORT_ROUNDS
-    assert abort_uploads(pipeline, place) is gone
+    assert abort_uploads(ports, place) is gone
     assert set(store.aborts.values()) == {min(survivals + 1, ABORT_ROUNDS)}
     assert (store.surviving == {}) is gone
 

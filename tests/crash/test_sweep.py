@@ -52,9 +52,7 @@ def prepared(plan: FaultPlan) -> Swept:
 def use(world: Swept, plan: FaultPlan) -> None:
     """From now on the plan strikes."""
     world.plan = plan
-    world.pipeline = type(world.pipeline)(
-        plan.wrap(world.store), plan.wrap(world.ledger), world.clock
-    )
+    world.ports = type(world.ports)(plan.wrap(world.store), plan.wrap(world.ledger), world.clock)
 
 
 def check(world: Swept) -> None:
@@ -118,7 +116,7 @@ def test_two_sweeps_at_once_do_what_one_does() -> None:
         world = prepared(plan)
         beside = Swept()
         beside.__dict__.update({**world.__dict__, "plan": FaultPlan()})
-        beside.pipeline = type(world.pipeline)(world.store, world.ledger, world.clock)
+        beside.ports = type(world.ports)(world.store, world.ledger, world.clock)
         plan.run_before(None, beside.sweep, nth=point)
         report = world.sweep()
         assert report.failed == 0
@@ -168,8 +166,8 @@ def test_a_rescue_and_a_sweep_at_once_end_the_job_as_the_rescue_says(word: str) 
         world, recorded = Swept(), read("plain")
         place = recorded.place
         replay(world.store, recorded)
-        arrivals = [judge_arrival(world.pipeline, BUCKET, key) for key in recorded.manifests]
-        note_arrivals(world.pipeline, arrivals)
+        arrivals = [judge_arrival(world.ports, BUCKET, key) for key in recorded.manifests]
+        note_arrivals(world.ports, arrivals)
         world.later(2 * DAY)
         ask = partial(commit if word == "commit" else World.ask_abort, world, place)
         use(world, plan.run_before(None, ask, nth=point))

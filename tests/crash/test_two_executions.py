@@ -15,7 +15,7 @@ import pytest
 
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.model.errors import S3CommitError
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.testing import execution
 from s3commit.testing.execution import SUPERSEDED
 from s3commit.testing.memory import MemoryObjectStore
@@ -37,9 +37,7 @@ class TwoFaced(World):
             clock=self.clock,
             repeats_complete=self.repeats_complete,
         )
-        self.pipeline = Pipeline(
-            self.plan.wrap(self.store), self.plan.wrap(self.ledger), self.clock
-        )
+        self.ports = Ports(self.plan.wrap(self.store), self.plan.wrap(self.ledger), self.clock)
 
 
 def interrupted(world: World, when: str, point: int, action: Callable[[], object]) -> None:
@@ -115,9 +113,9 @@ def test_i1_i2_i4_i5_i6_i9_i10_i11_a_step_whose_twin_runs_at_any_call_goes_on(
     attempt = execution._attempt
     under_way: list[tuple[str, Ticket]] = []
 
-    def noting(pipeline: Pipeline, name: str, ticket: Ticket) -> Ticket:
+    def noting(ports: Ports, name: str, ticket: Ticket) -> Ticket:
         under_way.append((name, ticket))
-        return attempt(pipeline, name, ticket)
+        return attempt(ports, name, ticket)
 
     monkeypatch.setattr(execution, "_attempt", noting)
     point = 0
@@ -127,7 +125,7 @@ def test_i1_i2_i4_i5_i6_i9_i10_i11_a_step_whose_twin_runs_at_any_call_goes_on(
 
         def twin(world: World = world) -> None:
             with suppress(S3CommitError):
-                attempt(world.pipeline, *under_way[-1])
+                attempt(world.ports, *under_way[-1])
 
         interrupted(world, when, point, twin)
         world.store.create_upload(BUCKET, "sales2/theirs", metadata={}, content_type="x")

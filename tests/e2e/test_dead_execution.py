@@ -20,7 +20,7 @@ from s3commit.core.job.record import new_record
 from s3commit.core.model.job import CommitRequest, JobResult, Outcome
 from s3commit.core.model.locks import Claim, LockMode
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.testing.execution import ROUTES, STEPS
 from s3commit.writer.job import Job
 from tests.cli.support import run
@@ -62,11 +62,11 @@ def decided_and_dead(deployed: Deployed, job: Job, task: s3commit.Task) -> str:
     assert record is not None
     machines.stop_execution(executionArn=record.execution)
     ledger.drop_claim(someone.ref, Claim(node, LockMode.EXCLUSIVE))
-    pipeline = Pipeline(S3ObjectStore(), ledger, SystemClock())
+    ports = Ports(S3ObjectStore(), ledger, SystemClock())
     ticket = Ticket(job.job_id, place.bucket, place.prefix).after(record)
     name = "AcquireDestination"
     while name != "CompleteUploads":
-        ticket = STEPS[name](pipeline, ticket)
+        ticket = STEPS[name](ports, ticket)
         name = ROUTES[name](ticket)
     return record.execution
 

@@ -90,10 +90,10 @@ def _page(body: bytes) -> Any:
 
 
 def _partitions(body: bytes) -> Any:
-    pipeline = _put(PLACE.partitions(digest(body)), body).pipeline
-    record = new_record(SPEC, PLACE, pipeline.clock.now())
+    ports = _put(PLACE.partitions(digest(body)), body).ports
+    record = new_record(SPEC, PLACE, ports.clock.now())
     plan = PlanFacts("0" * 64, 1, 1, 1, 1, partitions=digest(body))
-    return read_partitions(pipeline, PLACE, replace(record, plan=plan))
+    return read_partitions(ports, PLACE, replace(record, plan=plan))
 
 
 def _decision() -> bytes:
@@ -147,7 +147,7 @@ DOCUMENTS: dict[str, tuple[bytes, Read]] = {
         b"".join(commit_lines(HEADER, [CommittedFile("sales/x", 5, '"e"', 1)] * 3)),
         decode_commit_header,
     ),
-    "decision": (DECISION, lambda body: read_decision(_put(PLACE.decision, body).pipeline, PLACE)),
+    "decision": (DECISION, lambda body: read_decision(_put(PLACE.decision, body).ports, PLACE)),
     "marker": (encode_result(RESULT), success_job_id),
     "abort": (
         encode_request(AbortRequest(JOB, "no")),

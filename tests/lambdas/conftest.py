@@ -50,8 +50,8 @@ def module(world: World, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Mod
 
     def load(name: str) -> ModuleType:
         loaded = importlib.import_module(f"lambdas.{name}")
-        if hasattr(loaded, "pipeline"):
-            monkeypatch.setattr(loaded, "pipeline", world.pipeline)
+        if hasattr(loaded, "ports"):
+            monkeypatch.setattr(loaded, "ports", world.ports)
         return loaded
 
     return load

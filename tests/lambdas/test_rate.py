@@ -35,10 +35,10 @@ def test_a_worker_has_so_many_under_way_and_slows_down_when_told(
 ) -> None:
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
-    worker = importlib.import_module("lambdas.complete_unit").pipeline
+    worker = importlib.import_module("lambdas.complete_unit").ports
     assert worker.parallel._workers == COMPLETE_WORKERS
     config = worker.store._client.meta.config
     assert config.retries["mode"] == "adaptive"
     assert config.max_pool_connections == COMPLETE_WORKERS
-    other = importlib.import_module("lambdas.undo_job").pipeline
+    other = importlib.import_module("lambdas.undo_job").ports
     assert other.store._client.meta.config.retries["mode"] == "standard"

@@ -33,7 +33,7 @@ def step(
     world: World, module: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch
 ) -> Step:
     """Call a step with what the one before left, as the state machine does."""
-    sweeper = Sweeper(world.pipeline, MemorySurvey(world.store), MemoryExecutions())
+    sweeper = Sweeper(world.ports, MemorySurvey(world.store), MemoryExecutions())
 
     def call(name: str, before: dict[str, Any], execution: str = "sweep-1") -> dict[str, Any]:
         loaded = module(FUNCTIONS[name])

@@ -107,7 +107,7 @@ class Local:
 @pytest.fixture(scope="session")
 def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("assembly") / "cdk.out"
-    return templates.write(directory, templates.storage(), templates.pipeline())
+    return templates.write(directory, templates.storage(), templates.ports())
 
 
 @pytest.fixture(scope="package")

@@ -17,7 +17,7 @@ from s3commit.core.formats.layout import JobDirectory, parse_directory
 from s3commit.core.formats.manifest import decode_pendingset
 from s3commit.core.model.job import CountedAttempt
 from s3commit.core.model.pending import PendingSet
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.testing.execution import run_execution
 from s3commit.testing.faults import FaultPlan
 from s3commit.testing.memory import ManualClock, MemoryLedger, MemoryObjectStore
@@ -50,9 +50,7 @@ class Lake:
             BUCKET, clock=self.clock, min_part_bytes=1, versioned=self.versioned
         )
         self.ledger = MemoryLedger()
-        self.pipeline = Pipeline(
-            self.steps.wrap(self.store), self.steps.wrap(self.ledger), self.clock
-        )
+        self.ports = Ports(self.steps.wrap(self.store), self.steps.wrap(self.ledger), self.clock)
         self.environment = ScriptedEnvironment(on_sleep=lambda _: self.serve())
         self.executions = 0
 
@@ -80,12 +78,12 @@ class Lake:
                 place = parse_directory(BUCKET, key)
                 if self.store.head(BUCKET, place.result) is None:
                     self.executions += 1
-                    run_execution(self.pipeline, place, execution=f"execution-{self.executions}")
+                    run_execution(self.ports, place, execution=f"execution-{self.executions}")
 
     def announce(self, job: Job, counted: CountedAttempt) -> None:
         """The event of a manifest that has arrived."""
         key = job.directory.prefix + counted.manifest
-        note_arrivals(self.pipeline, [judge_arrival(self.pipeline, BUCKET, key)])
+        note_arrivals(self.ports, [judge_arrival(self.ports, BUCKET, key)])
 
     def all_keys(self, prefix: str = "") -> list[str]:
         """Every object's key, hidden ones too."""

@@ -84,7 +84,7 @@ class AttackedWorld(World):
         self.ledger._jobs.pop(job.place.ref, None)
         self.ledger._attempts.pop(job.place.ref, None)
         for key in list(self.bucket.objects) if wholly else ():
-            if key.startswith((job.place.prefix, job.place.pipeline)):
+            if key.startswith((job.place.prefix, job.place.pipeline_prefix)):
                 self.store.delete(BUCKET, key)
 
     # Events of what it puts.

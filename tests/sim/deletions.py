@@ -46,7 +46,7 @@ def check_deleted(
     if job is None and process.role == "fsck":
         _check_document(observer, process, key, version)
         return
-    if job is not None and key.startswith(job.place.pipeline):
+    if job is not None and key.startswith(job.place.pipeline_prefix):
         _check_pipelines_own(observer, process, job, key, version)
         return
     if job is None or not key.startswith(job.reach):

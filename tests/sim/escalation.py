@@ -139,7 +139,7 @@ class Escalation(Observer):
             return super().put(process, perform, args)
         result = perform()
         process.effects["put"] += 1
-        if process.role == "adversary" or not (job and key.startswith(job.place.pipeline)):
+        if process.role == "adversary" or not (job and key.startswith(job.place.pipeline_prefix)):
             self._expect_below(process, "put", key)
         if job is not None and process.role == "pipeline" and key == job.place.result:
             self._check_told(process, job)
@@ -198,7 +198,7 @@ class Escalation(Observer):
         self, process: Process, job: Job, key: str, who: tuple[Version, str] | None
     ) -> None:
         """A step or a handler of an intruder has deleted what was visible at the key."""
-        if key.startswith(job.place.pipeline):
+        if key.startswith(job.place.pipeline_prefix):
             return
         self._expect_below(process, "deleted", key)
         if key.startswith(job.place.prefix) or (who is not None and not who[1]):

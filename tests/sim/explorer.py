@@ -195,7 +195,7 @@ class Explorer:
         port = Port(self, execution)
         label = f"CompleteUploads/{unit.number}"
         try:
-            result = complete_unit(port.pipeline(), execution.ticket, unit)
+            result = complete_unit(port.ports(), execution.ticket, unit)
         except Paused:
             return port.label(label), replace(
                 execution, unit=unit, answers=tuple(port.answers), told=port.told
@@ -210,7 +210,7 @@ class Explorer:
         port = Port(self, execution)
         try:
             with beside_twins(ticket):
-                ticket = STEPS[name](port.pipeline(), ticket)
+                ticket = STEPS[name](port.ports(), ticket)
             following = ROUTES[name](ticket)
         except Paused:
             return port.label(name), replace(execution, answers=tuple(port.answers), told=port.told)

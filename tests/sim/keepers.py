@@ -90,7 +90,7 @@ class Keepers:
         def make(turn: Turn) -> Sweep:
             sweep = Sweep(
                 BUCKET,
-                self.fsck.pipeline,
+                self.fsck.ports,
                 self.survey,
                 self.executions,
                 self.limits,

@@ -22,7 +22,7 @@ from s3commit.core.model.errors import (
 )
 from s3commit.core.model.job import Failure
 from s3commit.core.model.record import JobRecord
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import LostRaceError
 from s3commit.testing.execution import REFUSING, RETRIES, ROUTES, STEPS
 from s3commit.testing.faults import Crash
@@ -39,7 +39,7 @@ class Machine:
 
     scheduler: Scheduler
     faults: Faults
-    pipeline: Pipeline
+    ports: Ports
     observer: Observer
     executions: set[str] = field(default_factory=set)  # their names
     entered: Counter[str] = field(default_factory=Counter)
@@ -53,8 +53,8 @@ class Machine:
         for _ in range(4):
             try:
                 self.while_closed()
-                arrival = judge_arrival(self.pipeline, BUCKET, key)
-                note_arrivals(self.pipeline, [arrival])
+                arrival = judge_arrival(self.ports, BUCKET, key)
+                note_arrivals(self.ports, [arrival])
                 return
             except InvalidInputError:
                 return  # for a person to look at; the request will be refused for it
@@ -156,19 +156,19 @@ class Machine:
 
     def _step(self, name: str, ticket: Ticket) -> Ticket:
         with beside_twins(ticket):
-            return STEPS[name](self.pipeline, ticket)
+            return STEPS[name](self.ports, ticket)
 
     def _map(self, job: Job, ticket: Ticket, label: str) -> Ticket:
         """The Map: a worker a unit, all at once, each tried again."""
         try:
-            stored = self.pipeline.store.get(BUCKET, ticket.plan, max_bytes=MAX_PLAN_BYTES)
+            stored = self.ports.store.get(BUCKET, ticket.plan, max_bytes=MAX_PLAN_BYTES)
             units = decode_plan(stored.body)
         except (NotFoundError, AccessError, InvalidInputError):
             return ticket
         workers = [
             self.scheduler.spawn(
                 f"{label}/{unit.number}",
-                partial(self._worker, partial(complete_unit, self.pipeline, ticket, unit)),
+                partial(self._worker, partial(complete_unit, self.ports, ticket, unit)),
                 role="pipeline",
                 job=job.name,
             )

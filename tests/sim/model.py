@@ -101,7 +101,7 @@ class Job:
     def is_working(self, key: str) -> bool:
         """Whether the key is of one of the pipeline's working objects for the job."""
         place = self.place
-        return key.startswith(place.pipeline) and key != place.decision
+        return key.startswith(place.pipeline_prefix) and key != place.decision
 
     def relative(self, key: str) -> str:
         """The key below the destination, or below the location, in which it lies."""

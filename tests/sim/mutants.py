@@ -36,7 +36,7 @@ MUTANTS = [
     Mutant(
         "a late waker does not ask the ledger again before it puts the marker",
         "core/commit/publish_success.py",
-        "        own_record(pipeline, ticket, JobState.PUBLISHING)\n        try:\n",
+        "        own_record(ports, ticket, JobState.PUBLISHING)\n        try:\n",
         "        try:\n",
         "I9",
         by="tests/sim/test_findings.py",
@@ -90,17 +90,16 @@ MUTANTS = [
     Mutant(
         "the locks are given back before the job is COMMITTED",
         "core/commit/publish_success.py",
-        "        _put_marker(pipeline, ticket, record, names)\n",
-        "        release_locks(pipeline, record)\n"
-        "        _put_marker(pipeline, ticket, record, names)\n",
+        "        _put_marker(ports, ticket, record, names)\n",
+        "        release_locks(ports, record)\n        _put_marker(ports, ticket, record, names)\n",
         "I6",
     ),
     Mutant(
         "the marker is put before the manifest in _commits/",
         "core/commit/publish_success.py",
-        "                names = publish_manifest(pipeline, ticket, record)\n",
-        "                _put_marker(pipeline, ticket, record, [])\n"
-        "                names = publish_manifest(pipeline, ticket, record)\n",
+        "                names = publish_manifest(ports, ticket, record)\n",
+        "                _put_marker(ports, ticket, record, [])\n"
+        "                names = publish_manifest(ports, ticket, record)\n",
         "I9",
     ),
     Mutant(
@@ -108,7 +107,7 @@ MUTANTS = [
         "core/commit/decide_commit.py",
         "    return ticket.after(decided)\n",
         "    from s3commit.core.job.replaced_files import remove_listed\n\n"
-        "    remove_listed(pipeline, ticket.place, decided)\n"
+        "    remove_listed(ports, ticket.place, decided)\n"
         "    return ticket.after(decided)\n",
         "I10",
     ),
@@ -130,13 +129,13 @@ MUTANTS = [
     Mutant(
         "a roll back deletes first, aborts the uploads then, and does not look again",
         "core/commit/roll_back.py",
-        "        if not abort_uploads(pipeline, ticket.place):\n"
+        "        if not abort_uploads(ports, ticket.place):\n"
         "            return ticket.after(record)\n"
-        "        with unless_overtaken(pipeline, ticket, JobState.ROLLING_BACK):\n"
-        "            delete_own_objects(pipeline, ticket.place, record)\n"
-        "            _verify_undone(pipeline, ticket.place, record)\n",
-        "        delete_own_objects(pipeline, ticket.place, record)\n"
-        "        if not abort_uploads(pipeline, ticket.place):\n"
+        "        with unless_overtaken(ports, ticket, JobState.ROLLING_BACK):\n"
+        "            delete_own_objects(ports, ticket.place, record)\n"
+        "            _verify_undone(ports, ticket.place, record)\n",
+        "        delete_own_objects(ports, ticket.place, record)\n"
+        "        if not abort_uploads(ports, ticket.place):\n"
         "            return ticket.after(record)\n",
         "I2",
         by="tests/sim/test_findings.py",
@@ -145,8 +144,8 @@ MUTANTS = [
     Mutant(
         "a roll back deletes nothing",
         "core/commit/roll_back.py",
-        "            delete_own_objects(pipeline, ticket.place, record)\n"
-        "            _verify_undone(pipeline, ticket.place, record)\n",
+        "            delete_own_objects(ports, ticket.place, record)\n"
+        "            _verify_undone(ports, ticket.place, record)\n",
         "            pass\n",
         "I2",
     ),
@@ -154,21 +153,21 @@ MUTANTS = [
         "an aborted job's uploads stay open",
         "core/commit/abort_job.py",
         "    if record.state is JobState.ABORTING:\n"
-        "        if not abort_uploads(pipeline, ticket.place):\n",
+        "        if not abort_uploads(ports, ticket.place):\n",
         "    if record.state is JobState.ABORTING:\n        if False:\n",
         "I4",
     ),
     Mutant(
         "the uploads of losers stay open",
         "core/ending/leftovers.py",
-        "    if not abort_uploads(pipeline, place):\n",
+        "    if not abort_uploads(ports, place):\n",
         "    if False:\n",
         "I4",
     ),
     Mutant(
         "the last look of a roll back does not see uploads",
         "core/commit/roll_back.py",
-        "    if next(own_uploads(pipeline, place), None) is not None:\n",
+        "    if next(own_uploads(ports, place), None) is not None:\n",
         "    if False:\n",
         "I4",
         by="tests/crash/test_roll_back.py",
@@ -176,8 +175,8 @@ MUTANTS = [
     Mutant(
         "a late manifest is deleted whatever lies there by now",
         "core/commit/ingest_pendingsets.py",
-        "    pipeline.store.delete(place.bucket, key, if_match=etag)\n",
-        "    pipeline.store.delete(place.bucket, key)\n",
+        "    ports.store.delete(place.bucket, key, if_match=etag)\n",
+        "    ports.store.delete(place.bucket, key)\n",
         "I4",
     ),
     Mutant(

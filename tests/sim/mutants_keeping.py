@@ -72,8 +72,8 @@ MUTANTS = [
     Mutant(
         "a dry run aborts uploads",
         "core/sweep/uploads.py",
-        "    if not sweep.dry_run:\n        sweep.pipeline.store.abort_upload(",
-        "    if True:\n        sweep.pipeline.store.abort_upload(",
+        "    if not sweep.dry_run:\n        sweep.ports.store.abort_upload(",
+        "    if True:\n        sweep.ports.store.abort_upload(",
         "sweep",
     ),
     Mutant(
@@ -111,7 +111,7 @@ MUTANTS = [
     Mutant(
         "what an ended job has left is not tidied",
         "core/sweep/directories.py",
-        "        if not sweep.dry_run and not tidy(sweep.pipeline, place, record):\n",
+        "        if not sweep.dry_run and not tidy(sweep.ports, place, record):\n",
         "        if False:\n",
         "progress",
     ),
@@ -125,8 +125,8 @@ MUTANTS = [
     Mutant(
         "documents are retired whatever lies there by now",
         "core/sweep/directories.py",
-        "                sweep.pipeline.store.delete(place.bucket, each.key, if_match=each.etag)\n",
-        "                sweep.pipeline.store.delete(place.bucket, each.key)\n",
+        "                sweep.ports.store.delete(place.bucket, each.key, if_match=each.etag)\n",
+        "                sweep.ports.store.delete(place.bucket, each.key)\n",
         "I5",
     ),
     # What a sweep may cost (I12).
@@ -243,7 +243,7 @@ MUTANTS = [
     Mutant(
         "a restored table has a refused job decided anew",
         "core/commit/seal_job.py",
-        "        return told_before(pipeline, ticket.place, record)\n",
+        "        return told_before(ports, ticket.place, record)\n",
         "        return None\n",
         "I3",
         by="tests/core/test_set_back.py",
@@ -275,10 +275,10 @@ MUTANTS = [
     Mutant(
         "a ledger that is made again remembers no result and no list",
         "core/fsck/rebuild.py",
-        "    return remembered(fsck.pipeline, place, read_spec(fsck.pipeline, place))\n",
+        "    return remembered(fsck.ports, place, read_spec(fsck.ports, place))\n",
         "    from s3commit.core.ports.bundle import new_record\n\n"
-        "    spec = read_spec(fsck.pipeline, place)\n"
-        "    return new_record(spec, place, fsck.pipeline.clock.now())\n",
+        "    spec = read_spec(fsck.ports, place)\n"
+        "    return new_record(spec, place, fsck.ports.clock.now())\n",
         "I8",
     ),
     # Locations.
@@ -292,9 +292,9 @@ MUTANTS = [
     Mutant(
         "uploads at locations stay open",
         "core/ending/uploads.py",
-        "    for one in places_of(pipeline, place, record):\n"
-        "        yield from _uploads_at(pipeline, one, record)\n",
-        "    yield from _uploads_at(pipeline, place, record)\n",
+        "    for one in places_of(ports, place, record):\n"
+        "        yield from _uploads_at(ports, one, record)\n",
+        "    yield from _uploads_at(ports, place, record)\n",
         "I4",
     ),
     Mutant(
@@ -307,8 +307,8 @@ MUTANTS = [
     Mutant(
         "files at locations stay visible when a job is undone",
         "core/ending/objects.py",
-        "_own_names(pipeline, places_of(pipeline, place, record))",
-        "_own_names(pipeline, [place])",
+        "_own_names(ports, places_of(ports, place, record))",
+        "_own_names(ports, [place])",
         "I2",
     ),
     Mutant(

@@ -96,12 +96,12 @@ MUTANTS = [
     Mutant(
         "a job looks at others before it says that it enters",
         "core/commit/acquire_destination.py",
-        "    record = _enter(pipeline, record, nodes)\n"
-        "    rivals = _claimants(pipeline, record)\n"
-        "    found = _in_the_way(pipeline, record, rivals)\n",
-        "    rivals = _claimants(pipeline, replace(record, locks=nodes))\n"
-        "    found = _in_the_way(pipeline, replace(record, locks=nodes), rivals)\n"
-        "    record = _enter(pipeline, record, nodes)\n",
+        "    record = _enter(ports, record, nodes)\n"
+        "    rivals = _claimants(ports, record)\n"
+        "    found = _in_the_way(ports, record, rivals)\n",
+        "    rivals = _claimants(ports, replace(record, locks=nodes))\n"
+        "    found = _in_the_way(ports, replace(record, locks=nodes), rivals)\n"
+        "    record = _enter(ports, record, nodes)\n",
         "I6",
     ),
     Mutant(
@@ -131,22 +131,22 @@ MUTANTS = [
     Mutant(
         "a stalled holder's lock is taken while it can still be decided",
         "core/commit/acquire_destination.py",
-        "    try:\n        taken = pipeline.ledger.take_over(\n",
-        "    return True\n    try:\n        taken = pipeline.ledger.take_over(\n",
+        "    try:\n        taken = ports.ledger.take_over(\n",
+        "    return True\n    try:\n        taken = ports.ledger.take_over(\n",
         "I6",
         by="tests/core tests/crash",
     ),
     Mutant(
         "one who waits goes on as if it held its locks",
         "core/commit/acquire_destination.py",
-        "            return _wait(pipeline, ticket, record, found)\n    newcomer",
+        "            return _wait(ports, ticket, record, found)\n    newcomer",
         "            return replace(ticket, acquired=True, epoch=record.turn.epoch)\n    newcomer",
         "progress",
     ),
     Mutant(
         "the claims of an ended job stay",
         "core/job/claims.py",
-        "        pipeline.ledger.drop_claim(record.ref, claim)\n",
+        "        ports.ledger.drop_claim(record.ref, claim)\n",
         "        pass\n",
         "I6",
     ),
@@ -154,7 +154,7 @@ MUTANTS = [
     Mutant(
         "an idempotency key is not reserved",
         "core/commit/check_conditions.py",
-        "    take_key(pipeline, place, record, reserve=True)\n",
+        "    take_key(ports, place, record, reserve=True)\n",
         "",
         "I11",
     ),

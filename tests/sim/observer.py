@@ -94,7 +94,7 @@ class Observer:
         found = (
             job
             for job in self.jobs.values()
-            if job.directory_of(key) or key.startswith(job.place.pipeline)
+            if job.directory_of(key) or key.startswith(job.place.pipeline_prefix)
         )
         return next(found, None)
 
@@ -257,7 +257,7 @@ class Observer:
             return False
         once = f"{job.prefix}_commits/once/"
         directories = (one.prefix for one in job.places)
-        own = (job.place.pipeline, job.place.commits, job.place.success, once)
+        own = (job.place.pipeline_prefix, job.place.commits, job.place.success, once)
         return key.startswith((*directories, *own))
 
     def check_closed(self, job: Job, since: int) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from s3commit.core.model.errors import S3CommitError
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import Ledger
 from s3commit.core.ports.objects import ObjectStore
 
@@ -30,10 +30,10 @@ class Port:
         self._next = 0
         self._called: list[str] = []
 
-    def pipeline(self) -> Pipeline:
+    def ports(self) -> Ports:
         """The ports for the code under test."""
         explorer = self._explorer
-        return Pipeline(
+        return Ports(
             cast("ObjectStore", _Recorded(self, explorer.store)),
             cast("Ledger", _Recorded(self, explorer.ledger)),
             explorer.clock,

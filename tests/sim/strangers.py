@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 def lose_upload(world: World, job: Job) -> None:
     """A lifecycle rule, or a person, aborts an upload of the job."""
-    found = list(world.pipeline.store.list_uploads(BUCKET, job.prefix))
+    found = list(world.ports.store.list_uploads(BUCKET, job.prefix))
     mine = [upload for upload in found if _owner(world, upload) == job.name]
     if mine:
         upload = world.rng.choice(mine)
         job.sabotaged.add("upload")
-        world.pipeline.store.abort_upload(BUCKET, upload.key, upload.upload_id)
+        world.ports.store.abort_upload(BUCKET, upload.key, upload.upload_id)
 
 
 def spoil_manifest(world: World, job: Job) -> None:
@@ -116,7 +116,7 @@ def put_over_document(world: World, job: Job) -> None:
         return
     world.scheduler.wait_until_shown(key, version.etag)
     job.sabotaged.add("document")
-    world.pipeline.store.put(BUCKET, key, version.body + b"\n")
+    world.ports.store.put(BUCKET, key, version.body + b"\n")
 
 
 def _owner(world: World, upload: OpenUpload) -> str:

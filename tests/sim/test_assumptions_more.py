@@ -15,7 +15,7 @@ from s3commit.core.model.errors import UploadGoneError
 from s3commit.core.model.job import Names, Outcome
 from s3commit.core.model.pending import PendingFile, PendingSet
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ObjectFacts
 from s3commit.testing.bucket import Upload
 from s3commit.testing.faults import Crash
@@ -77,9 +77,7 @@ class Eternal(UndeadStore):
 def world_on(store: type[MemoryObjectStore]) -> World:
     world = World()
     world.store = store(BUCKET, clock=world.clock)
-    world.pipeline = Pipeline(
-        world.plan.wrap(world.store), world.plan.wrap(world.ledger), world.clock
-    )
+    world.ports = Ports(world.plan.wrap(world.store), world.plan.wrap(world.ledger), world.clock)
     return world
 
 

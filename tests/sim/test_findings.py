@@ -16,7 +16,7 @@ from s3commit.core.model.job import Conflict, CountedAttempt, Names, Outcome
 from s3commit.core.model.pending import PendingFile, PendingSet
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.sweep.directories import tidy_job_directories
 from s3commit.core.sweep.jobs import go_on_with_stuck_jobs
 from s3commit.core.sweep.sweep import Limits, Sweep
@@ -76,7 +76,7 @@ def test_i2_a_unit_that_nobody_counted_is_completed_before_the_job_is_published(
     record = world.record(place)
     ticket = Ticket(JOB, BUCKET, place.prefix, generation=record.generation).after(record)
     swallowed = replace(ticket, completed=(UnitResult(0, files=0, lost=0),))
-    assert begin_publish(world.pipeline, swallowed).state is JobState.COMMITTING
+    assert begin_publish(world.ports, swallowed).state is JobState.COMMITTING
     assert world.record(place).state is JobState.COMMITTING
 
 
@@ -92,7 +92,7 @@ def test_i2_i5_a_doubt_in_any_unit_stops_the_job() -> None:
     ticket = Ticket(JOB, BUCKET, place.prefix, generation=record.generation).after(record)
     sure, doubted = UnitResult(0, files=1, lost=0), UnitResult(1, files=0, lost=0, in_doubt="b")
     with pytest.raises(IdentityUnknownError):
-        begin_publish(world.pipeline, replace(ticket, completed=(sure, doubted)))
+        begin_publish(world.ports, replace(ticket, completed=(sure, doubted)))
 
 
 def test_i2_i8_a_replacing_job_whose_ledger_was_lost_does_not_replace_its_own_files() -> None:
@@ -103,7 +103,7 @@ def test_i2_i8_a_replacing_job_whose_ledger_was_lost_does_not_replace_its_own_fi
     with pytest.raises(Crash):
         world.run(place)
     world.ledger = MemoryLedger()
-    world.pipeline = Pipeline(world.store, world.ledger, world.clock)
+    world.ports = Ports(world.store, world.ledger, world.clock)
     assert world.run(place, "execution-2")[-1] == "TidyUp"
     assert world.result(place).outcome is Outcome.COMMITTED
     assert sorted(world.visible().values()) == [b"t0 a0", b"t1 a0"]
@@ -133,7 +133,7 @@ def test_i2_a_worker_that_wakes_during_a_roll_back_finds_its_upload_aborted() ->
 
     world.plan.run_after("list", wake, where=lambda call: call.key == "sales/")
     ticket = Ticket(JOB, BUCKET, place.prefix, generation=generation).after(rolling)
-    assert roll_back(world.pipeline, ticket).state is JobState.ROLLED_BACK
+    assert roll_back(world.ports, ticket).state is JobState.ROLLED_BACK
     assert world.visible() == {}
 
 
@@ -183,7 +183,7 @@ def test_i2_a_ledger_set_back_behind_the_commit_takes_no_file_away(execution: st
         world.run(place, execution)
     record = world.record(place)
     zombie = Ticket(JOB, BUCKET, place.prefix, generation=record.generation).after(record)
-    abort_job(world.pipeline, zombie)
+    abort_job(world.ports, zombie)
     assert world.visible() == {f"sales/part-t0-{JOB}.parquet": b"t0 a0"}
     assert world.result(place).outcome is Outcome.COMMITTED
 
@@ -218,7 +218,7 @@ def test_a_decided_job_whose_execution_is_dead_is_gone_on_with_by_the_sweep() ->
         world.run(place)
     world.clock.advance(Limits().stuck + 1)
     executions = MemoryExecutions()
-    sweep = Sweep(BUCKET, world.pipeline, MemorySurvey(world.store), executions)
+    sweep = Sweep(BUCKET, world.ports, MemorySurvey(world.store), executions)
     assert go_on_with_stuck_jobs(sweep, "") == ""
     assert sweep.report.started == 1
     assert list(executions.started.values()) == [place]
@@ -275,7 +275,7 @@ def test_what_the_pipeline_wrote_of_a_job_that_the_ledger_forgot_goes_with_its_d
     world.clock.advance(Limits().retention + 3600)
     world.open(other)
     world.announce(other, world.attempt(other, "t0"))
-    sweep = Sweep(BUCKET, world.pipeline, MemorySurvey(world.store), MemoryExecutions())
+    sweep = Sweep(BUCKET, world.ports, MemorySurvey(world.store), MemoryExecutions())
     assert tidy_job_directories(sweep, "") == ""
     assert world.store.head(BUCKET, place.result) is None
-    assert world.all_keys(place.pipeline) == []
+    assert world.all_keys(place.pipeline_prefix) == []

@@ -16,7 +16,7 @@ from s3commit.core.job import put_lines as upload
 from s3commit.core.job import replace_list as replaced
 from s3commit.core.model import locks
 from s3commit.core.ownership import other_jobs as neighbours
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.sweep.sweep import Limits
 from s3commit.testing.memory import MemoryLedger, MemoryObjectStore
 from tests.sim.clients import BUCKET, Clients
@@ -111,14 +111,14 @@ class World:
             page=rng.choice([1, 2, 1000]),
             trace=self.trace,
         )
-        self.pipeline = Pipeline(
+        self.ports = Ports(
             as_store(self.door),
             as_ledger(self.door),
             self.scheduler,
             self._shuffled_map if rng.random() < 0.3 else map,
         )
-        self.clients = Clients(self.scheduler, self.pipeline.store, rng)
-        self.machine = Machine(self.scheduler, self.faults, self.pipeline, self.observer)
+        self.clients = Clients(self.scheduler, self.ports.store, rng)
+        self.machine = Machine(self.scheduler, self.faults, self.ports, self.observer)
         self.keepers = self._make_keepers()
         self.loses = self.faults.rate > 0 and rng.random() < losses
         self.foreign: dict[str, bytes] = {}
@@ -137,7 +137,7 @@ class World:
             as_survey(self.door),
             as_executions(self.door, self.machine),
             self.machine,
-            Fsck(self.pipeline, as_looks(self.door), as_hands(self.door, Commands(self.machine))),
+            Fsck(self.ports, as_looks(self.door), as_hands(self.door, Commands(self.machine))),
             limits,
             self.rng.choice([1, 3, 5000]),
         )

@@ -27,11 +27,11 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def tiny() -> Iterator[TinyPipeline]:
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
-    pipeline = TinyPipeline()
-    with environment(pipeline):
-        pipeline.start()
-    yield pipeline
-    pipeline.stop()
+    ports = TinyPipeline()
+    with environment(ports):
+        ports.start()
+    yield ports
+    ports.stop()
 
 
 @contextmanager

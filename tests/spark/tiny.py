@@ -22,7 +22,7 @@ from s3commit.core.formats.layout import JobDirectory, parse_destination, parse_
 from s3commit.core.formats.published import CommittedFile, decode_commit_manifest
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.record import JobRecord
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.testing.execution import run_execution
 from s3commit.testing.ledger import MemoryLedger
 from tests.servers import patch_moto
@@ -59,7 +59,7 @@ class TinyPipeline:
         self.s3: Any = boto3.client("s3")
         self._sqs: Any = boto3.client("sqs")
         self.store = S3ObjectStore(self.s3)
-        self.pipeline = Pipeline(self.store, self.ledger, SystemClock())
+        self.ports = Ports(self.store, self.ledger, SystemClock())
         self._queue = self._sqs.create_queue(QueueName="events")["QueueUrl"]
         self.add_bucket(BUCKET)
         self._thread.start()
@@ -119,12 +119,12 @@ class TinyPipeline:
         key = unquote_plus(quoted)
         if key.endswith("/request.json"):
             place = parse_directory(bucket, key)
-            run_execution(self.pipeline, place)
+            run_execution(self.ports, place)
             self._event(place.job_id).set()
         else:
             # A manifest that is not acceptable is refused again by the request that counts it.
             with contextlib.suppress(InvalidInputError):
-                note_arrivals(self.pipeline, [judge_arrival(self.pipeline, bucket, key)])
+                note_arrivals(self.ports, [judge_arrival(self.ports, bucket, key)])
 
 
 class Place:

@@ -24,12 +24,12 @@ POWERTOOLS = {
 
 def test_every_function_has_its_handler_and_every_handler_its_function(assembly: Assembly) -> None:
     handlers = {path.stem for path in (ROOT / "lambdas").glob("*.py")} - {"__init__"}
-    assert set(functions(assembly.pipeline)) == set(FUNCTIONS) == handlers
+    assert set(functions(assembly.ports)) == set(FUNCTIONS) == handlers
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_a_function_is_given_the_variables_that_it_reads(assembly: Assembly, name: str) -> None:
-    _, function = functions(assembly.pipeline)[name]
+    _, function = functions(assembly.ports)[name]
     variables = function["Properties"]["Environment"]["Variables"]
     assert {key: variables.pop(key) for key in POWERTOOLS} == POWERTOOLS
     assert set(variables) == set(FUNCTIONS[name].reads)
@@ -69,7 +69,7 @@ def test_functions_run_on_one_architecture_with_both_layers(
     assembly: Assembly, encrypted: Assembly
 ) -> None:
     for each, architecture in ((assembly, "arm64"), (encrypted, "x86_64")):
-        for _, function in functions(each.pipeline).values():
+        for _, function in functions(each.ports).values():
             properties = function["Properties"]
             assert properties["Architectures"] == [architecture]
             assert properties["Runtime"] == "python3.13"
@@ -78,9 +78,9 @@ def test_functions_run_on_one_architecture_with_both_layers(
 
 
 def test_every_log_is_kept_for_a_set_time(assembly: Assembly) -> None:
-    for group in of_type(assembly.pipeline, "AWS::Logs::LogGroup").values():
+    for group in of_type(assembly.ports, "AWS::Logs::LogGroup").values():
         assert group["Properties"]["RetentionInDays"] == 30
-    for _, function in functions(assembly.pipeline).values():
+    for _, function in functions(assembly.ports).values():
         assert "LogGroup" in function["Properties"]["LoggingConfig"]
 
 
@@ -93,7 +93,7 @@ def test_the_package_layer_holds_what_handlers_import_and_no_more(assembly: Asse
 
 
 def test_the_code_holds_the_handlers_alone(assembly: Assembly) -> None:
-    _, function = functions(assembly.pipeline)["decide_job"]
+    _, function = functions(assembly.ports)["decide_job"]
     content = assembly.asset_of(function)
     assert {path.suffix for path in content.rglob("*")} == {".py"}
     assert (content / "decide_job.py").is_file()
@@ -125,12 +125,12 @@ def test_a_message_stays_hidden_for_six_timeouts(assembly: Assembly, name: str, 
         for key, each in queues.items()
         if key.startswith(f"{queue}Queue")
     )
-    _, function = functions(assembly.pipeline)[name]
+    _, function = functions(assembly.ports)[name]
     assert hidden >= 6 * function["Properties"]["Timeout"]
 
 
 def test_alarms_watch_queues_jobs_and_functions(assembly: Assembly) -> None:
-    alarms = of_type(assembly.pipeline, "AWS::CloudWatch::Alarm")
+    alarms = of_type(assembly.ports, "AWS::CloudWatch::Alarm")
     watched = {re.sub(r"[0-9A-F]{8}$", "", key).removeprefix("Observability") for key in alarms}
     assert watched == {
         *("IngestDeadLetters", "IngestBacklog", "RequestDeadLetters", "RequestBacklog"),
@@ -148,32 +148,32 @@ def test_alarms_watch_queues_jobs_and_functions(assembly: Assembly) -> None:
 def test_i12_refused_documents_ring_and_the_dashboard_says_whose_they_are(
     assembly: Assembly,
 ) -> None:
-    alarms = of_type(assembly.pipeline, "AWS::CloudWatch::Alarm")
+    alarms = of_type(assembly.ports, "AWS::CloudWatch::Alarm")
     (alarm,) = [one["Properties"] for key, one in alarms.items() if "DocumentsRefused" in key]
     (metric,) = [one["MetricStat"] for one in alarm["Metrics"]]
     assert metric["Metric"]["MetricName"] == env.DOCUMENTS_REFUSED
     assert metric["Metric"]["Dimensions"] == [{"Name": "service", "Value": env.SERVICE}]
     assert (alarm["Threshold"], metric["Period"], metric["Stat"]) == (10, 300, "Sum")
-    board = json.dumps(only(assembly.pipeline, "AWS::CloudWatch::Dashboard")["Properties"])
+    board = json.dumps(only(assembly.ports, "AWS::CloudWatch::Dashboard")["Properties"])
     assert "by prefix, code" in board
     groups = set(re.findall(r"\b(\w+)Logs[0-9A-F]{8}\b", board))
     assert groups == {"IngestPendingsets", "DispatchRequests", "UndoJob"}
 
 
 def test_alarms_are_mailed_if_an_address_is_given(assembly: Assembly, encrypted: Assembly) -> None:
-    assert not of_type(assembly.pipeline, "AWS::SNS::Subscription")
-    assert only(encrypted.pipeline, "AWS::SNS::Subscription")["Properties"]["Endpoint"] == (
+    assert not of_type(assembly.ports, "AWS::SNS::Subscription")
+    assert only(encrypted.ports, "AWS::SNS::Subscription")["Properties"]["Endpoint"] == (
         "oncall@example.com"
     )
 
 
 def test_the_state_machines_are_outputs(assembly: Assembly) -> None:
-    assert set(assembly.pipeline["Outputs"]) == {"StateMachineArn", "SweepStateMachineArn"}
+    assert set(assembly.ports["Outputs"]) == {"StateMachineArn", "SweepStateMachineArn"}
 
 
 def _mapping(assembly: Assembly, name: str) -> Resource:
-    logical_id, _ = functions(assembly.pipeline)[name]
-    mappings = of_type(assembly.pipeline, "AWS::Lambda::EventSourceMapping").values()
+    logical_id, _ = functions(assembly.ports)[name]
+    mappings = of_type(assembly.ports, "AWS::Lambda::EventSourceMapping").values()
     (mapping,) = [
         one for one in mappings if one["Properties"]["FunctionName"] == {"Ref": logical_id}
     ]
@@ -181,6 +181,6 @@ def _mapping(assembly: Assembly, name: str) -> Resource:
 
 
 def _layer(assembly: Assembly, name: str) -> Path:
-    layers = of_type(assembly.pipeline, "AWS::Lambda::LayerVersion")
+    layers = of_type(assembly.ports, "AWS::Lambda::LayerVersion")
     (layer,) = [resource for key, resource in layers.items() if key.startswith(name)]
     return assembly.asset_of(layer)

@@ -27,7 +27,7 @@ from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_client import make_client
 from s3commit.aws.s3_survey import S3Survey
 from s3commit.aws.sweeping import Sweeper
-from s3commit.aws.wiring import make_pipeline
+from s3commit.aws.wiring import make_ports
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import execution_input
 from s3commit.core.job.record import new_record
@@ -144,7 +144,7 @@ class Server(World):
     def __init__(self, recorder: Recorder, table: str) -> None:
         super().__init__()
         self._recorder = recorder
-        self._real = make_pipeline()
+        self._real = make_ports()
         self.client = make_client()
         self.store = S3ObjectStore(self.client)  # type: ignore[assignment]
         self.ledger = DynamoLedger(table)  # type: ignore[assignment]
@@ -167,7 +167,7 @@ class Server(World):
             if name.startswith("sweep_"):
                 patch.setattr(module, "sweeper", self._sweeper)
             else:
-                patch.setattr(module, "pipeline", self._real)
+                patch.setattr(module, "ports", self._real)
             answer: dict[str, Any] = module.handler(json.loads(json.dumps(event)), _Context())
         return answer
 
@@ -356,7 +356,7 @@ def _replaced_without_its_list(server: Server, place: JobDirectory) -> None:
     server.request(place, server.attempt(place, "t0"))
     before = server.visible()
     ticket = server.steps(server.complete(server.decide(place)), "BeginPublish")
-    for prefix in (place.pages, f"{place.pipeline}replaced-"):
+    for prefix in (place.pages, f"{place.pipeline_prefix}replaced-"):
         for listed in server.store.list(BUCKET, prefix):
             server.store.delete(BUCKET, listed.key)
     stranger = "sales/stranger.parquet"

@@ -77,10 +77,10 @@ def test_i12_no_one_but_the_functions_and_operators_touches_what_the_pipeline_wr
 
 def _arn_of_roles(assembly: Assembly) -> dict[str, Any]:
     """That of every role of a function, whatever its name."""
-    resources = assembly.pipeline["Resources"]
+    resources = assembly.ports["Resources"]
     (path,) = {
         resources[function["Properties"]["Role"]["Fn::GetAtt"][0]]["Properties"]["Path"]
-        for _, function in functions(assembly.pipeline).values()
+        for _, function in functions(assembly.ports).values()
     }
     account: list[Any] = [":iam::", {"Ref": "AWS::AccountId"}, f":role{path}*"]
     return {"Fn::Join": ["", ["arn:", {"Ref": "AWS::Partition"}, *account]]}

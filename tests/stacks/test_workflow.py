@@ -178,7 +178,7 @@ def test_every_task_invokes_a_function_that_exists(assembly: Assembly) -> None:
         for state in _tasks(_deployed(assembly))
         if state["Resource"].endswith("lambda:invoke")
     }
-    ours = {logical_id: name for name, (logical_id, _) in functions(assembly.pipeline).items()}
+    ours = {logical_id: name for name, (logical_id, _) in functions(assembly.ports).items()}
     assert {ours[logical_id] for logical_id in invoked} == {*STEPS.values(), MAP_FUNCTION}
 
 
@@ -203,7 +203,7 @@ def test_executions_are_logged_whole_and_traced(assembly: Assembly) -> None:
     assert properties["StateMachineType"] == "STANDARD"
     assert properties["TracingConfiguration"] == {"Enabled": True}
     assert properties["LoggingConfiguration"]["Level"] == "ALL"
-    assert len(of_type(assembly.pipeline, "AWS::Logs::LogGroup")) == len(FUNCTIONS) + 2
+    assert len(of_type(assembly.ports, "AWS::Logs::LogGroup")) == len(FUNCTIONS) + 2
 
 
 def _tickets(step: str) -> list[Ticket]:

@@ -60,7 +60,7 @@ def ask(job: Job, *attempts: CountedAttempt) -> list[JobDirectory]:
 def hear(world: Kept) -> None:
     """The events of all manifests that are there."""
     keys = [key for key in world.all_keys() if key.endswith(".pendingset")]
-    note_arrivals(world.pipeline, [judge_arrival(world.pipeline, BUCKET, key) for key in keys])
+    note_arrivals(world.ports, [judge_arrival(world.ports, BUCKET, key) for key in keys])
 
 
 def fill(world: Kept, **bodies: bytes) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import boto3
 
 from s3commit.aws.ledger import DynamoLedger
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.testing.bucket import Upload, Version
 from tests.conftest import REGION
 from tests.contract.conftest import create_table
@@ -36,7 +36,7 @@ class Kept(Swept):
         self.client: Any = boto3.client("dynamodb", endpoint_url=endpoint, region_name=REGION)
         ledger: Any = DynamoLedger(self.table, region=REGION, host=endpoint, clock=self.clock)
         self.ledger = ledger
-        self.pipeline = Pipeline(self.plan.wrap(self.store), self.plan.wrap(ledger), self.clock)
+        self.ports = Ports(self.plan.wrap(self.store), self.plan.wrap(ledger), self.clock)
 
     def data(self) -> dict[str, bytes]:
         """The data that a reader sees, by key."""

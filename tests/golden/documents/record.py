@@ -109,7 +109,7 @@ def record(world: Kept, name: str) -> dict[str, Any]:
 
     if stop is not NEVER:
         with suppress(Crash):
-            run_execution(world.pipeline, places[-1], pause=pause)
+            run_execution(world.ports, places[-1], pause=pause)
             assert stop is AT_THE_END, f"{name} has not come to where it stops"
     assert world.record(places[-1]).state is state, name
     ends = [COMMITTED] * (len(places) - 1) + [end]

@@ -178,7 +178,7 @@ def note(world: Kept, place: JobDirectory, body: bytes) -> None:
 
 
 def partitions(world: Kept, place: JobDirectory, body: bytes) -> None:
-    found = read_partitions(world.pipeline, place, world.record(place))
+    found = read_partitions(world.ports, place, world.record(place))
     agrees(json.loads(body)["partitions"], found)
 
 
@@ -200,12 +200,12 @@ DOCUMENTS: dict[str, Callable[[Kept, JobDirectory, bytes], object]] = {
     ),
     ".open": note,
     "/plan-": lambda world, place, body: agrees(
-        json.loads(body), read_plan(world.pipeline, place, world.record(place))
+        json.loads(body), read_plan(world.ports, place, world.record(place))
     ),
     "/partitions-": partitions,
     "/replaced": replaced,
     "/decision.json": lambda world, place, body: agrees(
-        json.loads(body), read_decision(world.pipeline, place)
+        json.loads(body), read_decision(world.ports, place)
     ),
     "/once/": lambda *_: None,
     "/_commits/": commits,

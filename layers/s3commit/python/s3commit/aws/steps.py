@@ -9,14 +9,12 @@ from s3commit.aws.telemetry import logger
 from s3commit.core.formats.ticket import Ticket, decode_ticket, encode_ticket, refusal_text
 from s3commit.core.job.record import beside_twins
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError, NeedsOperatorError
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 
-Step = Callable[[Pipeline, Ticket], Ticket]
+Step = Callable[[Ports, Ticket], Ticket]
 
 
-def run_step(
-    pipeline: Pipeline, steps: Mapping[str, Step], event: dict[str, Any]
-) -> dict[str, Any]:
+def run_step(ports: Ports, steps: Mapping[str, Step], event: dict[str, Any]) -> dict[str, Any]:
     """Run the step that the event names and return the ticket for the next one.
 
     The state machine tells errors by class name. A refusal carries its code in the message, since
@@ -27,7 +25,7 @@ def run_step(
     logger.append_keys(job_id=ticket.job_id, step=name, execution=ticket.execution)
     try:
         with beside_twins(ticket):
-            after = steps[name](pipeline, ticket)
+            after = steps[name](ports, ticket)
     except (JobRefusedError, InvalidInputError) as error:
         logger.warning("step refused the job", code=error.code, reason=error.message)
         raise JobRefusedError(refusal_text(error.code, error.message), code=error.code) from error

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from s3commit.aws.telemetry import logger
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.executions import Executions
 from s3commit.core.ports.survey import Survey
 from s3commit.core.sweep.report import Report, decode_report, encode_report
@@ -19,7 +19,7 @@ from s3commit.core.sweep.turns import Sitting, Turn, call_step
 class Sweeper:
     """The ports that a sweep works on."""
 
-    pipeline: Pipeline
+    ports: Ports
     survey: Survey
     executions: Executions
 
@@ -37,7 +37,7 @@ def run_sweep_step(
     def make(turn: Turn) -> Sweep:
         return Sweep(
             event["bucket"],
-            sweeper.pipeline,
+            sweeper.ports,
             sweeper.survey,
             sweeper.executions,
             read_limits(event["limits"]),
@@ -60,8 +60,8 @@ def run_sweep_step(
 
 def sitting_of(sweeper: Sweeper, event: Mapping[str, Any]) -> Sitting:
     """The hold of the sweep's execution on the ledger's note."""
-    pipeline = sweeper.pipeline
-    return Sitting(pipeline.ledger, event["execution"], pipeline.clock.now())
+    ports = sweeper.ports
+    return Sitting(ports.ledger, event["execution"], ports.clock.now())
 
 
 def is_broken(before: Mapping[str, Any]) -> bool:

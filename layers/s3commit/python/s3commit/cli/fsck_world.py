@@ -125,5 +125,5 @@ def connect(session: Session, table: str, machine: str | None, tell: Callable[[s
     """The check's ports; ``tell`` is told how far it is."""
     # The session's store is a writer's, so that no verb completes an upload; neither does a check.
     telling = _Telling(cast("ObjectStore", session.store), tell)
-    pipeline = session.pipeline(telling, session.ledger(table))
-    return Fsck(pipeline, session.looks, SessionHands(session, machine))
+    ports = session.ports(telling, session.ledger(table))
+    return Fsck(ports, session.looks, SessionHands(session, machine))

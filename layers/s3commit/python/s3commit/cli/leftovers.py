@@ -58,7 +58,7 @@ def _owners(session: Session, bucket: str, ledger: Ledger | None) -> UploadOwner
         return _Documents(*map(is_there, documents))
 
     ask = ledger.jobs_with_id if ledger else lambda _job_id: []
-    return UploadOwners(session.pipeline(store, ledger), bucket, ask, look)
+    return UploadOwners(session.ports(store, ledger), bucket, ask, look)
 
 
 def find_leftovers(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from s3commit.cli.executions import Executions
     from s3commit.cli.peek import Peek
     from s3commit.core.fsck.ports import Looks
-    from s3commit.core.ports.bundle import ParallelMap, Pipeline
+    from s3commit.core.ports.bundle import ParallelMap, Ports
     from s3commit.core.ports.ledger import Ledger
     from s3commit.core.ports.objects import ObjectStore
     from s3commit.writer.standing import WriterStore
@@ -88,15 +88,15 @@ class Session:
                 self.ledgers[table] = DynamoLedger(table)
         return self.ledgers[table]
 
-    def pipeline(self, store: object, ledger: Ledger | None) -> Pipeline:
+    def ports(self, store: object, ledger: Ledger | None) -> Ports:
         """What the protocol's reading rules work on.
 
         ``store`` is a writer's, and never completes an upload; without a ledger none may be asked.
         """
-        from s3commit.core.ports.bundle import Pipeline
+        from s3commit.core.ports.bundle import Ports
 
         objects, jobs = cast("ObjectStore", store), cast("Ledger", ledger)
-        return Pipeline(objects, jobs, _Clock(self.environment), self.parallel)
+        return Ports(objects, jobs, _Clock(self.environment), self.parallel)
 
     def sweeper(self, table: str, machine: str) -> Sweeper:
         """What a sweep works on; ``machine`` is the state machine's ARN."""
@@ -106,12 +106,12 @@ class Session:
         from s3commit.aws.s3 import S3ObjectStore
         from s3commit.aws.s3_survey import S3Survey
         from s3commit.aws.sweeping import Sweeper
-        from s3commit.core.ports.bundle import Pipeline
+        from s3commit.core.ports.bundle import Ports
 
         store = S3ObjectStore(self._client)
-        pipeline = Pipeline(store, self.ledger(table), SystemClock(), self.parallel)
+        ports = Ports(store, self.ledger(table), SystemClock(), self.parallel)
         with translated("connecting to Step Functions"):
-            return Sweeper(pipeline, S3Survey(self._client), StateMachine(machine))
+            return Sweeper(ports, S3Survey(self._client), StateMachine(machine))
 
     @cached_property
     def _client(self) -> Any:

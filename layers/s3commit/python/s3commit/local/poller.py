@@ -14,7 +14,7 @@ from typing import Any
 from s3commit.local.worker import Outcome
 
 MAX_THREADS = 4  # a mapping; Lambda starts with five pollers
-_WAIT = 0.5  # seconds of one long poll, and so how long `Poller.join` may take
+_WAIT = 0.25  # seconds until it looks again; a message that is sent wakes it
 Call = Callable[[bytes], Outcome]
 
 
@@ -52,14 +52,18 @@ class Poller:
 
     def _run(self) -> None:
         while not self._stopping.is_set():
+            # Without moto's long poll, which keeps the visibility timeout that it began with.
             messages = self._backend.receive_message(
                 self._queue.name,
                 self._mapping.batch_size,
-                _WAIT,
+                0,
                 int(self._queue.visibility_timeout),
             )
             if messages and not self._stopping.is_set():
                 self._handle(messages)
+            elif not messages:
+                with self._queue._messages_lock:
+                    self._queue._messages_lock.wait(_WAIT)
 
     def _handle(self, messages: list[Any]) -> None:
         event = {"Records": [self._record(message) for message in messages]}

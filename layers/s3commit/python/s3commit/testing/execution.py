@@ -34,14 +34,14 @@ from s3commit.core.model.errors import (
 )
 from s3commit.core.model.job import Failure
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import LostRaceError
 from s3commit.testing.clock import ManualClock
 
 RETRIES = 10
 SUPERSEDED = "Superseded"
 
-Step = Callable[[Pipeline, Ticket], Ticket]
+Step = Callable[[Ports, Ticket], Ticket]
 
 STEPS: dict[str, Step] = {
     "SealJob": seal_job,
@@ -97,7 +97,7 @@ ROUTES: dict[str, Callable[[Ticket], str]] = {
 
 
 def run_execution(
-    pipeline: Pipeline,
+    ports: Ports,
     place: JobDirectory,
     *,
     execution: str = "execution-1",
@@ -115,9 +115,9 @@ def run_execution(
     while name:
         entered.append(name)
         try:
-            ticket = _attempt(pipeline, name, ticket)
+            ticket = _attempt(ports, name, ticket)
             if name == "AcquireDestination" and not ticket.acquired:
-                _pause(pipeline, ticket) if pause is None else pause()
+                _pause(ports, ticket) if pause is None else pause()
             name = ROUTES[name](ticket)
         except LostRaceError:
             entered.append(SUPERSEDED)
@@ -130,28 +130,28 @@ def run_execution(
     return entered
 
 
-def _pause(pipeline: Pipeline, ticket: Ticket) -> None:
-    if isinstance(pipeline.clock, ManualClock):
-        pipeline.clock.advance(ticket.pause)
+def _pause(ports: Ports, ticket: Ticket) -> None:
+    if isinstance(ports.clock, ManualClock):
+        ports.clock.advance(ticket.pause)
 
 
-def _attempt(pipeline: Pipeline, name: str, ticket: Ticket) -> Ticket:
+def _attempt(ports: Ports, name: str, ticket: Ticket) -> Ticket:
     for attempt in range(RETRIES):
         try:
             if name == "CompleteUploads":
-                return _complete_uploads(pipeline, ticket)
+                return _complete_uploads(ports, ticket)
             with beside_twins(ticket):
-                return STEPS[name](pipeline, ticket)
+                return STEPS[name](ports, ticket)
         except TransientError:
             if attempt == RETRIES - 1:
                 raise
     raise AssertionError("unreachable")
 
 
-def _complete_uploads(pipeline: Pipeline, ticket: Ticket) -> Ticket:
+def _complete_uploads(ports: Ports, ticket: Ticket) -> Ticket:
     try:
-        stored = pipeline.store.get(ticket.bucket, ticket.plan, max_bytes=MAX_PLAN_BYTES)
+        stored = ports.store.get(ticket.bucket, ticket.plan, max_bytes=MAX_PLAN_BYTES)
         units = decode_plan(stored.body)
     except (NotFoundError, AccessError, InvalidInputError):
         return ticket  # the machine's catch of States.ItemReaderFailed: without results
-    return replace(ticket, completed=tuple(complete_unit(pipeline, ticket, unit) for unit in units))
+    return replace(ticket, completed=tuple(complete_unit(ports, ticket, unit) for unit in units))

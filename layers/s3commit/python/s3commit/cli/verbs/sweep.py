@@ -69,7 +69,7 @@ def sweep(
     def make(report: Report) -> Sweep:
         return Sweep(
             bucket,
-            sweeper.pipeline,
+            sweeper.ports,
             sweeper.survey,
             sweeper.executions,
             limits,

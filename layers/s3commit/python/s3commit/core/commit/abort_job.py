@@ -8,30 +8,30 @@ from s3commit.core.formats.ticket import Ticket
 from s3commit.core.job.record import own_record
 from s3commit.core.model.job import Failure
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 
 REFUSED = Failure("REFUSED", "the job was refused")
 
 
-def abort_job(pipeline: Pipeline, ticket: Ticket) -> Ticket:
+def abort_job(ports: Ports, ticket: Ticket) -> Ticket:
     """End a job before its decision: abort all its uploads (I4), then ABORTED and the result.
 
     Nothing visible is deleted: before its decision a job has completed nothing (I12).
     A SEALED job comes here with the refusal of the step that refused it. While uploads are still
     being opened the job stays ABORTING, and the caller comes again. Raises `LostRaceError`.
     """
-    record = own_record(pipeline, ticket, JobState.SEALED, JobState.ABORTING, JobState.ABORTED)
+    record = own_record(ports, ticket, JobState.SEALED, JobState.ABORTING, JobState.ABORTED)
     if record.state is JobState.SEALED:
-        record = pipeline.ledger.advance(
+        record = ports.ledger.advance(
             record.ref,
             source=JobState.SEALED,
             target=JobState.ABORTING,
             generation=record.generation,
-            now=pipeline.clock.now(),
+            now=ports.clock.now(),
             failure=ticket.refusal or REFUSED,
         )
     if record.state is JobState.ABORTING:
-        if not abort_uploads(pipeline, ticket.place):
+        if not abort_uploads(ports, ticket.place):
             return ticket.after(record)
-        record = end_job(pipeline, record, JobState.ABORTED)
-    return conclude(pipeline, ticket, record)
+        record = end_job(ports, record, JobState.ABORTED)
+    return conclude(ports, ticket, record)

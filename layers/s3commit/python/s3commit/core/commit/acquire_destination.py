@@ -42,11 +42,11 @@ from s3commit.core.model.locks import (
 )
 from s3commit.core.model.record import JobRecord, Stage, Turn
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import LostRaceError
 
 
-def acquire_destination(pipeline: Pipeline, ticket: Ticket) -> Ticket:
+def acquire_destination(ports: Ports, ticket: Ticket) -> Ticket:
     """Hold all that the job claims, or none of it and say that it has to wait (I6).
 
     Nobody holds while it waits, so there is no deadlock; the job that asked first goes first. What
@@ -54,31 +54,31 @@ def acquire_destination(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     until the job has ended. Raises `JobRefusedError` (``DESTINATION_BUSY``) for one that has waited
     too long, or finds too many there; before that as `refuse_taken_key`.
     """
-    record = planned_record(pipeline, ticket, JobState.SEALED)
-    wanted = _claims_of(pipeline, ticket, record)
+    record = planned_record(ports, ticket, JobState.SEALED)
+    wanted = _claims_of(ports, ticket, record)
     if holds(record, wanted):
         return replace(ticket, acquired=True, epoch=record.turn.epoch)
     nodes = tuple(sorted({*record.locks, *(claim.node for claim in wanted)}))
     if record.turn.stage is Stage.WAITING and nodes == record.locks:
-        found = _in_the_way(pipeline, record, _claimants(pipeline, record))
+        found = _in_the_way(ports, record, _claimants(ports, record))
         if found:
-            return _wait(pipeline, ticket, record, found)
+            return _wait(ports, ticket, record, found)
     newcomer = not record.turn.since
-    record = _enter(pipeline, record, nodes)
-    rivals = _claimants(pipeline, record)
-    found = _in_the_way(pipeline, record, rivals)
+    record = _enter(ports, record, nodes)
+    rivals = _claimants(ports, record)
+    found = _in_the_way(ports, record, rivals)
     if not found:
-        record = _move(pipeline, record, Stage.HELD)
+        record = _move(ports, record, Stage.HELD)
         return replace(ticket, acquired=True, epoch=record.turn.epoch)
     if newcomer:
-        _refuse_a_crowd(pipeline, record, rivals)
-    return _wait(pipeline, ticket, record, found)
+        _refuse_a_crowd(ports, record, rivals)
+    return _wait(ports, ticket, record, found)
 
 
-def _claims_of(pipeline: Pipeline, ticket: Ticket, record: JobRecord) -> tuple[Claim, ...]:
+def _claims_of(ports: Ports, ticket: Ticket, record: JobRecord) -> tuple[Claim, ...]:
     """What the job has to hold, by its policy and, in scope partition, by what it writes."""
     by_partition = record.conflict is not Conflict.APPEND and record.scope is Scope.PARTITION
-    partitions = read_partitions(pipeline, ticket.place, record) if by_partition else ()
+    partitions = read_partitions(ports, ticket.place, record) if by_partition else ()
     return claims(
         ticket.place.destination,
         record.conflict,
@@ -90,14 +90,14 @@ def _claims_of(pipeline: Pipeline, ticket: Ticket, record: JobRecord) -> tuple[C
     )
 
 
-def _enter(pipeline: Pipeline, record: JobRecord, nodes: tuple[str, ...]) -> JobRecord:
+def _enter(ports: Ports, record: JobRecord, nodes: tuple[str, ...]) -> JobRecord:
     """Note that the job enters, and what it claims, before the first claim is put.
 
     So whoever ends the job finds them; those that a try puts after its end are in nobody's way. A
     claim that is there already is put again: a try of before may have died in between.
     """
-    now = pipeline.clock.now()
-    record = pipeline.ledger.take_turn(
+    now = ports.clock.now()
+    record = ports.ledger.take_turn(
         record.ref,
         generation=record.generation,
         before=record.turn,
@@ -105,32 +105,32 @@ def _enter(pipeline: Pipeline, record: JobRecord, nodes: tuple[str, ...]) -> Job
         locks=nodes,
         now=now,
     )
-    _put_claims(pipeline, record)
+    _put_claims(ports, record)
     return record
 
 
-def _put_claims(pipeline: Pipeline, record: JobRecord, *, waits: bool = False) -> None:
+def _put_claims(ports: Ports, record: JobRecord, *, waits: bool = False) -> None:
     def put(claim: Claim) -> None:
-        pipeline.ledger.put_claim(Claimed(claim, record.ref, waits))
+        ports.ledger.put_claim(Claimed(claim, record.ref, waits))
 
-    for _ in pipeline.parallel(put, claimed(record)):
+    for _ in ports.parallel(put, claimed(record)):
         pass
 
 
-def _move(pipeline: Pipeline, record: JobRecord, stage: Stage) -> JobRecord:
-    return pipeline.ledger.take_turn(
+def _move(ports: Ports, record: JobRecord, stage: Stage) -> JobRecord:
+    return ports.ledger.take_turn(
         record.ref,
         generation=record.generation,
         before=record.turn,
         after=replace(record.turn, stage=stage),
-        now=pipeline.clock.now(),
+        now=ports.clock.now(),
     )
 
 
-def _wait(pipeline: Pipeline, ticket: Ticket, record: JobRecord, found: list[Rival]) -> Ticket:
+def _wait(ports: Ports, ticket: Ticket, record: JobRecord, found: list[Rival]) -> Ticket:
     """Say that the job waits, now and then alone, and for how long before it asks again."""
-    refuse_taken_key(pipeline, ticket.place, record)
-    now = pipeline.clock.now()
+    refuse_taken_key(ports, ticket.place, record)
+    now = ports.clock.now()
     waited = seconds(record.turn.since, now)
     if waited >= MAX_WAIT_SECONDS:
         raise JobRefusedError(
@@ -139,10 +139,10 @@ def _wait(pipeline: Pipeline, ticket: Ticket, record: JobRecord, found: list[Riv
             code=BUSY,
         )
     if record.turn.stage is not Stage.WAITING:
-        record = _move(pipeline, record, Stage.WAITING)
-        _put_claims(pipeline, record, waits=True)
+        record = _move(ports, record, Stage.WAITING)
+        _put_claims(ports, record, waits=True)
     elif seconds(record.updated_at, now) >= WAITER_REFRESH_SECONDS:
-        record = _move(pipeline, record, Stage.WAITING)
+        record = _move(ports, record, Stage.WAITING)
     ahead = sum(one.record is not None and _is_waiting(one.record) for one in found)
     pause = max(SHORTEST_WAIT, SHORTEST_WAIT * ahead, int(waited) // 60)
     return replace(ticket, acquired=False, pause=min(pause, LONGEST_WAIT))
@@ -164,16 +164,16 @@ def _names(record: JobRecord, found: Iterable[Rival]) -> str:
     return ", ".join(shown) if inside else "a job that works on a directory above or on a location"
 
 
-def _claimants(pipeline: Pipeline, record: JobRecord) -> list[Claimed]:
-    return claimants(pipeline.ledger, pipeline.parallel, record)
+def _claimants(ports: Ports, record: JobRecord) -> list[Claimed]:
+    return claimants(ports.ledger, ports.parallel, record)
 
 
-def _refuse_a_crowd(pipeline: Pipeline, record: JobRecord, found: Iterable[Claimed]) -> None:
+def _refuse_a_crowd(ports: Ports, record: JobRecord, found: Iterable[Claimed]) -> None:
     """Tell a job that has just come if too many wait already."""
     waiting = {one.ref for one in found if one.waits}
     node = destination_node(record)
     if Claim(node, LockMode.SHARED) in claimed(record):
-        beside = pipeline.ledger.claims(Claim(node, LockMode.SHARED), below=False)
+        beside = ports.ledger.claims(Claim(node, LockMode.SHARED), below=False)
         waiting |= {one.ref for one in islice(beside, MAX_CLAIMS_READ) if one.waits}
     if len(waiting) >= MAX_WAITING:
         raise JobRefusedError(
@@ -183,29 +183,29 @@ def _refuse_a_crowd(pipeline: Pipeline, record: JobRecord, found: Iterable[Claim
         )
 
 
-def _in_the_way(pipeline: Pipeline, record: JobRecord, found: Iterable[Claimed]) -> list[Rival]:
+def _in_the_way(ports: Ports, record: JobRecord, found: Iterable[Claimed]) -> list[Rival]:
     """Those for whom the job has to wait: some of them, and none if there is none.
 
     While it enters, others that do, and go after it, are pushed back.
     """
-    for group in with_records(pipeline.ledger, pipeline.parallel, found):
-        here = [one for one in group if _has_to_be_waited_for(pipeline, one.record, record)]
+    for group in with_records(ports.ledger, ports.parallel, found):
+        here = [one for one in group if _has_to_be_waited_for(ports, one.record, record)]
         if here:
             return here
     return []
 
 
-def _has_to_be_waited_for(pipeline: Pipeline, other: JobRecord | None, own: JobRecord) -> bool:
+def _has_to_be_waited_for(ports: Ports, other: JobRecord | None, own: JobRecord) -> bool:
     if other is None:
         return False
-    now = pipeline.clock.now()
+    now = ports.clock.now()
     if in_the_way(other, own, now):
-        return not _is_dead(pipeline, other, now)
+        return not _is_dead(ports, other, now)
     enters = other.state is JobState.SEALED and other.turn.stage is Stage.ENTERING
     if not enters or own.turn.stage is not Stage.ENTERING:
         return False
     try:
-        pipeline.ledger.take_turn(
+        ports.ledger.take_turn(
             other.ref,
             generation=other.generation,
             before=other.turn,
@@ -213,11 +213,11 @@ def _has_to_be_waited_for(pipeline: Pipeline, other: JobRecord | None, own: JobR
             now=other.updated_at,  # it is no sign of its life
         )
     except LostRaceError as error:
-        return _has_to_be_waited_for(pipeline, error.found, own)
+        return _has_to_be_waited_for(ports, error.found, own)
     return False
 
 
-def _is_dead(pipeline: Pipeline, other: JobRecord, now: str) -> bool:
+def _is_dead(ports: Ports, other: JobRecord, now: str) -> bool:
     """Whether the job can't be decided any more; one that has lost its execution is made so (I6).
 
     Its generation is raised and it is moved to ABORTING before others go on, so that an execution
@@ -227,10 +227,10 @@ def _is_dead(pipeline: Pipeline, other: JobRecord, now: str) -> bool:
     if other.state is not JobState.SEALED or not stalled:
         return False
     try:
-        taken = pipeline.ledger.take_over(
+        taken = ports.ledger.take_over(
             other.ref, generation=other.generation, execution="", now=now
         )
-        pipeline.ledger.advance(
+        ports.ledger.advance(
             other.ref,
             source=JobState.SEALED,
             target=JobState.ABORTING,

@@ -10,13 +10,13 @@ from s3commit.core.model.job import Failure
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ownership.identity import in_doubt
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.recovery.lost_plan import plan_again
 
 UPLOADS_LOST = "UPLOADS_LOST"
 
 
-def begin_publish(pipeline: Pipeline, ticket: Ticket) -> Ticket:
+def begin_publish(ports: Ports, ticket: Ticket) -> Ticket:
     """COMMITTING→PUBLISHING if every unit of the plan was counted complete, exactly once.
 
     If files are lost for good, COMMITTING→ROLLING_BACK instead. If units are missing, the job
@@ -25,15 +25,15 @@ def begin_publish(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     the last two, and nothing is undone for them.
     """
     record = own_record(
-        pipeline, ticket, JobState.COMMITTING, JobState.PUBLISHING, JobState.ROLLING_BACK
+        ports, ticket, JobState.COMMITTING, JobState.PUBLISHING, JobState.ROLLING_BACK
     )
     if record.state is not JobState.COMMITTING:  # a repetition after a lost response
         return ticket.after(record)
-    with unless_overtaken(pipeline, ticket, JobState.COMMITTING):
+    with unless_overtaken(ports, ticket, JobState.COMMITTING):
         try:
-            units = {unit.number: unit for unit in read_plan(pipeline, ticket.place, record)}
+            units = {unit.number: unit for unit in read_plan(ports, ticket.place, record)}
         except (NotFoundError, JobRefusedError):
-            if not plan_again(pipeline, ticket.place, record):
+            if not plan_again(ports, ticket.place, record):
                 raise
             return ticket.after(record)  # completed once more, by the plan that is there again
     if units and not ticket.completed:
@@ -53,22 +53,22 @@ def begin_publish(pipeline: Pipeline, ticket: Ticket) -> Ticket:
             " uploads were aborted by someone else or expired, or another program has put objects"
             " of their names; write the data again",
         )
-        return _move(pipeline, ticket, record, JobState.ROLLING_BACK, failure)
+        return _move(ports, ticket, record, JobState.ROLLING_BACK, failure)
     counts = sorted((result.unit, result.files) for result in ticket.completed)
     if counts != sorted((number, unit.files) for number, unit in units.items()):
         return ticket.after(record)
-    return _move(pipeline, ticket, record, JobState.PUBLISHING, None)
+    return _move(ports, ticket, record, JobState.PUBLISHING, None)
 
 
 def _move(
-    pipeline: Pipeline, ticket: Ticket, record: JobRecord, target: JobState, failure: Failure | None
+    ports: Ports, ticket: Ticket, record: JobRecord, target: JobState, failure: Failure | None
 ) -> Ticket:
-    moved = pipeline.ledger.advance(
+    moved = ports.ledger.advance(
         record.ref,
         source=record.state,
         target=target,
         generation=record.generation,
-        now=pipeline.clock.now(),
+        now=ports.clock.now(),
         failure=failure,
     )
     return ticket.after(moved)

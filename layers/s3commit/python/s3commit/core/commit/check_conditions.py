@@ -16,47 +16,47 @@ from s3commit.core.model.pending import PendingFile
 from s3commit.core.model.record import JobRecord, ReplacedFacts
 from s3commit.core.model.states import JobState
 from s3commit.core.ownership.identity import is_provably_ours
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 
 
-def check_conditions(pipeline: Pipeline, ticket: Ticket) -> Ticket:
+def check_conditions(ports: Ports, ticket: Ticket) -> Ticket:
     """Judge the job's conditions, its key and its policy against what is at the destination.
 
     Under the job's locks, so that what is seen stays so for all jobs until it has ended. Writes the
     replace list of a job that replaces. Raises `JobRefusedError` with the figure that failed it.
     """
     place = ticket.place
-    record = planned_record(pipeline, ticket, JobState.SEALED)
-    with unless_overtaken(pipeline, ticket, JobState.SEALED):
+    record = planned_record(ports, ticket, JobState.SEALED)
+    with unless_overtaken(ports, ticket, JobState.SEALED):
         # First, so that a job that is run again is told that, not that its files are in the way.
-        take_key(pipeline, place, record, reserve=False)
-        _judge_counts(pipeline, place, record)
+        take_key(ports, place, record, reserve=False)
+        _judge_counts(ports, place, record)
         if record.conflict is Conflict.FAIL:
-            _refuse_files(pipeline, place, record)
-        overwrites = record.names is Names.EXACT and _overwrites(pipeline, place, record)
+            _refuse_files(ports, place, record)
+        overwrites = record.names is Names.EXACT and _overwrites(ports, place, record)
         if record.conflict is Conflict.REPLACE:
-            record = _note_replaced(pipeline, place, record, overwrites)
-        take_key(pipeline, place, record, reserve=True)
+            record = _note_replaced(ports, place, record, overwrites)
+        take_key(ports, place, record, reserve=True)
     return ticket.after(record)
 
 
-def _judge_counts(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> None:
+def _judge_counts(ports: Ports, place: JobDirectory, record: JobRecord) -> None:
     plan = record.plan
-    conditions = read_spec_of(pipeline, place, record).conditions
+    conditions = read_spec_of(ports, place, record).conditions
     failed = plan and conditions.failed(plan.files, plan.rows, plan.nulls)
     if failed:
         raise JobRefusedError(failed, code="CONDITION_FAILED")
 
 
-def _refuse_files(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> None:
-    found = next(files_of_before(pipeline, place, record), None)
+def _refuse_files(ports: Ports, place: JobDirectory, record: JobRecord) -> None:
+    found = next(files_of_before(ports, place, record), None)
     if found is not None:
         raise JobRefusedError(
             f"conflict 'fail': {found.key} is there already", code="DESTINATION_NOT_EMPTY"
         )
 
 
-def _overwrites(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> bool:
+def _overwrites(ports: Ports, place: JobDirectory, record: JobRecord) -> bool:
     """Whether exact names cover objects that are there, which must be possible to bring back.
 
     Raises `JobRefusedError` (``KEY_EXISTS``) where it is not.
@@ -65,13 +65,13 @@ def _overwrites(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> b
     began = record.plan is not None and record.plan.visible_before > 0
 
     def covered(file: PendingFile) -> str:
-        facts = pipeline.store.head(file.bucket, file.key)
+        facts = ports.store.head(file.bucket, file.key)
         return "" if facts is None or (began and is_provably_ours(file, facts)) else file.key
 
-    files = planned_files(pipeline, place, record)
-    found = next((key for key in pipeline.parallel(covered, files) if key), "")
+    files = planned_files(ports, place, record)
+    found = next((key for key in ports.parallel(covered, files) if key), "")
     if found and (
-        record.conflict is not Conflict.REPLACE or not pipeline.store.is_versioned(place.bucket)
+        record.conflict is not Conflict.REPLACE or not ports.store.is_versioned(place.bucket)
     ):
         raise JobRefusedError(
             f"{found} is there already, and could not be brought back if the job had to be undone:"
@@ -82,10 +82,10 @@ def _overwrites(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> b
 
 
 def _note_replaced(
-    pipeline: Pipeline, place: JobDirectory, record: JobRecord, overwrites: bool
+    ports: Ports, place: JobDirectory, record: JobRecord, overwrites: bool
 ) -> JobRecord:
-    files = files_to_replace(pipeline, place, record)
-    facts: ReplacedFacts = write_list(pipeline, place, files, overwrites=overwrites)
-    return pipeline.ledger.note(
-        record.ref, generation=record.generation, now=pipeline.clock.now(), replaced=facts
+    files = files_to_replace(ports, place, record)
+    facts: ReplacedFacts = write_list(ports, place, files, overwrites=overwrites)
+    return ports.ledger.note(
+        record.ref, generation=record.generation, now=ports.clock.now(), replaced=facts
     )

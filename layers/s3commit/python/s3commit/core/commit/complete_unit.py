@@ -21,14 +21,14 @@ from s3commit.core.model.pending import PendingFile
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ownership.identity import Whose, described, is_in_doubt, is_ours
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import LostRaceError
 from s3commit.core.ports.objects import ObjectFacts
 
 IN_DOUBT_SHOWN = 40_000  # characters of all units: what they say has to fit into 256 KiB
 
 
-def complete_unit(pipeline: Pipeline, ticket: Ticket, unit: Unit) -> UnitResult:
+def complete_unit(ports: Ports, ticket: Ticket, unit: Unit) -> UnitResult:
     """Complete every upload of the unit, and say how many files are visible or lost for good.
 
     A file of which nobody can tell is named in the result, and BeginPublish stops the job.
@@ -40,17 +40,17 @@ def complete_unit(pipeline: Pipeline, ticket: Ticket, unit: Unit) -> UnitResult:
     finds out by the ledger. Raises `TransientError` (try the unit again).
     """
     try:
-        record = own_record(pipeline, ticket, JobState.COMMITTING)
+        record = own_record(ports, ticket, JobState.COMMITTING)
     except LostRaceError:
         return UnitResult(unit.number, files=0, lost=0)
-    began = pipeline.ledger.begin_unit(ticket.ref, unit.number)
+    began = ports.ledger.begin_unit(ticket.ref, unit.number)
     first_time = began and not is_recovered(record)  # a lost ledger has lost the notes of units too
 
     def complete(file: PendingFile) -> tuple[Whose, str]:
         new = _must_be_new(record)
-        return complete_file(pipeline, file, look=not first_time, if_absent=new), described(file)
+        return complete_file(ports, file, look=not first_time, if_absent=new), described(file)
 
-    done = list(pipeline.parallel(complete, _files(pipeline, ticket, record, unit)))
+    done = list(ports.parallel(complete, _files(ports, ticket, record, unit)))
     visible = sum(found is Whose.OURS for found, _ in done)
     doubted = sorted(text for found, text in done if found is Whose.UNKNOWN)
     return UnitResult(
@@ -73,21 +73,17 @@ def _must_be_new(record: JobRecord) -> bool:
     return record.names is Names.EXACT and not covers
 
 
-def _files(
-    pipeline: Pipeline, ticket: Ticket, record: JobRecord, unit: Unit
-) -> Iterator[PendingFile]:
+def _files(ports: Ports, ticket: Ticket, record: JobRecord, unit: Unit) -> Iterator[PendingFile]:
     for part in unit.slices:
         try:
-            yield from slice_of(pipeline, ticket.place, record, part)
+            yield from slice_of(ports, ticket.place, record, part)
         except JobRefusedError:
             # After the decision a manifest that is gone or changed means that nobody knows the
             # etags any more: its files count as lost, and BeginPublish rolls back.
             continue
 
 
-def complete_file(
-    pipeline: Pipeline, file: PendingFile, *, look: bool, if_absent: bool = False
-) -> Whose:
+def complete_file(ports: Ports, file: PendingFile, *, look: bool, if_absent: bool = False) -> Whose:
     """Complete one upload; OURS if the file is visible, ANOTHERS if it never can be.
 
     With ``look`` the object is inspected even if S3 says 200: the answer to a repeated completion
@@ -98,7 +94,7 @@ def complete_file(
     made: ObjectFacts | None = None
     refused = ""
     try:
-        made = pipeline.store.complete_upload(
+        made = ports.store.complete_upload(
             file.bucket,
             file.key,
             file.upload_id,
@@ -110,12 +106,12 @@ def complete_file(
             return Whose.OURS
     except (UploadGoneError, PreconditionError, JobRefusedError) as error:
         refused = error.code  # completed before, by us, with the response lost? the object tells
-    facts = pipeline.store.head(file.bucket, file.key)
+    facts = ports.store.head(file.bucket, file.key)
     if facts is None and refused == CONFLICT:
         # S3 answers 409 to one of two that complete at once, before the other one's is there.
         raise TransientError(f"another request completes the upload of {file.key}")
     if made is not None and facts is not None and facts.etag == made.etag:
         return Whose.OURS
-    if is_in_doubt(pipeline.store, file, facts):
+    if is_in_doubt(ports.store, file, facts):
         return Whose.UNKNOWN
     return Whose.OURS if is_ours(file, facts) else Whose.ANOTHERS

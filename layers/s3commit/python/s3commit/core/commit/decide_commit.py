@@ -7,30 +7,30 @@ from s3commit.core.job.decision_record import put_decision
 from s3commit.core.job.record import planned_record
 from s3commit.core.model.job import Conflict
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import LostRaceError
 
 
-def decide_commit(pipeline: Pipeline, ticket: Ticket) -> Ticket:
+def decide_commit(ports: Ports, ticket: Ticket) -> Ticket:
     """The decision: from here on the job is going to be committed (I1, I6).
 
     Raises `LostRaceError` if the state, generation, plan, replace list or turn is not what it
     was; nothing is decided then. Repeated after a lost response, it finds its own decision. Before
     anything is completed the decision stands in S3 as well.
     """
-    record = planned_record(pipeline, ticket, JobState.SEALED, JobState.COMMITTING)
+    record = planned_record(ports, ticket, JobState.SEALED, JobState.COMMITTING)
     if record.state is JobState.COMMITTING:
-        put_decision(pipeline, record)
+        put_decision(ports, record)
         return ticket.after(record)
     if record.plan is None or (record.conflict is Conflict.REPLACE and record.replaced is None):
         raise LostRaceError(f"job {ticket.job_id} has no plan or no replace list", record)
-    decided = pipeline.ledger.decide(
+    decided = ports.ledger.decide(
         record.ref,
         generation=record.generation,
         plan=record.plan,
         replaced=record.replaced,
         epoch=ticket.epoch,
-        now=pipeline.clock.now(),
+        now=ports.clock.now(),
     )
-    put_decision(pipeline, decided)
+    put_decision(ports, decided)
     return ticket.after(decided)

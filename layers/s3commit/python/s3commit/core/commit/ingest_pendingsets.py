@@ -16,7 +16,7 @@ from s3commit.core.model.pending import PendingSet
 from s3commit.core.model.record import AttemptRecord, JobRecord
 from s3commit.core.model.states import ENDED
 from s3commit.core.ownership.other_jobs import Neighbours
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.recovery.lost_record import open_unknown
 
 
@@ -34,7 +34,7 @@ class Arrival:
     gone: bool = False
 
 
-def judge_arrival(pipeline: Pipeline, bucket: str, key: str, *, size: int = 0) -> Arrival:
+def judge_arrival(ports: Ports, bucket: str, key: str, *, size: int = 0) -> Arrival:
     """Read and judge the manifest at ``key``; abort it on arrival if its job has ended (I3, I4).
 
     ``size`` is what its event says: one that is too large is not asked for. Repeating it is
@@ -48,13 +48,13 @@ def judge_arrival(pipeline: Pipeline, bucket: str, key: str, *, size: int = 0) -
             code=TOO_LARGE,
         )
     try:
-        stored = pipeline.store.get(bucket, key, max_bytes=MAX_MANIFEST_BYTES)
+        stored = ports.store.get(bucket, key, max_bytes=MAX_MANIFEST_BYTES)
     except NotFoundError:
         return Arrival(key, gone=True)
-    record = _record(pipeline, place)
+    record = _record(ports, place)
     pending = decode_pendingset(stored.body, place, names=record.names)
     if record.state in ENDED:
-        return Arrival(key, late=_abort_late(pipeline, place, key, stored.facts.etag, pending))
+        return Arrival(key, late=_abort_late(ports, place, key, stored.facts.etag, pending))
     return Arrival(
         key,
         AttemptRecord(
@@ -71,34 +71,34 @@ def judge_arrival(pipeline: Pipeline, bucket: str, key: str, *, size: int = 0) -
     )
 
 
-def note_arrivals(pipeline: Pipeline, arrivals: Iterable[Arrival]) -> int:
+def note_arrivals(ports: Ports, arrivals: Iterable[Arrival]) -> int:
     """Note the attempts in the ledger, all in one go; return how many there were."""
     attempts = [arrival.attempt for arrival in arrivals if arrival.attempt]
-    pipeline.ledger.record_attempts(attempts)
+    ports.ledger.record_attempts(attempts)
     return len(attempts)
 
 
-def _record(pipeline: Pipeline, place: JobDirectory) -> JobRecord:
-    record = pipeline.ledger.job(place.ref)
+def _record(ports: Ports, place: JobDirectory) -> JobRecord:
+    record = ports.ledger.job(place.ref)
     if record is not None:
         return record
-    home, spec = _home(pipeline, place)
-    record = pipeline.ledger.job(home.ref) if home != place else None
-    return record or open_unknown(pipeline, home, spec)
+    home, spec = _home(ports, place)
+    record = ports.ledger.job(home.ref) if home != place else None
+    return record or open_unknown(ports, home, spec)
 
 
-def _home(pipeline: Pipeline, place: JobDirectory) -> tuple[JobDirectory, JobSpec]:
+def _home(ports: Ports, place: JobDirectory) -> tuple[JobDirectory, JobSpec]:
     """Where the job's record belongs: the main directory, if it and this location agree (ADR 13).
 
     Raises `InvalidInputError` (``LOCATION_NOT_AGREED``) if this one only says so.
     """
     try:
-        return place, read_spec(pipeline, place)
+        return place, read_spec(ports, place)
     except InvalidInputError:
-        main = main_of(pipeline, place)
+        main = main_of(ports, place)
         if main is None:
             raise
-    spec = read_spec(pipeline, main)
+    spec = read_spec(ports, main)
     if place.destination.prefix not in spec.locations.values():
         raise InvalidInputError(
             f"{place.job} names the job at {main.destination.uri}, which does not name this"
@@ -108,17 +108,15 @@ def _home(pipeline: Pipeline, place: JobDirectory) -> tuple[JobDirectory, JobSpe
     return main, spec
 
 
-def _abort_late(
-    pipeline: Pipeline, place: JobDirectory, key: str, etag: str, pending: PendingSet
-) -> int:
+def _abort_late(ports: Ports, place: JobDirectory, key: str, etag: str, pending: PendingSet) -> int:
     # The codec has seen to it that each file lies in the destination, and under a unique name is
     # the job's; an exact one must not be another job's (I5). A committed file has no upload left,
     # so aborting a counted one's is a no-op.
-    neighbours = Neighbours(pipeline.store, place)
+    neighbours = Neighbours(ports.store, place)
     files = [file for file in pending.files if not neighbours.own(file.key)]
-    for _done in pipeline.parallel(
-        lambda file: pipeline.store.abort_upload(file.bucket, file.key, file.upload_id), files
+    for _done in ports.parallel(
+        lambda file: ports.store.abort_upload(file.bucket, file.key, file.upload_id), files
     ):
         pass
-    pipeline.store.delete(place.bucket, key, if_match=etag)
+    ports.store.delete(place.bucket, key, if_match=etag)
     return len(files)

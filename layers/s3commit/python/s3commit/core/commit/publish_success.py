@@ -25,47 +25,47 @@ from s3commit.core.model.errors import (
 from s3commit.core.model.limits import MARKER_ROUNDS
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 
 
-def publish_success(pipeline: Pipeline, ticket: Ticket) -> Ticket:
+def publish_success(ports: Ports, ticket: Ticket) -> Ticket:
     """Commit manifest, marker, ledger, result: in this order, each step repeatable (I9)."""
-    record = own_record(pipeline, ticket, JobState.PUBLISHING, JobState.COMMITTED)
+    record = own_record(ports, ticket, JobState.PUBLISHING, JobState.COMMITTED)
     if record.state is JobState.PUBLISHING:
-        with unless_overtaken(pipeline, ticket, JobState.PUBLISHING):
+        with unless_overtaken(ports, ticket, JobState.PUBLISHING):
             if record.replaced is not None and record.replaced.files:  # by RemoveReplaced
-                names = first_keys(pipeline, ticket.place, record)
+                names = first_keys(ports, ticket.place, record)
             else:
-                names = publish_manifest(pipeline, ticket, record)
-        _put_marker(pipeline, ticket, record, names)
-        record = pipeline.ledger.advance(
+                names = publish_manifest(ports, ticket, record)
+        _put_marker(ports, ticket, record, names)
+        record = ports.ledger.advance(
             record.ref,
             source=JobState.PUBLISHING,
             target=JobState.COMMITTED,
             generation=record.generation,
-            now=pipeline.clock.now(),
+            now=ports.clock.now(),
         )
-    note_end(pipeline, record)
-    release_locks(pipeline, record)
-    write_result(pipeline, ticket.place, record)
+    note_end(ports, record)
+    release_locks(ports, record)
+    write_result(ports, ticket.place, record)
     return ticket.after(record)
 
 
-def _put_marker(pipeline: Pipeline, ticket: Ticket, record: JobRecord, names: list[str]) -> None:
+def _put_marker(ports: Ports, ticket: Ticket, record: JobRecord, names: list[str]) -> None:
     """Put ``_SUCCESS`` on condition that it replaces the very marker that was seen (I9).
 
     Between looking and putting, the ledger is asked again: a late waker whose job has moved on
     loses there, and one that stalls after that loses the condition.
     """
     place = ticket.place
-    body = encode_success(record, names, timestamp=millis_of(pipeline.clock.now()))
+    body = encode_success(record, names, timestamp=millis_of(ports.clock.now()))
     for _ in range(MARKER_ROUNDS):
-        etag, job_id = _marker(pipeline, place)
+        etag, job_id = _marker(ports, place)
         if job_id == record.job_id:
             return
-        own_record(pipeline, ticket, JobState.PUBLISHING)
+        own_record(ports, ticket, JobState.PUBLISHING)
         try:
-            pipeline.store.put(
+            ports.store.put(
                 place.bucket, place.success, body, if_absent=etag is None, if_match=etag
             )
         except (PreconditionError, NotFoundError):
@@ -74,17 +74,17 @@ def _put_marker(pipeline: Pipeline, ticket: Ticket, record: JobRecord, names: li
     raise TransientError(f"{place.success} is being written by too many jobs at once")
 
 
-def _marker(pipeline: Pipeline, place: JobDirectory) -> tuple[str | None, str | None]:
+def _marker(ports: Ports, place: JobDirectory) -> tuple[str | None, str | None]:
     """The etag of what lies at ``_SUCCESS``, and the job that it names, if it is a marker.
 
     By whomever it was put, it keeps no job from its end (I12): of one that is too large, archived,
     or encrypted with a key that may not be used, a listing has the etag.
     """
     try:
-        stored = pipeline.store.get(place.bucket, place.success, max_bytes=MAX_SUCCESS_BYTES)
+        stored = ports.store.get(place.bucket, place.success, max_bytes=MAX_SUCCESS_BYTES)
         return stored.facts.etag, success_job_id(stored.body)
     except NotFoundError:
         return None, None
     except (InvalidInputError, AccessError):
-        listed = next(iter(pipeline.store.list(place.bucket, place.success)), None)
+        listed = next(iter(ports.store.list(place.bucket, place.success)), None)
         return (listed.etag if listed and listed.key == place.success else None), None

@@ -33,33 +33,31 @@ from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.limits import REMOVE_SECONDS
 from s3commit.core.model.record import JobRecord, ReplacedFacts
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ListedObject
 
 
-def remove_replaced(pipeline: Pipeline, ticket: Ticket) -> Ticket:
+def remove_replaced(ports: Ports, ticket: Ticket) -> Ticket:
     """Delete what the decided replace list says, and nothing else (I5, I10).
 
     All files of the job are visible now. Without a list, as in every appending job, there is
     nothing to delete. A long list takes several calls: while ``page`` of the ticket is not 0 the
     caller comes again.
     """
-    record = own_record(pipeline, ticket, JobState.PUBLISHING)
-    with unless_overtaken(pipeline, ticket, JobState.PUBLISHING):
+    record = own_record(ports, ticket, JobState.PUBLISHING)
+    with unless_overtaken(ports, ticket, JobState.PUBLISHING):
         if record.replaced is not None and record.replaced.files:
             # From its first delete on nothing leads back, whatever the ledger forgets (I8): else
             # both old and new could be gone. Nor is anything deleted while nobody can list what
             # is new.
-            note_publishing(pipeline, record)
+            note_publishing(ports, record)
             if not ticket.page:
-                publish_manifest(pipeline, ticket, record)
-        page = remove_listed(pipeline, ticket.place, record, first=ticket.page)
+                publish_manifest(ports, ticket, record)
+        page = remove_listed(ports, ticket.place, record, first=ticket.page)
     return replace(ticket, page=page)
 
 
-def remove_listed(
-    pipeline: Pipeline, place: JobDirectory, record: JobRecord, *, first: int = 0
-) -> int:
+def remove_listed(ports: Ports, place: JobDirectory, record: JobRecord, *, first: int = 0) -> int:
     """Delete what the decided list names from page ``first`` on; repeatable.
 
     Each file only with the etag that was seen. Returns the page to go on with when
@@ -68,7 +66,7 @@ def remove_listed(
     """
     if record.replaced is None or not record.replaced.files:
         return 0
-    removal = _Removal(pipeline, place, record, record.replaced)
+    removal = _Removal(ports, place, record, record.replaced)
     number = first
     while True:
         try:
@@ -86,10 +84,10 @@ class _Removal:
     """One call: ``reading`` is the page at which it is, -1 before the index is read."""
 
     def __init__(
-        self, pipeline: Pipeline, place: JobDirectory, record: JobRecord, replaced: ReplacedFacts
+        self, ports: Ports, place: JobDirectory, record: JobRecord, replaced: ReplacedFacts
     ) -> None:
         self.reading = 0
-        self._pipeline = pipeline
+        self._ports = ports
         self._place = place
         self._record = record
         self._replaced = replaced
@@ -99,12 +97,12 @@ class _Removal:
 
     def run(self, first: int) -> int:
         """Delete from page ``first`` on; the page to go on with, or 0."""
-        pipeline, place = self._pipeline, self._place
+        ports, place = self._ports, self._place
         self.reading = first
         if not self._pages:
-            self._pages = read_index(pipeline.store, place, self._replaced)
-        for _done in pipeline.parallel(
-            lambda group: pipeline.store.delete_seen(place.bucket, group), self._groups(first)
+            self._pages = read_index(ports.store, place, self._replaced)
+        for _done in ports.parallel(
+            lambda group: ports.store.delete_seen(place.bucket, group), self._groups(first)
         ):
             pass
         return self._following
@@ -114,21 +112,21 @@ class _Removal:
 
         Raises ``error`` if what is left is not what it named.
         """
-        pipeline, place = self._pipeline, self._place
-        left = in_pages(files_to_replace(pipeline, place, self._record))
+        ports, place = self._ports, self._place
+        left = in_pages(files_to_replace(ports, place, self._record))
         page = next(left, None)
         if page is None:
             return False
         if self._pages:
             body = page_body(page)
             if digest(body) == self._pages[self.reading]:
-                put_page(pipeline, place, body)
+                put_page(ports, place, body)
                 return True
         else:
             pages = [(len(one), digest(page_body(one))) for one in chain([page], left)]
             index = index_body(place, sum(n for n, _ in pages), [sha256 for _, sha256 in pages])
             if digest(index) == self._replaced.sha256:
-                pipeline.store.put(place.bucket, place.replaced(digest(index)), index)
+                ports.store.put(place.bucket, place.replaced(digest(index)), index)
                 return True
         raise JobRefusedError(
             f"{error.message}, and what lies there is not what it named: {page[0].key} for one."
@@ -144,7 +142,7 @@ class _Removal:
                 self._following = number
                 return
             self.reading = number
-            yield from read_page(self._pipeline.store, places, self._pages[number])
+            yield from read_page(self._ports.store, places, self._pages[number])
 
     def _now(self) -> datetime:
-        return datetime.fromisoformat(self._pipeline.clock.now())
+        return datetime.fromisoformat(self._ports.clock.now())

@@ -11,11 +11,11 @@ from s3commit.core.job.record import own_record, unless_overtaken
 from s3commit.core.model.errors import TransientError
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.recovery.lost_record import stop_if_published
 
 
-def roll_back(pipeline: Pipeline, ticket: Ticket) -> Ticket:
+def roll_back(ports: Ports, ticket: Ticket) -> Ticket:
     """Undo a decided job of which a file is lost: afterwards none of its files is visible (I2).
 
     First every upload is aborted, which fences off workers that still complete; then what is
@@ -24,24 +24,24 @@ def roll_back(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     `IdentityUnknownError` before it touches anything where nobody can tell whose a
     file is; `AccessError` where a file may not be deleted: it goes on there when that is mended.
     """
-    record = own_record(pipeline, ticket, JobState.ROLLING_BACK, JobState.ROLLED_BACK)
+    record = own_record(ports, ticket, JobState.ROLLING_BACK, JobState.ROLLED_BACK)
     if record.state is JobState.ROLLING_BACK:
-        with unless_overtaken(pipeline, ticket, JobState.ROLLING_BACK):
-            stop_in_doubt(pipeline, ticket.place, record)
-            stop_if_published(pipeline, ticket.place)
-        if not abort_uploads(pipeline, ticket.place):
+        with unless_overtaken(ports, ticket, JobState.ROLLING_BACK):
+            stop_in_doubt(ports, ticket.place, record)
+            stop_if_published(ports, ticket.place)
+        if not abort_uploads(ports, ticket.place):
             return ticket.after(record)
-        with unless_overtaken(pipeline, ticket, JobState.ROLLING_BACK):
-            delete_own_objects(pipeline, ticket.place, record)
-            _verify_undone(pipeline, ticket.place, record)
-        record = end_job(pipeline, record, JobState.ROLLED_BACK)
-    return conclude(pipeline, ticket, record)
+        with unless_overtaken(ports, ticket, JobState.ROLLING_BACK):
+            delete_own_objects(ports, ticket.place, record)
+            _verify_undone(ports, ticket.place, record)
+        record = end_job(ports, record, JobState.ROLLED_BACK)
+    return conclude(ports, ticket, record)
 
 
-def _verify_undone(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> None:
-    stop_in_doubt(pipeline, place, record)  # a zombie may have completed one since
-    visible = next(own_objects(pipeline, place, record), None)
+def _verify_undone(ports: Ports, place: JobDirectory, record: JobRecord) -> None:
+    stop_in_doubt(ports, place, record)  # a zombie may have completed one since
+    visible = next(own_objects(ports, place, record), None)
     if visible is not None:
         raise TransientError(f"{visible.key} of job {place.job_id} is still visible")
-    if next(own_uploads(pipeline, place), None) is not None:
+    if next(own_uploads(ports, place), None) is not None:
         raise TransientError(f"an upload of job {place.job_id} is open again")

@@ -14,7 +14,7 @@ from s3commit.core.model.job import AbortRequest, Failure, JobSpec
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ownership.other_jobs import is_further_up
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import LostRaceError
 from s3commit.core.recovery.lost_record import open_unknown, told_before
 
@@ -27,7 +27,7 @@ ABANDONED = "ABANDONED"
 JOB_ID_TAKEN = "JOB_ID_TAKEN"
 
 
-def seal_job(pipeline: Pipeline, ticket: Ticket) -> Ticket:
+def seal_job(ports: Ports, ticket: Ticket) -> Ticket:
     """Take the job over and, if it is OPEN, fix what its request says: SEALED or ABORTING.
 
     A job that is further on is left in its state; the caller goes on from there. Taking over raises
@@ -38,33 +38,33 @@ def seal_job(pipeline: Pipeline, ticket: Ticket) -> Ticket:
     (``LEDGER_SET_BACK``) for an undecided job that was decided before the table was set back.
     """
     place = ticket.place
-    record = _find_or_open(pipeline, place)
+    record = _find_or_open(ports, place)
     if record.state in ENDED:
         return ticket.after(record)
     has_it_already = record.execution == ticket.execution != ""
     if not has_it_already:
-        record = pipeline.ledger.take_over(
+        record = ports.ledger.take_over(
             record.ref,
             generation=record.generation,
             execution=ticket.execution,
-            now=pipeline.clock.now(),
+            now=ports.clock.now(),
         )
     if record.state is JobState.COMMITTING:
-        put_decision(pipeline, record)  # its execution may have died right after the decision
-    refused = _why_refused(pipeline, ticket, record)
+        put_decision(ports, record)  # its execution may have died right after the decision
+    refused = _why_refused(ports, ticket, record)
     if record.state is JobState.OPEN or refused:
-        record = pipeline.ledger.advance(
+        record = ports.ledger.advance(
             record.ref,
             source=record.state,
             target=JobState.ABORTING if refused else JobState.SEALED,
             generation=record.generation,
-            now=pipeline.clock.now(),
+            now=ports.clock.now(),
             failure=refused,
         )
     return ticket.after(record)
 
 
-def _why_refused(pipeline: Pipeline, ticket: Ticket, record: JobRecord) -> Failure | None:
+def _why_refused(ports: Ports, ticket: Ticket, record: JobRecord) -> Failure | None:
     """The reason for which an undecided job is aborted at once, or None.
 
     The job's first execution has the job's ref as its name, which Step Functions gives once in 90
@@ -72,21 +72,21 @@ def _why_refused(pipeline: Pipeline, ticket: Ticket, record: JobRecord) -> Failu
     """
     if record.state not in {JobState.OPEN, JobState.SEALED}:
         return None
-    failure = _why_not(pipeline, ticket.place) if record.state is JobState.OPEN else None
+    failure = _why_not(ports, ticket.place) if record.state is JobState.OPEN else None
     if failure is None and ticket.execution.rpartition(":")[2] != ticket.ref:
-        return told_before(pipeline, ticket.place, record)
+        return told_before(ports, ticket.place, record)
     return failure
 
 
-def _why_not(pipeline: Pipeline, place: JobDirectory) -> Failure | None:
+def _why_not(ports: Ports, place: JobDirectory) -> Failure | None:
     """The reason for which the job is aborted at once, or None."""
     try:
-        request = read_request(pipeline, place)
+        request = read_request(ports, place)
         if isinstance(request, AbortRequest):
             code = ABANDONED if request.abandoned else ABORTED_BY_CLIENT
             return Failure(code, one_line(request.reason or "the client asked for it"))
-        read_spec(pipeline, place)
-        if is_further_up(pipeline.store, place):
+        read_spec(ports, place)
+        if is_further_up(ports.store, place):
             return Failure(
                 JOB_ID_TAKEN,
                 f"a directory above {place.destination.uri} has a job with id {place.job_id};"
@@ -97,21 +97,21 @@ def _why_not(pipeline: Pipeline, place: JobDirectory) -> Failure | None:
     return None
 
 
-def _find_or_open(pipeline: Pipeline, place: JobDirectory) -> JobRecord:
-    record = pipeline.ledger.job(place.ref)
+def _find_or_open(ports: Ports, place: JobDirectory) -> JobRecord:
+    record = ports.ledger.job(place.ref)
     if record is not None:
         return record
     try:
-        spec = read_spec(pipeline, place)
+        spec = read_spec(ports, place)
     except InvalidInputError:
-        if is_location(pipeline, place):
+        if is_location(ports, place):
             # Its job's request lies in the main directory; a record here would take the job's id.
             message = f"{place.uri} is a location of a job, and no job by itself"
             raise LostRaceError(message, None) from None
         # The record is needed to end the job by; _why_not says what is wrong with it. A job that
         # does not belong here was never decided here, whatever results a copy has brought along.
-        facts = pipeline.store.head(place.bucket, place.job)
-        put_at = facts.modified if facts else pipeline.clock.now()
+        facts = ports.store.head(place.bucket, place.job)
+        put_at = facts.modified if facts else ports.clock.now()
         spec = JobSpec(place.job_id, place.destination, put_at=put_at)
-        return pipeline.ledger.open_job(new_record(spec, place, pipeline.clock.now()))
-    return open_unknown(pipeline, place, spec)
+        return ports.ledger.open_job(new_record(spec, place, ports.clock.now()))
+    return open_unknown(ports, place, spec)

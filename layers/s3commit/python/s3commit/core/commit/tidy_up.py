@@ -6,18 +6,16 @@ from s3commit.core.ending.leftovers import tidy
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.job.record import own_record
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 
 
-def tidy_up(pipeline: Pipeline, ticket: Ticket) -> Ticket:
+def tidy_up(ports: Ports, ticket: Ticket) -> Ticket:
     """After the end: abort what losers left open (I4), delete manifests and plan.
 
     ``job.json``, ``request.json`` and ``result.json`` stay for the retention time. A loser that
     still runs is not waited for: its manifest is aborted when it arrives, and while it opens
     uploads faster than they are aborted everything stays for the sweep.
     """
-    record = own_record(
-        pipeline, ticket, JobState.COMMITTED, JobState.ABORTED, JobState.ROLLED_BACK
-    )
-    tidy(pipeline, ticket.place, record)
+    record = own_record(ports, ticket, JobState.COMMITTED, JobState.ABORTED, JobState.ROLLED_BACK)
+    tidy(ports, ticket.place, record)
     return ticket

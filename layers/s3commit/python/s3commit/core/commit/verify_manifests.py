@@ -17,7 +17,7 @@ from s3commit.core.model.job import Conflict, JobSpec, Scope
 from s3commit.core.model.pending import PendingSet
 from s3commit.core.model.states import JobState
 from s3commit.core.ownership.identity import Whose, described, in_doubt, is_ours, whose
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.verification.counted_attempts import (
     commit_request,
     counted_attempts,
@@ -29,50 +29,50 @@ from s3commit.core.verification.manifests import Verified, make_plan, short_dige
 REPLACE_NOT_ALLOWED = "REPLACE_NOT_ALLOWED"
 
 
-def verify_manifests(pipeline: Pipeline, ticket: Ticket) -> Ticket:
+def verify_manifests(ports: Ports, ticket: Ticket) -> Ticket:
     """Judge every counted manifest, see that its uploads are open, and write the plan.
 
     Reads from S3 what no event brought. Memory: about 250 bytes a file. Repeating it writes the
     same plan. Raises `JobRefusedError` if anything is amiss; nothing was completed then.
     """
     place = ticket.place
-    record = own_record(pipeline, ticket, JobState.SEALED)
-    spec = read_spec_of(pipeline, place, record)
-    request = commit_request(pipeline, place, spec)
-    locations = verified_locations(pipeline, place, spec)
+    record = own_record(ports, ticket, JobState.SEALED)
+    spec = read_spec_of(ports, place, record)
+    request = commit_request(ports, place, spec)
+    locations = verified_locations(ports, place, spec)
     if record.conflict is Conflict.REPLACE:
-        _refuse_to_replace(pipeline, (place, *map(place.at, locations.values())))
-    sites = sites_of(pipeline, place, locations)
-    counted = counted_attempts(pipeline, request, sites)
+        _refuse_to_replace(ports, (place, *map(place.at, locations.values())))
+    sites = sites_of(ports, place, locations)
+    counted = counted_attempts(ports, request, sites)
     if not spec.sha256:
         refuse_ours(place, request, counted)
-    verified, written = verify_all(pipeline, sites, counted, record, spec.conditions.columns)
+    verified, written = verify_all(ports, sites, counted, record, spec.conditions.columns)
     if request.attempts is None and not request.partial:
         _refuse_missing_tasks(verified)
     _refuse_shared_keys(verified)
     visible = 0
     for prefix, site in sites.items():
         there = [one for one in verified if one.attempt.location == prefix]
-        visible += _refuse_missing_uploads(pipeline, site.place, there, spec)
+        visible += _refuse_missing_uploads(ports, site.place, there, spec)
     facts, body = make_plan(verified)
     facts = replace(facts, locations=locations, visible_before=visible)
     if record.conflict is not Conflict.APPEND and record.scope is Scope.PARTITION:
-        facts = replace(facts, partitions=write_partitions(pipeline, place, written))
-    pipeline.store.put(place.bucket, place.plan(facts.sha256), body)
-    record = pipeline.ledger.note(
-        record.ref, generation=record.generation, now=pipeline.clock.now(), plan=facts
+        facts = replace(facts, partitions=write_partitions(ports, place, written))
+    ports.store.put(place.bucket, place.plan(facts.sha256), body)
+    record = ports.ledger.note(
+        record.ref, generation=record.generation, now=ports.clock.now(), plan=facts
     )
     return ticket.after(record)
 
 
-def _refuse_to_replace(pipeline: Pipeline, places: Iterable[JobDirectory]) -> None:
+def _refuse_to_replace(ports: Ports, places: Iterable[JobDirectory]) -> None:
     """A right to put a job is none to delete what others have put, unless the deployment says so.
 
     Judged here: the ledger knows the policy, both sides have agreed to each location, and no lock
     is held yet (I12).
     """
     for place in places:
-        if not place.destination.prefix.startswith(pipeline.replace_below):
+        if not place.destination.prefix.startswith(ports.replace_below):
             raise JobRefusedError(
                 f"conflict 'replace' is not allowed at {place.destination.uri}: write there without"
                 " it, or have the deployment's replacePrefixes name it",
@@ -105,7 +105,7 @@ def _refuse_shared_keys(verified: list[Verified]) -> None:
 
 
 def _refuse_missing_uploads(
-    pipeline: Pipeline, place: JobDirectory, verified: list[Verified], spec: JobSpec
+    ports: Ports, place: JobDirectory, verified: list[Verified], spec: JobSpec
 ) -> int:
     """One listing for all; a file that it lacks is looked at by itself before it is refused.
 
@@ -113,7 +113,7 @@ def _refuse_missing_uploads(
     """
     missing = {upload for one in verified for upload in one.uploads}
     if missing:
-        for upload in pipeline.store.list_uploads(place.bucket, place.destination.prefix):
+        for upload in ports.store.list_uploads(place.bucket, place.destination.prefix):
             counted = short_digest(upload.key, upload.upload_id)
             if upload.composite and counted in missing:
                 raise JobRefusedError(
@@ -127,24 +127,24 @@ def _refuse_missing_uploads(
     def look_closer(one: Verified, max_bytes: int) -> int:
         told = one.attempt
         pending = read_manifest(
-            pipeline, place, told.manifest, told.sha256, names=spec.names, max_bytes=max_bytes
+            ports, place, told.manifest, told.sha256, names=spec.names, max_bytes=max_bytes
         )
-        return _refuse_gone(pipeline, place, pending, missing, spec)
+        return _refuse_gone(ports, place, pending, missing, spec)
 
-    return sum(each_manifest(pipeline, look_closer, doubted))
+    return sum(each_manifest(ports, look_closer, doubted))
 
 
 def _refuse_gone(
-    pipeline: Pipeline, place: JobDirectory, pending: PendingSet, missing: set[bytes], spec: JobSpec
+    ports: Ports, place: JobDirectory, pending: PendingSet, missing: set[bytes], spec: JobSpec
 ) -> int:
     visible = 0
     for file in pending.files:
         if short_digest(file.key, file.upload_id) not in missing:
             continue
-        if pipeline.store.upload_is_open(file.bucket, file.key, file.upload_id):
+        if ports.store.upload_is_open(file.bucket, file.key, file.upload_id):
             continue
         # An S3A driver may have died in its own commit. Of ours nothing is visible yet.
-        facts = pipeline.store.head(file.bucket, file.key) if not spec.sha256 else None
+        facts = ports.store.head(file.bucket, file.key) if not spec.sha256 else None
         if whose(file, facts) is Whose.UNKNOWN:  # an abort would give its data up
             raise in_doubt(place.job_id, described(file))
         if not is_ours(file, facts):

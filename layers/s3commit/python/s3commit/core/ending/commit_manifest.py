@@ -23,11 +23,11 @@ from s3commit.core.job.record import own_record
 from s3commit.core.model.errors import JobRefusedError, NotFoundError
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.recovery.visible_files import visible_files
 
 
-def publish_manifest(pipeline: Pipeline, ticket: Ticket, record: JobRecord) -> list[str]:
+def publish_manifest(ports: Ports, ticket: Ticket, record: JobRecord) -> list[str]:
     """Write ``_commits/<job_id>.jsonl`` and return the first keys. Raises `LostRaceError`.
 
     Whatever lies there, by an earlier try or by a stranger, is written over (I12).
@@ -43,30 +43,28 @@ def publish_manifest(pipeline: Pipeline, ticket: Ticket, record: JobRecord) -> l
 
     def put(header: CommitHeader, files: Iterable[CommittedFile]) -> list[str]:
         names.clear()
-        put_lines(pipeline, place, place.commits, commit_lines(header, noting(files)))
+        put_lines(ports, place, place.commits, commit_lines(header, noting(files)))
         return names
 
     header = header_of(record)
     try:
-        return put(header, _committed(pipeline, place, record))
+        return put(header, _committed(ports, place, record))
     except (JobRefusedError, NotFoundError):
-        own_record(pipeline, ticket, JobState.PUBLISHING)  # or another execution has tidied up
+        own_record(ports, ticket, JobState.PUBLISHING)  # or another execution has tidied up
         # Somebody has deleted, or changed, a manifest or the plan: what is visible tells as well.
-        files = visible_files(pipeline, place, record)
+        files = visible_files(ports, place, record)
         total = sum(file.length for file in files)
         return put(replace(header, files=len(files), bytes=total), files)
 
 
-def first_keys(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> list[str]:
+def first_keys(ports: Ports, place: JobDirectory, record: JobRecord) -> list[str]:
     """The first keys, for the marker; none if plan or manifest are gone."""
     with suppress(JobRefusedError, NotFoundError):
-        files = islice(planned_files(pipeline, place, record), SUCCESS_FILES)
+        files = islice(planned_files(ports, place, record), SUCCESS_FILES)
         return [file.key for file in files]
     return []
 
 
-def _committed(
-    pipeline: Pipeline, place: JobDirectory, record: JobRecord
-) -> Iterator[CommittedFile]:
-    for file in planned_files(pipeline, place, record):
+def _committed(ports: Ports, place: JobDirectory, record: JobRecord) -> Iterator[CommittedFile]:
+    for file in planned_files(ports, place, record):
         yield CommittedFile(file.key, file.length, expected_etag(file), file.rows)

@@ -10,41 +10,41 @@ from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.job.locations import places_of
 from s3commit.core.model.limits import DELETE_AT_ONCE
 from s3commit.core.model.record import JobRecord
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ListedObject, ObjectReader
 
 
-def tidy(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> bool:
+def tidy(ports: Ports, place: JobDirectory, record: JobRecord) -> bool:
     """Abort and delete what an ended job has left; False if all stays, since uploads are open."""
-    places = places_of(pipeline, place, record)
+    places = places_of(ports, place, record)
     # Listed first: a manifest that comes later names uploads that nobody has aborted here, and it
     # is all that its own event finds them by.
     scratch = [
         listed
         for one in places
-        for listed in pipeline.store.list(one.bucket, one.prefix)
+        for listed in ports.store.list(one.bucket, one.prefix)
         if listed.key.startswith(one.scratch)
     ]
-    scratch += own_leftovers(pipeline.store, place)
+    scratch += own_leftovers(ports.store, place)
     # Of exact names nothing else tells whose an upload is that is still open.
-    if not abort_uploads(pipeline, place):
+    if not abort_uploads(ports, place):
         return False
-    _delete(pipeline, place.bucket, scratch)
+    _delete(ports, place.bucket, scratch)
     return True
 
 
 def own_leftovers(store: ObjectReader, place: JobDirectory) -> list[ListedObject]:
     """What the pipeline has written for itself, save the decision: that stays as documents do."""
-    own = store.list(place.bucket, place.pipeline)
+    own = store.list(place.bucket, place.pipeline_prefix)
     return [listed for listed in own if listed.key != place.decision]
 
 
-def _delete(pipeline: Pipeline, bucket: str, seen: Iterable[ListedObject]) -> None:
+def _delete(ports: Ports, bucket: str, seen: Iterable[ListedObject]) -> None:
     """Delete the objects, many with one request; what is another one since is not ours to delete.
 
     A hundred thousand manifests, one by one, take longer than a call has time for.
     """
     remaining = iter(seen)
     groups = iter(lambda: list(islice(remaining, DELETE_AT_ONCE)), [])
-    for _done in pipeline.parallel(lambda some: pipeline.store.delete_seen(bucket, some), groups):
+    for _done in ports.parallel(lambda some: ports.store.delete_seen(bucket, some), groups):
         pass

@@ -14,29 +14,29 @@ from s3commit.core.model.errors import PreconditionError
 from s3commit.core.model.job import Failure, JobResult, Outcome
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 
 
-def end_job(pipeline: Pipeline, record: JobRecord, target: JobState) -> JobRecord:
+def end_job(ports: Ports, record: JobRecord, target: JobState) -> JobRecord:
     """Move an undone job to its last state. Raises `LostRaceError`."""
-    return pipeline.ledger.advance(
+    return ports.ledger.advance(
         record.ref,
         source=record.state,
         target=target,
         generation=record.generation,
-        now=pipeline.clock.now(),
+        now=ports.clock.now(),
     )
 
 
-def conclude(pipeline: Pipeline, ticket: Ticket, record: JobRecord) -> Ticket:
+def conclude(ports: Ports, ticket: Ticket, record: JobRecord) -> Ticket:
     """Say how the job has ended, and give its claims back; repeatable."""
-    note_end(pipeline, record)
-    release_locks(pipeline, record)
-    write_result(pipeline, ticket.place, record)
+    note_end(ports, record)
+    release_locks(ports, record)
+    write_result(ports, ticket.place, record)
     return ticket.after(record)
 
 
-def write_result(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> None:
+def write_result(ports: Ports, place: JobDirectory, record: JobRecord) -> None:
     """Put ``result.json`` of an ended job; one that is there stays."""
     committed = OUTCOMES[record.state] is Outcome.COMMITTED
     plan = record.plan if committed else None
@@ -48,13 +48,13 @@ def write_result(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> 
         bytes=plan.bytes if plan else 0,
         rows=plan.rows if plan else None,
         decided_at=record.decided_at,
-        finished_at=record.finished_at or pipeline.clock.now(),
+        finished_at=record.finished_at or ports.clock.now(),
         execution=record.execution,
         replaced=record.replaced.files if committed and record.replaced else 0,
     )
     # If it is there, this step ran before; a job ends once, so that result says the same.
     with suppress(PreconditionError):
-        pipeline.store.put(place.bucket, place.result, encode_result(result), if_absent=True)
+        ports.store.put(place.bucket, place.result, encode_result(result), if_absent=True)
 
 
 def _short(failure: Failure | None) -> Failure | None:

@@ -11,12 +11,12 @@ from s3commit.core.model.limits import ABORT_ROUNDS
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ownership.named_uploads import named_uploads
 from s3commit.core.ownership.other_jobs import Neighbours
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import LostRaceError
 from s3commit.core.ports.objects import OpenUpload
 
 
-def abort_uploads(pipeline: Pipeline, place: JobDirectory) -> bool:
+def abort_uploads(ports: Ports, place: JobDirectory) -> bool:
     """Abort every open upload of the job, counted or not; True if none is left (I4, I5).
 
     The job's id in the file name, before the first dot, proves whose an upload is; manifests are
@@ -28,41 +28,41 @@ def abort_uploads(pipeline: Pipeline, place: JobDirectory) -> bool:
     """
     left: set[OpenUpload] = set()
     for _ in range(ABORT_ROUNDS):
-        left.update(own_uploads(pipeline, place))
+        left.update(own_uploads(ports, place))
         if not left:
             return True
         found = sorted(left, key=lambda upload: (upload.key, upload.upload_id))
-        answers = pipeline.parallel(lambda upload: _abort(pipeline, place, upload), found)
+        answers = ports.parallel(lambda upload: _abort(ports, place, upload), found)
         left = {upload for upload in answers if upload is not None}
     return False
 
 
-def own_uploads(pipeline: Pipeline, place: JobDirectory) -> Iterator[OpenUpload]:
+def own_uploads(ports: Ports, place: JobDirectory) -> Iterator[OpenUpload]:
     """Every open upload of the job, at each of its places; one may come twice.
 
     Raises `LostRaceError` if the ledger has lost the job meanwhile: nobody knows then how its files
     are named, and to find no uploads would mean that what names them may go.
     """
-    record = pipeline.ledger.job(place.ref)
+    record = ports.ledger.job(place.ref)
     if record is None:
         raise LostRaceError(f"job {place.job_id} is not in the ledger any more", None)
-    for one in places_of(pipeline, place, record):
-        yield from _uploads_at(pipeline, one, record)
+    for one in places_of(ports, place, record):
+        yield from _uploads_at(ports, one, record)
 
 
-def _uploads_at(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> Iterator[OpenUpload]:
+def _uploads_at(ports: Ports, place: JobDirectory, record: JobRecord) -> Iterator[OpenUpload]:
     """By name: what was begun before the job is another program's, whatever its name says (I12)."""
-    neighbours = Neighbours(pipeline.store, place)
-    for upload in pipeline.store.list_uploads(place.bucket, place.destination.prefix):
+    neighbours = Neighbours(ports.store, place)
+    for upload in ports.store.list_uploads(place.bucket, place.destination.prefix):
         is_named_so = belongs_to_job(upload.key, place.job_id)
         if is_named_so and upload.initiated >= record.opened_at and not neighbours.own(upload.key):
             yield upload
     if record.names is Names.EXACT:
-        yield from named_uploads(pipeline, place)
+        yield from named_uploads(ports, place)
 
 
-def _abort(pipeline: Pipeline, place: JobDirectory, upload: OpenUpload) -> OpenUpload | None:
+def _abort(ports: Ports, place: JobDirectory, upload: OpenUpload) -> OpenUpload | None:
     """Abort the upload; what is returned is still there."""
-    pipeline.store.abort_upload(place.bucket, upload.key, upload.upload_id)
-    is_open = pipeline.store.upload_is_open(place.bucket, upload.key, upload.upload_id)
+    ports.store.abort_upload(place.bucket, upload.key, upload.upload_id)
+    is_open = ports.store.upload_is_open(place.bucket, upload.key, upload.upload_id)
     return upload if is_open else None

@@ -232,24 +232,24 @@ class JobDirectory:
         return self.prefix + RESULT_FILE
 
     @property
-    def pipeline(self) -> str:
+    def pipeline_prefix(self) -> str:
         """The prefix of what the pipeline writes about the job for itself (docs/adr/0019)."""
         return f"{PIPELINE}{self.ref}/"
 
     @property
     def decision(self) -> str:
         """The key of the decision record."""
-        return self.pipeline + DECISION_FILE
+        return self.pipeline_prefix + DECISION_FILE
 
     @property
     def plans(self) -> str:
         """The prefix of the plans' keys."""
-        return self.pipeline + PLANS
+        return self.pipeline_prefix + PLANS
 
     @property
     def pages(self) -> str:
         """The prefix of the pages of replace lists."""
-        return self.pipeline + REPLACED_PAGES
+        return self.pipeline_prefix + REPLACED_PAGES
 
     @property
     def scratch(self) -> tuple[str, ...]:
@@ -282,11 +282,11 @@ class JobDirectory:
 
     def partitions(self, sha256: str) -> str:
         """The key of the list of the job's partitions, named by its digest as a plan is."""
-        return f"{self.pipeline}{PARTITIONS}{sha256[:32]}.json"
+        return f"{self.pipeline_prefix}{PARTITIONS}{sha256[:32]}.json"
 
     def replaced(self, sha256: str) -> str:
         """The key of the index of a replace list, named by its digest."""
-        return f"{self.pipeline}{REPLACED}{sha256[:32]}.json"
+        return f"{self.pipeline_prefix}{REPLACED}{sha256[:32]}.json"
 
     def page(self, sha256: str) -> str:
         """The key of one page of a replace list, named by its digest."""

@@ -97,7 +97,7 @@ def _lost(fsck: Fsck, job: Job) -> str:
 def _of_shared(fsck: Fsck, destination: Destination) -> Iterator[Finding]:
     """The directory that all jobs of S3A before Hadoop 3.4 share."""
     shared = f"{destination.prefix}{MAGIC}/"
-    if next(iter(fsck.pipeline.store.list(destination.bucket, shared)), None) is not None:
+    if next(iter(fsck.ports.store.list(destination.bucket, shared)), None) is not None:
         yield Finding(other.S3A_LEFTOVER, destination.bucket, shared)
 
 
@@ -109,7 +109,7 @@ def _of_scratch(fsck: Fsck, job: Job) -> Iterator[Finding]:
             continue
         repairs = tuple(
             _deletion(other.SCRATCH_LEFT, place.bucket, listed.key, place.job_id, listed.etag)
-            for listed in fsck.pipeline.store.list(place.bucket, place.prefix)
+            for listed in fsck.ports.store.list(place.bucket, place.prefix)
             if listed.key.startswith(place.scratch)
         )
         if repairs:
@@ -128,7 +128,7 @@ def _of_marker(
 ) -> Iterator[Finding]:
     bucket, key = destination.bucket, destination.prefix + SUCCESS
     try:
-        stored = fsck.pipeline.store.get(bucket, key, max_bytes=MAX_SUCCESS_BYTES)
+        stored = fsck.ports.store.get(bucket, key, max_bytes=MAX_SUCCESS_BYTES)
     except (NotFoundError, InvalidInputError):
         return  # none, or one that nobody of us wrote
     job_id = _own_marker(stored)
@@ -150,7 +150,7 @@ def _of_marker(
 
 def _is_listed(fsck: Fsck, destination: Destination, job_id: str) -> bool:
     place = JobDirectory(destination, job_id)
-    return fsck.pipeline.store.head(place.bucket, place.commits) is not None
+    return fsck.ports.store.head(place.bucket, place.commits) is not None
 
 
 def _own_marker(stored: StoredObject) -> str | None:
@@ -165,16 +165,16 @@ def _own_marker(stored: StoredObject) -> str | None:
 
 
 def _of_notes(fsck: Fsck, destination: Destination, jobs: Mapping[str, Job]) -> Iterator[Finding]:
-    bucket, store = destination.bucket, fsck.pipeline.store
+    bucket, store = destination.bucket, fsck.ports.store
     keys = (one.key for one in store.list(bucket, f"{destination.prefix}{COMMITS}once/"))
-    for found in fsck.pipeline.parallel(lambda key: _of_note(fsck, bucket, key, jobs), keys):
+    for found in fsck.ports.parallel(lambda key: _of_note(fsck, bucket, key, jobs), keys):
         if found is not None:
             yield found
 
 
 def _of_note(fsck: Fsck, bucket: str, key: str, jobs: Mapping[str, Job]) -> Finding | None:
     try:
-        stored = fsck.pipeline.store.get(bucket, key, max_bytes=MAX_NOTE_BYTES)
+        stored = fsck.ports.store.get(bucket, key, max_bytes=MAX_NOTE_BYTES)
         fields = Fields(parse(stored.body, what=key, max_bytes=MAX_NOTE_BYTES), "$")
         job_id = check_job_id(fields.text("jobId", longest=80))
     except NotFoundError:

@@ -89,13 +89,13 @@ def _expect(fsck: Fsck, batch: Batch, job: Job, living: _Living) -> None:
     if not (exact_leftovers or job.standing in _ASKED):
         return
     for place in job.places:
-        for pending in named_files(fsck.pipeline, place):
+        for pending in named_files(fsck.ports, place):
             known = batch.files.setdefault(pending.key, [])
             if not any(one.job is job and one.named is Named.LISTED for one in known):
                 known.append(Expected(job, Named.PENDING, pending.length, pending=pending))
         if job.names is not Names.EXACT:
             continue
-        for named in uploads_named(fsck.pipeline, place):
+        for named in uploads_named(fsck.ports, place):
             if job.standing in _OVER and living.name(named):
                 continue  # whoever wrote that manifest: the upload is of a job that lives
             batch.uploads[named] = job.place.job_id
@@ -108,7 +108,7 @@ def committed_files(fsck: Fsck, job: Job) -> list[CommittedFile]:
     Raises `NotFoundError`, and `InvalidInputError` for one that can't be read, does not add up, or
     names a file where the job has no place.
     """
-    header, files = read_commit_manifest(fsck.pipeline, job.place)
+    header, files = read_commit_manifest(fsck.ports, job.place)
     if sum(file.length for file in files) != header.bytes:
         raise InvalidInputError(
             f"its files do not add up to {header.bytes} bytes", code="TRUNCATED"
@@ -137,6 +137,6 @@ class _Living:
                 for job in self._jobs.values()
                 if job.names is Names.EXACT and job.standing not in _OVER and job.traces.scratch
                 for place in job.places
-                for named in uploads_named(self._fsck.pipeline, place)
+                for named in uploads_named(self._fsck.ports, place)
             )
         return upload in self._uploads

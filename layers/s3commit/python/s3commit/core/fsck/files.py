@@ -33,14 +33,14 @@ def check_files(fsck: Fsck, destination: Destination, jobs: Mapping[str, Job]) -
 
     @cache
     def is_outers(place: JobDirectory) -> bool:
-        return is_further_up(fsck.pipeline.store, place)
+        return is_further_up(fsck.ports.store, place)
 
     for batch in batches(fsck, jobs):
         if isinstance(batch, Finding):
             yield batch
             continue
         deleting: list[Finding] = []
-        for judged in fsck.pipeline.parallel(
+        for judged in fsck.ports.parallel(
             lambda cell: _judge(fsck, destination, cell, is_outers),
             cells(fsck, destination, jobs, batch, later),
         ):
@@ -88,7 +88,7 @@ def _named_in(job: Job, key: str) -> Iterator[JobDirectory]:
 
 
 def _has_moved(fsck: Fsck, job: Job) -> bool:
-    record = fsck.pipeline.ledger.job(job.place.ref)
+    record = fsck.ports.ledger.job(job.place.ref)
     return (record and record.state) != (job.record and job.record.state)
 
 
@@ -98,7 +98,7 @@ def _whose(fsck: Fsck, cell: Cell, found: ListedObject) -> tuple[Thing, ObjectFa
     listed = expected is not None and expected.named is Named.LISTED
     if expected and listed and (found.length, found.etag) == (expected.length, expected.etag):
         return Thing.OURS, None
-    facts = fsck.pipeline.store.head(job.place.bucket if job else "", cell.key)
+    facts = fsck.ports.store.head(job.place.bucket if job else "", cell.key)
     if facts is None or job is None:
         return Thing.ABSENT, None
     if META_JOB in facts.metadata:
@@ -161,7 +161,7 @@ def _may_delete(cell: Cell, facts: ObjectFacts) -> bool:
 
 def _restorable(fsck: Fsck, bucket: str, key: str, expected: Expected) -> str:
     """The newest version that still has the file's bytes; empty if there is none."""
-    if not fsck.pipeline.store.is_versioned(bucket):
+    if not fsck.ports.store.is_versioned(bucket):
         return ""
     for version in fsck.looks.versions(bucket, key):
         known = expected.etag in {"", version.etag}

@@ -138,18 +138,18 @@ def read_jobs(fsck: Fsck, destination: Destination) -> dict[str, Job]:
     for job_id, put in listings(fsck, destination):
         traces[job_id].listed_at = put
     for state in sorted(WORKING):
-        for record in fsck.pipeline.ledger.jobs_in(state, before=FOREVER):
+        for record in fsck.ports.ledger.jobs_in(state, before=FOREVER):
             if record.destination == destination:
                 traces.setdefault(record.job_id, Traces())
     places = [(JobDirectory(destination, job_id), found) for job_id, found in traces.items()]
-    jobs = fsck.pipeline.parallel(lambda one: _read(fsck, *one), places)
+    jobs = fsck.ports.parallel(lambda one: _read(fsck, *one), places)
     return {job.place.job_id: job for job in sorted(jobs, key=lambda job: job.place.job_id)}
 
 
 def directory_keys(fsck: Fsck, destination: Destination) -> Iterator[tuple[JobDirectory, str]]:
     """Every object in a job directory of the destination."""
     bucket, prefix = destination.bucket, destination.prefix + MAGIC_PREFIX
-    for listed in fsck.pipeline.store.list(bucket, prefix):
+    for listed in fsck.ports.store.list(bucket, prefix):
         try:
             yield parse_directory(bucket, listed.key), listed.key
         except InvalidInputError:
@@ -178,7 +178,7 @@ def listings(fsck: Fsck, destination: Destination) -> Iterator[tuple[str, str]]:
 
 
 def _read(fsck: Fsck, place: JobDirectory, traces: Traces) -> Job:
-    record = fsck.pipeline.ledger.job(place.ref)
+    record = fsck.ports.ledger.job(place.ref)
     # The listings are older than the record: what a job has left since then is looked for anew.
     ended = record is not None and record.state in ENDED
     header, commits = _header(fsck, place) if traces.listed or ended else (None, Commits.ABSENT)
@@ -246,7 +246,7 @@ def _locations(
     planned = record is not None and record.plan is not None and record.plan.locations
     if not planned and not (spec and spec.locations):
         return {}
-    return known_locations(fsck.pipeline, place, record)
+    return known_locations(fsck.ports, place, record)
 
 
 def _unknown_names(traces: Traces) -> Names:
@@ -267,7 +267,7 @@ def list_of(fsck: Fsck, place: JobDirectory) -> CommitHeader:
 
     Raises `NotFoundError`, and `InvalidInputError` for one that can't be read, or is another job's.
     """
-    header = read_commit_header(fsck.pipeline, place)
+    header = read_commit_header(fsck.ports, place)
     if header.job_id != place.job_id:
         raise InvalidInputError(f"{place.commits} is another job's", code="WRONG_JOB")
     return header
@@ -275,7 +275,7 @@ def list_of(fsck: Fsck, place: JobDirectory) -> CommitHeader:
 
 def _spec(fsck: Fsck, place: JobDirectory) -> tuple[JobSpec | None, Verdict | None]:
     try:
-        body = fsck.pipeline.store.get(place.bucket, place.job, max_bytes=MAX_JOB_BYTES).body
+        body = fsck.ports.store.get(place.bucket, place.job, max_bytes=MAX_JOB_BYTES).body
         if decode_main(body, place) is not None:
             return None, LOCATION
         return decode_job(body, place), None
@@ -287,7 +287,7 @@ def _spec(fsck: Fsck, place: JobDirectory) -> tuple[JobSpec | None, Verdict | No
 
 def _result(fsck: Fsck, place: JobDirectory) -> tuple[Result, JobResult | None]:
     try:
-        stored = fsck.pipeline.store.get(place.bucket, place.result, max_bytes=MAX_RESULT_BYTES)
+        stored = fsck.ports.store.get(place.bucket, place.result, max_bytes=MAX_RESULT_BYTES)
         result = decode_result(stored.body, place)
     except NotFoundError:
         return Result.ABSENT, None

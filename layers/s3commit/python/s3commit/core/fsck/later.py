@@ -110,7 +110,7 @@ def _at_location(fsck: Fsck, destination: Destination) -> Iterator[_Moment]:
         if place.job not in keys or not keys.isdisjoint({place.request, place.result}):
             continue
         with suppress(NotFoundError, InvalidInputError):
-            main = main_of(fsck.pipeline, place)
+            main = main_of(fsck.ports, place)
             if main is None:
                 continue
             header = list_of(fsck, main)

@@ -45,7 +45,7 @@ def lost_documents(
         key, sha256 = one
         return key, _is_there(fsck, place.bucket, key, sha256)
 
-    answers = fsck.pipeline.parallel(look, dict.fromkeys(needed))
+    answers = fsck.ports.parallel(look, dict.fromkeys(needed))
     lost += sorted(key for key, is_there in answers if not is_there)
     return [key.removeprefix(place.prefix) for key in lost]
 
@@ -55,14 +55,14 @@ def _of_the_plan(
 ) -> Iterator[_Needed]:
     """The manifests of the plan; where it is lost, those of the request that makes it again."""
     try:
-        for unit in read_plan(fsck.pipeline, place, record):
+        for unit in read_plan(fsck.ports, place, record):
             for part in unit.slices:
                 yield _manifest(place, part.location, part.manifest, part.sha256)
         return
     except (NotFoundError, JobRefusedError, InvalidInputError):
         lost.append(place.plan(record.plan.sha256 if record.plan else ""))
     try:
-        request = read_request(fsck.pipeline, place)
+        request = read_request(fsck.ports, place)
     except (NotFoundError, JobRefusedError, InvalidInputError):
         lost.append(place.request)
         return
@@ -81,7 +81,7 @@ def _of_the_list(
     if record.replaced is None:
         return
     try:
-        for sha256 in read_index(fsck.pipeline.store, place, record.replaced):
+        for sha256 in read_index(fsck.ports.store, place, record.replaced):
             yield place.page(sha256), sha256
     except (JobRefusedError, InvalidInputError):
         lost.append(place.replaced(record.replaced.sha256))
@@ -90,6 +90,6 @@ def _of_the_list(
 def _is_there(fsck: Fsck, bucket: str, key: str, sha256: str) -> bool:
     most = max(MAX_MANIFEST_BYTES, MAX_PAGE_BYTES)
     try:
-        return digest(fsck.pipeline.store.get(bucket, key, max_bytes=most).body) == sha256
+        return digest(fsck.ports.store.get(bucket, key, max_bytes=most).body) == sha256
     except (NotFoundError, InvalidInputError):
         return False

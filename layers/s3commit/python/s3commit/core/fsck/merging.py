@@ -73,7 +73,7 @@ class _Strangers:
     """The ids in names that are of no job here: whether anything is known of them elsewhere."""
 
     def __init__(self, fsck: Fsck, destination: Destination, jobs: Mapping[str, Job]) -> None:
-        self._pipeline = fsck.pipeline
+        self._ports = fsck.ports
         self._destination = destination
         self._jobs = jobs
         self._asked: dict[tuple[str, str], bool] = {}
@@ -83,8 +83,8 @@ class _Strangers:
             return False
         asked = (job_id, partition_of(key))
         if asked not in self._asked:
-            self._asked[asked] = not self._pipeline.ledger.jobs_with_id(job_id) and not any(
-                next(iter(self._pipeline.store.list(place.bucket, place.prefix)), None)
+            self._asked[asked] = not self._ports.ledger.jobs_with_id(job_id) and not any(
+                next(iter(self._ports.store.list(place.bucket, place.prefix)), None)
                 for place in self._directories_above(job_id, key)
             )
         return self._asked[asked]
@@ -99,7 +99,7 @@ class _Strangers:
 def _merged(
     fsck: Fsck, destination: Destination, batch: Batch
 ) -> Iterator[tuple[str, ListedObject | None, list[OpenUpload]]]:
-    bucket, store = destination.bucket, fsck.pipeline.store
+    bucket, store = destination.bucket, fsck.ports.store
     places = sorted({destination.prefix, *batch.places}, key=str.encode)
     outermost: list[str] = []
     for prefix in places:  # locations of different jobs may lie in each other

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.record import JobRecord
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.survey import SeenObject
 
 
@@ -52,6 +52,6 @@ class Hands(Protocol):
 class Fsck:
     """What a check works on. Of the pipeline's store it never completes an upload."""
 
-    pipeline: Pipeline
+    ports: Ports
     looks: Looks
     hands: Hands

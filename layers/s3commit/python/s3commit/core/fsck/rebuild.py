@@ -118,7 +118,7 @@ def _directories(
     """Each job directory with the keys in it, which have to be read before the next one's."""
 
     def keys() -> Iterator[tuple[JobDirectory, str]]:
-        for listed in fsck.pipeline.store.list(destination.bucket, destination.prefix):
+        for listed in fsck.ports.store.list(destination.bucket, destination.prefix):
             if MAGIC_PREFIX not in listed.key:
                 continue
             try:
@@ -134,7 +134,7 @@ def _first_pass(
     fsck: Fsck, place: JobDirectory, keys: Iterator[str], dry_run: bool
 ) -> tuple[Rebuilt | None, JobRecord | None]:
     """What becomes of a directory; None if the second pass is to see to it."""
-    record = fsck.pipeline.ledger.job(place.ref)
+    record = fsck.ports.ledger.job(place.ref)
     if record is not None and not _gave_way(fsck, place, record, dry_run):
         return _standing(fsck, place, record, keys, dry_run)
     try:
@@ -143,7 +143,7 @@ def _first_pass(
         return _left_out(fsck, place, error), None
     if made.state not in ENDED and _is_asked_for(fsck, place, made):
         return None, None
-    record = made if dry_run else fsck.pipeline.ledger.open_job(made)
+    record = made if dry_run else fsck.ports.ledger.open_job(made)
     if made.state in ENDED:
         return Rebuilt(place, record.state, made=True), None
     attempts = 0 if dry_run else _note_attempts(fsck, place, keys)
@@ -156,13 +156,13 @@ def _second_pass(
     """Make the record of a job that was asked for, under the locks of one that was decided."""
     made = _remembered(fsck, place)
     if made.state in DECIDED:
-        made = hold_again(fsck.pipeline, place, made, dry_run=dry_run)
-    record = made if dry_run else fsck.pipeline.ledger.open_job(made)
+        made = hold_again(fsck.ports, place, made, dry_run=dry_run)
+    record = made if dry_run else fsck.ports.ledger.open_job(made)
     if not dry_run:
-        release_if_ended(fsck.pipeline, record, made)
+        release_if_ended(fsck.ports, record, made)
     if record.state in ENDED:
         return Rebuilt(place, record.state, made=record == made), None
-    keys = (one.key for one in fsck.pipeline.store.list(place.bucket, place.prefix))
+    keys = (one.key for one in fsck.ports.store.list(place.bucket, place.prefix))
     attempts = 0 if dry_run else _note_attempts(fsck, place, keys)
     found = Rebuilt(place, record.state, True, attempts, len(made.locks), goes_on=True)
     return found, record
@@ -176,14 +176,14 @@ def _gave_way(fsck: Fsck, place: JobDirectory, record: JobRecord, dry_run: bool)
     """
     if record.state is not JobState.OPEN:
         return False
-    decided = read_decision(fsck.pipeline, place)
+    decided = read_decision(fsck.ports, place)
     if decided is None or record.created_at <= (decided.decided_at or ""):
         return False
-    return dry_run or fsck.pipeline.ledger.forget(record.ref, generation=record.generation)
+    return dry_run or fsck.ports.ledger.forget(record.ref, generation=record.generation)
 
 
 def _remembered(fsck: Fsck, place: JobDirectory) -> JobRecord:
-    return remembered(fsck.pipeline, place, read_spec(fsck.pipeline, place))
+    return remembered(fsck.ports, place, read_spec(fsck.ports, place))
 
 
 def _standing(
@@ -210,10 +210,10 @@ def _is_further(fsck: Fsck, place: JobDirectory, record: JobRecord) -> bool:
 
     An execution that went on from it would refuse the job for the manifests that were tidied up.
     """
-    decided = read_decision(fsck.pipeline, place)
+    decided = read_decision(fsck.ports, place)
     if decided is None or record.state in _NOT_BEFORE[decided.state]:
         return False
-    now = fsck.pipeline.ledger.job(place.ref)
+    now = fsck.ports.ledger.job(place.ref)
     return now is not None and now.state is record.state  # else it has ended since it was read
 
 
@@ -228,7 +228,7 @@ def _start(fsck: Fsck, found: Rebuilt, record: JobRecord, dry_run: bool) -> Rebu
 
 
 def _left_out(fsck: Fsck, place: JobDirectory, error: InvalidInputError) -> Rebuilt:
-    if is_location(fsck.pipeline, place):
+    if is_location(fsck.ports, place):
         return Rebuilt(place, None, why="it is a location of a job that lies elsewhere")
     # A copied table's job must not take the id from the one it was copied from.
     return Rebuilt(place, None, failed=error.code != "WRONG_JOB", why=error.message)
@@ -237,7 +237,7 @@ def _left_out(fsck: Fsck, place: JobDirectory, error: InvalidInputError) -> Rebu
 def _is_asked_for(fsck: Fsck, place: JobDirectory, record: JobRecord) -> bool:
     if record.state is not JobState.OPEN:
         return True
-    return fsck.pipeline.store.head(place.bucket, place.request) is not None
+    return fsck.ports.store.head(place.bucket, place.request) is not None
 
 
 def _note_attempts(fsck: Fsck, place: JobDirectory, keys: Iterable[str]) -> int:
@@ -245,13 +245,13 @@ def _note_attempts(fsck: Fsck, place: JobDirectory, keys: Iterable[str]) -> int:
 
     def judge(key: str) -> Arrival | None:
         try:
-            return judge_arrival(fsck.pipeline, place.bucket, key)
+            return judge_arrival(fsck.ports, place.bucket, key)
         except InvalidInputError:
             return None
 
     manifests = (key for key in keys if key.endswith(PENDINGSET_SUFFIX))
     noted = 0
     while some := list(islice(manifests, NOTED_AT_ONCE)):
-        arrivals = fsck.pipeline.parallel(judge, some)
-        noted += note_arrivals(fsck.pipeline, (one for one in arrivals if one is not None))
+        arrivals = fsck.ports.parallel(judge, some)
+        noted += note_arrivals(fsck.ports, (one for one in arrivals if one is not None))
     return noted

@@ -16,12 +16,10 @@ from s3commit.core.model.job import Names, Scope
 from s3commit.core.model.locks import Claimed, claims
 from s3commit.core.model.record import JobRecord, Stage, Turn
 from s3commit.core.model.states import ENDED
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 
 
-def hold_again(
-    pipeline: Pipeline, place: JobDirectory, record: JobRecord, *, dry_run: bool
-) -> JobRecord:
+def hold_again(ports: Ports, place: JobDirectory, record: JobRecord, *, dry_run: bool) -> JobRecord:
     """Put the claims of all that the job may have held; the record as it then has to be made.
 
     Instead of partitions it claims the whole destination: which ones it wrote is not worth reading
@@ -35,18 +33,18 @@ def hold_again(
             Scope.DIRECTORY,
             (),
             record.idempotency_key,
-            locations=known_locations(pipeline, place, None),
+            locations=known_locations(ports, place, None),
             exact=record.names is Names.EXACT,
         )
     except JobRefusedError:
         return record  # it was never decided
     for claim in () if dry_run else wanted:
-        pipeline.ledger.put_claim(Claimed(claim, record.ref))
+        ports.ledger.put_claim(Claimed(claim, record.ref))
     held = Turn(Stage.HELD, record.created_at, 1)
     return replace(record, locks=tuple(claim.node for claim in wanted), turn=held)
 
 
-def release_if_ended(pipeline: Pipeline, record: JobRecord, made: JobRecord) -> None:
+def release_if_ended(ports: Ports, record: JobRecord, made: JobRecord) -> None:
     """Give the claims back if the record that stands has ended: somebody else was faster."""
     if record.state in ENDED:
-        release_locks(pipeline, made)
+        release_locks(ports, made)

@@ -91,7 +91,7 @@ def _apply(fsck: Fsck, one: Repair) -> tuple[str, str]:
 
 
 def _do(fsck: Fsck, one: Repair) -> bool:
-    store = fsck.pipeline.store
+    store = fsck.ports.store
     if one.action is Action.ABORT_UPLOAD:
         store.abort_upload(one.bucket, one.key, one.upload_id)
         # S3 may keep parts that were in flight: the next look tells.
@@ -106,7 +106,7 @@ def _do(fsck: Fsck, one: Repair) -> bool:
         )
         return True
     place = parse_directory(one.bucket, one.key)
-    record = fsck.pipeline.ledger.job(place.ref)
+    record = fsck.ports.ledger.job(place.ref)
     if (record.generation if record else 0) != one.generation:
         return False  # somebody has taken the job over since
     fsck.hands.start(place, record)

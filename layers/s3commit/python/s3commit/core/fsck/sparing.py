@@ -31,7 +31,7 @@ class Claims:
     """
 
     def __init__(self, fsck: Fsck) -> None:
-        self._store = fsck.pipeline.store
+        self._store = fsck.ports.store
         self._asked: dict[tuple[str, str, str], bool] = {}
 
     def respected(self, found: Finding, jobs: Mapping[str, Job]) -> Finding:

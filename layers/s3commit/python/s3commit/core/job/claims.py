@@ -10,7 +10,7 @@ from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.limits import MAX_CLAIMS_READ, RECORDS_AT_ONCE
 from s3commit.core.model.locks import Claim, Claimed, Look, claimed, looks
 from s3commit.core.model.record import JobRecord
-from s3commit.core.ports.bundle import ParallelMap, Pipeline
+from s3commit.core.ports.bundle import ParallelMap, Ports
 from s3commit.core.ports.ledger import Ledger
 
 BUSY = "DESTINATION_BUSY"
@@ -67,11 +67,11 @@ def with_records(
         yield list(parallel(read, group))
 
 
-def release_locks(pipeline: Pipeline, record: JobRecord) -> None:
+def release_locks(ports: Ports, record: JobRecord) -> None:
     """Give back whatever the job may claim; repeatable."""
 
     def drop(claim: Claim) -> None:
-        pipeline.ledger.drop_claim(record.ref, claim)
+        ports.ledger.drop_claim(record.ref, claim)
 
-    for _ in pipeline.parallel(drop, claimed(record)):
+    for _ in ports.parallel(drop, claimed(record)):
         pass

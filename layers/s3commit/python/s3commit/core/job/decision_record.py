@@ -20,7 +20,7 @@ from s3commit.core.model.errors import InvalidInputError, NotFoundError, Precond
 from s3commit.core.model.job import Conflict, Names, Scope
 from s3commit.core.model.record import JobRecord, PlanFacts, ReplacedFacts
 from s3commit.core.model.states import ENDED, JobState
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 
 # A record of 80 locations, of prefixes and partitions of some 1,000 bytes, takes 200 KB.
 MAX_DECISION_BYTES = 1024 * 1024
@@ -34,49 +34,49 @@ DECIDED = frozenset(
 )
 
 
-def put_decision(pipeline: Pipeline, record: JobRecord) -> None:
+def put_decision(ports: Ports, record: JobRecord) -> None:
     """Put the record of a job in COMMITTING; one that is there stays."""
     place = JobDirectory(record.destination, record.job_id)
     with suppress(PreconditionError):  # an earlier try, or execution, has put it
         body = _encode(record, JobState.COMMITTING)
-        pipeline.store.put(place.bucket, place.decision, body, if_absent=True)
+        ports.store.put(place.bucket, place.decision, body, if_absent=True)
 
 
-def note_publishing(pipeline: Pipeline, record: JobRecord) -> None:
+def note_publishing(ports: Ports, record: JobRecord) -> None:
     """Say that all files are visible: from here on nothing leads back, whatever the ledger forgets.
 
     Conditional on the record that was read: a late waker must not set an ended job back.
     """
     place = JobDirectory(record.destination, record.job_id)
     try:
-        stored = pipeline.store.get(place.bucket, place.decision, max_bytes=MAX_DECISION_BYTES)
+        stored = ports.store.get(place.bucket, place.decision, max_bytes=MAX_DECISION_BYTES)
     except NotFoundError:
         return  # the job has ended and its documents are gone
     if _decode(stored.body, place).state is not JobState.COMMITTING:
         return
     with suppress(PreconditionError, NotFoundError):
         body = _encode(record, JobState.PUBLISHING)
-        pipeline.store.put(place.bucket, place.decision, body, if_match=stored.facts.etag)
+        ports.store.put(place.bucket, place.decision, body, if_match=stored.facts.etag)
 
 
-def note_end(pipeline: Pipeline, record: JobRecord) -> None:
+def note_end(ports: Ports, record: JobRecord) -> None:
     """Say how a decided job has ended. It stays as long as the job's documents do."""
     if record.decided_at is None:
         return
     place = JobDirectory(record.destination, record.job_id)
-    pipeline.store.put(place.bucket, place.decision, _encode(record, record.state))
+    ports.store.put(place.bucket, place.decision, _encode(record, record.state))
 
 
-def read_decision(pipeline: Pipeline, place: JobDirectory) -> JobRecord | None:
+def read_decision(ports: Ports, place: JobDirectory) -> JobRecord | None:
     """The job's record as its decision has it, under a new generation; None if there is none.
 
     Raises `InvalidInputError` if somebody with rights to the whole bucket has spoilt it.
     """
     try:
-        stored = pipeline.store.get(place.bucket, place.decision, max_bytes=MAX_DECISION_BYTES)
+        stored = ports.store.get(place.bucket, place.decision, max_bytes=MAX_DECISION_BYTES)
     except NotFoundError:
         return None
-    now = pipeline.clock.now()
+    now = ports.clock.now()
     found = _decode(stored.body, place)
     return replace(found, generation=first_generation(now), created_at=now, updated_at=now)
 

@@ -21,7 +21,7 @@ from s3commit.core.model.job import ALREADY_COMMITTED, Outcome
 from s3commit.core.model.locks import key_digest
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 
 MAX_NOTE_BYTES = 16 * 1024
 
@@ -32,7 +32,7 @@ _HAS_IT = frozenset({JobState.PUBLISHING, JobState.COMMITTED})
 _MAY_GET_IT = frozenset({JobState.COMMITTING, JobState.ROLLING_BACK})
 
 
-def take_key(pipeline: Pipeline, place: JobDirectory, record: JobRecord, *, reserve: bool) -> None:
+def take_key(ports: Ports, place: JobDirectory, record: JobRecord, *, reserve: bool) -> None:
     """See that no other job has been committed under the job's key; with ``reserve`` note the job.
 
     Raises `JobRefusedError`: ``ALREADY_COMMITTED``, and names the other job; ``KEY_IN_DOUBT`` if
@@ -43,21 +43,21 @@ def take_key(pipeline: Pipeline, place: JobDirectory, record: JobRecord, *, rese
     if key is None:
         return
     name = place.once(key_digest(key))
-    holder, etag = _holder(pipeline, place, name, key)
+    holder, etag = _holder(ports, place, name, key)
     if holder == place.job_id:
         return
-    if holder and _has_it(pipeline, JobDirectory(place.destination, holder)):
-        raise _already(pipeline, record, key, holder)
+    if holder and _has_it(ports, JobDirectory(place.destination, holder)):
+        raise _already(ports, record, key, holder)
     if not reserve:
         return
     body = dump({"version": VERSION, "key": key, "jobId": place.job_id})
     try:
-        pipeline.store.put(place.bucket, name, body, if_absent=etag is None, if_match=etag)
+        ports.store.put(place.bucket, name, body, if_absent=etag is None, if_match=etag)
     except (PreconditionError, NotFoundError) as error:
         raise TransientError(f"idempotencyKey {key[:200]!r} is being taken by another") from error
 
 
-def refuse_taken_key(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> None:
+def refuse_taken_key(ports: Ports, place: JobDirectory, record: JobRecord) -> None:
     """Say to a job that waits for its locks that another one has its key for good.
 
     Asked without the key's lock, so only what can't change any more is believed: the ledger's word
@@ -67,28 +67,28 @@ def refuse_taken_key(pipeline: Pipeline, place: JobDirectory, record: JobRecord)
     key = record.idempotency_key
     if key is None:
         return
-    holder, _ = _holder(pipeline, place, place.once(key_digest(key)), key)
+    holder, _ = _holder(ports, place, place.once(key_digest(key)), key)
     if holder in {"", place.job_id}:
         return
-    other = pipeline.ledger.job(JobDirectory(place.destination, holder).ref)
+    other = ports.ledger.job(JobDirectory(place.destination, holder).ref)
     if other is None:
         return
     removes = other.replaced is not None and other.replaced.files > 0
     if other.state is JobState.COMMITTED or (other.state is JobState.PUBLISHING and not removes):
-        raise _already(pipeline, record, key, holder)
+        raise _already(ports, record, key, holder)
 
 
-def _already(pipeline: Pipeline, record: JobRecord, key: str, holder: str) -> JobRefusedError:
+def _already(ports: Ports, record: JobRecord, key: str, holder: str) -> JobRefusedError:
     return JobRefusedError(
         f"the data of idempotencyKey {key[:200]!r} was committed by job {holder}; this job"
-        f" adds nothing{_other_rows(pipeline, record, holder)}",
+        f" adds nothing{_other_rows(ports, record, holder)}",
         code=ALREADY_COMMITTED,
     )
 
 
-def _other_rows(pipeline: Pipeline, record: JobRecord, holder: str) -> str:
+def _other_rows(ports: Ports, record: JobRecord, holder: str) -> str:
     """A key says what the data is. Where the counts differ it was used for other data: say so."""
-    other = pipeline.ledger.job(JobDirectory(record.destination, holder).ref)
+    other = ports.ledger.job(JobDirectory(record.destination, holder).ref)
     ours, theirs = record.plan, other.plan if other is not None else None
     if ours is None or theirs is None or None in (ours.rows, theirs.rows):
         return ""
@@ -97,10 +97,10 @@ def _other_rows(pipeline: Pipeline, record: JobRecord, holder: str) -> str:
     return f", though it has {ours.rows} rows and that one {theirs.rows}: is the key of other data?"
 
 
-def _holder(pipeline: Pipeline, place: JobDirectory, name: str, key: str) -> tuple[str, str | None]:
+def _holder(ports: Ports, place: JobDirectory, name: str, key: str) -> tuple[str, str | None]:
     """The job that the note names (empty: none, or not to be read), and the note's etag."""
     try:
-        stored = pipeline.store.get(place.bucket, name, max_bytes=MAX_NOTE_BYTES)
+        stored = ports.store.get(place.bucket, name, max_bytes=MAX_NOTE_BYTES)
         fields = Fields(parse(stored.body, what=name, max_bytes=MAX_NOTE_BYTES), "$")
         if fields.text("key") == key:
             return check_job_id(fields.text("jobId", longest=80)), stored.facts.etag
@@ -115,28 +115,28 @@ def _holder(pipeline: Pipeline, place: JobDirectory, name: str, key: str) -> tup
     raise JobRefusedError(f"{name} is of another idempotencyKey", code="BAD_ONCE_NOTE")
 
 
-def _has_it(pipeline: Pipeline, other: JobDirectory) -> bool:
+def _has_it(ports: Ports, other: JobDirectory) -> bool:
     """Whether the other job has been, or is sure to be, committed.
 
     Asked under the key's lock: by the ledger, the other one is not in between. A job that the
     ledger does not know is judged by S3.
     """
-    record = pipeline.ledger.job(other.ref)
+    record = ports.ledger.job(other.ref)
     if record is not None:
         if record.state in _MAY_GET_IT:
             raise _in_doubt(other)
         if record.state in _HAS_IT:
             return True
         # A ledger that was restored to a moment of before does not know that the job was listed.
-        return pipeline.store.head(other.bucket, other.commits) is not None
-    if pipeline.store.head(other.bucket, other.commits) is not None:
+        return ports.store.head(other.bucket, other.commits) is not None
+    if ports.store.head(other.bucket, other.commits) is not None:
         return True
     try:
-        stored = pipeline.store.get(other.bucket, other.result, max_bytes=MAX_RESULT_BYTES)
+        stored = ports.store.get(other.bucket, other.result, max_bytes=MAX_RESULT_BYTES)
         return decode_result(stored.body, other).outcome is Outcome.COMMITTED
     except NotFoundError:
         pass
-    if pipeline.store.head(other.bucket, other.request) is not None:
+    if ports.store.head(other.bucket, other.request) is not None:
         raise _in_doubt(other)  # the ledger has forgotten a job that nobody has ended
     return False
 

@@ -13,57 +13,57 @@ from s3commit.core.job.documents import read_spec
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError, NotFoundError
 from s3commit.core.model.job import JobSpec
 from s3commit.core.model.record import JobRecord
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 
 LOCATION_NOT_AGREED = "LOCATION_NOT_AGREED"
 
 
-def main_of(pipeline: Pipeline, place: JobDirectory) -> JobDirectory | None:
+def main_of(ports: Ports, place: JobDirectory) -> JobDirectory | None:
     """The main directory that the ``job.json`` here names; None if this is no location.
 
     Raises `InvalidInputError` if it can't be read.
     """
     try:
-        stored = pipeline.store.get(place.bucket, place.job, max_bytes=MAX_JOB_BYTES)
+        stored = ports.store.get(place.bucket, place.job, max_bytes=MAX_JOB_BYTES)
     except NotFoundError:
         return None
     return decode_main(stored.body, place)
 
 
-def is_location(pipeline: Pipeline, place: JobDirectory) -> bool:
+def is_location(ports: Ports, place: JobDirectory) -> bool:
     """Whether the ``job.json`` here is of a location, whosever."""
     try:
-        return main_of(pipeline, place) is not None
+        return main_of(ports, place) is not None
     except InvalidInputError:
         return False
 
 
-def says_elsewhere(pipeline: Pipeline, place: JobDirectory) -> bool:
+def says_elsewhere(ports: Ports, place: JobDirectory) -> bool:
     """Whether the ``job.json`` that lies here is not acceptable here: nothing was ever decided.
 
     So it is in a copy of a table, which brings along the job directories of the original.
     """
     try:
-        read_spec(pipeline, place)
+        read_spec(ports, place)
     except InvalidInputError:
         return True
     return False
 
 
-def is_agreed(pipeline: Pipeline, main: JobDirectory, prefix: str) -> bool:
+def is_agreed(ports: Ports, main: JobDirectory, prefix: str) -> bool:
     """Whether the location's own ``job.json`` says that it is the job's."""
     try:
-        return main_of(pipeline, main.at(prefix)) == main
+        return main_of(ports, main.at(prefix)) == main
     except InvalidInputError:
         return False
 
 
-def verified_locations(pipeline: Pipeline, main: JobDirectory, spec: JobSpec) -> dict[str, str]:
+def verified_locations(ports: Ports, main: JobDirectory, spec: JobSpec) -> dict[str, str]:
     """The job's locations, if each of them agrees.
 
     Raises `JobRefusedError` (``LOCATION_NOT_AGREED``) if one does not.
     """
-    agreed = _agreed(pipeline, main, spec)
+    agreed = _agreed(ports, main, spec)
     for name, prefix in spec.locations.items():
         if name not in agreed:
             raise JobRefusedError(
@@ -74,29 +74,27 @@ def verified_locations(pipeline: Pipeline, main: JobDirectory, spec: JobSpec) ->
     return agreed
 
 
-def _agreed(pipeline: Pipeline, main: JobDirectory, spec: JobSpec) -> dict[str, str]:
+def _agreed(ports: Ports, main: JobDirectory, spec: JobSpec) -> dict[str, str]:
     def ask(item: tuple[str, str]) -> tuple[tuple[str, str], bool]:
-        return item, is_agreed(pipeline, main, item[1])
+        return item, is_agreed(ports, main, item[1])
 
-    answers = pipeline.parallel(ask, sorted(spec.locations.items()))
+    answers = ports.parallel(ask, sorted(spec.locations.items()))
     return dict(sorted(item for item, agreed in answers if agreed))
 
 
-def known_locations(
-    pipeline: Pipeline, main: JobDirectory, record: JobRecord | None
-) -> dict[str, str]:
+def known_locations(ports: Ports, main: JobDirectory, record: JobRecord | None) -> dict[str, str]:
     """The job's locations: by its plan in the ledger, else those which agree by now."""
     if record is not None and record.plan is not None and record.plan.sha256:
         return record.plan.locations
     try:
-        return _agreed(pipeline, main, read_spec(pipeline, main))
+        return _agreed(ports, main, read_spec(ports, main))
     except InvalidInputError:
         return {}  # nobody can tell them
 
 
 def places_of(
-    pipeline: Pipeline, main: JobDirectory, record: JobRecord | None
+    ports: Ports, main: JobDirectory, record: JobRecord | None
 ) -> tuple[JobDirectory, ...]:
     """The job's directories: the main one, then those of its locations."""
-    locations = known_locations(pipeline, main, record)
+    locations = known_locations(ports, main, record)
     return (main, *(main.at(prefix) for prefix in locations.values()))

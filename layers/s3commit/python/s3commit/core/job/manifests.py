@@ -17,11 +17,11 @@ from s3commit.core.formats.strict_json import TOO_LARGE
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError, NotFoundError
 from s3commit.core.model.job import Names
 from s3commit.core.model.pending import PendingSet
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 
 
 def each_manifest(
-    pipeline: Pipeline, read: Callable[[Any, int], Any], items: Iterable[Any]
+    ports: Ports, read: Callable[[Any, int], Any], items: Iterable[Any]
 ) -> Iterator[Any]:
     """``read(item, max_bytes)`` of each item, many side by side where the manifests are small.
 
@@ -40,7 +40,7 @@ def each_manifest(
             later.append(item)
             return later
 
-    for result in pipeline.parallel(read_small, items):
+    for result in ports.parallel(read_small, items):
         if result is not later:
             yield result
     for item in later:
@@ -48,7 +48,7 @@ def each_manifest(
 
 
 def read_manifest(
-    pipeline: Pipeline,
+    ports: Ports,
     place: JobDirectory,
     name: str,
     sha256: str,
@@ -62,7 +62,7 @@ def read_manifest(
     task wrote), or the codec's code.
     """
     try:
-        stored = pipeline.store.get(place.bucket, place.prefix + name, max_bytes=max_bytes)
+        stored = ports.store.get(place.bucket, place.prefix + name, max_bytes=max_bytes)
     except NotFoundError:
         raise JobRefusedError(f"manifest {name} is not there", code="MANIFEST_MISSING") from None
     except InvalidInputError as error:

@@ -11,7 +11,7 @@ from s3commit.core.formats.manifest import digest
 from s3commit.core.formats.strict_json import Fields, bounded, dump, parse
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError, NotFoundError
 from s3commit.core.model.record import JobRecord
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 
 MAX_PARTITIONS = 1_000_000  # as many as a job may have files
 
@@ -32,7 +32,7 @@ _BOUNDS: Final[Any] = {
 }
 
 
-def write_partitions(pipeline: Pipeline, place: JobDirectory, partitions: Iterable[str]) -> str:
+def write_partitions(ports: Ports, place: JobDirectory, partitions: Iterable[str]) -> str:
     """Put the list, under a name that is its digest; return the digest.
 
     A partition is a directory relative to the destination, with its ``/``; the root is empty.
@@ -41,18 +41,18 @@ def write_partitions(pipeline: Pipeline, place: JobDirectory, partitions: Iterab
     names = sorted({name or ROOT for name in partitions})
     body = bounded(dump({"version": VERSION, "partitions": names}), **_BOUNDS)
     sha256 = digest(body)
-    pipeline.store.put(place.bucket, place.partitions(sha256), body)
+    ports.store.put(place.bucket, place.partitions(sha256), body)
     return sha256
 
 
-def read_partitions(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> tuple[str, ...]:
+def read_partitions(ports: Ports, place: JobDirectory, record: JobRecord) -> tuple[str, ...]:
     """The list that the plan in the ledger names.
 
     Raises `JobRefusedError` (``PLAN_CHANGED``) if it is not there or is another one.
     """
     sha256 = record.plan.partitions if record.plan else ""
     try:
-        stored = pipeline.store.get(place.bucket, place.partitions(sha256), max_bytes=MAX_BYTES)
+        stored = ports.store.get(place.bucket, place.partitions(sha256), max_bytes=MAX_BYTES)
         if digest(stored.body) == sha256:
             fields = Fields(parse(stored.body, **_BOUNDS), "$")
             names = fields.texts("partitions", most=MAX_PARTITIONS)

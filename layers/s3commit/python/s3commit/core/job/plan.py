@@ -14,19 +14,19 @@ from s3commit.core.job.manifests import read_manifest
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError
 from s3commit.core.model.pending import PendingFile, PendingSet
 from s3commit.core.model.record import JobRecord
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 
 PLAN_CHANGED = "PLAN_CHANGED"
 
 
-def read_plan(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> list[Unit]:
+def read_plan(ports: Ports, place: JobDirectory, record: JobRecord) -> list[Unit]:
     """The plan that the ledger names; another one is not acted on.
 
     Raises `NotFoundError`, and `JobRefusedError` (``PLAN_CHANGED``).
     """
     decided = record.plan.sha256 if record.plan else ""
     try:
-        stored = pipeline.store.get(place.bucket, place.plan(decided), max_bytes=MAX_PLAN_BYTES)
+        stored = ports.store.get(place.bucket, place.plan(decided), max_bytes=MAX_PLAN_BYTES)
     except InvalidInputError as error:
         raise JobRefusedError(error.message, code=PLAN_CHANGED) from error
     if digest(stored.body) != decided:
@@ -41,7 +41,7 @@ FILES_AT_ONCE = 4_096
 
 
 def slice_of(
-    pipeline: Pipeline,
+    ports: Ports,
     main: JobDirectory,
     record: JobRecord,
     part: Slice,
@@ -61,23 +61,21 @@ def slice_of(
             code=BAD_LOCATION,
         )
     pending: PendingSet = read_manifest(
-        pipeline, place, part.manifest, part.sha256, names=record.names, max_bytes=max_bytes
+        ports, place, part.manifest, part.sha256, names=record.names, max_bytes=max_bytes
     )
     return pending.files[part.start : part.stop]
 
 
-def planned_files(
-    pipeline: Pipeline, main: JobDirectory, record: JobRecord
-) -> Iterator[PendingFile]:
+def planned_files(ports: Ports, main: JobDirectory, record: JobRecord) -> Iterator[PendingFile]:
     """Every file of the plan, in its order. Raises as `read_plan` and `slice_of`."""
-    for _, files in by_manifest(pipeline, main, record, read_plan(pipeline, main, record)):
+    for _, files in by_manifest(ports, main, record, read_plan(ports, main, record)):
         if isinstance(files, JobRefusedError):
             raise files
         yield from files
 
 
 def by_manifest(
-    pipeline: Pipeline, main: JobDirectory, record: JobRecord, units: Iterable[Unit]
+    ports: Ports, main: JobDirectory, record: JobRecord, units: Iterable[Unit]
 ) -> Iterator[tuple[Slice, tuple[PendingFile, ...] | JobRefusedError]]:
     """The files of each manifest in the plan's order, or why `slice_of` refuses it.
 
@@ -88,7 +86,7 @@ def by_manifest(
 
     def read(part: Slice, max_bytes: int) -> tuple[PendingFile, ...] | JobRefusedError:
         try:
-            return slice_of(pipeline, main, record, part, max_bytes=max_bytes)
+            return slice_of(ports, main, record, part, max_bytes=max_bytes)
         except JobRefusedError as error:
             return error
 
@@ -99,7 +97,7 @@ def by_manifest(
         return number, read(part, SMALL_MANIFEST_BYTES)
 
     for some in _at_once(_manifests(part for unit in units for part in unit.slices)):
-        found = dict(pipeline.parallel(read_small, enumerate(some)))
+        found = dict(ports.parallel(read_small, enumerate(some)))
         for number, part in enumerate(some):
             files = found.pop(number)
             if isinstance(files, JobRefusedError) and files.code == TOO_LARGE:

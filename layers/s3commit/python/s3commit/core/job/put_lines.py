@@ -7,17 +7,17 @@ from collections.abc import Iterable
 from s3commit.core.formats.layout import META_JOB, JobDirectory
 from s3commit.core.model.errors import TransientError, UploadGoneError
 from s3commit.core.model.limits import PUT_BYTES
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 
 
-def put_lines(pipeline: Pipeline, place: JobDirectory, key: str, lines: Iterable[bytes]) -> None:
+def put_lines(ports: Ports, place: JobDirectory, key: str, lines: Iterable[bytes]) -> None:
     """Put the lines as one object, over whatever lies there; the same lines, the same object.
 
     Raises `TransientError` if the upload was aborted. Short ones go up with one PUT, long ones in
     parts. The key's name must carry the job's id, so that `TidyUp` finds the upload of a worker
     that died on the way.
     """
-    sender = _Sender(pipeline, place, key)
+    sender = _Sender(ports, place, key)
     buffer = bytearray()
     for line in lines:
         buffer += line
@@ -31,8 +31,8 @@ def put_lines(pipeline: Pipeline, place: JobDirectory, key: str, lines: Iterable
 
 
 class _Sender:
-    def __init__(self, pipeline: Pipeline, place: JobDirectory, key: str) -> None:
-        self._store = pipeline.store
+    def __init__(self, ports: Ports, place: JobDirectory, key: str) -> None:
+        self._store = ports.store
         self._bucket = place.bucket
         self._key = key
         self._metadata = {META_JOB: place.job_id}

@@ -12,7 +12,7 @@ from s3commit.core.model.errors import JobRefusedError, NotFoundError, Transient
 from s3commit.core.model.job import JobSpec
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import LostRaceError
 
 
@@ -50,24 +50,24 @@ def takeovers(record: JobRecord) -> int:
     return max(0, record.generation - first_generation(record.created_at))
 
 
-def own_record(pipeline: Pipeline, ticket: Ticket, *expected: JobState) -> JobRecord:
+def own_record(ports: Ports, ticket: Ticket, *expected: JobState) -> JobRecord:
     """The job's record, if it is in an expected state and under the ticket's generation.
 
     Raises `LostRaceError` otherwise: another execution goes on with the job, this one must stop.
     """
-    record = pipeline.ledger.job(ticket.ref)
+    record = ports.ledger.job(ticket.ref)
     if record is None or record.generation != ticket.generation or record.state not in expected:
         raise LostRaceError(f"job {ticket.job_id} has moved on without this execution", record)
     return record
 
 
-def planned_record(pipeline: Pipeline, ticket: Ticket, *expected: JobState) -> JobRecord:
+def planned_record(ports: Ports, ticket: Ticket, *expected: JobState) -> JobRecord:
     """As `own_record`, if the plan too is the one that this execution has verified.
 
     A request that names no attempts counts what is there: a late try of VerifyManifests may note
     another plan, while locks and replace list are still those of the first. Raises `LostRaceError`.
     """
-    record = own_record(pipeline, ticket, *expected)
+    record = own_record(ports, ticket, *expected)
     if record.plan is None or ticket.place.plan(record.plan.sha256) != ticket.plan:
         raise LostRaceError(f"job {ticket.job_id} has another plan than this execution", record)
     return record
@@ -91,7 +91,7 @@ def beside_twins(ticket: Ticket) -> Iterator[None]:
 
 
 @contextmanager
-def unless_overtaken(pipeline: Pipeline, ticket: Ticket, *expected: JobState) -> Iterator[None]:
+def unless_overtaken(ports: Ports, ticket: Ticket, *expected: JobState) -> Iterator[None]:
     """What is missing may be so because another execution has ended the job and tidied up.
 
     Then `LostRaceError` is raised, which ends this one in peace.
@@ -99,5 +99,5 @@ def unless_overtaken(pipeline: Pipeline, ticket: Ticket, *expected: JobState) ->
     try:
         yield
     except (JobRefusedError, NotFoundError):
-        own_record(pipeline, ticket, *expected)
+        own_record(ports, ticket, *expected)
         raise

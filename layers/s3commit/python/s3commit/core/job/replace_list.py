@@ -16,7 +16,7 @@ from s3commit.core.formats.strict_json import Fields, dump, parse
 from s3commit.core.model.errors import JobRefusedError, NotFoundError
 from s3commit.core.model.limits import DELETE_AT_ONCE, REPLACED_PAGE
 from s3commit.core.model.record import ReplacedFacts
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ListedObject, ObjectReader
 
 LIST_CHANGED = "LIST_CHANGED"
@@ -35,17 +35,17 @@ MAX_PAGES = 100_000
 
 
 def write_list(
-    pipeline: Pipeline, place: JobDirectory, files: Iterable[ListedObject], *, overwrites: bool
+    ports: Ports, place: JobDirectory, files: Iterable[ListedObject], *, overwrites: bool
 ) -> ReplacedFacts:
     """Put pages and index, with memory for one page; the same files, the same objects."""
     pages = []
     total = size = 0
     for page in in_pages(files):
-        pages.append(put_page(pipeline, place, page_body(page)))
+        pages.append(put_page(ports, place, page_body(page)))
         total += len(page)
         size += sum(one.length for one in page)
     index = index_body(place, total, pages)
-    pipeline.store.put(place.bucket, place.replaced(digest(index)), index)
+    ports.store.put(place.bucket, place.replaced(digest(index)), index)
     return ReplacedFacts(digest(index), total, size, overwrites)
 
 
@@ -63,10 +63,10 @@ def page_body(page: Iterable[ListedObject]) -> bytes:
     )
 
 
-def put_page(pipeline: Pipeline, place: JobDirectory, body: bytes) -> str:
+def put_page(ports: Ports, place: JobDirectory, body: bytes) -> str:
     """Put a page under its name; return its digest."""
     sha256 = digest(body)
-    pipeline.store.put(place.bucket, place.page(sha256), body, content_type="application/x-ndjson")
+    ports.store.put(place.bucket, place.page(sha256), body, content_type="application/x-ndjson")
     return sha256
 
 

@@ -11,7 +11,7 @@ from s3commit.core.job.plan import planned_files
 from s3commit.core.model.job import Names, Scope
 from s3commit.core.model.pending import PendingFile
 from s3commit.core.model.record import JobRecord
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ListedObject
 
 LISTED_AHEAD = 5_000  # files of a partition, while others are listed
@@ -20,9 +20,7 @@ LISTED_AHEAD = 5_000  # files of a partition, while others are listed
 _Reach = tuple[JobDirectory, str, bool]  # a place, a prefix in it, and whether that reaches down
 
 
-def files_of_before(
-    pipeline: Pipeline, place: JobDirectory, record: JobRecord
-) -> Iterator[ListedObject]:
+def files_of_before(ports: Ports, place: JobDirectory, record: JobRecord) -> Iterator[ListedObject]:
     """The visible files in the reach of the job's policy that are not the job's own.
 
     Hidden names are no data. In scope partition a partition reaches down to every depth; the root
@@ -34,23 +32,23 @@ def files_of_before(
     locations = record.plan.locations if record.plan else {}
     if record.scope is Scope.DIRECTORY:
         for one in (place, *map(place.at, locations.values())):
-            yield from _in_reach(pipeline, one, one.destination.prefix, deep=True)
+            yield from _in_reach(ports, one, one.destination.prefix, deep=True)
         return
 
     def begin(reach: _Reach) -> tuple[list[ListedObject], Iterator[ListedObject]]:
-        found = _in_reach(pipeline, reach[0], reach[1], deep=reach[2])
+        found = _in_reach(ports, reach[0], reach[1], deep=reach[2])
         return list(islice(found, LISTED_AHEAD)), found
 
-    partitions = _partitions(pipeline, place, record, locations)
-    for beginning, rest in pipeline.parallel(begin, partitions):
+    partitions = _partitions(ports, place, record, locations)
+    for beginning, rest in ports.parallel(begin, partitions):
         yield from beginning
         yield from rest
 
 
 def _in_reach(
-    pipeline: Pipeline, place: JobDirectory, prefix: str, *, deep: bool
+    ports: Ports, place: JobDirectory, prefix: str, *, deep: bool
 ) -> Iterator[ListedObject]:
-    for listed in pipeline.store.list(place.bucket, prefix):
+    for listed in ports.store.list(place.bucket, prefix):
         relative = place.relative(listed.key)
         if not is_data(relative) or belongs_to_job(listed.key, place.job_id):
             continue
@@ -59,12 +57,12 @@ def _in_reach(
 
 
 def _partitions(
-    pipeline: Pipeline, place: JobDirectory, record: JobRecord, locations: Mapping[str, str]
+    ports: Ports, place: JobDirectory, record: JobRecord, locations: Mapping[str, str]
 ) -> Iterator[_Reach]:
     """The prefixes to list."""
     root = place.destination.prefix
     covered = ""
-    for name in sorted(read_partitions(pipeline, place, record)):
+    for name in sorted(read_partitions(ports, place, record)):
         if not name:
             yield place, root, False
         elif name in locations:
@@ -75,15 +73,15 @@ def _partitions(
 
 
 def files_to_replace(
-    pipeline: Pipeline, place: JobDirectory, record: JobRecord
+    ports: Ports, place: JobDirectory, record: JobRecord
 ) -> Iterator[ListedObject]:
     """`files_of_before` without the job's own, where their names do not tell."""
-    own = own_files(pipeline, place, record)
-    return (one for one in files_of_before(pipeline, place, record) if one.key not in own)
+    own = own_files(ports, place, record)
+    return (one for one in files_of_before(ports, place, record) if one.key not in own)
 
 
-def own_files(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> dict[str, PendingFile]:
+def own_files(ports: Ports, place: JobDirectory, record: JobRecord) -> dict[str, PendingFile]:
     """The job's own files where their names do not tell, by key."""
     if record.names is not Names.EXACT:
         return {}
-    return {file.key: file for file in planned_files(pipeline, place, record)}
+    return {file.key: file for file in planned_files(ports, place, record)}

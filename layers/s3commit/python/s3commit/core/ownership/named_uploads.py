@@ -32,57 +32,57 @@ from s3commit.core.model.errors import InvalidInputError, NotFoundError
 from s3commit.core.model.job import Names
 from s3commit.core.model.pending import PendingFile
 from s3commit.core.ownership.other_jobs import Neighbours
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ObjectReader, OpenUpload
 
 
-def named_uploads(pipeline: Pipeline, place: JobDirectory) -> Iterator[OpenUpload]:
+def named_uploads(ports: Ports, place: JobDirectory) -> Iterator[OpenUpload]:
     """The open uploads of a job with exact names; none of another job's."""
     still_open = {
         (upload.key, upload.upload_id): upload
-        for upload in pipeline.store.list_uploads(place.bucket, place.destination.prefix)
+        for upload in ports.store.list_uploads(place.bucket, place.destination.prefix)
     }
     if not still_open:
         return
-    for named in uploads_named(pipeline, place):
+    for named in uploads_named(ports, place):
         upload = still_open.pop(named, None)
         if upload is not None:
             yield upload
 
 
-def uploads_named(pipeline: Pipeline, place: JobDirectory) -> Iterator[tuple[str, str]]:
+def uploads_named(ports: Ports, place: JobDirectory) -> Iterator[tuple[str, str]]:
     """Key and upload id of whatever manifests, and the notes of our own writer's tasks, name.
 
     A task notes each upload with an exact name before its first part is sent: it may die, and
     leave no manifest.
     """
-    for file in named_files(pipeline, place):
+    for file in named_files(ports, place):
         yield file.key, file.upload_id
-    neighbours = Neighbours(pipeline.store, place)
+    neighbours = Neighbours(ports.store, place)
     notes = (
         listed.key
-        for listed in pipeline.store.list(place.bucket, place.tasks)
+        for listed in ports.store.list(place.bucket, place.tasks)
         if listed.key.endswith(NOTE_SUFFIX)
     )
-    for noted in pipeline.parallel(lambda key: _noted_at(pipeline.store, place, key), notes):
+    for noted in ports.parallel(lambda key: _noted_at(ports.store, place, key), notes):
         if noted is not None and not neighbours.own(noted[0]):
             yield noted
 
 
-def named_files(pipeline: Pipeline, place: JobDirectory) -> Iterator[PendingFile]:
+def named_files(ports: Ports, place: JobDirectory) -> Iterator[PendingFile]:
     """Every file that an acceptable manifest of the job names; none of another job's."""
-    neighbours = Neighbours(pipeline.store, place)
+    neighbours = Neighbours(ports.store, place)
     keys = (
         listed.key
         for prefix in (place.tasks, place.s3a)
-        for listed in pipeline.store.list(place.bucket, prefix)
+        for listed in ports.store.list(place.bucket, prefix)
         if listed.key.endswith((PENDINGSET_SUFFIX, PENDING_SUFFIX))
     )
 
     def read(key: str, max_bytes: int) -> tuple[PendingFile, ...]:
-        return files_named_at(pipeline.store, place, key, max_bytes=max_bytes)
+        return files_named_at(ports.store, place, key, max_bytes=max_bytes)
 
-    for files in each_manifest(pipeline, read, keys):
+    for files in each_manifest(ports, read, keys):
         for file in files:
             if not neighbours.own(file.key):
                 yield file

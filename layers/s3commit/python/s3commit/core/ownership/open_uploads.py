@@ -26,7 +26,7 @@ from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import Destination
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import OpenUpload
 
 MOST_REMEMBERED: Final = 10_000  # answers of each kind; more are asked for again
@@ -70,7 +70,7 @@ class UploadOwners:
     lies in a job directory, None if nothing does; ``unended`` hears of each that has no result.
     """
 
-    pipeline: Pipeline
+    ports: Ports
     bucket: str
     jobs_with_id: Callable[[str], list[JobRecord]]
     look: Callable[[JobDirectory], Trace | None]
@@ -131,7 +131,7 @@ class UploadOwners:
         """Where the job's files lie: its destination, and its locations."""
         if record.ref not in self._prefixes:
             main = JobDirectory(record.destination, record.job_id)
-            directories = places_of(self.pipeline, main, record)
+            directories = places_of(self.ports, main, record)
             self._prefixes[record.ref] = tuple(one.destination.prefix for one in directories)
         return self._prefixes[record.ref]
 
@@ -139,7 +139,7 @@ class UploadOwners:
         """Whether jobs have been at work in the directory: job directories, or ``_commits/``."""
         if prefix not in self._managed:
             self._managed[prefix] = any(
-                next(iter(self.pipeline.store.list(self.bucket, prefix + name)), None) is not None
+                next(iter(self.ports.store.list(self.bucket, prefix + name)), None) is not None
                 for name in (MAGIC_PREFIX, COMMITS)
             )
         return self._managed[prefix]
@@ -154,7 +154,7 @@ class UploadOwners:
         found = self.look(directory)
         if found is not None and found.job and not (found.request or found.result):
             try:
-                main = main_of(self.pipeline, directory)
+                main = main_of(self.ports, directory)
             except InvalidInputError:
                 return Ownership.UNDER_WAY  # nobody can tell of what
             if main is not None:
@@ -171,7 +171,7 @@ class UploadOwners:
         found = self.look(main)
         if found is not None and found.job:
             try:
-                spec = read_spec(self.pipeline, main)
+                spec = read_spec(self.ports, main)
             except InvalidInputError:
                 return Ownership.UNDER_WAY
             if location.destination.prefix not in spec.locations.values():
@@ -184,5 +184,5 @@ class UploadOwners:
         if found is not None:
             self.unended(directory, found)
             return Ownership.UNDER_WAY
-        commits = self.pipeline.store.list(directory.bucket, directory.commits)
+        commits = self.ports.store.list(directory.bucket, directory.commits)
         return Ownership.ENDED if next(iter(commits), None) is not None else None

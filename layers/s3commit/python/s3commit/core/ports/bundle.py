@@ -20,7 +20,7 @@ class ParallelMap(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Pipeline:
+class Ports:
     """The ports that the steps work on. ``parallel`` is sequential unless an adapter says else.
 
     ``replace_below`` are the prefixes below which jobs may replace what is there, each with its

@@ -8,21 +8,21 @@ from s3commit.core.job.documents import read_request
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError
 from s3commit.core.model.job import CommitRequest
 from s3commit.core.model.record import JobRecord
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.verification.counted_attempts import counted_attempts, sites_of
 from s3commit.core.verification.manifests import make_plan, verify_all
 
 
-def plan_again(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> bool:
+def plan_again(ports: Ports, place: JobDirectory, record: JobRecord) -> bool:
     """Put the decided plan again, which somebody has deleted or changed; False as `remade_plan`."""
-    body = remade_plan(pipeline, place, record)
+    body = remade_plan(ports, place, record)
     if body is None:
         return False
-    pipeline.store.put(place.bucket, place.plan(digest(body)), body)
+    ports.store.put(place.bucket, place.plan(digest(body)), body)
     return True
 
 
-def remade_plan(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> bytes | None:
+def remade_plan(ports: Ports, place: JobDirectory, record: JobRecord) -> bytes | None:
     """The decided plan once more, of request and manifests.
 
     They make the same bytes again, and the digest in the ledger proves it (docs/adr/0016). None if
@@ -30,12 +30,12 @@ def remade_plan(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> b
     """
     decided = record.plan
     try:
-        request = read_request(pipeline, place)
+        request = read_request(ports, place)
         if decided is None or not isinstance(request, CommitRequest):
             return None
-        sites = sites_of(pipeline, place, decided.locations)
-        counted = counted_attempts(pipeline, request, sites)
-        verified, _ = verify_all(pipeline, sites, counted, record, ())
+        sites = sites_of(ports, place, decided.locations)
+        counted = counted_attempts(ports, request, sites)
+        verified, _ = verify_all(ports, sites, counted, record, ())
         facts, body = make_plan(verified)
     except (InvalidInputError, JobRefusedError):
         return None

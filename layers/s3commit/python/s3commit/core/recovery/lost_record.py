@@ -18,33 +18,33 @@ from s3commit.core.model.errors import (
 from s3commit.core.model.job import Failure, JobResult, JobSpec, Outcome
 from s3commit.core.model.record import JobRecord, PlanFacts
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import LostRaceError
 
 JOB_ENDED = "JOB_ENDED"
 
 
-def open_unknown(pipeline: Pipeline, place: JobDirectory, spec: JobSpec) -> JobRecord:
+def open_unknown(ports: Ports, place: JobDirectory, spec: JobSpec) -> JobRecord:
     """The ledger's record of a job that it does not know, as S3 remembers it.
 
     A job with a result has ended so, and stays so: a ledger forgets ended jobs, and neither a late
     manifest nor a repeated request may open them again (I3). One with a decision record goes on
     from there, or has ended.
     """
-    return pipeline.ledger.open_job(remembered(pipeline, place, spec))
+    return ports.ledger.open_job(remembered(ports, place, spec))
 
 
-def remembered(pipeline: Pipeline, place: JobDirectory, spec: JobSpec) -> JobRecord:
+def remembered(ports: Ports, place: JobDirectory, spec: JobSpec) -> JobRecord:
     """The record that `open_unknown` opens, unopened.
 
     That a job was decided its decision record alone tells: all else a client can write. A job that
     has a list in ``_commits/`` and no decision record was forgotten long ago, and has ended.
     """
-    decided = read_decision(pipeline, place)
+    decided = read_decision(ports, place)
     if decided is not None:
         return decided
-    record = new_record(spec, place, pipeline.clock.now())
-    result = _result(pipeline, place)
+    record = new_record(spec, place, ports.clock.now())
+    result = _result(ports, place)
     if result is not None:
         return replace(
             record,
@@ -53,7 +53,7 @@ def remembered(pipeline: Pipeline, place: JobDirectory, spec: JobSpec) -> JobRec
             plan=PlanFacts("", 0, result.files, result.bytes, result.rows),
             finished_at=result.finished_at,
         )
-    if not _is_listed(pipeline, place):
+    if not _is_listed(ports, place):
         return record
     return replace(
         record,
@@ -67,20 +67,20 @@ def remembered(pipeline: Pipeline, place: JobDirectory, spec: JobSpec) -> JobRec
     )
 
 
-def told_before(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> Failure | None:
+def told_before(ports: Ports, place: JobDirectory, record: JobRecord) -> Failure | None:
     """Why the undecided job of ``record`` was refused before; None if it was not.
 
     The ledger was restored to a moment of before: decided anew, the job could replace what its
     client was told is still there (I3). Raises `NeedsOperatorError` (``LEDGER_SET_BACK``) if it was
     decided, and `LostRaceError` if another execution has gone on with the job since.
     """
-    decided = read_decision(pipeline, place)
-    result = _result(pipeline, place) if decided is None else None
+    decided = read_decision(ports, place)
+    result = _result(ports, place) if decided is None else None
     refused = result is not None and result.outcome is Outcome.ABORTED
     if decided is None and not refused:
         return None
     # What is seen is put after the ledger has it: it may be of a moment ago.
-    found = pipeline.ledger.job(place.ref)
+    found = ports.ledger.job(place.ref)
     if found is None or (found.state, found.generation) != (record.state, record.generation):
         raise LostRaceError.over(place.job_id, record.state, record.generation, found)
     if decided is not None and decided.state is not JobState.ROLLED_BACK:
@@ -88,13 +88,13 @@ def told_before(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> F
     return (result and result.error) or Failure(JOB_ENDED, "the job has ended before")
 
 
-def stop_if_published(pipeline: Pipeline, place: JobDirectory) -> None:
+def stop_if_published(ports: Ports, place: JobDirectory) -> None:
     """Raise `NeedsOperatorError` (``LEDGER_SET_BACK``) unless the job may still be undone.
 
     Asked before a decided job's visible files are deleted. If all of them were visible once, or the
     decision record is gone, the ledger was restored to a moment of before: they are committed.
     """
-    decided = read_decision(pipeline, place)
+    decided = read_decision(ports, place)
     if decided is None or decided.state not in {JobState.COMMITTING, JobState.ROLLED_BACK}:
         raise set_back(place, "undo it")
 
@@ -109,15 +109,15 @@ def set_back(place: JobDirectory, about_to: str) -> NeedsOperatorError:
     )
 
 
-def _is_listed(pipeline: Pipeline, place: JobDirectory) -> bool:
+def _is_listed(ports: Ports, place: JobDirectory) -> bool:
     """Whether there is a list in ``_commits/``, whatever it says; by listing, as few rights do."""
-    found = next(iter(pipeline.store.list(place.bucket, place.commits)), None)
+    found = next(iter(ports.store.list(place.bucket, place.commits)), None)
     return found is not None and found.key == place.commits
 
 
-def _result(pipeline: Pipeline, place: JobDirectory) -> JobResult | None:
+def _result(ports: Ports, place: JobDirectory) -> JobResult | None:
     """The job's result; one that can't be read says nothing."""
     with suppress(NotFoundError, InvalidInputError, AccessError):
-        stored = pipeline.store.get(place.bucket, place.result, max_bytes=MAX_RESULT_BYTES)
+        stored = ports.store.get(place.bucket, place.result, max_bytes=MAX_RESULT_BYTES)
         return decode_result(stored.body, place)
     return None

@@ -22,7 +22,7 @@ from s3commit.core.job.plan import by_manifest, read_plan
 from s3commit.core.model.errors import JobRefusedError, NotFoundError
 from s3commit.core.model.job import Names
 from s3commit.core.model.record import JobRecord
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ListedObject, ObjectFacts
 
 
@@ -37,9 +37,7 @@ class _Known:
     lost: set[tuple[str, str]] | None = None
 
 
-def visible_files(
-    pipeline: Pipeline, place: JobDirectory, record: JobRecord
-) -> list[CommittedFile]:
+def visible_files(ports: Ports, place: JobDirectory, record: JobRecord) -> list[CommittedFile]:
     """The files of a job of which all files were counted visible, though manifests are gone.
 
     What lies there with the job's metadata, and is of an attempt whose manifest is gone, is the
@@ -49,26 +47,26 @@ def visible_files(
     files are known no more. Costs a listing, and a HEAD for each file that may be one of those.
     Memory: some 500 bytes a file.
     """
-    known = _known(pipeline, place, record)
+    known = _known(ports, place, record)
     found = [
         CommittedFile(facts.key, facts.length, facts.etag, None)
-        for facts in pipeline.parallel(
-            lambda one: pipeline.store.head(place.bucket, one.key),
-            _candidates(pipeline, place, record, known),
+        for facts in ports.parallel(
+            lambda one: ports.store.head(place.bucket, one.key),
+            _candidates(ports, place, record, known),
         )
         if facts is not None and _is_lost(facts, place, known)
     ]
     return [*known.files.values(), *sorted(found, key=lambda one: one.key)]
 
 
-def _known(pipeline: Pipeline, place: JobDirectory, record: JobRecord) -> _Known:
+def _known(ports: Ports, place: JobDirectory, record: JobRecord) -> _Known:
     known = _Known()
     try:
-        units = read_plan(pipeline, place, record)
+        units = read_plan(ports, place, record)
     except (JobRefusedError, NotFoundError):
         return known
     known.lost = set()
-    for part, files in by_manifest(pipeline, place, record, units):
+    for part, files in by_manifest(ports, place, record, units):
         if isinstance(files, JobRefusedError):
             known.lost.add(_attempt_of(place, part))
             continue
@@ -85,11 +83,11 @@ def _attempt_of(place: JobDirectory, part: Slice) -> tuple[str, str]:
 
 
 def _candidates(
-    pipeline: Pipeline, place: JobDirectory, record: JobRecord, known: _Known
+    ports: Ports, place: JobDirectory, record: JobRecord, known: _Known
 ) -> Iterator[ListedObject]:
     """Data that no manifest names; where names tell whose it is, the job's alone."""
-    for one in places_of(pipeline, place, record):
-        for listed in pipeline.store.list(one.bucket, one.destination.prefix):
+    for one in places_of(ports, place, record):
+        for listed in ports.store.list(one.bucket, one.destination.prefix):
             if listed.key in known.files or not is_data(one.relative(listed.key)):
                 continue
             if record.names is Names.EXACT or belongs_to_job(listed.key, place.job_id):

@@ -137,12 +137,12 @@ def _jobs_of_interest(sweep: Sweep) -> Iterator[JobRecord]:
     due = sweep.limits.retention
     for state in JobState:
         if state not in ENDED:
-            for record in sweep.pipeline.ledger.jobs_in(state, before=sweep.now):
+            for record in sweep.ports.ledger.jobs_in(state, before=sweep.now):
                 if not is_resting(sweep, record):
                     yield record
             continue
         for since, before in ((due + WINDOW, due), (WINDOW, 0)):
-            yield from sweep.pipeline.ledger.jobs_in(
+            yield from sweep.ports.ledger.jobs_in(
                 state, since=sweep.ago(since), before=sweep.ago(before)
             )
 
@@ -188,7 +188,7 @@ def _tidy_group(sweep: Sweep, bucket: str, prefix: str, group: Iterator[SeenObje
 
 
 def _judge(sweep: Sweep, place: JobDirectory, found: Found) -> None:
-    record = sweep.pipeline.ledger.job(place.ref)
+    record = sweep.ports.ledger.job(place.ref)
     if record is None:
         judge_unknown(sweep, place, found)
     elif record.state in ENDED:
@@ -224,18 +224,18 @@ def _judge_ended(sweep: Sweep, place: JobDirectory, record: JobRecord, found: Fo
     is_due = found.result is not None and found.result.modified < sweep.ago(sweep.limits.retention)
     # Between these two nobody lists the locations of all ended jobs with every sweep.
     asked = is_due or found.scratch > 0 or record.updated_at >= sweep.ago(WINDOW)
-    places = places_of(sweep.pipeline, place, record) if asked else ()
+    places = places_of(sweep.ports, place, record) if asked else ()
     elsewhere = [one for at in places[1:] if (one := read_directory(sweep, at))]
     if any(one.newest >= sweep.ago(sweep.limits.stuck) for one in elsewhere):
         return  # its event may be on its way
     everywhere = (found, *elsewhere)
-    own = own_leftovers(sweep.pipeline.store, place) if asked else []
+    own = own_leftovers(sweep.ports.store, place) if asked else []
     scratch = sum(one.scratch for one in everywhere) + len(own)
     if scratch > TIDIED_HERE:
         go_on(sweep, place, record, max(record.updated_at, *(one.newest for one in everywhere)))
         return
     if scratch and all(one.is_all for one in everywhere):
-        if not sweep.dry_run and not tidy(sweep.pipeline, place, record):
+        if not sweep.dry_run and not tidy(sweep.ports, place, record):
             return  # somebody still opens uploads: the next sweep comes again
         sweep.report.tidied += 1
         sweep.report.objects += scratch
@@ -253,11 +253,11 @@ def _retire(sweep: Sweep, place: JobDirectory, record: JobRecord | None, found: 
     The decision goes last, behind the result: while one of the two is there, a late manifest does
     not open the job again.
     """
-    if says_elsewhere(sweep.pipeline, place):
+    if says_elsewhere(sweep.ports, place):
         return  # a copy of another table's directory: nothing in it is a job's of here
     decision = seen(sweep, place.bucket, place.decision)
     gone = [*found.own, *filter(None, [decision])]
-    for one in places_of(sweep.pipeline, place, record):
+    for one in places_of(sweep.ports, place, record):
         # Of a job that is in the ledger TidyUp has been here.
         scratch = [] if record else _scratch(sweep, one)
         if len(scratch) == TIDIED_HERE:
@@ -267,10 +267,10 @@ def _retire(sweep: Sweep, place: JobDirectory, record: JobRecord | None, found: 
         gone = [*scratch, *filter(None, [job]), *gone]
     if not sweep.dry_run:
         if record is not None:
-            release_locks(sweep.pipeline, record)
+            release_locks(sweep.ports, record)
         for each in gone:
             with suppress(PreconditionError):  # another object by now, and not the one judged
-                sweep.pipeline.store.delete(place.bucket, each.key, if_match=each.etag)
+                sweep.ports.store.delete(place.bucket, each.key, if_match=each.etag)
     sweep.report.retired += 1
     sweep.report.objects += len(gone)
     sweep.report.object_bytes += sum(each.length for each in gone)
@@ -279,6 +279,7 @@ def _retire(sweep: Sweep, place: JobDirectory, record: JobRecord | None, found: 
 def _scratch(sweep: Sweep, place: JobDirectory) -> list[SeenObject]:
     """What an ended job needs no more; `TIDIED_HERE` objects at most."""
     listed = chain.from_iterable(
-        sweep.survey.objects(place.bucket, prefix) for prefix in (*place.scratch, place.pipeline)
+        sweep.survey.objects(place.bucket, prefix)
+        for prefix in (*place.scratch, place.pipeline_prefix)
     )
     return list(islice((one for one in listed if one.key != place.decision), TIDIED_HERE))

@@ -76,7 +76,7 @@ def _each_job(
         if at and state != at:
             continue
         first, at, last = (since if at else ""), "", ""
-        for record in sweep.pipeline.ledger.jobs_in(state, since=first, before=before):
+        for record in sweep.ports.ledger.jobs_in(state, since=first, before=before):
             if last not in {"", record.updated_at} and (sweep.spent or sweep.alone):
                 return "" if sweep.alone else f"{state} {record.updated_at}"
             last = record.updated_at
@@ -146,7 +146,7 @@ def _judge_silent(sweep: Sweep, place: JobDirectory, record: JobRecord, left: st
     if is_ours or (not newest and not _may_be_of_s3a(record)):
         return abandon_if_silent(sweep, place, record, since=since, known=newest, left=left)
     if not newest and (
-        sweep.dry_run or sweep.pipeline.ledger.forget(record.ref, generation=record.generation)
+        sweep.dry_run or sweep.ports.ledger.forget(record.ref, generation=record.generation)
     ):
         # Its committer has deleted the directory: committed or aborted, and none of our business.
         sweep.report.forgotten += 1
@@ -173,7 +173,7 @@ def abandon_if_silent(
     as `last_sign` takes it.
     """
     try:
-        spec = read_spec(sweep.pipeline, place)
+        spec = read_spec(sweep.ports, place)
     except InvalidInputError:
         return ""  # a copy of another table's directory, or of a location: no job by itself
     heard = _last_heard(record) if record is not None else ""

@@ -62,7 +62,7 @@ def report_left(sweep: Sweep, place: JobDirectory, left: Left, root: str = "") -
     pending = {
         (file.key, file.upload_id): file.length
         for key in left.manifests
-        for file in files_named_at(sweep.pipeline.store, place, key)
+        for file in files_named_at(sweep.ports.store, place, key)
     }
     count = sum(pending.values())
     more = "" if left.is_all else "at least "

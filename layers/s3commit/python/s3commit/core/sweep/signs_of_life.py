@@ -128,7 +128,7 @@ def _last_part(sweep: Sweep, job: Suspect, uploads: Iterable[OpenUpload]) -> str
             return sweep.now  # somebody has just ended it
 
     last = ""
-    for moment in sweep.pipeline.parallel(ask, uploads):
+    for moment in sweep.ports.parallel(ask, uploads):
         last = max(last, moment)
         if last >= job.since:
             break
@@ -141,7 +141,7 @@ def _own_uploads(
     """By name; under exact names, those that manifests and notes name as well."""
     named: set[tuple[str, str]] = set()
     if names is Names.EXACT:
-        named = set(uploads_named(sweep.pipeline, place))
+        named = set(uploads_named(sweep.ports, place))
     for upload in sweep.survey.uploads(place.bucket, place.destination.prefix, after=after):
         is_named = (upload.key, upload.upload_id) in named
         if is_named or belongs_to_job(upload.key, place.job_id):

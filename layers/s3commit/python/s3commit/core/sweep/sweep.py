@@ -21,7 +21,7 @@ from s3commit.core.job.record import takeovers
 from s3commit.core.model.errors import PreconditionError, S3CommitError
 from s3commit.core.model.job import AbortRequest
 from s3commit.core.model.record import JobRecord
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.executions import Executions
 from s3commit.core.ports.ledger import LostRaceError
 from s3commit.core.ports.survey import SeenObject, Survey
@@ -78,7 +78,7 @@ class Sweep:
     """
 
     bucket: str
-    pipeline: Pipeline
+    ports: Ports
     survey: Survey
     executions: Executions
     limits: Limits = field(default_factory=Limits)
@@ -96,10 +96,10 @@ class Sweep:
     _items: int = 0
 
     def __post_init__(self) -> None:
-        self.now = self.now or self.pipeline.clock.now()
+        self.now = self.now or self.ports.clock.now()
         self.cost.too_late = lambda: self._is_past(THING_ENDS)
         self.survey = metered(self.survey, self.cost)
-        self.pipeline = replace(self.pipeline, store=metered(self.pipeline.store, self.cost))
+        self.ports = replace(self.ports, store=metered(self.ports.store, self.cost))
 
     def ago(self, seconds: int) -> str:
         """The moment so long before this call began."""
@@ -118,7 +118,7 @@ class Sweep:
         return self._is_past(CALL_SECONDS)
 
     def _is_past(self, seconds: int) -> bool:
-        return self.pipeline.clock.now() > shifted(self.now, seconds)
+        return self.ports.clock.now() > shifted(self.now, seconds)
 
     def postpone(self, name: str, cursor: str) -> None:
         """Put the rest of a thing off to the end of the pass; without room, to the next walk."""
@@ -246,7 +246,7 @@ def ask_to_abort(sweep: Sweep, place: JobDirectory, last: str) -> None:
         return
     if not sweep.dry_run:
         body = encode_request(AbortRequest(place.job_id, reason, abandoned=True))
-        sweep.pipeline.store.put(place.bucket, place.request, body, if_absent=True)
+        sweep.ports.store.put(place.bucket, place.request, body, if_absent=True)
     sweep.report.asked += 1
     sweep.report.note(
         f"job {place.job_id} at {place.destination.uri}: abandoned, no sign of life since {last};"

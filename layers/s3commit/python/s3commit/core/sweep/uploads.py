@@ -114,8 +114,8 @@ def _owners(sweep: Sweep) -> UploadOwners:
             judge_unknown(sweep, directory, found)
 
     look = partial(read_directory, sweep)
-    ask = sweep.pipeline.ledger.jobs_with_id
-    return UploadOwners(sweep.pipeline, sweep.bucket, ask, look, unended)
+    ask = sweep.ports.ledger.jobs_with_id
+    return UploadOwners(sweep.ports, sweep.bucket, ask, look, unended)
 
 
 def _judge(sweep: Sweep, upload: OpenUpload, owners: UploadOwners, freed: _Freed) -> None:
@@ -148,7 +148,7 @@ def _abort(sweep: Sweep, bucket: str, upload: OpenUpload) -> int | None:
     except UploadGoneError:
         return None
     if not sweep.dry_run:
-        sweep.pipeline.store.abort_upload(bucket, upload.key, upload.upload_id)
+        sweep.ports.store.abort_upload(bucket, upload.key, upload.upload_id)
     sweep.report.uploads += 1
     sweep.report.upload_bytes += count
     return count

@@ -20,16 +20,16 @@ from s3commit.core.job.documents import JOB_CHANGED, read_request
 from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.job import CommitRequest, CountedAttempt, JobSpec
 from s3commit.core.ownership.other_jobs import Neighbours
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ListedObject
 
 
-def commit_request(pipeline: Pipeline, place: JobDirectory, spec: JobSpec) -> CommitRequest:
+def commit_request(ports: Ports, place: JobDirectory, spec: JobSpec) -> CommitRequest:
     """The request, if it is one to commit, and means the ``job.json`` that lies there.
 
     Raises `JobRefusedError` (``REQUEST_CHANGED``, ``JOB_CHANGED``).
     """
-    request = read_request(pipeline, place)
+    request = read_request(ports, place)
     if not isinstance(request, CommitRequest):
         raise JobRefusedError("the request has changed to an abort", code="REQUEST_CHANGED")
     if request.job_sha256 not in {"", spec.sha256}:
@@ -55,12 +55,10 @@ def refuse_ours(
         )
 
 
-def sites_of(
-    pipeline: Pipeline, place: JobDirectory, locations: Mapping[str, str]
-) -> dict[str, Site]:
+def sites_of(ports: Ports, place: JobDirectory, locations: Mapping[str, str]) -> dict[str, Site]:
     """The job's places by their prefix; the destination's is empty."""
-    sites = {prefix: Site(pipeline, place.at(prefix), name) for name, prefix in locations.items()}
-    sites[""] = Site(pipeline, place, "", outside=frozenset(locations))
+    sites = {prefix: Site(ports, place.at(prefix), name) for name, prefix in locations.items()}
+    sites[""] = Site(ports, place, "", outside=frozenset(locations))
     return sites
 
 
@@ -72,13 +70,13 @@ class Site:
 
     def __init__(
         self,
-        pipeline: Pipeline,
+        ports: Ports,
         place: JobDirectory,
         partition: str,
         outside: frozenset[str] = frozenset(),
     ) -> None:
         self.place = place
-        self.neighbours = Neighbours(pipeline.store, place)
+        self.neighbours = Neighbours(ports.store, place)
         self._partition = partition
         self._outside = outside
 
@@ -97,7 +95,7 @@ class Site:
 
 
 def counted_attempts(
-    pipeline: Pipeline, request: CommitRequest, sites: Mapping[str, Site]
+    ports: Ports, request: CommitRequest, sites: Mapping[str, Site]
 ) -> Sequence[CountedAttempt]:
     """The attempts that the request names, or all that have a manifest.
 
@@ -107,7 +105,7 @@ def counted_attempts(
         found = [
             replace(attempt, location=prefix)
             for prefix, site in sorted(sites.items())
-            for attempt in _every_attempt(pipeline, site.place)
+            for attempt in _every_attempt(ports, site.place)
         ]
         refuse_two_attempts(found)
         return found
@@ -121,14 +119,14 @@ def counted_attempts(
     return request.attempts
 
 
-def _every_attempt(pipeline: Pipeline, place: JobDirectory) -> list[CountedAttempt]:
+def _every_attempt(ports: Ports, place: JobDirectory) -> list[CountedAttempt]:
     """A request without attempts counts every manifest; two for one task are refused (I3).
 
     So are those of two attempts of one S3A application: the second began the job anew.
     """
     found: dict[str, CountedAttempt] = {}
     applications: set[str] = set()
-    for listed in _every_manifest(pipeline, place):
+    for listed in _every_manifest(ports, place):
         if len(found) >= MAX_ATTEMPTS or listed.length > MAX_MANIFEST_BYTES:
             raise JobRefusedError(
                 f"{listed.key[:200]!r} of {listed.length} bytes is one manifest too many: at most"
@@ -144,17 +142,17 @@ def _every_attempt(pipeline: Pipeline, place: JobDirectory) -> list[CountedAttem
             raise JobRefusedError(
                 f"{place.s3a} has manifests of two application attempts", code="TWO_ATTEMPTS"
             )
-        stored = pipeline.store.get(place.bucket, listed.key, max_bytes=MAX_MANIFEST_BYTES)
+        stored = ports.store.get(place.bucket, listed.key, max_bytes=MAX_MANIFEST_BYTES)
         name = listed.key[len(place.prefix) :]
         found[task_id] = CountedAttempt(task_id, attempt_id, name, digest(stored.body), -1, -1)
     return list(found.values())
 
 
-def _every_manifest(pipeline: Pipeline, place: JobDirectory) -> Iterator[ListedObject]:
+def _every_manifest(ports: Ports, place: JobDirectory) -> Iterator[ListedObject]:
     """Below ``tasks/`` each must be one, or a note; what S3A writes has other files as well."""
-    for listed in pipeline.store.list(place.bucket, place.tasks):
+    for listed in ports.store.list(place.bucket, place.tasks):
         if not listed.key.endswith(NOTE_SUFFIX):
             yield listed
-    for listed in pipeline.store.list(place.bucket, place.s3a):
+    for listed in ports.store.list(place.bucket, place.s3a):
         if listed.key.endswith(PENDINGSET_SUFFIX):
             yield listed

@@ -16,7 +16,7 @@ from s3commit.core.model.job import CountedAttempt
 from s3commit.core.model.limits import MAX_JOB_FILES
 from s3commit.core.model.pending import PendingSet, add_nulls
 from s3commit.core.model.record import JobRecord, PlanFacts
-from s3commit.core.ports.bundle import Pipeline
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.verification.counted_attempts import Site
 
 
@@ -35,7 +35,7 @@ class Verified:
 
 
 def verify_all(
-    pipeline: Pipeline,
+    ports: Ports,
     sites: Mapping[str, Site],
     counted: Iterable[CountedAttempt],
     record: JobRecord,
@@ -48,14 +48,14 @@ def verify_all(
 
     def verify(attempt: CountedAttempt, max_bytes: int) -> tuple[Verified, frozenset[str]]:
         site = sites[attempt.location]
-        pending = _read(pipeline, site, attempt, record, max_bytes)
+        pending = _read(ports, site, attempt, record, max_bytes)
         partitions = frozenset(site.partition(file.key) for file in pending.files)
         return _verified(attempt, pending, columns), partitions
 
     verified: list[Verified] = []
     written: set[str] = set()
     files = names = 0
-    for one, partitions in each_manifest(pipeline, verify, counted):
+    for one, partitions in each_manifest(ports, verify, counted):
         verified.append(one)
         files += len(one.parts)
         names += sum(map(len, partitions - written))
@@ -71,10 +71,10 @@ def verify_all(
 
 
 def _read(
-    pipeline: Pipeline, site: Site, attempt: CountedAttempt, record: JobRecord, max_bytes: int
+    ports: Ports, site: Site, attempt: CountedAttempt, record: JobRecord, max_bytes: int
 ) -> PendingSet:
     pending = read_manifest(
-        pipeline,
+        ports,
         site.place,
         attempt.manifest,
         attempt.sha256,
