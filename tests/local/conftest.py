@@ -98,7 +98,8 @@ class Local:
         pause = threading.Event()
         for _ in range(int(timeout / 0.02)):
             found: dict[str, Any] = self.machines.describe_execution(executionArn=arn)
-            if found["status"] != "RUNNING":
+            # moto sets the output a moment after the status.
+            if found["status"] not in {"RUNNING", "SUCCEEDED"} or "output" in found:
                 return found
             pause.wait(0.02)
         raise AssertionError(f"{arn} runs on")
@@ -107,7 +108,7 @@ class Local:
 @pytest.fixture(scope="session")
 def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("assembly") / "cdk.out"
-    return templates.write(directory, templates.storage(), templates.ports())
+    return templates.write(directory, templates.storage(), templates.pipeline())
 
 
 @pytest.fixture(scope="package")

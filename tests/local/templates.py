@@ -185,7 +185,7 @@ def storage() -> Json:
     }
 
 
-def ports() -> Json:
+def pipeline() -> Json:
     functions = {
         "Probe": function("probe.handler"),
         "Slow": function("probe.handler", Timeout=1),
@@ -245,14 +245,14 @@ def ports() -> Json:
     }
 
 
-def write(directory: Path, storage: Json, ports: Json) -> Path:
+def write(directory: Path, storage: Json, pipeline: Json) -> Path:
     """Write the two stacks as a cloud assembly and return its directory."""
     directory.mkdir(parents=True, exist_ok=True)
     ignore = shutil.ignore_patterns("__pycache__")
     shutil.copytree(HERE / "fixture_code", directory / "asset.code", ignore=ignore)
     shutil.copytree(HERE / "fixture_layer", directory / "asset.layer", ignore=ignore)
     artifacts: Json = {"Tree": {"type": "cdk:tree"}}
-    for name, template, needs in (("Storage", storage, []), ("Pipeline", ports, ["Storage"])):
+    for name, template, needs in (("Storage", storage, []), ("Pipeline", pipeline, ["Storage"])):
         (directory / f"{name}.template.json").write_text(json.dumps(template))
         files = {
             key: {

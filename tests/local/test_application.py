@@ -40,7 +40,7 @@ with LocalRuntime(Path(sys.argv[1]), warm=False) as runtime:
 
 
 @pytest.fixture(scope="module")
-def ports() -> Iterator[dict[str, str]]:
+def pipeline() -> Iterator[dict[str, str]]:
     """The ready line of a runtime of the real app, in a process of its own."""
     assembly = synthesize(PROJECT, PROJECT / ".build" / "local-tests" / "assembly")
     with subprocess.Popen(
@@ -65,8 +65,8 @@ def keys(bucket: str, prefix: str) -> list[str]:
     return [found["Key"] for found in listed.get("Contents", [])]
 
 
-def test_a_job_is_committed_by_the_real_pipeline(ports: dict[str, str]) -> None:
-    bucket, counted = ports["bucket"], []
+def test_a_job_is_committed_by_the_real_pipeline(pipeline: dict[str, str]) -> None:
+    bucket, counted = pipeline["bucket"], []
     with s3commit.open_job(f"s3://{bucket}/table/") as job:
         for n in range(3):
             name = f"day=1/part-{n}-{job.job_id}.csv"
@@ -80,11 +80,11 @@ def test_a_job_is_committed_by_the_real_pipeline(ports: dict[str, str]) -> None:
     assert "table/_SUCCESS" in keys(bucket, "table/")
     assert not boto3.client("s3").list_multipart_uploads(Bucket=bucket).get("Uploads")
     execution = boto3.client("stepfunctions").describe_execution(executionArn=result.execution)
-    assert execution["stateMachineArn"] == ports["stateMachine"]
+    assert execution["stateMachineArn"] == pipeline["stateMachine"]
 
 
-def test_an_aborted_job_leaves_nothing(ports: dict[str, str]) -> None:
-    bucket = ports["bucket"]
+def test_an_aborted_job_leaves_nothing(pipeline: dict[str, str]) -> None:
+    bucket = pipeline["bucket"]
     job = s3commit.open_job(f"s3://{bucket}/aborted/")
     task = job.task("0")
     with task.open("part-0.csv") as file:

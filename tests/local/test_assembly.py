@@ -48,7 +48,7 @@ def test_an_artifact_that_is_not_known_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_asset_that_is_no_folder_is_refused(tmp_path: Path) -> None:
-    directory = templates.write(tmp_path / "out", templates.storage(), templates.ports())
+    directory = templates.write(tmp_path / "out", templates.storage(), templates.pipeline())
     path = directory / "Pipeline.assets.json"
     path.write_text(path.read_text().replace('"packaging": "zip"', '"packaging": "file"'))
     with pytest.raises(UnsupportedTemplateError, match=r"Pipeline\.assets\.json has an asset"):

@@ -73,9 +73,9 @@ Change = Callable[[dict[str, Any]], object]
 def test_what_is_not_known_is_refused_before_anything_starts(
     tmp_path: Path, change: Change, message: str
 ) -> None:
-    ports = templates.ports()
-    change(ports["Resources"])
-    directory = templates.write(tmp_path / "out", templates.storage(), ports)
+    pipeline = templates.pipeline()
+    change(pipeline["Resources"])
+    directory = templates.write(tmp_path / "out", templates.storage(), pipeline)
     threads = threading.active_count()
     with pytest.raises(UnsupportedTemplateError, match=message):
         LocalRuntime(directory).start()
@@ -84,7 +84,7 @@ def test_what_is_not_known_is_refused_before_anything_starts(
 
 def test_a_section_that_is_not_known_is_refused(tmp_path: Path) -> None:
     storage = templates.storage() | {"Conditions": {"Perhaps": {"Fn::Equals": ["a", "b"]}}}
-    directory = templates.write(tmp_path / "out", storage, templates.ports())
+    directory = templates.write(tmp_path / "out", storage, templates.pipeline())
     with pytest.raises(UnsupportedTemplateError, match="Storage: the section Conditions"):
         LocalRuntime(directory).start()
 
@@ -133,7 +133,7 @@ def test_the_output_names_the_data_bucket(assembly: Path, tmp_path: Path) -> Non
     assert data_bucket(load_assembly(assembly)) == Place("Storage", "Bucket")
     storage = templates.storage()
     storage["Outputs"]["BucketName"] = {"Value": "imported-bucket"}
-    other = templates.write(tmp_path / "out", storage, templates.ports())
+    other = templates.write(tmp_path / "out", storage, templates.pipeline())
     with pytest.raises(LocalRuntimeError, match="can't be renamed"):
         data_bucket(load_assembly(other))
 
@@ -141,7 +141,7 @@ def test_the_output_names_the_data_bucket(assembly: Path, tmp_path: Path) -> Non
 def test_a_circle_is_an_error_that_names_it(local: Local, tmp_path: Path) -> None:
     storage = templates.storage()
     storage["Resources"]["QueuePolicy"]["DependsOn"] = ["Bucket"]
-    assembly = load_assembly(templates.write(tmp_path / "o", storage, templates.ports()))
+    assembly = load_assembly(templates.write(tmp_path / "o", storage, templates.pipeline()))
     context = Context("1", "us-east-1", local.runtime.client)
     with pytest.raises(LocalRuntimeError, match=r"in a circle: .*QueuePolicy"):
         load(assembly, context)

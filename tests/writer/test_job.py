@@ -266,11 +266,11 @@ def test_cost_a_job_is_job_json_request_json_and_the_looks(
         environment=environment,
     )
 
-    def ports(nth: int) -> None:
+    def pipeline(nth: int) -> None:
         if nth == 3:
             end(store, job, Outcome.COMMITTED)
 
-    environment.on_sleep = ports
+    environment.on_sleep = pipeline
     result = job.commit([attempt(str(number)) for number in range(1000)])
     assert result == result_of(job)
     assert s3.asked == [BUCKET]

@@ -62,7 +62,9 @@ def sweep(deployed: Deployed) -> Mapping[str, Any]:
 
     def ended() -> Any:
         found = machines.describe_execution(executionArn=started)
-        return found if found["status"] != "RUNNING" else None
+        # moto sets the output a moment after the status.
+        has_ended = found["status"] not in {"RUNNING", "SUCCEEDED"} or "output" in found
+        return found if has_ended else None
 
     try:
         found = until(ended, "the sweep")
