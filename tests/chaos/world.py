@@ -20,7 +20,7 @@ from s3commit.local.server import REGION, LocalRuntime
 from s3commit.local.synth import synthesize
 from tests.chaos import mail
 from tests.chaos.adversary import KILLS, Adversary, executions
-from tests.chaos.ageing import Clock, age_everything
+from tests.chaos.ageing import Calls, Clock, age_everything
 from tests.chaos.clients import Client
 from tests.chaos.history import History
 from tests.chaos.judge import Judge
@@ -52,6 +52,7 @@ class World:
         self.plans = draw(seed, jobs)
         self.spread = spread
         self.clock = Clock()
+        self.calls = Calls()
         self.sweeps = 0
         self.passed = 0
         self.took: dict[str, float] = {}
@@ -73,6 +74,7 @@ class World:
             self.runtime, self.wire = runtime, wire
             wire.workers = runtime.workers
             patcher = Patcher(runtime)
+            self.calls.count(patcher)
             mail.meddle_with_mail(patcher, self.adversary, self.register)
             try:
                 self._play(began)
@@ -163,7 +165,7 @@ class World:
         """Let time pass; the schedule starts the sweep."""
         self.sweeps += 1
         known = {one.execution_arn for one in executions()}
-        with self.wire.turn:
+        with self.calls.none(), self.wire.turn:
             age_everything(self.runtime.bucket, self.runtime.table, pause)
             self.passed += pause
             self.clock.pass_by(pause)
