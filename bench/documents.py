@@ -17,7 +17,7 @@ from typing import Final
 
 from bench.figures import Figure, Sample
 from bench.imports import LAMBDAS, environment
-from bench.reading import JOB, PLACE
+from bench.reading import DIRECTORY, JOB
 from s3commit.core.formats import documents as job_documents
 from s3commit.core.formats import manifest
 from s3commit.core.formats.published import MAX_SUCCESS_BYTES
@@ -65,7 +65,7 @@ KINDS: Final[dict[str, Kind]] = {
     "pending": Kind('{"version":2', "tidy_job", manifest.MAX_PENDING_BYTES, 4 * 10_000),
     "note": Kind('{"version":1', "tidy_job", manifest.MAX_NOTE_BYTES),
     "job": Kind(
-        f'{_JOB_ID},"destination":"{PLACE.destination.uri}"',
+        f'{_JOB_ID},"destination":"{DIRECTORY.destination.uri}"',
         "ingest_pendingsets",
         job_documents.MAX_JOB_BYTES,
     ),

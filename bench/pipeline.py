@@ -102,19 +102,19 @@ class Committer:
 
     def _run(self) -> None:
         try:
-            place = self._await_request()
-            if place is not None:
-                run_execution(self._pipeline, place)
+            directory = self._await_request()
+            if directory is not None:
+                run_execution(self._pipeline, directory)
         except BaseException as error:
             self._error = error
 
     def _await_request(self) -> JobDirectory | None:
-        store, place = self._pipeline.store, None
+        store, directory = self._pipeline.store, None
         while not self._stop.wait(LOOK_SECONDS):
-            if place is None:
+            if directory is None:
                 for found in store.list(BUCKET, f"{self._prefix}__magic_job-"):
-                    place = parse_directory(BUCKET, found.key)
+                    directory = parse_directory(BUCKET, found.key)
                     break
-            elif store.head(BUCKET, place.request) is not None:
-                return place
+            elif store.head(BUCKET, directory.request) is not None:
+                return directory
         return None

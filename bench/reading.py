@@ -45,8 +45,8 @@ from s3commit.testing.memory import MemoryLedger, MemoryObjectStore
 
 BUCKET: Final = "bench"
 JOB: Final = "0b6f6f0e-0000-4000-8000-000000000001"
-PLACE: Final = JobDirectory(Destination(BUCKET, "sales/"), JOB)
-PENDING: Final = f"{PLACE.s3a}01/tasks/attempt_1_2_m_3_0/__base/x.csv.pending"
+DIRECTORY: Final = JobDirectory(Destination(BUCKET, "sales/"), JOB)
+PENDING: Final = f"{DIRECTORY.s3a}01/tasks/attempt_1_2_m_3_0/__base/x.csv.pending"
 SIDE_BY_SIDE: Final = 200  # manifests: more than are handed out at once
 TASKS: Final = 100_000
 FILES: Final = 1_000_000
@@ -74,11 +74,11 @@ def _side_by_side(body: bytes) -> None:
             return StoredObject(ObjectFacts(key, '"e"', len(body)), bytes(bytearray(body)))
 
         def list(self, bucket: str, prefix: str) -> Iterator[ListedObject]:
-            if prefix == PLACE.tasks:
+            if prefix == DIRECTORY.tasks:
                 for number in range(SIDE_BY_SIDE):
-                    yield ListedObject(PLACE.manifest(f"t{number}", "a"), '"e"', len(body))
+                    yield ListedObject(DIRECTORY.manifest(f"t{number}", "a"), '"e"', len(body))
 
-    for _file in named_files(_pipeline(Store(BUCKET)), PLACE):
+    for _file in named_files(_pipeline(Store(BUCKET)), DIRECTORY):
         pass
 
 
@@ -87,7 +87,7 @@ def _whole_job(_body: bytes) -> None:
 
     class Store(MemoryObjectStore):
         def get(self, bucket: str, key: str, *, max_bytes: int) -> StoredObject:
-            task = key.removeprefix(PLACE.tasks).split("/")[0]
+            task = key.removeprefix(DIRECTORY.tasks).split("/")[0]
             if not task.isdecimal():
                 return super().get(bucket, key, max_bytes=max_bytes)
             made = encode_pendingset(_task(int(task)))
@@ -100,11 +100,11 @@ def _whole_job(_body: bytes) -> None:
 
     store = Store(BUCKET)
     pipeline = _pipeline(store)
-    store.put(BUCKET, PLACE.job, encode_job(JobSpec(JOB, PLACE.destination)))
+    store.put(BUCKET, DIRECTORY.job, encode_job(JobSpec(JOB, DIRECTORY.destination)))
     attempts = tuple(_attempt(task) for task in range(TASKS))
-    store.put(BUCKET, PLACE.request, encode_request(CommitRequest(JOB, attempts)))
+    store.put(BUCKET, DIRECTORY.request, encode_request(CommitRequest(JOB, attempts)))
     del attempts
-    ticket = seal_job(pipeline, Ticket(JOB, BUCKET, PLACE.prefix, execution="bench"))
+    ticket = seal_job(pipeline, Ticket(JOB, BUCKET, DIRECTORY.prefix, execution="bench"))
     if verify_manifests(pipeline, ticket).files != FILES:
         raise AssertionError("not all files were verified")
 
@@ -126,7 +126,7 @@ def _task(task: int) -> PendingSet:
 
 def _attempt(task: int) -> CountedAttempt:
     pending = _task(task)
-    name = PLACE.manifest_name(str(task), "a")
+    name = DIRECTORY.manifest_name(str(task), "a")
     sha256 = digest(encode_pendingset(pending))
     return CountedAttempt(str(task), "a", name, sha256, len(pending.files), pending.bytes)
 
@@ -136,12 +136,12 @@ def _pipeline(store: MemoryObjectStore) -> Ports:
 
 
 READERS: Final[dict[str, Callable[[bytes], object]]] = {
-    "pendingset": _decoded(lambda body: decode_pendingset(body, PLACE)),
-    "pending": _decoded(lambda body: decode_pending(body, PLACE, PENDING)),
-    "note": _decoded(lambda body: decode_note(body, PLACE)),
-    "job": _decoded(lambda body: decode_job(body, PLACE)),
-    "request": _decoded(lambda body: decode_request(body, PLACE)),
-    "result": _decoded(lambda body: decode_result(body, PLACE)),
+    "pendingset": _decoded(lambda body: decode_pendingset(body, DIRECTORY)),
+    "pending": _decoded(lambda body: decode_pending(body, DIRECTORY, PENDING)),
+    "note": _decoded(lambda body: decode_note(body, DIRECTORY)),
+    "job": _decoded(lambda body: decode_job(body, DIRECTORY)),
+    "request": _decoded(lambda body: decode_request(body, DIRECTORY)),
+    "result": _decoded(lambda body: decode_result(body, DIRECTORY)),
     "plan": _decoded(decode_plan),
     "success": success_job_id,
     "side by side": _side_by_side,

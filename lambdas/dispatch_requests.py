@@ -19,13 +19,13 @@ def dispatch(announced: list[Announced]) -> None:
     """Start an execution for each request, named by the job's ref; a repeated event starts none."""
     for one in announced:
         try:
-            place = parse_directory(one.bucket, one.key)
+            directory = parse_directory(one.bucket, one.key)
         except InvalidInputError as error:
             document_refused(one.key, error.code)
             continue
-        if one.key == place.request:
-            started = machine.start(place.ref, place)
-            logger.info("request dispatched", job_id=place.job_id, started=started)
+        if one.key == directory.request:
+            started = machine.start(directory.ref, directory)
+            logger.info("request dispatched", job_id=directory.job_id, started=started)
 
 
 @logger.inject_lambda_context(clear_state=True)

@@ -44,9 +44,9 @@ class Lake:
         """Do what the pipeline does for every job that has a request and no result."""
         keys = [found.key for found in self.store.list(self.bucket, "")]
         for key in keys:
-            place = parse_directory(self.bucket, key) if key.endswith(REQUEST) else None
-            if place is not None and place.prefix + RESULT_FILE not in keys:
-                run_execution(self.ports, place)
+            directory = parse_directory(self.bucket, key) if key.endswith(REQUEST) else None
+            if directory is not None and directory.prefix + RESULT_FILE not in keys:
+                run_execution(self.ports, directory)
 
     def visible(self, prefix: str = "") -> list[str]:
         """The keys of all data, without hidden names."""

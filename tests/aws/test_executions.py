@@ -16,7 +16,7 @@ from s3commit.core.model.job import Destination
 
 MACHINE = "arn:aws:states:eu-central-1:123456789012:stateMachine:s3commit"
 EXECUTION = "arn:aws:states:eu-central-1:123456789012:execution:s3commit:job"
-PLACE = JobDirectory(Destination("lake", "sales/"), "0b6f6f0e-0000-4000-8000-000000000001")
+DIRECTORY = JobDirectory(Destination("lake", "sales/"), "0b6f6f0e-0000-4000-8000-000000000001")
 
 
 class StepFunctions(Stubber):
@@ -100,20 +100,20 @@ def test_an_execution_is_started_by_name_for_its_place(stub: StepFunctions) -> N
     expected = {
         "stateMachineArn": MACHINE,
         "name": "again-1",
-        "input": json.dumps(execution_input(PLACE)),
+        "input": json.dumps(execution_input(DIRECTORY)),
     }
     stub.add_response(
         "start_execution", {"executionArn": EXECUTION, "startDate": "2026-11-22"}, expected
     )
-    assert machine(stub).start("again-1", PLACE)
+    assert machine(stub).start("again-1", DIRECTORY)
 
 
 def test_a_name_that_is_taken_starts_nothing(stub: StepFunctions) -> None:
     stub.add_client_error("start_execution", "ExecutionAlreadyExists")
-    assert not machine(stub).start("again-1", PLACE)
+    assert not machine(stub).start("again-1", DIRECTORY)
 
 
 def test_a_start_that_is_throttled_is_said_to_be_so(stub: StepFunctions) -> None:
     stub.add_client_error("start_execution", "ThrottlingException")
     with pytest.raises(TransientError):
-        machine(stub).start("again-1", PLACE)
+        machine(stub).start("again-1", DIRECTORY)

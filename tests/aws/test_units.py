@@ -17,7 +17,7 @@ from s3commit.core.model.locks import Claim, Claimed, LockMode
 from s3commit.core.model.record import JobRecord
 from s3commit.testing.faults import Call
 from tests.conftest import REGION
-from tests.core.world import World, place_of
+from tests.core.world import World, job_directory
 
 WRITES, READS = 1000, 3000  # units of a partition, a second
 APPENDS = 100  # a second
@@ -60,18 +60,18 @@ def crowded() -> World:
     for number in range(HOLDERS):
         prefix = PREFIX if number % 10 == 0 else f"warehouse/sales.db/t{number}/"
         claim = Claim(f"lake/{prefix}", LockMode.SHARED)
-        other = place_of(f"{number:08d}-0000-4000-8000-000000000000", prefix)
+        other = job_directory(f"{number:08d}-0000-4000-8000-000000000000", prefix)
         world.ledger.put_claim(Claimed(claim, other.ref))
-    place = place_of(prefix=PREFIX)
-    world.request(place, world.attempt(place, "t0"))
+    directory = job_directory(prefix=PREFIX)
+    world.request(directory, world.attempt(directory, "t0"))
     return world
 
 
 def committed(world: World) -> JobRecord:
-    place = place_of(prefix=PREFIX)
-    world.run(place)
-    assert world.result(place).outcome is Outcome.COMMITTED
-    return world.record(place)
+    directory = job_directory(prefix=PREFIX)
+    world.run(directory)
+    assert world.result(directory).outcome is Outcome.COMMITTED
+    return world.record(directory)
 
 
 def calls(world: World, *verbs: str) -> list[Call]:

@@ -107,7 +107,9 @@ def tell(world: World, arguments: argparse.Namespace) -> None:
     for line in lines[-KEPT_LINES:]:
         print(line)
     for job in concerned:
-        print(f"{job.name} is {job.job_id} at {job.place.uri}: {job.plan.policy}; told {job.told}")
+        print(
+            f"{job.name} is {job.job_id} at {job.directory.uri}: {job.plan.policy}; told {job.told}"
+        )
     print(f"faults: {listed(world.adversary.done)}")
     for violation in world.history.violations:
         print(f"seed {world.seed}: {violation}")

@@ -172,7 +172,7 @@ class Adversary:
             self._machines.start_execution(
                 stateMachineArn=self.runtime.state_machine_arn,
                 name=f"{job.job_id}-mistake-{self._mistakes}",
-                input=json.dumps(execution_input(job.place)),
+                input=json.dumps(execution_input(job.directory)),
             )
 
 

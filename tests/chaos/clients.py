@@ -81,7 +81,7 @@ class Client:
             played = self._begin()
             try:
                 job = s3commit.open_job(
-                    played.place.destination.uri,
+                    played.directory.destination.uri,
                     conflict=self.plan.conflict,
                     scope=self.plan.scope,
                     job_id=played.job_id,
@@ -173,7 +173,7 @@ class Client:
         name = f"part-{task.task_id}-{played.job_id}.csv"
         where = {
             "Bucket": self._register.bucket,
-            "Key": played.place.destination.prefix + task.partitions[0] + name,
+            "Key": played.directory.destination.prefix + task.partitions[0] + name,
         }
         try:
             upload = self._s3.create_multipart_upload(**where)["UploadId"]
@@ -213,7 +213,9 @@ class Client:
         body = encode_request(request)
         for _ in range(OPEN_TRIES):
             try:
-                self._store.put(played.place.bucket, played.place.request, body, if_absent=True)
+                self._store.put(
+                    played.directory.bucket, played.directory.request, body, if_absent=True
+                )
             except TransientError:
                 continue
             except S3CommitError:  # its own, of a try whose answer was lost
@@ -227,9 +229,9 @@ class Client:
         try:
             for number, task in enumerate(self.plan.tasks):
                 files = [self._s3a_file(played, task, partition) for partition in task.partitions]
-                key = f"{played.place.s3a}00/task_0000_m_{number:06}.pendingset"
+                key = f"{played.directory.s3a}00/task_0000_m_{number:06}.pendingset"
                 body = encode_pendingset(PendingSet(played.job_id, tuple(files)))
-                self._patiently(partial(self._store.put, played.place.bucket, key, body))
+                self._patiently(partial(self._store.put, played.directory.bucket, key, body))
             played.asked = "commit"
             if not self._ask(played, CommitRequest(played.job_id, None)):
                 played.asked, played.told = "", "not asked"
@@ -241,7 +243,7 @@ class Client:
     def _s3a_file(self, played: Played, task: TaskPlan, partition: str) -> PendingFile:
         write = uuid.UUID(int=self._random.getrandbits(128), version=4)
         name = f"{partition}part-0000{task.task_id}-{write}-c000.csv"
-        key = played.place.destination.prefix + name
+        key = played.directory.destination.prefix + name
         body = self._body(played, task, "s3a", partition)
         played.written.setdefault(key, set()).add(body)
         where = {"Bucket": self._register.bucket, "Key": key}

@@ -65,7 +65,7 @@ class History:
     def state(self, job_id: str) -> JobState | None:
         """The job's state in the ledger."""
         job = self.register.get(job_id)
-        found = self.item(*job_key(job.place.ref)) if job else None
+        found = self.item(*job_key(job.directory.ref)) if job else None
         return JobState(found["state"].value) if found else None
 
     def item(self, pk: str, sk: str) -> dict[str, Any]:
@@ -180,7 +180,7 @@ class History:
                 return
             if self.state(job.job_id) is not JobState.PUBLISHING:
                 self.fail("I9", f"{call.key} of {job.name}, which is {self.state(job.job_id)}")
-            if not self.is_there(job.place.commits):
+            if not self.is_there(job.directory.commits):
                 self.fail("I9", f"{call.key} of {job.name} comes before its manifest")
             self._all_there(job, "I9", call.key)
         elif name == "result.json" and MAGIC_PREFIX in call.key:

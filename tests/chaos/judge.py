@@ -49,7 +49,7 @@ class Judge:
             return False
         if job.plan.kind is Kind.S3A and not job.asked:
             return True  # its driver's death is not to be seen: that waits for a person
-        if job.plan.kind is Kind.S3A or history.is_there(job.place.job):
+        if job.plan.kind is Kind.S3A or history.is_there(job.directory.job):
             return self._is_over(job) or self._waits_for_the_next_job(job)
         return True
 
@@ -58,7 +58,7 @@ class Judge:
 
         A sweep looks where the ledger has a job: the next one there brings it along.
         """
-        place = job.place
+        directory = job.directory
         if self._history.state(job.job_id) is not None:
             return False
         beside = [
@@ -66,13 +66,13 @@ class Judge:
             for other in self._register.jobs
             if other.plan.prefix == job.plan.prefix and self._history.state(other.job_id)
         ]
-        keys = [key for key in self._history.all_keys() if key.startswith(place.prefix)]
-        mine = [one for one in self._open_uploads().values() if place.job_id in one.key_name]
-        return not beside and keys == [place.job] and not mine
+        keys = [key for key in self._history.all_keys() if key.startswith(directory.prefix)]
+        mine = [one for one in self._open_uploads().values() if directory.job_id in one.key_name]
+        return not beside and keys == [directory.job] and not mine
 
     def _is_over(self, job: Played) -> bool:
         state = self._history.state(job.job_id)
-        return state in ENDED and self._history.is_there(job.place.result)
+        return state in ENDED and self._history.is_there(job.directory.result)
 
     def left_over(self) -> list[str]:
         """Open uploads and working objects of jobs that have ended: the next sweep finds them."""
@@ -82,17 +82,17 @@ class Judge:
         scratch = tuple(
             prefix
             for job in self._register.jobs
-            if self._history.is_there(job.place.result)
-            for prefix in job.place.scratch
+            if self._history.is_there(job.directory.result)
+            for prefix in job.directory.scratch
         )
         return [key for key in self._history.all_keys() if key.startswith(scratch)]
 
     def judge(self) -> None:
         """Everything."""
         for job in self._register.jobs:
-            body = self._history.body(job.place.result)
+            body = self._history.body(job.directory.result)
             if body:
-                self.results[job.job_id] = decode_result(body, job.place)
+                self.results[job.job_id] = decode_result(body, job.directory)
             self._told(job)
         self._tables()
         self._uploads()
@@ -224,8 +224,8 @@ class Judge:
     def _markers(self) -> None:
         last: dict[str, set[str]] = defaultdict(set)
         for job in self.committed():
-            last[job.place.success].add(job.job_id)
-            if not self._history.is_there(job.place.commits):
+            last[job.directory.success].add(job.job_id)
+            if not self._history.is_there(job.directory.commits):
                 self._fail("I9", f"{job.name} is COMMITTED without its manifest in _commits/")
         for key, jobs in last.items():
             body = self._history.body(key)

@@ -15,7 +15,7 @@ class Played:
     """A job of a plan. ``files`` are the bodies of the counted attempts by key."""
 
     plan: Plan
-    place: JobDirectory
+    directory: JobDirectory
     files: dict[str, bytes] = field(default_factory=dict)
     written: dict[str, set[bytes]] = field(default_factory=dict)
     uncounted: set[str] = field(default_factory=set)
@@ -27,7 +27,7 @@ class Played:
     @property
     def job_id(self) -> str:
         """Its id."""
-        return self.place.job_id
+        return self.directory.job_id
 
     @property
     def name(self) -> str:
@@ -41,7 +41,7 @@ class Played:
 
     def before(self, table: dict[str, bytes]) -> set[str]:
         """The keys that its policy is about, if ``table`` is what is there."""
-        root = self.place.destination.prefix
+        root = self.directory.destination.prefix
         here = {key for key in table if key.startswith(root) and is_data(key[len(root) :])}
         if self.plan.scope is Scope.DIRECTORY:
             return here - self.files.keys()

@@ -27,9 +27,11 @@ def jobs_of(recorded: Recorded) -> list[JobDirectory]:
     return [JobDirectory(Destination(BUCKET, "sales/"), job_id) for job_id in sorted(ids)]
 
 
-def runs(desk: Desk, *places: JobDirectory) -> None:
+def runs(desk: Desk, *directories: JobDirectory) -> None:
     """The pipeline takes the jobs up, one by one, while the command waits."""
-    desk.while_it_waits(*(lambda place=place: desk.world.run(place) for place in places))
+    desk.while_it_waits(
+        *(lambda directory=directory: desk.world.run(directory) for directory in directories)
+    )
 
 
 def data(world: World) -> dict[str, bytes]:

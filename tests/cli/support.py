@@ -19,12 +19,12 @@ from s3commit.core.model.errors import S3CommitError
 from s3commit.testing.clock import ManualClock
 from s3commit.testing.execution import ROUTES, _attempt
 from s3commit.testing.store import MemoryObjectStore
-from tests.core.world import World, place_of
+from tests.core.world import World, job_directory
 
 TABLE = "ledger"
 JOB = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
 OTHER = "11111111-7425-40de-944b-e07fc1f90ae7"
-REF = place_of(JOB).ref
+REF = job_directory(JOB).ref
 THIRD = "22222222-7425-40de-944b-e07fc1f90ae7"
 SALES = "s3://lake/sales/"
 MACHINE = "arn:aws:states:eu-central-1:123456789012:stateMachine:Machine"
@@ -32,7 +32,7 @@ MACHINE = "arn:aws:states:eu-central-1:123456789012:stateMachine:Machine"
 
 def arn_of(job_id: str, name: str = "") -> str:
     """The execution of a job, or one with another name."""
-    return f"{MACHINE.replace('stateMachine', 'execution')}:{name or place_of(job_id).ref}"
+    return f"{MACHINE.replace('stateMachine', 'execution')}:{name or job_directory(job_id).ref}"
 
 
 def run(*arguments: str, exit_code: int = 0) -> Result:
@@ -87,7 +87,7 @@ class FakeExecutions:
             raise self.refusal
         return Execution(self.statuses.get(arn, FORGOTTEN), *self.errors.get(arn, ()))
 
-    def start(self, machine: str, name: str, place: JobDirectory) -> str:
+    def start(self, machine: str, name: str, directory: JobDirectory) -> str:
         arn = f"{machine.replace('stateMachine', 'execution')}:{name}"
         self.statuses[arn] = "RUNNING"
         self.started.append(arn)
@@ -142,11 +142,11 @@ class Desk:
 
     def open_job(self, job_id: str = JOB, *, tasks: int = 2) -> JobDirectory:
         """A job whose tasks are done and noted; nobody has asked for anything."""
-        place = place_of(job_id)
-        self.world.open(place, created_at="2026-11-21T22:00:00.000Z", client="test/1")
+        directory = job_directory(job_id)
+        self.world.open(directory, created_at="2026-11-21T22:00:00.000Z", client="test/1")
         for task in range(tasks):
-            self.world.announce(place, self.world.attempt(place, str(task)))
-        return place
+            self.world.announce(directory, self.world.attempt(directory, str(task)))
+        return directory
 
     def requested_job(
         self, job_id: str = JOB, *, files: Mapping[str, bytes] | None = None, **spec: Any
@@ -155,30 +155,30 @@ class Desk:
 
         ``files`` are those of its one task; without them it has two tasks.
         """
-        place = place_of(job_id)
-        self.world.open(place, **spec)
+        directory = job_directory(job_id)
+        self.world.open(directory, **spec)
         tasks = "01" if files is None else "0"
-        attempts = [self.world.attempt(place, task, files=files) for task in tasks]
+        attempts = [self.world.attempt(directory, task, files=files) for task in tasks]
         for attempt in attempts:
-            self.world.announce(place, attempt)
-        self.world.request(place, *attempts)
-        return place
+            self.world.announce(directory, attempt)
+        self.world.request(directory, *attempts)
+        return directory
 
     def committed_job(self, job_id: str = JOB, **how: Any) -> JobDirectory:
-        place = self.requested_job(job_id, **how)
-        self.world.run(place)
-        return place
+        directory = self.requested_job(job_id, **how)
+        self.world.run(directory)
+        return directory
 
     def job_at(self, step: str, job_id: str = JOB, **how: Any) -> JobDirectory:
         """A requested job whose execution, with an ARN, is running and is done with ``step``."""
-        place = self.requested_job(job_id, **how)
-        ticket = Ticket(job_id, place.bucket, place.prefix, execution=arn_of(job_id))
+        directory = self.requested_job(job_id, **how)
+        ticket = Ticket(job_id, directory.bucket, directory.prefix, execution=arn_of(job_id))
         self.executions.statuses[ticket.execution] = "RUNNING"
         name = "SealJob"
         while True:
             ticket = _attempt(self.world.ports, name, ticket)
             if name == step:
-                return place
+                return directory
             name = ROUTES[name](ticket)
 
     def dies(self, job_id: str, status: str = "FAILED", *, error: str = "", says: str = "") -> None:
@@ -190,11 +190,11 @@ class Desk:
             self.executions.errors[arn_of(job_id)] = (error, json.dumps(cause))
 
     def aborted_job(self, job_id: str = JOB) -> JobDirectory:
-        place = self.open_job(job_id)
-        self.world.ask_abort(place)
-        self.world.run(place)
-        return place
+        directory = self.open_job(job_id)
+        self.world.ask_abort(directory)
+        self.world.run(directory)
+        return directory
 
 
-def uri_of(place: JobDirectory) -> str:
-    return f"s3://{place.bucket}/{place.prefix}"
+def uri_of(directory: JobDirectory) -> str:
+    return f"s3://{directory.bucket}/{directory.prefix}"

@@ -10,7 +10,7 @@ from s3commit.core.model.errors import TransientError
 from s3commit.core.model.job import JobSpec, Names
 from s3commit.writer.paths import encode_note, note_key
 from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, uri_of
-from tests.core.world import BUCKET, place_of
+from tests.core.world import BUCKET, job_directory
 
 
 def keys(desk: Desk) -> list[str]:
@@ -18,41 +18,41 @@ def keys(desk: Desk) -> list[str]:
 
 
 def test_i4_an_aborted_job_ends_with_no_upload_open(desk: Desk) -> None:
-    place = desk.open_job()
+    directory = desk.open_job()
     result = desk.run("abort", JOB, "--table", TABLE, "--reason", "wrong date")
-    assert result.stdout == f"abort of job {JOB} requested: wrote {uri_of(place)}request.json\n"
+    assert result.stdout == f"abort of job {JOB} requested: wrote {uri_of(directory)}request.json\n"
     assert result.stderr == f"follow it: s3commit watch {JOB}\n"
-    desk.world.run(place)
-    error = desk.world.result(place).error
+    desk.world.run(directory)
+    error = desk.world.result(directory).error
     assert error is not None
     assert (error.code, error.message) == ("ABORTED_BY_CLIENT", "wrong date")
     assert desk.world.open_uploads() == []
 
 
 def test_the_first_word_stands_an_abort_after_a_commit_is_refused(desk: Desk) -> None:
-    place = desk.requested_job()
+    directory = desk.requested_job()
     line = desk.fails("abort", JOB, "--table", TABLE, exit_code=3)
     assert f"its commit was requested before, and decides; see: s3commit show {JOB}" in line
     assert "nothing was changed" in line
-    desk.world.run(place)
-    assert desk.world.result(place).outcome == "COMMITTED"
+    desk.world.run(directory)
+    assert desk.world.result(directory).outcome == "COMMITTED"
 
 
 def test_a_commit_that_comes_in_between_wins(desk: Desk) -> None:
-    place = desk.open_job()
-    attempt = desk.world.attempt(place, "9")
-    desk.world.plan.run_before("put", lambda: desk.world.request(place, attempt))
-    line = desk.fails("abort", uri_of(place), exit_code=3)
+    directory = desk.open_job()
+    attempt = desk.world.attempt(directory, "9")
+    desk.world.plan.run_before("put", lambda: desk.world.request(directory, attempt))
+    line = desk.fails("abort", uri_of(directory), exit_code=3)
     assert "its commit was requested first" in line
 
 
 def test_a_second_abort_has_nothing_to_do(desk: Desk) -> None:
-    place = desk.open_job()
-    desk.run("abort", uri_of(place))
-    document = desk.json("abort", uri_of(place))
+    directory = desk.open_job()
+    desk.run("abort", uri_of(directory))
+    document = desk.json("abort", uri_of(directory))
     assert (document["written"], document["state"]) == (False, "REQUESTED")
-    desk.world.run(place)
-    again = desk.run("abort", uri_of(place))
+    desk.world.run(directory)
+    again = desk.run("abort", uri_of(directory))
     assert again.stdout == f"job {JOB} is given up already (ABORTED): nothing to do\n"
 
 
@@ -64,12 +64,12 @@ def test_a_committed_job_takes_no_word(desk: Desk, verb: str) -> None:
 
 @pytest.mark.parametrize("verb", ["abort", "commit"])
 def test_a_dry_run_writes_nothing(desk: Desk, verb: str) -> None:
-    place = desk.open_job()
+    directory = desk.open_job()
     before = keys(desk)
     said = ["--tasks", "2"] if verb == "commit" else []
-    result = desk.run(verb, uri_of(place), "--dry-run", *said)
-    assert result.stdout.startswith(f"dry run: would write {uri_of(place)}request.json")
-    document = desk.json(verb, uri_of(place), "--dry-run", *said)
+    result = desk.run(verb, uri_of(directory), "--dry-run", *said)
+    assert result.stdout.startswith(f"dry run: would write {uri_of(directory)}request.json")
+    document = desk.json(verb, uri_of(directory), "--dry-run", *said)
     assert (document["dryRun"], document["written"]) == (True, False)
     assert keys(desk) == before
 
@@ -82,23 +82,23 @@ def test_a_job_that_is_nowhere_gets_no_request(desk: Desk, verb: str) -> None:
 
 @pytest.mark.parametrize("verb", ["abort", "commit"])
 def test_a_request_that_can_not_be_read_is_left_alone(desk: Desk, verb: str) -> None:
-    place = desk.open_job()
-    desk.world.store.put(BUCKET, place.request, b"{}")
+    directory = desk.open_job()
+    desk.world.store.put(BUCKET, directory.request, b"{}")
     assert "can not be read" in desk.fails(verb, JOB, "--table", TABLE, exit_code=3)
-    assert desk.world.store.get(BUCKET, place.request, max_bytes=9).body == b"{}"
+    assert desk.world.store.get(BUCKET, directory.request, max_bytes=9).body == b"{}"
 
 
 def test_i2_the_job_of_a_dead_driver_is_committed_whole(desk: Desk) -> None:
-    place = desk.open_job(tasks=3)
-    result = desk.run("commit", uri_of(place), "--tasks", "3")
+    directory = desk.open_job(tasks=3)
+    result = desk.run("commit", uri_of(directory), "--tasks", "3")
     assert result.stdout == (
         f"commit of job {JOB} requested (3 manifests: 3 files, 12 B, 12 rows):"
-        f" wrote {uri_of(place)}request.json\n"
+        f" wrote {uri_of(directory)}request.json\n"
     )
-    request = desk.world.json(place.request)
+    request = desk.world.json(directory.request)
     assert [one["taskId"] for one in request["attempts"]] == ["0", "1", "2"]
-    assert request["jobDigest"] == desk.world.record(place).job_sha256
-    desk.world.run(place)
+    assert request["jobDigest"] == desk.world.record(directory).job_sha256
+    desk.world.run(directory)
     assert len(desk.world.visible()) == 3
     assert desk.world.open_uploads() == []
 
@@ -107,132 +107,132 @@ def test_a_commit_where_a_request_stands_is_refused(desk: Desk) -> None:
     desk.requested_job()
     line = desk.fails("commit", JOB, "--table", TABLE, exit_code=3)
     assert "its commit was requested before" in line
-    place = desk.open_job(OTHER)
-    desk.world.ask_abort(place)
+    directory = desk.open_job(OTHER)
+    desk.world.ask_abort(directory)
     line = desk.fails("commit", OTHER, "--table", TABLE, exit_code=3)
     assert "its abort was requested before" in line
 
 
 def test_i3_two_attempts_of_a_task_are_refused(desk: Desk) -> None:
-    place = desk.open_job()
-    desk.world.attempt(place, "1", "a1", files={f"part-1b-{JOB}.parquet": b"x"})
+    directory = desk.open_job()
+    desk.world.attempt(directory, "1", "a1", files={f"part-1b-{JOB}.parquet": b"x"})
     line = desk.fails("commit", JOB, "--table", TABLE, exit_code=3)
     assert "1 task has two manifests, and only the driver knows which counts: 1" in line
-    assert not desk.world.store.head(BUCKET, place.request)
+    assert not desk.world.store.head(BUCKET, directory.request)
 
 
 def test_uploads_without_a_manifest_need_a_word(desk: Desk) -> None:
-    place = desk.open_job()
-    desk.world.upload(place, f"part-9-{JOB}.parquet", b"half", task="9", attempt="a9")
+    directory = desk.open_job()
+    desk.world.upload(directory, f"part-9-{JOB}.parquet", b"half", task="9", attempt="a9")
     line = desk.fails("commit", JOB, "--table", TABLE, exit_code=3)
     assert f"1 open upload of job {JOB} is in no manifest" in line
     assert "--partial" in line
     result = desk.run("commit", JOB, "--table", TABLE, "--partial")
     assert "1 open upload in no manifest: to be aborted at the end" in result.stderr
-    desk.world.run(place)
+    desk.world.run(directory)
     assert len(desk.world.visible()) == 2
     assert desk.world.open_uploads() == []
 
 
 def test_a_manifest_whose_upload_is_gone_is_refused(desk: Desk) -> None:
-    place = desk.open_job()
+    directory = desk.open_job()
     (upload, _) = desk.world.store.list_uploads(BUCKET, "sales/")
     desk.world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
-    line = desk.fails("commit", uri_of(place), exit_code=3)
+    line = desk.fails("commit", uri_of(directory), exit_code=3)
     assert "1 upload that the manifests name is gone" in line
     assert upload.key in line
 
 
 def test_i7_a_manifest_that_is_not_acceptable_is_refused(desk: Desk) -> None:
-    place = desk.open_job()
-    desk.world.store.put(BUCKET, place.manifest("9", "a9"), b"{}")
-    line = desk.fails("commit", uri_of(place), exit_code=3)
+    directory = desk.open_job()
+    desk.world.store.put(BUCKET, directory.manifest("9", "a9"), b"{}")
+    line = desk.fails("commit", uri_of(directory), exit_code=3)
     assert "manifest tasks/9/a9.pendingset: " in line
 
 
 def test_a_job_without_a_manifest_has_nothing_to_commit(desk: Desk) -> None:
-    desk.world.open(place_of(JOB))
+    desk.world.open(job_directory(JOB))
     assert "no manifest" in desk.fails("commit", JOB, "--destination", SALES, exit_code=3)
 
 
 def exact_job(desk: Desk) -> JobDirectory:
     """A job with exact names: a task that is done, and one that died with an upload noted."""
-    place = place_of(JOB)
-    desk.world.open(place, names=Names.EXACT)
-    desk.world.attempt(place, "0", files={"table.csv": b"data"})
-    half = desk.world.upload(place, "other.csv", b"half", task="1", attempt="a0")
+    directory = job_directory(JOB)
+    desk.world.open(directory, names=Names.EXACT)
+    desk.world.attempt(directory, "0", files={"table.csv": b"data"})
+    half = desk.world.upload(directory, "other.csv", b"half", task="1", attempt="a0")
     note = encode_note(half.key, half.upload_id)
-    desk.world.store.put(BUCKET, note_key(place, "1", "a0", 0), note)
-    return place
+    desk.world.store.put(BUCKET, note_key(directory, "1", "a0", 0), note)
+    return directory
 
 
 def test_i2_i4_a_job_with_exact_names_is_finished_by_what_it_noted(desk: Desk) -> None:
-    place = exact_job(desk)
-    desk.world.upload(place, "foreign.csv", b"x", task="0", attempt="a0")
-    assert desk.json("show", uri_of(place))["openUploads"] == 2
-    line = desk.fails("commit", uri_of(place), exit_code=3)
+    directory = exact_job(desk)
+    desk.world.upload(directory, "foreign.csv", b"x", task="0", attempt="a0")
+    assert desk.json("show", uri_of(directory))["openUploads"] == 2
+    line = desk.fails("commit", uri_of(directory), exit_code=3)
     assert f"1 open upload of job {JOB} is in no manifest" in line
-    desk.run("commit", uri_of(place), "--partial")
-    desk.world.run(place)
+    desk.run("commit", uri_of(directory), "--partial")
+    desk.world.run(directory)
     assert desk.world.visible() == {"sales/table.csv": b"data"}
     assert desk.world.open_uploads() == ["sales/foreign.csv"]
 
 
 def test_without_its_document_a_job_is_not_committed(desk: Desk) -> None:
-    place = exact_job(desk)
-    desk.world.store.delete(BUCKET, place.job)
-    shown = " ".join(desk.run("show", uri_of(place)).stdout.split())
+    directory = exact_job(desk)
+    desk.world.store.delete(BUCKET, directory.job)
+    shown = " ".join(desk.run("show", uri_of(directory)).stdout.split())
     assert "conflict append, with exact names: there is no job.json" in shown
-    line = desk.fails("commit", uri_of(place), "--partial", exit_code=3)
+    line = desk.fails("commit", uri_of(directory), "--partial", exit_code=3)
     assert "job.json is gone, or not what it was. A commit would end in an abort" in line
-    desk.world.store.put(BUCKET, place.job, b"{")
-    line = desk.fails("commit", uri_of(place), "--partial", exit_code=3)
+    desk.world.store.put(BUCKET, directory.job, b"{")
+    line = desk.fails("commit", uri_of(directory), "--partial", exit_code=3)
     assert "job.json can not be read: " in line
-    assert not desk.world.store.head(BUCKET, place.request)
+    assert not desk.world.store.head(BUCKET, directory.request)
 
 
 def test_another_document_than_the_job_began_with_is_not_committed(desk: Desk) -> None:
-    place = desk.open_job()
-    body = encode_job(JobSpec(JOB, place.destination, client="someone else"))
-    desk.world.store.put(BUCKET, place.job, body)
-    desk.run("commit", uri_of(place), "--partial", "--dry-run")  # S3 alone does not tell
+    directory = desk.open_job()
+    body = encode_job(JobSpec(JOB, directory.destination, client="someone else"))
+    desk.world.store.put(BUCKET, directory.job, body)
+    desk.run("commit", uri_of(directory), "--partial", "--dry-run")  # S3 alone does not tell
     line = desk.fails("commit", JOB, "--table", TABLE, "--partial", exit_code=3)
     assert "not what it was" in line
 
 
 def test_i2_a_job_with_partitions_elsewhere_is_finished_in_all_of_its_places(desk: Desk) -> None:
-    place = place_of(JOB)
-    spec = JobSpec(JOB, place.destination, locations={"dt=1/": "archive/dt=1/"})
-    archive = place.at("archive/dt=1/")
-    desk.world.store.put(BUCKET, place.job, encode_job(spec))
+    directory = job_directory(JOB)
+    spec = JobSpec(JOB, directory.destination, locations={"dt=1/": "archive/dt=1/"})
+    archive = directory.at("archive/dt=1/")
+    desk.world.store.put(BUCKET, directory.job, encode_job(spec))
     desk.world.store.put(BUCKET, archive.job, encode_location(spec, "archive/dt=1/"))
-    desk.world.attempt(place, "0")
+    desk.world.attempt(directory, "0")
     desk.world.attempt(archive, "0", files={f"part-0-{JOB}.csv": b"there"})
     desk.world.upload(archive, f"part-1-{JOB}.csv", b"x", task="1", attempt="a0")
-    document = desk.json("show", uri_of(place))
+    document = desk.json("show", uri_of(directory))
     assert (document["manifests"], document["openUploads"]) == (2, 3)
     assert document["locations"] == {"dt=1/": "s3://lake/archive/dt=1/"}
-    shown = " ".join(desk.run("show", uri_of(place)).stdout.split())
+    shown = " ".join(desk.run("show", uri_of(directory)).stdout.split())
     assert "location dt=1/ at s3://lake/archive/dt=1/" in shown
-    line = desk.fails("commit", uri_of(place), exit_code=3)
+    line = desk.fails("commit", uri_of(directory), exit_code=3)
     assert f"1 open upload of job {JOB} is in no manifest" in line
-    assert desk.json("commit", uri_of(place), "--partial")["files"] == 2
-    desk.world.run(place)
+    assert desk.json("commit", uri_of(directory), "--partial")["files"] == 2
+    desk.world.run(directory)
     assert list(desk.world.visible()) == [f"sales/part-0-{JOB}.parquet"]
     assert desk.world.visible("archive/") == {f"archive/dt=1/part-0-{JOB}.csv": b"there"}
     assert desk.world.open_uploads() == []
 
 
 def test_a_commit_whose_fate_is_unknown_exits_4(desk: Desk) -> None:
-    place = desk.open_job()
+    directory = desk.open_job()
     desk.world.plan.fail("put", TransientError("timed out"), times=None)
-    line = desk.fails("commit", uri_of(place), "--partial", exit_code=4)
+    line = desk.fails("commit", uri_of(directory), "--partial", exit_code=4)
     assert f"outcome of job {JOB} unknown: timed out; it may still be committed" in line
 
 
 def test_an_abort_whose_answer_is_lost_may_be_repeated(desk: Desk) -> None:
-    place = desk.open_job()
+    directory = desk.open_job()
     desk.world.plan.lose_response("put")
-    line = desk.fails("abort", uri_of(place), exit_code=1)
+    line = desk.fails("abort", uri_of(directory), exit_code=1)
     assert "it may or may not have happened, repeating the command is harmless" in line
-    assert desk.json("abort", uri_of(place))["written"] is False
+    assert desk.json("abort", uri_of(directory))["written"] is False

@@ -80,8 +80,8 @@ def test_each_error_is_known_by_its_code(desk: Desk, error: str, says: str, code
 
 @pytest.mark.parametrize("code", ["LEDGER_SET_BACK", "PLAN_NOT_READ"])
 def test_an_error_that_its_class_does_not_tell_carries_its_code(desk: Desk, code: str) -> None:
-    place = desk.requested_job()
-    ticket = encode_ticket(Ticket(JOB, place.bucket, place.prefix, execution=arn_of(JOB)))
+    directory = desk.requested_job()
+    ticket = encode_ticket(Ticket(JOB, directory.bucket, directory.prefix, execution=arn_of(JOB)))
 
     def stop(ports: Ports, ticket: Ticket) -> Ticket:
         raise NeedsOperatorError("it says why", code=code)
@@ -153,22 +153,22 @@ def in_doubt() -> tuple[Desk, Recorded]:
     desk = Desk(World(opaque=True, plan=plan))
     recorded = read("plain")
     replay(desk.world.store, recorded)
-    body = encode_request(CommitRequest(recorded.place.job_id, None))
-    desk.world.store.put(BUCKET, recorded.place.request, body, if_absent=True)
+    body = encode_request(CommitRequest(recorded.directory.job_id, None))
+    desk.world.store.put(BUCKET, recorded.directory.request, body, if_absent=True)
     with pytest.raises(IdentityUnknownError) as caught:
-        desk.world.run(recorded.place, arn_of(recorded.place.job_id))
-    desk.dies(recorded.place.job_id, error="IdentityUnknownError", says=caught.value.message)
+        desk.world.run(recorded.directory, arn_of(recorded.directory.job_id))
+    desk.dies(recorded.directory.job_id, error="IdentityUnknownError", says=caught.value.message)
     return desk, recorded
 
 
 def test_i2_i5_files_in_doubt_are_listed_and_settled_in_one_go() -> None:
     desk, recorded = in_doubt()
-    job = recorded.place.job_id
+    job = recorded.directory.job_id
     assert f"first: `s3commit show {job} --in-doubt` lists all such files" in str(told(desk, job))
-    listed = desk.run("show", uri_of(recorded.place), "--in-doubt")
+    listed = desk.run("show", uri_of(recorded.directory), "--in-doubt")
     assert len(listed.stdout.splitlines()) == len(recorded.files) == 3
     assert listed.stderr.startswith(f"3 files: nobody can tell whether of job {job}. Say of each")
-    assert f"s3commit commit {uri_of(recorded.place)}" in listed.stderr
+    assert f"s3commit commit {uri_of(recorded.directory)}" in listed.stderr
     objects = desk.world.store.bucket(BUCKET).objects
     for one in desk.json("show", job, "--table", TABLE, "--in-doubt")["inDoubt"]:
         key = one["uri"].removeprefix(f"s3://{BUCKET}/")
@@ -179,8 +179,8 @@ def test_i2_i5_files_in_doubt_are_listed_and_settled_in_one_go() -> None:
         assert metadata[META_JOB] == job
         objects[key] = [Version(None, version.body, '"copied"', metadata, "", opaque=True)]
     desk.run("commit", job, "--table", TABLE)
-    desk.world.run(recorded.place, desk.executions.started[0])
-    assert desk.world.result(recorded.place).outcome is Outcome.COMMITTED
+    desk.world.run(recorded.directory, desk.executions.started[0])
+    assert desk.world.result(recorded.directory).outcome is Outcome.COMMITTED
     assert data(desk.world) == recorded.files
 
 
@@ -211,8 +211,8 @@ def test_who_goes_on_with_a_job_is_told_what_stopped_it(desk: Desk) -> None:
 
 def test_a_published_job_whose_replace_list_is_gone_has_not_ended(desk: Desk) -> None:
     desk.committed_job(OTHER)
-    place = desk.job_at("RemoveReplaced", conflict=Conflict.REPLACE)
-    desk.world.store.delete(BUCKET, desk.world.all_keys(f"{place.pipeline_prefix}replaced-")[0])
+    directory = desk.job_at("RemoveReplaced", conflict=Conflict.REPLACE)
+    desk.world.store.delete(BUCKET, desk.world.all_keys(f"{directory.pipeline_prefix}replaced-")[0])
     line = desk.fails("show", JOB, "--table", TABLE, "--replaced", exit_code=3)
     assert "is not the replace list that was decided [LIST_CHANGED]" in line
     line = desk.fails("abort", JOB, "--table", TABLE, exit_code=3)

@@ -23,7 +23,7 @@ from tests.cli.support import JOB, MACHINE, OTHER, REF, SALES, TABLE, Desk, arn_
 from tests.conftest import REGION
 from tests.contract.conftest import create_table
 from tests.core.fsck_world import Checked, MemoryLooks
-from tests.core.world import BUCKET, place_of
+from tests.core.world import BUCKET, job_directory
 
 _NUMBERS = itertools.count()
 FSCK = ("fsck", SALES, "--table", TABLE)
@@ -253,7 +253,7 @@ def test_a_rebuild_that_has_to_stop_does_not_say_that_nothing_was_changed(desk: 
     desk.committed_job()
     desk.requested_job(OTHER)
     Checked(desk.world).lose_ledger()
-    directory = place_of(OTHER).prefix
+    directory = job_directory(OTHER).prefix
     away = TransientError("listing: no")
     desk.world.plan.fail("list", away, where=lambda call: call.key == directory)
     result = desk.run(*FSCK, "--rebuild-ledger", "--state-machine", MACHINE, exit_code=1)
@@ -263,7 +263,7 @@ def test_a_rebuild_that_has_to_stop_does_not_say_that_nothing_was_changed(desk: 
 def test_a_list_in_an_archive_is_a_finding_of_its_job_alone(desk: Desk) -> None:
     """S3 answers InvalidObjectState, which is no matter of rights."""
     desk.committed_job()
-    list_key = place_of(JOB).commits
+    list_key = job_directory(JOB).commits
     archived = InvalidInputError("it has to be restored first")
     desk.world.plan.fail(
         "first_bytes", archived, times=None, where=lambda call: call.key == list_key
@@ -311,9 +311,9 @@ def test_i8_a_lost_ledger_is_made_again(desk: Desk) -> None:
         f"made  s3://lake/sales/__magic_job-{OTHER}/: OPEN, 2 attempts noted, an execution was"
         " started",
     ]
-    assert desk.world.record(place_of(JOB)).state is JobState.COMMITTED
+    assert desk.world.record(job_directory(JOB)).state is JobState.COMMITTED
     assert len(desk.executions.started) == 1
-    desk.world.run(place_of(OTHER), "execution-2")
+    desk.world.run(job_directory(OTHER), "execution-2")
     desk.run(*FSCK)
 
 

@@ -33,9 +33,9 @@ def change(desk: Desk, key: str) -> None:
 
 
 def stuck(desk: Desk, step: str) -> JobDirectory:
-    place = desk.job_at(step, conflict=Conflict.REPLACE)
+    directory = desk.job_at(step, conflict=Conflict.REPLACE)
     desk.dies(JOB)
-    return place
+    return directory
 
 
 def named(desk: Desk, *, state: str) -> list[str]:
@@ -47,11 +47,11 @@ def named(desk: Desk, *, state: str) -> list[str]:
     return inside.removeprefix(", gone or changed: ").split(", ") if inside else []
 
 
-def of(desk: Desk, place: JobDirectory, what: str) -> str:
+def of(desk: Desk, directory: JobDirectory, what: str) -> str:
     """The first key in the job's directory that begins so."""
     own = [
-        *desk.world.all_keys(place.prefix + what),
-        *desk.world.all_keys(place.pipeline_prefix + what),
+        *desk.world.all_keys(directory.prefix + what),
+        *desk.world.all_keys(directory.pipeline_prefix + what),
     ]
     return own[0]
 
@@ -61,48 +61,48 @@ def of(desk: Desk, place: JobDirectory, what: str) -> str:
 def test_what_a_published_job_lacks_is_named(
     desk: Desk, what: str, lose: Callable[[Desk, str], None]
 ) -> None:
-    place = stuck(desk, "BeginPublish")
+    directory = stuck(desk, "BeginPublish")
     assert named(desk, state="PUBLISHING") == []
-    key = of(desk, place, what)
+    key = of(desk, directory, what)
     lose(desk, key)
-    assert named(desk, state="PUBLISHING") == [key.removeprefix(place.prefix)]
+    assert named(desk, state="PUBLISHING") == [key.removeprefix(directory.prefix)]
 
 
 def test_a_decided_jobs_plan_is_made_again_of_request_and_manifests_so_they_are_named(
     desk: Desk,
 ) -> None:
-    place = stuck(desk, "DecideCommit")
-    plan, manifest = of(desk, place, "plan"), of(desk, place, "tasks/")
+    directory = stuck(desk, "DecideCommit")
+    plan, manifest = of(desk, directory, "plan"), of(desk, directory, "tasks/")
     delete(desk, plan)
     delete(desk, manifest)
-    lost = [key.removeprefix(place.prefix) for key in (plan, manifest)]
+    lost = [key.removeprefix(directory.prefix) for key in (plan, manifest)]
     assert named(desk, state="COMMITTING") == lost
-    delete(desk, place.request)
+    delete(desk, directory.request)
     assert named(desk, state="COMMITTING") == [lost[0], "request.json"]
 
 
 def test_a_job_that_is_listed_needs_its_replace_list_alone(desk: Desk) -> None:
-    place = stuck(desk, "RemoveReplaced")
-    delete(desk, of(desk, place, "plan"))
-    delete(desk, of(desk, place, "tasks/"))
+    directory = stuck(desk, "RemoveReplaced")
+    delete(desk, of(desk, directory, "plan"))
+    delete(desk, of(desk, directory, "tasks/"))
     assert named(desk, state="PUBLISHING") == []
-    index = of(desk, place, "replaced-")
+    index = of(desk, directory, "replaced-")
     delete(desk, index)
-    assert named(desk, state="PUBLISHING") == [index.removeprefix(place.prefix)]
+    assert named(desk, state="PUBLISHING") == [index.removeprefix(directory.prefix)]
 
 
 def test_many_are_told_in_short(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check, "SHOWN", 1)
-    place = stuck(desk, "DecideCommit")
-    manifests = list(desk.world.all_keys(place.tasks))
+    directory = stuck(desk, "DecideCommit")
+    manifests = list(desk.world.all_keys(directory.tasks))
     for key in manifests:
         delete(desk, key)
     assert named(desk, state="COMMITTING") == [
-        f"{manifests[0].removeprefix(place.prefix)} and {len(manifests) - 1} more"
+        f"{manifests[0].removeprefix(directory.prefix)} and {len(manifests) - 1} more"
     ]
 
 
 def test_a_job_at_work_is_not_looked_into(desk: Desk) -> None:
-    place = desk.job_at("DecideCommit", conflict=Conflict.REPLACE)
-    delete(desk, of(desk, place, "plan"))
+    directory = desk.job_at("DecideCommit", conflict=Conflict.REPLACE)
+    delete(desk, of(desk, directory, "plan"))
     assert desk.run(*FSCK).stdout == ""

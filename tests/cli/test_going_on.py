@@ -10,13 +10,13 @@ from s3commit.core.model.job import Conflict, Outcome
 from s3commit.core.model.limits import HOLDER_SECONDS
 from s3commit.core.model.states import JobState
 from tests.cli.support import JOB, MACHINE, OTHER, REF, TABLE, Desk, arn_of, uri_of
-from tests.core.world import place_of
+from tests.core.world import job_directory
 
 
 def the_started(desk: Desk) -> str:
     """The one execution that was started; it is run to its end."""
     (arn,) = desk.executions.started
-    desk.world.run(place_of(arn.rsplit(":", 1)[-1][:36]), arn)
+    desk.world.run(job_directory(arn.rsplit(":", 1)[-1][:36]), arn)
     return arn
 
 
@@ -38,7 +38,7 @@ def test_i6_a_destination_that_a_dead_execution_held_is_free_after_one_command(
     assert desk.world.result(holder).outcome is Outcome.COMMITTED
     assert desk.world.ledger._claims == {}
     desk.committed_job(OTHER, conflict=Conflict.REPLACE)
-    assert desk.world.result(place_of(OTHER)).outcome is Outcome.COMMITTED
+    assert desk.world.result(job_directory(OTHER)).outcome is Outcome.COMMITTED
 
 
 def test_a_job_whose_execution_runs_is_left_to_it(desk: Desk) -> None:
@@ -51,11 +51,11 @@ def test_a_job_whose_execution_runs_is_left_to_it(desk: Desk) -> None:
 
 def test_a_job_that_was_given_up_for_another_is_ended(desk: Desk) -> None:
     """I4: who took its locks away has not aborted its uploads, and nobody else would."""
-    place = desk.job_at("AcquireDestination", conflict=Conflict.REPLACE)
+    directory = desk.job_at("AcquireDestination", conflict=Conflict.REPLACE)
     desk.dies(JOB)
     desk.world.clock.advance(HOLDER_SECONDS + 1)
     desk.committed_job(OTHER)
-    assert desk.world.record(place).state is JobState.ABORTING
+    assert desk.world.record(directory).state is JobState.ABORTING
     assert len(desk.world.open_uploads()) == 2
     assert "[STALLED]" in desk.run("show", JOB, "--table", TABLE).stdout
     assert desk.json("show", JOB, "--table", TABLE)["next"][-1] == (
@@ -68,7 +68,7 @@ def test_a_job_that_was_given_up_for_another_is_ended(desk: Desk) -> None:
     assert "name the state machine with --state-machine or S3COMMIT_STATE_MACHINE" in line
     desk.run("commit", JOB, "--table", TABLE, "--state-machine", MACHINE)
     the_started(desk)
-    error = desk.world.result(place).error
+    error = desk.world.result(directory).error
     assert error is not None
     assert error.code == "STALLED"
     assert desk.world.open_uploads() == []
@@ -77,18 +77,18 @@ def test_a_job_that_was_given_up_for_another_is_ended(desk: Desk) -> None:
 def test_a_request_that_nobody_took_up_is_taken_up(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = desk.requested_job()
+    directory = desk.requested_job()
     monkeypatch.setenv(env.STATE_MACHINE, MACHINE)
     document = desk.json("commit", JOB, "--table", TABLE)
     assert document["started"] == the_started(desk)
     assert (document["written"], document["executionBefore"]) == (False, None)
-    assert desk.world.result(place).outcome is Outcome.COMMITTED
+    assert desk.world.result(directory).outcome is Outcome.COMMITTED
 
 
 def test_i4_an_abort_whose_execution_died_is_gone_on_with(desk: Desk) -> None:
-    place = desk.open_job()
-    desk.world.ask_abort(place)
-    record = desk.world.record(place)
+    directory = desk.open_job()
+    desk.world.ask_abort(directory)
+    record = desk.world.record(directory)
     desk.world.ledger.take_over(
         REF, generation=record.generation, execution=arn_of(JOB), now=desk.world.clock.now()
     )
@@ -99,7 +99,7 @@ def test_i4_an_abort_whose_execution_died_is_gone_on_with(desk: Desk) -> None:
     assert "its abort was requested before" in line
     assert "goes on with its abort" in desk.run("abort", JOB, "--table", TABLE).stdout
     the_started(desk)
-    assert desk.world.result(place).outcome is Outcome.ABORTED
+    assert desk.world.result(directory).outcome is Outcome.ABORTED
     assert desk.world.open_uploads() == []
 
 
@@ -125,18 +125,18 @@ def test_a_job_that_has_its_result_needs_nobody(desk: Desk) -> None:
 
 def test_a_job_that_has_ended_without_its_result_gets_it(desk: Desk) -> None:
     """I2: the ledger says how it ended, and its program still waits to hear it."""
-    place = desk.job_at("PublishSuccess")
-    desk.world.store.delete(place.bucket, place.result)
+    directory = desk.job_at("PublishSuccess")
+    desk.world.store.delete(directory.bucket, directory.result)
     desk.dies(JOB)
     desk.run("commit", JOB, "--table", TABLE)
     the_started(desk)
-    assert desk.world.result(place).outcome is Outcome.COMMITTED
+    assert desk.world.result(directory).outcome is Outcome.COMMITTED
 
 
 def test_without_the_ledger_nobody_knows_who_works_on_it(desk: Desk) -> None:
-    place = desk.job_at("DecideCommit")
+    directory = desk.job_at("DecideCommit")
     desk.dies(JOB)
-    assert "was requested before" in desk.fails("commit", uri_of(place), exit_code=3)
+    assert "was requested before" in desk.fails("commit", uri_of(directory), exit_code=3)
 
 
 def test_who_may_not_look_at_executions_starts_none(desk: Desk) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.left_behind import DAYS, data, dead, jobs_of, runs, snapshot
 from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, uri_of
-from tests.core.world import BUCKET, NEIGHBOUR, place_of
+from tests.core.world import BUCKET, NEIGHBOUR, job_directory
 
 STAYS = ("request.json", "result.json", "/")
 
@@ -17,9 +17,9 @@ STAYS = ("request.json", "result.json", "/")
 @pytest.mark.parametrize("case", ["plain", "partitioned", "in_memory", "halfway"])
 def test_i2_a_dead_drivers_job_is_finished(desk: Desk, case: str) -> None:
     recorded = dead(desk, case)
-    runs(desk, recorded.place)
+    runs(desk, recorded.directory)
     result = desk.run("rescue", SALES, "--commit")
-    files, job = recorded.files, recorded.place.job_id
+    files, job = recorded.files, recorded.directory.job_id
     assert result.stdout.startswith(f"job {job}: COMMITTED, {len(files)} files, ")
     assert data(desk.world) == files
     assert desk.world.open_uploads() == []
@@ -32,11 +32,11 @@ def test_by_default_nothing_is_changed(desk: Desk) -> None:
     result = desk.run("rescue", SALES)
     header, row = result.stdout.splitlines()
     assert header.split() == "JOB QUIET TASKS FILES SIZE VISIBLE UNFINISHED COMMIT".split()  # noqa: SIM905
-    assert row.split()[0] == recorded.place.job_id
+    assert row.split()[0] == recorded.directory.job_id
     assert row.split()[-3:] == ["1", "0", "yes"]
-    assert f"s3commit rescue {uri_of(recorded.place)} --commit|--abort" in result.stderr
+    assert f"s3commit rescue {uri_of(recorded.directory)} --commit|--abort" in result.stderr
     for word in ("--commit", "--abort"):
-        line = desk.run("rescue", uri_of(recorded.place), word, "--dry-run").stderr
+        line = desk.run("rescue", uri_of(recorded.directory), word, "--dry-run").stderr
         assert f"nothing was changed; dry run: would {word[2:]}: s3commit rescue" in line
     assert snapshot(desk) == before
 
@@ -46,7 +46,7 @@ def test_programs_get_it_as_json(desk: Desk) -> None:
     document = desk.json("rescue", SALES)
     (job,) = document["jobs"]
     assert (document["destination"], document["action"], document["dryRun"]) == (SALES, None, True)
-    assert (job["jobId"], job["requested"]) == (recorded.place.job_id, False)
+    assert (job["jobId"], job["requested"]) == (recorded.directory.job_id, False)
     assert (job["tasks"], job["files"], job["visibleFiles"]) == (2, 6, 0)
     assert job["bytes"] == sum(map(len, recorded.files.values()))
     (task,) = job["tasksWithoutPendingset"]
@@ -65,7 +65,7 @@ def test_a_job_with_unfinished_tasks_is_committed_only_when_told_so(desk: Desk) 
     assert "add --partial" in line
     assert line.endswith("nothing was changed")
     assert snapshot(desk) == before
-    runs(desk, recorded.place)
+    runs(desk, recorded.directory)
     desk.run("rescue", SALES, "--commit", "--partial")
     assert data(desk.world) == recorded.files
     assert desk.world.open_uploads() == []
@@ -74,10 +74,10 @@ def test_a_job_with_unfinished_tasks_is_committed_only_when_told_so(desk: Desk) 
 @pytest.mark.parametrize("case", ["plain", "partitioned", "halfway", "task_running"])
 def test_i4_a_job_that_is_given_up_leaves_nothing(desk: Desk, case: str) -> None:
     recorded = dead(desk, case)
-    runs(desk, recorded.place)
+    runs(desk, recorded.directory)
     result = desk.run("rescue", SALES, "--abort", "--reason", "wrong date")
-    assert result.stdout == f"job {recorded.place.job_id}: ABORTED\n"
-    error = desk.world.result(recorded.place).error
+    assert result.stdout == f"job {recorded.directory.job_id}: ABORTED\n"
+    error = desk.world.result(recorded.directory).error
     assert error is not None
     assert error.message == "wrong date"
     assert data(desk.world) == {}
@@ -90,10 +90,10 @@ def test_a_job_that_was_alive_lately_is_left_alone(desk: Desk, word: str) -> Non
     recorded = dead(desk, later=0.0)
     before = snapshot(desk)
     line = desk.fails("rescue", SALES, word, exit_code=3)
-    assert f"job {recorded.place.job_id} was alive" in line
+    assert f"job {recorded.directory.job_id} was alive" in line
     assert "nothing was changed" in line
     assert snapshot(desk) == before
-    runs(desk, recorded.place)
+    runs(desk, recorded.directory)
     desk.run("rescue", SALES, word, "--older-than", "0s")
     assert desk.world.open_uploads() == []
 
@@ -125,17 +125,19 @@ def test_two_jobs_of_the_old_shared_directory_are_told_apart(desk: Desk) -> None
 
 def test_a_rescue_that_is_cut_short_goes_on(desk: Desk) -> None:
     recorded = dead(desk, "shared")
-    _, place = jobs_of(recorded)
-    uri = f"{SALES}__magic/job-{place.job_id}/"
+    _, directory = jobs_of(recorded)
+    uri = f"{SALES}__magic/job-{directory.job_id}/"
     result = desk.run("rescue", uri, "--commit", "--timeout", "0s")
-    told = f"job {place.job_id}: commit requested; follow it: s3commit watch {uri_of(place)}\n"
+    told = (
+        f"job {directory.job_id}: commit requested; follow it: s3commit watch {uri_of(directory)}\n"
+    )
     assert result.stdout == told
     assert desk.json("rescue", uri)["jobs"][0]["requested"]
     assert "its commit was requested first" in desk.fails("rescue", uri, "--abort", exit_code=3)
-    assert desk.world.run(place)
+    assert desk.world.run(directory)
     desk.run("rescue", uri, "--commit")  # what is left is what lies in __magic/
     assert len(data(desk.world)) == 3
-    assert desk.world.all_keys(f"sales/__magic/job-{place.job_id}/") == []
+    assert desk.world.all_keys(f"sales/__magic/job-{directory.job_id}/") == []
 
 
 def test_i5_a_job_in_the_shared_directory_must_say_its_own_id(desk: Desk) -> None:
@@ -153,8 +155,8 @@ def test_i5_a_job_in_the_shared_directory_must_say_its_own_id(desk: Desk) -> Non
 def test_an_unknown_outcome_is_4(desk: Desk) -> None:
     recorded = dead(desk)
     line = desk.fails("rescue", SALES, "--commit", "--timeout", "5s", exit_code=4)
-    assert f"job {recorded.place.job_id} has not ended after 5s and goes on" in line
-    runs(desk, recorded.place)
+    assert f"job {recorded.directory.job_id} has not ended after 5s and goes on" in line
+    runs(desk, recorded.directory)
     desk.run("rescue", SALES, "--commit")
     assert data(desk.world) == recorded.files
 
@@ -173,17 +175,17 @@ def test_i2_a_job_whose_uploads_have_gone_is_not_committed(desk: Desk) -> None:
 
 def test_a_job_that_ends_otherwise_than_asked_is_3(desk: Desk) -> None:
     recorded = dead(desk)
-    place = recorded.place
+    directory = recorded.directory
 
     def lose_and_run() -> None:
         upload = next(iter(desk.world.store.list_uploads(BUCKET, "sales/")))
         desk.world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
-        desk.world.run(place)
+        desk.world.run(directory)
 
     desk.while_it_waits(lose_and_run)
     result = desk.run("rescue", SALES, "--commit", exit_code=3)
-    assert result.stdout == f"job {place.job_id}: ABORTED\n"
-    assert f"job {place.job_id} ended ABORTED, none of its files is visible" in result.stderr
+    assert result.stdout == f"job {directory.job_id}: ABORTED\n"
+    assert f"job {directory.job_id} ended ABORTED, none of its files is visible" in result.stderr
 
 
 def test_exact_names_that_are_taken_are_not_committed(desk: Desk) -> None:
@@ -210,10 +212,12 @@ def test_i5_other_jobs_at_the_destination_are_left_alone(desk: Desk) -> None:
     ours = desk.open_job()
     committed = desk.committed_job(OTHER)
     recorded = dead(desk)
-    assert [job["jobId"] for job in desk.json("rescue", SALES)["jobs"]] == [recorded.place.job_id]
+    assert [job["jobId"] for job in desk.json("rescue", SALES)["jobs"]] == [
+        recorded.directory.job_id
+    ]
     before = desk.world.all_keys(ours.prefix)
     mine = [key for key in desk.world.open_uploads() if JOB in key]
-    runs(desk, recorded.place)
+    runs(desk, recorded.directory)
     desk.run("rescue", SALES, "--abort")
     assert desk.world.all_keys(ours.prefix) == before
     assert desk.world.open_uploads() == mine
@@ -223,7 +227,7 @@ def test_i5_other_jobs_at_the_destination_are_left_alone(desk: Desk) -> None:
 
 def test_i5_a_manifest_that_names_another_jobs_file_is_not_committed(desk: Desk) -> None:
     recorded = dead(desk)
-    desk.world.open(place_of(NEIGHBOUR))
+    desk.world.open(job_directory(NEIGHBOUR))
     key = f"sales/part-0-{NEIGHBOUR}.c000.parquet"
     manifest = next(iter(recorded.manifests))
     body = json.loads(desk.world.store.get(BUCKET, manifest, max_bytes=10**6).body)
@@ -258,7 +262,7 @@ def test_one_word_at_a_time(desk: Desk) -> None:
 
 def test_a_rescued_job_shows_like_any_other(desk: Desk) -> None:
     recorded = dead(desk)
-    runs(desk, recorded.place)
+    runs(desk, recorded.directory)
     desk.run("rescue", SALES, "--commit")
-    assert desk.json("show", uri_of(recorded.place))["state"] == "COMMITTED"
+    assert desk.json("show", uri_of(recorded.directory))["state"] == "COMMITTED"
     assert desk.json("status", "--table", TABLE, "--all")["counts"] == {"COMMITTED": 1}

@@ -35,8 +35,8 @@ def settle(desk: Desk, key: str, metadata: dict[str, str]) -> None:
 
 def mark_of(recorded: Recorded, key: str) -> dict[str, str]:
     (manifest,) = [name for name, body in recorded.manifests.items() if key.encode() in body]
-    place, task, attempt = parse_manifest_key(BUCKET, manifest)
-    return {META_JOB: place.job_id, META_TASK: task, META_ATTEMPT: attempt}
+    directory, task, attempt = parse_manifest_key(BUCKET, manifest)
+    return {META_JOB: directory.job_id, META_TASK: task, META_ATTEMPT: attempt}
 
 
 @pytest.mark.parametrize("word", ["--commit", "--abort"])
@@ -58,7 +58,7 @@ def test_i2_a_job_whose_files_a_person_has_marked_is_finished(desk: Desk) -> Non
     settle(desk, the_completed(desk), mark_of(recorded, the_completed(desk)))
     (job,) = desk.json("rescue", SALES)["jobs"]
     assert (job["visibleFiles"], job["problems"]) == (1, [])
-    runs(desk, recorded.place)
+    runs(desk, recorded.directory)
     desk.run("rescue", SALES, "--commit")
     assert data(desk.world) == recorded.files
 
@@ -66,7 +66,7 @@ def test_i2_a_job_whose_files_a_person_has_marked_is_finished(desk: Desk) -> Non
 def test_i2_of_a_job_that_is_given_up_the_marked_files_go_too(desk: Desk) -> None:
     recorded = dead(desk, "halfway")
     settle(desk, the_completed(desk), mark_of(recorded, the_completed(desk)))
-    runs(desk, recorded.place)
+    runs(desk, recorded.directory)
     desk.run("rescue", SALES, "--abort")
     assert data(desk.world) == {}
     assert desk.world.open_uploads() == []
@@ -77,6 +77,6 @@ def test_i5_a_file_that_a_person_calls_anothers_stays(desk: Desk) -> None:
     key = the_completed(desk)
     settle(desk, key, {META_JOB: "none"})
     assert "[UPLOAD_GONE]" in desk.fails("rescue", SALES, "--commit", exit_code=3)
-    runs(desk, recorded.place)
+    runs(desk, recorded.directory)
     desk.run("rescue", SALES, "--abort")
     assert data(desk.world) == {key: recorded.files[key]}

@@ -32,9 +32,9 @@ _NUMBERS = itertools.count()
 class LaterEnvironment(SystemEnvironment):
     """Days after the recording; the pipeline runs while the command waits."""
 
-    def __init__(self, ports: Ports, place: JobDirectory) -> None:
+    def __init__(self, ports: Ports, directory: JobDirectory) -> None:
         self.ports = ports
-        self.place = place
+        self.directory = directory
         self.executions = itertools.count()
 
     def epoch(self) -> float:
@@ -42,7 +42,7 @@ class LaterEnvironment(SystemEnvironment):
 
     def sleep(self, seconds: float) -> None:
         execution = f"execution-{next(self.executions)}"
-        assert run_execution(self.ports, self.place, execution=execution)
+        assert run_execution(self.ports, self.directory, execution=execution)
 
 
 @pytest.fixture
@@ -65,8 +65,8 @@ def test_i2_i4_a_dead_drivers_job_ends_on_a_server_too(ports: Ports, case: str, 
         recorded.objects[key] = body.replace(f'"{BUCKET}"'.encode(), f'"{bucket}"'.encode())
     replay(ports.store, recorded, bucket)
     session = Session()
-    place = JobDirectory(Destination(bucket, TABLE), recorded.place.job_id)
-    session.environment = LaterEnvironment(ports, place)
+    directory = JobDirectory(Destination(bucket, TABLE), recorded.directory.job_id)
+    session.environment = LaterEnvironment(ports, directory)
     arguments = ["rescue", f"s3://{bucket}/{TABLE}", word, *["--partial"] * (word == "--commit")]
     result = CliRunner().invoke(app, arguments, obj=session)
     assert result.exit_code == 0, result.output

@@ -12,7 +12,7 @@ from s3commit.cli.facts import REQUESTED
 from s3commit.core.model.record import PlanFacts, Stage
 from s3commit.core.model.states import JobState
 from tests.cli.support import JOB, OTHER, REF, SALES, TABLE, Desk, arn_of, uri_of
-from tests.core.world import BUCKET, place_of
+from tests.core.world import BUCKET, job_directory
 
 ARN = arn_of(JOB)
 
@@ -23,20 +23,20 @@ def text_of(desk: Desk, *arguments: str) -> str:
 
 
 def test_an_open_job_says_what_it_waits_for(desk: Desk) -> None:
-    place = desk.open_job()
+    directory = desk.open_job()
     text = text_of(desk, "show", JOB, "--table", TABLE)
     assert f"job {JOB}\ndestination s3://lake/sales/\nstate OPEN\n" in text
     assert "created 2026-11-21 22:00:00 by test/1" in text
     assert "request none\nmanifests 2 in S3\nnoted 2 attempts of 2 tasks: 2 files, 8 B" in text
     assert "open uploads 2" in text
     assert "next it waits for its driver to ask for commit or abort" in text
-    assert f"s3commit commit {uri_of(place)} --dry-run" in text
+    assert f"s3commit commit {uri_of(directory)} --dry-run" in text
 
 
 @pytest.mark.parametrize("deeper", ["", "request.json", "tasks/0/a0.pendingset"])
 def test_a_uri_in_the_job_directory_does_without_a_table(desk: Desk, deeper: str) -> None:
-    place = desk.requested_job()
-    document = desk.json("show", uri_of(place) + deeper)
+    directory = desk.requested_job()
+    document = desk.json("show", uri_of(directory) + deeper)
     assert document["state"] == REQUESTED
     assert document["inLedger"] is False
     assert document["noted"] is None
@@ -51,9 +51,9 @@ def test_an_id_with_its_destination_does_too(desk: Desk) -> None:
 
 
 def test_counted_attempts_stand_beside_the_noted_ones(desk: Desk) -> None:
-    place = desk.open_job(tasks=3)
+    directory = desk.open_job(tasks=3)
     world = desk.world
-    world.request(place, world.attempt(place, "9"))
+    world.request(directory, world.attempt(directory, "9"))
     document = desk.json("show", JOB, "--table", TABLE)
     assert document["request"] == {"action": "commit", "attempts": 1, "files": 1, "bytes": 4}
     assert document["noted"] == {"attempts": 3, "tasks": 3, "files": 3, "bytes": 12}
@@ -73,8 +73,8 @@ def test_a_committed_job_names_its_files(desk: Desk) -> None:
 
 
 def test_an_aborted_job_says_why_and_what_is_left(desk: Desk) -> None:
-    place = desk.aborted_job()
-    desk.world.upload(place, f"part-9-{JOB}.parquet", b"late", task="9", attempt="a9")
+    directory = desk.aborted_job()
+    desk.world.upload(directory, f"part-9-{JOB}.parquet", b"late", task="9", attempt="a9")
     document = desk.json("show", JOB, "--table", TABLE)
     assert document["error"] == {"code": "ABORTED_BY_CLIENT", "message": "driver gave up"}
     assert document["request"] == {"action": "abort", "reason": "driver gave up"}
@@ -85,10 +85,10 @@ def test_an_aborted_job_says_why_and_what_is_left(desk: Desk) -> None:
 
 
 def test_a_job_at_work_that_is_silent_sends_to_its_execution(desk: Desk) -> None:
-    place = desk.requested_job()
+    directory = desk.requested_job()
     ledger, clock = desk.world.ledger, desk.world.clock
     desk.executions.statuses[ARN] = "RUNNING"
-    first = desk.world.record(place).generation
+    first = desk.world.record(directory).generation
     record = ledger.take_over(REF, generation=first, execution=ARN, now=clock.now())
     held = record.generation
     ledger.advance(
@@ -109,12 +109,12 @@ def test_a_job_at_work_that_is_silent_sends_to_its_execution(desk: Desk) -> None
     assert "nothing changed for 2h: look at the execution" in document["next"][1]
     assert document["console"].endswith(f"/v2/executions/details/{ARN}")
     assert document["generation"] == record.generation
-    assert document["directory"] == uri_of(place)
+    assert document["directory"] == uri_of(directory)
 
 
 def test_a_document_that_can_not_be_read_is_named(desk: Desk) -> None:
-    place = desk.open_job()
-    desk.world.store.put(BUCKET, place.request, b"{}")
+    directory = desk.open_job()
+    desk.world.store.put(BUCKET, directory.request, b"{}")
     document = desk.json("show", JOB, "--table", TABLE)
     assert len(document["problems"]) == 1
     assert document["problems"][0].startswith("request.json can not be read: ")
@@ -160,7 +160,7 @@ def test_a_job_id_that_the_ledger_has_elsewhere_is_not_mixed_up(desk: Desk) -> N
 
 def test_an_id_at_two_destinations_asks_for_one_of_them(desk: Desk) -> None:
     desk.open_job()
-    other = place_of(JOB, "orders/")
+    other = job_directory(JOB, "orders/")
     desk.world.open(other)
     desk.world.announce(other, desk.world.attempt(other, "t0"))
     line = desk.fails("show", JOB, "--table", TABLE, exit_code=2)
@@ -179,8 +179,8 @@ def test_every_state_has_a_meaning() -> None:
 
 @pytest.mark.parametrize("state", [state for state in JobState if state is not JobState.OPEN])
 def test_every_state_has_a_next_step(desk: Desk, state: JobState) -> None:
-    place = desk.requested_job()
-    record = replace(desk.world.record(place), state=state)
+    directory = desk.requested_job()
+    record = replace(desk.world.record(directory), state=state)
     desk.world.ledger._store(record)
     assert all(desk.json("show", JOB, "--table", TABLE)["next"])
 

@@ -28,13 +28,13 @@ def shown(desk: Desk, job_id: str = JOB) -> Any:
 
 
 def test_the_policy_is_shown_whole(desk: Desk) -> None:
-    place = desk.requested_job(
+    directory = desk.requested_job(
         **DAY,
         idempotency_key="sales 2026-11-21",
         conditions=Conditions(min_rows=1, max_null_fraction={"price": 0.25}),
         names=Names.EXACT,
     )
-    text = text_of(desk, "show", uri_of(place))
+    text = text_of(desk, "show", uri_of(directory))
     assert (
         "conflict replace, scope partition, partitioned by dt\n"
         "condition minRows 1\n"
@@ -42,14 +42,14 @@ def test_the_policy_is_shown_whole(desk: Desk) -> None:
         "once idempotency key 'sales 2026-11-21'\n"
         "names exact: the program's own, without the job's id\n"
     ) in text
-    document = desk.json("show", uri_of(place))
+    document = desk.json("show", uri_of(directory))
     assert document["conditions"] == {"minRows": 1, "maxNullFraction": {"price": 0.25}}
     assert (document["idempotencyKey"], document["names"]) == ("sales 2026-11-21", "exact")
 
 
 def test_the_ledger_tells_the_policy_of_a_job_that_lost_its_document(desk: Desk) -> None:
-    place = desk.job_at("VerifyManifests", **DAY, idempotency_key="k")
-    desk.world.store.delete(BUCKET, place.job)
+    directory = desk.job_at("VerifyManifests", **DAY, idempotency_key="k")
+    desk.world.store.delete(BUCKET, directory.job)
     document = shown(desk)
     assert (document["conflict"], document["scope"]) == ("replace", "partition")
     assert (document["idempotencyKey"], document["conditions"]) == ("k", None)
@@ -138,22 +138,22 @@ def test_a_decided_holder_whose_execution_died_is_named_with_the_way_out(desk: D
 
 
 def test_of_an_undecided_one_it_is_said_when_it_is_given_up(desk: Desk) -> None:
-    place = desk.job_at("AcquireDestination", OTHER, conflict=Conflict.REPLACE)
+    directory = desk.job_at("AcquireDestination", OTHER, conflict=Conflict.REPLACE)
     desk.job_at("AcquireDestination", JOB)
     desk.dies(OTHER, "TIMED_OUT")
     line = shown(desk)["next"][1]
     assert f"job {OTHER} is SEALED and its execution is TIMED_OUT" in line
     assert line.endswith("or until 22:40, when it is given up (STALLED)")
-    assert desk.world.record(place).updated_at.startswith("2026-11-21T22:00")
+    assert desk.world.record(directory).updated_at.startswith("2026-11-21T22:00")
     assert HOLDER_SECONDS == 40 * 60
 
 
 def test_one_that_will_not_be_committed_is_no_reason_to_worry(desk: Desk) -> None:
-    place = desk.job_at("AcquireDestination", OTHER, conflict=Conflict.REPLACE)
+    directory = desk.job_at("AcquireDestination", OTHER, conflict=Conflict.REPLACE)
     desk.job_at("AcquireDestination", JOB)
-    record = desk.world.record(place)
+    record = desk.world.record(directory)
     desk.world.ledger.advance(
-        place.ref,
+        directory.ref,
         source=JobState.SEALED,
         target=JobState.ABORTING,
         generation=record.generation,
@@ -176,7 +176,7 @@ def test_who_may_not_look_at_executions_sees_all_the_rest(desk: Desk) -> None:
 
 def test_i10_what_is_replaced_is_said_by_what_became_of_it(desk: Desk) -> None:
     desk.committed_job(OTHER)
-    place = desk.job_at("CheckConditions", JOB, conflict=Conflict.REPLACE)
+    directory = desk.job_at("CheckConditions", JOB, conflict=Conflict.REPLACE)
     text = text_of(desk, "show", JOB, "--table", TABLE)
     assert "replaces 2 files of before, 8 B: to be removed, if the job is committed" in text
     assert shown(desk)["replaced"] == {"files": 2, "bytes": 8, "overwritesExactNames": False}
@@ -188,7 +188,7 @@ def test_i10_what_is_replaced_is_said_by_what_became_of_it(desk: Desk) -> None:
     assert listed.stderr == f"2 files of before, of job {JOB}: SEALED\n"
     document = desk.json("show", JOB, "--table", TABLE, "--replaced")
     assert [file["bytes"] for file in document["replaced"]] == [4, 4]
-    desk.world.run(place)
+    desk.world.run(directory)
     text = text_of(desk, "show", JOB, "--table", TABLE)
     assert "replaces 2 files of before, 8 B: removed\n" in text
     assert "2 files, 8 B, 8 rows, 2 files of before removed; decided" in text
@@ -196,20 +196,20 @@ def test_i10_what_is_replaced_is_said_by_what_became_of_it(desk: Desk) -> None:
 
 
 def test_a_replace_list_that_is_not_there_is_one_line(desk: Desk) -> None:
-    place = desk.committed_job(JOB)
+    directory = desk.committed_job(JOB)
     line = desk.fails("show", JOB, "--table", TABLE, "--replaced", exit_code=1)
     assert "has no replace list: it is COMMITTED, with conflict 'append'" in line
     desk.committed_job(OTHER, conflict=Conflict.REPLACE)
     line = desk.fails("show", OTHER, "--table", TABLE, "--replaced", exit_code=1)
     assert f"the replace list of job {OTHER} is gone" in line
-    line = desk.fails("show", uri_of(place), "--replaced", exit_code=2)
+    line = desk.fails("show", uri_of(directory), "--replaced", exit_code=2)
     assert "name it with --table" in line
 
 
 def test_i11_a_job_whose_key_another_has_says_that_nothing_was_added(desk: Desk) -> None:
     desk.committed_job(OTHER, idempotency_key="daily")
-    place = desk.committed_job(JOB, idempotency_key="daily")
-    text = text_of(desk, "show", uri_of(place))
+    directory = desk.committed_job(JOB, idempotency_key="daily")
+    text = text_of(desk, "show", uri_of(directory))
     assert f"state ABORTED\nnothing was added: job {OTHER} has this idempotency key\n" in text
     assert "[ALREADY_COMMITTED]" in text
     document = shown(desk)

@@ -26,8 +26,8 @@ def test_the_jobs_under_way_come_oldest_first(desk: Desk) -> None:
 def test_what_is_silent_for_too_long_comes_first_and_is_marked(desk: Desk) -> None:
     desk.open_job(OTHER)
     desk.world.clock.advance(60)
-    place = desk.open_job(JOB)
-    record = desk.world.record(place)
+    directory = desk.open_job(JOB)
+    record = desk.world.record(directory)
     desk.world.ledger.advance(
         REF,
         source=JobState.OPEN,

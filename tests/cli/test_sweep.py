@@ -10,7 +10,7 @@ from s3commit.core.model.errors import AccessError
 from s3commit.core.sweep.sweep import DAY
 from s3commit.testing.survey import MemoryExecutions, MemorySurvey
 from tests.cli.support import JOB, MACHINE, OTHER, TABLE, Desk
-from tests.core.world import place_of
+from tests.core.world import job_directory
 
 
 @pytest.fixture
@@ -49,8 +49,8 @@ def test_a_pass_does_it_and_a_program_reads_what(desk: Desk, executions: MemoryE
     left_behind(desk)
     told = desk.json("sweep", "--table", TABLE)
     assert (told["started"], told["asked"], told["dryRun"]) == (1, 1, False)
-    assert set(executions.started.values()) == {place_of(JOB)}
-    assert desk.world.store.head("lake", place_of(OTHER).request) is not None
+    assert set(executions.started.values()) == {job_directory(JOB)}
+    assert desk.world.store.head("lake", job_directory(OTHER).request) is not None
 
 
 def test_limits_are_the_callers(desk: Desk, executions: MemoryExecutions) -> None:

@@ -15,7 +15,7 @@ from s3commit.core.sweep.steps import run_sweep
 from s3commit.core.sweep.sweep import Limits, Sweep
 from s3commit.testing.survey import MemoryExecutions, MemorySurvey
 from tests.cli.support import JOB, OTHER, TABLE, Desk
-from tests.core.world import BUCKET, place_of
+from tests.core.world import BUCKET, job_directory
 
 STRANGER = "33333333-7425-40de-944b-e07fc1f90ae7"
 DAY = 86_400
@@ -34,7 +34,7 @@ class Case:
 
 def _forged_below(desk: Desk) -> None:
     """A result below the job's directory, by somebody who may write there alone."""
-    desk.world.store.put(BUCKET, place_of(JOB, "sales/b/").result, b"{}")
+    desk.world.store.put(BUCKET, job_directory(JOB, "sales/b/").result, b"{}")
 
 
 CASES = {

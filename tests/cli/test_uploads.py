@@ -8,7 +8,7 @@ import pytest
 
 from s3commit.core.model.errors import AccessError, TransientError
 from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk
-from tests.core.world import BUCKET, place_of
+from tests.core.world import BUCKET, job_directory
 
 STRANGER = "33333333-7425-40de-944b-e07fc1f90ae7"
 DAY = 86400
@@ -87,11 +87,11 @@ def test_a_dry_run_aborts_nothing_and_says_what_it_would(desk: Desk, left: dict[
 
 
 def test_i5_a_job_that_s3_shows_as_under_way_is_kept_without_a_ledger(desk: Desk) -> None:
-    place = desk.requested_job(JOB)
+    directory = desk.requested_job(JOB)
     desk.world.clock.advance(9 * DAY)
     desk.run("uploads", SALES, "--abort")
-    desk.world.run(place)
-    assert desk.world.result(place).outcome == "COMMITTED"
+    desk.world.run(directory)
+    assert desk.world.result(directory).outcome == "COMMITTED"
 
 
 @pytest.mark.parametrize("table", [(), ("--table", TABLE)])
@@ -99,10 +99,10 @@ def test_i5_a_job_that_s3_shows_as_under_way_is_kept_without_a_ledger(desk: Desk
 def test_i5_a_job_under_way_is_kept_wherever_above_the_file_it_lies(
     desk: Desk, prefix: str, table: tuple[str, ...]
 ) -> None:
-    place = place_of(JOB, prefix)
-    desk.world.open(place)
+    directory = job_directory(JOB, prefix)
+    desk.world.open(directory)
     name = f"sales/north/dt=1/part-{JOB}.x".removeprefix(prefix)
-    desk.world.announce(place, desk.world.attempt(place, "0", files={name: b"1"}))
+    desk.world.announce(directory, desk.world.attempt(directory, "0", files={name: b"1"}))
     desk.world.clock.advance(9 * DAY)
     for destination in (SALES, "s3://lake/sales/north/", "s3://lake/sales/north/dt=1/"):
         found = desk.json("uploads", destination, "--abort", *table)["uploads"]
@@ -115,14 +115,14 @@ def test_i5_a_result_further_down_does_not_speak_for_a_job_above_it(
     desk: Desk, table: tuple[str, ...]
 ) -> None:
     """Somebody asked for a job of the same id there, and was turned away."""
-    place = desk.requested_job(JOB)
-    desk.world.store.put(BUCKET, place_of(JOB, "sales/b/").result, b"{}")
+    directory = desk.requested_job(JOB)
+    desk.world.store.put(BUCKET, job_directory(JOB, "sales/b/").result, b"{}")
     victim = start(desk, f"b/part-{JOB}.parquet")
     for destination in (SALES, "s3://lake/sales/b/"):
         found = desk.json("uploads", destination, "--abort", *table)["uploads"]
         assert {upload["owner"] for upload in found} == {"under way"}
     assert victim in desk.world.open_uploads()
-    assert place.prefix.startswith("sales/")
+    assert directory.prefix.startswith("sales/")
 
 
 def test_i5_a_job_that_ended_elsewhere_does_not_speak_for_its_id_here(desk: Desk) -> None:
@@ -149,8 +149,8 @@ def test_an_upload_of_a_job_that_ended_above_is_ended(desk: Desk) -> None:
 
 
 def test_a_job_whose_directory_is_gone_has_ended_by_its_commit(desk: Desk) -> None:
-    place = desk.committed_job(JOB)
-    for key in desk.world.all_keys(place.prefix):
+    directory = desk.committed_job(JOB)
+    for key in desk.world.all_keys(directory.prefix):
         desk.world.store.delete(BUCKET, key)
     start(desk, f"part-9-{JOB}.parquet")
     assert list(owners(desk)) == ["ended"]

@@ -19,25 +19,25 @@ from tests.core.world import BUCKET
 
 
 def test_a_job_is_followed_to_its_commit(desk: Desk) -> None:
-    place = desk.requested_job()
-    desk.while_it_waits(lambda: None, lambda: desk.world.run(place))
+    directory = desk.requested_job()
+    desk.while_it_waits(lambda: None, lambda: desk.world.run(directory))
     lines = desk.run("watch", JOB, "--table", TABLE).stdout.splitlines()
     assert [line.split()[2] for line in lines] == ["OPEN", "COMMITTED"]
     assert lines[1].endswith("ended: all files are visible: 2 files, 8 B, 8 rows")
 
 
 def test_each_state_is_a_line_of_json(desk: Desk) -> None:
-    place = desk.requested_job()
+    directory = desk.requested_job()
     ledger, clock = desk.world.ledger, desk.world.clock
 
     def seal() -> object:
-        first = desk.world.record(place).generation
+        first = desk.world.record(directory).generation
         held = ledger.take_over(REF, generation=first, execution="e", now=clock.now()).generation
         return ledger.advance(
             REF, source=JobState.OPEN, target=JobState.SEALED, generation=held, now=clock.now()
         )
 
-    desk.while_it_waits(seal, lambda: desk.world.run(place))
+    desk.while_it_waits(seal, lambda: desk.world.run(directory))
     output = desk.run("watch", JOB, "--table", TABLE, "--output", "json").stdout
     changes = [json.loads(line) for line in output.splitlines()]
     assert [change["state"] for change in changes] == ["OPEN", "SEALED", "COMMITTED"]
@@ -47,7 +47,7 @@ def test_each_state_is_a_line_of_json(desk: Desk) -> None:
 
 def test_for_whom_a_job_waits_is_a_line_too(desk: Desk) -> None:
     other = desk.job_at("AcquireDestination", OTHER, conflict=Conflict.REPLACE)
-    place = desk.requested_job(JOB)
+    directory = desk.requested_job(JOB)
 
     def step(job: JobDirectory, *names: str) -> Ticket:
         ticket = Ticket(job.job_id, job.bucket, job.prefix, execution=arn_of(job.job_id))
@@ -56,11 +56,11 @@ def test_for_whom_a_job_waits_is_a_line_too(desk: Desk) -> None:
         return ticket
 
     desk.while_it_waits(
-        lambda: step(place, "SealJob"),
-        lambda: step(place, "SealJob", "VerifyManifests", "AcquireDestination"),
+        lambda: step(directory, "SealJob"),
+        lambda: step(directory, "SealJob", "VerifyManifests", "AcquireDestination"),
         lambda: None,
         lambda: desk.world.run(other),
-        lambda: desk.world.run(place),
+        lambda: desk.world.run(directory),
     )
     lines = desk.run("watch", JOB, "--table", TABLE).stdout.splitlines()
     assert [line[21:].split(maxsplit=1) for line in lines] == [
@@ -73,18 +73,18 @@ def test_for_whom_a_job_waits_is_a_line_too(desk: Desk) -> None:
 
 
 def test_s3_alone_tells_less_and_the_same_end(desk: Desk) -> None:
-    place = desk.requested_job()
-    desk.environment.on_sleep = lambda: desk.world.run(place)
-    lines = desk.run("watch", uri_of(place)).stdout.splitlines()
+    directory = desk.requested_job()
+    desk.environment.on_sleep = lambda: desk.world.run(directory)
+    lines = desk.run("watch", uri_of(directory)).stdout.splitlines()
     assert [line.split()[2] for line in lines] == ["REQUESTED", "COMMITTED"]
 
 
 @pytest.mark.parametrize("outcome", [Outcome.ABORTED, Outcome.ROLLED_BACK])
 def test_a_job_that_is_not_committed_exits_3_and_says_why(desk: Desk, outcome: Outcome) -> None:
-    place = desk.requested_job()
+    directory = desk.requested_job()
     result = JobResult(JOB, outcome, None, 0, 0, None, None, "2026-11-21T22:00:01.000Z", "")
-    desk.world.store.put(BUCKET, place.result, encode_result(result))
-    ended = desk.run("watch", uri_of(place), exit_code=3)
+    desk.world.store.put(BUCKET, directory.result, encode_result(result))
+    ended = desk.run("watch", uri_of(directory), exit_code=3)
     assert ended.stdout.split()[2] == outcome.value
     assert f"ended {outcome}, none of its files is visible: no reason given" in ended.stderr
 
@@ -97,8 +97,8 @@ def test_an_aborted_job_gives_the_pipelines_reason(desk: Desk) -> None:
 
 def test_i11_a_job_whose_key_another_has_added_nothing_and_exits_0(desk: Desk) -> None:
     desk.committed_job(OTHER, idempotency_key="2026-11-21")
-    place = desk.requested_job(JOB, idempotency_key="2026-11-21")
-    desk.environment.on_sleep = lambda: desk.world.run(place)
+    directory = desk.requested_job(JOB, idempotency_key="2026-11-21")
+    desk.environment.on_sleep = lambda: desk.world.run(directory)
     lines = desk.run("watch", JOB, "--table", TABLE).stdout.splitlines()
     assert lines[-1].endswith(
         f"ABORTED       nothing was added: job {OTHER} has this idempotency key"
@@ -116,28 +116,36 @@ def test_a_job_that_takes_longer_exits_4_and_goes_on(desk: Desk) -> None:
 
 
 def test_without_the_right_to_list_a_missing_result_is_waited_for(desk: Desk) -> None:
-    place = desk.requested_job()
+    directory = desk.requested_job()
     desk.world.plan.fail(
-        "get", AccessError("403"), nth=2, where=lambda call: call.key == place.result
+        "get", AccessError("403"), nth=2, where=lambda call: call.key == directory.result
     )
-    desk.environment.on_sleep = lambda: desk.world.run(place)
+    desk.environment.on_sleep = lambda: desk.world.run(directory)
     desk.run("watch", JOB, "--destination", SALES)
 
 
 def test_a_look_that_fails_in_passing_is_taken_again(desk: Desk) -> None:
-    place = desk.requested_job()
+    directory = desk.requested_job()
     desk.world.plan.fail(
-        "get", TransientError("503"), nth=2, times=3, where=lambda call: call.key == place.result
+        "get",
+        TransientError("503"),
+        nth=2,
+        times=3,
+        where=lambda call: call.key == directory.result,
     )
-    desk.while_it_waits(lambda: None, lambda: None, lambda: desk.world.run(place))
+    desk.while_it_waits(lambda: None, lambda: None, lambda: desk.world.run(directory))
     lines = desk.run("watch", JOB, "--destination", SALES).stdout.splitlines()
     assert [line.split()[2] for line in lines] == ["COMMITTED"]
 
 
 def test_a_store_that_stays_away_leaves_the_outcome_unknown(desk: Desk) -> None:
-    place = desk.requested_job()
+    directory = desk.requested_job()
     desk.world.plan.fail(
-        "get", TransientError("503"), nth=2, times=None, where=lambda call: call.key == place.result
+        "get",
+        TransientError("503"),
+        nth=2,
+        times=None,
+        where=lambda call: call.key == directory.result,
     )
     line = desk.fails("watch", JOB, "--destination", SALES, exit_code=4)
     assert "has not ended after 15m, it is unseen (503) and goes on" in line

@@ -44,11 +44,11 @@ class FakeHands:
     running: set[str] = field(default_factory=set)
     started: list[tuple[str, int]] = field(default_factory=list)
 
-    def is_running(self, place: JobDirectory, record: JobRecord | None) -> bool:
-        return place.job_id in self.running
+    def is_running(self, directory: JobDirectory, record: JobRecord | None) -> bool:
+        return directory.job_id in self.running
 
-    def start(self, place: JobDirectory, record: JobRecord | None) -> bool:
-        self.started.append((place.job_id, record.generation if record else 0))
+    def start(self, directory: JobDirectory, record: JobRecord | None) -> bool:
+        self.started.append((directory.job_id, record.generation if record else 0))
         return True
 
 

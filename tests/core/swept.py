@@ -59,10 +59,10 @@ class Swept(World):
 
     def settle(self) -> None:
         """What the started executions do."""
-        for name, place in self.executions.started.items():
+        for name, directory in self.executions.started.items():
             if name not in self.settled:
                 self.settled.add(name)
-                self.run(place, name)
+                self.run(directory, name)
 
     def later(self, seconds: float) -> None:
         self.clock.advance(seconds)
@@ -162,27 +162,27 @@ class Schedule:
         return sum(map(sum, self.calls.values()))
 
 
-def sealed(world: Swept, place: JobDirectory, *, execution: str = "execution-1") -> None:
+def sealed(world: Swept, directory: JobDirectory, *, execution: str = "execution-1") -> None:
     """A job whose execution died behind its first step."""
-    world.open(place)
-    world.request(place, world.attempt(place, "t0"))
-    seal_job(world.ports, Ticket(place.job_id, BUCKET, place.prefix, execution=execution))
+    world.open(directory)
+    world.request(directory, world.attempt(directory, "t0"))
+    seal_job(world.ports, Ticket(directory.job_id, BUCKET, directory.prefix, execution=execution))
 
 
-def abandoned_at(world: Swept, place: JobDirectory) -> str:
+def abandoned_at(world: Swept, directory: JobDirectory) -> str:
     """The reason with which the job was given up; empty if it was not."""
-    if world.store.head(BUCKET, place.request) is None:
+    if world.store.head(BUCKET, directory.request) is None:
         return ""
-    return str(world.json(place.request).get("reason", ""))
+    return str(world.json(directory.request).get("reason", ""))
 
 
-def announced(world: Swept, place: JobDirectory, **spec: Any) -> None:
+def announced(world: Swept, directory: JobDirectory, **spec: Any) -> None:
     """An OPEN job with one manifest that the ledger has heard of."""
-    world.open(place, **spec)
-    world.announce(place, world.attempt(place, "t0"))
+    world.open(directory, **spec)
+    world.announce(directory, world.attempt(directory, "t0"))
 
 
-def ended(world: Swept, place: JobDirectory) -> None:
-    world.open(place)
-    world.request(place, world.attempt(place, "t0"))
-    world.run(place)
+def ended(world: Swept, directory: JobDirectory) -> None:
+    world.open(directory)
+    world.request(directory, world.attempt(directory, "t0"))
+    world.run(directory)

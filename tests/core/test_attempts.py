@@ -14,35 +14,35 @@ from s3commit.core.model.errors import UploadGoneError
 from s3commit.core.model.job import CountedAttempt, Names, Outcome
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
-from tests.core.world import BUCKET, OTHER_JOB, World, place_of
+from tests.core.world import BUCKET, OTHER_JOB, World, job_directory
 
 NAMES = pytest.mark.parametrize("names", Names)
 
 
-def file_of(task: str, names: Names, place: JobDirectory) -> str:
-    return f"{task}.csv" if names is Names.EXACT else f"part-{task}-{place.job_id}.csv"
+def file_of(task: str, names: Names, directory: JobDirectory) -> str:
+    return f"{task}.csv" if names is Names.EXACT else f"part-{task}-{directory.job_id}.csv"
 
 
 def tries(
-    world: World, names: Names, task: str, attempt: str, place: JobDirectory | None = None
+    world: World, names: Names, task: str, attempt: str, directory: JobDirectory | None = None
 ) -> CountedAttempt:
     """A finished attempt; its file says which one wrote it."""
-    place = place or place_of()
-    files = {file_of(task, names, place): f"{task} {attempt}".encode()}
-    return world.attempt(place, task, attempt, files=files)
+    directory = directory or job_directory()
+    files = {file_of(task, names, directory): f"{task} {attempt}".encode()}
+    return world.attempt(directory, task, attempt, files=files)
 
 
-def announce(world: World, place: JobDirectory, attempt: CountedAttempt) -> int:
+def announce(world: World, directory: JobDirectory, attempt: CountedAttempt) -> int:
     """The event of a manifest, beside the calls that are counted; how many uploads it aborted."""
     events = Ports(world.store, world.ledger, world.clock)
-    arrival = judge_arrival(events, BUCKET, place.prefix + attempt.manifest)
+    arrival = judge_arrival(events, BUCKET, directory.prefix + attempt.manifest)
     note_arrivals(events, [arrival])
     return arrival.late
 
 
 def bystanders(world: World, names: Names) -> list[str]:
     """Uploads that are nobody's of the job: another job's, and a stranger's. Their ids."""
-    other = place_of(OTHER_JOB)
+    other = job_directory(OTHER_JOB)
     world.open(other)
     tries(world, Names.UNIQUE, "t0", "a0", other)
     world.store.create_upload(BUCKET, "sales/stranger.csv", metadata={}, content_type="x")
@@ -56,32 +56,32 @@ def upload_ids(world: World) -> list[str]:
 
 @NAMES
 def test_i3_i4_of_two_finished_attempts_the_counted_one_appears(names: Names) -> None:
-    world, place = World(), place_of()
+    world, directory = World(), job_directory()
     theirs = bystanders(world, names)
-    world.open(place, names=names)
+    world.open(directory, names=names)
     slow = tries(world, names, "t0", "a0")
     fast = tries(world, names, "t0", "a1")
     for attempt in (fast, slow, fast):  # events in any order, and more than once
-        announce(world, place, attempt)
-    world.request(place, fast)
-    world.run(place)
+        announce(world, directory, attempt)
+    world.request(directory, fast)
+    world.run(directory)
     assert list(world.visible().values()) == [b"t0 a1"]
     assert upload_ids(world) == theirs
 
 
 @NAMES
 def test_i3_i4_of_a_stage_that_was_retried_only_the_new_attempts_count(names: Names) -> None:
-    world, place = World(), place_of()
+    world, directory = World(), job_directory()
     theirs = bystanders(world, names)
-    world.open(place, names=names)
+    world.open(directory, names=names)
     for task in ("t0", "t1", "t2"):
-        announce(world, place, tries(world, names, task, "stage0"))
+        announce(world, directory, tries(world, names, task, "stage0"))
     again = [tries(world, names, task, "stage1") for task in ("t0", "t1", "t2")]
-    world.request(place, *again)
-    world.run(place)
+    world.request(directory, *again)
+    world.run(directory)
     assert sorted(world.visible().values()) == [b"t0 stage1", b"t1 stage1", b"t2 stage1"]
     assert upload_ids(world) == theirs
-    assert world.result(place).files == 3
+    assert world.result(directory).files == 3
 
 
 @NAMES
@@ -94,14 +94,14 @@ def test_i3_i4_a_loser_that_finishes_at_any_moment_neither_appears_nor_stays(
     point = 0
     while True:
         point += 1
-        world, place = World(), place_of()
+        world, directory = World(), job_directory()
         theirs = bystanders(world, names)
-        world.open(place, names=names)
+        world.open(directory, names=names)
         winner = tries(world, names, "t0", "a0")
         if fate is Outcome.ABORTED:
-            world.ask_abort(place)
+            world.ask_abort(directory)
         else:
-            world.request(place, winner)
+            world.request(directory, winner)
         if fate is Outcome.ROLLED_BACK:
             victim = next(
                 upload
@@ -118,19 +118,21 @@ def test_i3_i4_a_loser_that_finishes_at_any_moment_neither_appears_nor_stays(
         late: list[CountedAttempt] = []
 
         def finish(
-            world: World = world, late: list[CountedAttempt] = late, place: JobDirectory = place
+            world: World = world,
+            late: list[CountedAttempt] = late,
+            directory: JobDirectory = directory,
         ) -> None:
             late.append(tries(world, names, "t0", "loser"))
-            announce(world, place, late[0])
+            announce(world, directory, late[0])
 
         hook = world.plan.run_before if when == "before" else world.plan.run_after
         hook(None, finish, nth=point)
-        world.run(place)
+        world.run(directory)
         reached = any(call.number == point for call in world.plan.fired)
         if not late:
             finish()
-        announce(world, place, late[0])  # the event once more
-        assert world.result(place).outcome is fate
+        announce(world, directory, late[0])  # the event once more
+        assert world.result(directory).outcome is fate
         expected = [b"t0 a0"] if fate is Outcome.COMMITTED else []
         assert list(world.visible().values()) == expected
         assert upload_ids(world) == theirs, (point, when)
@@ -141,13 +143,15 @@ def test_i3_i4_a_loser_that_finishes_at_any_moment_neither_appears_nor_stays(
 
 @NAMES
 def test_i3_i4_a_task_that_goes_on_after_the_end_changes_nothing(names: Names) -> None:
-    world, place = World(), place_of()
+    world, directory = World(), job_directory()
     theirs = bystanders(world, names)
-    world.open(place, names=names)
+    world.open(directory, names=names)
     winner = tries(world, names, "t0", "a0")
-    running = world.upload(place, file_of("t1", Names.UNIQUE, place), b"1", task="t1", attempt="a0")
-    world.request(place, winner)
-    world.run(place)
+    running = world.upload(
+        directory, file_of("t1", Names.UNIQUE, directory), b"1", task="t1", attempt="a0"
+    )
+    world.request(directory, winner)
+    world.run(directory)
     with pytest.raises(UploadGoneError):  # under an exact name only its manifest would tell
         if names is Names.EXACT:
             world.store.abort_upload(BUCKET, running.key, running.upload_id)
@@ -155,41 +159,43 @@ def test_i3_i4_a_task_that_goes_on_after_the_end_changes_nothing(names: Names) -
     with pytest.raises(UploadGoneError):
         world.store.complete_upload(BUCKET, running.key, running.upload_id, running.etags, length=1)
     late = tries(world, names, "t1", "a0")
-    assert announce(world, place, late) == 1
-    assert announce(world, place, late) == 0  # it is gone
+    assert announce(world, directory, late) == 1
+    assert announce(world, directory, late) == 0  # it is gone
     assert list(world.visible().values()) == [b"t0 a0"]
     assert upload_ids(world) == theirs
-    assert world.record(place).state is JobState.COMMITTED
+    assert world.record(directory).state is JobState.COMMITTED
 
 
 @NAMES
 def test_i2_a_manifest_that_counts_and_is_announced_after_the_end_takes_nothing_away(
     names: Names,
 ) -> None:
-    world, place = World(), place_of()
-    world.open(place, names=names)
+    world, directory = World(), job_directory()
+    world.open(directory, names=names)
     winner = tries(world, names, "t0", "a0")
-    body = world.store.get(BUCKET, place.prefix + winner.manifest, max_bytes=10**6).body
-    world.request(place, winner)
-    world.run(place)
-    world.store.put(BUCKET, place.prefix + winner.manifest, body)  # as if it had not been tidied
-    announce(world, place, winner)
+    body = world.store.get(BUCKET, directory.prefix + winner.manifest, max_bytes=10**6).body
+    world.request(directory, winner)
+    world.run(directory)
+    world.store.put(
+        BUCKET, directory.prefix + winner.manifest, body
+    )  # as if it had not been tidied
+    announce(world, directory, winner)
     assert list(world.visible().values()) == [b"t0 a0"]
 
 
 @NAMES
 def test_i3_a_request_that_names_no_attempts_refuses_two_of_one_task(names: Names) -> None:
-    world, place = World(), place_of()
-    world.open(place, names=names)
+    world, directory = World(), job_directory()
+    world.open(directory, names=names)
     for attempt in ("a0", "a1"):
         tries(world, names, "t0", attempt)
     world.store.put(
         BUCKET,
-        place.request,
-        f'{{"version":1,"jobId":"{place.job_id}","action":"commit"}}'.encode(),
+        directory.request,
+        f'{{"version":1,"jobId":"{directory.job_id}","action":"commit"}}'.encode(),
     )
-    world.run(place)
-    error = world.result(place).error
+    world.run(directory)
+    error = world.result(directory).error
     assert error is not None
     assert error.code == "TWO_ATTEMPTS"
     assert world.visible() == {}

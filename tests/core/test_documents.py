@@ -35,15 +35,17 @@ from s3commit.core.model.job import (
     JobSpec,
     Outcome,
 )
-from tests.core.world import JOB, place_of
+from tests.core.world import JOB, job_directory
 
-PLACE = place_of()
-SPEC = JobSpec(JOB, PLACE.destination, partition_by=("dt", "hr"), created_at="2026-11-21T22:00:00Z")
+DIRECTORY = job_directory()
+SPEC = JobSpec(
+    JOB, DIRECTORY.destination, partition_by=("dt", "hr"), created_at="2026-11-21T22:00:00Z"
+)
 ATTEMPT = CountedAttempt("t0", "a0", "tasks/t0/a0.pendingset", "0" * 64, 3, 12345)
 
 
 def test_job_json_comes_back() -> None:
-    assert decode_job(encode_job(SPEC), PLACE) == SPEC
+    assert decode_job(encode_job(SPEC), DIRECTORY) == SPEC
 
 
 @pytest.mark.parametrize(
@@ -64,7 +66,7 @@ def test_a_job_json_that_contradicts_its_place_or_itself_is_refused(
 ) -> None:
     document = json.loads(encode_job(SPEC)) | {field: value}
     with pytest.raises(InvalidInputError) as caught:
-        decode_job(json.dumps(document).encode(), PLACE)
+        decode_job(json.dumps(document).encode(), DIRECTORY)
     assert caught.value.code == code
 
 
@@ -77,7 +79,7 @@ def test_requests_come_back() -> None:
         CommitRequest(JOB, (ATTEMPT,), job_sha256="0" * 64),
         AbortRequest(JOB, "because"),
     ):
-        assert decode_request(encode_request(request), PLACE) == request
+        assert decode_request(encode_request(request), DIRECTORY) == request
 
 
 @pytest.mark.parametrize(
@@ -95,14 +97,14 @@ def test_requests_come_back() -> None:
 def test_a_request_that_names_other_places_is_refused(changes: dict[str, Any], code: str) -> None:
     body = encode_request(CommitRequest(JOB, (replace(ATTEMPT, **changes),)))
     with pytest.raises(InvalidInputError) as caught:
-        decode_request(body, PLACE)
+        decode_request(body, DIRECTORY)
     assert caught.value.code == code
 
 
 def test_i3_a_request_that_counts_two_attempts_of_a_task_is_refused() -> None:
     other = replace(ATTEMPT, attempt_id="a1", manifest="tasks/t0/a1.pendingset")
     with pytest.raises(InvalidInputError) as caught:
-        decode_request(encode_request(CommitRequest(JOB, (ATTEMPT, other))), PLACE)
+        decode_request(encode_request(CommitRequest(JOB, (ATTEMPT, other))), DIRECTORY)
     assert caught.value.code == "TWO_ATTEMPTS"
 
 
@@ -113,7 +115,7 @@ def test_results_come_back() -> None:
         assert decode_result(encode_result(one)) == one
 
 
-HEADER = CommitHeader(JOB, PLACE.destination.uri, "2026-11-21T22:00:00Z", 2, 30, None, ("dt",))
+HEADER = CommitHeader(JOB, DIRECTORY.destination.uri, "2026-11-21T22:00:00Z", 2, 30, None, ("dt",))
 committed = st.builds(
     CommittedFile,
     key=st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=50),

@@ -22,7 +22,7 @@ from s3commit.core.ports.bundle import Ports
 from s3commit.testing.execution import run_execution
 from s3commit.testing.faults import FaultPlan
 from tests.core.fsck_world import SALES, Checked
-from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, place_of
+from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, job_directory
 
 
 def checked(versioned: bool = False) -> Checked:
@@ -30,34 +30,34 @@ def checked(versioned: bool = False) -> Checked:
 
 
 def committed(world: World, job_id: str = JOB, **spec: Any) -> JobDirectory:
-    place = place_of(job_id)
-    world.open(place, **spec)
-    world.request(place, world.attempt(place, "t0"))
-    world.run(place)
-    return place
+    directory = job_directory(job_id)
+    world.open(directory, **spec)
+    world.request(directory, world.attempt(directory, "t0"))
+    world.run(directory)
+    return directory
 
 
 def aborted(world: World, job_id: str = JOB, **spec: Any) -> JobDirectory:
-    place = place_of(job_id)
-    world.open(place, **spec)
-    world.ask_abort(place)
-    world.run(place)
-    return place
+    directory = job_directory(job_id)
+    world.open(directory, **spec)
+    world.ask_abort(directory)
+    world.run(directory)
+    return directory
 
 
 def rolled_back(world: World, job_id: str = JOB) -> JobDirectory:
     """A job of which an upload was lost after the decision; nothing of it is visible."""
-    place = place_of(job_id)
-    world.request(place, world.attempt(place, "t0"))
+    directory = job_directory(job_id)
+    world.request(directory, world.attempt(directory, "t0"))
 
     def lose() -> None:
         for upload in list(world.store.list_uploads(BUCKET, "sales/")):
             world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
 
     world.plan.run_after("decide", lose)
-    world.run(place)
-    assert world.record(place).state is JobState.ROLLED_BACK
-    return place
+    world.run(directory)
+    assert world.record(directory).state is JobState.ROLLED_BACK
+    return directory
 
 
 def make(world: World, key: str, body: bytes = b"x", job_id: str = JOB) -> None:
@@ -137,11 +137,11 @@ def test_i12_without_a_decision_in_the_ledger_no_visible_object_is_deleted(
 ) -> None:
     """A result and a list prove nothing: whoever may put objects can write them."""
     desk = checked()
-    place = ended(desk.world)
+    directory = ended(desk.world)
     make(desk.world, file_of(JOB, "zombie"))
     if ended is rolled_back:
         desk.lose_ledger()
-    for key in (file_of(JOB, "zombie"), place.result):
+    for key in (file_of(JOB, "zombie"), directory.result):
         assert desk.world.store.head(BUCKET, key) is not None
     desk.repair()
     assert list(desk.world.visible()) == [file_of(JOB, "zombie")]
@@ -178,7 +178,7 @@ def test_i5_an_object_without_proof_is_left_where_it_is() -> None:
 def test_i4_uploads_of_ended_jobs_are_aborted_and_no_others() -> None:
     desk = checked()
     aborted(desk.world)
-    live = place_of(OTHER_JOB)
+    live = job_directory(OTHER_JOB)
     desk.world.open(live)
     for name in (
         f"part-{JOB}.x",
@@ -200,11 +200,11 @@ def test_i4_uploads_of_ended_jobs_are_aborted_and_no_others() -> None:
 
 def test_i4_uploads_with_exact_names_are_found_by_the_manifests_that_were_left() -> None:
     desk = checked()
-    place = place_of()
-    desk.world.open(place, names=Names.EXACT)
-    desk.world.ask_abort(place)
-    desk.world.run(place)
-    desk.world.attempt(place, "late", files={"a.csv": b"late"})
+    directory = job_directory()
+    desk.world.open(directory, names=Names.EXACT)
+    desk.world.ask_abort(directory)
+    desk.world.run(directory)
+    desk.world.attempt(directory, "late", files={"a.csv": b"late"})
     theirs = "sales/b.csv"
     desk.world.store.create_upload(BUCKET, theirs, metadata={}, content_type="")
     assert desk.names() == ["SCRATCH_LEFT", "UPLOAD_LEFT"]
@@ -224,9 +224,9 @@ def test_i12_an_unlisted_file_of_a_committed_job_is_told_and_stays() -> None:
 
 def test_a_list_that_can_not_be_read_leaves_the_jobs_files_alone() -> None:
     desk = checked()
-    place = committed(desk.world)
-    lines = desk.world.store.get(BUCKET, place.commits, max_bytes=10**6).body.splitlines()
-    desk.world.store.put(BUCKET, place.commits, lines[0])
+    directory = committed(desk.world)
+    lines = desk.world.store.get(BUCKET, directory.commits, max_bytes=10**6).body.splitlines()
+    desk.world.store.put(BUCKET, directory.commits, lines[0])
     make(desk.world, file_of(JOB, "dead"))
     assert desk.names() == ["UNREADABLE"]
     assert desk.findings()[0].repairs == ()
@@ -234,42 +234,42 @@ def test_a_list_that_can_not_be_read_leaves_the_jobs_files_alone() -> None:
 
 def test_a_list_that_is_gone_leaves_the_jobs_files_alone() -> None:
     desk = checked()
-    place = committed(desk.world)
-    desk.world.store.delete(BUCKET, place.commits)
+    directory = committed(desk.world)
+    desk.world.store.delete(BUCKET, directory.commits)
     assert desk.names() == ["LIST_MISSING", "MARKER_WITHOUT_LIST"]
 
 
 def test_a_result_that_contradicts_the_ledger_is_only_told() -> None:
     desk = checked()
-    place = committed(desk.world)
+    directory = committed(desk.world)
     other = aborted(desk.world, OTHER_JOB)
     body = desk.world.store.get(BUCKET, other.result, max_bytes=10**6).body
-    desk.world.store.put(BUCKET, place.result, body.replace(OTHER_JOB.encode(), JOB.encode()))
+    desk.world.store.put(BUCKET, directory.result, body.replace(OTHER_JOB.encode(), JOB.encode()))
     desk.world.store.delete(BUCKET, file_of(JOB))
     assert only(desk.findings()).name == "RESULT_CONTRADICTS"
 
 
 def test_a_job_without_its_result_and_one_that_stands_still_get_an_execution() -> None:
     desk = checked()
-    place = aborted(desk.world)
-    desk.world.store.delete(BUCKET, place.result)
-    standing = place_of(OTHER_JOB)
+    directory = aborted(desk.world)
+    desk.world.store.delete(BUCKET, directory.result)
+    standing = job_directory(OTHER_JOB)
     desk.world.open(standing)
     desk.world.request(standing)
     assert desk.names() == ["REQUEST_UNHEARD", "RESULT_MISSING"]
     assert [one.outcomes for one in desk.repair()] == [(DONE,), (DONE,)]
-    generation = desk.world.record(place).generation
+    generation = desk.world.record(directory).generation
     assert desk.hands.started == [(JOB, generation), (OTHER_JOB, 0)]
 
 
 def test_a_live_job_is_left_to_its_execution() -> None:
     world = World(plan=FaultPlan().fail("decide", TransientError("away"), times=None))
     desk = Checked(world)
-    place = place_of()
-    world.open(place)
-    world.request(place, world.attempt(place, "t0"))
+    directory = job_directory()
+    world.open(directory)
+    world.request(directory, world.attempt(directory, "t0"))
     with pytest.raises(TransientError):
-        world.run(place)
+        world.run(directory)
     assert desk.names() == ["NOT_GOING_ON"]
     desk.hands.running.add(JOB)
     assert desk.findings() == []
@@ -277,12 +277,12 @@ def test_a_live_job_is_left_to_its_execution() -> None:
 
 def test_a_job_that_was_taken_over_since_is_passed_over() -> None:
     desk = checked()
-    place = place_of()
-    desk.world.open(place)
-    desk.world.request(place)
+    directory = job_directory()
+    desk.world.open(directory)
+    desk.world.request(directory)
 
     def taken() -> None:
-        desk.world.run(place)
+        desk.world.run(directory)
 
     desk.world.plan.run_before("job", taken, nth=2)
     assert desk.repair()[0].outcomes == (PASSED_OVER,)
@@ -291,11 +291,11 @@ def test_a_job_that_was_taken_over_since_is_passed_over() -> None:
 
 def test_jobs_that_the_ledger_has_forgotten_are_as_fine_as_before() -> None:
     desk = checked()
-    place = committed(desk.world)
+    directory = committed(desk.world)
     aborted(desk.world, OTHER_JOB)
     desk.lose_ledger()
     assert desk.findings() == []
-    for key in desk.world.all_keys(place.prefix):
+    for key in desk.world.all_keys(directory.prefix):
         desk.world.store.delete(BUCKET, key)
     assert desk.findings() == []
 
@@ -303,10 +303,10 @@ def test_jobs_that_the_ledger_has_forgotten_are_as_fine_as_before() -> None:
 def test_a_half_visible_job_without_a_record_gets_an_execution_and_nothing_else() -> None:
     world = World()
     desk = Checked(world)
-    place = place_of()
-    world.open(place)
-    attempt = world.attempt(place, "t0")
-    world.request(place, attempt)
+    directory = job_directory()
+    world.open(directory)
+    attempt = world.attempt(directory, "t0")
+    world.request(directory, attempt)
     make(world, file_of(JOB, "t1"))
     assert desk.names() == ["HALF_VISIBLE", "REQUEST_UNHEARD"]
     assert {one.action for found in desk.findings() for one in found.repairs} == {
@@ -330,9 +330,9 @@ def test_i9_a_marker_of_a_job_that_was_not_committed_goes_and_others_stay() -> N
 
 def test_i11_notes_of_jobs_that_were_not_committed_go_and_others_stay() -> None:
     desk = checked()
-    place = committed(desk.world, idempotency_key="one")
+    directory = committed(desk.world, idempotency_key="one")
     other = aborted(desk.world, OTHER_JOB, idempotency_key="two")
-    note = desk.world.store.get(BUCKET, place.once(key_digest("one")), max_bytes=10**6).body
+    note = desk.world.store.get(BUCKET, directory.once(key_digest("one")), max_bytes=10**6).body
     left = note.replace(JOB.encode(), OTHER_JOB.encode()).replace(b'"one"', b'"two"')
     desk.world.store.put(BUCKET, other.once(key_digest("two")), left)
     unknown = left.replace(OTHER_JOB.encode(), NEIGHBOUR.encode())
@@ -340,27 +340,27 @@ def test_i11_notes_of_jobs_that_were_not_committed_go_and_others_stay() -> None:
     desk.world.store.put(BUCKET, other.once(key_digest("four")), b"{")
     assert desk.names() == ["ONCE_LEFT", "ONCE_OF_NOBODY", "ONCE_UNREADABLE"]
     desk.repair()
-    assert desk.world.store.head(BUCKET, place.once(key_digest("one"))) is not None
+    assert desk.world.store.head(BUCKET, directory.once(key_digest("one"))) is not None
     assert desk.world.store.head(BUCKET, other.once(key_digest("two"))) is None
 
 
 def test_stray_manifests_and_plans_of_an_ended_job_go() -> None:
     desk = checked()
-    place = committed(desk.world)
-    desk.world.store.put(BUCKET, place.plan("0" * 64), b"{}")
-    desk.world.attempt(place, "late")
+    directory = committed(desk.world)
+    desk.world.store.put(BUCKET, directory.plan("0" * 64), b"{}")
+    desk.world.attempt(directory, "late")
     assert desk.names() == ["SCRATCH_LEFT", "UPLOAD_LEFT"]
     desk.repair()
     assert desk.findings() == []
-    assert sorted(desk.world.all_keys(place.prefix)) == sorted(
-        [place.job, place.request, place.result]
+    assert sorted(desk.world.all_keys(directory.prefix)) == sorted(
+        [directory.job, directory.request, directory.result]
     )
 
 
 def test_working_objects_stay_while_an_upload_of_their_job_could_not_be_aborted() -> None:
     desk = checked()
-    place = committed(desk.world)
-    desk.world.attempt(place, "late")
+    directory = committed(desk.world)
+    desk.world.attempt(directory, "late")
     desk.world.plan.fail("abort_upload", TransientError("slow down"), times=None)
     outcomes = {one.finding.name: one.outcomes for one in desk.repair()}
     assert outcomes == {"UPLOAD_LEFT": (UNKNOWN,), "SCRATCH_LEFT": (PASSED_OVER,)}
@@ -380,8 +380,8 @@ def test_a_failed_repair_says_why_and_the_next_one_is_done() -> None:
 
 def test_jobs_of_s3a_are_for_the_rescue() -> None:
     desk = checked()
-    place = place_of()
-    desk.world.store.put(BUCKET, f"{place.s3a}00/task_1.pendingset", b"{}")
+    directory = job_directory()
+    desk.world.store.put(BUCKET, f"{directory.s3a}00/task_1.pendingset", b"{}")
     desk.world.store.put(BUCKET, f"sales/__magic/job-{OTHER_JOB}/x.pending", b"{}")
     assert desk.names() == ["S3A_LEFTOVER", "S3A_LEFTOVER"]
     assert [one.repairs for one in desk.findings()] == [(), ()]
@@ -389,7 +389,7 @@ def test_jobs_of_s3a_are_for_the_rescue() -> None:
 
 def test_i5_nothing_of_a_copied_table_is_touched() -> None:
     desk = checked()
-    place = committed(desk.world)
+    directory = committed(desk.world)
     world = desk.world
     for key in world.all_keys("sales/"):
         body = world.store.get(BUCKET, key, max_bytes=10**6).body
@@ -399,13 +399,13 @@ def test_i5_nothing_of_a_copied_table_is_touched() -> None:
     assert copy.findings() == []
     desk.lose_ledger()
     assert copy.findings() == []
-    assert place.job_id == JOB
+    assert directory.job_id == JOB
 
 
 def test_a_job_whose_id_is_one_elsewhere_too_is_a_job_of_its_own() -> None:
     desk = checked()
     committed(desk.world)
-    elsewhere = place_of(JOB, "orders/")
+    elsewhere = job_directory(JOB, "orders/")
     desk.world.open(elsewhere)
     there = Checked(desk.world, destination=Destination(BUCKET, "orders/"))
     assert there.names() == []
@@ -415,7 +415,7 @@ def test_a_job_whose_id_is_one_elsewhere_too_is_a_job_of_its_own() -> None:
 
 def test_an_upload_of_a_job_in_a_directory_below_is_not_nobodys() -> None:
     desk = checked()
-    below = place_of(NEIGHBOUR, "sales/dt=1/")
+    below = job_directory(NEIGHBOUR, "sales/dt=1/")
     desk.world.open(below)
     desk.world.attempt(below, "t0")
     assert desk.findings() == []
@@ -433,8 +433,8 @@ def test_a_plan_is_read_as_it_was_written() -> None:
     rolled_back(desk.world)
     make(desk.world, file_of(JOB, "zombie"))
     desk.world.store.create_upload(BUCKET, f"sales/part-{JOB}.x", metadata={}, content_type="")
-    desk.world.open(place_of(OTHER_JOB))
-    desk.world.request(place_of(OTHER_JOB))
+    desk.world.open(job_directory(OTHER_JOB))
+    desk.world.request(job_directory(OTHER_JOB))
     planned = repairs(desk)
     assert {one.action for one in planned} == set(Action)
     body = b"".join(encode_plan(SALES, planned))
@@ -519,15 +519,15 @@ def test_files_are_judged_in_batches_as_they_are_in_one(monkeypatch: pytest.Monk
 
 def test_files_at_a_jobs_locations_are_looked_at_where_they_lie() -> None:
     desk = checked()
-    world, place = desk.world, place_of()
+    world, directory = desk.world, job_directory()
     elsewhere = "archive/dt=1/"
-    spec = JobSpec(JOB, place.destination, locations={"dt=1/": elsewhere})
-    world.store.put(BUCKET, place.job, encode_job(spec))
-    there = place.at(elsewhere)
+    spec = JobSpec(JOB, directory.destination, locations={"dt=1/": elsewhere})
+    world.store.put(BUCKET, directory.job, encode_job(spec))
+    there = directory.at(elsewhere)
     world.store.put(BUCKET, there.job, encode_location(spec, elsewhere))
     attempt = world.attempt(there, "t0")
-    world.request(place, replace(attempt, location=elsewhere))
-    world.run(place)
+    world.request(directory, replace(attempt, location=elsewhere))
+    world.run(directory)
     key = f"{elsewhere}part-t0-{JOB}.parquet"
     assert world.store.head(BUCKET, key) is not None
     assert desk.findings() == []
@@ -542,7 +542,7 @@ def test_files_at_a_jobs_locations_are_looked_at_where_they_lie() -> None:
 def test_a_job_that_replaces_and_commits_while_the_check_runs_is_no_finding() -> None:
     desk = checked()
     committed(desk.world)
-    other = place_of(OTHER_JOB)
+    other = job_directory(OTHER_JOB)
     desk.world.open(other, conflict=Conflict.REPLACE)
     attempt = desk.world.attempt(other, "t0")
     desk.world.announce(other, attempt)
@@ -580,9 +580,9 @@ def test_i5_an_object_that_becomes_another_at_the_last_moment_stays() -> None:
 def test_i5_the_lists_of_a_copied_table_say_where_they_belong() -> None:
     """Its job directories were left out, as the runbook advises."""
     desk = checked()
-    world, place = desk.world, committed(desk.world)
-    body = world.store.get(BUCKET, place.commits, max_bytes=10**6).body
-    world.store.put(BUCKET, place.at("copy/").commits, body)
+    world, directory = desk.world, committed(desk.world)
+    body = world.store.get(BUCKET, directory.commits, max_bytes=10**6).body
+    world.store.put(BUCKET, directory.at("copy/").commits, body)
     desk.lose_ledger()
     make(world, f"copy/part-dead-{JOB}.csv")
     copy = Checked(world, destination=Destination(BUCKET, "copy/"))
@@ -591,12 +591,12 @@ def test_i5_the_lists_of_a_copied_table_say_where_they_belong() -> None:
 
 def test_a_job_that_ends_while_the_check_reads_has_its_result() -> None:
     desk = checked()
-    place = place_of()
-    desk.world.open(place)
-    desk.world.request(place, desk.world.attempt(place, "t0"))
+    directory = job_directory()
+    desk.world.open(directory)
+    desk.world.request(directory, desk.world.attempt(directory, "t0"))
 
     def ends() -> None:
-        run_execution(Ports(desk.world.store, desk.world.ledger, desk.world.clock), place)
+        run_execution(Ports(desk.world.store, desk.world.ledger, desk.world.clock), directory)
 
     desk.world.plan.run_before("job", ends)
     assert [name for name in desk.names() if name != "SCRATCH_LEFT"] == []
@@ -604,7 +604,7 @@ def test_a_job_that_ends_while_the_check_reads_has_its_result() -> None:
 
 def test_what_an_execution_is_tidying_up_is_left_to_it() -> None:
     desk = checked()
-    place = committed(desk.world)
-    desk.world.attempt(place, "late")
+    directory = committed(desk.world)
+    desk.world.attempt(directory, "late")
     desk.hands.running.add(JOB)
     assert desk.findings() == []

@@ -18,29 +18,29 @@ from s3commit.core.model.pending import PendingSet
 from s3commit.core.model.states import JobState
 from tests.core.fsck_world import Checked
 from tests.core.test_fsck import aborted, checked, committed, file_of, make, rolled_back
-from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, REF, World, place_of
+from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, REF, World, job_directory
 
 ELSEWHERE = "archive/dt=1/"
 
 
-def forge_list(world: World, place: JobDirectory, *files: CommittedFile, **header: Any) -> None:
+def forge_list(world: World, directory: JobDirectory, *files: CommittedFile, **header: Any) -> None:
     """A list in ``_commits/`` that nobody of ours wrote."""
     first = CommitHeader(
-        place.job_id,
-        place.destination.uri,
+        directory.job_id,
+        directory.destination.uri,
         "2026-11-21T00:00:00.000Z",
         files=len(files),
         bytes=sum(file.length for file in files),
         rows=None,
     )
     lines = commit_lines(replace(first, **header), files)
-    world.store.put(BUCKET, place.commits, b"".join(lines))
+    world.store.put(BUCKET, directory.commits, b"".join(lines))
 
 
-def forge_result(world: World, place: JobDirectory, outcome: Outcome) -> None:
+def forge_result(world: World, directory: JobDirectory, outcome: Outcome) -> None:
     now = "2026-11-21T00:00:00.000Z"
-    result = JobResult(place.job_id, outcome, None, 0, 0, None, None, now, "arn")
-    world.store.put(BUCKET, place.result, encode_result(result))
+    result = JobResult(directory.job_id, outcome, None, 0, 0, None, None, now, "arn")
+    world.store.put(BUCKET, directory.result, encode_result(result))
 
 
 def start_upload(world: World, key: str) -> str:
@@ -61,37 +61,37 @@ def changed_by_repair(desk: Checked) -> bool:
 
 def test_i7_a_list_that_claims_a_strangers_directory_as_its_location_acts_nowhere_there() -> None:
     desk = checked()
-    theirs = place_of(JOB, "orders/")
+    theirs = job_directory(JOB, "orders/")
     desk.world.open(theirs)
     desk.world.request(theirs, desk.world.attempt(theirs, "t0"))
     desk.world.run(theirs)
     start_upload(desk.world, f"orders/part-late-{JOB}.csv")
     desk.lose_ledger()  # or it was forgotten after its 90 days
-    forge_list(desk.world, place_of(), locations={"dt=1/": "orders/"})
+    forge_list(desk.world, job_directory(), locations={"dt=1/": "orders/"})
     assert not changed_by_repair(desk)
 
 
 def test_i7_a_list_that_names_files_outside_its_places_is_not_believed() -> None:
     desk = checked()
-    forge_list(desk.world, place_of(), CommittedFile("orders/x.csv", 3, '"e"', None))
+    forge_list(desk.world, job_directory(), CommittedFile("orders/x.csv", 3, '"e"', None))
     assert desk.names() == ["UNREADABLE"]
     assert "orders/x.csv" in desk.findings()[0].detail
 
 
 def two_places(world: World, **spec: Any) -> JobDirectory:
     """A job of one file at a location, which is committed."""
-    place = place_of()
-    world.open(place, locations={"dt=1/": ELSEWHERE}, **spec)
-    attempt = world.attempt(place.at(ELSEWHERE), "t0")
-    world.request(place, replace(attempt, location=ELSEWHERE))
-    world.run(place)
-    return place
+    directory = job_directory()
+    world.open(directory, locations={"dt=1/": ELSEWHERE}, **spec)
+    attempt = world.attempt(directory.at(ELSEWHERE), "t0")
+    world.request(directory, replace(attempt, location=ELSEWHERE))
+    world.run(directory)
+    return directory
 
 
 def test_a_location_whose_documents_are_retired_is_looked_at_and_not_acted_on() -> None:
     desk = checked()
-    place = two_places(desk.world)
-    for key in [*desk.world.all_keys(place.prefix), *desk.world.all_keys("archive/dt=1/__")]:
+    directory = two_places(desk.world)
+    for key in [*desk.world.all_keys(directory.prefix), *desk.world.all_keys("archive/dt=1/__")]:
         desk.world.store.delete(BUCKET, key)
     desk.lose_ledger()
     assert desk.findings() == []
@@ -105,8 +105,8 @@ def test_a_location_whose_documents_are_retired_is_looked_at_and_not_acted_on() 
 @pytest.mark.parametrize("is_lost", [False, True])
 def test_i4_what_an_ended_job_left_at_its_location_is_found_and_goes(is_lost: bool) -> None:
     desk = checked()
-    place = two_places(desk.world)
-    desk.world.attempt(place.at(ELSEWHERE), "late")
+    directory = two_places(desk.world)
+    desk.world.attempt(directory.at(ELSEWHERE), "late")
     start_upload(desk.world, f"{ELSEWHERE}part-{NEIGHBOUR}.csv")
     make(desk.world, f"{ELSEWHERE}part-dead-{JOB}.csv")
     if is_lost:
@@ -119,11 +119,11 @@ def test_i4_what_an_ended_job_left_at_its_location_is_found_and_goes(is_lost: bo
 
 def test_i4_an_aborted_jobs_uploads_at_its_location_are_found() -> None:
     desk = checked()
-    place = place_of()
-    desk.world.open(place, locations={"dt=1/": ELSEWHERE})
-    desk.world.ask_abort(place)
-    desk.world.run(place)
-    desk.world.upload(place.at(ELSEWHERE), f"late-{JOB}.csv", b"x", task="t0", attempt="a0")
+    directory = job_directory()
+    desk.world.open(directory, locations={"dt=1/": ELSEWHERE})
+    desk.world.ask_abort(directory)
+    desk.world.run(directory)
+    desk.world.upload(directory.at(ELSEWHERE), f"late-{JOB}.csv", b"x", task="t0", attempt="a0")
     assert desk.names() == ["UPLOAD_LEFT"]
     desk.repair()
     assert desk.world.open_uploads() == []
@@ -133,7 +133,7 @@ def test_locations_of_jobs_that_lie_in_each_other_are_looked_at_once() -> None:
     desk = checked()
     two_places(desk.world)
     within = f"{ELSEWHERE}_deep/er/"
-    other = place_of(OTHER_JOB)
+    other = job_directory(OTHER_JOB)
     desk.world.open(other, locations={"dt=2/": within})
     attempt = desk.world.attempt(other.at(within), "t0")
     desk.world.request(other, replace(attempt, location=within))
@@ -145,14 +145,15 @@ def test_locations_of_jobs_that_lie_in_each_other_are_looked_at_once() -> None:
 def test_i5_a_result_that_lies_beside_another_jobs_directory_takes_nothing(lied_at: str) -> None:
     desk = checked()
     other = {"sales/": "sales/eu/", "sales/eu/": "sales/"}[lied_at]
-    place = place_of(JOB, other)
-    desk.world.open(place)
+    directory = job_directory(JOB, other)
+    desk.world.open(directory)
     desk.world.request(
-        place, desk.world.attempt(place, "t0", files={f"eu/x-{JOB}.csv": b"x", f"y-{JOB}.csv": b""})
+        directory,
+        desk.world.attempt(directory, "t0", files={f"eu/x-{JOB}.csv": b"x", f"y-{JOB}.csv": b""}),
     )
-    desk.world.run(place)
+    desk.world.run(directory)
     desk.lose_ledger()
-    forge_result(desk.world, place_of(JOB, lied_at), Outcome.ABORTED)
+    forge_result(desk.world, job_directory(JOB, lied_at), Outcome.ABORTED)
     start_upload(desk.world, f"sales/eu/part-y-{JOB}.csv")
     there = Checked(desk.world, destination=Destination(BUCKET, lied_at))
     assert not changed_by_repair(there)
@@ -171,19 +172,21 @@ def test_i5_a_file_that_another_jobs_list_has_is_never_deleted(
             upload = start_upload(desk.world, key)
             etag = desk.world.store.upload_part(BUCKET, key, upload, 1, b"x")
             facts = desk.world.store.complete_upload(BUCKET, key, upload, [etag], length=1)
-            forge_list(desk.world, place_of(right), CommittedFile(key, 1, facts.etag, None))
-            place = aborted(desk.world, wrong, names=Names.EXACT)
-            file = desk.world.upload(place, "z", b"x", task="t9", attempt="a9")
+            forge_list(desk.world, job_directory(right), CommittedFile(key, 1, facts.etag, None))
+            directory = aborted(desk.world, wrong, names=Names.EXACT)
+            file = desk.world.upload(directory, "z", b"x", task="t9", attempt="a9")
             desk.world.store.abort_upload(BUCKET, file.key, file.upload_id)
             forged = replace(file, key=key)
-            desk.world.drop(place, PendingSet(place.job_id, (forged,), "t9", "a9"), "t9", "a9")
+            desk.world.drop(
+                directory, PendingSet(directory.job_id, (forged,), "t9", "a9"), "t9", "a9"
+            )
             desk.repair()
             assert key in desk.world.visible(), (batch, wrong)
 
 
 def test_i5_an_upload_of_a_live_job_that_an_ended_jobs_manifest_names_stays() -> None:
     desk = checked()
-    live = place_of(OTHER_JOB)
+    live = job_directory(OTHER_JOB)
     desk.world.open(live, names=Names.EXACT)
     desk.world.attempt(live, "t0", files={"a.csv": b"a"})
     (upload,) = desk.world.store.list_uploads(BUCKET, "")
@@ -199,16 +202,18 @@ def test_i5_an_upload_of_a_live_job_that_an_ended_jobs_manifest_names_stays() ->
 @pytest.mark.parametrize("is_known", [False, True], ids=["forgotten", "in the ledger"])
 def test_i5_a_list_that_somebody_shortened_takes_no_file_with_it(is_known: bool) -> None:
     desk = checked()
-    place = place_of()
-    desk.world.open(place)
-    desk.world.request(place, *(desk.world.attempt(place, task) for task in ("t0", "t1")))
-    desk.world.run(place)
+    directory = job_directory()
+    desk.world.open(directory)
+    desk.world.request(directory, *(desk.world.attempt(directory, task) for task in ("t0", "t1")))
+    desk.world.run(directory)
     if not is_known:
         desk.lose_ledger()
-    first, one, _ = desk.world.store.get(BUCKET, place.commits, max_bytes=10**6).body.splitlines()
+    first, one, _ = desk.world.store.get(
+        BUCKET, directory.commits, max_bytes=10**6
+    ).body.splitlines()
     counts = json.loads(one)
     head = json.loads(first) | {"files": 1, "bytes": counts["length"]}
-    desk.world.store.put(BUCKET, place.commits, json.dumps(head).encode() + b"\n" + one + b"\n")
+    desk.world.store.put(BUCKET, directory.commits, json.dumps(head).encode() + b"\n" + one + b"\n")
     (told,) = [one.detail for one in desk.findings() if one.name == "UNREADABLE"]
     assert told == f"_commits/{JOB}.jsonl, {'COMMITTED' if is_known else 'not in the ledger'}"
     assert not changed_by_repair(desk)
@@ -216,10 +221,10 @@ def test_i5_a_list_that_somebody_shortened_takes_no_file_with_it(is_known: bool)
 
 def test_a_list_that_does_not_add_up_is_a_finding_and_its_manifests_stay() -> None:
     desk = checked()
-    place = committed(desk.world)
-    desk.world.attempt(place, "late")
-    body = desk.world.store.get(BUCKET, place.commits, max_bytes=10**6).body
-    desk.world.store.put(BUCKET, place.commits, body.replace(b'"length":5', b'"length":4'))
+    directory = committed(desk.world)
+    desk.world.attempt(directory, "late")
+    body = desk.world.store.get(BUCKET, directory.commits, max_bytes=10**6).body
+    desk.world.store.put(BUCKET, directory.commits, body.replace(b'"length":5', b'"length":4'))
     assert desk.names() == ["UNREADABLE"]
     assert not changed_by_repair(desk)
 
@@ -228,10 +233,10 @@ def test_a_list_that_does_not_add_up_is_a_finding_and_its_manifests_stay() -> No
 def test_i5_a_list_of_a_job_that_has_only_begun_ends_nothing(names: Names) -> None:
     """Its tasks write; no event has come yet, so that the ledger does not know it."""
     desk = checked()
-    place = place_of()
-    desk.world.open(place, names=names)
-    desk.world.attempt(place, "t0")
-    forge_list(desk.world, place)
+    directory = job_directory()
+    desk.world.open(directory, names=names)
+    desk.world.attempt(directory, "t0")
+    forge_list(desk.world, directory)
     assert desk.names() == ["LIST_CONTRADICTS"]
     assert not changed_by_repair(desk)
 
@@ -239,19 +244,19 @@ def test_i5_a_list_of_a_job_that_has_only_begun_ends_nothing(names: Names) -> No
 @pytest.mark.parametrize("outcome", Outcome)
 def test_i5_a_result_that_somebody_put_beside_a_live_job_ends_nothing(outcome: Outcome) -> None:
     desk = checked()
-    place = place_of()
-    desk.world.open(place)
-    attempt = desk.world.attempt(place, "t0")
-    desk.world.announce(place, attempt)
-    forge_result(desk.world, place, outcome)
+    directory = job_directory()
+    desk.world.open(directory)
+    attempt = desk.world.attempt(directory, "t0")
+    desk.world.announce(directory, attempt)
+    forge_result(desk.world, directory, outcome)
     assert desk.names() == ["LEDGER_SET_BACK"]
     assert not changed_by_repair(desk)
 
 
 def test_i5_a_job_directory_copied_under_another_id_is_unreadable_or_another_job() -> None:
     desk = checked()
-    place = committed(desk.world)
-    for key in [*desk.world.all_keys(place.prefix), place.commits]:
+    directory = committed(desk.world)
+    for key in [*desk.world.all_keys(directory.prefix), directory.commits]:
         body = desk.world.store.get(BUCKET, key, max_bytes=10**6).body
         desk.world.store.put(BUCKET, key.replace(JOB, OTHER_JOB), body)
     make(desk.world, file_of(OTHER_JOB, "dead"), job_id=OTHER_JOB)
@@ -260,8 +265,8 @@ def test_i5_a_job_directory_copied_under_another_id_is_unreadable_or_another_job
 
 def test_i5_a_table_copied_from_another_bucket_is_let_be() -> None:
     desk = checked()
-    place = committed(desk.world)
-    for key in (place.job, place.commits):
+    directory = committed(desk.world)
+    for key in (directory.job, directory.commits):
         body = desk.world.store.get(BUCKET, key, max_bytes=10**6).body
         desk.world.store.put(BUCKET, key, body.replace(b"s3://lake/", b"s3://pond/"))
     desk.lose_ledger()
@@ -300,11 +305,11 @@ def test_a_file_under_a_delete_marker_is_missing_and_its_version_named() -> None
 @pytest.mark.parametrize("name", ["größe=ä/ü", "日=1/x", "a b+c%2F&", "dt=😀/a", "dt=\uffee/a"])
 def test_keys_of_any_script_come_in_the_order_in_which_s3_has_them(name: str) -> None:
     desk = checked()
-    place = place_of()
-    desk.world.open(place)
+    directory = job_directory()
+    desk.world.open(directory)
     files = {f"{name}-{n}-{JOB}.csv": b"x" for n in range(3)}
-    desk.world.request(place, desk.world.attempt(place, "t0", files=files))
-    desk.world.run(place)
+    desk.world.request(directory, desk.world.attempt(directory, "t0", files=files))
+    desk.world.run(directory)
     start_upload(desk.world, f"sales/{name}-2b-{JOB}.csv")
     desk.repair()
     assert list(desk.world.visible()) == sorted((f"sales/{key}" for key in files), key=str.encode)
@@ -314,12 +319,12 @@ def test_keys_of_any_script_come_in_the_order_in_which_s3_has_them(name: str) ->
 
 def test_a_ledger_that_was_set_back_is_a_finding_and_nothing_is_done() -> None:
     desk = checked()
-    place = place_of()
-    desk.world.open(place, conflict=Conflict.REPLACE)
-    desk.world.request(place, desk.world.attempt(place, "t0"))
+    directory = job_directory()
+    desk.world.open(directory, conflict=Conflict.REPLACE)
+    desk.world.request(directory, desk.world.attempt(directory, "t0"))
     kept = []
     desk.world.plan.run_after("advance", lambda: kept.append(desk.world.ledger.job(REF)))
-    desk.world.run(place)
+    desk.world.run(directory)
     (before,) = kept
     assert before is not None
     assert before.state is JobState.SEALED

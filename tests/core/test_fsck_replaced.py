@@ -16,7 +16,7 @@ from s3commit.core.ports.survey import SeenObject
 from s3commit.core.sweep.sweep import shifted
 from s3commit.testing.memory import ManualClock, MemoryObjectStore
 from tests.core.fsck_world import Checked, MemoryLooks
-from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, place_of
+from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, job_directory
 
 LAKE, SALES, EU = "lake/", "lake/sales/", "lake/sales/eu/"
 FILE = f"{SALES}part-t0-{JOB}.parquet"
@@ -31,11 +31,11 @@ def run(
     desk: Checked, job_id: str, prefix: str, conflict: Conflict = Conflict.REPLACE, *files: str
 ) -> None:
     """A job that is committed; what comes next comes a minute later."""
-    place = place_of(job_id, prefix)
+    directory = job_directory(job_id, prefix)
     bodies = dict.fromkeys(files, b"1") or None
-    desk.world.open(place, conflict=conflict)
-    desk.world.request(place, desk.world.attempt(place, "t0", files=bodies))
-    desk.world.run(place)
+    desk.world.open(directory, conflict=conflict)
+    desk.world.request(directory, desk.world.attempt(directory, "t0", files=bodies))
+    desk.world.run(directory)
     desk.world.clock.advance(60)
 
 
@@ -115,19 +115,19 @@ def test_a_list_above_that_is_no_jobs_of_there_explains_nothing(
     now = desk.world.clock.now()
     theirs = CommitHeader(OTHER_JOB, "s3://lake/other/", now, 0, 0, 0, replaced=gone)
     copied = b"".join(commit_lines(theirs, ()))
-    desk.world.store.put(BUCKET, place_of(OTHER_JOB, LAKE).commits, body or copied)
+    desk.world.store.put(BUCKET, job_directory(OTHER_JOB, LAKE).commits, body or copied)
     assert "MISSING" in desk.names()
 
 
 def test_a_job_of_the_table_explains_nothing_at_a_location_that_is_not_its_own(
     desk: Checked,
 ) -> None:
-    place = place_of(JOB, SALES)
-    there = place.at("archive/dt1/")
-    desk.world.open(place, locations={"dt=1/": there.destination.prefix})
+    directory = job_directory(JOB, SALES)
+    there = directory.at("archive/dt1/")
+    desk.world.open(directory, locations={"dt=1/": there.destination.prefix})
     attempt = desk.world.attempt(there, "t0", files={f"part-{JOB}.csv": b"1"})
-    desk.world.request(place, replace(attempt, location=there.destination.prefix))
-    desk.world.run(place)
+    desk.world.request(directory, replace(attempt, location=there.destination.prefix))
+    desk.world.run(directory)
     desk.world.store.put(BUCKET, f"{SALES}old.csv", b"old")
     run(desk, OTHER_JOB, SALES)
     assert desk.findings() == []
@@ -139,10 +139,10 @@ def test_what_a_job_of_elsewhere_replaced_at_its_location_here_is_not_missing(
     desk: Checked,
 ) -> None:
     run(desk, JOB, SALES, Conflict.APPEND)
-    place = place_of(OTHER_JOB, "archive/")
-    desk.world.open(place, conflict=Conflict.REPLACE, locations={"dt=1/": SALES})
-    desk.world.request(place, desk.world.attempt(place, "t0"))
-    desk.world.run(place)
+    directory = job_directory(OTHER_JOB, "archive/")
+    desk.world.open(directory, conflict=Conflict.REPLACE, locations={"dt=1/": SALES})
+    desk.world.request(directory, desk.world.attempt(directory, "t0"))
+    desk.world.run(directory)
     assert desk.world.visible(SALES) == {}
     assert desk.findings() == []
     desk.world.clock.advance(60)

@@ -22,7 +22,7 @@ from s3commit.core.formats.published import success_job_id
 from s3commit.core.formats.strict_json import one_line
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError
 from tests.core.world import BUCKET
-from tests.fuzz.documents import DOCUMENTS, PLACE, Read
+from tests.fuzz.documents import DIRECTORY, DOCUMENTS, Read
 
 DOCUMENT = pytest.mark.parametrize(("body", "read"), list(DOCUMENTS.values()), ids=list(DOCUMENTS))
 
@@ -136,7 +136,7 @@ def test_a_marker_is_read_whatever_it_holds(body: bytes) -> None:
 def test_i7_any_key_and_any_uri_is_read_or_refused(text: str) -> None:
     for read in (
         lambda: parse_manifest_key(BUCKET, text),
-        lambda: parse_manifest_key(BUCKET, PLACE.prefix + text),
+        lambda: parse_manifest_key(BUCKET, DIRECTORY.prefix + text),
         lambda: parse_destination(text),
         lambda: parse_destination(f"s3://{BUCKET}/{text}"),
     ):

@@ -52,11 +52,11 @@ from s3commit.core.verification import counted_attempts as counting
 from s3commit.core.verification import manifests as judged
 from s3commit.testing.bucket import Version
 from tests.core.test_manifest import HOSTILE, change
-from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, REF, World, place_of
+from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, REF, World, job_directory
 
-PLACE = place_of()
-THEIRS = place_of(NEIGHBOUR)
-NOBODY = CountedAttempt("t0", "a0", PLACE.manifest_name("t0", "a0"), "0" * 64, 1, 5)
+DIRECTORY = job_directory()
+THEIRS = job_directory(NEIGHBOUR)
+NOBODY = CountedAttempt("t0", "a0", DIRECTORY.manifest_name("t0", "a0"), "0" * 64, 1, 5)
 
 
 class Neighbourhood(World):
@@ -64,7 +64,7 @@ class Neighbourhood(World):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        settled = place_of(OTHER_JOB)
+        settled = job_directory(OTHER_JOB)
         self.request(settled, self.attempt(settled, "t0"))
         self.run(settled)
         self.open(THEIRS)
@@ -75,8 +75,8 @@ class Neighbourhood(World):
 
     def refused(self, code: str) -> JobResult:
         """Run the job; its result, when it was refused whole and nobody else was touched."""
-        assert self.run(PLACE)[-1] == "TidyUp"
-        result = self.result(PLACE)
+        assert self.run(DIRECTORY)[-1] == "TidyUp"
+        result = self.result(DIRECTORY)
         assert result.outcome is Outcome.ABORTED
         assert result.error is not None
         assert result.error.code == code, result.error
@@ -96,7 +96,7 @@ def world() -> Neighbourhood:
 
 
 def sound_manifest(world: World) -> tuple[bytes, PendingSet]:
-    file = world.upload(PLACE, f"part-{JOB}.parquet", b"t3 a0", task="t3", attempt="a0")
+    file = world.upload(DIRECTORY, f"part-{JOB}.parquet", b"t3 a0", task="t3", attempt="a0")
     pending = PendingSet(JOB, (file,), "t3", "a0")
     return encode_pendingset(pending), pending
 
@@ -150,18 +150,18 @@ MANIFESTS: list[tuple[str, Callable[[bytes], bytes], str]] = [
 def test_i5_i7_a_hostile_manifest_is_refused_at_each_door(
     world: Neighbourhood, mutate: Callable[[bytes], bytes], code: str, named: bool
 ) -> None:
-    world.open(PLACE)
-    good = world.attempt(PLACE, "t0")
+    world.open(DIRECTORY)
+    good = world.attempt(DIRECTORY, "t0")
     sound, pending = sound_manifest(world)
-    bad = world.drop_bytes(PLACE, mutate(sound), pending, "t3", "a0")
+    bad = world.drop_bytes(DIRECTORY, mutate(sound), pending, "t3", "a0")
 
     with pytest.raises(InvalidInputError) as at_ingest:
-        world.announce(PLACE, bad)
+        world.announce(DIRECTORY, bad)
     assert at_ingest.value.code == code
     assert list(world.ledger.attempts(REF)) == []
 
     counted = (good, bad) if named else None
-    world.store.put(BUCKET, PLACE.request, encode_request(CommitRequest(JOB, counted)))
+    world.store.put(BUCKET, DIRECTORY.request, encode_request(CommitRequest(JOB, counted)))
     with pytest.raises((JobRefusedError, InvalidInputError)) as at_verify:
         verify_manifests(world.ports, seal_job(world.ports, ticket()))
     assert at_verify.value.code == code
@@ -172,7 +172,7 @@ def test_i5_i7_a_hostile_manifest_is_refused_at_each_door(
 
 
 def ticket(execution: str = "execution-0") -> Ticket:
-    return Ticket(JOB, BUCKET, PLACE.prefix, execution=execution)
+    return Ticket(JOB, BUCKET, DIRECTORY.prefix, execution=execution)
 
 
 class Sparse(bytes):
@@ -192,14 +192,14 @@ def put_sparse(world: World, key: str, length: int) -> None:
 
 @pytest.mark.parametrize("named", [True, False], ids=["counted by name", "counted as found"])
 def test_i7_a_manifest_of_100_mb_is_not_read(world: Neighbourhood, named: bool) -> None:
-    world.open(PLACE)
-    put_sparse(world, PLACE.prefix + NOBODY.manifest, 100 * 1024**2)
+    world.open(DIRECTORY)
+    put_sparse(world, DIRECTORY.prefix + NOBODY.manifest, 100 * 1024**2)
     assert MAX_MANIFEST_BYTES < 100 * 1024**2
     with pytest.raises(InvalidInputError) as at_ingest:
-        world.announce(PLACE, NOBODY)
+        world.announce(DIRECTORY, NOBODY)
     assert at_ingest.value.code == "TOO_LARGE"
     body = encode_request(CommitRequest(JOB, (NOBODY,) if named else None))
-    world.store.put(BUCKET, PLACE.request, body)
+    world.store.put(BUCKET, DIRECTORY.request, body)
     world.refused("TOO_LARGE")
 
 
@@ -208,20 +208,20 @@ def test_i7_a_manifest_that_is_all_brackets_is_not_made_objects_of(
     world: Neighbourhood, filling: bytes
 ) -> None:
     """Within its bytes, and gigabytes of objects once it is parsed."""
-    world.open(PLACE)
+    world.open(DIRECTORY)
     sound, pending = sound_manifest(world)
     dense = sound.replace(b"{", b'{"x":[' + filling * MAX_MANIFEST_VALUES + b"0],", 1)
     assert len(dense) < MAX_MANIFEST_BYTES
-    bad = world.drop_bytes(PLACE, dense, pending, "t3", "a0")
-    world.request(PLACE, bad)
+    bad = world.drop_bytes(DIRECTORY, dense, pending, "t3", "a0")
+    world.request(DIRECTORY, bad)
     world.refused("TOO_LARGE")
 
 
 def test_i12_a_manifest_whose_event_says_that_it_is_too_large_is_not_asked_for(
     world: Neighbourhood,
 ) -> None:
-    world.open(PLACE)
-    key = PLACE.prefix + NOBODY.manifest
+    world.open(DIRECTORY)
+    key = DIRECTORY.prefix + NOBODY.manifest
     with pytest.raises(InvalidInputError) as caught:
         judge_arrival(world.ports, BUCKET, key, size=MAX_MANIFEST_BYTES + 1)
     assert caught.value.code == "TOO_LARGE"
@@ -231,10 +231,10 @@ def test_i12_a_manifest_whose_event_says_that_it_is_too_large_is_not_asked_for(
 def test_i12_a_manifest_whose_listing_says_that_it_is_too_large_is_not_asked_for(
     world: Neighbourhood,
 ) -> None:
-    world.open(PLACE)
-    key = PLACE.prefix + NOBODY.manifest
+    world.open(DIRECTORY)
+    key = DIRECTORY.prefix + NOBODY.manifest
     put_sparse(world, key, MAX_MANIFEST_BYTES + 1)
-    world.store.put(BUCKET, PLACE.request, encode_request(CommitRequest(JOB, None)))
+    world.store.put(BUCKET, DIRECTORY.request, encode_request(CommitRequest(JOB, None)))
     with pytest.raises(JobRefusedError) as caught:
         verify_manifests(world.ports, seal_job(world.ports, ticket()))
     assert caught.value.code == "TOO_LARGE"
@@ -248,8 +248,8 @@ def test_i12_a_job_that_no_function_could_hold_is_refused_before_its_decision(
     """Many manifests, each of allowed size, are too much as well."""
     for number in range(3):
         files = {f"dt={number}/part-{JOB}.csv": b"x"}
-        world.attempt(PLACE, f"t{number}", files=files)
-    world.store.put(BUCKET, PLACE.request, encode_request(CommitRequest(JOB, None)))
+        world.attempt(DIRECTORY, f"t{number}", files=files)
+    world.store.put(BUCKET, DIRECTORY.request, encode_request(CommitRequest(JOB, None)))
     if most == "MAX_ATTEMPTS":
         monkeypatch.setattr(counting, most, 2)
     elif most != "MAX_PLAN_BYTES":
@@ -294,45 +294,45 @@ def test_i4_a_job_of_large_manifests_ends_as_one_of_small_ones(
     for module in (manifests, planned):
         monkeypatch.setattr(module, "SMALL_MANIFEST_BYTES", 10)
     world = World()
-    world.open(PLACE, names=names)
+    world.open(DIRECTORY, names=names)
     mark = "" if names is Names.EXACT else f"-{JOB}"
     attempts = [
-        world.attempt(PLACE, f"t{n}", files={f"{n}{mark}.csv": b"x"}, rows=1) for n in range(5)
+        world.attempt(DIRECTORY, f"t{n}", files={f"{n}{mark}.csv": b"x"}, rows=1) for n in range(5)
     ]
     if ends == "aborted":
-        world.ask_abort(PLACE)
+        world.ask_abort(DIRECTORY)
     else:
-        world.request(PLACE, *attempts)
+        world.request(DIRECTORY, *attempts)
     if ends == "rolled back":
         lost = next(iter(world.store.list_uploads(BUCKET, "sales/")))
         world.plan.run_after(
             "decide", lambda: world.store.abort_upload(BUCKET, lost.key, lost.upload_id)
         )
-    world.run(PLACE)
+    world.run(DIRECTORY)
     assert world.open_uploads() == []
     assert len(world.visible()) == (5 if ends == "committed" else 0)
 
 
 def test_i12_a_list_in_commits_of_any_size_is_not_read_to_remember_its_job() -> None:
     world = World()
-    world.request(PLACE, world.attempt(PLACE, "t0"))
-    world.run(PLACE)
-    for key in (PLACE.result, PLACE.success):
+    world.request(DIRECTORY, world.attempt(DIRECTORY, "t0"))
+    world.run(DIRECTORY)
+    for key in (DIRECTORY.result, DIRECTORY.success):
         world.store.delete(BUCKET, key)
-    world.ledger.forget(PLACE.ref, generation=world.record(PLACE).generation)
+    world.ledger.forget(DIRECTORY.ref, generation=world.record(DIRECTORY).generation)
     world.plan.forget_calls()
-    world.run(PLACE, "execution-2")
-    assert world.result(PLACE).outcome is Outcome.COMMITTED
-    assert PLACE.commits not in {call.key for call in world.plan.calls if call.verb == "get"}
+    world.run(DIRECTORY, "execution-2")
+    assert world.result(DIRECTORY).outcome is Outcome.COMMITTED
+    assert DIRECTORY.commits not in {call.key for call in world.plan.calls if call.verb == "get"}
 
 
 @pytest.mark.parametrize(
     ("key", "length"),
-    [(PLACE.job, MAX_JOB_BYTES + 1), (PLACE.request, MAX_REQUEST_BYTES + 1)],
+    [(DIRECTORY.job, MAX_JOB_BYTES + 1), (DIRECTORY.request, MAX_REQUEST_BYTES + 1)],
     ids=["job.json", "request.json"],
 )
 def test_i7_a_document_without_end_is_not_read(world: Neighbourhood, key: str, length: int) -> None:
-    world.request(PLACE, world.attempt(PLACE, "t0"))
+    world.request(DIRECTORY, world.attempt(DIRECTORY, "t0"))
     put_sparse(world, key, length)
     world.refused("TOO_LARGE")
 
@@ -343,10 +343,10 @@ def test_i7_a_document_without_end_is_not_read(world: Neighbourhood, key: str, l
 def test_i5_i7_an_upload_of_another_jobs_file_is_not_completed(world: Neighbourhood) -> None:
     """The id is known, the name is ours: S3 has no such upload of that key."""
     [theirs] = [one for one in world.store.list_uploads(BUCKET, "sales/") if NEIGHBOUR in one.key]
-    world.open(PLACE)
+    world.open(DIRECTORY)
     _, pending = sound_manifest(world)
     stolen = replace(pending.files[0], upload_id=theirs.upload_id)
-    world.request(PLACE, world.drop(PLACE, replace(pending, files=(stolen,)), "t3", "a0"))
+    world.request(DIRECTORY, world.drop(DIRECTORY, replace(pending, files=(stolen,)), "t3", "a0"))
     world.refused("UPLOAD_GONE")
 
 
@@ -356,42 +356,43 @@ def test_i5_i7_exact_names_do_not_reach_another_jobs_file(
 ) -> None:
     """Under exact names a manifest may name any key of the table, but no other job's."""
     [theirs] = [one for one in world.store.list_uploads(BUCKET, "sales/") if NEIGHBOUR in one.key]
-    world.open(PLACE, names=Names.EXACT)
-    file = world.upload(PLACE, "mine.csv", b"1", task="t0", attempt="a0")
-    good = world.drop(PLACE, PendingSet(JOB, (file,), "t0", "a0"), "t0", "a0")
+    world.open(DIRECTORY, names=Names.EXACT)
+    file = world.upload(DIRECTORY, "mine.csv", b"1", task="t0", attempt="a0")
+    good = world.drop(DIRECTORY, PendingSet(JOB, (file,), "t0", "a0"), "t0", "a0")
     stolen = replace(
         file, key=theirs.key, upload_id=theirs.upload_id, task_id="t3", attempt_id="a0"
     )
-    bad = world.drop(PLACE, PendingSet(JOB, (stolen,), "t3", "a0"), "t3", "a0")
+    bad = world.drop(DIRECTORY, PendingSet(JOB, (stolen,), "t3", "a0"), "t3", "a0")
     if counted:
-        world.request(PLACE, good, bad)
+        world.request(DIRECTORY, good, bad)
         world.refused("NAME_NOT_UNIQUE")
         return
-    world.request(PLACE, good)
-    world.run(PLACE)
-    assert world.result(PLACE).outcome is Outcome.COMMITTED
+    world.request(DIRECTORY, good)
+    world.run(DIRECTORY)
+    assert world.result(DIRECTORY).outcome is Outcome.COMMITTED
     assert theirs.key in world.open_uploads()
 
 
 def test_i7_keys_that_two_manifests_share_are_refused(world: Neighbourhood) -> None:
     name = f"part-{JOB}.parquet"
     world.request(
-        PLACE, *[world.attempt(PLACE, f"t{number}", files={name: b"1"}) for number in range(2)]
+        DIRECTORY,
+        *[world.attempt(DIRECTORY, f"t{number}", files={name: b"1"}) for number in range(2)],
     )
     world.refused("DUPLICATE_KEY")
 
 
 def test_i7_a_manifest_of_another_task_in_its_place_is_refused(world: Neighbourhood) -> None:
-    world.open(PLACE)
+    world.open(DIRECTORY)
     _, pending = sound_manifest(world)
-    world.request(PLACE, world.drop(PLACE, pending, "t4", "a0"))
+    world.request(DIRECTORY, world.drop(DIRECTORY, pending, "t4", "a0"))
     world.refused("WRONG_JOB")
 
 
 def test_i7_what_is_no_manifest_among_the_manifests_is_refused(world: Neighbourhood) -> None:
-    world.attempt(PLACE, "t0")
-    world.store.put(BUCKET, PLACE.tasks + "t1/\n.pendingset", b"{}")
-    world.store.put(BUCKET, PLACE.request, encode_request(CommitRequest(JOB, None)))
+    world.attempt(DIRECTORY, "t0")
+    world.store.put(BUCKET, DIRECTORY.tasks + "t1/\n.pendingset", b"{}")
+    world.store.put(BUCKET, DIRECTORY.request, encode_request(CommitRequest(JOB, None)))
     world.refused("BAD_ID")
 
 
@@ -399,7 +400,7 @@ def test_i7_what_is_no_manifest_among_the_manifests_is_refused(world: Neighbourh
 
 
 def in_job(**changes: Any) -> bytes:
-    spec = json.loads(encode_job(JobSpec(JOB, PLACE.destination)))
+    spec = json.loads(encode_job(JobSpec(JOB, DIRECTORY.destination)))
     return json.dumps({**spec, **changes}).encode()
 
 
@@ -444,12 +445,12 @@ JOBS: list[tuple[bytes, str]] = [
 def test_i5_i7_a_job_json_that_can_not_be_is_refused(
     world: Neighbourhood, body: bytes, code: str
 ) -> None:
-    world.store.put(BUCKET, PLACE.job, body)
-    attempt = world.attempt(PLACE, "t0")
+    world.store.put(BUCKET, DIRECTORY.job, body)
+    attempt = world.attempt(DIRECTORY, "t0")
     with pytest.raises(InvalidInputError) as at_ingest:
-        world.announce(PLACE, attempt)
+        world.announce(DIRECTORY, attempt)
     assert at_ingest.value.code == code
-    world.request(PLACE, attempt)
+    world.request(DIRECTORY, attempt)
     world.refused(code)
 
 
@@ -459,10 +460,10 @@ def test_i5_i7_a_job_json_that_can_not_be_is_refused(
 def test_no_two_options_contradict_each_other(conflict: str, scope: str, names: str) -> None:
     """Each combination means something: what a scope does not bear upon it does not change."""
     world = World()
-    world.store.put(BUCKET, PLACE.job, in_job(conflict=conflict, scope=scope, names=names))
-    world.request(PLACE, world.attempt(PLACE, "t0"))
-    world.run(PLACE)
-    assert world.result(PLACE).outcome is Outcome.COMMITTED
+    world.store.put(BUCKET, DIRECTORY.job, in_job(conflict=conflict, scope=scope, names=names))
+    world.request(DIRECTORY, world.attempt(DIRECTORY, "t0"))
+    world.run(DIRECTORY)
+    assert world.result(DIRECTORY).outcome is Outcome.COMMITTED
 
 
 # request.json
@@ -505,60 +506,62 @@ REQUESTS: list[tuple[bytes, str]] = [
 def test_i5_i7_a_request_that_can_not_be_is_refused(
     world: Neighbourhood, body: bytes, code: str
 ) -> None:
-    world.open(PLACE)
-    world.attempt(PLACE, "t1")
-    world.store.put(BUCKET, PLACE.request, body)
+    world.open(DIRECTORY)
+    world.attempt(DIRECTORY, "t1")
+    world.store.put(BUCKET, DIRECTORY.request, body)
     world.refused(code)
 
 
 def test_i3_a_request_that_is_removed_ends_the_job(world: Neighbourhood) -> None:
     """A second one would not be heard: its execution has run."""
-    world.open(PLACE)
-    world.attempt(PLACE, "t0")
+    world.open(DIRECTORY)
+    world.attempt(DIRECTORY, "t0")
     world.refused("REQUEST_MISSING")
 
 
 @pytest.mark.parametrize("later", ["abort", "fewer", "none"])
 def test_i3_a_second_request_after_the_decision_changes_nothing(later: str) -> None:
     world = World()
-    world.request(PLACE, *[world.attempt(PLACE, f"t{number}") for number in range(2)])
+    world.request(DIRECTORY, *[world.attempt(DIRECTORY, f"t{number}") for number in range(2)])
     bodies = {
         "abort": encode_request(AbortRequest(JOB, "no")),
         "fewer": encode_request(CommitRequest(JOB, ())),
         "none": b"",
     }
     world.plan.run_after(
-        "decide", lambda: world.store.put(BUCKET, PLACE.request, bodies[later]) and None
+        "decide", lambda: world.store.put(BUCKET, DIRECTORY.request, bodies[later]) and None
     )
-    assert world.run(PLACE)[-1] == "TidyUp"
-    assert world.result(PLACE).outcome is Outcome.COMMITTED
+    assert world.run(DIRECTORY)[-1] == "TidyUp"
+    assert world.result(DIRECTORY).outcome is Outcome.COMMITTED
     assert len(world.visible()) == 2
 
 
 def test_i3_a_second_request_before_the_decision_is_obeyed_whole_or_refused(
     world: Neighbourhood,
 ) -> None:
-    world.request(PLACE, world.attempt(PLACE, "t0"))
+    world.request(DIRECTORY, world.attempt(DIRECTORY, "t0"))
     body = encode_request(AbortRequest(JOB, "no"))
-    world.plan.run_after("advance", lambda: world.store.put(BUCKET, PLACE.request, body) and None)
+    world.plan.run_after(
+        "advance", lambda: world.store.put(BUCKET, DIRECTORY.request, body) and None
+    )
     world.refused("REQUEST_CHANGED")
 
 
 @pytest.mark.parametrize("first", ["commit", "abort"])
 def test_i3_a_request_for_an_ended_job_changes_nothing(first: str) -> None:
     world = World()
-    attempt = world.attempt(PLACE, "t0")
+    attempt = world.attempt(DIRECTORY, "t0")
     if first == "commit":
-        world.request(PLACE, attempt)
+        world.request(DIRECTORY, attempt)
     else:
-        world.ask_abort(PLACE)
-    world.run(PLACE)
-    ended, seen = world.result(PLACE), world.visible()
-    late = world.attempt(PLACE, "t1")
+        world.ask_abort(DIRECTORY)
+    world.run(DIRECTORY)
+    ended, seen = world.result(DIRECTORY), world.visible()
+    late = world.attempt(DIRECTORY, "t1")
     other = AbortRequest(JOB, "no") if first == "commit" else CommitRequest(JOB, (late,))
-    world.store.put(BUCKET, PLACE.request, encode_request(other))
-    world.run(PLACE, "execution-2")
-    assert world.result(PLACE) == ended
+    world.store.put(BUCKET, DIRECTORY.request, encode_request(other))
+    world.run(DIRECTORY, "execution-2")
+    assert world.result(DIRECTORY) == ended
     assert world.visible() == seen
     assert world.open_uploads() == []
 
@@ -580,13 +583,15 @@ def test_i3_a_request_for_an_ended_job_changes_nothing(first: str) -> None:
 )
 def test_a_strangers_words_make_one_line(world: Neighbourhood, reason: str) -> None:
     body = {"version": 1, "jobId": JOB, "action": "abort", "reason": reason}
-    world.store.put(BUCKET, PLACE.request, json.dumps(body).encode())
+    world.store.put(BUCKET, DIRECTORY.request, json.dumps(body).encode())
     result = world.refused("ABORTED_BY_CLIENT")
-    assert world.record(PLACE).failure == result.error, "the ledger, which the console reads, too"
+    assert world.record(DIRECTORY).failure == result.error, (
+        "the ledger, which the console reads, too"
+    )
 
 
 def test_a_reason_may_be_left_out(world: Neighbourhood) -> None:
-    world.store.put(BUCKET, PLACE.request, in_request(action="abort", attempts=None))
+    world.store.put(BUCKET, DIRECTORY.request, in_request(action="abort", attempts=None))
     result = world.refused("ABORTED_BY_CLIENT")
     assert result.error is not None
     assert result.error.message == "the client asked for it"

@@ -9,7 +9,7 @@ import pytest
 from s3commit.core.model.job import Outcome
 from s3commit.core.model.states import JobState
 from s3commit.testing.faults import Crash, FaultPlan
-from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, place_of
+from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, job_directory
 
 COMMIT_PATH = [
     "SealJob",
@@ -26,21 +26,21 @@ COMMIT_PATH = [
 
 
 def test_i1_i2_a_job_is_invisible_until_its_decision_and_whole_after() -> None:
-    world, place = World(), place_of()
-    world.open(place)
-    counted = [world.attempt(place, f"t{number}") for number in range(3)]
+    world, directory = World(), job_directory()
+    world.open(directory)
+    counted = [world.attempt(directory, f"t{number}") for number in range(3)]
     for attempt in counted:
-        world.announce(place, attempt)
+        world.announce(directory, attempt)
     assert world.visible() == {}
     seen_at_decision: list[object] = []
     world.plan.run_before("decide", lambda: seen_at_decision.append(world.visible()))
-    world.request(place, *counted)
+    world.request(directory, *counted)
 
-    assert world.run(place) == COMMIT_PATH
+    assert world.run(directory) == COMMIT_PATH
 
     assert seen_at_decision == [{}]
     assert sorted(world.visible().values()) == [b"t0 a0", b"t1 a0", b"t2 a0"]
-    result = world.result(place)
+    result = world.result(directory)
     assert (result.outcome, result.files, result.bytes, result.rows) == (
         Outcome.COMMITTED,
         3,
@@ -48,20 +48,20 @@ def test_i1_i2_a_job_is_invisible_until_its_decision_and_whole_after() -> None:
         15,
     )
     assert result.execution == "execution-1"
-    assert world.record(place).state is JobState.COMMITTED
+    assert world.record(directory).state is JobState.COMMITTED
 
 
 def test_a_committed_job_leaves_its_manifest_marker_result_and_nothing_else() -> None:
-    world, place = World(), place_of()
-    world.open(place)
-    world.request(place, world.attempt(place, "t0"))
-    world.run(place)
+    world, directory = World(), job_directory()
+    world.open(directory)
+    world.request(directory, world.attempt(directory, "t0"))
+    world.run(directory)
     assert world.all_keys("sales/_") == [
         "sales/_SUCCESS",
-        place.job,
-        place.request,
-        place.result,
-        place.commits,
+        directory.job,
+        directory.request,
+        directory.result,
+        directory.commits,
     ]
     assert world.json("sales/_SUCCESS")["filenames"] == [f"/sales/part-t0-{JOB}.parquet"]
     assert world.open_uploads() == []
@@ -69,57 +69,57 @@ def test_a_committed_job_leaves_its_manifest_marker_result_and_nothing_else() ->
 
 
 def test_a_job_that_no_event_announced_commits_all_the_same() -> None:
-    world, place = World(), place_of()
-    world.request(place, world.attempt(place, "t0"))  # no job.json, no event of a manifest
-    assert world.run(place) == COMMIT_PATH
+    world, directory = World(), job_directory()
+    world.request(directory, world.attempt(directory, "t0"))  # no job.json, no event of a manifest
+    assert world.run(directory) == COMMIT_PATH
     assert len(world.visible()) == 1
 
 
 def test_a_job_without_files_commits_and_writes_the_marker() -> None:
-    world, place = World(), place_of()
-    world.open(place)
-    world.request(place)
-    world.run(place)
-    assert world.result(place).outcome is Outcome.COMMITTED
+    world, directory = World(), job_directory()
+    world.open(directory)
+    world.request(directory)
+    world.run(directory)
+    assert world.result(directory).outcome is Outcome.COMMITTED
     assert world.json("sales/_SUCCESS")["success"] is True
 
 
 def test_i3_i4_only_the_counted_attempt_appears_and_the_losers_uploads_are_aborted() -> None:
-    world, place = World(), place_of()
-    world.open(place)
-    loser = world.attempt(place, "t0", "a0")
-    winner = world.attempt(place, "t0", "a1")
-    killed = place.destination.prefix + f"part-t1-{JOB}.parquet"
+    world, directory = World(), job_directory()
+    world.open(directory)
+    loser = world.attempt(directory, "t0", "a0")
+    winner = world.attempt(directory, "t0", "a1")
+    killed = directory.destination.prefix + f"part-t1-{JOB}.parquet"
     world.store.create_upload(BUCKET, killed, metadata={}, content_type="x")  # left no manifest
-    world.announce(place, loser)
-    world.announce(place, winner)
-    world.request(place, winner)
-    world.run(place)
+    world.announce(directory, loser)
+    world.announce(directory, winner)
+    world.request(directory, winner)
+    world.run(directory)
     assert list(world.visible().values()) == [b"t0 a1"]
     assert world.open_uploads() == []
 
 
 def test_i3_i4_a_manifest_that_arrives_after_the_end_is_aborted_on_arrival() -> None:
-    world, place = World(), place_of()
-    world.open(place)
-    world.request(place, world.attempt(place, "t0", "a0"))
-    world.run(place)
-    late = world.attempt(place, "t0", "a1")
-    assert world.announce(place, late) == 1
+    world, directory = World(), job_directory()
+    world.open(directory)
+    world.request(directory, world.attempt(directory, "t0", "a0"))
+    world.run(directory)
+    late = world.attempt(directory, "t0", "a1")
+    assert world.announce(directory, late) == 1
     assert list(world.visible().values()) == [b"t0 a0"]
     assert world.open_uploads() == []
-    assert place.prefix + late.manifest not in world.all_keys()
+    assert directory.prefix + late.manifest not in world.all_keys()
 
 
 def test_i4_i5_uploads_and_files_of_others_are_left_alone() -> None:
-    world, place, other = World(), place_of(), place_of(OTHER_JOB)
-    neighbour = place_of(NEIGHBOUR, "sales2/")
-    for one in (place, other, neighbour):
+    world, directory, other = World(), job_directory(), job_directory(OTHER_JOB)
+    neighbour = job_directory(NEIGHBOUR, "sales2/")
+    for one in (directory, other, neighbour):
         world.open(one)
     others = [world.attempt(other, "t0"), world.attempt(neighbour, "t0")]
     foreign = world.store.create_upload(BUCKET, "sales/x", metadata={}, content_type="x")
-    world.request(place, world.attempt(place, "t0"))
-    world.run(place)
+    world.request(directory, world.attempt(directory, "t0"))
+    world.run(directory)
     assert {upload.upload_id for upload in world.store.list_uploads(BUCKET, "")} >= {foreign}
     assert len(world.open_uploads()) == 3
     world.request(other, others[0])
@@ -128,12 +128,12 @@ def test_i4_i5_uploads_and_files_of_others_are_left_alone() -> None:
 
 
 def test_an_abort_ends_the_job_with_nothing_visible_and_no_upload_open() -> None:
-    world, place = World(), place_of()
-    world.open(place)
-    world.attempt(place, "t0")
-    world.ask_abort(place)
-    assert world.run(place) == ["SealJob", "AbortJob", "TidyUp"]
-    result = world.result(place)
+    world, directory = World(), job_directory()
+    world.open(directory)
+    world.attempt(directory, "t0")
+    world.ask_abort(directory)
+    assert world.run(directory) == ["SealJob", "AbortJob", "TidyUp"]
+    result = world.result(directory)
     assert result.outcome is Outcome.ABORTED
     assert result.error is not None
     assert (result.error.code, result.error.message) == ("ABORTED_BY_CLIENT", "driver gave up")
@@ -143,19 +143,19 @@ def test_an_abort_ends_the_job_with_nothing_visible_and_no_upload_open() -> None
 
 
 def test_i2_an_upload_lost_after_the_decision_rolls_the_job_back() -> None:
-    world, place = World(), place_of()
-    world.open(place)
-    counted = [world.attempt(place, f"t{number}") for number in range(3)]
-    world.request(place, *counted)
+    world, directory = World(), job_directory()
+    world.open(directory)
+    counted = [world.attempt(directory, f"t{number}") for number in range(3)]
+    world.request(directory, *counted)
 
     def lose() -> None:
         upload = list(world.store.list_uploads(BUCKET, "sales/"))[1]
         world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
 
     world.plan.run_after("decide", lose)
-    entered = world.run(place)
+    entered = world.run(directory)
     assert entered[-3:] == ["BeginPublish", "RollBack", "TidyUp"]
-    result = world.result(place)
+    result = world.result(directory)
     assert result.outcome is Outcome.ROLLED_BACK
     assert result.error is not None
     assert result.error.code == "UPLOADS_LOST"
@@ -165,95 +165,95 @@ def test_i2_an_upload_lost_after_the_decision_rolls_the_job_back() -> None:
 
 
 def test_i2_a_roll_back_on_a_versioned_bucket_leaves_no_version_behind() -> None:
-    world, place = World(versioned=True), place_of()
-    world.open(place)
-    counted = [world.attempt(place, f"t{number}") for number in range(2)]
-    world.request(place, *counted)
+    world, directory = World(versioned=True), job_directory()
+    world.open(directory)
+    counted = [world.attempt(directory, f"t{number}") for number in range(2)]
+    world.request(directory, *counted)
 
     def lose() -> None:
         upload = next(world.store.list_uploads(BUCKET, "sales/"))
         world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
 
     world.plan.run_after("decide", lose)
-    world.run(place)
-    assert world.result(place).outcome is Outcome.ROLLED_BACK
+    world.run(directory)
+    assert world.result(directory).outcome is Outcome.ROLLED_BACK
     assert world.visible() == {}
     assert not [key for key in world.store._buckets[BUCKET].objects if key.startswith("sales/part")]
 
 
 def test_i9_the_marker_of_the_run_before_stays_until_the_new_one_replaces_it() -> None:
-    world, place = World(), place_of()
-    world.store.put(BUCKET, place.success, b"")
-    world.open(place)
-    world.request(place, world.attempt(place, "t0"))
+    world, directory = World(), job_directory()
+    world.store.put(BUCKET, directory.success, b"")
+    world.open(directory)
+    world.request(directory, world.attempt(directory, "t0"))
     seen: list[bytes] = []
 
     def look() -> None:
-        seen.append(world.store.get(BUCKET, place.success, max_bytes=10).body)
+        seen.append(world.store.get(BUCKET, directory.success, max_bytes=10).body)
         seen.append(str(len(world.visible())).encode())
 
-    world.plan.run_before("put", look, where=lambda call: call.key == place.success)
-    world.run(place)
+    world.plan.run_before("put", look, where=lambda call: call.key == directory.success)
+    world.run(directory)
     assert seen == [b"", b"1"]
-    assert world.json(place.success)["jobId"] == JOB
+    assert world.json(directory.success)["jobId"] == JOB
 
 
 def test_i9_a_marker_that_changes_in_between_is_looked_at_again() -> None:
-    world, place = World(), place_of()
-    world.open(place)
-    world.request(place, world.attempt(place, "t0"))
+    world, directory = World(), job_directory()
+    world.open(directory)
+    world.request(directory, world.attempt(directory, "t0"))
     world.plan.run_before(
         "put",
-        lambda: world.store.put(BUCKET, place.success, b"{}"),
-        where=lambda call: call.key == place.success,
+        lambda: world.store.put(BUCKET, directory.success, b"{}"),
+        where=lambda call: call.key == directory.success,
     )
-    world.run(place)
-    assert world.json(place.success)["jobId"] == JOB
-    marker_puts = [call for call in world.plan.calls if call.key == place.success]
+    world.run(directory)
+    assert world.json(directory.success)["jobId"] == JOB
+    marker_puts = [call for call in world.plan.calls if call.key == directory.success]
     assert [call.verb for call in marker_puts] == ["get", "put", "get", "put"]
 
 
 def test_a_second_execution_takes_over_and_the_first_one_loses() -> None:
-    world, place = World(), place_of()
-    world.open(place)
-    world.request(place, world.attempt(place, "t0"))
+    world, directory = World(), job_directory()
+    world.open(directory)
+    world.request(directory, world.attempt(directory, "t0"))
     second: list[str] = []
-    world.plan.run_before("decide", lambda: second.extend(world.run(place, "execution-2")))
-    first = world.run(place, "execution-1")
+    world.plan.run_before("decide", lambda: second.extend(world.run(directory, "execution-2")))
+    first = world.run(directory, "execution-1")
     assert second == COMMIT_PATH
     assert first[-1] == "Superseded"
     assert len(world.visible()) == 1
-    assert world.result(place).execution == "execution-2"
+    assert world.result(directory).execution == "execution-2"
 
 
 def test_running_an_ended_job_again_changes_nothing() -> None:
-    world, place = World(), place_of()
-    world.open(place)
-    world.request(place, world.attempt(place, "t0"))
-    world.run(place)
+    world, directory = World(), job_directory()
+    world.open(directory)
+    world.request(directory, world.attempt(directory, "t0"))
+    world.run(directory)
     before = {key: world.store.head(BUCKET, key) for key in world.all_keys()}
-    assert world.run(place, "execution-2") == ["SealJob", "PublishSuccess", "TidyUp"]
+    assert world.run(directory, "execution-2") == ["SealJob", "PublishSuccess", "TidyUp"]
     assert {key: world.store.head(BUCKET, key) for key in world.all_keys()} == before
 
 
 def test_i8_a_forgotten_job_that_is_committed_stays_so() -> None:
-    world, place = World(), place_of()
-    world.open(place)
-    world.request(place, world.attempt(place, "t0"))
-    world.run(place)
+    world, directory = World(), job_directory()
+    world.open(directory)
+    world.request(directory, world.attempt(directory, "t0"))
+    world.run(directory)
     visible = world.visible()
     forgetful = World()
     forgetful.store = world.store
     forgetful.ports = type(world.ports)(world.store, forgetful.ledger, world.clock)
-    assert forgetful.run(place) == ["SealJob", "PublishSuccess", "TidyUp"]
-    assert forgetful.record(place).state is JobState.COMMITTED
-    world.store.delete(BUCKET, place.result)
+    assert forgetful.run(directory) == ["SealJob", "PublishSuccess", "TidyUp"]
+    assert forgetful.record(directory).state is JobState.COMMITTED
+    world.store.delete(BUCKET, directory.result)
     more = World()
     more.store = world.store
     more.ports = type(world.ports)(world.store, more.ledger, world.clock)
-    assert more.run(place) == ["SealJob", "PublishSuccess", "TidyUp"]
-    assert world.result(place).outcome is Outcome.COMMITTED
-    assert world.result(place).files == 1
+    assert more.run(directory) == ["SealJob", "PublishSuccess", "TidyUp"]
+    assert world.result(directory).outcome is Outcome.COMMITTED
+    assert world.result(directory).files == 1
     assert world.visible() == visible
 
 
@@ -263,29 +263,29 @@ def test_i2_i8_a_decided_job_that_the_ledger_forgot_goes_on_from_its_decision(
 ) -> None:
     """At each of these calls of a job."""
     for nth in range(1, calls + 1):
-        world, place = World(), place_of()
-        world.request(place, world.attempt(place, "t0"), world.attempt(place, "t1"))
+        world, directory = World(), job_directory()
+        world.request(directory, world.attempt(directory, "t0"), world.attempt(directory, "t1"))
         world.plan.crash_after(verb, nth=nth)
         with suppress(Crash):
-            world.run(place)
-        decided = world.store.head(BUCKET, place.decision) is not None
+            world.run(directory)
+        decided = world.store.head(BUCKET, directory.decision) is not None
         world.ledger._jobs.clear()
-        entered = world.run(place, "execution-2")
+        entered = world.run(directory, "execution-2")
         assert ("DecideCommit" in entered) is not decided, (verb, nth)
-        assert world.result(place).outcome is Outcome.COMMITTED
+        assert world.result(directory).outcome is Outcome.COMMITTED
         assert len(world.visible()) == 2
         assert world.open_uploads() == []
-        assert world.json(place.decision)["state"] == "COMMITTED"
+        assert world.json(directory.decision)["state"] == "COMMITTED"
 
 
 @pytest.mark.parametrize("count", [0, 1, 5])
 def test_the_requests_of_a_job_are_constant_and_three_for_a_small_file(count: int) -> None:
     """A file: create, one part, complete. A task: one PUT. The job: the constants named here."""
-    world, place = World(), place_of()
-    world.open(place)
-    tasks = [world.attempt(place, f"t{number}") for number in range(count)]
-    world.request(place, *tasks)
-    world.run(place, place.ref)  # the first execution's name; a later one asks S3 once more
+    world, directory = World(), job_directory()
+    world.open(directory)
+    tasks = [world.attempt(directory, f"t{number}") for number in range(count)]
+    world.request(directory, *tasks)
+    world.run(directory, directory.ref)  # the first execution's name; a later one asks S3 once more
     counts = world.plan.counts()
     assert counts.pop("complete_upload", 0) == count
     # Each manifest is read when it is verified, by its worker, and for the commit manifest.
@@ -311,27 +311,27 @@ def test_the_requests_of_a_job_are_constant_and_three_for_a_small_file(count: in
 
 def test_a_lost_answer_of_a_completion_is_recognized_as_success() -> None:
     world = World(plan=FaultPlan().lose_response("complete_upload", nth=2))
-    place = place_of()
-    world.open(place)
-    world.request(place, *[world.attempt(place, f"t{number}") for number in range(3)])
-    assert world.run(place) == COMMIT_PATH
+    directory = job_directory()
+    world.open(directory)
+    world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(3)])
+    assert world.run(directory) == COMMIT_PATH
     assert len(world.visible()) == 3
 
 
 def test_a_completion_repeated_is_looked_at_even_if_s3_says_yes() -> None:
     world = World(plan=FaultPlan().lose_response("complete_upload", nth=1))
-    place = place_of()
-    world.open(place)
-    world.request(place, world.attempt(place, "t0"))
-    world.run(place)
+    directory = job_directory()
+    world.open(directory)
+    world.request(directory, world.attempt(directory, "t0"))
+    world.run(directory)
     looks = [call for call in world.plan.calls if call.verb == "head" and "part-t0" in call.key]
     assert len(looks) == 1
 
 
 def test_i4_a_task_that_nobody_has_stopped_is_waited_for_while_it_opens_uploads() -> None:
-    world, place = World(), place_of()
-    world.open(place)
-    world.ask_abort(place)
+    world, directory = World(), job_directory()
+    world.open(directory)
+    world.ask_abort(directory)
     key = f"sales/part-t9-{JOB}.parquet"
 
     def zombie() -> None:
@@ -340,7 +340,7 @@ def test_i4_a_task_that_nobody_has_stopped_is_waited_for_while_it_opens_uploads(
     zombie()
     for nth in range(1, 7):  # more often than AbortJob looks in one call
         world.plan.run_before("abort_upload", zombie, nth=nth)
-    entered = world.run(place)
+    entered = world.run(directory)
     assert entered == ["SealJob", "AbortJob", "AbortJob", "TidyUp"]
-    assert world.result(place).outcome is Outcome.ABORTED
+    assert world.result(directory).outcome is Outcome.ABORTED
     assert world.open_uploads() == []

@@ -14,7 +14,7 @@ from s3commit.core.job.documents import read_spec
 from s3commit.core.model.conditions import Conditions
 from s3commit.core.model.job import CommitRequest, Conflict, CountedAttempt, JobSpec, Names, Outcome
 from s3commit.testing.memory import MemoryLedger
-from tests.core.test_refusals import PLACE, refused
+from tests.core.test_refusals import DIRECTORY, refused
 from tests.core.world import BUCKET, JOB, World
 
 OLD = "sales/old.parquet"
@@ -23,39 +23,39 @@ CONDITIONS = Conditions(min_rows=1000)
 
 def opened(conflict: Conflict = Conflict.APPEND) -> tuple[World, CountedAttempt]:
     world = World()
-    world.open(PLACE, conflict=conflict, conditions=CONDITIONS)
-    return world, world.attempt(PLACE, "t0")
+    world.open(DIRECTORY, conflict=conflict, conditions=CONDITIONS)
+    return world, world.attempt(DIRECTORY, "t0")
 
 
 def ask(world: World, request: CommitRequest) -> None:
-    world.store.put(BUCKET, PLACE.request, encode_request(request), if_absent=True)
+    world.store.put(BUCKET, DIRECTORY.request, encode_request(request), if_absent=True)
 
 
 def without_conditions(conflict: Conflict = Conflict.APPEND) -> bytes:
-    return encode_job(JobSpec(JOB, PLACE.destination, conflict))
+    return encode_job(JobSpec(JOB, DIRECTORY.destination, conflict))
 
 
 @pytest.mark.parametrize("named", [True, False])
 def test_a_job_json_that_is_deleted_before_anyone_has_read_it_is_missed(named: bool) -> None:
     """Else the job passed for one of S3A's: append, and without its conditions."""
     world, counted = opened()
-    world.store.delete(BUCKET, PLACE.job)
+    world.store.delete(BUCKET, DIRECTORY.job)
     ask(world, CommitRequest(JOB, (counted,) if named else None))
     assert refused(world) == "JOB_CHANGED"
 
 
 def test_i11_a_job_json_that_is_deleted_is_missed_also_of_a_job_without_files() -> None:
     world = World()
-    world.open(PLACE, conflict=Conflict.REPLACE, idempotency_key="2026-11-21")
-    world.store.delete(BUCKET, PLACE.job)
+    world.open(DIRECTORY, conflict=Conflict.REPLACE, idempotency_key="2026-11-21")
+    world.store.delete(BUCKET, DIRECTORY.job)
     ask(world, CommitRequest(JOB, ()))
     assert refused(world) == "JOB_CHANGED"
 
 
 def test_a_job_json_that_is_replaced_before_anyone_has_read_it_is_not_the_one_requested() -> None:
     world, counted = opened()
-    said = digest(world.store.get(BUCKET, PLACE.job, max_bytes=10**6).body)
-    world.store.put(BUCKET, PLACE.job, without_conditions())
+    said = digest(world.store.get(BUCKET, DIRECTORY.job, max_bytes=10**6).body)
+    world.store.put(BUCKET, DIRECTORY.job, without_conditions())
     ask(world, CommitRequest(JOB, (counted,), job_sha256=said))
     # What was begun before the job.json that lies there is left to the lifecycle rule.
     assert refused(world, left=1) == "JOB_CHANGED"
@@ -63,19 +63,19 @@ def test_a_job_json_that_is_replaced_before_anyone_has_read_it_is_not_the_one_re
 
 def test_the_job_json_that_the_request_means_is_believed() -> None:
     world = World()
-    world.open(PLACE)
-    counted = world.attempt(PLACE, "t0")
-    ask(world, CommitRequest(JOB, (counted,), job_sha256=read_spec(world.ports, PLACE).sha256))
-    world.run(PLACE)
-    assert world.result(PLACE).outcome is Outcome.COMMITTED
+    world.open(DIRECTORY)
+    counted = world.attempt(DIRECTORY, "t0")
+    ask(world, CommitRequest(JOB, (counted,), job_sha256=read_spec(world.ports, DIRECTORY).sha256))
+    world.run(DIRECTORY)
+    assert world.result(DIRECTORY).outcome is Outcome.COMMITTED
 
 
 def test_a_job_json_that_is_replaced_after_the_first_manifest_came_is_refused() -> None:
     """Also for a client whose request does not say which one it means."""
     world, counted = opened()
-    world.announce(PLACE, counted)
-    world.store.put(BUCKET, PLACE.job, without_conditions())
-    world.request(PLACE, counted)
+    world.announce(DIRECTORY, counted)
+    world.store.put(BUCKET, DIRECTORY.job, without_conditions())
+    world.request(DIRECTORY, counted)
     assert refused(world) == "JOB_CHANGED"
 
 
@@ -83,14 +83,14 @@ def test_a_job_json_that_is_replaced_after_the_first_manifest_came_is_refused() 
 @pytest.mark.parametrize("body", [None, without_conditions()], ids=["deleted", "replaced"])
 def test_conditions_are_those_that_were_verified(names: Names, body: bytes | None) -> None:
     world = World()
-    world.open(PLACE, conditions=CONDITIONS, names=names)
-    world.request(PLACE, world.attempt(PLACE, "t0"))
+    world.open(DIRECTORY, conditions=CONDITIONS, names=names)
+    world.request(DIRECTORY, world.attempt(DIRECTORY, "t0"))
 
     def strike() -> None:
         if body is None:
-            world.store.delete(BUCKET, PLACE.job)
+            world.store.delete(BUCKET, DIRECTORY.job)
         else:
-            world.store.put(BUCKET, PLACE.job, body)
+            world.store.put(BUCKET, DIRECTORY.job, body)
 
     before_conditions(world, strike)
     assert refused(world) == "JOB_CHANGED"
@@ -103,32 +103,32 @@ def before_conditions(world: World, strike: Callable[[], object]) -> None:
 
 def test_a_job_json_that_could_not_be_read_at_first_is_not_believed_later() -> None:
     world, counted = opened()
-    body = world.store.get(BUCKET, PLACE.job, max_bytes=10**6).body
-    world.store.put(BUCKET, PLACE.job, b"{")
-    world.request(PLACE, counted)
-    world.plan.run_before("take_over", lambda: world.store.put(BUCKET, PLACE.job, body))
+    body = world.store.get(BUCKET, DIRECTORY.job, max_bytes=10**6).body
+    world.store.put(BUCKET, DIRECTORY.job, b"{")
+    world.request(DIRECTORY, counted)
+    world.plan.run_before("take_over", lambda: world.store.put(BUCKET, DIRECTORY.job, body))
     # What was begun before the job.json that lies there is left to the lifecycle rule.
     assert refused(world, left=1) == "JOB_CHANGED"
 
 
 def test_a_record_of_before_that_knows_no_digest_is_judged_by_the_rest() -> None:
     world = World()
-    world.open(PLACE)
-    counted = world.attempt(PLACE, "t0")
-    world.announce(PLACE, counted)
-    record = replace(world.record(PLACE), job_sha256=None)
+    world.open(DIRECTORY)
+    counted = world.attempt(DIRECTORY, "t0")
+    world.announce(DIRECTORY, counted)
+    record = replace(world.record(DIRECTORY), job_sha256=None)
     world.ledger = MemoryLedger()
     world.ledger.open_job(record)
     world.ports = replace(world.ports, ledger=world.ledger)
-    world.request(PLACE, counted)
-    world.run(PLACE)
-    assert world.result(PLACE).outcome is Outcome.COMMITTED
+    world.request(DIRECTORY, counted)
+    world.run(DIRECTORY)
+    assert world.result(DIRECTORY).outcome is Outcome.COMMITTED
 
 
 def test_conditions_can_not_be_judged_by_one_that_can_not_be_read() -> None:
     world, counted = opened()
-    world.request(PLACE, counted)
-    before_conditions(world, lambda: world.store.put(BUCKET, PLACE.job, b"{"))
+    world.request(DIRECTORY, counted)
+    before_conditions(world, lambda: world.store.put(BUCKET, DIRECTORY.job, b"{"))
     assert refused(world) == "BAD_JSON"
 
 
@@ -136,5 +136,5 @@ def test_conditions_can_not_be_judged_by_one_that_can_not_be_read() -> None:
 def test_a_digest_that_is_none_is_refused(said: object) -> None:
     world, _ = opened()
     document = {"version": 1, "jobId": JOB, "action": "commit", "jobDigest": said, "attempts": []}
-    world.store.put(BUCKET, PLACE.request, json.dumps(document).encode())
+    world.store.put(BUCKET, DIRECTORY.request, json.dumps(document).encode())
     assert refused(world) == ("CONDITION_FAILED" if said == "" else "BAD_FIELD")

@@ -170,10 +170,10 @@ def test_what_no_table_may_have_as_its_place_is_refused(bad: str) -> None:
 
 @pytest.mark.parametrize("prefix", ["sales/", "sales/north/", "a b/dt=1/ü/"])
 def test_every_key_of_a_job_directory_leads_back_to_it(prefix: str) -> None:
-    place = JobDirectory(Destination("lake", prefix), str(uuid.uuid4()))
-    keys = (place.prefix, place.job, place.request, place.result, place.tasks)
-    for key in (*keys, place.manifest("t", "a"), place.prefix + "other/x"):
-        assert parse_directory("lake", key) == place
+    directory = JobDirectory(Destination("lake", prefix), str(uuid.uuid4()))
+    keys = (directory.prefix, directory.job, directory.request, directory.result, directory.tasks)
+    for key in (*keys, directory.manifest("t", "a"), directory.prefix + "other/x"):
+        assert parse_directory("lake", key) == directory
 
 
 @pytest.mark.parametrize(
@@ -300,7 +300,7 @@ def test_i12_a_destination_that_s3_can_not_list_is_refused(bad: str) -> None:
 
 
 def test_a_destination_leaves_room_for_the_names_of_the_protocol() -> None:
-    place = JobDirectory(parse_destination("s3://lake/" + "é" * 400), JOB)
-    assert len(place.manifest("t" * 64, "a" * 64).encode()) <= 1024
+    directory = JobDirectory(parse_destination("s3://lake/" + "é" * 400), JOB)
+    assert len(directory.manifest("t" * 64, "a" * 64).encode()) <= 1024
     with pytest.raises(InvalidInputError, match="more than 800 bytes"):
         parse_destination("s3://lake/" + "é" * 401)

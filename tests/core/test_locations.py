@@ -29,9 +29,9 @@ from s3commit.core.model.states import JobState
 from s3commit.testing.execution import run_execution
 from s3commit.testing.faults import Crash, FaultPlan
 from s3commit.testing.memory import MemoryLedger
-from tests.core.world import BUCKET, JOB, OTHER_JOB, REF, World, place_of
+from tests.core.world import BUCKET, JOB, OTHER_JOB, REF, World, job_directory
 
-MAIN = place_of()
+MAIN = job_directory()
 PREFIX = "archive/2026/dt1/"
 THERE = MAIN.at(PREFIX)
 LOCATIONS = {"dt=1/": PREFIX}
@@ -283,10 +283,10 @@ def test_i7_a_location_that_names_a_strangers_job_has_no_effect_on_it() -> None:
 def test_the_manifests_of_all_places_are_noted_under_the_one_job() -> None:
     world = World()
     world.open(MAIN, locations=LOCATIONS)
-    for place, counted in [(THERE, there(world)), (MAIN, here(world))]:
-        assert world.announce(place, counted) == 0
-        assert world.announce(place, counted) == 0
-    assert world.record(MAIN).directory == MAIN.prefix
+    for directory, counted in [(THERE, there(world)), (MAIN, here(world))]:
+        assert world.announce(directory, counted) == 0
+        assert world.announce(directory, counted) == 0
+    assert world.record(MAIN).prefix == MAIN.prefix
     notes = {(one.location, one.manifest) for one in world.ledger.attempts(REF)}
     name = MAIN.manifest_name("t0", "a0")
     assert notes == {("", MAIN.prefix + name), (PREFIX, THERE.prefix + name)}
@@ -408,7 +408,7 @@ def test_i8_a_job_with_locations_ends_whole_whenever_the_ledger_is_lost() -> Non
 
 def test_i5_the_files_of_another_job_at_a_location_are_left_alone() -> None:
     world = World()
-    other = place_of(OTHER_JOB, PREFIX)
+    other = job_directory(OTHER_JOB, PREFIX)
     world.open(other)
     counted = world.attempt(other, "t0")
     asked(world)
@@ -458,7 +458,7 @@ def test_i6_a_job_whose_destination_is_the_location_waits() -> None:
     asked(world)
     with pytest.raises(Crash):
         world.run(MAIN)
-    other = place_of(OTHER_JOB, PREFIX)
+    other = job_directory(OTHER_JOB, PREFIX)
     world.open(other, conflict=Conflict.REPLACE)
     world.request(other, world.attempt(other, "t0"))
     waited: list[object] = []

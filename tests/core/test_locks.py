@@ -65,7 +65,7 @@ def at(seconds: float) -> str:
 NOW = at(0)
 
 
-def place(prefix: str, job: int = 1) -> JobDirectory:
+def directory(prefix: str, job: int = 1) -> JobDirectory:
     return JobDirectory(Destination("lake", prefix), JOB_ID.format(job))
 
 
@@ -77,7 +77,8 @@ def wanted(
     key: str | None = None,
 ) -> dict[str, LockMode]:
     return {
-        c.node: c.mode for c in claims(place(prefix).destination, conflict, scope, partitions, key)
+        c.node: c.mode
+        for c in claims(directory(prefix).destination, conflict, scope, partitions, key)
     }
 
 
@@ -213,7 +214,7 @@ class Crowd:
 
     def ask(self, job_id: str) -> Ticket:
         record = self.record(job_id)
-        ticket = Ticket(job_id, "lake", record.directory, execution=job_id).after(record)
+        ticket = Ticket(job_id, "lake", record.prefix, execution=job_id).after(record)
         return acquire_destination(self.ports, ticket)
 
     def end(self, job_id: str) -> None:
@@ -240,7 +241,7 @@ class Write:
     @property
     def claims(self) -> tuple[Claim, ...]:
         return claims(
-            place(self.prefix).destination, self.conflict, self.scope, self.partitions, None
+            directory(self.prefix).destination, self.conflict, self.scope, self.partitions, None
         )
 
     def reaches(self, key: str) -> bool:
@@ -344,7 +345,7 @@ def test_what_a_job_holds_covers_what_lies_below_but_no_key() -> None:
 
 def test_an_append_reads_no_other_appends() -> None:
     record = Crowd().put("a", [], Stage.NONE, conflict=Conflict.APPEND, prefix="a/b/t/")
-    own = claims(place("a/b/t/").destination, Conflict.APPEND, Scope.DIRECTORY, (), "k")
+    own = claims(directory("a/b/t/").destination, Conflict.APPEND, Scope.DIRECTORY, (), "k")
     read = [(one.claim.mode, one.claim.node, one.below) for one in looks(with_claims(record, own))]
     assert read == [
         (X, "lake/a/", False),
@@ -357,7 +358,7 @@ def test_an_append_reads_no_other_appends() -> None:
 def test_one_that_replaces_many_partitions_reads_its_destination_once() -> None:
     partitions = tuple(f"p={number}/" for number in range(50))
     record = Crowd().put("a", [], Stage.NONE, prefix="a/t/")
-    own = claims(place("a/t/").destination, Conflict.REPLACE, Scope.PARTITION, partitions, None)
+    own = claims(directory("a/t/").destination, Conflict.REPLACE, Scope.PARTITION, partitions, None)
     read = [(one.claim.mode, one.claim.node, one.below) for one in looks(with_claims(record, own))]
     assert read == [(mode, f"lake/{n}", n == "a/t/") for mode in (S, X) for n in ("a/", "a/t/")]
 
@@ -669,7 +670,7 @@ class Queueing(RuleBasedStateMachine):
             plan.fail(None, TransientError("it dies here"), nth=call)
         ports = replace(crowd.ports, ledger=plan.wrap(crowd.ledger))
         record = crowd.record(name)
-        ticket = Ticket(name, "lake", record.directory, execution=name).after(record)
+        ticket = Ticket(name, "lake", record.prefix, execution=name).after(record)
         try:
             acquire_destination(ports, ticket)
         except LostRaceError:

@@ -24,9 +24,9 @@ from s3commit.core.formats.manifest import (
 )
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.pending import PendingFile, PendingSet
-from tests.core.world import BUCKET, JOB, OTHER_JOB, place_of
+from tests.core.world import BUCKET, JOB, OTHER_JOB, job_directory
 
-PLACE = place_of()
+DIRECTORY = job_directory()
 
 
 def one_file(**changes: Any) -> PendingFile:
@@ -68,7 +68,7 @@ files = st.builds(
 @given(st.lists(files, max_size=5, unique_by=lambda file: file.key))
 def test_a_pendingset_comes_back_as_it_was(found: list[PendingFile]) -> None:
     pending = one_set(*found) if found else PendingSet(JOB, (), "t3", "a0")
-    decoded = decode_pendingset(encode_pendingset(pending), PLACE)
+    decoded = decode_pendingset(encode_pendingset(pending), DIRECTORY)
     assert [
         (file.key, file.upload_id, file.etags, file.length, file.rows, file.extra)
         for file in decoded.files
@@ -100,7 +100,7 @@ def test_hadoops_own_pendingset_is_read() -> None:
         "iostatistics": {"counters": {"stream_write_block_uploads": 2}},
     }
     body = json.dumps({"version": 3, "jobId": JOB, "commits": [commit], "iostatistics": {}})
-    [file] = decode_pendingset(body.encode(), PLACE).files
+    [file] = decode_pendingset(body.encode(), DIRECTORY).files
     assert (file.length, file.rows, file.etags) == (6286, None, tuple(commit["etags"]))  # type: ignore[arg-type]
 
 
@@ -215,7 +215,7 @@ def test_i7_a_hostile_or_broken_manifest_is_refused_whole(path: str, value: Any,
     document = json.loads(encode_pendingset(one_set()))
     change(path, value)(document)
     with pytest.raises(InvalidInputError) as caught:
-        decode_pendingset(json.dumps(document).encode(), PLACE)
+        decode_pendingset(json.dumps(document).encode(), DIRECTORY)
     assert caught.value.code == code
 
 
@@ -239,19 +239,19 @@ def test_i7_a_hostile_or_broken_manifest_is_refused_whole(path: str, value: Any,
 )
 def test_i7_what_is_no_strict_json_is_refused(body: bytes) -> None:
     with pytest.raises(InvalidInputError):
-        decode_pendingset(body, PLACE)
+        decode_pendingset(body, DIRECTORY)
 
 
 def test_i7_every_truncation_of_a_manifest_is_refused() -> None:
     body = encode_pendingset(one_set())
     for length in range(len(body)):
         with pytest.raises(InvalidInputError):
-            decode_pendingset(body[:length], PLACE)
+            decode_pendingset(body[:length], DIRECTORY)
 
 
 def test_an_oversized_manifest_is_refused_before_it_is_parsed() -> None:
     with pytest.raises(InvalidInputError) as caught:
-        decode_pendingset(b" " * (MAX_MANIFEST_BYTES + 1), PLACE)
+        decode_pendingset(b" " * (MAX_MANIFEST_BYTES + 1), DIRECTORY)
     assert caught.value.code == "TOO_LARGE"
 
 
@@ -262,7 +262,9 @@ def test_the_largest_manifest_is_written_and_read() -> None:
     parted = one_file(etags=('"0123456789abcdef0123456789abcdef"',) * MAX_PARTS)
     large = one_set(*(replace(parted, key=f"sales/{n}-{JOB}.parquet") for n in range(40)))
     for pending in (many, large):
-        assert len(decode_pendingset(encode_pendingset(pending), PLACE).files) == len(pending.files)
+        assert len(decode_pendingset(encode_pendingset(pending), DIRECTORY).files) == len(
+            pending.files
+        )
 
 
 def test_a_writer_refuses_what_no_reader_takes() -> None:
@@ -282,7 +284,7 @@ def test_two_commits_of_one_key_are_refused_on_load_and_on_save() -> None:
     document = json.loads(encode_pendingset(one_set()))
     document["commits"] *= 2
     with pytest.raises(InvalidInputError) as caught:
-        decode_pendingset(json.dumps(document).encode(), PLACE)
+        decode_pendingset(json.dumps(document).encode(), DIRECTORY)
     assert caught.value.code == "DUPLICATE_KEY"
 
 
@@ -300,7 +302,7 @@ def test_i7_whatever_a_field_holds_it_is_read_contained_or_refused(data: st.Data
     commit[data.draw(st.sampled_from(sorted(commit)))] = data.draw(json_values)
     body = json.dumps(document).encode()
     try:
-        pending = decode_pendingset(body, PLACE)
+        pending = decode_pendingset(body, DIRECTORY)
     except InvalidInputError:
         return
     for file in pending.files:

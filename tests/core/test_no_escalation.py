@@ -18,7 +18,7 @@ from s3commit.core.model.job import Conflict, Names, Outcome
 from s3commit.core.model.pending import PendingFile, PendingSet
 from tests.core.fsck_world import Checked
 from tests.core.swept import LIMITS, Swept
-from tests.core.world import BUCKET, JOB, OTHER_JOB, World, place_of
+from tests.core.world import BUCKET, JOB, OTHER_JOB, World, job_directory
 
 BELOW = "sales/dt=1/"  # where it may put
 WRITE = "99999999-0000-4000-8000-000000000099"  # the id of a write of Spark's, in its files' names
@@ -26,30 +26,30 @@ WRITE = "99999999-0000-4000-8000-000000000099"  # the id of a write of Spark's, 
 Strike = Callable[[World, JobDirectory], None]
 
 
-def forge_a_list(world: World, place: JobDirectory) -> None:
+def forge_a_list(world: World, directory: JobDirectory) -> None:
     upload = next(world.store.list_uploads(BUCKET, BELOW))
     world.store.abort_upload(BUCKET, upload.key, upload.upload_id)  # its own: a roll back follows
-    world.store.put(BUCKET, place.commits, b"{}")
+    world.store.put(BUCKET, directory.commits, b"{}")
 
 
-def spoil_the_manifests(world: World, place: JobDirectory) -> None:
-    assert not world.all_keys(place.prefix + "plan-")  # plans lie where no client may write
-    for key in world.all_keys(place.tasks):
+def spoil_the_manifests(world: World, directory: JobDirectory) -> None:
+    assert not world.all_keys(directory.prefix + "plan-")  # plans lie where no client may write
+    for key in world.all_keys(directory.tasks):
         world.store.put(BUCKET, key, b"[]")
 
 
-def spoil_the_list(world: World, place: JobDirectory) -> None:
-    spoil_the_manifests(world, place)
-    world.store.put(BUCKET, place.commits, b"{")
+def spoil_the_list(world: World, directory: JobDirectory) -> None:
+    spoil_the_manifests(world, directory)
+    world.store.put(BUCKET, directory.commits, b"{")
 
 
-def spoil_the_replace_list(world: World, place: JobDirectory) -> None:
+def spoil_the_replace_list(world: World, directory: JobDirectory) -> None:
     world.store.put(BUCKET, f"{BELOW}new.parquet", b"new")
-    assert not world.all_keys(place.prefix + "replaced")
+    assert not world.all_keys(directory.prefix + "replaced")
 
 
-def spoil_what_is_visible(world: World, place: JobDirectory) -> None:
-    spoil_the_manifests(world, place)
+def spoil_what_is_visible(world: World, directory: JobDirectory) -> None:
+    spoil_the_manifests(world, directory)
     world.store.put(BUCKET, max(world.visible(BELOW)), b"put over it")
 
 
@@ -67,7 +67,7 @@ def test_i12_no_document_of_a_decided_job_keeps_its_locks_from_others(
     verb: str, strike: Strike
 ) -> None:
     """A sibling of the ``_SUCCESS`` that can't be read: each kept the table above it for ever."""
-    world, evil, honest = World(), place_of(prefix=BELOW), place_of(OTHER_JOB)
+    world, evil, honest = World(), job_directory(prefix=BELOW), job_directory(OTHER_JOB)
     world.store.put(BUCKET, f"{BELOW}old.parquet", b"old")
     world.open(evil, conflict=Conflict.REPLACE)
     world.request(evil, *(world.attempt(evil, f"t{number}") for number in range(2)))
@@ -84,7 +84,7 @@ def test_i12_no_document_of_a_decided_job_keeps_its_locks_from_others(
 
 def test_i12_a_refused_job_deletes_nothing_by_the_etags_of_its_manifest() -> None:
     """Who knows the bytes of a file without our metadata could have it deleted."""
-    world, evil = World(), place_of(prefix=BELOW)
+    world, evil = World(), job_directory(prefix=BELOW)
     key = f"{BELOW}part-0-{WRITE}-c000.parquet"  # as S3A's jobs leave theirs
     theirs = world.store.create_upload(BUCKET, key, metadata={}, content_type="x")
     etag = world.store.upload_part(BUCKET, key, theirs, 1, b"known")
@@ -104,11 +104,11 @@ def test_i12_the_sweep_aborts_no_upload_for_what_is_said_of_an_id_of_sparks_own(
 ) -> None:
     """Files of S3A's jobs carry the id of the write, which is no job's: nobody may end it."""
     world = Swept()
-    world.store.put(BUCKET, f"{place_of().s3a}00/tasks/a0/__base/dt=1/x.pending", b"{}")
+    world.store.put(BUCKET, f"{job_directory().s3a}00/tasks/a0/__base/dt=1/x.pending", b"{}")
     key = f"{BELOW}part-00000-{WRITE}-c000.parquet"
     upload = world.store.create_upload(BUCKET, key, metadata={}, content_type="x")
     world.store.upload_part(BUCKET, key, upload, 1, b"theirs")
-    said = place_of(WRITE, BELOW)
+    said = job_directory(WRITE, BELOW)
     world.store.put(BUCKET, said.result if forged == "result" else said.commits, b"{}")
     world.clock.advance(LIMITS.stuck + 1)
     world.sweep()
@@ -117,8 +117,8 @@ def test_i12_the_sweep_aborts_no_upload_for_what_is_said_of_an_id_of_sparks_own(
 
 def test_i12_a_job_that_takes_the_id_of_a_write_of_sparks_aborts_no_upload_of_it() -> None:
     """No directory above has that id: an S3A job's own is another one."""
-    world, evil = World(), place_of(WRITE, BELOW)
-    world.store.put(BUCKET, f"{place_of().s3a}00/tasks/a0/__base/dt=1/x.pending", b"{}")
+    world, evil = World(), job_directory(WRITE, BELOW)
+    world.store.put(BUCKET, f"{job_directory().s3a}00/tasks/a0/__base/dt=1/x.pending", b"{}")
     key = f"{BELOW}part-00000-{WRITE}-c000.parquet"
     upload = world.store.create_upload(BUCKET, key, metadata={}, content_type="x")
     world.store.upload_part(BUCKET, key, upload, 1, b"theirs")
@@ -131,10 +131,10 @@ def test_i12_a_job_that_takes_the_id_of_a_write_of_sparks_aborts_no_upload_of_it
 @pytest.mark.parametrize("command", ["repair", "rebuild"])
 def test_i12_a_document_that_nobody_may_read_stops_no_command_for_the_others(command: str) -> None:
     """Put under a KMS key to which the pipeline has no right: listed, and a GET is refused."""
-    world, evil, honest = World(), place_of(prefix=BELOW), place_of(OTHER_JOB)
-    for place in (evil, honest):
-        world.open(place)
-        world.request(place, world.attempt(place, "t0"))
+    world, evil, honest = World(), job_directory(prefix=BELOW), job_directory(OTHER_JOB)
+    for directory in (evil, honest):
+        world.open(directory)
+        world.request(directory, world.attempt(directory, "t0"))
 
     world.clock.advance(24 * 60 * 60)  # both requests went unheard
 

@@ -12,29 +12,29 @@ from s3commit.core.formats.manifest import decode_note
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import CommitRequest, Names, Outcome
 from s3commit.writer.paths import encode_note, note_key
-from tests.core.world import BUCKET, JOB, NEIGHBOUR, World, place_of
+from tests.core.world import BUCKET, JOB, NEIGHBOUR, World, job_directory
 
-PLACE = place_of()
+DIRECTORY = job_directory()
 
 
-def start(world: World, place: JobDirectory, name: str) -> None:
+def start(world: World, directory: JobDirectory, name: str) -> None:
     """A task that starts an upload, notes it, and dies."""
-    key = place.destination.prefix + name
+    key = directory.destination.prefix + name
     upload_id = world.store.create_upload(BUCKET, key, metadata={}, content_type="x")
-    note(world, place, encode_note(key, upload_id))
+    note(world, directory, encode_note(key, upload_id))
 
 
-def note(world: World, place: JobDirectory, body: bytes) -> None:
-    number = len(world.all_keys(place.tasks))
-    world.store.put(BUCKET, note_key(place, "dead", "a0", number), body)
+def note(world: World, directory: JobDirectory, body: bytes) -> None:
+    number = len(world.all_keys(directory.tasks))
+    world.store.put(BUCKET, note_key(directory, "dead", "a0", number), body)
 
 
 @pytest.fixture
 def world() -> World:
     world = World()
-    world.open(PLACE, names=Names.EXACT)
+    world.open(DIRECTORY, names=Names.EXACT)
     world.store.create_upload(BUCKET, "sales/stranger.csv", metadata={}, content_type="x")
-    start(world, PLACE, "lost.csv")
+    start(world, DIRECTORY, "lost.csv")
     return world
 
 
@@ -42,19 +42,19 @@ def world() -> World:
 def test_i4_what_a_dead_task_has_noted_is_aborted_when_the_job_is_committed(
     world: World, named: bool
 ) -> None:
-    good = world.attempt(PLACE, "t0", files={"good.csv": b"1"})
+    good = world.attempt(DIRECTORY, "t0", files={"good.csv": b"1"})
     body = encode_request(CommitRequest(JOB, (good,) if named else None))
-    world.store.put(BUCKET, PLACE.request, body)
-    world.run(PLACE)
-    assert world.result(PLACE).outcome is Outcome.COMMITTED
+    world.store.put(BUCKET, DIRECTORY.request, body)
+    world.run(DIRECTORY)
+    assert world.result(DIRECTORY).outcome is Outcome.COMMITTED
     assert list(world.visible()) == ["sales/good.csv"]
     assert world.open_uploads() == ["sales/stranger.csv"]
-    assert world.all_keys(PLACE.tasks) == []
+    assert world.all_keys(DIRECTORY.tasks) == []
 
 
 def test_i4_what_a_dead_task_has_noted_is_aborted_when_the_job_is(world: World) -> None:
-    world.ask_abort(PLACE)
-    world.run(PLACE)
+    world.ask_abort(DIRECTORY)
+    world.run(DIRECTORY)
     assert world.open_uploads() == ["sales/stranger.csv"]
 
 
@@ -73,10 +73,10 @@ def test_i4_what_a_dead_task_has_noted_is_aborted_when_the_job_is(world: World) 
 )
 def test_i5_i7_a_broken_note_is_passed_over(world: World, body: bytes) -> None:
     with pytest.raises(InvalidInputError):
-        decode_note(body, PLACE)
-    note(world, PLACE, body)
-    world.ask_abort(PLACE)
-    world.run(PLACE)
+        decode_note(body, DIRECTORY)
+    note(world, DIRECTORY, body)
+    world.ask_abort(DIRECTORY)
+    world.run(DIRECTORY)
     assert world.open_uploads() == ["sales/stranger.csv"]
 
 
@@ -85,9 +85,9 @@ def test_i5_i7_a_broken_note_is_passed_over(world: World, body: bytes) -> None:
 )
 def test_i5_i7_a_note_does_not_reach_another_jobs_uploads(world: World, key: str) -> None:
     """Another job's by its name, or outside of the destination."""
-    world.open(place_of(NEIGHBOUR))
+    world.open(job_directory(NEIGHBOUR))
     theirs = world.store.create_upload(BUCKET, key, metadata={}, content_type="x")
-    note(world, PLACE, json.dumps({"version": 1, "key": key, "uploadId": theirs}).encode())
-    world.ask_abort(PLACE)
-    world.run(PLACE)
+    note(world, DIRECTORY, json.dumps({"version": 1, "key": key, "uploadId": theirs}).encode())
+    world.ask_abort(DIRECTORY)
+    world.run(DIRECTORY)
     assert sorted(world.open_uploads()) == sorted([key, "sales/stranger.csv"])

@@ -24,21 +24,21 @@ from s3commit.testing.execution import run_execution
 from s3commit.testing.faults import Crash, FaultPlan
 from s3commit.testing.memory import MemoryLedger
 from tests.contract.locking import move
-from tests.core.world import BUCKET, JOB, OTHER_JOB, World, place_of
+from tests.core.world import BUCKET, JOB, OTHER_JOB, World, job_directory
 
 KEY = "orders 2026-11-21"
-FIRST, SECOND = place_of(JOB), place_of(OTHER_JOB)
+FIRST, SECOND = job_directory(JOB), job_directory(OTHER_JOB)
 NOTE = FIRST.once(key_digest(KEY))
 
 
-def ask(world: World, place: JobDirectory, key: str | None = KEY, **spec: Any) -> None:
-    world.open(place, idempotency_key=key, **spec)
-    files = {f"part-{place.job_id}.csv": place.job_id.encode()}
-    world.request(place, world.attempt(place, "t", files=files))
+def ask(world: World, directory: JobDirectory, key: str | None = KEY, **spec: Any) -> None:
+    world.open(directory, idempotency_key=key, **spec)
+    files = {f"part-{directory.job_id}.csv": directory.job_id.encode()}
+    world.request(directory, world.attempt(directory, "t", files=files))
 
 
-def ended(world: World, place: JobDirectory) -> tuple[Outcome, str]:
-    result = world.result(place)
+def ended(world: World, directory: JobDirectory) -> tuple[Outcome, str]:
+    result = world.result(directory)
     return result.outcome, result.error.code if result.error else ""
 
 
@@ -53,19 +53,21 @@ def forget(world: World) -> None:
     world.ports = Ports(world.store, world.ledger, world.clock)
 
 
-def check_one_of(world: World, *places: JobDirectory) -> JobDirectory:
+def check_one_of(world: World, *directories: JobDirectory) -> JobDirectory:
     """One job is committed, the others have added nothing and know which (I2, I4, I11)."""
-    winners = [place for place in places if ended(world, place) == COMMITTED]
+    winners = [directory for directory in directories if ended(world, directory) == COMMITTED]
     assert len(winners) == 1
     assert list(world.visible().values()) == [winners[0].job_id.encode()]
-    for place in places:
-        if place is not winners[0] and ended(world, place) != IN_DOUBT:
-            assert ended(world, place) == ALREADY
-            assert world.result(place).already_committed
-            error = world.result(place).error
+    for directory in directories:
+        if directory is not winners[0] and ended(world, directory) != IN_DOUBT:
+            assert ended(world, directory) == ALREADY
+            assert world.result(directory).already_committed
+            error = world.result(directory).error
             assert error is not None
             assert winners[0].job_id in error.message
-        assert (world.store.head(BUCKET, place.commits) is None) == (place is not winners[0])
+        assert (world.store.head(BUCKET, directory.commits) is None) == (
+            directory is not winners[0]
+        )
     assert world.open_uploads() == []
     assert world.json(NOTE) == {"version": 1, "key": KEY, "jobId": winners[0].job_id}
     return winners[0]
@@ -101,31 +103,31 @@ def test_i11_another_key_and_no_key_are_other_jobs() -> None:
     world = World()
     ask(world, FIRST)
     ask(world, SECOND, key="another day")
-    third = place_of("0b6f6f0e-0000-4000-8000-00000000000a")
+    third = job_directory("0b6f6f0e-0000-4000-8000-00000000000a")
     ask(world, third, key=None)
-    for place in (FIRST, SECOND, third):
-        world.run(place)
-        assert ended(world, place) == COMMITTED
+    for directory in (FIRST, SECOND, third):
+        world.run(directory)
+        assert ended(world, directory) == COMMITTED
     assert len(world.visible()) == 3
 
 
 @pytest.mark.parametrize("prefix", ["sales2/", "sales/t/", "s/"])
 def test_i11_a_key_is_of_one_destination(prefix: str) -> None:
-    world, elsewhere = World(), place_of(OTHER_JOB, prefix)
+    world, elsewhere = World(), job_directory(OTHER_JOB, prefix)
     ask(world, FIRST)
     ask(world, elsewhere)
-    for place in (FIRST, elsewhere):
-        world.run(place)
-        assert ended(world, place) == COMMITTED
+    for directory in (FIRST, elsewhere):
+        world.run(directory)
+        assert ended(world, directory) == COMMITTED
 
 
 @pytest.mark.parametrize("key", ["x" * 1024, "語" * 1024, '"\\\n\x01' * 256, "a/../b", " "])
 def test_i11_a_key_is_any_text(key: str) -> None:
     world = World()
-    for place in (FIRST, SECOND):
-        ask(world, place, key=key)
-        world.run(place)
-    assert [ended(world, place) for place in (FIRST, SECOND)] == [COMMITTED, ALREADY]
+    for directory in (FIRST, SECOND):
+        ask(world, directory, key=key)
+        world.run(directory)
+    assert [ended(world, directory) for directory in (FIRST, SECOND)] == [COMMITTED, ALREADY]
 
 
 # A key that nobody has got
@@ -254,19 +256,21 @@ class Jittered:
 @pytest.mark.parametrize("seed", range(5))
 def test_i11_of_jobs_that_race_for_a_key_one_is_committed(seed: int, count: int) -> None:
     world = World()
-    places = [place_of(f"{number:08x}-0000-4000-8000-000000000000") for number in range(count)]
-    for place in places:
-        ask(world, place)
+    directories = [
+        job_directory(f"{number:08x}-0000-4000-8000-000000000000") for number in range(count)
+    ]
+    for directory in directories:
+        ask(world, directory)
 
-    def work(place: JobDirectory) -> None:
-        store: Any = Jittered(world.store, f"{seed} {place.job_id} store")
-        ledger: Any = Jittered(world.ledger, f"{seed} {place.job_id} ledger")
-        run_execution(Ports(store, ledger, world.clock), place, pause=lambda: time.sleep(0.001))
+    def work(directory: JobDirectory) -> None:
+        store: Any = Jittered(world.store, f"{seed} {directory.job_id} store")
+        ledger: Any = Jittered(world.ledger, f"{seed} {directory.job_id} ledger")
+        run_execution(Ports(store, ledger, world.clock), directory, pause=lambda: time.sleep(0.001))
 
     with ThreadPoolExecutor(count) as pool:
-        for done in [pool.submit(work, place) for place in places]:
+        for done in [pool.submit(work, directory) for directory in directories]:
             done.result(60)
-    check_one_of(world, *places)
+    check_one_of(world, *directories)
 
 
 def every_point(check: Callable[[FaultPlan], None]) -> None:
@@ -334,8 +338,8 @@ def test_i2_i11_whenever_the_ledger_is_lost_one_of_two_is_committed(first_goes_o
             world.run(FIRST)
         forget(world)
         ask(world, SECOND)
-        for place in (FIRST, SECOND) if first_goes_on else (SECOND, FIRST):
-            world.run(place, "execution-2")
+        for directory in (FIRST, SECOND) if first_goes_on else (SECOND, FIRST):
+            world.run(directory, "execution-2")
         winner = check_one_of(world, FIRST, SECOND)
         if first_goes_on:
             assert (winner, ended(world, SECOND)) == (FIRST, ALREADY)
@@ -357,7 +361,7 @@ def test_i11_beside_a_job_that_may_have_been_decided_in_a_lost_ledger_none_is() 
     assert f"s3commit commit {FIRST.uri}" in error.message
     assert list(world.visible().values()) == [JOB.encode()]
     world.run(FIRST, "execution-2")
-    third = place_of("0b6f6f0e-0000-4000-8000-00000000000a")
+    third = job_directory("0b6f6f0e-0000-4000-8000-00000000000a")
     ask(world, third)
     world.run(third)
     assert check_one_of(world, FIRST, SECOND, third) is FIRST

@@ -22,7 +22,7 @@ from s3commit.core.model.record import ReplacedFacts
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.objects import ListedObject
 from s3commit.testing.faults import Call, Crash, FaultPlan
-from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, place_of
+from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, job_directory
 
 # Data of before, by where it lies.
 ROOT = "sales/old.parquet"
@@ -78,17 +78,17 @@ def start(
     conflict: Conflict,
     scope: Scope,
     names: Iterable[str],
-    place: JobDirectory | None = None,
+    directory: JobDirectory | None = None,
 ) -> JobDirectory:
     """A job that is asked for: a task a file."""
-    place = place or place_of()
-    world.open(place, conflict=conflict, scope=scope)
+    directory = directory or job_directory()
+    world.open(directory, conflict=conflict, scope=scope)
     counted = [
-        world.attempt(place, f"t{number}", files={name: f"new: {name}".encode()})
+        world.attempt(directory, f"t{number}", files={name: f"new: {name}".encode()})
         for number, name in enumerate(names)
     ]
-    world.request(place, *counted)
-    return place
+    world.request(directory, *counted)
+    return directory
 
 
 def data_keys(world: World) -> set[str]:
@@ -128,10 +128,13 @@ def watch(world: World, look: Callable[[], object]) -> None:
 def test_append_adds_files_and_removes_none(scope: Scope) -> None:
     world = World()
     fill(world, [*DATA, *KEPT])
-    place = start(world, Conflict.APPEND, scope, [DT1, AT_ROOT])
-    world.run(place)
+    directory = start(world, Conflict.APPEND, scope, [DT1, AT_ROOT])
+    world.run(directory)
     assert data_keys(world) == {*DATA, *KEPT} | new(DT1, AT_ROOT)
-    assert (world.result(place).outcome, world.result(place).replaced) == (Outcome.COMMITTED, 0)
+    assert (world.result(directory).outcome, world.result(directory).replaced) == (
+        Outcome.COMMITTED,
+        0,
+    )
 
 
 # Fail
@@ -141,9 +144,9 @@ def test_append_adds_files_and_removes_none(scope: Scope) -> None:
 def test_fail_by_directory_refuses_any_visible_file_and_names_it(found: str) -> None:
     world = World()
     fill(world, [found])
-    place = start(world, Conflict.FAIL, Scope.DIRECTORY, [DT1])
-    world.run(place)
-    assert failure_of(world.result(place)) == (
+    directory = start(world, Conflict.FAIL, Scope.DIRECTORY, [DT1])
+    world.run(directory)
+    assert failure_of(world.result(directory)) == (
         "DESTINATION_NOT_EMPTY",
         f"conflict 'fail': {found} is there already",
     )
@@ -174,10 +177,10 @@ def test_fail_by_partition_minds_the_partitions_that_it_writes_alone(
 ) -> None:
     world = World()
     fill(world, [found])
-    place = start(world, Conflict.FAIL, Scope.PARTITION, names)
-    world.run(place)
+    directory = start(world, Conflict.FAIL, Scope.PARTITION, names)
+    world.run(directory)
     if refused:
-        assert failure_of(world.result(place))[0] == "DESTINATION_NOT_EMPTY"
+        assert failure_of(world.result(directory))[0] == "DESTINATION_NOT_EMPTY"
         assert data_keys(world) == {found}
     else:
         assert data_keys(world) == {found, "sales/_SUCCESS"} | new(*names)
@@ -187,8 +190,8 @@ def test_fail_by_partition_minds_the_partitions_that_it_writes_alone(
 def test_fail_minds_nothing_hidden_and_nothing_beside_the_destination(scope: Scope) -> None:
     world = World()
     fill(world, KEPT)
-    place = start(world, Conflict.FAIL, scope, [DT1])
-    world.run(place)
+    directory = start(world, Conflict.FAIL, scope, [DT1])
+    world.run(directory)
     assert data_keys(world) == set(KEPT) | new(DT1)
 
 
@@ -216,11 +219,11 @@ def test_i5_replace_removes_what_its_scope_says_and_nothing_else(
 ) -> None:
     world = World(versioned=versioned)
     fill(world, [*DATA, OTHERS, *KEPT])
-    place = start(world, Conflict.REPLACE, scope, names)
-    world.run(place)
+    directory = start(world, Conflict.REPLACE, scope, names)
+    world.run(directory)
     assert data_keys(world) == {*DATA, OTHERS, *KEPT} - set(removed) | new(*names)
-    assert world.result(place).outcome is Outcome.COMMITTED
-    assert world.result(place).replaced == len(removed)
+    assert world.result(directory).outcome is Outcome.COMMITTED
+    assert world.result(directory).replaced == len(removed)
 
 
 @pytest.mark.parametrize("scope", Scope)
@@ -229,13 +232,17 @@ def test_i1_i9_i10_the_order_of_a_replacement(scope: Scope) -> None:
     world = World()
     fill(world, [ONE, TWO])
     world.store.put(BUCKET, "sales/_SUCCESS", b"of the run before")
-    place = start(world, Conflict.REPLACE, scope, [DT1, DT2])
-    world.run(place)
+    directory = start(world, Conflict.REPLACE, scope, [DT1, DT2])
+    world.run(directory)
     told = []
     for call in world.plan.calls:
         if call.verb == "complete_upload" or is_removal(call):
             told.append(call.verb)
-        elif call.verb == "put" and call.key in {place.commits, place.success, place.result}:
+        elif call.verb == "put" and call.key in {
+            directory.commits,
+            directory.success,
+            directory.result,
+        }:
             told.append(call.key.rsplit("/", 1)[-1])
     assert told == [
         "complete_upload",
@@ -260,9 +267,9 @@ def test_i5_what_came_or_changed_or_went_after_it_was_listed_is_left_alone() -> 
         world.store.delete(BUCKET, TWO)
 
     world.plan.run_after("decide", meanwhile)
-    place = start(world, Conflict.REPLACE, Scope.DIRECTORY, [DT1])
-    world.run(place)
-    assert world.result(place).outcome is Outcome.COMMITTED
+    directory = start(world, Conflict.REPLACE, Scope.DIRECTORY, [DT1])
+    world.run(directory)
+    assert world.result(directory).outcome is Outcome.COMMITTED
     assert world.visible() == {
         late: b"late",
         ONE: b"changed",
@@ -280,16 +287,16 @@ def test_a_long_list_goes_over_several_pages_and_calls(
     before = [f"sales/dt=1/{number:03d}.parquet" for number in range(40)]
     fill(world, before)
     pages: list[str] = []
-    world.plan.run_before("decide", lambda: pages.extend(world.all_keys(place_of().pages)))
-    place = start(world, Conflict.REPLACE, scope, [DT1])
-    world.run(place)
+    world.plan.run_before("decide", lambda: pages.extend(world.all_keys(job_directory().pages)))
+    directory = start(world, Conflict.REPLACE, scope, [DT1])
+    world.run(directory)
     assert len(pages) == 6
     deleted = [call.arguments["objects"] for call in world.plan.calls if is_removal(call)]
     assert sorted(listed.key for group in deleted for listed in group) == before
     assert max(map(len, deleted)) == 3
-    assert world.result(place).replaced == 40
+    assert world.result(directory).replaced == 40
     assert set(world.visible()) == new(DT1)
-    assert world.all_keys(place.pages) == []
+    assert world.all_keys(directory.pages) == []
 
 
 def test_i5_hundreds_of_partitions_are_replaced_each_and_no_other_under_one_lock() -> None:
@@ -297,27 +304,27 @@ def test_i5_hundreds_of_partitions_are_replaced_each_and_no_other_under_one_lock
     keys = [f"sales/dt={number}/old.parquet" for number in range(300)]
     fill(world, keys)
     names = [f"dt={number}/part-{JOB}.parquet" for number in range(0, 300, 2)]
-    world.open(place := place_of(), conflict=Conflict.REPLACE, scope=Scope.PARTITION)
+    world.open(directory := job_directory(), conflict=Conflict.REPLACE, scope=Scope.PARTITION)
     held: list[object] = []
-    world.plan.run_before("decide", lambda: held.append(world.record(place).locks))
-    world.request(place, world.attempt(place, "t", files=dict.fromkeys(names, b"new")))
-    world.run(place)
+    world.plan.run_before("decide", lambda: held.append(world.record(directory).locks))
+    world.request(directory, world.attempt(directory, "t", files=dict.fromkeys(names, b"new")))
+    world.run(directory)
     assert held == [("lake/sales/",)]
-    assert world.result(place).replaced == 150
+    assert world.result(directory).replaced == 150
     assert set(world.visible()) == set(keys[1::2]) | new(*names)
 
 
 def test_a_page_of_the_longest_and_strangest_keys_can_be_read_again() -> None:
     """After the decision it is too late to find a page too long."""
-    world, place = World(), place_of()
+    world, directory = World(), job_directory()
     start_of_key = "sales/dt=1/"
     strange = [
         ListedObject(start_of_key + chr(1) * (1024 - 8 - len(start_of_key)) + f"{n:08d}", "e", n)
         for n in range(REPLACED_PAGE)
     ]
-    facts = replace_list.write_list(world.ports, place, strange, overwrites=False)
-    assert len(world.all_keys(place.pages)) == 1
-    groups = list(listed_files(world.store, [place], facts))
+    facts = replace_list.write_list(world.ports, directory, strange, overwrites=False)
+    assert len(world.all_keys(directory.pages)) == 1
+    groups = list(listed_files(world.store, [directory], facts))
     assert [listed for group in groups for listed in group] == strange
 
 
@@ -325,13 +332,15 @@ def test_i5_i7_a_list_that_is_not_the_decided_one_is_not_acted_on() -> None:
     for changed in ("index", "page", "gone"):
         world = World()
         fill(world, DATA)
-        place = start(world, Conflict.REPLACE, Scope.DIRECTORY, [DT1])
+        directory = start(world, Conflict.REPLACE, Scope.DIRECTORY, [DT1])
 
-        def tamper(world: World = world, place: JobDirectory = place, what: str = changed) -> None:
+        def tamper(
+            world: World = world, directory: JobDirectory = directory, what: str = changed
+        ) -> None:
             world.store.put(BUCKET, "sales/dt=1/new.parquet", b"so that nothing proves the list")
-            page = world.all_keys(place.pages)[0]
+            page = world.all_keys(directory.pages)[0]
             index = next(
-                key for key in world.all_keys(place.pipeline_prefix) if "/replaced-" in key
+                key for key in world.all_keys(directory.pipeline_prefix) if "/replaced-" in key
             )
             if what == "gone":
                 world.store.delete(BUCKET, page)
@@ -342,23 +351,23 @@ def test_i5_i7_a_list_that_is_not_the_decided_one_is_not_acted_on() -> None:
 
         world.plan.run_after("decide", tamper)
         with pytest.raises(JobRefusedError) as refused:
-            world.run(place)
+            world.run(directory)
         assert refused.value.code == "LIST_CHANGED"
         assert set(DATA) <= set(world.visible())
-        assert world.record(place).state is JobState.PUBLISHING
+        assert world.record(directory).state is JobState.PUBLISHING
 
 
 @pytest.mark.parametrize(
     "key", ["sales2/x.parquet", "sales/_SUCCESS", "sales/_commits/x", "sales/dt=1/", "x"]
 )
 def test_i5_i7_a_list_that_names_what_is_no_data_of_the_destination_is_refused(key: str) -> None:
-    world, place = World(), place_of()
+    world, directory = World(), job_directory()
     page = dump({"key": key, "etag": "e", "length": 1}) + b"\n"
     index = dump({"version": 1, "pages": [digest(page)]})
-    world.store.put(BUCKET, place.page(digest(page)), page)
-    world.store.put(BUCKET, place.replaced(digest(index)), index)
+    world.store.put(BUCKET, directory.page(digest(page)), page)
+    world.store.put(BUCKET, directory.replaced(digest(index)), index)
     with pytest.raises(JobRefusedError) as refused:
-        list(listed_files(world.store, [place], ReplacedFacts(digest(index), 1, 1)))
+        list(listed_files(world.store, [directory], ReplacedFacts(digest(index), 1, 1)))
     assert refused.value.code == "LIST_CHANGED"
 
 
@@ -379,22 +388,22 @@ def lose_an_upload(world: World, name: str) -> Callable[[], None]:
 def test_i10_a_job_that_is_not_committed_removes_nothing(
     when: str, scope: Scope, versioned: bool
 ) -> None:
-    world, place = World(versioned=versioned), place_of()
+    world, directory = World(versioned=versioned), job_directory()
     fill(world, [*DATA, *KEPT])
     before = {key: world.store.get(BUCKET, key, max_bytes=99).body for key in [*DATA, *KEPT]}
     if when == "asked to abort":
-        world.open(place, conflict=Conflict.REPLACE, scope=scope)
-        world.attempt(place, "t", files={DT1: b"new"})
-        world.ask_abort(place)
+        world.open(directory, conflict=Conflict.REPLACE, scope=scope)
+        world.attempt(directory, "t", files={DT1: b"new"})
+        world.ask_abort(directory)
     else:
-        start(world, Conflict.REPLACE, scope, [DT1, DT2], place)
+        start(world, Conflict.REPLACE, scope, [DT1, DT2], directory)
         verb = {"refused": "list_uploads", "rolled back": "decide"}[when]
         hook = world.plan.run_before if when == "refused" else world.plan.run_after
         hook(verb, lose_an_upload(world, DT2))
-    world.run(place)
+    world.run(directory)
     expected = Outcome.ROLLED_BACK if when == "rolled back" else Outcome.ABORTED
-    assert world.result(place).outcome is expected
-    assert world.result(place).replaced == 0
+    assert world.result(directory).outcome is expected
+    assert world.result(directory).replaced == 0
     assert data_keys(world) == {*DATA, *KEPT}
     assert {key: world.store.get(BUCKET, key, max_bytes=99).body for key in before} == before
     assert not [call for call in world.plan.calls if is_removal(call)]
@@ -417,7 +426,7 @@ def test_i10_at_no_point_is_anything_of_before_gone_while_a_new_file_is_invisibl
         }[when](nth=point)
         world = World(plan=plan)
         fill(world, [ONE, ONE_DEEP])
-        place = start(world, Conflict.REPLACE, scope, [DT1, DEEP])
+        directory = start(world, Conflict.REPLACE, scope, [DT1, DEEP])
 
         def look(world: World = world) -> None:
             there = set(world.visible())
@@ -427,11 +436,11 @@ def test_i10_at_no_point_is_anything_of_before_gone_while_a_new_file_is_invisibl
 
         watch(world, look)
         try:
-            world.run(place)
+            world.run(directory)
         except Crash:
-            world.run(place, "execution-2")
+            world.run(directory, "execution-2")
         assert set(world.visible()) == new(DT1, DEEP)
-        assert world.result(place).replaced == 2
+        assert world.result(directory).replaced == 2
         if not [call for call in plan.fired if call.number == point]:
             assert point > 30, "the enumeration must have reached the whole job"
             return
@@ -444,18 +453,18 @@ def judged(
     conditions: Conditions, *bodies: bytes, nulls: dict[str, int] | None = None
 ) -> JobResult:
     """A job with a file of so many rows as it has bytes, a task a file."""
-    world, place = World(), place_of()
-    world.open(place, conditions=conditions)
+    world, directory = World(), job_directory()
+    world.open(directory, conditions=conditions)
     counted = []
     for number, body in enumerate(bodies):
         files = {f"part-{number}-{JOB}.parquet": body}
-        counted.append(world.attempt(place, f"t{number}", files=files, nulls=nulls or {}))
-    world.request(place, *counted)
-    world.run(place)
-    committed = world.result(place).outcome is Outcome.COMMITTED
+        counted.append(world.attempt(directory, f"t{number}", files=files, nulls=nulls or {}))
+    world.request(directory, *counted)
+    world.run(directory)
+    committed = world.result(directory).outcome is Outcome.COMMITTED
     assert len(world.visible()) == (len(bodies) if committed else 0)
     assert world.open_uploads() == []
-    return world.result(place)
+    return world.result(directory)
 
 
 @pytest.mark.parametrize(
@@ -508,62 +517,64 @@ def test_a_job_without_rows_meets_every_share_and_no_minimum() -> None:
 
 
 def test_a_task_without_files_has_no_nulls_to_count() -> None:
-    world, place = World(), place_of()
-    world.open(place, conditions=Conditions(max_null_fraction={"x": 0.0}))
-    counted = world.attempt(place, "t0", nulls={"x": 0})
-    world.request(place, counted, world.attempt(place, "t1", files={}))
-    world.run(place)
-    assert world.result(place).outcome is Outcome.COMMITTED
+    world, directory = World(), job_directory()
+    world.open(directory, conditions=Conditions(max_null_fraction={"x": 0.0}))
+    counted = world.attempt(directory, "t0", nulls={"x": 0})
+    world.request(directory, counted, world.attempt(directory, "t1", files={}))
+    world.run(directory)
+    assert world.result(directory).outcome is Outcome.COMMITTED
 
 
 def test_a_share_is_refused_if_one_file_did_not_count_its_nulls() -> None:
-    world, place = World(), place_of()
-    world.open(place, conditions=Conditions(max_null_fraction={"x": 1.0}))
-    first = world.attempt(place, "t0", nulls={"x": 0})
-    world.request(place, first, world.attempt(place, "t1"))
-    world.run(place)
-    assert failure_of(world.result(place))[1] == "the nulls of column 'x' were not counted"
+    world, directory = World(), job_directory()
+    world.open(directory, conditions=Conditions(max_null_fraction={"x": 1.0}))
+    first = world.attempt(directory, "t0", nulls={"x": 0})
+    world.request(directory, first, world.attempt(directory, "t1"))
+    world.run(directory)
+    assert failure_of(world.result(directory))[1] == "the nulls of column 'x' were not counted"
 
 
 @pytest.mark.parametrize("conditions", [Conditions(min_rows=1), Conditions(max_rows=9)])
 def test_rows_that_nobody_counted_meet_no_condition_on_rows(conditions: Conditions) -> None:
-    world, place = World(), place_of()
-    world.open(place, conditions=conditions)
-    world.request(place, world.attempt(place, "t0", rows=None), world.attempt(place, "t1"))
-    world.run(place)
-    assert failure_of(world.result(place)) == (
+    world, directory = World(), job_directory()
+    world.open(directory, conditions=conditions)
+    world.request(
+        directory, world.attempt(directory, "t0", rows=None), world.attempt(directory, "t1")
+    )
+    world.run(directory)
+    assert failure_of(world.result(directory)) == (
         "CONDITION_FAILED",
         "the rows were not counted: give the writer each file's rows",
     )
 
 
 def test_rows_need_not_be_counted_where_no_condition_asks() -> None:
-    world, place = World(), place_of()
-    world.open(place, conditions=Conditions(min_files=1))
-    world.request(place, world.attempt(place, "t0", rows=None))
-    world.run(place)
-    assert world.result(place).outcome is Outcome.COMMITTED
-    assert world.result(place).rows is None
+    world, directory = World(), job_directory()
+    world.open(directory, conditions=Conditions(min_files=1))
+    world.request(directory, world.attempt(directory, "t0", rows=None))
+    world.run(directory)
+    assert world.result(directory).outcome is Outcome.COMMITTED
+    assert world.result(directory).rows is None
 
 
 def test_the_ledger_keeps_the_nulls_of_the_columns_that_a_condition_names_alone() -> None:
     """A manifest may name any columns: the item of a job is bounded all the same."""
-    world, place = World(), place_of()
-    world.open(place, conditions=Conditions(max_null_fraction={"x": 1.0}))
+    world, directory = World(), job_directory()
+    world.open(directory, conditions=Conditions(max_null_fraction={"x": 1.0}))
     many = {"x": 1} | {f"{number}" * 100: 1 for number in range(90)}
-    world.request(place, world.attempt(place, "t0", nulls=many))
-    world.run(place)
-    plan = world.record(place).plan
+    world.request(directory, world.attempt(directory, "t0", nulls=many))
+    world.run(directory)
+    plan = world.record(directory).plan
     assert plan is not None
     assert plan.nulls == {"x": 1}
-    assert world.result(place).outcome is Outcome.COMMITTED
+    assert world.result(directory).outcome is Outcome.COMMITTED
 
 
 def test_conditions_are_judged_before_the_policy_looks_and_nothing_is_listed() -> None:
-    world, place = World(), place_of()
+    world, directory = World(), job_directory()
     fill(world, DATA)
-    world.open(place, conflict=Conflict.REPLACE, conditions=Conditions(min_rows=10**6))
-    world.request(place, world.attempt(place, "t0"))
-    world.run(place)
-    assert failure_of(world.result(place))[0] == "CONDITION_FAILED"
+    world.open(directory, conflict=Conflict.REPLACE, conditions=Conditions(min_rows=10**6))
+    world.request(directory, world.attempt(directory, "t0"))
+    world.run(directory)
+    assert failure_of(world.result(directory))[0] == "CONDITION_FAILED"
     assert set(world.visible()) == set(DATA)

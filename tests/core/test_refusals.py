@@ -14,15 +14,15 @@ from s3commit.core.model.job import Outcome
 from s3commit.core.model.pending import PendingFile, PendingSet
 from s3commit.core.ownership.identity import is_ours
 from s3commit.core.ports.objects import ObjectFacts
-from tests.core.world import BUCKET, JOB, OTHER_JOB, World, place_of
+from tests.core.world import BUCKET, JOB, OTHER_JOB, World, job_directory
 
-PLACE = place_of()
+DIRECTORY = job_directory()
 
 
 def refused(world: World, *, left: int = 0) -> str:
     """Run the job; its code, when it has ended ABORTED with nothing visible and nothing open."""
-    world.run(PLACE)
-    result = world.result(PLACE)
+    world.run(DIRECTORY)
+    result = world.result(DIRECTORY)
     assert result.outcome is Outcome.ABORTED
     assert world.visible() == {}
     assert len(world.open_uploads()) == left
@@ -33,41 +33,41 @@ def refused(world: World, *, left: int = 0) -> str:
 def test_i2_a_key_that_two_tasks_write_is_refused() -> None:
     world = World()
     name = f"part-{JOB}.parquet"
-    tasks = [world.attempt(PLACE, task, files={name: task.encode()}) for task in ("t0", "t1")]
-    world.request(PLACE, *tasks)
+    tasks = [world.attempt(DIRECTORY, task, files={name: task.encode()}) for task in ("t0", "t1")]
+    world.request(DIRECTORY, *tasks)
     assert refused(world) == "DUPLICATE_KEY"
 
 
 def test_i2_a_manifest_that_changed_after_its_task_wrote_it_is_refused() -> None:
     world = World()
-    counted = world.attempt(PLACE, "t0")
-    other = world.upload(PLACE, f"other-{JOB}.parquet", b"t0 a0", task="t0", attempt="a0")
+    counted = world.attempt(DIRECTORY, "t0")
+    other = world.upload(DIRECTORY, f"other-{JOB}.parquet", b"t0 a0", task="t0", attempt="a0")
     body = encode_pendingset(PendingSet(JOB, (other,), "t0", "a0"))
-    world.store.put(BUCKET, PLACE.prefix + counted.manifest, body)  # sound, and not the one
-    world.request(PLACE, counted)
+    world.store.put(BUCKET, DIRECTORY.prefix + counted.manifest, body)  # sound, and not the one
+    world.request(DIRECTORY, counted)
     assert refused(world) == "MANIFEST_CHANGED"
 
 
 def test_a_job_whose_job_json_is_deleted_is_not_committed_without_its_conditions() -> None:
     world = World()
-    world.open(PLACE, conditions=Conditions(min_rows=1000))
-    counted = world.attempt(PLACE, "t0")
-    world.announce(PLACE, counted)
-    world.store.delete(BUCKET, PLACE.job)
-    world.request(PLACE, counted)
+    world.open(DIRECTORY, conditions=Conditions(min_rows=1000))
+    counted = world.attempt(DIRECTORY, "t0")
+    world.announce(DIRECTORY, counted)
+    world.store.delete(BUCKET, DIRECTORY.job)
+    world.request(DIRECTORY, counted)
     assert refused(world) == "JOB_CHANGED"
 
 
 def test_a_job_refused_before_its_plan_ends_though_a_file_of_its_name_has_no_metadata() -> None:
     world = World()
-    world.open(PLACE)
-    counted = world.attempt(PLACE, "t0")
+    world.open(DIRECTORY)
+    counted = world.attempt(DIRECTORY, "t0")
     stray = f"sales/stray-{JOB}.parquet"
     world.store.put(BUCKET, stray, b"x")
-    world.store.delete(BUCKET, PLACE.prefix + counted.manifest)
-    world.request(PLACE, counted)
-    world.run(PLACE)
-    error = world.result(PLACE).error
+    world.store.delete(BUCKET, DIRECTORY.prefix + counted.manifest)
+    world.request(DIRECTORY, counted)
+    world.run(DIRECTORY)
+    error = world.result(DIRECTORY).error
     assert error is not None
     assert error.code == "MANIFEST_MISSING"
     assert list(world.visible()) == [stray]
@@ -75,20 +75,20 @@ def test_a_job_refused_before_its_plan_ends_though_a_file_of_its_name_has_no_met
 
 def test_i2_counts_that_differ_from_the_manifest_are_refused() -> None:
     world = World()
-    world.request(PLACE, replace(world.attempt(PLACE, "t0"), files=2))
+    world.request(DIRECTORY, replace(world.attempt(DIRECTORY, "t0"), files=2))
     assert refused(world) == "COUNTS_DIFFER"
 
 
 def test_i2_a_repeated_completion_is_not_believed_when_the_object_is_gone() -> None:
     """S3 may say 200 to it whatever became of the object since (ADR 5)."""
     world = World(repeats_complete=True)
-    tasks = [world.attempt(PLACE, f"t{number}") for number in range(2)]
+    tasks = [world.attempt(DIRECTORY, f"t{number}") for number in range(2)]
     key = f"sales/part-t0-{JOB}.parquet"
-    world.request(PLACE, *tasks)
+    world.request(DIRECTORY, *tasks)
     world.plan.fail("complete_upload", TransientError("503"), nth=2)  # the unit is tried again
     world.plan.run_before("complete_upload", lambda: world.store.delete(BUCKET, key), nth=3)
-    world.run(PLACE)
-    assert world.result(PLACE).outcome is Outcome.ROLLED_BACK
+    world.run(DIRECTORY)
+    assert world.result(DIRECTORY).outcome is Outcome.ROLLED_BACK
     assert world.visible() == {}
 
 

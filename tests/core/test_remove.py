@@ -19,7 +19,7 @@ from s3commit.core.model.limits import REMOVE_SECONDS
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.testing.execution import STEPS, run_execution
-from tests.core.world import BUCKET, JOB, World, place_of
+from tests.core.world import BUCKET, JOB, World, job_directory
 
 OLD = [f"sales/dt=1/{number:03d}.parquet" for number in range(40)]
 NEW = f"sales/dt=1/part-0-{JOB}.parquet"
@@ -35,26 +35,26 @@ def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def replacing(scope: Scope = Scope.DIRECTORY, **spec: Any) -> tuple[World, JobDirectory]:
-    world, place = World(versioned=spec.get("names") is Names.EXACT), place_of()
+    world, directory = World(versioned=spec.get("names") is Names.EXACT), job_directory()
     for key in OLD:
         world.store.put(BUCKET, key, key.encode())
-    world.open(place, conflict=Conflict.REPLACE, scope=scope, **spec)
+    world.open(directory, conflict=Conflict.REPLACE, scope=scope, **spec)
     files = {NEW.removeprefix("sales/"): b"new"}
-    world.request(place, world.attempt(place, "0", files=files))
-    return world, place
+    world.request(directory, world.attempt(directory, "0", files=files))
+    return world, directory
 
 
-def pages_of(world: World, place: JobDirectory) -> list[str]:
-    return world.all_keys(place.pages)
+def pages_of(world: World, directory: JobDirectory) -> list[str]:
+    return world.all_keys(directory.pages)
 
 
-def index_of(world: World, place: JobDirectory) -> str:
-    (key,) = world.all_keys(f"{place.pipeline_prefix}replaced-")
+def index_of(world: World, directory: JobDirectory) -> str:
+    (key,) = world.all_keys(f"{directory.pipeline_prefix}replaced-")
     return key
 
 
-def pages_in_order(world: World, place: JobDirectory) -> list[str]:
-    return [place.page(sha256) for sha256 in world.json(index_of(world, place))["pages"]]
+def pages_in_order(world: World, directory: JobDirectory) -> list[str]:
+    return [directory.page(sha256) for sha256 in world.json(index_of(world, directory))["pages"]]
 
 
 # In rounds
@@ -68,7 +68,7 @@ def slow_deletes(world: World, seconds: float) -> None:
 def test_i10_a_long_list_is_gone_through_in_calls_that_end_in_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    world, place = replacing()
+    world, directory = replacing()
     slow_deletes(world, REMOVE_SECONDS / 12)  # three calls for a page: four pages in the time
     lasted: list[float] = []
 
@@ -79,57 +79,57 @@ def test_i10_a_long_list_is_gone_through_in_calls_that_end_in_time(
         return after
 
     monkeypatch.setitem(STEPS, "RemoveReplaced", timed)
-    assert world.run(place).count("RemoveReplaced") == 2
+    assert world.run(directory).count("RemoveReplaced") == 2
     assert [round(seconds) for seconds in lasted] == [600, 250]
     assert set(world.visible()) == {NEW}
-    assert world.result(place).replaced == len(OLD)
+    assert world.result(directory).replaced == len(OLD)
     reads = [call.key for call in world.plan.calls if call.verb == "get"]
-    pages = [key for key in reads if key.startswith(place.pages)]
+    pages = [key for key in reads if key.startswith(directory.pages)]
     assert len(pages) == len(set(pages)) == PAGES  # each call goes on where the last has stopped
 
 
 def test_a_call_that_takes_no_time_does_all() -> None:
-    world, place = replacing()
-    assert world.run(place).count("RemoveReplaced") == 1
+    world, directory = replacing()
+    assert world.run(directory).count("RemoveReplaced") == 1
 
 
 def test_i10_a_round_that_dies_is_repeated_from_its_own_page() -> None:
-    world, place = replacing()
+    world, directory = replacing()
     slow_deletes(world, REMOVE_SECONDS)
     world.plan.fail("delete_seen", TransientError("503"), nth=5)
-    assert world.run(place).count("RemoveReplaced") == PAGES
+    assert world.run(directory).count("RemoveReplaced") == PAGES
     assert set(world.visible()) == {NEW}
 
 
 def test_another_execution_begins_with_the_first_page_and_gets_through() -> None:
-    world, place = replacing()
+    world, directory = replacing()
     world.plan.fail("delete_seen", JobRefusedError("stop", code="STOP"), nth=8)
     with pytest.raises(JobRefusedError):
-        world.run(place)
+        world.run(directory)
     assert 0 < len(world.visible()) - 1 < len(OLD)
-    world.run(place, "execution-2")
+    world.run(directory, "execution-2")
     assert set(world.visible()) == {NEW}
 
 
 # Taken away
 
 
-def lose_index(world: World, place: JobDirectory) -> None:
-    world.store.delete(BUCKET, index_of(world, place))
+def lose_index(world: World, directory: JobDirectory) -> None:
+    world.store.delete(BUCKET, index_of(world, directory))
 
 
-def lose_pages(world: World, place: JobDirectory) -> None:
-    for key in pages_of(world, place):
+def lose_pages(world: World, directory: JobDirectory) -> None:
+    for key in pages_of(world, directory):
         world.store.delete(BUCKET, key)
 
 
-def lose_all(world: World, place: JobDirectory) -> None:
-    lose_pages(world, place)
-    lose_index(world, place)
+def lose_all(world: World, directory: JobDirectory) -> None:
+    lose_pages(world, directory)
+    lose_index(world, directory)
 
 
-def change_a_page(world: World, place: JobDirectory) -> None:
-    key = pages_in_order(world, place)[2]
+def change_a_page(world: World, directory: JobDirectory) -> None:
+    key = pages_in_order(world, directory)[2]
     world.store.put(BUCKET, key, world.store.get(BUCKET, key, max_bytes=9999).body + b"\n")
 
 
@@ -138,17 +138,19 @@ LOSSES: list[TamperWith] = [lose_index, lose_pages, lose_all, change_a_page]
 
 def test_i5_a_page_that_was_made_again_and_is_another_one_is_not_written() -> None:
     """Its name is its digest, so nothing reads it: the call would make it again for ever."""
-    world, place = replacing()
+    world, directory = replacing()
 
     def strike() -> None:
         world.store.delete(BUCKET, OLD[1])
-        world.store.delete(BUCKET, pages_in_order(world, place)[0])
+        world.store.delete(BUCKET, pages_in_order(world, directory)[0])
         no_more = partial(pytest.fail, "a page that the index does not name is written")
-        world.plan.run_before("put", no_more, where=lambda call: call.key.startswith(place.pages))
+        world.plan.run_before(
+            "put", no_more, where=lambda call: call.key.startswith(directory.pages)
+        )
 
     world.plan.run_after("decide", strike)
     with pytest.raises(JobRefusedError, match="not what it named"):
-        world.run(place)
+        world.run(directory)
     assert set(world.visible()) == {NEW, *OLD} - {OLD[1]}
 
 
@@ -157,23 +159,23 @@ def test_i5_a_page_that_was_made_again_and_is_another_one_is_not_written() -> No
 def test_i5_i10_a_list_that_is_gone_is_made_again_if_what_lies_there_proves_it(
     lose: TamperWith, names: Names
 ) -> None:
-    world, place = replacing(names=names)
-    world.plan.run_after("decide", lambda: lose(world, place))
-    world.run(place)
-    assert world.result(place).outcome is Outcome.COMMITTED
+    world, directory = replacing(names=names)
+    world.plan.run_after("decide", lambda: lose(world, directory))
+    world.run(directory)
+    assert world.result(directory).outcome is Outcome.COMMITTED
     assert set(world.visible()) == {NEW}
-    assert world.all_keys(place.pages) == []
+    assert world.all_keys(directory.pages) == []
 
 
 def test_i5_i10_a_page_that_goes_while_files_are_deleted_is_made_again() -> None:
-    world, place = replacing()
+    world, directory = replacing()
 
     def lose() -> None:
-        for key in pages_in_order(world, place)[3:5]:
+        for key in pages_in_order(world, directory)[3:5]:
             world.store.delete(BUCKET, key)
 
     world.plan.run_before("delete_seen", lose, nth=4)
-    world.run(place)
+    world.run(directory)
     assert set(world.visible()) == {NEW}
 
 
@@ -181,42 +183,42 @@ def test_i5_i10_a_page_that_goes_while_files_are_deleted_is_made_again() -> None
 def test_i5_what_nothing_proves_is_not_deleted_until_a_person_has_done_it(
     lose: TamperWith,
 ) -> None:
-    world, place = replacing()
+    world, directory = replacing()
     stranger = "sales/dt=1/000-stranger.parquet"
 
     def strike() -> None:
         world.store.put(BUCKET, stranger, b"x")
         world.store.delete(BUCKET, OLD[1])
-        lose(world, place)
+        lose(world, directory)
 
     world.plan.run_after("decide", strike)
     with pytest.raises(JobRefusedError) as refused:
-        world.run(place)
+        world.run(directory)
     assert refused.value.code == "LIST_CHANGED"
     assert "remove by hand" in refused.value.message
     assert stranger in world.visible()
-    assert world.record(place).state is JobState.PUBLISHING
+    assert world.record(directory).state is JobState.PUBLISHING
     for key in [stranger, *OLD]:
         world.store.delete(BUCKET, key)
-    run_execution(world.ports, place, execution="execution-2")
-    assert world.result(place).outcome is Outcome.COMMITTED
+    run_execution(world.ports, directory, execution="execution-2")
+    assert world.result(directory).outcome is Outcome.COMMITTED
     assert set(world.visible()) == {NEW}
 
 
 def test_i5_a_stranger_who_is_moved_away_again_is_in_nobodys_way() -> None:
-    world, place = replacing()
+    world, directory = replacing()
     stranger = "sales/dt=1/000-stranger.parquet"
 
     def strike() -> None:
         world.store.put(BUCKET, stranger, b"x")
-        lose_all(world, place)
+        lose_all(world, directory)
 
     world.plan.run_after("decide", strike)
     with pytest.raises(JobRefusedError):
-        world.run(place)
+        world.run(directory)
     assert set(OLD) < set(world.visible())
     world.store.delete(BUCKET, stranger)
-    world.run(place, "execution-2")
+    world.run(directory, "execution-2")
     assert set(world.visible()) == {NEW}
 
 
@@ -225,7 +227,7 @@ def test_i5_a_list_of_partitions_is_made_again_if_it_fits_into_one_page(
 ) -> None:
     """Partitions are listed side by side, and come in any order; a page has one order."""
     monkeypatch.setattr(replace_list, "REPLACED_PAGE", 100)
-    world, place = replacing(Scope.PARTITION)
-    world.plan.run_after("decide", lambda: lose_all(world, place))
-    world.run(place)
+    world, directory = replacing(Scope.PARTITION)
+    world.plan.run_after("decide", lambda: lose_all(world, directory))
+    world.run(directory)
     assert set(world.visible()) == {NEW}

@@ -11,7 +11,7 @@ import pytest
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.job import Conflict, Names, Outcome, Scope
 from s3commit.testing.faults import Crash
-from tests.core.world import BUCKET, JOB, World, place_of
+from tests.core.world import BUCKET, JOB, World, job_directory
 
 CODE = "REPLACE_NOT_ALLOWED"
 ELSEWHERE = "archive/dt1/"
@@ -26,19 +26,19 @@ def deployed(*allowed: str, versioned: bool = False) -> World:
     return world
 
 
-def asked(world: World, place: JobDirectory, *tasks: str, **spec: Any) -> JobDirectory:
+def asked(world: World, directory: JobDirectory, *tasks: str, **spec: Any) -> JobDirectory:
     """A job that replaces, with a file a task; without tasks it is empty."""
-    world.open(place, **{"conflict": Conflict.REPLACE, **spec})
-    world.request(place, *[world.attempt(place, task) for task in tasks])
-    return place
+    world.open(directory, **{"conflict": Conflict.REPLACE, **spec})
+    world.request(directory, *[world.attempt(directory, task) for task in tasks])
+    return directory
 
 
 def data(world: World) -> set[str]:
     return {key for key in world.all_keys() if key.endswith(".parquet")}
 
 
-def refused_with(world: World, place: JobDirectory) -> str:
-    error = world.result(place).error
+def refused_with(world: World, directory: JobDirectory) -> str:
+    error = world.result(directory).error
     return error.code if error else ""
 
 
@@ -62,14 +62,14 @@ def test_i12_a_job_replaces_below_the_allowed_prefixes_alone(
 ) -> None:
     world = deployed(*allowed)
     before = data(world)
-    place = asked(world, place_of(prefix=prefix), *tasks, scope=scope)
-    world.run(place)
+    directory = asked(world, job_directory(prefix=prefix), *tasks, scope=scope)
+    world.run(directory)
     if refused:
-        assert refused_with(world, place) == CODE
+        assert refused_with(world, directory) == CODE
         assert data(world) == before
         assert world.open_uploads() == []
     else:
-        assert world.result(place).outcome is Outcome.COMMITTED
+        assert world.result(directory).outcome is Outcome.COMMITTED
 
 
 @pytest.mark.parametrize("scope", Scope)
@@ -82,34 +82,34 @@ def test_i12_the_destination_and_every_location_are_below_an_allowed_prefix(
 ) -> None:
     world = deployed(*allowed)
     before = data(world)
-    place = asked(world, place_of(), "t0", scope=scope, locations={"dt=1/": ELSEWHERE})
-    world.run(place)
-    assert (refused_with(world, place) == CODE) is refused
+    directory = asked(world, job_directory(), "t0", scope=scope, locations={"dt=1/": ELSEWHERE})
+    world.run(directory)
+    assert (refused_with(world, directory) == CODE) is refused
     assert not refused or data(world) == before
 
 
 def test_i12_an_exact_name_covers_nothing_where_replacing_is_not_allowed() -> None:
     world = deployed("finance/", versioned=True)
-    world.open(place := place_of(), conflict=Conflict.REPLACE, names=Names.EXACT)
-    world.request(place, world.attempt(place, "t0", files={"old.parquet": b"new"}))
-    world.run(place)
-    assert refused_with(world, place) == CODE
+    world.open(directory := job_directory(), conflict=Conflict.REPLACE, names=Names.EXACT)
+    world.request(directory, world.attempt(directory, "t0", files={"old.parquet": b"new"}))
+    world.run(directory)
+    assert refused_with(world, directory) == CODE
     assert world.visible()["sales/old.parquet"] == b"old"
 
 
 @pytest.mark.parametrize("conflict", [Conflict.APPEND, Conflict.FAIL])
 def test_jobs_that_replace_nothing_are_not_asked(conflict: Conflict) -> None:
     world = deployed()
-    place = asked(world, place_of(prefix="new/"), "t0", conflict=conflict)
-    world.run(place)
-    assert world.result(place).outcome is Outcome.COMMITTED
+    directory = asked(world, job_directory(prefix="new/"), "t0", conflict=conflict)
+    world.run(directory)
+    assert world.result(directory).outcome is Outcome.COMMITTED
 
 
 def test_a_refused_job_is_told_what_to_do_and_holds_nobody_up() -> None:
     world = deployed("finance/")
-    place = asked(world, place_of(), "t0")
-    world.run(place)
-    error = world.result(place).error
+    directory = asked(world, job_directory(), "t0")
+    world.run(directory)
+    error = world.result(directory).error
     assert error is not None
     assert "s3://lake/sales/" in error.message
     assert "replacePrefixes" in error.message
@@ -120,15 +120,15 @@ def test_a_refused_job_is_told_what_to_do_and_holds_nobody_up() -> None:
 
 def test_i2_a_job_that_was_decided_before_the_list_got_shorter_is_finished() -> None:
     world = deployed("")
-    place = asked(world, place_of(), "t0")
+    directory = asked(world, job_directory(), "t0")
 
     def die() -> None:
         raise Crash
 
     world.plan.run_after("decide", die)
     with pytest.raises(Crash):
-        world.run(place)
+        world.run(directory)
     world.ports = replace(world.ports, replace_below=())
-    world.run(place, "execution-2")
-    assert world.result(place).outcome is Outcome.COMMITTED
+    world.run(directory, "execution-2")
+    assert world.result(directory).outcome is Outcome.COMMITTED
     assert set(world.visible()) == {f"sales/part-t0-{JOB}.parquet"}

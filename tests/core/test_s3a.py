@@ -14,21 +14,21 @@ from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.errors import InvalidInputError, PreconditionError
 from s3commit.core.model.job import CommitRequest, Names, Outcome
 from s3commit.core.ownership.other_jobs import ASKED_ONE_BY_ONE, Neighbours
-from tests.core.world import BUCKET, NEIGHBOUR, OTHER_JOB, World, place_of
+from tests.core.world import BUCKET, NEIGHBOUR, OTHER_JOB, World, job_directory
 from tests.golden.s3a.replay import Recorded, read, renewed, replay
 
 FINISHED = ["plain", "partitioned", "in_memory", "halfway"]
 
 
-def commit(world: World, place: JobDirectory) -> None:
-    body = encode_request(CommitRequest(place.job_id, None))
-    world.store.put(BUCKET, place.request, body, if_absent=True)
+def commit(world: World, directory: JobDirectory) -> None:
+    body = encode_request(CommitRequest(directory.job_id, None))
+    world.store.put(BUCKET, directory.request, body, if_absent=True)
 
 
 def dead_job(case: str = "plain") -> tuple[World, Recorded, JobDirectory]:
     world, recorded = World(), read(case)
     replay(world.store, recorded)
-    return world, recorded, recorded.place
+    return world, recorded, recorded.directory
 
 
 def data(world: World) -> dict[str, bytes]:
@@ -36,70 +36,76 @@ def data(world: World) -> dict[str, bytes]:
     return {key: body for key, body in world.visible().items() if not key.endswith("/")}
 
 
-def outcome(world: World, place: JobDirectory) -> tuple[Outcome, str | None]:
-    result = world.result(place)
+def outcome(world: World, directory: JobDirectory) -> tuple[Outcome, str | None]:
+    result = world.result(directory)
     return result.outcome, result.error.code if result.error else None
 
 
-def all_gone(world: World, place: JobDirectory) -> bool:
+def all_gone(world: World, directory: JobDirectory) -> bool:
     """Nothing is left of the job but what stays for the retention time."""
-    stays = {place.prefix, place.request, place.result}
-    return set(world.all_keys(place.prefix)) <= stays and not world.open_uploads()
+    stays = {directory.prefix, directory.request, directory.result}
+    return set(world.all_keys(directory.prefix)) <= stays and not world.open_uploads()
 
 
 @pytest.mark.parametrize("case", FINISHED)
 def test_i2_a_dead_drivers_job_is_committed_whole(case: str) -> None:
-    world, recorded, place = dead_job(case)
-    commit(world, place)
-    world.run(place)
-    assert outcome(world, place) == (Outcome.COMMITTED, None)
+    world, recorded, directory = dead_job(case)
+    commit(world, directory)
+    world.run(directory)
+    assert outcome(world, directory) == (Outcome.COMMITTED, None)
     assert data(world) == recorded.files != {}
-    assert world.result(place).files == len(recorded.files)
-    assert world.json(place.success)["jobId"] == place.job_id
-    assert all_gone(world, place)
-    assert world.record(place).names is Names.EXACT
+    assert world.result(directory).files == len(recorded.files)
+    assert world.json(directory.success)["jobId"] == directory.job_id
+    assert all_gone(world, directory)
+    assert world.record(directory).names is Names.EXACT
 
 
 @pytest.mark.parametrize("case", [*FINISHED, "task_running"])
 def test_i2_i4_a_dead_drivers_job_is_aborted_whole(case: str) -> None:
-    world, recorded, place = dead_job(case)
-    world.ask_abort(place)
-    world.run(place)
-    assert outcome(world, place) == (Outcome.ABORTED, "ABORTED_BY_CLIENT")
+    world, recorded, directory = dead_job(case)
+    world.ask_abort(directory)
+    world.run(directory)
+    assert outcome(world, directory) == (Outcome.ABORTED, "ABORTED_BY_CLIENT")
     # What the driver had completed before it died stays: of an undecided job nothing visible goes.
     assert data(world).items() <= recorded.files.items()
     assert (data(world) != {}) is (case == "halfway")
     nameless = [key for key, part in recorded.uploads.items() if part is None]
     assert world.open_uploads() == nameless  # no manifest, no .pending: see rescue
-    assert set(world.all_keys(place.prefix)) <= {place.prefix, place.request, place.result}
+    assert set(world.all_keys(directory.prefix)) <= {
+        directory.prefix,
+        directory.request,
+        directory.result,
+    }
 
 
 def test_i4_what_an_uncommitted_attempt_wrote_is_aborted_by_its_pending_files() -> None:
-    world, recorded, place = dead_job("task_running")
-    commit(world, place)
-    world.run(place)
-    assert outcome(world, place) == (Outcome.COMMITTED, None)
+    world, recorded, directory = dead_job("task_running")
+    commit(world, directory)
+    world.run(directory)
+    assert outcome(world, directory) == (Outcome.COMMITTED, None)
     assert data(world) == recorded.files
     assert not any("part-00002" in key for key in recorded.files)
     assert [key for key in world.open_uploads() if not key.endswith("c002.snappy.parquet")] == []
 
 
 def test_manifests_are_noted_as_they_arrive() -> None:
-    world, recorded, place = dead_job()
+    world, recorded, directory = dead_job()
     arrivals = [judge_arrival(world.ports, BUCKET, key) for key in recorded.manifests]
     assert note_arrivals(world.ports, arrivals) == 3
-    noted = {(one.task_id, one.attempt_id, one.files) for one in world.ledger.attempts(place.ref)}
+    noted = {
+        (one.task_id, one.attempt_id, one.files) for one in world.ledger.attempts(directory.ref)
+    }
     tasks = {key.rsplit("/", 1)[-1].removesuffix(".pendingset") for key in recorded.manifests}
     assert noted == {(task, "00", 1) for task in tasks}
-    assert world.record(place).names is Names.EXACT
+    assert world.record(directory).names is Names.EXACT
 
 
 def test_i3_a_manifest_that_arrives_after_the_end_is_aborted() -> None:
-    world, recorded, place = dead_job()
+    world, recorded, directory = dead_job()
     late, body = sorted(recorded.manifests.items())[-1]
     world.store.delete(BUCKET, late)
-    commit(world, place)
-    world.run(place)
+    commit(world, directory)
+    world.run(directory)
     assert len(data(world)) == 2
     (key,) = recorded.files.keys() - data(world).keys()
     upload_id = next(one.upload_id for one in world.store.list_uploads(BUCKET, key))
@@ -111,10 +117,10 @@ def test_i3_a_manifest_that_arrives_after_the_end_is_aborted() -> None:
 
 def test_i4_a_manifest_that_comes_over_a_late_one_is_left_to_its_own_event() -> None:
     """A retried task of S3A's overwrites; unread, it alone tells which uploads it names."""
-    world, recorded, place = dead_job()
+    world, recorded, directory = dead_job()
     key, body = sorted(recorded.manifests.items())[-1]
-    commit(world, place)
-    world.run(place)
+    commit(world, directory)
+    world.run(directory)
     (file,) = (name for name in recorded.files if name.encode() in body)
 
     def attempt() -> None:
@@ -131,26 +137,26 @@ def test_i4_a_manifest_that_comes_over_a_late_one_is_left_to_its_own_event() -> 
 
 
 def test_i3_two_application_attempts_are_refused() -> None:
-    world, recorded, place = dead_job()
+    world, recorded, directory = dead_job()
     first = sorted(recorded.manifests)[0]
     body = world.store.get(BUCKET, first, max_bytes=10**6).body
     world.store.put(BUCKET, first.replace("/00/", "/01/").replace("000000.p", "000009.p"), body)
-    commit(world, place)
-    world.run(place)
-    assert outcome(world, place) == (Outcome.ABORTED, "TWO_ATTEMPTS")
+    commit(world, directory)
+    world.run(directory)
+    assert outcome(world, directory) == (Outcome.ABORTED, "TWO_ATTEMPTS")
     assert data(world) == {}
-    assert all_gone(world, place)
+    assert all_gone(world, directory)
 
 
 def test_i9_i12_a_job_whose_uploads_have_expired_is_refused_and_deletes_nothing() -> None:
-    world, _recorded, place = dead_job("halfway")
+    world, _recorded, directory = dead_job("halfway")
     lost = next(iter(world.store.list_uploads(BUCKET, "sales/")))
     world.store.abort_upload(BUCKET, lost.key, lost.upload_id)
-    commit(world, place)
-    world.run(place)
-    assert outcome(world, place) == (Outcome.ABORTED, "UPLOAD_GONE")
+    commit(world, directory)
+    world.run(directory)
+    assert outcome(world, directory) == (Outcome.ABORTED, "UPLOAD_GONE")
     assert len(data(world)) == 1, "what the driver had completed: the pipeline has done nothing"
-    assert place.success not in world.all_keys()
+    assert directory.success not in world.all_keys()
 
 
 def exact_names(recorded: Recorded) -> Recorded:
@@ -182,11 +188,11 @@ def test_i5_files_that_a_second_run_wrote_under_the_same_names_stay(same: bool) 
     upload_id = world.store.create_upload(BUCKET, key, metadata={}, content_type="")
     etag = world.store.upload_part(BUCKET, key, upload_id, 1, body)
     world.store.complete_upload(BUCKET, key, upload_id, [etag], length=len(body))
-    commit(world, recorded.place)
-    world.run(recorded.place)
-    assert outcome(world, recorded.place) == (Outcome.ABORTED, "KEY_EXISTS")
+    commit(world, recorded.directory)
+    world.run(recorded.directory)
+    assert outcome(world, recorded.directory) == (Outcome.ABORTED, "KEY_EXISTS")
     assert data(world) == {key: body}
-    assert all_gone(world, recorded.place)
+    assert all_gone(world, recorded.directory)
 
 
 def edited(change: Callable[[dict[str, Any]], None], body: bytes) -> bytes:
@@ -243,7 +249,7 @@ FOUND_LATER = [
 def test_i7_a_hostile_manifest_is_refused_as_it_arrives(
     change: Callable[[dict[str, Any]], None], code: str
 ) -> None:
-    world, recorded, _place = dead_job()
+    world, recorded, _directory = dead_job()
     bad = sorted(recorded.manifests)[0]
     body = world.store.get(BUCKET, bad, max_bytes=10**6).body
     world.store.put(BUCKET, bad, edited(change, body))
@@ -256,8 +262,8 @@ def test_i7_a_hostile_manifest_is_refused_as_it_arrives(
 def test_i5_i7_a_hostile_manifest_is_refused_and_touches_nothing(
     change: Callable[[dict[str, Any]], None], code: str
 ) -> None:
-    world, recorded, place = dead_job()
-    neighbour = place_of(NEIGHBOUR)
+    world, recorded, directory = dead_job()
+    neighbour = job_directory(NEIGHBOUR)
     world.open(neighbour)
     theirs = world.upload(
         neighbour, f"part-0-{NEIGHBOUR}.c000.parquet", b"theirs", task="t0", attempt="a0"
@@ -266,43 +272,43 @@ def test_i5_i7_a_hostile_manifest_is_refused_and_touches_nothing(
     body = edited(change, world.store.get(BUCKET, bad, max_bytes=10**6).body)
     body = edited(lambda value: value["commits"][0].update(uploadId=theirs.upload_id), body)
     world.store.put(BUCKET, bad, body)
-    commit(world, place)
-    world.run(place)
-    assert outcome(world, place) == (Outcome.ABORTED, code)
+    commit(world, directory)
+    world.run(directory)
+    assert outcome(world, directory) == (Outcome.ABORTED, code)
     assert data(world) == {}
     assert theirs.key in world.open_uploads()
     assert world.json(neighbour.job)["jobId"] == NEIGHBOUR
 
 
 def test_i5_i7_a_hostile_pending_file_aborts_nothing_but_its_own() -> None:
-    world, _recorded, place = dead_job("task_running")
-    neighbour = place_of(NEIGHBOUR)
+    world, _recorded, directory = dead_job("task_running")
+    neighbour = job_directory(NEIGHBOUR)
     world.open(neighbour)
     theirs = world.upload(neighbour, f"part-0-{NEIGHBOUR}.parquet", b"x", task="t0", attempt="a0")
-    pending = next(key for key in world.all_keys(place.s3a) if key.endswith(".pending"))
+    pending = next(key for key in world.all_keys(directory.s3a) if key.endswith(".pending"))
     body = world.store.get(BUCKET, pending, max_bytes=10**6).body
     change = {"destinationKey": theirs.key, "uploadId": theirs.upload_id}
     for name in ("elsewhere", f"part-0-{NEIGHBOUR}.parquet"):
         at = f"{pending.rsplit('/', 1)[0]}/{name}.pending"
         world.store.put(BUCKET, at, edited(lambda value: value.update(change), body))
-    world.ask_abort(place)
-    world.run(place)
-    assert outcome(world, place) == (Outcome.ABORTED, "ABORTED_BY_CLIENT")
+    world.ask_abort(directory)
+    world.run(directory)
+    assert outcome(world, directory) == (Outcome.ABORTED, "ABORTED_BY_CLIENT")
     assert theirs.key in world.open_uploads()
 
 
 def test_the_ids_of_names_are_asked_for_one_by_one_until_they_are_many() -> None:
     world = World()
-    place = place_of()
-    world.open(place_of(NEIGHBOUR))
-    world.store.put(BUCKET, place_of(OTHER_JOB).commits, b"{}")
+    directory = job_directory()
+    world.open(job_directory(NEIGHBOUR))
+    world.store.put(BUCKET, job_directory(OTHER_JOB).commits, b"{}")
     world.store.put(BUCKET, "sales/__magic_job-1/x", b"")
-    neighbours = Neighbours(world.store, place)
+    neighbours = Neighbours(world.store, directory)
     strangers = [f"00000000-0000-4000-8000-{number:012d}" for number in range(ASKED_ONE_BY_ONE)]
     for ids in (strangers[:1], strangers):
         assert [neighbours.own(f"sales/p-{one}.x") for one in ids] == [False] * len(ids)
         assert [
-            neighbours.own(f"sales/p-{one}.x") for one in (place.job_id, NEIGHBOUR, OTHER_JOB)
+            neighbours.own(f"sales/p-{one}.x") for one in (directory.job_id, NEIGHBOUR, OTHER_JOB)
         ] == [False, True, True]
     assert not neighbours.own("sales/part-00000.parquet")
     more = f"00000000-0000-4000-8000-{ASKED_ONE_BY_ONE:012d}"

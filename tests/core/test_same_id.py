@@ -15,11 +15,11 @@ from s3commit.core.model.locks import key_digest
 from s3commit.core.model.pending import PendingFile, PendingSet
 from s3commit.core.model.states import JobState
 from s3commit.testing.faults import FaultPlan
-from tests.core.world import BUCKET, JOB, OTHER_JOB, World, place_of
+from tests.core.world import BUCKET, JOB, OTHER_JOB, World, job_directory
 
-HONEST = place_of(prefix="lake/sales/")
-INSIDE = place_of(prefix="lake/sales/dt=1/")
-APART = place_of(prefix="evil/")
+HONEST = job_directory(prefix="lake/sales/")
+INSIDE = job_directory(prefix="lake/sales/dt=1/")
+APART = job_directory(prefix="evil/")
 FILE = f"lake/sales/dt=1/part-t0-{JOB}.parquet"
 
 
@@ -33,8 +33,8 @@ def pending(job_id: str, *files: PendingFile) -> PendingSet:
     return PendingSet(job_id, files, files[0].task_id, files[0].attempt_id)
 
 
-def code(world: World, place: JobDirectory) -> str:
-    error = world.result(place).error
+def code(world: World, directory: JobDirectory) -> str:
+    error = world.result(directory).error
     return error.code if error else ""
 
 
@@ -82,14 +82,14 @@ def test_i12_a_manifest_inside_names_no_upload_of_the_job_above() -> None:
     world = World()
     honest(world)
     (upload,) = world.store.list_uploads(BUCKET, "lake/")
-    place = place_of(OTHER_JOB, INSIDE.destination.prefix)
-    world.open(place, names=Names.EXACT)
-    mine = world.upload(place, "mine", b"m", task="t", attempt="a")
+    directory = job_directory(OTHER_JOB, INSIDE.destination.prefix)
+    world.open(directory, names=Names.EXACT)
+    mine = world.upload(directory, "mine", b"m", task="t", attempt="a")
     stolen = type(mine)(BUCKET, upload.key, upload.upload_id, mine.etags, 1, OTHER_JOB, "t", "a")
-    world.drop(place, pending(OTHER_JOB, mine, stolen), "t", "a")
-    world.ask_abort(place)
-    world.run(place)
-    assert world.result(place).outcome is Outcome.ABORTED
+    world.drop(directory, pending(OTHER_JOB, mine, stolen), "t", "a")
+    world.ask_abort(directory)
+    world.run(directory)
+    assert world.result(directory).outcome is Outcome.ABORTED
     assert world.open_uploads() == [FILE]
 
 
@@ -106,11 +106,11 @@ def test_i12_a_forgotten_job_that_is_brought_back_deletes_nothing(
     for key in world.all_keys(HONEST.prefix) + world.all_keys(HONEST.pipeline_prefix):
         world.store.delete(BUCKET, key)
     before = world.visible("lake/")
-    place = INSIDE if inside else HONEST
-    world.open(place, conflict=Conflict.FAIL)
-    world.store.put(BUCKET, place.request, b"not acceptable")
-    world.run(place, "execution-2")
-    assert world.result(place).outcome is Outcome.ABORTED
+    directory = INSIDE if inside else HONEST
+    world.open(directory, conflict=Conflict.FAIL)
+    world.store.put(BUCKET, directory.request, b"not acceptable")
+    world.run(directory, "execution-2")
+    assert world.result(directory).outcome is Outcome.ABORTED
     assert world.visible("lake/") == before
     assert not [call for call in world.plan.calls if call.verb == "delete"]
 
@@ -123,7 +123,7 @@ def test_i12_a_manifest_in_the_directory_of_a_forgotten_job_brings_nothing_back(
     world.ledger._jobs.clear()
     for key in world.all_keys(HONEST.prefix) + world.all_keys(HONEST.pipeline_prefix):
         world.store.delete(BUCKET, key)
-    later = place_of(OTHER_JOB, HONEST.destination.prefix)
+    later = job_directory(OTHER_JOB, HONEST.destination.prefix)
     world.request(later, world.attempt(later, "t0"))
     world.run(later)
     marker = world.json(later.success)
@@ -140,20 +140,20 @@ def test_i12_a_file_that_lies_there_already_is_not_rolled_back(versioned: bool) 
     world = World(versioned=versioned)
     key = f"lake/sales/dt=1/part-0-{OTHER_JOB}.csv"
     name = f"dt=1/part-0-{OTHER_JOB}.csv"
-    made = world.upload(place_of(OTHER_JOB, "lake/sales/"), name, b"x", task="t", attempt="a")
+    made = world.upload(job_directory(OTHER_JOB, "lake/sales/"), name, b"x", task="t", attempt="a")
     world.store.complete_upload(BUCKET, key, made.upload_id, made.etags, length=1)
-    place = place_of(OTHER_JOB, "lake/sales/dt=1/")
-    counted = world.attempt(place, "t", "a", files={f"part-0-{OTHER_JOB}.csv": b"x"})
-    more = world.attempt(place, "u")
-    world.request(place, counted, more)
+    directory = job_directory(OTHER_JOB, "lake/sales/dt=1/")
+    counted = world.attempt(directory, "t", "a", files={f"part-0-{OTHER_JOB}.csv": b"x"})
+    more = world.attempt(directory, "u")
+    world.request(directory, counted, more)
 
     def lose() -> None:
         for upload in list(world.store.list_uploads(BUCKET, "lake/")):
             world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
 
     world.plan.run_after("decide", lose)
-    world.run(place)
-    assert world.result(place).outcome is Outcome.ROLLED_BACK
+    world.run(directory)
+    assert world.result(directory).outcome is Outcome.ROLLED_BACK
     assert world.visible("lake/") == {key: b"x"}
 
 
@@ -161,21 +161,21 @@ def test_i5_i12_a_roll_back_leaves_what_an_exact_name_would_have_covered() -> No
     """The same bytes as the run before, no metadata: the etag proves nothing, the time does."""
     world = World(versioned=True)
     for job_id in (JOB, OTHER_JOB):
-        place = place_of(job_id)
-        world.open(place, names=Names.EXACT, conflict=Conflict.REPLACE)
+        directory = job_directory(job_id)
+        world.open(directory, names=Names.EXACT, conflict=Conflict.REPLACE)
         files = []
         for name in ("a.csv", "b.csv", "c.csv")[: 2 if job_id == JOB else 3]:
             upload_id = world.store.create_upload(
                 BUCKET, f"sales/{name}", metadata={}, content_type="x"
             )
             etag = world.store.upload_part(BUCKET, f"sales/{name}", upload_id, 1, b"same")
-            file = world.upload(place, f"{name}-unused", b"", task="t", attempt=job_id)
+            file = world.upload(directory, f"{name}-unused", b"", task="t", attempt=job_id)
             world.store.abort_upload(BUCKET, file.key, file.upload_id)
             files.append(
                 type(file)(BUCKET, f"sales/{name}", upload_id, (etag,), 4, job_id, "t", job_id)
             )
-        counted = world.drop(place, pending(job_id, *files), "t", job_id)
-        world.request(place, counted)
+        counted = world.drop(directory, pending(job_id, *files), "t", job_id)
+        world.request(directory, counted)
         if job_id == OTHER_JOB:
 
             def lose() -> None:
@@ -184,41 +184,41 @@ def test_i5_i12_a_roll_back_leaves_what_an_exact_name_would_have_covered() -> No
                         world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
 
             world.plan.run_after("decide", lose)
-        world.run(place)
-    assert world.result(place_of(OTHER_JOB)).outcome is Outcome.ROLLED_BACK
+        world.run(directory)
+    assert world.result(job_directory(OTHER_JOB)).outcome is Outcome.ROLLED_BACK
     assert world.visible() == {"sales/a.csv": b"same", "sales/b.csv": b"same"}
 
 
 def test_i12_a_result_tells_nothing_of_a_job_elsewhere() -> None:
     """A key note that names the id of a job at another directory."""
     world = World()
-    elsewhere = place_of(OTHER_JOB, "secret/")
+    elsewhere = job_directory(OTHER_JOB, "secret/")
     world.request(elsewhere, world.attempt(elsewhere, "t0"))
     world.run(elsewhere)
-    place = place_of()
-    world.open(place, idempotency_key="k")
-    world.request(place, world.attempt(place, "t0", files={f"x-{JOB}": b"more rows"}))
+    directory = job_directory()
+    world.open(directory, idempotency_key="k")
+    world.request(directory, world.attempt(directory, "t0", files={f"x-{JOB}": b"more rows"}))
     note = dump({"version": 1, "key": "k", "jobId": OTHER_JOB})
-    world.store.put(BUCKET, place.once(key_digest("k")), note)
-    world.run(place)
-    assert world.result(place).outcome is Outcome.COMMITTED, "nobody has the key here"
+    world.store.put(BUCKET, directory.once(key_digest("k")), note)
+    world.run(directory)
+    assert world.result(directory).outcome is Outcome.COMMITTED, "nobody has the key here"
 
 
 @pytest.mark.parametrize("what", ["too large", "not json", "directory"])
 @pytest.mark.parametrize("name", ["success", "commits", "result"])
 def test_i12_what_lies_at_a_name_of_ours_stops_no_decided_job(name: str, what: str) -> None:
     body = {"too large": b" " * (2 * 1024 * 1024), "not json": b"{", "directory": b""}[what]
-    world, place = World(plan=FaultPlan()), place_of()
+    world, directory = World(plan=FaultPlan()), job_directory()
     for key in ("sales/old.csv", "sales/older.csv"):
         world.store.put(BUCKET, key, b"old")
-    world.open(place, conflict=Conflict.REPLACE)
-    world.request(place, world.attempt(place, "t0"))
-    key = getattr(place, name)
+    world.open(directory, conflict=Conflict.REPLACE)
+    world.request(directory, world.attempt(directory, "t0"))
+    key = getattr(directory, name)
     world.plan.run_after(
         "decide",
         lambda: world.store.put(BUCKET, key if what != "directory" else key + "/", body),
     )
-    world.run(place)
-    assert world.record(place).state is JobState.COMMITTED
+    world.run(directory)
+    assert world.record(directory).state is JobState.COMMITTED
     assert set(world.visible()) == {f"sales/part-t0-{JOB}.parquet"}
     assert world.ledger._claims == {}

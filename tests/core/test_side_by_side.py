@@ -20,7 +20,7 @@ from s3commit.core.model.job import Conflict, Names, Outcome, Scope
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.objects import ListedObject
 from s3commit.testing.faults import Crash
-from tests.core.world import BUCKET, JOB, REF, World, place_of
+from tests.core.world import BUCKET, JOB, REF, World, job_directory
 
 TASKS = 8
 TOGETHER = 4
@@ -52,11 +52,13 @@ class Meeting:
 
 
 def written(names: Names, **spec: Any) -> World:
-    world, place = World(), place_of()
-    world.open(place, names=names, **spec)
+    world, directory = World(), job_directory()
+    world.open(directory, names=names, **spec)
     mark = "" if names is Names.EXACT else f"-{JOB}"
-    tasks = [world.attempt(place, f"t{n}", files={f"{n}{mark}.csv": b"x"}) for n in range(TASKS)]
-    world.request(place, *tasks)
+    tasks = [
+        world.attempt(directory, f"t{n}", files={f"{n}{mark}.csv": b"x"}) for n in range(TASKS)
+    ]
+    world.request(directory, *tasks)
     return world
 
 
@@ -83,9 +85,9 @@ def test_the_files_of_a_roll_back(verb: str, names: Names) -> None:
     world = written(names)
     world.plan.run_after("decide", lambda: lose_one(world))
     meeting = meet(world, verb, lambda key: state(world) is JobState.ROLLING_BACK and "csv" in key)
-    world.run(place_of())
+    world.run(job_directory())
     assert meeting.met
-    assert world.result(place_of()).outcome is Outcome.ROLLED_BACK
+    assert world.result(job_directory()).outcome is Outcome.ROLLED_BACK
     assert world.visible() == {}
 
 
@@ -96,9 +98,9 @@ def test_the_manifests_for_the_list_of_a_job() -> None:
         "get",
         lambda key: state(world) is JobState.PUBLISHING and key.endswith(".pendingset"),
     )
-    world.run(place_of())
+    world.run(job_directory())
     assert meeting.met
-    lines = world.store.get(BUCKET, place_of().commits, max_bytes=10**6).body.splitlines()
+    lines = world.store.get(BUCKET, job_directory().commits, max_bytes=10**6).body.splitlines()
     assert [str(number) in line.decode() for number, line in enumerate(lines[1:])] == [True] * TASKS
 
 
@@ -108,32 +110,35 @@ def test_so_many_at_once_make_the_same_list(
 ) -> None:
     monkeypatch.setattr(planned, *most)
     world = written(Names.UNIQUE)
-    world.run(place_of())
-    assert world.result(place_of()).files == TASKS
-    assert world.store.get(BUCKET, place_of().commits, max_bytes=10**6).body.count(b"csv") == TASKS
+    world.run(job_directory())
+    assert world.result(job_directory()).files == TASKS
+    assert (
+        world.store.get(BUCKET, job_directory().commits, max_bytes=10**6).body.count(b"csv")
+        == TASKS
+    )
 
 
 def test_the_files_of_a_job_that_comes_again_without_its_ledger() -> None:
     world = written(Names.UNIQUE)
     world.plan.crash_after("advance", where=lambda call: "PUBLISHING" in str(call.arguments))
     with pytest.raises(Crash):
-        world.run(place_of())
+        world.run(job_directory())
     world.ledger._jobs.clear()
     meeting = meet(
         world, "head", lambda key: state(world) is JobState.COMMITTING and key.endswith(".csv")
     )
-    world.run(place_of(), "again")
+    world.run(job_directory(), "again")
     assert meeting.met
-    assert world.result(place_of()).outcome is Outcome.COMMITTED
+    assert world.result(job_directory()).outcome is Outcome.COMMITTED
 
 
 def test_the_uploads_of_a_manifest_that_comes_too_late() -> None:
     world = written(Names.UNIQUE)
-    world.run(place_of())
+    world.run(job_directory())
     names = [f"late{number}-{JOB}.csv" for number in range(TASKS)]
-    late = world.attempt(place_of(), "t0", "late", files=dict.fromkeys(names, b"late"))
+    late = world.attempt(job_directory(), "t0", "late", files=dict.fromkeys(names, b"late"))
     meeting = meet(world, "abort_upload", lambda key: True)
-    assert world.announce(place_of(), late) == TASKS
+    assert world.announce(job_directory(), late) == TASKS
     assert meeting.met
     assert world.open_uploads() == []
 
@@ -158,26 +163,26 @@ def test_of_a_partition_to_be_replaced_the_beginning_is_in_memory_and_all_of_it_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(replacing, "LISTED_AHEAD", 3)
-    world, place = World(), place_of()
+    world, directory = World(), job_directory()
     before = [f"sales/dt={day}/{number:02d}.csv" for day in (1, 2) for number in range(20)]
     for key in before:
         world.store.put(BUCKET, key, b"old")
-    world.open(place, conflict=Conflict.REPLACE, scope=Scope.PARTITION)
+    world.open(directory, conflict=Conflict.REPLACE, scope=Scope.PARTITION)
     files = {f"dt={day}/new-{JOB}.csv": b"new" for day in (1, 2)}
-    world.request(place, world.attempt(place, "t0", files=files))
+    world.request(directory, world.attempt(directory, "t0", files=files))
     seen: list[int] = []
     found: list[str] = []
 
     def look() -> None:
         store: Any = Counting(world.store)
         ports = replace(world.ports, store=store)
-        listing = replacing.files_of_before(ports, place, world.record(place))
+        listing = replacing.files_of_before(ports, directory, world.record(directory))
         found.append(next(listing).key)
         seen.append(store.given)
         found.extend(listed.key for listed in listing)
 
     world.plan.run_before("decide", look)
-    world.run(place)
+    world.run(directory)
     assert found == before
     assert seen == [3]
     assert set(world.visible()) == {f"sales/{name}" for name in files}

@@ -15,7 +15,7 @@ from s3commit.core.model.states import check_transition as check
 from s3commit.core.ports.ledger import LostRaceError
 from s3commit.testing.memory import ManualClock, MemoryLedger
 from tests.contract.locking import enter, move
-from tests.core.world import place_of
+from tests.core.world import job_directory
 
 PLAN = PlanFacts("0" * 64, 1, 1, 1, 1)
 NODE = "lake/sales/"
@@ -45,14 +45,22 @@ class LedgerMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        place = place_of()
+        directory = job_directory()
         self.clock = ManualClock(step=1)
         self.ledger = MemoryLedger()
         now = self.clock.now()
         self.ledger.open_job(
-            JobRecord(place.job_id, place.destination, place.prefix, JobState.OPEN, 0, now, now)
+            JobRecord(
+                directory.job_id,
+                directory.destination,
+                directory.prefix,
+                JobState.OPEN,
+                0,
+                now,
+                now,
+            )
         )
-        self.job = place.ref
+        self.job = directory.ref
         self.history = [JobState.OPEN]
         self.held = False
 

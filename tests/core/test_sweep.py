@@ -18,7 +18,7 @@ from s3commit.core.sweep.report import MOST_NOTES, Report, decode_report, encode
 from s3commit.core.sweep.steps import STEPS
 from s3commit.core.sweep.sweep import DAY, HOUR, tries_due
 from tests.core.swept import LIMITS, MINUTE, Swept, announced, ended, sealed
-from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, place_of
+from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, job_directory
 
 
 @pytest.fixture
@@ -30,29 +30,29 @@ def world() -> Swept:
 
 
 def test_a_stuck_job_without_a_running_execution_is_gone_on_with(world: Swept) -> None:
-    sealed(world, place_of())
+    sealed(world, job_directory())
     world.later(LIMITS.stuck + 1)
     report = world.sweep()
     assert report.started == 1
     world.settle()
-    assert world.result(place_of()).outcome is Outcome.COMMITTED
+    assert world.result(job_directory()).outcome is Outcome.COMMITTED
 
 
 def test_a_job_whose_execution_runs_is_left_to_it(world: Swept) -> None:
-    sealed(world, place_of())
+    sealed(world, job_directory())
     world.executions.running.add("execution-1")
     world.later(DAY)
     assert world.sweep().started == 0
 
 
 def test_a_job_that_was_written_lately_is_left_alone(world: Swept) -> None:
-    sealed(world, place_of())
+    sealed(world, job_directory())
     world.later(LIMITS.stuck - 5)
     assert world.sweep().started == 0
 
 
 def test_two_sweeps_at_once_start_one_execution(world: Swept) -> None:
-    sealed(world, place_of())
+    sealed(world, job_directory())
     world.later(LIMITS.stuck + 1)
     assert [world.sweep().started, world.sweep().started] == [1, 0]
     assert len(world.executions.started) == 1
@@ -60,14 +60,14 @@ def test_two_sweeps_at_once_start_one_execution(world: Swept) -> None:
 
 def test_a_job_that_fails_again_and_again_is_tried_ever_more_seldom(world: Swept) -> None:
     """Nothing comes of the executions: they die before, or right after, they take the job over."""
-    sealed(world, place_of())
+    sealed(world, job_directory())
     starts = []
     for quarter in range(4 * 24 * 10):
         world.later(LIMITS.stuck)
         if world.sweep().started:
             starts.append(quarter)
             name = list(world.executions.started)[-1]
-            seal_job(world.ports, Ticket(JOB, BUCKET, place_of().prefix, execution=name))
+            seal_job(world.ports, Ticket(JOB, BUCKET, job_directory().prefix, execution=name))
     pauses = [after - before for before, after in pairwise(starts)]
     assert pauses == sorted(pauses)
     assert pauses[0] <= 3
@@ -76,7 +76,7 @@ def test_a_job_that_fails_again_and_again_is_tried_ever_more_seldom(world: Swept
 
 
 def test_an_execution_that_died_before_it_took_over_is_followed_by_another(world: Swept) -> None:
-    sealed(world, place_of())
+    sealed(world, job_directory())
     for _ in range(3):
         world.later(LIMITS.stuck + 1)
         world.sweep()
@@ -85,60 +85,60 @@ def test_an_execution_that_died_before_it_took_over_is_followed_by_another(world
 
 @pytest.mark.parametrize("state", [JobState.COMMITTED, JobState.ABORTED])
 def test_an_ended_job_without_its_result_gets_it(world: Swept, state: JobState) -> None:
-    place = place_of()
+    directory = job_directory()
     if state is JobState.COMMITTED:
-        world.open(place)
-        world.request(place, world.attempt(place, "t0"))
+        world.open(directory)
+        world.request(directory, world.attempt(directory, "t0"))
     else:
-        world.open(place)
-        world.ask_abort(place)
-    world.run(place)
-    world.store.delete(BUCKET, place.result)
+        world.open(directory)
+        world.ask_abort(directory)
+    world.run(directory)
+    world.store.delete(BUCKET, directory.result)
     world.later(LIMITS.stuck + 1)
     assert world.sweep().started == 1
     world.settle()
-    assert world.result(place).outcome == state.value
+    assert world.result(directory).outcome == state.value
 
 
 def test_a_request_that_nobody_heard_is_started(world: Swept) -> None:
-    place = place_of()
-    announced(world, place)
-    world.ask_abort(place)
+    directory = job_directory()
+    announced(world, directory)
+    world.ask_abort(directory)
     world.later(LIMITS.stuck + 1)
     assert world.sweep().started == 1
     world.settle()
-    assert world.result(place).outcome is Outcome.ABORTED
+    assert world.result(directory).outcome is Outcome.ABORTED
     assert world.open_uploads() == []
 
 
 def test_a_request_of_a_job_that_the_ledger_never_heard_of_is_found_by_its_uploads(
     world: Swept,
 ) -> None:
-    place = place_of()
-    world.open(place)
-    world.request(place, world.attempt(place, "t0"))
+    directory = job_directory()
+    world.open(directory)
+    world.request(directory, world.attempt(directory, "t0"))
     world.later(LIMITS.stuck + 1)
     assert world.sweep().started == 1
     world.settle()
-    assert world.result(place).outcome is Outcome.COMMITTED
+    assert world.result(directory).outcome is Outcome.COMMITTED
 
 
 def test_a_request_without_any_upload_is_found_at_a_destination_that_is_known(
     world: Swept,
 ) -> None:
-    announced(world, place_of(OTHER_JOB))
-    place = place_of()
-    world.open(place)
-    world.request(place)
+    announced(world, job_directory(OTHER_JOB))
+    directory = job_directory()
+    world.open(directory)
+    world.request(directory)
     world.later(LIMITS.stuck + 1)
     assert world.sweep().started == 1
     world.settle()
-    assert world.result(place).outcome is Outcome.COMMITTED
+    assert world.result(directory).outcome is Outcome.COMMITTED
 
 
 def test_of_two_executions_no_name_is_ever_the_same(world: Swept) -> None:
     """Step Functions keeps a name for 90 days; nothing comes of any, and no pause exceeds a day."""
-    sealed(world, place_of())
+    sealed(world, job_directory())
     started = []
     for hour in range(24 * 100):
         world.later(HOUR)
@@ -162,7 +162,7 @@ def test_limits_of_zero_ask_for_no_more_than_a_look_a_second() -> None:
 
 
 def test_an_execution_that_could_not_be_started_is_started_by_the_next_sweep(world: Swept) -> None:
-    sealed(world, place_of())
+    sealed(world, job_directory())
     world.later(LIMITS.stuck + 1)
     world.plan.fail("start", TransientError("ThrottlingException: rate exceeded"))
     report = world.sweep()
@@ -170,11 +170,11 @@ def test_an_execution_that_could_not_be_started_is_started_by_the_next_sweep(wor
     assert "rate exceeded" in report.notes[0]
     assert world.sweep().started == 1
     world.settle()
-    assert world.result(place_of()).outcome is Outcome.COMMITTED
+    assert world.result(job_directory()).outcome is Outcome.COMMITTED
 
 
 def test_of_an_execution_that_can_not_be_asked_for_nothing_is_believed(world: Swept) -> None:
-    sealed(world, place_of())
+    sealed(world, job_directory())
     world.later(LIMITS.stuck + 1)
     world.plan.fail("is_running", TransientError("ThrottlingException: rate exceeded"))
     report = world.sweep()
@@ -185,11 +185,11 @@ def test_of_an_execution_that_can_not_be_asked_for_nothing_is_believed(world: Sw
 
 
 def test_a_job_of_a_new_ledger_is_tried_as_often_as_any(world: Swept) -> None:
-    sealed(world, place_of())
+    sealed(world, job_directory())
     world.ledger._jobs.clear()
-    place = place_of()
-    seal_job(world.ports, Ticket(JOB, BUCKET, place.prefix, execution="execution-2"))
-    assert takeovers(world.record(place_of())) == 1
+    directory = job_directory()
+    seal_job(world.ports, Ticket(JOB, BUCKET, directory.prefix, execution="execution-2"))
+    assert takeovers(world.record(job_directory())) == 1
     world.later(LIMITS.stuck + 1)
     assert world.sweep().started == 1
 
@@ -198,13 +198,13 @@ def test_i3_a_worker_of_before_the_ledger_was_lost_is_refused_by_the_jobs_next_r
     world: Swept,
 ) -> None:
     """Both executions are the first to take the job over, each in its own ledger."""
-    place = place_of()
-    world.open(place)
-    world.request(place, world.attempt(place, "t0"))
-    old = seal_job(world.ports, Ticket(JOB, BUCKET, place.prefix, execution="old"))
+    directory = job_directory()
+    world.open(directory)
+    world.request(directory, world.attempt(directory, "t0"))
+    old = seal_job(world.ports, Ticket(JOB, BUCKET, directory.prefix, execution="old"))
     world.ledger._jobs.clear()
     world.later(1)
-    new = seal_job(world.ports, Ticket(JOB, BUCKET, place.prefix, execution="new"))
+    new = seal_job(world.ports, Ticket(JOB, BUCKET, directory.prefix, execution="new"))
     with pytest.raises(LostRaceError):
         verify_manifests(world.ports, old)
     assert verify_manifests(world.ports, new).plan
@@ -218,12 +218,14 @@ def test_a_sweep_in_many_small_calls_does_what_one_large_call_does() -> None:
     for call_items in (1, 2, 5_000):
         world = Swept(call_items=call_items)
         for number in range(5):
-            place = place_of(f"0b6f6f0e-0000-4000-8000-00000000010{number}", f"t{number % 2}/")
+            directory = job_directory(
+                f"0b6f6f0e-0000-4000-8000-00000000010{number}", f"t{number % 2}/"
+            )
             if number % 2:
-                ended(world, place)
-                world.upload(place, f"z-{place.job_id}.x", b"1", task="t9", attempt="a0")
+                ended(world, directory)
+                world.upload(directory, f"z-{directory.job_id}.x", b"1", task="t9", attempt="a0")
             else:
-                announced(world, place)
+                announced(world, directory)
         world.later(LIMITS.retention + DAY)
         reports.append(encode_report(world.sweep()) | {"looked": 0, "notes": []})
     assert reports[0] == reports[1] == reports[2]
@@ -233,13 +235,13 @@ def test_a_sweep_in_many_small_calls_does_what_one_large_call_does() -> None:
 
 
 def test_a_dry_run_says_what_a_sweep_would_do_and_changes_nothing(world: Swept) -> None:
-    sealed(world, place_of())
-    announced(world, place_of(OTHER_JOB))
-    unheard = place_of("0b6f6f0e-0000-4000-8000-000000000009")
+    sealed(world, job_directory())
+    announced(world, job_directory(OTHER_JOB))
+    unheard = job_directory("0b6f6f0e-0000-4000-8000-000000000009")
     world.open(unheard)
     world.request(unheard, world.attempt(unheard, "t0"))
-    ended(world, place_of(NEIGHBOUR))
-    world.upload(place_of(NEIGHBOUR), f"z-{NEIGHBOUR}.x", b"1", task="t9", attempt="a0")
+    ended(world, job_directory(NEIGHBOUR))
+    world.upload(job_directory(NEIGHBOUR), f"z-{NEIGHBOUR}.x", b"1", task="t9", attempt="a0")
     world.later(LIMITS.retention + DAY)
     before = world.all_keys(), world.open_uploads(), dict(world.ledger._jobs)
     told = world.sweep(dry_run=True)
@@ -251,8 +253,8 @@ def test_a_dry_run_says_what_a_sweep_would_do_and_changes_nothing(world: Swept) 
 
 
 def test_what_fails_is_counted_and_the_rest_is_done(world: Swept) -> None:
-    sealed(world, place_of())
-    sealed(world, place_of(OTHER_JOB))
+    sealed(world, job_directory())
+    sealed(world, job_directory(OTHER_JOB))
     world.later(LIMITS.stuck + 1)
     world.plan.fail("start", AccessError("may not"))
     report = world.sweep()

@@ -29,7 +29,7 @@ from s3commit.core.sweep.sweep import DAY, HOUR, MOST_PUT_OFF
 from s3commit.core.sweep.turns import CALLS_A_PASS, Sitting, Turn, kept_turn
 from s3commit.testing.survey import MemorySurvey
 from tests.core.swept import LIMITS, MINUTE, Schedule, Swept, abandoned_at, announced, ended
-from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, place_of
+from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, job_directory
 
 QUARTER = 15 * MINUTE
 THEIRS = "tenants/a/"  # where somebody may put what they like
@@ -57,10 +57,10 @@ def begin(world: Swept, key: str) -> None:
 
 def zombie(world: Swept, prefix: str = OURS) -> JobDirectory:
     """A job that has ended, and an upload of its that has not."""
-    place = place_of(prefix=prefix)
-    ended(world, place)
-    world.upload(place, f"zombie-{JOB}.x", b"1", task="t9", attempt="a0")
-    return place
+    directory = job_directory(prefix=prefix)
+    ended(world, directory)
+    world.upload(directory, f"zombie-{JOB}.x", b"1", task="t9", attempt="a0")
+    return directory
 
 
 # Uploads with deep keys and random ids
@@ -91,7 +91,7 @@ def test_i12_what_has_been_put_off_is_come_to_after_all_others_and_to_its_end(
     monkeypatch.setattr(sweep_cost, "SHARES", (80, 40, 20))
     zombie(world)
     last = f"{THEIRS}zz/"
-    ended(world, place_of(OTHER_JOB, last))
+    ended(world, job_directory(OTHER_JOB, last))
     for number, job_id in enumerate(ids(40)):
         begin(world, f"{THEIRS}{number:03d}/1/2/3/part-{job_id}.x")
     begin(world, f"{last}zombie-{OTHER_JOB}.x")
@@ -110,8 +110,8 @@ def test_i5_an_upload_too_deep_to_be_asked_for_is_left_alone(
 ) -> None:
     """Its job is under way above it, and the ledger has lost it; a copy below has ended."""
     monkeypatch.setattr(open_uploads, "DEEPEST", 3)
-    ended(world, place_of(prefix="sales/1/2/"))
-    world.open(place_of())
+    ended(world, job_directory(prefix="sales/1/2/"))
+    world.open(job_directory())
     begin(world, f"sales/1/2/3/part-{JOB}.x")
     world.ledger._jobs.clear()
     world.later(60 * DAY)
@@ -157,7 +157,7 @@ def test_i12_one_directory_of_ten_million_objects_does_not_keep_the_next_from_it
     monkeypatch.setattr(sweep_directories, "LISTED", 10_000)
     survey = Endless(world.store)
     schedule = Schedule(world, survey)
-    endless = place_of(JOB, OURS)
+    endless = job_directory(JOB, OURS)
     if state == "ended":
         ended(world, endless)
     elif state == "open":
@@ -168,7 +168,7 @@ def test_i12_one_directory_of_ten_million_objects_does_not_keep_the_next_from_it
     if where == "no job's":
         survey.where = f"{endless.destination.prefix}__magic_job-0/"
     survey.modified = world.clock.now()
-    behind = place_of(OTHER_JOB, OURS)
+    behind = job_directory(OTHER_JOB, OURS)
     ended(world, behind)
     world.attempt(behind, "t9", "zombie")
     world.later(LIMITS.abandoned + HOUR)
@@ -183,8 +183,8 @@ def test_i5_of_a_directory_that_is_not_listed_to_its_end_nobody_says_that_it_is_
     world: Swept, schedule: Schedule, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sweep_directories, "LISTED", 3)
-    announced(world, place_of(OTHER_JOB))
-    live = place_of()
+    announced(world, job_directory(OTHER_JOB))
+    live = job_directory()
     for number in range(4):
         world.attempt(live, f"t{number}")
     for upload in world.store.list_uploads(BUCKET, ""):
@@ -200,38 +200,40 @@ def test_documents_due_with_much_behind_them_go_bit_by_bit(
 ) -> None:
     """The result goes last: it says that the rest may go."""
     monkeypatch.setattr(sweep_directories, "TIDIED_HERE", 3)
-    place = place_of()
-    world.open(place, locations={"dt=1/": "there/"})
-    world.request(place, world.attempt(place, "t0"))
-    world.run(place)
+    directory = job_directory()
+    world.open(directory, locations={"dt=1/": "there/"})
+    world.request(directory, world.attempt(directory, "t0"))
+    world.run(directory)
     body = encode_pendingset(PendingSet(JOB, (), "t", "a"))
-    there = place.at("there/")
+    there = directory.at("there/")
     for number in range(7):
         world.store.put(BUCKET, there.manifest(f"t{number}", "late"), body)
     world.later(LIMITS.retention + HOUR)
     world.ledger._jobs.clear()
-    announced(world, place_of(NEIGHBOUR))
+    announced(world, job_directory(NEIGHBOUR))
     left = []
     for _ in range(4):
         schedule.sweep()
-        left.append((len(world.all_keys(there.prefix)), len(world.all_keys(place.prefix))))
+        left.append((len(world.all_keys(there.prefix)), len(world.all_keys(directory.prefix))))
     assert left == [(5, 3), (2, 3), (0, 0), (0, 0)]
 
 
 # Records of manifests without a job.json
 
 
-def s3a_job(world: Swept, place: JobDirectory) -> None:
+def s3a_job(world: Swept, directory: JobDirectory) -> None:
     """What a single put brings about: a record of a job that nobody can say the end of."""
-    world.store.put(BUCKET, f"{place.s3a}00/task_1_0000_m_000000.pendingset", b"{}")
-    world.ledger.open_job(new_record(read_spec(world.ports, place), place, world.clock.now()))
+    world.store.put(BUCKET, f"{directory.s3a}00/task_1_0000_m_000000.pendingset", b"{}")
+    world.ledger.open_job(
+        new_record(read_spec(world.ports, directory), directory, world.clock.now())
+    )
 
 
 def test_i12_records_without_a_job_json_are_looked_at_ever_more_seldom(
     world: Swept, schedule: Schedule
 ) -> None:
     for number, job_id in enumerate(ids(10)):
-        s3a_job(world, place_of(job_id, f"{THEIRS}{number}/"))
+        s3a_job(world, job_directory(job_id, f"{THEIRS}{number}/"))
     once = 10 * 5  # requests for a look at all of them
     daily = []
     for day in range(40):
@@ -249,12 +251,12 @@ def test_i12_records_without_a_job_json_are_looked_at_ever_more_seldom(
 def test_a_request_for_an_old_record_is_heard_within_a_day(
     world: Swept, schedule: Schedule
 ) -> None:
-    place = place_of()
-    s3a_job(world, place)
+    directory = job_directory()
+    s3a_job(world, directory)
     for _ in range(4 * 10):
         world.later(6 * HOUR)
         schedule.sweep()
-    world.ask_abort(place)  # its event is lost
+    world.ask_abort(directory)  # its event is lost
     world.later(LIMITS.stuck + 1)
     started = [bool(schedule.sweep().started)]
     for _ in range(4):
@@ -267,16 +269,16 @@ def test_i5_a_job_of_ours_that_falls_silent_is_given_up_by_the_schedule(
     world: Swept, schedule: Schedule
 ) -> None:
     """However old it is when it does: the pause between two looks is six hours at most."""
-    place = place_of()
-    announced(world, place)
+    directory = job_directory()
+    announced(world, directory)
     for _ in range(12):
         world.later(6 * HOUR)
-        world.attempt(place, f"late{schedule.passes}")
+        world.attempt(directory, f"late{schedule.passes}")
         assert schedule.sweep().asked == 0
     for _ in range(30):
         world.later(HOUR)
         schedule.sweep()
-    assert abandoned_at(world, place)
+    assert abandoned_at(world, directory)
 
 
 # One thing, and one prefix, among others
@@ -292,7 +294,7 @@ def test_i12_a_job_that_costs_much_comes_last_and_one_that_costs_too_much_is_lef
 ) -> None:
     monkeypatch.setattr("s3commit.core.sweep.sweep.THING_REQUESTS", 15)
     monkeypatch.setattr("s3commit.core.sweep.sweep.CALL_REQUESTS", calls)
-    costly, other = place_of(prefix=THEIRS), place_of(OTHER_JOB, OURS)
+    costly, other = job_directory(prefix=THEIRS), job_directory(OTHER_JOB, OURS)
     announced(world, costly)
     for number in range(20):
         world.upload(costly, f"{number}-{JOB}.x", b"x", task="t", attempt="a")
@@ -311,9 +313,9 @@ def test_i12_jobs_below_one_prefix_do_not_keep_those_of_another_from_their_turn(
 ) -> None:
     monkeypatch.setattr(sweep_cost, "SHARES", (40, 20))
     for job_id in ids(100):
-        announced(world, place_of(job_id, THEIRS))
+        announced(world, job_directory(job_id, THEIRS))
     world.later(HOUR)
-    other = place_of(OTHER_JOB, OURS)
+    other = job_directory(OTHER_JOB, OURS)
     announced(world, other)
     world.later(LIMITS.abandoned - MINUTE)
     world.ask_abort(other)  # its event is lost
@@ -330,11 +332,11 @@ def test_i12_directories_below_one_prefix_do_not_keep_those_of_another_from_thei
     """The rest comes last, and in the passes that follow."""
     monkeypatch.setattr("s3commit.core.sweep.sweep.CALL_REQUESTS", 50)
     monkeypatch.setattr(sweep_cost, "SHARES", (40, 20))
-    theirs = [place_of(job_id, THEIRS) for job_id in sorted(ids(60))]
-    for place in theirs:
-        ended(world, place)
-        world.attempt(place, "t9", "zombie")
-    ours = place_of(OTHER_JOB, OURS)
+    theirs = [job_directory(job_id, THEIRS) for job_id in sorted(ids(60))]
+    for directory in theirs:
+        ended(world, directory)
+        world.attempt(directory, "t9", "zombie")
+    ours = job_directory(OTHER_JOB, OURS)
     ended(world, ours)
     world.attempt(ours, "t9", "zombie")
     world.later(LIMITS.stuck + 1)
@@ -344,7 +346,7 @@ def test_i12_directories_below_one_prefix_do_not_keep_those_of_another_from_thei
     while schedule.passes < 40 and len(world.all_keys(theirs[-1].prefix)) == 4:
         world.later(1)
         schedule.sweep()
-    assert all(len(world.all_keys(place.prefix)) == 3 for place in theirs)
+    assert all(len(world.all_keys(directory.prefix)) == 3 for directory in theirs)
 
 
 def test_no_more_is_put_off_than_the_ledger_has_room_for(

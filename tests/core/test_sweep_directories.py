@@ -18,7 +18,7 @@ from s3commit.core.sweep.steps import STEPS
 from s3commit.core.sweep.sweep import DAY, HOUR, Sweep
 from s3commit.testing.survey import MemorySurvey
 from tests.core.swept import LIMITS, Swept, announced, ended
-from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, REF, place_of
+from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, REF, job_directory
 
 
 @pytest.fixture
@@ -27,29 +27,29 @@ def world() -> Swept:
 
 
 def test_working_objects_of_an_ended_job_are_tidied_up(world: Swept) -> None:
-    place = place_of()
-    ended(world, place)
-    world.attempt(place, "t9", "zombie")  # its event is lost
+    directory = job_directory()
+    ended(world, directory)
+    world.attempt(directory, "t9", "zombie")  # its event is lost
     assert world.sweep().tidied == 0  # it may be on its way
     world.later(LIMITS.stuck + 1)
     report = world.sweep()
     assert (report.tidied, report.objects) == (1, 1)
-    assert world.all_keys(place.prefix) == [place.job, place.request, place.result]
+    assert world.all_keys(directory.prefix) == [directory.job, directory.request, directory.result]
     assert world.open_uploads() == []
 
 
 def test_documents_go_when_the_retention_is_over_and_commits_stay(world: Swept) -> None:
-    place = place_of()
-    ended(world, place)
-    (claim,) = claimed(world.record(place))
-    world.ledger.put_claim(Claimed(claim, place.ref))  # by a late waker that died
+    directory = job_directory()
+    ended(world, directory)
+    (claim,) = claimed(world.record(directory))
+    world.ledger.put_claim(Claimed(claim, directory.ref))  # by a late waker that died
     world.later(LIMITS.retention - HOUR)
     assert world.sweep().retired == 0
     world.later(2 * HOUR)
     assert world.sweep().retired == 1
-    assert world.all_keys(place.prefix) == world.all_keys(place.pipeline_prefix) == []
+    assert world.all_keys(directory.prefix) == world.all_keys(directory.pipeline_prefix) == []
     assert world.ledger._claims == {}
-    assert world.store.head(BUCKET, place.commits) is not None
+    assert world.store.head(BUCKET, directory.commits) is not None
     assert set(world.visible()) == {f"sales/part-t0-{JOB}.parquet"}
     assert world.sweep().retired == 0
 
@@ -60,37 +60,37 @@ def test_i5_what_is_put_over_a_document_right_before_its_delete_stays(
     world: Swept, document: str, known: bool
 ) -> None:
     """It is not what the sweep has judged."""
-    place = place_of()
-    ended(world, place)
-    ended(world, place_of(OTHER_JOB))  # leads the sweep there
+    directory = job_directory()
+    ended(world, directory)
+    ended(world, job_directory(OTHER_JOB))  # leads the sweep there
     if not known:
-        del world.ledger._jobs[place.ref]
+        del world.ledger._jobs[directory.ref]
     world.later(LIMITS.retention + HOUR)
-    key = getattr(place, document)
+    key = getattr(directory, document)
     world.plan.run_before(
         "delete", partial(world.store.put, BUCKET, key, b"new"), where=lambda call: call.key == key
     )
     world.sweep()
-    assert world.all_keys(place.prefix) == [key]
+    assert world.all_keys(directory.prefix) == [key]
 
 
 def test_a_copied_directory_is_no_job_and_is_left_alone(world: Swept) -> None:
-    announced(world, place_of())
-    copy = place_of(prefix="copy/")
-    announced(world, place_of(OTHER_JOB, "copy/"))
-    body = world.store.get(BUCKET, place_of().job, max_bytes=10_000).body
+    announced(world, job_directory())
+    copy = job_directory(prefix="copy/")
+    announced(world, job_directory(OTHER_JOB, "copy/"))
+    body = world.store.get(BUCKET, job_directory().job, max_bytes=10_000).body
     world.store.put(BUCKET, copy.job, body)
     world.later(LIMITS.abandoned - HOUR)
     world.limits = replace(LIMITS, abandoned=HOUR)
-    world.attempt(place_of(), "t2")
-    world.attempt(place_of(OTHER_JOB, "copy/"), "t2")
+    world.attempt(job_directory(), "t2")
+    world.attempt(job_directory(OTHER_JOB, "copy/"), "t2")
     assert world.sweep().asked == 0
     assert world.all_keys(copy.prefix) == [copy.job]
 
 
 def test_a_ledger_full_of_ended_jobs_is_not_read_in_each_call(world: Swept) -> None:
     """Those that ended long ago, and are not due, are not asked for."""
-    ended(world, place_of())
+    ended(world, job_directory())
     world.later(10 * DAY)
     survey = MemorySurvey(world.store)
     plan = world.plan
@@ -101,10 +101,10 @@ def test_a_ledger_full_of_ended_jobs_is_not_read_in_each_call(world: Swept) -> N
 
 
 def test_i5_a_job_of_s3a_is_never_aborted_without_a_request(world: Swept) -> None:
-    place = place_of()
-    key = f"{place.s3a}00/task_202611220232_0000_m_000000.pendingset"
+    directory = job_directory()
+    key = f"{directory.s3a}00/task_202611220232_0000_m_000000.pendingset"
     world.store.put(BUCKET, key, b"{}")
-    record = new_record(read_spec(world.ports, place), place, world.clock.now())
+    record = new_record(read_spec(world.ports, directory), directory, world.clock.now())
     world.ledger.open_job(record)
     world.later(LIMITS.abandoned - HOUR)
     assert world.sweep().s3a == 0
@@ -119,11 +119,11 @@ def test_i5_a_job_of_s3a_is_never_aborted_without_a_request(world: Swept) -> Non
 
 def test_i5_a_copied_directory_is_not_retired_either(world: Swept) -> None:
     """`aws s3 sync` brought it along with its result; nothing in it is a job's of here."""
-    place, copy = place_of(), place_of(prefix="copy/")
-    ended(world, place)
-    ended(world, place_of(OTHER_JOB, "copy/"))
+    directory, copy = job_directory(), job_directory(prefix="copy/")
+    ended(world, directory)
+    ended(world, job_directory(OTHER_JOB, "copy/"))
     for name in ("job", "request", "result"):
-        body = world.store.get(BUCKET, getattr(place, name), max_bytes=10_000).body
+        body = world.store.get(BUCKET, getattr(directory, name), max_bytes=10_000).body
         world.store.put(BUCKET, getattr(copy, name), body)
     world.store.put(BUCKET, copy.manifest("t0", "a0"), b"{}")
     world.later(LIMITS.retention + HOUR)
@@ -135,23 +135,23 @@ def test_i5_a_copied_directory_is_not_retired_either(world: Swept) -> None:
 
 def located(world: Swept) -> tuple[JobDirectory, JobDirectory]:
     """A committed job, and its location outside the destination (docs/adr/0013)."""
-    place = place_of()
-    there = place.at("elsewhere/dt1/")
-    world.open(place, locations={"dt=1/": there.destination.prefix})
-    world.request(place, world.attempt(place, "t0"))
-    world.run(place)
-    return place, there
+    directory = job_directory()
+    there = directory.at("elsewhere/dt1/")
+    world.open(directory, locations={"dt=1/": there.destination.prefix})
+    world.request(directory, world.attempt(directory, "t0"))
+    world.run(directory)
+    return directory, there
 
 
 def test_what_a_forgotten_job_has_at_its_locations_goes_with_its_documents(world: Swept) -> None:
-    place, there = located(world)
+    directory, there = located(world)
     world.store.put(BUCKET, there.manifest("t9", "late"), b"{}")
     world.ledger._jobs.clear()
     world.later(LIMITS.retention)
-    ended(world, place_of(OTHER_JOB))  # brings the sweep here
+    ended(world, job_directory(OTHER_JOB))  # brings the sweep here
     world.later(HOUR)
     assert world.sweep().retired == 1
-    assert world.all_keys(place.prefix) == []
+    assert world.all_keys(directory.prefix) == []
     assert world.all_keys("elsewhere/") == []
 
 
@@ -174,8 +174,8 @@ def test_i4_what_an_ended_job_has_left_at_its_locations_alone_is_tidied_up_too(
 
 
 def test_leftovers_in_the_directory_and_at_locations_are_counted_together(world: Swept) -> None:
-    place, there = located(world)
-    world.attempt(place, "t8", "zombie")
+    directory, there = located(world)
+    world.attempt(directory, "t8", "zombie")
     world.attempt(there, "t9", "zombie")
     world.later(LIMITS.stuck + 1)
     report = world.sweep()
@@ -186,16 +186,16 @@ def test_what_comes_to_a_location_days_after_the_end_goes_with_the_documents(
     world: Swept,
 ) -> None:
     """In between nobody lists the locations of each ended job with each sweep."""
-    place, there = located(world)
+    directory, there = located(world)
     world.later(3 * DAY)
     world.attempt(there, "t9", "zombie")
-    ended(world, place_of(OTHER_JOB))  # brings the sweep here
+    ended(world, job_directory(OTHER_JOB))  # brings the sweep here
     world.later(HOUR)
     assert world.sweep().tidied == 0
     world.later(LIMITS.retention - 3 * DAY)
     report = world.sweep()
     assert (report.tidied, report.retired) == (1, 1)
-    assert world.all_keys(place.prefix) == []
+    assert world.all_keys(directory.prefix) == []
     assert world.all_keys("elsewhere/") == []
 
 
@@ -205,7 +205,9 @@ def test_what_comes_to_a_location_days_after_the_end_goes_with_the_documents(
 def shared(world: Swept, name: str, length: int, *, pending: bool = False) -> str:
     """A job in the old `__magic/`, with one file; the key of its manifest."""
     job_id = name.removeprefix("job-")
-    file = world.upload(place_of(job_id), f"part-{name}.csv", b"x" * length, task="t", attempt="a")
+    file = world.upload(
+        job_directory(job_id), f"part-{name}.csv", b"x" * length, task="t", attempt="a"
+    )
     file = replace(file, job_id="", task_id="", attempt_id="")
     body = encode_pendingset(PendingSet(job_id, (file,)))
     root = f"sales/__magic/{name}"
@@ -221,7 +223,7 @@ def shared(world: Swept, name: str, length: int, *, pending: bool = False) -> st
 def test_i5_what_lies_in_the_shared_magic_directory_is_reported_and_never_touched(
     world: Swept,
 ) -> None:
-    announced(world, place_of(OTHER_JOB))
+    announced(world, job_directory(OTHER_JOB))
     world.limits = replace(LIMITS, abandoned=2 * DAY)
     shared(world, f"job-{JOB}", 5)
     shared(world, "job-app-attempt-0001", 7)  # MapReduce's, which has no UUID
@@ -229,7 +231,7 @@ def test_i5_what_lies_in_the_shared_magic_directory_is_reported_and_never_touche
     before = world.all_keys("sales/__magic/"), world.open_uploads()
     world.later(2 * DAY - HOUR)
     shared_alive = shared(world, f"job-{NEIGHBOUR}", 100)
-    world.attempt(place_of(OTHER_JOB), "t1")
+    world.attempt(job_directory(OTHER_JOB), "t1")
     world.later(2 * HOUR)
     report = world.sweep()
     assert (report.s3a, report.s3a_bytes) == (2, 12)
@@ -242,15 +244,15 @@ def test_i5_what_lies_in_the_shared_magic_directory_is_reported_and_never_touche
 
 
 def test_files_of_attempts_that_were_not_committed_count_as_bytes_too(world: Swept) -> None:
-    announced(world, place_of(OTHER_JOB))
+    announced(world, job_directory(OTHER_JOB))
     shared(world, f"job-{JOB}", 5, pending=True)
     world.later(LIMITS.abandoned + HOUR)
     assert world.sweep().s3a_bytes == 5
 
 
 def test_a_job_of_the_shared_directory_that_was_rescued_is_reported_no_more(world: Swept) -> None:
-    announced(world, place_of(OTHER_JOB))
+    announced(world, job_directory(OTHER_JOB))
     shared(world, f"job-{JOB}", 5)
-    world.ask_abort(place_of())
+    world.ask_abort(job_directory())
     world.later(LIMITS.abandoned + HOUR)
     assert world.sweep().s3a == 0

@@ -17,7 +17,7 @@ from s3commit.core.sweep.sweep import DAY, HOUR, Sweep, shifted
 from s3commit.core.sweep.turns import Turn, take_turn
 from s3commit.testing.survey import MemorySurvey
 from tests.core.swept import LIMITS, MINUTE, Swept, TimedSurvey, abandoned_at, announced, sealed
-from tests.core.world import BUCKET, JOB, OTHER_JOB, place_of
+from tests.core.world import BUCKET, JOB, OTHER_JOB, job_directory
 
 
 @pytest.fixture
@@ -26,19 +26,19 @@ def world() -> Swept:
 
 
 def test_an_abandoned_job_is_aborted_by_the_request_a_driver_would_write(world: Swept) -> None:
-    place = place_of()
-    announced(world, place)
+    directory = job_directory()
+    announced(world, directory)
     world.later(LIMITS.abandoned + 1)
     report = world.sweep()
     assert (report.asked, report.started) == (1, 0)
-    stored = world.store.get(BUCKET, place.request, max_bytes=1000)
-    request = decode_request(stored.body, place)
+    stored = world.store.get(BUCKET, directory.request, max_bytes=1000)
+    request = decode_request(stored.body, directory)
     assert isinstance(request, AbortRequest)
     assert request.abandoned
     world.later(LIMITS.stuck + 1)
     world.sweep()  # its event was lost
     world.settle()
-    result = world.result(place)
+    result = world.result(directory)
     assert result.outcome is Outcome.ABORTED
     assert result.error is not None
     assert result.error.code == "ABANDONED"
@@ -50,28 +50,28 @@ def test_an_abandoned_job_is_aborted_by_the_request_a_driver_would_write(world: 
 
 
 def test_a_driver_that_was_faster_keeps_its_word(world: Swept) -> None:
-    place = place_of()
-    world.open(place)
-    attempt = world.attempt(place, "t0")
-    world.announce(place, attempt)
+    directory = job_directory()
+    world.open(directory)
+    attempt = world.attempt(directory, "t0")
+    world.announce(directory, attempt)
     world.later(LIMITS.abandoned + 1)
-    world.plan.run_before("put", lambda: world.request(place, attempt))
+    world.plan.run_before("put", lambda: world.request(directory, attempt))
     assert world.sweep().failed == 0
-    world.run(place)
-    assert world.result(place).outcome is Outcome.COMMITTED
+    world.run(directory)
+    assert world.result(directory).outcome is Outcome.COMMITTED
 
 
 @pytest.mark.parametrize("sign", ["job", "manifest", "begun", "part", "exact part"])
 def test_i5_a_slow_job_that_shows_a_sign_of_life_is_never_touched(world: Swept, sign: str) -> None:
-    place = place_of()
+    directory = job_directory()
     names = Names.EXACT if sign == "exact part" else Names.UNIQUE
-    announced(world, place, names=names)
-    file = world.upload(place, f"slow-{JOB}.parquet", b"x", task="t1", attempt="a0")
-    exact = world.attempt(place, "t2", files={"slow.csv": b"x"}) if "exact" in sign else None
+    announced(world, directory, names=names)
+    file = world.upload(directory, f"slow-{JOB}.parquet", b"x", task="t1", attempt="a0")
+    exact = world.attempt(directory, "t2", files={"slow.csv": b"x"}) if "exact" in sign else None
     if sign != "job":
         world.later(LIMITS.abandoned + HOUR)
     if sign == "manifest":
-        world.store.put(BUCKET, place.manifest("t3", "a0"), b"{}")
+        world.store.put(BUCKET, directory.manifest("t3", "a0"), b"{}")
     elif sign == "begun":
         world.store.create_upload(BUCKET, f"sales/new-{JOB}.x", metadata={}, content_type="")
     elif sign == "part":
@@ -89,7 +89,7 @@ def test_i5_a_slow_job_that_shows_a_sign_of_life_is_never_touched(world: Swept, 
 
 @pytest.mark.parametrize("sign", ["upload", "part", "manifest", "none"])
 def test_i5_signs_of_life_count_at_the_locations_of_partitions_too(world: Swept, sign: str) -> None:
-    main, there = place_of(), place_of(prefix="elsewhere/")
+    main, there = job_directory(), job_directory(prefix="elsewhere/")
     announced(world, main, locations={"dt=1/": "elsewhere/"})
     spec = read_spec(world.ports, main)
     world.store.put(BUCKET, there.job, encode_location(spec, "elsewhere/"))
@@ -106,17 +106,17 @@ def test_i5_signs_of_life_count_at_the_locations_of_partitions_too(world: Swept,
 
 
 def test_an_abandoned_job_that_the_ledger_never_heard_of_is_aborted_too(world: Swept) -> None:
-    place = place_of()
-    world.open(place)
-    world.upload(place, f"part-{JOB}.parquet", b"x", task="t1", attempt="a0")
+    directory = job_directory()
+    world.open(directory)
+    world.upload(directory, f"part-{JOB}.parquet", b"x", task="t1", attempt="a0")
     world.later(LIMITS.abandoned + 1)
     assert world.sweep().asked == 1
 
 
 def test_i5_a_job_that_the_ledger_has_not_heard_of_yet_may_take_its_time(world: Swept) -> None:
-    announced(world, place_of(OTHER_JOB))
-    place = place_of()
-    world.open(place)
+    announced(world, job_directory(OTHER_JOB))
+    directory = job_directory()
+    world.open(directory)
     world.later(LIMITS.abandoned - HOUR)
     assert world.sweep().asked == 0
     world.later(2 * HOUR)
@@ -128,21 +128,21 @@ def test_i5_a_job_that_the_ledger_has_not_heard_of_yet_may_take_its_time(world: 
 
 def test_i5_a_job_whose_first_task_begins_a_day_after_it_lives(world: Swept) -> None:
     """Its job.json is old, the ledger has never heard of it, and its table is swept."""
-    announced(world, place_of(OTHER_JOB))
-    place = place_of()
-    world.open(place)
+    announced(world, job_directory(OTHER_JOB))
+    directory = job_directory()
+    world.open(directory)
     world.later(LIMITS.abandoned + HOUR)
-    world.upload(place, f"first-{JOB}.parquet", b"x", task="t0", attempt="a0")
+    world.upload(directory, f"first-{JOB}.parquet", b"x", task="t0", attempt="a0")
     world.later(LIMITS.stuck + 1)
     world.sweep()
-    assert not abandoned_at(world, place)
+    assert not abandoned_at(world, directory)
     assert f"sales/first-{JOB}.parquet" in world.open_uploads()
 
 
 def test_i5_a_task_that_sends_a_part_an_hour_keeps_its_job_alive_for_weeks(world: Swept) -> None:
-    place = place_of()
-    announced(world, place)
-    file = world.upload(place, f"slow-{JOB}.parquet", b"x", task="t1", attempt="a0")
+    directory = job_directory()
+    announced(world, directory)
+    file = world.upload(directory, f"slow-{JOB}.parquet", b"x", task="t1", attempt="a0")
     for number in range(2, 24 * 14):
         world.later(HOUR)
         world.store.upload_part(BUCKET, file.key, file.upload_id, number, b"y")
@@ -161,10 +161,10 @@ def test_i5_of_many_uploads_the_one_that_is_written_to_counts_wherever_it_is(
 ) -> None:
     """More than a call asks: they wait until all other jobs are looked at, then call by call."""
     world.asked_at_once, world.call_items = 2, 1
-    place = place_of()
-    announced(world, place)
+    directory = job_directory()
+    announced(world, directory)
     files = [
-        world.upload(place, f"{number}-{JOB}.x", b"x", task="t", attempt=f"a{number}")
+        world.upload(directory, f"{number}-{JOB}.x", b"x", task="t", attempt=f"a{number}")
         for number in range(7)
     ]
     world.later(LIMITS.abandoned)
@@ -181,11 +181,11 @@ def test_i5_of_many_uploads_the_one_that_is_written_to_counts_wherever_it_is(
 
 def test_i5_no_call_stops_between_two_uploads_of_one_key(world: Swept) -> None:
     """S3 does not promise to go on there in the order in which it lists them."""
-    place = place_of()
-    announced(world, place)
+    directory = job_directory()
+    announced(world, directory)
     names = ["same"] * 5 + ["z0", "z1", "z2"]
     for number, name in enumerate(names):
-        world.upload(place, f"{name}-{JOB}.x", b"x", task="t", attempt=f"a{number}")
+        world.upload(directory, f"{name}-{JOB}.x", b"x", task="t", attempt=f"a{number}")
     world.later(LIMITS.abandoned + HOUR)
     slow = TimedSurvey(world, seconds=0)
     asked = []
@@ -196,17 +196,17 @@ def test_i5_no_call_stops_between_two_uploads_of_one_key(world: Swept) -> None:
     assert asked.pop() == []  # nothing is left, which it did not know
     whole_key = ["sales/part", *["sales/same"] * 5]
     assert asked == [whole_key, ["sales/z0", "sales/z1"], ["sales/z2"]]
-    assert abandoned_at(world, place)
+    assert abandoned_at(world, directory)
 
 
 def test_a_call_that_runs_out_of_time_over_one_jobs_uploads_goes_on_with_the_next(
     world: Swept,
 ) -> None:
     world.asked_at_once = 2
-    place = place_of()
-    announced(world, place)
+    directory = job_directory()
+    announced(world, directory)
     for number in range(9):
-        world.upload(place, f"{number}-{JOB}.x", b"x", task="t", attempt=f"a{number}")
+        world.upload(directory, f"{number}-{JOB}.x", b"x", task="t", attempt=f"a{number}")
     world.later(LIMITS.abandoned + HOUR)
     slow = TimedSurvey(world, seconds=200)
     calls = 0
@@ -215,17 +215,17 @@ def test_a_call_that_runs_out_of_time_over_one_jobs_uploads_goes_on_with_the_nex
         assert len(slow.asked) <= 4  # 800 s: the call ends with the chunk in which 600 s are over
         slow.asked.clear()
     assert calls == 4
-    assert abandoned_at(world, place)
+    assert abandoned_at(world, directory)
 
 
 def test_i5_a_part_that_comes_while_others_are_asked_for_hours_is_a_sign_of_life(
     world: Swept,
 ) -> None:
     """The upload was asked long ago, and had no part then."""
-    place = place_of()
-    announced(world, place)
+    directory = job_directory()
+    announced(world, directory)
     files = [
-        world.upload(place, f"{number}-{JOB}.x", b"x", task="t", attempt=f"a{number}")
+        world.upload(directory, f"{number}-{JOB}.x", b"x", task="t", attempt=f"a{number}")
         for number in range(9)
     ]
     world.later(LIMITS.abandoned + HOUR)
@@ -233,7 +233,7 @@ def test_i5_a_part_that_comes_while_others_are_asked_for_hours_is_a_sign_of_life
         if number == 2:
             world.store.upload_part(BUCKET, files[0].key, files[0].upload_id, 2, b"y")
             world.later(7 * HOUR)
-    assert abandoned_at(world, place) == ""
+    assert abandoned_at(world, directory) == ""
 
 
 def looks_at_open_jobs(
@@ -262,12 +262,12 @@ def looks_at_open_jobs(
 
 def test_a_job_that_has_just_begun_an_upload_is_asked_for_no_parts(world: Swept) -> None:
     """A request for each upload is paid by jobs alone of which all else is old."""
-    place = place_of()
-    announced(world, place)
+    directory = job_directory()
+    announced(world, directory)
     for number in range(20):
-        world.upload(place, f"{number}-{JOB}.x", b"x", task="t", attempt=f"a{number}")
+        world.upload(directory, f"{number}-{JOB}.x", b"x", task="t", attempt=f"a{number}")
     world.later(LIMITS.abandoned + HOUR)
-    world.upload(place, f"new-{JOB}.x", b"x", task="t", attempt="a")
+    world.upload(directory, f"new-{JOB}.x", b"x", task="t", attempt="a")
     world.plan.forget_calls()
     world.sweep()
     assert world.plan.count("parts") == 0
@@ -275,9 +275,9 @@ def test_a_job_that_has_just_begun_an_upload_is_asked_for_no_parts(world: Swept)
 
 def test_i5_an_upload_that_ends_while_it_is_asked_for_is_a_sign_of_life(world: Swept) -> None:
     """A task gives its try up, and is going to begin another one."""
-    place = place_of()
-    announced(world, place)
-    file = world.upload(place, f"slow-{JOB}.x", b"x", task="t1", attempt="a0")
+    directory = job_directory()
+    announced(world, directory)
+    file = world.upload(directory, f"slow-{JOB}.x", b"x", task="t1", attempt="a0")
     world.later(LIMITS.abandoned + HOUR)
     abort = partial(world.store.abort_upload, BUCKET, file.key, file.upload_id)
     world.plan.run_before("parts", abort)
@@ -288,8 +288,8 @@ def test_i5_an_upload_that_ends_while_it_is_asked_for_is_a_sign_of_life(world: S
 def test_i5_a_clock_as_wrong_as_s3_lets_pass_kills_no_job(world: Swept, off: int) -> None:
     """S3 refuses whoever is off by more than 15 minutes (RequestTimeTooSkewed)."""
     world.limits = replace(LIMITS, abandoned=HOUR)
-    place = place_of()
-    announced(world, place)
+    directory = job_directory()
+    announced(world, directory)
     world.later(44 * MINUTE)
     survey = MemorySurvey(world.store)
     now = shifted(world.clock.now(), off)
@@ -301,54 +301,54 @@ def test_i5_a_clock_as_wrong_as_s3_lets_pass_kills_no_job(world: Swept, off: int
 
 def test_i5_a_job_that_stages_its_files_lives_from_its_last_manifest_on(world: Swept) -> None:
     """With upload="stage" a file's upload begins when the file is whole."""
-    place = place_of()
-    announced(world, place)
+    directory = job_directory()
+    announced(world, directory)
     for _ in range(5):
         world.later(LIMITS.abandoned - HOUR)
         assert world.sweep().asked == 0
-        world.attempt(place, f"t{world.calls}")
+        world.attempt(directory, f"t{world.calls}")
 
 
 def test_i5_a_job_that_was_asked_for_is_not_given_up_while_it_waits_for_days(world: Swept) -> None:
     """Its execution waits for the destination; its client polls, and nothing is put anywhere."""
-    sealed(world, place_of())
+    sealed(world, job_directory())
     world.executions.running.add("execution-1")
     for _ in range(5):
         world.later(DAY)
         report = world.sweep()
         assert (report.asked, report.started, report.uploads) == (0, 0, 0)
-    world.run(place_of(), "execution-2")
-    assert world.result(place_of()).outcome is Outcome.COMMITTED
+    world.run(job_directory(), "execution-2")
+    assert world.result(job_directory()).outcome is Outcome.COMMITTED
 
 
 def test_a_job_whose_directory_somebody_has_deleted_is_ended_and_not_forgotten(
     world: Swept,
 ) -> None:
     """Forgotten, it would pass for one of S3A's later, without its policy; and its uploads stay."""
-    place = place_of()
-    announced(world, place, conflict=Conflict.REPLACE)
-    for key in world.all_keys(place.prefix):
+    directory = job_directory()
+    announced(world, directory, conflict=Conflict.REPLACE)
+    for key in world.all_keys(directory.prefix):
         world.store.delete(BUCKET, key)
-    file = world.upload(place, f"slow-{JOB}.x", b"x", task="t1", attempt="a0")
+    file = world.upload(directory, f"slow-{JOB}.x", b"x", task="t1", attempt="a0")
     world.later(LIMITS.abandoned + HOUR)
     world.store.upload_part(BUCKET, file.key, file.upload_id, 2, b"y")
     assert (world.sweep().asked, world.sweep().forgotten) == (0, 0)
     world.later(LIMITS.abandoned + HOUR)
     assert world.sweep().asked == 1
-    world.run(place)
-    assert world.result(place).outcome is Outcome.ABORTED
+    world.run(directory)
+    assert world.result(directory).outcome is Outcome.ABORTED
     assert world.open_uploads() == []
 
 
 def test_a_job_that_left_nothing_at_all_was_last_heard_of_by_the_ledger(world: Swept) -> None:
-    place = place_of()
-    announced(world, place)
-    heard = world.record(place).updated_at
-    for key in world.all_keys(place.prefix):
+    directory = job_directory()
+    announced(world, directory)
+    heard = world.record(directory).updated_at
+    for key in world.all_keys(directory.prefix):
         world.store.delete(BUCKET, key)
     for upload in world.store.list_uploads(BUCKET, ""):
         world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
     world.later(LIMITS.abandoned + HOUR)
     report = world.sweep()
     assert (report.asked, report.failed) == (1, 0)
-    assert f"no sign of life since {heard}, for 25 hours" in abandoned_at(world, place)
+    assert f"no sign of life since {heard}, for 25 hours" in abandoned_at(world, directory)

@@ -14,7 +14,7 @@ from s3commit.core.sweep.steps import STEPS
 from s3commit.core.sweep.sweep import DAY, HOUR, Sweep
 from s3commit.testing.survey import MemorySurvey
 from tests.core.swept import LIMITS, Swept, TimedSurvey, announced, ended
-from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, place_of
+from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, job_directory
 
 
 @pytest.fixture
@@ -23,9 +23,9 @@ def world() -> Swept:
 
 
 def test_i4_an_upload_of_an_ended_job_is_aborted_and_measured(world: Swept) -> None:
-    place = place_of()
-    ended(world, place)
-    world.upload(place, f"zombie-{JOB}.parquet", b"12345", task="t9", attempt="a0")
+    directory = job_directory()
+    ended(world, directory)
+    world.upload(directory, f"zombie-{JOB}.parquet", b"12345", task="t9", attempt="a0")
     world.later(LIMITS.stuck + 1)
     report = world.sweep()
     assert (report.uploads, report.upload_bytes) == (1, 5)
@@ -33,9 +33,9 @@ def test_i4_an_upload_of_an_ended_job_is_aborted_and_measured(world: Swept) -> N
 
 
 def test_i5_uploads_that_are_not_provably_ours_stay(world: Swept) -> None:
-    ended(world, place_of())
-    ended(world, place_of("0b6f6f0e-0000-4000-8000-000000000009", "managed/"))
-    live = place_of(OTHER_JOB)
+    ended(world, job_directory())
+    ended(world, job_directory("0b6f6f0e-0000-4000-8000-000000000009", "managed/"))
+    live = job_directory(OTHER_JOB)
     announced(world, live)
     keys = [
         f"managed/part-00000-{JOB}.parquet",  # of a job that is at work elsewhere
@@ -53,8 +53,8 @@ def test_i5_uploads_that_are_not_provably_ours_stay(world: Swept) -> None:
 
 
 def test_an_upload_of_a_forgotten_job_goes_when_it_is_old_and_silent(world: Swept) -> None:
-    ended(world, place_of())
-    stray = place_of(NEIGHBOUR)
+    ended(world, job_directory())
+    stray = job_directory(NEIGHBOUR)
     file = world.upload(stray, f"part-{NEIGHBOUR}.parquet", b"x", task="t", attempt="a")
     world.later(LIMITS.orphaned - HOUR)
     assert world.sweep().uploads == 0
@@ -66,9 +66,9 @@ def test_an_upload_of_a_forgotten_job_goes_when_it_is_old_and_silent(world: Swep
 
 
 def test_an_upload_of_a_job_that_only_s3_remembers_is_judged_by_its_result(world: Swept) -> None:
-    place = place_of()
-    ended(world, place)
-    world.upload(place, f"zombie-{JOB}.parquet", b"1", task="t9", attempt="a0")
+    directory = job_directory()
+    ended(world, directory)
+    world.upload(directory, f"zombie-{JOB}.parquet", b"1", task="t9", attempt="a0")
     world.ledger._jobs.clear()
     world.later(LIMITS.stuck + 1)
     assert world.sweep().uploads == 1
@@ -76,9 +76,9 @@ def test_an_upload_of_a_job_that_only_s3_remembers_is_judged_by_its_result(world
 
 def test_i5_a_result_further_down_does_not_speak_for_a_job_above_it(world: Swept) -> None:
     """After the ledger was lost: a job writes below a directory that was copied there."""
-    below = place_of(prefix="sales/b/")
+    below = job_directory(prefix="sales/b/")
     ended(world, below)
-    live = place_of()
+    live = job_directory()
     world.open(live)
     world.upload(live, f"b/part-{JOB}.parquet", b"x", task="t", attempt="a")
     world.ledger._jobs.clear()
@@ -89,7 +89,7 @@ def test_i5_a_result_further_down_does_not_speak_for_a_job_above_it(world: Swept
 
 def test_i5_a_file_of_deltas_is_no_jobs(world: Swept) -> None:
     """Its id is of the file, and nobody's here."""
-    ended(world, place_of())
+    ended(world, job_directory())
     key = f"sales/part-00000-{NEIGHBOUR}.c000.snappy.parquet"
     world.store.create_upload(BUCKET, key, metadata={}, content_type="")
     world.later(60 * DAY)
@@ -101,12 +101,12 @@ def test_i5_a_file_of_deltas_is_no_jobs(world: Swept) -> None:
 
 def crowd(world: Swept, count: int, *, keys: int) -> list[str]:
     """Uploads of an ended job, and as many foreign ones between them."""
-    place = place_of()
-    ended(world, place)
+    directory = job_directory()
+    ended(world, directory)
     foreign = []
     for number in range(count):
         name = f"{number % keys:05d}"
-        world.upload(place, f"{name}-{JOB}.x", b"123", task="t", attempt="a")
+        world.upload(directory, f"{name}-{JOB}.x", b"123", task="t", attempt="a")
         foreign.append(f"sales/{name}.theirs")
         world.store.create_upload(BUCKET, foreign[-1], metadata={}, content_type="")
     world.later(LIMITS.stuck + 1)
@@ -167,7 +167,7 @@ THERE = "elsewhere/dt1/"
 
 def at_location(world: Swept) -> str:
     """A job with a location and an upload there; the ledger has lost it. The upload's key."""
-    main = place_of()
+    main = job_directory()
     announced(world, main, locations={"dt=1/": THERE})
     file = world.upload(main.at(THERE), f"part-{JOB}.x", b"x", task="t1", attempt="a0")
     return file.key
@@ -181,7 +181,7 @@ def lost(world: Swept) -> None:
 @pytest.mark.parametrize("retired", [False, True])
 def test_i4_an_upload_at_a_location_of_an_ended_job_goes(world: Swept, retired: bool) -> None:
     """The location's job.json names the job, whose result, or `_commits/`, says that it ended."""
-    main = place_of()
+    main = job_directory()
     world.open(main, locations={"dt=1/": THERE})
     world.request(main, world.attempt(main, "t0"))
     world.run(main)
@@ -203,7 +203,7 @@ def test_i5_an_upload_at_a_location_of_a_job_under_way_stays(world: Swept) -> No
 
 
 def test_a_silent_job_is_given_up_by_what_it_left_at_its_location(world: Swept) -> None:
-    main = place_of()
+    main = job_directory()
     at_location(world)
     for upload in world.store.list_uploads(BUCKET, main.destination.prefix):
         world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
@@ -221,11 +221,11 @@ def test_an_upload_at_a_location_that_no_job_names_goes_when_it_is_old(
 ) -> None:
     key = at_location(world)
     if main == "gone":
-        for one in world.all_keys(place_of().prefix):
+        for one in world.all_keys(job_directory().prefix):
             world.store.delete(BUCKET, one)
     else:
-        body = encode_job(JobSpec(JOB, place_of().destination))
-        world.store.put(BUCKET, place_of().job, body)
+        body = encode_job(JobSpec(JOB, job_directory().destination))
+        world.store.put(BUCKET, job_directory().job, body)
     world.limits = replace(LIMITS, abandoned=100 * DAY)
     lost(world)
     world.later(LIMITS.orphaned - HOUR)
@@ -238,15 +238,15 @@ def test_an_upload_at_a_location_that_no_job_names_goes_when_it_is_old(
 
 def test_i5_the_job_json_of_a_location_does_not_speak_for_a_job_above_it(world: Swept) -> None:
     """Whoever may write in a part of a table names an ended job as the main one."""
-    live = place_of()
+    live = job_directory()
     announced(world, live)
-    ended_elsewhere = place_of(prefix="attacker/")
+    ended_elsewhere = job_directory(prefix="attacker/")
     spec = JobSpec(JOB, ended_elsewhere.destination, locations={"dt=1/": "sales/b/"})
-    for place, body in (
+    for directory, body in (
         (ended_elsewhere, encode_job(spec)),
         (live.at("sales/b/"), encode_location(spec, "sales/b/")),
     ):
-        world.store.put(BUCKET, place.job, body)
+        world.store.put(BUCKET, directory.job, body)
     world.store.put(BUCKET, ended_elsewhere.result, b"{}")
     victim = world.upload(live, f"b/part-{JOB}.x", b"x", task="t1", attempt="a0")
     lost(world)

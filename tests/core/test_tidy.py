@@ -5,31 +5,31 @@ from __future__ import annotations
 from s3commit.core.model.job import Names, Outcome
 from s3commit.core.model.limits import ABORT_ROUNDS, DELETE_AT_ONCE
 from tests.core.swept import LIMITS, Swept
-from tests.core.world import BUCKET, World, place_of
+from tests.core.world import BUCKET, World, job_directory
 
 
 def test_all_manifests_go_with_a_request_for_each_thousand() -> None:
-    world, place = World(), place_of()
-    world.open(place)
+    world, directory = World(), job_directory()
+    world.open(directory)
     for number in range(2 * DELETE_AT_ONCE + 1):
-        world.store.put(BUCKET, place.manifest(f"loser{number}", "a0"), b"")
-    world.request(place, world.attempt(place, "t0"))
-    world.run(place)
+        world.store.put(BUCKET, directory.manifest(f"loser{number}", "a0"), b"")
+    world.request(directory, world.attempt(directory, "t0"))
+    world.run(directory)
     groups = [call.arguments["objects"] for call in world.plan.calls if call.verb == "delete_seen"]
     assert [len(group) for group in groups] == [DELETE_AT_ONCE, DELETE_AT_ONCE, 3]
     assert world.plan.counts().get("delete", 0) == 0
-    assert world.all_keys(place.tasks) == []
+    assert world.all_keys(directory.tasks) == []
 
 
 def test_i4_a_manifest_that_was_put_anew_since_it_was_listed_stays() -> None:
-    world, place = World(), place_of()
-    world.open(place)
-    world.request(place, world.attempt(place, "t0"))
-    late = place.manifest("t0", "a1")
+    world, directory = World(), job_directory()
+    world.open(directory)
+    world.request(directory, world.attempt(directory, "t0"))
+    late = directory.manifest("t0", "a1")
     world.store.put(BUCKET, late, b"first")
     world.plan.run_before("delete_seen", lambda: world.store.put(BUCKET, late, b"second"))
-    world.run(place)
-    assert world.all_keys(place.tasks) == [late]
+    world.run(directory)
+    assert world.all_keys(directory.tasks) == [late]
 
 
 def survive(world: World, key: str, *, aborts: int) -> None:
@@ -46,31 +46,31 @@ def survive(world: World, key: str, *, aborts: int) -> None:
 
 def test_i4_while_an_upload_can_not_be_aborted_what_names_it_stays() -> None:
     """Of an exact name nothing else tells whose its upload is; the sweep tidies up later."""
-    world, place = World(), place_of()
-    world.open(place, names=Names.EXACT)
-    world.request(place, world.attempt(place, "t0", files={"a.csv": b"a"}))
-    world.attempt(place, "t0", "loser", files={"b.csv": b"b"})
+    world, directory = World(), job_directory()
+    world.open(directory, names=Names.EXACT)
+    world.request(directory, world.attempt(directory, "t0", files={"a.csv": b"a"}))
+    world.attempt(directory, "t0", "loser", files={"b.csv": b"b"})
     survive(world, "sales/b.csv", aborts=ABORT_ROUNDS)
-    assert world.run(place)[-1] == "TidyUp"
-    assert world.result(place).outcome is Outcome.COMMITTED
-    assert place.manifest("t0", "loser") in world.all_keys(place.tasks)
-    world.run(place, "again")
-    assert world.all_keys(place.tasks) == []
+    assert world.run(directory)[-1] == "TidyUp"
+    assert world.result(directory).outcome is Outcome.COMMITTED
+    assert directory.manifest("t0", "loser") in world.all_keys(directory.tasks)
+    world.run(directory, "again")
+    assert world.all_keys(directory.tasks) == []
     assert world.open_uploads() == []
 
 
 def test_i4_a_sweep_leaves_it_as_well_and_does_not_count_it() -> None:
-    world, place = Swept(), place_of()
-    world.open(place, names=Names.EXACT)
-    world.request(place, world.attempt(place, "t0", files={"a.csv": b"a"}))
-    world.run(place)
-    world.attempt(place, "t0", "zombie", files={"b.csv": b"b"})  # its event is lost
+    world, directory = Swept(), job_directory()
+    world.open(directory, names=Names.EXACT)
+    world.request(directory, world.attempt(directory, "t0", files={"a.csv": b"a"}))
+    world.run(directory)
+    world.attempt(directory, "t0", "zombie", files={"b.csv": b"b"})  # its event is lost
     world.later(LIMITS.retention + 1)
     survive(world, "sales/b.csv", aborts=ABORT_ROUNDS)
     report = world.sweep()
     assert (report.tidied, report.retired, report.objects, report.failed) == (0, 0, 0, 0)
-    assert world.all_keys(place.tasks) == [place.manifest("t0", "zombie")]
+    assert world.all_keys(directory.tasks) == [directory.manifest("t0", "zombie")]
     report = world.sweep()
     assert (report.tidied, report.retired) == (1, 1)
-    assert world.all_keys(place.prefix) == []
+    assert world.all_keys(directory.prefix) == []
     assert world.open_uploads() == []

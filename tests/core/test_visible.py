@@ -12,55 +12,55 @@ from s3commit.core.formats.published import decode_commit_manifest
 from s3commit.core.model.job import Conflict, Names, Outcome
 from s3commit.core.model.states import JobState
 from s3commit.testing.faults import Crash
-from tests.core.world import BUCKET, JOB, OTHER_JOB, World, place_of
+from tests.core.world import BUCKET, JOB, OTHER_JOB, World, job_directory
 
 Strike = Callable[[World, JobDirectory], None]
 
 
 def written(names: Names = Names.UNIQUE, **spec: Any) -> tuple[World, JobDirectory]:
-    world, place = World(), place_of()
-    world.open(place, names=names, **spec)
+    world, directory = World(), job_directory()
+    world.open(directory, names=names, **spec)
     mark = "" if names is Names.EXACT else f"-{JOB}"
     tasks = [
-        world.attempt(place, f"t{n}", files={f"{n}a{mark}.csv": b"xx", f"{n}b{mark}.csv": b"y"})
+        world.attempt(directory, f"t{n}", files={f"{n}a{mark}.csv": b"xx", f"{n}b{mark}.csv": b"y"})
         for n in range(3)
     ]
-    world.attempt(place, "t1", "loser", files={f"1a-loser{mark}.csv": b"xx"})
-    world.request(place, *tasks)
-    return world, place
+    world.attempt(directory, "t1", "loser", files={f"1a-loser{mark}.csv": b"xx"})
+    world.request(directory, *tasks)
+    return world, directory
 
 
-def lose_manifest(world: World, place: JobDirectory) -> None:
-    world.store.delete(BUCKET, place.manifest("t1", "a0"))
+def lose_manifest(world: World, directory: JobDirectory) -> None:
+    world.store.delete(BUCKET, directory.manifest("t1", "a0"))
 
 
-def change_manifest(world: World, place: JobDirectory) -> None:
-    world.store.put(BUCKET, place.manifest("t1", "a0"), b"{}")
+def change_manifest(world: World, directory: JobDirectory) -> None:
+    world.store.put(BUCKET, directory.manifest("t1", "a0"), b"{}")
 
 
-def lose_manifests(world: World, place: JobDirectory) -> None:
+def lose_manifests(world: World, directory: JobDirectory) -> None:
     for n in range(3):
-        world.store.delete(BUCKET, place.manifest(f"t{n}", "a0"))
+        world.store.delete(BUCKET, directory.manifest(f"t{n}", "a0"))
 
 
-def lose_plan(world: World, place: JobDirectory) -> None:
-    (key,) = world.all_keys(place.plans)
+def lose_plan(world: World, directory: JobDirectory) -> None:
+    (key,) = world.all_keys(directory.plans)
     world.store.delete(BUCKET, key)
 
 
-def lose_all(world: World, place: JobDirectory) -> None:
-    lose_plan(world, place)
-    lose_manifests(world, place)
+def lose_all(world: World, directory: JobDirectory) -> None:
+    lose_plan(world, directory)
+    lose_manifests(world, directory)
 
 
 STRIKES: list[Strike] = [lose_manifest, change_manifest, lose_manifests, lose_plan, lose_all]
 
 
-def after_publishing(world: World, place: JobDirectory, strike: Strike) -> None:
+def after_publishing(world: World, directory: JobDirectory, strike: Strike) -> None:
     """Strike right after COMMITTING has become PUBLISHING."""
     world.plan.run_after(
         "advance",
-        lambda: strike(world, place),
+        lambda: strike(world, directory),
         where=lambda call: call.arguments["target"] is JobState.PUBLISHING,
     )
 
@@ -70,16 +70,16 @@ def after_publishing(world: World, place: JobDirectory, strike: Strike) -> None:
 def test_i2_the_job_ends_with_the_list_of_what_is_provably_its_own(
     strike: Strike, names: Names
 ) -> None:
-    sound, place = written(names)
-    sound.run(place)
-    world, place = written(names)
+    sound, directory = written(names)
+    sound.run(directory)
+    world, directory = written(names)
     world.store.put(BUCKET, "sales/stranger.csv", b"x")
-    after_publishing(world, place, strike)
-    world.run(place)
-    assert world.result(place).outcome is Outcome.COMMITTED
+    after_publishing(world, directory, strike)
+    world.run(directory)
+    assert world.result(directory).outcome is Outcome.COMMITTED
     assert world.open_uploads() == []
     commits = [
-        decode_commit_manifest(one.store.get(BUCKET, place.commits, max_bytes=10**6).body)
+        decode_commit_manifest(one.store.get(BUCKET, directory.commits, max_bytes=10**6).body)
         for one in (sound, world)
     ]
     (_, expected), (header, files) = commits
@@ -90,27 +90,27 @@ def test_i2_the_job_ends_with_the_list_of_what_is_provably_its_own(
     uncounted = {one.key for one in files if one.rows is None}
     if strike in {lose_manifest, change_manifest}:
         assert uncounted == {one.key for one in expected if one.key.startswith("sales/1")}
-    assert world.json(place.success)["jobId"] == JOB
+    assert world.json(directory.success)["jobId"] == JOB
 
 
 def test_i10_a_job_that_replaces_removes_nothing_before_its_list_is_there() -> None:
-    world, place = written(conflict=Conflict.REPLACE)
+    world, directory = written(conflict=Conflict.REPLACE)
     world.store.put(BUCKET, "sales/old.csv", b"old")
-    after_publishing(world, place, lose_manifests)
+    after_publishing(world, directory, lose_manifests)
     there: list[bool] = []
     world.plan.run_before(
-        "delete_seen", lambda: there.append(world.store.head(BUCKET, place.commits) is not None)
+        "delete_seen", lambda: there.append(world.store.head(BUCKET, directory.commits) is not None)
     )
-    world.run(place)
+    world.run(directory)
     assert there == [True]
     assert len(world.visible()) == 6
 
 
-def lose_a_file(world: World, place: JobDirectory) -> None:
+def lose_a_file(world: World, directory: JobDirectory) -> None:
     world.store.delete(BUCKET, f"sales/1a-{JOB}.csv")
 
 
-def show_a_losers_file(world: World, place: JobDirectory, name: str = "more") -> None:
+def show_a_losers_file(world: World, directory: JobDirectory, name: str = "more") -> None:
     metadata = {META_JOB: JOB, META_TASK: "t1", META_ATTEMPT: "a0"}
     key = f"sales/{name}-{JOB}.csv"
     upload_id = world.store.create_upload(BUCKET, key, metadata=metadata, content_type="x")
@@ -118,32 +118,32 @@ def show_a_losers_file(world: World, place: JobDirectory, name: str = "more") ->
     world.store.complete_upload(BUCKET, key, upload_id, [etag], length=1)
 
 
-def swap_a_file(world: World, place: JobDirectory) -> None:
+def swap_a_file(world: World, directory: JobDirectory) -> None:
     """As many files as before, and a byte less."""
-    lose_a_file(world, place)
-    show_a_losers_file(world, place)
+    lose_a_file(world, directory)
+    show_a_losers_file(world, directory)
 
 
-def split_a_file(world: World, place: JobDirectory) -> None:
+def split_a_file(world: World, directory: JobDirectory) -> None:
     """As many bytes as before, in one file more."""
-    swap_a_file(world, place)
-    show_a_losers_file(world, place, "and-more")
+    swap_a_file(world, directory)
+    show_a_losers_file(world, directory, "and-more")
 
 
 @pytest.mark.parametrize("more", [lose_a_file, show_a_losers_file, swap_a_file, split_a_file])
 def test_i12_what_does_not_add_up_ends_the_job_and_is_listed_as_it_is(more: Strike) -> None:
     """Whoever may put objects below the destination can bring that about: it stops nobody."""
-    world, place = written()
+    world, directory = written()
 
-    def strike(world: World, place: JobDirectory) -> None:
-        lose_manifest(world, place)
-        more(world, place)
+    def strike(world: World, directory: JobDirectory) -> None:
+        lose_manifest(world, directory)
+        more(world, directory)
 
-    after_publishing(world, place, strike)
-    world.run(place)
-    assert world.result(place).outcome is Outcome.COMMITTED
-    assert world.result(place).files == 6, "as the ledger has counted them"
-    body = world.store.get(BUCKET, place.commits, max_bytes=10**6).body
+    after_publishing(world, directory, strike)
+    world.run(directory)
+    assert world.result(directory).outcome is Outcome.COMMITTED
+    assert world.result(directory).files == 6, "as the ledger has counted them"
+    body = world.store.get(BUCKET, directory.commits, max_bytes=10**6).body
     header, files = decode_commit_manifest(body)
     assert (header.files, header.bytes) != (6, 9)
     assert {one.key for one in files} <= set(world.visible())
@@ -151,39 +151,39 @@ def test_i12_what_does_not_add_up_ends_the_job_and_is_listed_as_it_is(more: Stri
 
 
 def test_i3_a_losers_file_that_somebody_completed_is_not_listed() -> None:
-    world, place = written()
+    world, directory = written()
     loser = next(up for up in world.store.list_uploads(BUCKET, "") if "loser" in up.key)
 
-    def strike(world: World, place: JobDirectory) -> None:
-        lose_manifest(world, place)
+    def strike(world: World, directory: JobDirectory) -> None:
+        lose_manifest(world, directory)
         etag = world.store.upload_part(BUCKET, loser.key, loser.upload_id, 1, b"xx")
         world.store.complete_upload(BUCKET, loser.key, loser.upload_id, [etag], length=2)
 
-    after_publishing(world, place, strike)
-    world.run(place)
-    body = world.store.get(BUCKET, place.commits, max_bytes=10**6).body
+    after_publishing(world, directory, strike)
+    world.run(directory)
+    body = world.store.get(BUCKET, directory.commits, max_bytes=10**6).body
     assert loser.key not in {one.key for one in decode_commit_manifest(body)[1]}
-    assert world.result(place).files == 6
+    assert world.result(directory).files == 6
 
 
 def test_a_manifest_that_goes_after_the_list_is_there_is_not_missed() -> None:
-    world, place = written()
-    world.plan.crash_before("put", where=lambda call: call.key == place.success)
+    world, directory = written()
+    world.plan.crash_before("put", where=lambda call: call.key == directory.success)
     with pytest.raises(Crash):
-        world.run(place)
-    lose_all(world, place)
-    world.run(place, "execution-2")
-    assert world.result(place).outcome is Outcome.COMMITTED
-    assert len(world.json(place.success)["filenames"]) == 6
+        world.run(directory)
+    lose_all(world, directory)
+    world.run(directory, "execution-2")
+    assert world.result(directory).outcome is Outcome.COMMITTED
+    assert len(world.json(directory.success)["filenames"]) == 6
 
 
 def test_i5_nothing_of_another_job_is_listed() -> None:
-    world, place = written(Names.EXACT)
+    world, directory = written(Names.EXACT)
     other = {META_JOB: OTHER_JOB, META_TASK: "t1", META_ATTEMPT: "a0"}
     upload_id = world.store.create_upload(BUCKET, "sales/o", metadata=other, content_type="x")
     etag = world.store.upload_part(BUCKET, "sales/o", upload_id, 1, b"x")
     world.store.complete_upload(BUCKET, "sales/o", upload_id, [etag], length=1)
-    after_publishing(world, place, lose_all)
-    world.run(place)
-    body = world.store.get(BUCKET, place.commits, max_bytes=10**6).body
+    after_publishing(world, directory, lose_all)
+    world.run(directory)
+    body = world.store.get(BUCKET, directory.commits, max_bytes=10**6).body
     assert "sales/o" not in {one.key for one in decode_commit_manifest(body)[1]}

@@ -37,12 +37,12 @@ OTHER_JOB = "0b6f6f0e-0000-4000-8000-000000000002"
 NEIGHBOUR = "0b6f6f0e-0000-4000-8000-000000000003"
 
 
-def place_of(job_id: str = JOB, prefix: str = "sales/") -> JobDirectory:
+def job_directory(job_id: str = JOB, prefix: str = "sales/") -> JobDirectory:
     """The directory of a job."""
     return JobDirectory(Destination(BUCKET, prefix), job_id)
 
 
-REF = place_of().ref
+REF = job_directory().ref
 
 
 @dataclass
@@ -69,17 +69,17 @@ class World:
 
     # What a client does, by the formats alone.
 
-    def open(self, place: JobDirectory, **spec: Any) -> None:
-        self._opened.add(place)
-        said = JobSpec(place.job_id, place.destination, **spec)
+    def open(self, directory: JobDirectory, **spec: Any) -> None:
+        self._opened.add(directory)
+        said = JobSpec(directory.job_id, directory.destination, **spec)
         for prefix in said.locations.values():
             body = encode_location(said, prefix)
-            self.store.put(BUCKET, place.at(prefix).job, body, if_absent=True)
-        self.store.put(BUCKET, place.job, encode_job(said), if_absent=True)
+            self.store.put(BUCKET, directory.at(prefix).job, body, if_absent=True)
+        self.store.put(BUCKET, directory.job, encode_job(said), if_absent=True)
 
     def upload(
         self,
-        place: JobDirectory,
+        directory: JobDirectory,
         name: str,
         body: bytes,
         *,
@@ -88,8 +88,8 @@ class World:
         **counts: Any,
     ) -> PendingFile:
         """An upload that is not completed; ``counts`` are a PendingFile's rows and nulls."""
-        key = f"{place.destination.prefix}{name}"
-        metadata = {META_JOB: place.job_id, META_TASK: task, META_ATTEMPT: attempt}
+        key = f"{directory.destination.prefix}{name}"
+        metadata = {META_JOB: directory.job_id, META_TASK: task, META_ATTEMPT: attempt}
         upload_id = self.store.create_upload(
             BUCKET, key, metadata=metadata, content_type="application/octet-stream"
         )
@@ -100,7 +100,7 @@ class World:
             upload_id=upload_id,
             etags=(etag,),
             length=len(body),
-            job_id=place.job_id,
+            job_id=directory.job_id,
             task_id=task,
             attempt_id=attempt,
             **{"rows": len(body), **counts},
@@ -108,7 +108,7 @@ class World:
 
     def attempt(
         self,
-        place: JobDirectory,
+        directory: JobDirectory,
         task: str,
         attempt: str = "a0",
         *,
@@ -116,50 +116,52 @@ class World:
         **counts: Any,
     ) -> CountedAttempt:
         """A task attempt that uploads its files and drops its manifest; its job is open by then."""
-        self._open_first(place)
+        self._open_first(directory)
         if files is None:
-            files = {f"part-{task}-{place.job_id}.parquet": f"{task} {attempt}".encode()}
+            files = {f"part-{task}-{directory.job_id}.parquet": f"{task} {attempt}".encode()}
         uploads = tuple(
-            self.upload(place, name, body, task=task, attempt=attempt, **counts)
+            self.upload(directory, name, body, task=task, attempt=attempt, **counts)
             for name, body in files.items()
         )
-        return self.drop(place, PendingSet(place.job_id, uploads, task, attempt), task, attempt)
+        return self.drop(
+            directory, PendingSet(directory.job_id, uploads, task, attempt), task, attempt
+        )
 
     def drop(
-        self, place: JobDirectory, pending: PendingSet, task: str, attempt: str
+        self, directory: JobDirectory, pending: PendingSet, task: str, attempt: str
     ) -> CountedAttempt:
-        return self.drop_bytes(place, encode_pendingset(pending), pending, task, attempt)
+        return self.drop_bytes(directory, encode_pendingset(pending), pending, task, attempt)
 
     def drop_bytes(
-        self, place: JobDirectory, body: bytes, pending: PendingSet, task: str, attempt: str
+        self, directory: JobDirectory, body: bytes, pending: PendingSet, task: str, attempt: str
     ) -> CountedAttempt:
-        name = place.manifest_name(task, attempt)
-        self.store.put(BUCKET, place.prefix + name, body, if_absent=True)
+        name = directory.manifest_name(task, attempt)
+        self.store.put(BUCKET, directory.prefix + name, body, if_absent=True)
         return CountedAttempt(task, attempt, name, digest(body), len(pending.files), pending.bytes)
 
-    def _open_first(self, place: JobDirectory) -> None:
-        if place not in self._opened and self.store.head(BUCKET, place.job) is None:
-            self.open(place)
+    def _open_first(self, directory: JobDirectory) -> None:
+        if directory not in self._opened and self.store.head(BUCKET, directory.job) is None:
+            self.open(directory)
 
-    def request(self, place: JobDirectory, *attempts: CountedAttempt) -> None:
-        self._open_first(place)
-        body = encode_request(CommitRequest(place.job_id, attempts))
-        self.store.put(BUCKET, place.request, body, if_absent=True)
+    def request(self, directory: JobDirectory, *attempts: CountedAttempt) -> None:
+        self._open_first(directory)
+        body = encode_request(CommitRequest(directory.job_id, attempts))
+        self.store.put(BUCKET, directory.request, body, if_absent=True)
 
-    def ask_abort(self, place: JobDirectory, reason: str = "driver gave up") -> None:
-        body = encode_request(AbortRequest(place.job_id, reason))
-        self.store.put(BUCKET, place.request, body, if_absent=True)
+    def ask_abort(self, directory: JobDirectory, reason: str = "driver gave up") -> None:
+        body = encode_request(AbortRequest(directory.job_id, reason))
+        self.store.put(BUCKET, directory.request, body, if_absent=True)
 
     # What the pipeline does.
 
-    def announce(self, place: JobDirectory, attempt: CountedAttempt) -> int:
+    def announce(self, directory: JobDirectory, attempt: CountedAttempt) -> int:
         """The event of a manifest; returns how many uploads were aborted for being late."""
-        arrival = judge_arrival(self.ports, BUCKET, place.prefix + attempt.manifest)
+        arrival = judge_arrival(self.ports, BUCKET, directory.prefix + attempt.manifest)
         note_arrivals(self.ports, [arrival])
         return arrival.late
 
-    def run(self, place: JobDirectory, execution: str = "execution-1") -> list[str]:
-        return run_execution(self.ports, place, execution=execution)
+    def run(self, directory: JobDirectory, execution: str = "execution-1") -> list[str]:
+        return run_execution(self.ports, directory, execution=execution)
 
     # What one sees.
 
@@ -179,13 +181,13 @@ class World:
     def open_uploads(self, prefix: str = "") -> list[str]:
         return [upload.key for upload in self.store.list_uploads(BUCKET, prefix)]
 
-    def result(self, place: JobDirectory) -> JobResult:
-        return decode_result(self.store.get(BUCKET, place.result, max_bytes=10**6).body)
+    def result(self, directory: JobDirectory) -> JobResult:
+        return decode_result(self.store.get(BUCKET, directory.result, max_bytes=10**6).body)
 
     def json(self, key: str) -> Any:
         return json.loads(self.store.get(BUCKET, key, max_bytes=10**6).body)
 
-    def record(self, place: JobDirectory) -> JobRecord:
-        record = self.ledger.job(place.ref)
+    def record(self, directory: JobDirectory) -> JobRecord:
+        record = self.ledger.job(directory.ref)
         assert record is not None
         return record

@@ -11,7 +11,7 @@ from s3commit.core.model.locks import key_digest
 from s3commit.core.model.states import ENDED
 from s3commit.core.ports.bundle import Ports
 from s3commit.testing.execution import run_execution
-from tests.core.world import BUCKET, JOB, OTHER_JOB, World, place_of
+from tests.core.world import BUCKET, JOB, OTHER_JOB, World, job_directory
 
 KEY = "2026-11-21"
 BEFORE = {
@@ -50,39 +50,39 @@ def parts(*tasks: str) -> dict[str, bytes]:
 
 def committing(world: World) -> None:
     """A job of three tasks, one of them with two finished attempts and one attempt killed."""
-    place = place_of()
-    world.open(place)
-    counted = [world.attempt(place, f"t{number}") for number in range(3)]
-    world.attempt(place, "t0", "loser")
+    directory = job_directory()
+    world.open(directory)
+    counted = [world.attempt(directory, f"t{number}") for number in range(3)]
+    world.attempt(directory, "t0", "loser")
     world.store.create_upload(
-        BUCKET, f"sales/part-t9-{place.job_id}.x", metadata={}, content_type=""
+        BUCKET, f"sales/part-t9-{directory.job_id}.x", metadata={}, content_type=""
     )
-    world.request(place, *counted)
+    world.request(directory, *counted)
 
 
 def aborting(world: World) -> None:
     """A job whose driver gave up."""
-    place = place_of()
-    world.open(place)
-    world.attempt(place, "t0")
-    world.ask_abort(place)
+    directory = job_directory()
+    world.open(directory)
+    world.attempt(directory, "t0")
+    world.ask_abort(directory)
 
 
 def refused(world: World) -> None:
     """A job that counts a manifest whose upload is gone before the decision."""
-    place = place_of()
-    world.open(place)
-    counted = [world.attempt(place, f"t{number}") for number in range(2)]
+    directory = job_directory()
+    world.open(directory)
+    counted = [world.attempt(directory, f"t{number}") for number in range(2)]
     upload = next(world.store.list_uploads(BUCKET, "sales/"))
     world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
-    world.request(place, *counted)
+    world.request(directory, *counted)
 
 
 def rolling_back(world: World) -> None:
     """A job that loses an upload after its decision."""
-    place = place_of()
-    world.open(place)
-    world.request(place, *[world.attempt(place, f"t{number}") for number in range(3)])
+    directory = job_directory()
+    world.open(directory)
+    world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(3)])
     lose_second_upload(world)
 
 
@@ -104,18 +104,18 @@ def fill(world: World) -> None:
 def replacing_directory(world: World) -> None:
     """A job in whose place nothing of before remains."""
     fill(world)
-    place = place_of()
-    world.open(place, conflict=Conflict.REPLACE)
-    world.request(place, *[world.attempt(place, f"t{number}") for number in range(2)])
+    directory = job_directory()
+    world.open(directory, conflict=Conflict.REPLACE)
+    world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(2)])
 
 
 def replacing_partitions(world: World) -> None:
     """A job that replaces two partitions, one of them the root, of three."""
     fill(world)
-    place = place_of()
-    world.open(place, conflict=Conflict.REPLACE, scope=Scope.PARTITION)
+    directory = job_directory()
+    world.open(directory, conflict=Conflict.REPLACE, scope=Scope.PARTITION)
     files = {part("t0"): b"at the root", part("t0", "dt=1/"): b"new 1"}
-    world.request(place, world.attempt(place, "t0", files=files))
+    world.request(directory, world.attempt(directory, "t0", files=files))
 
 
 def replacing_rolled_back(world: World) -> None:
@@ -127,21 +127,21 @@ def replacing_rolled_back(world: World) -> None:
 def failing_on_files(world: World) -> None:
     """A job that wants nobody's files in its way, and finds some."""
     fill(world)
-    place = place_of()
-    world.open(place, conflict=Conflict.FAIL)
-    world.request(place, world.attempt(place, "t0"))
+    directory = job_directory()
+    world.open(directory, conflict=Conflict.FAIL)
+    world.request(directory, world.attempt(directory, "t0"))
 
 
 def keyed(world: World) -> None:
     """A job with an idempotency key."""
-    place = place_of()
-    world.open(place, idempotency_key=KEY)
-    world.request(place, world.attempt(place, "t0"))
+    directory = job_directory()
+    world.open(directory, idempotency_key=KEY)
+    world.request(directory, world.attempt(directory, "t0"))
 
 
 def keyed_again(world: World) -> None:
     """A job whose key another one was committed under."""
-    other = place_of(OTHER_JOB)
+    other = job_directory(OTHER_JOB)
     world.open(other, idempotency_key=KEY)
     world.request(other, world.attempt(other, "t0"))
     run_execution(Ports(world.store, world.ledger, world.clock), other)
@@ -150,32 +150,32 @@ def keyed_again(world: World) -> None:
 
 def exact_names(world: World) -> None:
     """A job with names of the program's own, of which none is there, and a losing attempt."""
-    place = place_of()
-    world.open(place, names=Names.EXACT)
-    world.attempt(place, "t0", "loser", files={"a.csv": b"loser"})
+    directory = job_directory()
+    world.open(directory, names=Names.EXACT)
+    world.attempt(directory, "t0", "loser", files={"a.csv": b"loser"})
     world.request(
-        place,
-        world.attempt(place, "t0", files={"a.csv": b"a"}),
-        world.attempt(place, "t1", files={"dt=1/b.csv": b"b"}),
+        directory,
+        world.attempt(directory, "t0", files={"a.csv": b"a"}),
+        world.attempt(directory, "t1", files={"dt=1/b.csv": b"b"}),
     )
 
 
 def exact_over_existing(world: World) -> None:
     """A job that writes a file that is there anew, and another one beside."""
     fill(world)
-    place = place_of()
-    world.open(place, conflict=Conflict.REPLACE, names=Names.EXACT)
+    directory = job_directory()
+    world.open(directory, conflict=Conflict.REPLACE, names=Names.EXACT)
     files = {"old.csv": b"new", "dt=1/b.csv": b"b"}
-    world.request(place, world.attempt(place, "t0", files=files))
+    world.request(directory, world.attempt(directory, "t0", files=files))
 
 
 def exact_undone(world: World) -> None:
     """The same, but an upload is lost after the decision: what was covered comes back."""
     fill(world)
-    place = place_of()
-    world.open(place, conflict=Conflict.REPLACE, names=Names.EXACT)
+    directory = job_directory()
+    world.open(directory, conflict=Conflict.REPLACE, names=Names.EXACT)
     files = {"dt=1/b.csv": b"b", "old.csv": b"new", "z.csv": b"z"}
-    world.request(place, world.attempt(place, "t0", files=files))
+    world.request(directory, world.attempt(directory, "t0", files=files))
     victim = next(world.store.list_uploads(BUCKET, "sales/z.csv"))
 
     def lose() -> None:
@@ -192,22 +192,22 @@ def put_old_elsewhere(world: World) -> None:
 def two_places(world: World) -> None:
     """A job that replaces its destination, with a partition that lies elsewhere, and a loser."""
     put_old_elsewhere(world)
-    place = place_of()
-    world.open(place, conflict=Conflict.REPLACE, locations=LOCATIONS)
+    directory = job_directory()
+    world.open(directory, conflict=Conflict.REPLACE, locations=LOCATIONS)
     files = {part("t0"): b"elsewhere"}
-    elsewhere = world.attempt(place.at(ELSEWHERE), "t0", files=files)
-    world.attempt(place.at(ELSEWHERE), "t0", "loser")
-    world.request(place, world.attempt(place, "t0"), replace(elsewhere, location=ELSEWHERE))
+    elsewhere = world.attempt(directory.at(ELSEWHERE), "t0", files=files)
+    world.attempt(directory.at(ELSEWHERE), "t0", "loser")
+    world.request(directory, world.attempt(directory, "t0"), replace(elsewhere, location=ELSEWHERE))
 
 
 def two_places_refused(world: World) -> None:
     """The same, but a condition is not met: nothing has changed."""
     put_old_elsewhere(world)
-    place = place_of()
+    directory = job_directory()
     least = Conditions(min_files=3)
-    world.open(place, conflict=Conflict.REPLACE, locations=LOCATIONS, conditions=least)
-    elsewhere = world.attempt(place.at(ELSEWHERE), "t0")
-    world.request(place, world.attempt(place, "t0"), replace(elsewhere, location=ELSEWHERE))
+    world.open(directory, conflict=Conflict.REPLACE, locations=LOCATIONS, conditions=least)
+    elsewhere = world.attempt(directory.at(ELSEWHERE), "t0")
+    world.request(directory, world.attempt(directory, "t0"), replace(elsewhere, location=ELSEWHERE))
 
 
 def two_places_undone(world: World) -> None:
@@ -269,27 +269,27 @@ PLACES = [
 
 def check_ended(world: World, scenario: Scenario) -> None:
     """What holds of an ended job, by I2, I4, I5, I6, I9, I10 and I11."""
-    place = place_of()
-    result = world.result(place)
+    directory = job_directory()
+    result = world.result(directory)
     assert (result.outcome, result.error.code if result.error else "") == (
         scenario.outcome,
         scenario.code,
     )
     assert {**world.visible(), **world.visible(ELSEWHERE)} == scenario.visible
-    marker = world.store.head(BUCKET, place.success)
+    marker = world.store.head(BUCKET, directory.success)
     if scenario.outcome is Outcome.COMMITTED:
-        assert world.json(place.success)["jobId"] == place.job_id
-        assert world.store.head(BUCKET, place.commits) is not None
+        assert world.json(directory.success)["jobId"] == directory.job_id
+        assert world.store.head(BUCKET, directory.commits) is not None
     else:
-        assert marker is None or world.json(place.success)["jobId"] != place.job_id
-        assert world.store.head(BUCKET, place.commits) is None
+        assert marker is None or world.json(directory.success)["jobId"] != directory.job_id
+        assert world.store.head(BUCKET, directory.commits) is None
     if scenario.prepare in {keyed, keyed_again}:
         winner = JOB if scenario.prepare is keyed else OTHER_JOB
-        assert world.json(place.once(key_digest(KEY)))["jobId"] == winner
+        assert world.json(directory.once(key_digest(KEY)))["jobId"] == winner
     assert world.open_uploads("sales/") == world.open_uploads(ELSEWHERE) == []
-    assert world.all_keys(place.at(ELSEWHERE).tasks) == []
+    assert world.all_keys(directory.at(ELSEWHERE).tasks) == []
     assert world.open_uploads("sales2/") == ["sales2/theirs"]
-    assert not [key for key in world.all_keys(place.tasks) if key.endswith(".pendingset")]
+    assert not [key for key in world.all_keys(directory.tasks) if key.endswith(".pendingset")]
     # Those of an ended job, which a late try has put, are in nobody's way.
     owners = {world.ledger._jobs[ref].state for ref, _ in world.ledger._claims}
     assert owners <= ENDED

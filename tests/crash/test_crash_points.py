@@ -13,7 +13,7 @@ import pytest
 from s3commit.core.model.errors import TransientError
 from s3commit.core.model.job import Names, Outcome
 from s3commit.testing.faults import Crash, FaultPlan
-from tests.core.world import BUCKET, World, place_of
+from tests.core.world import BUCKET, World, job_directory
 from tests.crash.scenarios import (
     PLACES,
     POLICIES,
@@ -27,10 +27,10 @@ from tests.crash.scenarios import (
 def exact_aborting(world: World) -> None:
     """A job with names of the program's own whose driver gave up, beside files of others."""
     world.store.put(BUCKET, "sales/b.csv", b"b")
-    place = place_of()
-    world.open(place, names=Names.EXACT)
-    world.attempt(place, "t0", files={"a.csv": b"a", "b.csv": b"b"})
-    world.ask_abort(place)
+    directory = job_directory()
+    world.open(directory, names=Names.EXACT)
+    world.attempt(directory, "t0", files={"a.csv": b"a", "b.csv": b"b"})
+    world.ask_abort(directory)
 
 
 ABORTS = [
@@ -83,9 +83,9 @@ def test_i1_i2_i4_i5_i6_i9_i10_i11_whatever_the_crash_point_the_job_ends_whole(
         strike(plan, when, point)
         world = prepared(scenario, versioned, plan)
         try:
-            world.run(place_of())
+            world.run(job_directory())
         except Crash:
-            world.run(place_of(), "execution-2")
+            world.run(job_directory(), "execution-2")
         check_ended(world, scenario)
         if not [call for call in plan.fired if call.number == point]:
             assert point > 15, "the enumeration must have reached the whole job"
@@ -97,7 +97,7 @@ def test_the_points_are_as_many_as_the_documents_say() -> None:
     calls = 0
     for scenario, versioned in ALL:
         plan = FaultPlan()
-        prepared(scenario, versioned, plan).run(place_of())
+        prepared(scenario, versioned, plan).run(job_directory())
         calls += len(plan.calls)
     print(f"{calls} calls of {len(ALL)} jobs, {5 * calls} points")
     assert calls > 1_600
@@ -110,7 +110,7 @@ def test_i2_i4_i5_a_roll_back_that_dies_twice_recovers_itself() -> None:
     """
     scenario = next(one for one in SCENARIOS if one.prepare is rolling_back)
     plan = FaultPlan()
-    prepared(scenario, False, plan).run(place_of())
+    prepared(scenario, False, plan).run(job_directory())
     verbs = [call.verb for call in plan.calls]
     pairs = 0
     for first in range(verbs.index("decide") + 1, len(verbs) + 1):
@@ -120,13 +120,13 @@ def test_i2_i4_i5_a_roll_back_that_dies_twice_recovers_itself() -> None:
             plan = FaultPlan().crash_before(nth=first)
             world = prepared(scenario, False, plan)
             with pytest.raises(Crash):
-                world.run(place_of())
+                world.run(job_directory())
             plan.crash_before(nth=second)
             try:
-                world.run(place_of(), "execution-2")
+                world.run(job_directory(), "execution-2")
             except Crash:
                 pairs += 1
-                world.run(place_of(), "execution-3")
+                world.run(job_directory(), "execution-3")
                 check_ended(world, scenario)
             else:
                 check_ended(world, scenario)

@@ -20,7 +20,7 @@ from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import LostRaceError
 from s3commit.testing.faults import Call, Crash, FaultPlan
 from s3commit.testing.memory import MemoryLedger
-from tests.core.world import BUCKET, JOB, OTHER_JOB, World, place_of
+from tests.core.world import BUCKET, JOB, OTHER_JOB, World, job_directory
 
 
 def forget(world: World) -> None:
@@ -31,10 +31,10 @@ def forget(world: World) -> None:
 
 def test_i2_a_plan_put_late_by_an_execution_that_was_overtaken_changes_nothing() -> None:
     """A request that names no attempts counts what is there: two executions may make two plans."""
-    world, place = World(), place_of()
-    world.open(place)
-    world.attempt(place, "t0")
-    world.store.put(BUCKET, place.request, encode_request(CommitRequest(JOB, None)))
+    world, directory = World(), job_directory()
+    world.open(directory)
+    world.attempt(directory, "t0")
+    world.store.put(BUCKET, directory.request, encode_request(CommitRequest(JOB, None)))
     stalled: list[Call] = []
 
     def is_plan(call: Call) -> bool:
@@ -47,40 +47,40 @@ def test_i2_a_plan_put_late_by_an_execution_that_was_overtaken_changes_nothing()
         world.store.put(BUCKET, stalled[0].key, stalled[0].arguments["body"])
 
     def second() -> None:
-        world.attempt(place, "t1")
+        world.attempt(directory, "t1")
         world.plan.run_after("decide", put_at_last)
-        assert world.run(place, "execution-2")[-1] == "TidyUp"
+        assert world.run(directory, "execution-2")[-1] == "TidyUp"
 
     world.plan.run_before("put", second, where=is_plan)
-    assert world.run(place, "execution-1")[-1] == "Superseded"
-    assert world.result(place).outcome is Outcome.COMMITTED
+    assert world.run(directory, "execution-1")[-1] == "Superseded"
+    assert world.result(directory).outcome is Outcome.COMMITTED
     assert sorted(world.visible().values()) == [b"t0 a0", b"t1 a0"]
 
 
 def test_i3_i4_i8_a_late_manifest_of_a_job_that_the_ledger_forgot_does_not_open_it_again() -> None:
-    world, place = World(), place_of()
-    world.open(place)
-    gone = CountedAttempt("t0", "a1", place.manifest_name("t0", "a1"), "0" * 64, 1, 5)
-    world.request(place, gone)
-    world.run(place)
-    assert world.result(place).outcome is Outcome.ABORTED
+    world, directory = World(), job_directory()
+    world.open(directory)
+    gone = CountedAttempt("t0", "a1", directory.manifest_name("t0", "a1"), "0" * 64, 1, 5)
+    world.request(directory, gone)
+    world.run(directory)
+    assert world.result(directory).outcome is Outcome.ABORTED
     forget(world)
-    late = world.attempt(place, "t0", "a1")
-    assert world.announce(place, late) == 1
+    late = world.attempt(directory, "t0", "a1")
+    assert world.announce(directory, late) == 1
     assert world.open_uploads() == []
-    assert world.record(place).state is JobState.ABORTED
+    assert world.record(directory).state is JobState.ABORTED
 
 
 def test_i8_a_late_manifest_of_a_committed_job_that_the_ledger_forgot_keeps_it_committed() -> None:
-    world, place = World(), place_of()
-    world.open(place)
-    world.request(place, world.attempt(place, "t0"))
-    world.run(place)
-    world.store.delete(BUCKET, place.result)
+    world, directory = World(), job_directory()
+    world.open(directory)
+    world.request(directory, world.attempt(directory, "t0"))
+    world.run(directory)
+    world.store.delete(BUCKET, directory.result)
     forget(world)
-    world.announce(place, world.attempt(place, "t0", "a1"))
-    assert world.record(place).state is JobState.COMMITTED
-    assert world.run(place)[-1] == "TidyUp"
+    world.announce(directory, world.attempt(directory, "t0", "a1"))
+    assert world.record(directory).state is JobState.COMMITTED
+    assert world.run(directory)[-1] == "TidyUp"
     assert list(world.visible().values()) == [b"t0 a0"]
     assert world.open_uploads() == []
 
@@ -100,9 +100,9 @@ class Encrypted(World):
 
 def test_i2_a_roll_back_removes_files_that_neither_metadata_nor_etag_proves() -> None:
     """A client that sets no metadata, on a bucket behind KMS: the name is the proof (ADR 4)."""
-    world, place = Encrypted(), place_of()
-    world.open(place)
-    world.request(place, *[world.attempt(place, f"t{number}") for number in range(3)])
+    world, directory = Encrypted(), job_directory()
+    world.open(directory)
+    world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(3)])
     victim = list(world.store.list_uploads(BUCKET, "sales/"))[1]
 
     def lose() -> None:
@@ -111,15 +111,15 @@ def test_i2_a_roll_back_removes_files_that_neither_metadata_nor_etag_proves() ->
     world.plan.run_after("decide", lose)
     world.plan.run_after("complete_upload", world.encrypt)
     world.plan.run_after("complete_upload", world.encrypt, nth=3)
-    assert world.run(place)[-2:] == ["RollBack", "TidyUp"]
-    assert world.result(place).outcome is Outcome.ROLLED_BACK
+    assert world.run(directory)[-2:] == ["RollBack", "TidyUp"]
+    assert world.result(directory).outcome is Outcome.ROLLED_BACK
     assert world.visible() == {}
 
 
 def test_i2_a_roll_back_looks_again_at_a_file_that_changed_before_its_delete() -> None:
-    world, place = World(), place_of()
-    world.open(place)
-    world.request(place, *[world.attempt(place, f"t{number}") for number in range(2)])
+    world, directory = World(), job_directory()
+    world.open(directory)
+    world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(2)])
     victim = list(world.store.list_uploads(BUCKET, "sales/"))[1]
 
     def lose() -> None:
@@ -128,67 +128,67 @@ def test_i2_a_roll_back_looks_again_at_a_file_that_changed_before_its_delete() -
     foreign = f"sales/part-t0-{JOB}.parquet"
     world.plan.run_after("decide", lose)
     world.plan.run_before("delete", lambda: world.store.put(BUCKET, foreign, b"not the same"))
-    assert world.run(place)[-2:] == ["RollBack", "TidyUp"]
+    assert world.run(directory)[-2:] == ["RollBack", "TidyUp"]
     assert world.visible() == {foreign: b"not the same"}
 
 
 def test_i6_a_claim_that_a_late_waker_puts_is_in_nobodys_way() -> None:
-    world, place, other = World(), place_of(), place_of(OTHER_JOB)
-    for one in (place, other):
+    world, directory, other = World(), job_directory(), job_directory(OTHER_JOB)
+    for one in (directory, other):
         world.open(one, conflict=Conflict.REPLACE)
         world.request(one, world.attempt(one, "t0"))
-    world.plan.run_before("put_claim", lambda: world.run(place, "execution-2"))
-    assert world.run(place, "execution-1")[-1] == "Superseded"
-    assert {ref for ref, _ in world.ledger._claims} == {place.ref}
+    world.plan.run_before("put_claim", lambda: world.run(directory, "execution-2"))
+    assert world.run(directory, "execution-1")[-1] == "Superseded"
+    assert {ref for ref, _ in world.ledger._claims} == {directory.ref}
     assert world.run(other).count("AcquireDestination") == 1
     assert world.result(other).outcome is Outcome.COMMITTED
 
 
 def test_i2_i8_a_job_that_loses_its_ledger_and_an_upload_while_committing_is_rolled_back() -> None:
-    world, place = World(plan=FaultPlan().crash_after("complete_upload")), place_of()
-    world.open(place)
-    world.request(place, *[world.attempt(place, f"t{number}") for number in range(2)])
+    world, directory = World(plan=FaultPlan().crash_after("complete_upload")), job_directory()
+    world.open(directory)
+    world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(2)])
     with pytest.raises(Crash):
-        world.run(place)
+        world.run(directory)
     forget(world)
     upload = next(world.store.list_uploads(BUCKET, "sales/"))
     world.store.abort_upload(BUCKET, upload.key, upload.upload_id)  # a lifecycle rule
-    world.run(place, "execution-2")
-    assert world.result(place).outcome is Outcome.ROLLED_BACK
+    world.run(directory, "execution-2")
+    assert world.result(directory).outcome is Outcome.ROLLED_BACK
     assert world.visible() == {}
 
 
 def test_a_late_try_of_verify_manifests_slips_no_unjudged_plan_under_the_decision() -> None:
     """The request counts what is there, and that was more when the late try looked."""
-    world, place = World(), place_of()
-    world.open(place, conditions=Conditions(max_rows=5))
-    world.attempt(place, "t0")  # five rows
-    world.store.put(BUCKET, place.request, encode_request(CommitRequest(JOB, None)))
-    ticket = Ticket(JOB, BUCKET, place.prefix, execution="execution-1")
+    world, directory = World(), job_directory()
+    world.open(directory, conditions=Conditions(max_rows=5))
+    world.attempt(directory, "t0")  # five rows
+    world.store.put(BUCKET, directory.request, encode_request(CommitRequest(JOB, None)))
+    ticket = Ticket(JOB, BUCKET, directory.prefix, execution="execution-1")
     sealed = seal_job(world.ports, ticket)
     ticket = acquire_destination(world.ports, verify_manifests(world.ports, sealed))
     ticket = check_conditions(world.ports, ticket)
-    world.attempt(place, "t1")
+    world.attempt(directory, "t1")
     verify_manifests(world.ports, sealed)
     with pytest.raises(LostRaceError):
         decide_commit(world.ports, ticket)
-    assert world.record(place).state is JobState.SEALED
-    world.run(place, "execution-2")
-    error = world.result(place).error
+    assert world.record(directory).state is JobState.SEALED
+    world.run(directory, "execution-2")
+    error = world.result(directory).error
     assert error is not None
     assert error.message == "maxRows is 5, the job has 10"
 
 
 def test_i6_locks_that_only_an_earlier_plan_needed_are_given_back_as_well() -> None:
     """The second execution sees so many partitions that it locks the destination instead."""
-    world, place = World(plan=FaultPlan().crash_after("put_claim")), place_of()
-    world.open(place, conflict=Conflict.REPLACE, scope=Scope.PARTITION)
-    world.attempt(place, "t0", files={f"dt=1/part-{JOB}.csv": b"1"})
-    world.store.put(BUCKET, place.request, encode_request(CommitRequest(JOB, None)))
+    world, directory = World(plan=FaultPlan().crash_after("put_claim")), job_directory()
+    world.open(directory, conflict=Conflict.REPLACE, scope=Scope.PARTITION)
+    world.attempt(directory, "t0", files={f"dt=1/part-{JOB}.csv": b"1"})
+    world.store.put(BUCKET, directory.request, encode_request(CommitRequest(JOB, None)))
     with pytest.raises(Crash):
-        world.run(place)
+        world.run(directory)
     many = {f"dt={number}/part-1-{JOB}.csv": b"1" for number in range(100)}
-    world.attempt(place, "t1", files=many)
-    world.run(place, "execution-2")
-    assert world.result(place).files == 101
+    world.attempt(directory, "t1", files=many)
+    world.run(directory, "execution-2")
+    assert world.result(directory).files == 101
     assert world.ledger._claims == {}

@@ -19,7 +19,7 @@ from s3commit.core.ports.bundle import Ports
 from s3commit.testing.execution import run_execution
 from s3commit.testing.faults import Crash, FaultPlan
 from tests.core.fsck_world import Checked
-from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, REF, World, place_of
+from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, REF, World, job_directory
 from tests.crash.scenarios import (
     KEY,
     OTHERS_FILE,
@@ -66,7 +66,7 @@ def make(world: World, key: str, job_id: str) -> None:
 
 def spoil(world: World) -> None:
     """A destination with one of each thing that can be repaired, beside what must stay."""
-    committed, undone, live = place_of(), place_of(OTHER_JOB), place_of(NEIGHBOUR)
+    committed, undone, live = job_directory(), job_directory(OTHER_JOB), job_directory(NEIGHBOUR)
     world.open(committed, names=Names.EXACT)
     world.request(committed, world.attempt(committed, "t0", files={"a.csv": b"a"}))
     run_execution(unplanned(world), committed)
@@ -86,10 +86,10 @@ def spoil(world: World) -> None:
     world.store.create_upload(BUCKET, "sales/theirs-too.csv", metadata={}, content_type="")
 
 
-def roll_back(world: World, place: JobDirectory) -> None:
+def roll_back(world: World, directory: JobDirectory) -> None:
     """Run a job of one file, and have its upload lost after the decision."""
     (upload,) = (
-        one for one in world.store.list_uploads(BUCKET, "sales/") if place.job_id in one.key
+        one for one in world.store.list_uploads(BUCKET, "sales/") if directory.job_id in one.key
     )
 
     def lose() -> None:
@@ -97,7 +97,7 @@ def roll_back(world: World, place: JobDirectory) -> None:
 
     plan = FaultPlan().run_after("decide", lose)
     ports = Ports(plan.wrap(world.store), plan.wrap(world.ledger), world.clock)
-    assert "RollBack" in run_execution(ports, place)
+    assert "RollBack" in run_execution(ports, directory)
 
 
 def remains(world: World) -> tuple[dict[str, bytes], list[str], list[str]]:
@@ -156,7 +156,7 @@ def at_every_call(scenario: Scenario, versioned: bool, check: Callable[[Checked]
         desk.world.store.create_upload(BUCKET, "sales2/theirs", metadata={}, content_type="x")
         scenario.prepare(desk.world)
         try:
-            desk.world.run(place_of())
+            desk.world.run(job_directory())
         except Crash:
             desk.lose_ledger()
             disarm(desk.world)
@@ -169,18 +169,18 @@ def at_every_call(scenario: Scenario, versioned: bool, check: Callable[[Checked]
 
 def check_after(desk: Checked, scenario: Scenario) -> None:
     """As `check_ended`; but a job may be undone otherwise, or whole since it lost nothing yet."""
-    world, place = desk.world, place_of()
-    outcome = world.result(place).outcome
+    world, directory = desk.world, job_directory()
+    outcome = world.result(directory).outcome
     if scenario.outcome is Outcome.COMMITTED:
         check_ended(world, scenario)
         return
     if outcome is Outcome.COMMITTED:
         assert scenario.code == "UPLOADS_LOST", "it was refused for a reason that still holds"
-        assert world.json(place.success)["jobId"] == JOB
-        assert world.store.head(BUCKET, place.commits) is not None
+        assert world.json(directory.success)["jobId"] == JOB
+        assert world.store.head(BUCKET, directory.commits) is not None
     else:
         assert world.visible() == scenario.visible
-        assert world.store.head(BUCKET, place.commits) is None
+        assert world.store.head(BUCKET, directory.commits) is None
     assert desk.findings() == [], "what is committed is there, what is not is not"
     assert world.open_uploads() == ["sales2/theirs"]
     assert world.ledger._claims == {}
@@ -200,8 +200,8 @@ def test_i8_a_ledger_that_is_lost_at_any_call_is_made_again(
     scenario: Scenario, versioned: bool
 ) -> None:
     def check(desk: Checked) -> None:
-        ended = desk.world.store.head(BUCKET, place_of().result) is not None
-        [rebuilt] = [one for one in desk.rebuild() if one.place == place_of()]
+        ended = desk.world.store.head(BUCKET, job_directory().result) is not None
+        [rebuilt] = [one for one in desk.rebuild() if one.directory == job_directory()]
         assert rebuilt.made
         assert rebuilt.state is not None
         if ended:
@@ -215,7 +215,7 @@ def test_i8_a_ledger_that_is_lost_at_any_call_is_made_again(
         assert ended or first.generation > 10**9
         desk.rebuild()
         assert desk.world.ledger.job(REF) == first, "what is there stays as it is"
-        desk.world.run(place_of(), "execution-2")
+        desk.world.run(job_directory(), "execution-2")
         check_after(desk, scenario)
 
     at_every_call(scenario, versioned, check)
@@ -233,7 +233,7 @@ def test_i8_a_rebuild_that_dies_anywhere_is_gone_on_with(when: str, scenario: Sc
         desk.world.plan = FaultPlan().crash_after("decide")
         ports = desk.fsck.ports
         with contextlib.suppress(Crash):
-            run_execution(ports, place_of())
+            run_execution(ports, job_directory())
         desk.lose_ledger()
         plan = desk.world.plan = with_fault(when, point)
         with contextlib.suppress(Crash, S3CommitError):
@@ -279,19 +279,19 @@ def test_i2_i6_i8_the_execution_that_ran_when_the_ledger_was_lost_does_no_harm(
             with contextlib.suppress(Crash):
                 run_execution(
                     Ports(desk.world.store, halfway.wrap(desk.world.ledger), desk.world.clock),
-                    place_of(),
+                    job_directory(),
                     execution="execution-2",
                 )
             desk.world.plan = kept
 
         plan.run_before(None, lose, nth=point)
         with contextlib.suppress(S3CommitError):  # the old one fails: its job is another's
-            desk.world.run(place_of())
+            desk.world.run(job_directory())
         disarm(desk.world)
         if not fired:
             assert point > 15
             return
-        desk.world.run(place_of(), "execution-3")
+        desk.world.run(job_directory(), "execution-3")
         check_after(desk, scenario)
 
 
@@ -311,7 +311,7 @@ def test_i5_a_repair_at_any_call_of_a_job_leaves_it_to_end_as_it_would(
 
         def look(desk: Checked = desk, done: list[Repaired] = done) -> None:
             kept, desk.world.plan = desk.world.plan, FaultPlan()
-            ended = desk.world.store.head(BUCKET, place_of().result) is not None
+            ended = desk.world.store.head(BUCKET, job_directory().result) is not None
             done.extend(desk.repair())
             # Until it has ended nothing of it is repaired, but somebody may be called to it.
             actions = {one.action for found in done for one in found.finding.repairs}
@@ -321,7 +321,7 @@ def test_i5_a_repair_at_any_call_of_a_job_leaves_it_to_end_as_it_would(
             desk.world.plan = kept
 
         plan.run_before(None, look, nth=point)
-        desk.world.run(place_of())
+        desk.world.run(job_directory())
         check_ended(desk.world, scenario)
         disarm(desk.world)
         assert desk.findings() == []
@@ -351,7 +351,7 @@ def scramble(world: World, dice: random.Random) -> None:
         elif choice == 5:
             world.store.create_upload(BUCKET, name, metadata={}, content_type="")
         elif choice == 6:
-            world.ledger._jobs.pop(place_of(job_id).ref, None)
+            world.ledger._jobs.pop(job_directory(job_id).ref, None)
         else:
             source = world.store.get(BUCKET, dice.choice(keys), max_bytes=10**6).body
             body = source.replace(JOB.encode(), job_id.encode())
@@ -405,5 +405,5 @@ def test_i4_i5_whatever_happened_to_a_destination_a_repair_touches_only_what_is_
 
 
 def _has_result(world: World, job_id: str) -> bool:
-    place = place_of(job_id)
-    return bool({place.result, place.commits} & set(world.all_keys("sales/")))
+    directory = job_directory(job_id)
+    return bool({directory.result, directory.commits} & set(world.all_keys("sales/")))

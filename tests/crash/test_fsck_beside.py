@@ -11,10 +11,10 @@ from s3commit.core.model.states import JobState
 from s3commit.testing.execution import run_execution
 from s3commit.testing.faults import FaultPlan
 from tests.core.fsck_world import Checked
-from tests.core.world import BUCKET, NEIGHBOUR, World, place_of
+from tests.core.world import BUCKET, NEIGHBOUR, World, job_directory
 from tests.crash.test_fsck import disarm, spoil, unplanned
 
-LIVE = place_of(NEIGHBOUR)
+LIVE = job_directory(NEIGHBOUR)
 ITS_FILE = f"sales/part-t0-{NEIGHBOUR}.parquet"
 
 

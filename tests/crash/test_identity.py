@@ -25,7 +25,7 @@ from s3commit.testing.bucket import Version
 from s3commit.testing.faults import Call, Crash, FaultPlan
 from s3commit.testing.memory import MemoryObjectStore
 from tests.core.test_s3a import data
-from tests.core.world import BUCKET, JOB, World, place_of
+from tests.core.world import BUCKET, JOB, World, job_directory
 from tests.golden.s3a.replay import Recorded, read, replay
 
 
@@ -33,8 +33,8 @@ def s3a_job(world: World, case: str = "plain") -> Recorded:
     """A job of S3A's: uploads without metadata, names that do not carry the job's id."""
     recorded = read(case)
     replay(world.store, recorded)
-    body = encode_request(CommitRequest(recorded.place.job_id, None))
-    world.store.put(BUCKET, recorded.place.request, body, if_absent=True)
+    body = encode_request(CommitRequest(recorded.directory.job_id, None))
+    world.store.put(BUCKET, recorded.directory.request, body, if_absent=True)
     return recorded
 
 
@@ -50,8 +50,8 @@ def stops(world: World, recorded: Recorded, state: JobState) -> str:
     before = None
     for number in range(3):
         with pytest.raises(IdentityUnknownError) as caught:
-            world.run(recorded.place, f"again-{number}")
-        assert world.record(recorded.place).state is state
+            world.run(recorded.directory, f"again-{number}")
+        assert world.record(recorded.directory).state is state
         assert before in {None, repr(seen(world)[0])}
         before = repr(seen(world)[0])
     return caught.value.message
@@ -69,8 +69,8 @@ def change(world: World, key: str, metadata: dict[str, str]) -> None:
 def mark(world: World, recorded: Recorded, key: str) -> None:
     """A person has looked, and says that the file is the job's."""
     (manifest,) = [name for name, body in recorded.manifests.items() if key.encode() in body]
-    place, task, attempt = parse_manifest_key(BUCKET, manifest)
-    change(world, key, {META_JOB: place.job_id, META_TASK: task, META_ATTEMPT: attempt})
+    directory, task, attempt = parse_manifest_key(BUCKET, manifest)
+    change(world, key, {META_JOB: directory.job_id, META_TASK: task, META_ATTEMPT: attempt})
 
 
 def lose_answers(plan: FaultPlan) -> FaultPlan:
@@ -80,13 +80,13 @@ def lose_answers(plan: FaultPlan) -> FaultPlan:
 def test_i2_a_lost_answer_is_recognised_by_metadata_whatever_the_etag_is() -> None:
     for names in Names:
         world = World(opaque=True, plan=lose_answers(FaultPlan()))
-        place = place_of()
-        world.open(place, names=names)
+        directory = job_directory()
+        world.open(directory, names=names)
         files = [{f"part-t{number}-{JOB}.x": b"x"} for number in range(3)]
-        counted = [world.attempt(place, f"t{n}", files=one) for n, one in enumerate(files)]
-        world.request(place, *counted)
-        world.run(place)
-        assert world.result(place).outcome is Outcome.COMMITTED
+        counted = [world.attempt(directory, f"t{n}", files=one) for n, one in enumerate(files)]
+        world.request(directory, *counted)
+        world.run(directory)
+        assert world.result(directory).outcome is Outcome.COMMITTED
         assert len(world.visible()) == 3
 
 
@@ -95,21 +95,21 @@ def test_i2_a_lost_answer_is_recognised_by_the_name_where_a_client_sets_no_metad
     opaque: bool,
 ) -> None:
     """Names that carry the job's id are nobody else's (ADR 4)."""
-    world, place = World(opaque=opaque, plan=lose_answers(FaultPlan())), place_of()
-    world.open(place)
-    world.request(place, *[world.attempt(place, f"t{number}") for number in range(3)])
+    world, directory = World(opaque=opaque, plan=lose_answers(FaultPlan())), job_directory()
+    world.open(directory)
+    world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(3)])
     for upload in world.store.bucket(BUCKET).uploads.values():
         upload.metadata.clear()
-    world.run(place)
-    assert world.result(place).outcome is Outcome.COMMITTED
+    world.run(directory)
+    assert world.result(directory).outcome is Outcome.COMMITTED
     assert len(world.visible()) == 3
 
 
 def test_i2_a_lost_answer_to_an_upload_of_s3a_is_recognised_by_etag_and_length() -> None:
     world = World(plan=lose_answers(FaultPlan()))
     recorded = s3a_job(world)
-    world.run(recorded.place)
-    assert world.result(recorded.place).outcome is Outcome.COMMITTED
+    world.run(recorded.directory)
+    assert world.result(recorded.directory).outcome is Outcome.COMMITTED
     assert data(world) == recorded.files
 
 
@@ -118,8 +118,8 @@ def test_i2_what_s3_answers_to_a_repetition_tells_whose_the_object_is() -> None:
     plan = lose_answers(FaultPlan())
     world = World(opaque=True, repeats_complete=True, plan=plan)
     recorded = s3a_job(world)
-    world.run(recorded.place)
-    assert world.result(recorded.place).outcome is Outcome.COMMITTED
+    world.run(recorded.directory)
+    assert world.result(recorded.directory).outcome is Outcome.COMMITTED
     assert data(world) == recorded.files
 
 
@@ -128,9 +128,9 @@ def test_i2_a_unit_begun_twice_is_completed_though_no_etag_can_be_foretold() -> 
     world = World(opaque=True, plan=FaultPlan().crash_after("begin_unit"))
     recorded = s3a_job(world)
     with pytest.raises(Crash):
-        world.run(recorded.place)
-    world.run(recorded.place, "execution-2")
-    assert world.result(recorded.place).outcome is Outcome.COMMITTED
+        world.run(recorded.directory)
+    world.run(recorded.directory, "execution-2")
+    assert world.result(recorded.directory).outcome is Outcome.COMMITTED
     assert data(world) == recorded.files
 
 
@@ -155,8 +155,8 @@ def test_i2_i5_a_decided_job_stops_where_nobody_can_tell_and_goes_on_when_it_is_
     stops(world, recorded, JobState.COMMITTING)
     for key in recorded.files:
         mark(world, recorded, key)
-    world.run(recorded.place, "settled")
-    assert world.result(recorded.place).outcome is Outcome.COMMITTED
+    world.run(recorded.directory, "settled")
+    assert world.result(recorded.directory).outcome is Outcome.COMMITTED
     assert data(world) == recorded.files
 
 
@@ -179,16 +179,16 @@ def test_i2_i5_whatever_the_crash_point_a_job_behind_kms_ends_whole_or_stops_unt
         recorded = s3a_job(world)
         try:
             try:
-                world.run(recorded.place)
+                world.run(recorded.directory)
             except Crash:
-                world.run(recorded.place, "execution-2")
+                world.run(recorded.directory, "execution-2")
         except IdentityUnknownError:
-            assert world.record(recorded.place).state is JobState.COMMITTING
+            assert world.record(recorded.directory).state is JobState.COMMITTING
             stopped += 1
             for key in data(world):
                 mark(world, recorded, key)
-            world.run(recorded.place, "settled")
-        assert world.result(recorded.place).outcome is Outcome.COMMITTED
+            world.run(recorded.directory, "settled")
+        assert world.result(recorded.directory).outcome is Outcome.COMMITTED
         assert data(world) == recorded.files
         assert world.open_uploads() == []
         if not [call for call in plan.fired if call.number == point]:
@@ -202,8 +202,8 @@ def test_i2_i5_a_file_that_is_another_programs_is_left_and_the_job_rolled_back()
     for key in recorded.files.keys() - {lost}:
         mark(world, recorded, key)
     change(world, lost, {META_JOB: "another"})
-    world.run(recorded.place, "settled")
-    assert world.result(recorded.place).outcome is Outcome.ROLLED_BACK
+    world.run(recorded.directory, "settled")
+    assert world.result(recorded.directory).outcome is Outcome.ROLLED_BACK
     assert set(data(world)) == {lost}
 
 
@@ -229,17 +229,17 @@ def test_i2_i5_a_roll_back_stops_before_it_touches_anything_in_doubt() -> None:
     assert max(recorded.files) in message
     for key in data(world):  # moved away by a person
         world.store.delete(BUCKET, key)
-    world.run(recorded.place, "settled")
-    assert world.result(recorded.place).outcome is Outcome.ROLLED_BACK
+    world.run(recorded.directory, "settled")
+    assert world.result(recorded.directory).outcome is Outcome.ROLLED_BACK
     assert data(world) == {}
     assert world.open_uploads() == []
 
 
 def test_i2_i5_a_zombie_that_completes_a_file_in_doubt_during_a_roll_back_is_found() -> None:
     """A stranger had the name, so the upload was open; then the zombie has it."""
-    world, place, key = World(opaque=True), place_of(), "sales/a.csv"
-    world.open(place, names=Names.EXACT)
-    world.request(place, world.attempt(place, "t0", files={"a.csv": b"a"}))
+    world, directory, key = World(opaque=True), job_directory(), "sales/a.csv"
+    world.open(directory, names=Names.EXACT)
+    world.request(directory, world.attempt(directory, "t0", files={"a.csv": b"a"}))
     (upload,) = world.store.list_uploads(BUCKET, key)
     world.store.bucket(BUCKET).uploads[upload.upload_id].metadata.clear()
     etag = world.store.upload_part(BUCKET, key, upload.upload_id, 1, b"a")
@@ -251,8 +251,8 @@ def test_i2_i5_a_zombie_that_completes_a_file_in_doubt_during_a_roll_back_is_fou
 
     world.plan.run_before("abort_upload", wake)
     with pytest.raises(IdentityUnknownError):
-        world.run(place)
-    assert world.record(place).state is JobState.ROLLING_BACK
+        world.run(directory)
+    assert world.record(directory).state is JobState.ROLLING_BACK
     assert world.visible() == {key: b"a"}
 
 
@@ -273,10 +273,10 @@ def test_i2_i5_a_job_whose_dead_driver_had_completed_files_stops_before_its_deci
         mark(world, recorded, key)
     else:
         world.store.delete(BUCKET, key)
-    world.run(recorded.place, "settled")
+    world.run(recorded.directory, "settled")
     committed = settled == "mark"
     outcome = Outcome.COMMITTED if committed else Outcome.ABORTED
-    assert world.result(recorded.place).outcome is outcome
+    assert world.result(recorded.directory).outcome is outcome
     assert data(world) == (recorded.files if committed else {})
 
 
@@ -285,11 +285,11 @@ def test_i5_i12_an_abort_leaves_alone_what_may_be_the_jobs() -> None:
     world = World(opaque=True)
     recorded = read("halfway")
     replay(world.store, recorded)
-    world.ask_abort(recorded.place)
+    world.ask_abort(recorded.directory)
     before = data(world)
     assert len(before) == 1
-    world.run(recorded.place)
-    assert world.result(recorded.place).outcome is Outcome.ABORTED
+    world.run(recorded.directory)
+    assert world.result(recorded.directory).outcome is Outcome.ABORTED
     assert data(world) == before
     assert world.open_uploads() == []
 
@@ -301,9 +301,9 @@ def test_i5_a_stranger_who_took_the_name_is_told_by_the_open_upload() -> None:
     key, body = sorted(recorded.files.items())[0]
     world.plan.run_after("decide", lambda: world.store.put(BUCKET, key, body[::-1]))
     with pytest.raises(IdentityUnknownError):
-        world.run(recorded.place)
-    assert world.record(recorded.place).state is JobState.ROLLING_BACK
-    failure = world.record(recorded.place).failure
+        world.run(recorded.directory)
+    assert world.record(recorded.directory).state is JobState.ROLLING_BACK
+    failure = world.record(recorded.directory).failure
     assert failure is not None
     assert failure.code == "UPLOADS_LOST"
 
@@ -312,27 +312,27 @@ def test_i2_two_workers_that_complete_one_upload_at_once_do_not_undo_the_job() -
     """S3 answers 409 to one of them, before what the other one makes is to be seen."""
     error = PreconditionError("409", code="CONFLICT")
     world = World(plan=FaultPlan().fail("complete_upload", error))
-    place = place_of()
-    world.open(place, names=Names.EXACT)
-    world.request(place, world.attempt(place, "t0", files={"a.csv": b"a"}))
-    assert world.run(place)[-1] == "TidyUp"
-    assert world.result(place).outcome is Outcome.COMMITTED
+    directory = job_directory()
+    world.open(directory, names=Names.EXACT)
+    world.request(directory, world.attempt(directory, "t0", files={"a.csv": b"a"}))
+    assert world.run(directory)[-1] == "TidyUp"
+    assert world.result(directory).outcome is Outcome.COMMITTED
 
 
 def test_a_conflict_after_which_the_upload_is_gone_is_a_loss() -> None:
     """By S3's documentation the parts have to be sent again after a 409."""
     world = World(plan=FaultPlan().fail("complete_upload", PreconditionError("", code="CONFLICT")))
-    place = place_of()
-    world.open(place, names=Names.EXACT)
-    world.request(place, world.attempt(place, "t0", files={"a.csv": b"a"}))
+    directory = job_directory()
+    world.open(directory, names=Names.EXACT)
+    world.request(directory, world.attempt(directory, "t0", files={"a.csv": b"a"}))
     upload = next(world.store.list_uploads(BUCKET, "sales/"))
 
     def gone() -> None:
         world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
 
     world.plan.run_before("head", gone, where=lambda call: call.key == upload.key, nth=2)
-    world.run(place)
-    assert world.result(place).outcome is Outcome.ROLLED_BACK
+    world.run(directory)
+    assert world.result(directory).outcome is Outcome.ROLLED_BACK
     assert world.visible() == {}
 
 
@@ -349,13 +349,13 @@ def test_i2_an_upload_whose_checksums_nobody_can_repeat_refuses_the_job_before_i
     None
 ):
     """S3 would refuse its completion, when other files are visible already."""
-    world, place = World(), place_of()
+    world, directory = World(), job_directory()
     world.store = Checksummed(BUCKET, clock=world.clock)
     world.ports = Ports(world.plan.wrap(world.store), world.plan.wrap(world.ledger), world.clock)
-    world.open(place)
-    world.request(place, *[world.attempt(place, f"t{number}") for number in range(3)])
-    world.run(place)
-    error = world.result(place).error
+    world.open(directory)
+    world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(3)])
+    world.run(directory)
+    error = world.result(directory).error
     assert error is not None
     assert error.code == "UNSUPPORTED_CHECKSUM"
     assert "complete_upload" not in world.plan.counts()

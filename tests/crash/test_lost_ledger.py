@@ -21,15 +21,15 @@ from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.testing.faults import Crash, FaultPlan
 from s3commit.testing.memory import MemoryLedger
-from tests.core.world import BUCKET, JOB, OTHER_JOB, REF, World, place_of
+from tests.core.world import BUCKET, JOB, OTHER_JOB, REF, World, job_directory
 from tests.crash.scenarios import BEFORE, POLICIES, SCENARIOS, Scenario, check_ended, fill
 
 
 def exact_into_nothing(world: World) -> None:
     """A job that wants nobody's files in its way; its own have names that do not tell."""
-    place = place_of()
-    world.open(place, conflict=Conflict.FAIL, names=Names.EXACT)
-    world.request(place, world.attempt(place, "t0", files={"a.csv": b"a", "b.csv": b"b"}))
+    directory = job_directory()
+    world.open(directory, conflict=Conflict.FAIL, names=Names.EXACT)
+    world.request(directory, world.attempt(directory, "t0", files={"a.csv": b"a", "b.csv": b"b"}))
 
 
 COMMITTED = [
@@ -56,7 +56,7 @@ def at_every_call(
         world.store.create_upload(BUCKET, "sales2/theirs", metadata={}, content_type="x")
         prepare(world)
         try:
-            world.run(place_of())
+            world.run(job_directory())
         except Crash:
             forget(world)
             check(world)
@@ -69,7 +69,7 @@ def at_every_call(
 @pytest.mark.parametrize("scenario", COMMITTED, ids=lambda one: one.name)
 def test_i2_i4_i8_i10_i11_a_job_that_would_be_committed_is(scenario: Scenario) -> None:
     def check(world: World) -> None:
-        world.run(place_of(), "execution-2")
+        world.run(job_directory(), "execution-2")
         check_ended(world, scenario)
 
     at_every_call(check, scenario.prepare, versioned=scenario.versioned[-1])
@@ -83,17 +83,17 @@ def test_i2_i10_a_job_that_is_refused_when_it_is_brought_back_has_removed_nothin
 
     def prepare(world: World) -> None:
         fill(world)
-        place = place_of()
-        world.open(place, conflict=Conflict.REPLACE, scope=scope)
+        directory = job_directory()
+        world.open(directory, conflict=Conflict.REPLACE, scope=scope)
         files = {f"dt={number}/part-{JOB}.csv": b"new" for number in (1, 2)}
-        world.request(place, world.attempt(place, "t", files=files))
+        world.request(directory, world.attempt(directory, "t", files=files))
 
     def check(world: World) -> None:
         for upload in list(world.store.list_uploads(BUCKET, "sales/"))[-1:]:
             world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
-        world.run(place_of(), "execution-2")
+        world.run(job_directory(), "execution-2")
         own = {key for key in world.visible() if belongs_to_job(key, JOB)}
-        if world.result(place_of()).outcome is Outcome.COMMITTED:
+        if world.result(job_directory()).outcome is Outcome.COMMITTED:
             assert len(own) == 2
         else:
             assert world.visible() == BEFORE
@@ -107,13 +107,13 @@ def test_i2_i10_a_job_that_another_one_overtook_meanwhile_is_all_there_or_not_at
     conflict: Conflict,
 ) -> None:
     """Its locks were lost too. The other one is decided beside it, which no lock can exclude."""
-    other = place_of(OTHER_JOB)
+    other = job_directory(OTHER_JOB)
 
     def prepare(world: World) -> None:
         fill(world)
-        place = place_of()
-        world.open(place, conflict=Conflict.REPLACE)
-        world.request(place, *[world.attempt(place, f"t{number}") for number in range(2)])
+        directory = job_directory()
+        world.open(directory, conflict=Conflict.REPLACE)
+        world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(2)])
         world.open(other, conflict=conflict)
         world.request(other, world.attempt(other, "t"))
 
@@ -121,9 +121,9 @@ def test_i2_i10_a_job_that_another_one_overtook_meanwhile_is_all_there_or_not_at
         world.run(other)
         assert world.result(other).outcome is Outcome.COMMITTED
         assert {key for key in world.visible() if belongs_to_job(key, OTHER_JOB)}
-        world.run(place_of(), "execution-2")
+        world.run(job_directory(), "execution-2")
         own = [key for key in world.visible() if belongs_to_job(key, JOB)]
-        committed = world.result(place_of()).outcome is Outcome.COMMITTED
+        committed = world.result(job_directory()).outcome is Outcome.COMMITTED
         # Of a job that was committed before the other one replaced it, nothing is there.
         assert len(own) in ({0, 2} if committed else {0})
         assert world.open_uploads("sales/") == []
@@ -134,35 +134,35 @@ def test_i2_i10_a_job_that_another_one_overtook_meanwhile_is_all_there_or_not_at
 def test_i8_the_removal_goes_on_from_the_list_that_the_manifest_names() -> None:
     world = World(plan=FaultPlan().crash_before("delete_seen"))
     fill(world)
-    place = place_of()
-    world.open(place, conflict=Conflict.REPLACE)
-    world.request(place, world.attempt(place, "t0"))
+    directory = job_directory()
+    world.open(directory, conflict=Conflict.REPLACE)
+    world.request(directory, world.attempt(directory, "t0"))
     with pytest.raises(Crash):
-        world.run(place)
-    header = world.store.get(BUCKET, place.commits, max_bytes=10**6).body.splitlines()[0]
+        world.run(directory)
+    header = world.store.get(BUCKET, directory.commits, max_bytes=10**6).body.splitlines()[0]
     assert b'"replaced":{"sha256":"' in header
     forget(world)
     late = "sales/late.csv"
     world.store.put(BUCKET, late, b"late")
-    entered = world.run(place, "execution-2")
+    entered = world.run(directory, "execution-2")
     assert entered == ["SealJob", "RemoveReplaced", "PublishSuccess", "TidyUp"]
     assert set(world.visible()) == {f"sales/part-t0-{JOB}.parquet", late}
-    assert world.result(place).replaced == len(BEFORE)
+    assert world.result(directory).replaced == len(BEFORE)
 
 
 def test_i8_a_list_that_was_tidied_up_is_not_asked_for_again() -> None:
     """The result is lost as well: only the manifest says that the job is committed."""
     world = World()
     fill(world)
-    place = place_of()
-    world.open(place, conflict=Conflict.REPLACE)
-    world.request(place, world.attempt(place, "t0"))
-    world.run(place)
+    directory = job_directory()
+    world.open(directory, conflict=Conflict.REPLACE)
+    world.request(directory, world.attempt(directory, "t0"))
+    world.run(directory)
     forget(world)
-    world.store.delete(BUCKET, place.result)
+    world.store.delete(BUCKET, directory.result)
     world.store.put(BUCKET, "sales/old.csv", b"came after")
-    world.run(place, "execution-2")
-    assert world.record(place).state is JobState.COMMITTED
+    world.run(directory, "execution-2")
+    assert world.record(directory).state is JobState.COMMITTED
     assert world.visible()["sales/old.csv"] == b"came after"
 
 
@@ -181,12 +181,12 @@ def records_of_its_life(world: World, **spec: Any) -> list[JobRecord]:
     for nth in range(1, 150):
         world.plan.run_after(None, keep, nth=nth)
     fill(world)
-    place = place_of()
-    world.open(place, **spec)
-    attempt = world.attempt(place, "t0", files={f"dt=1/x-{JOB}.csv": b"x"})
-    world.announce(place, attempt)
-    world.request(place, attempt)
-    world.run(place)
+    directory = job_directory()
+    world.open(directory, **spec)
+    attempt = world.attempt(directory, "t0", files={f"dt=1/x-{JOB}.csv": b"x"})
+    world.announce(directory, attempt)
+    world.request(directory, attempt)
+    world.run(directory)
     return [record for (state, _), record in kept.items() if state not in ENDED]
 
 
@@ -213,14 +213,14 @@ def test_i2_i10_a_committed_job_that_a_restored_table_has_as_under_way_loses_not
             # of which without the plan nothing tells which are the job's own.
             untold = (names, conflict) == (Names.EXACT, Conflict.REPLACE)
             with pytest.raises(S3CommitError) if untold else nullcontext():
-                world.run(place_of(), f"execution-{number}")
-            ended = world.record(place_of()).state is JobState.COMMITTED
+                world.run(job_directory(), f"execution-{number}")
+            ended = world.record(job_directory()).state is JobState.COMMITTED
             assert ended != (untold and record.replaced is not None)
             assert world.visible() == visible
             continue
         for _ in range(2):  # the sweep tries again
             with pytest.raises(S3CommitError) as raised:
-                world.run(place_of(), f"execution-{number}")
+                world.run(job_directory(), f"execution-{number}")
             assert world.visible() == visible
         if record.state in {JobState.OPEN, JobState.SEALED}:
             assert raised.value.code == "LEDGER_SET_BACK"
@@ -234,7 +234,7 @@ def test_i2_a_roll_back_of_a_job_that_is_listed_is_not_begun() -> None:
     world.ledger._jobs[REF] = replace(committing, state=JobState.ROLLING_BACK)
     visible = world.visible()
     with pytest.raises(NeedsOperatorError, match="make it again in an empty one"):
-        world.run(place_of(), "execution-2")
+        world.run(job_directory(), "execution-2")
     assert world.visible() == visible
 
 
@@ -243,9 +243,9 @@ def test_i2_a_roll_back_of_a_job_that_is_listed_is_not_begun() -> None:
 
 @pytest.mark.parametrize("versioned", [False, True], ids=["plain", "versioned"])
 def test_i2_a_completion_that_takes_effect_late_is_found_by_the_last_look(versioned: bool) -> None:
-    world, place = World(versioned=versioned), place_of()
-    world.open(place)
-    world.request(place, *[world.attempt(place, f"t{number}") for number in range(2)])
+    world, directory = World(versioned=versioned), job_directory()
+    world.open(directory)
+    world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(2)])
     uploads = list(world.store.list_uploads(BUCKET, "sales/"))
     key = uploads[0].key
 
@@ -267,6 +267,6 @@ def test_i2_a_completion_that_takes_effect_late_is_found_by_the_last_look(versio
         takes_effect,
         where=lambda call: call.arguments["prefix"] == "sales/" and next(in_roll_back) == 0,
     )
-    assert world.run(place)[-2:] == ["RollBack", "TidyUp"]
-    assert world.result(place).outcome is Outcome.ROLLED_BACK
+    assert world.run(directory)[-2:] == ["RollBack", "TidyUp"]
+    assert world.result(directory).outcome is Outcome.ROLLED_BACK
     assert world.visible() == {}

@@ -39,7 +39,7 @@ from s3commit.core.ports.ledger import LostRaceError
 from s3commit.testing.execution import SUPERSEDED, run_execution
 from s3commit.testing.faults import Crash, FaultPlan
 from s3commit.testing.memory import MemoryLedger
-from tests.core.world import BUCKET, JOB, OTHER_JOB, World, place_of
+from tests.core.world import BUCKET, JOB, OTHER_JOB, World, job_directory
 
 PATIENCE = 60  # seconds, for a thread that hangs
 JITTER = 0.0004  # seconds, at most, before a call
@@ -147,17 +147,17 @@ class Job:
     """One of the many: its kind, where it is, and what its driver asked for."""
 
     kind: Kind
-    place: JobDirectory
+    directory: JobDirectory
     plan: FaultPlan = field(default_factory=FaultPlan)
     entered: list[str] = field(default_factory=list)
 
     @property
     def job_id(self) -> str:
-        return self.place.job_id
+        return self.directory.job_id
 
     @property
     def ref(self) -> str:
-        return self.place.ref
+        return self.directory.ref
 
     @property
     def keys(self) -> set[str]:
@@ -185,10 +185,12 @@ class Crowd:
         self.jobs = [self._ask(number, one) for number, one in enumerate(kinds)]
 
     def _ask(self, number: int, one: Kind) -> Job:
-        job = Job(one, place_of(f"{number:08x}-0000-4000-8000-000000000000", one.prefix))
-        self.world.open(job.place, conflict=one.conflict, scope=one.scope, idempotency_key=one.key)
+        job = Job(one, job_directory(f"{number:08x}-0000-4000-8000-000000000000", one.prefix))
+        self.world.open(
+            job.directory, conflict=one.conflict, scope=one.scope, idempotency_key=one.key
+        )
         files = {key.removeprefix(one.prefix): job.job_id.encode() for key in job.keys}
-        self.world.request(job.place, self.world.attempt(job.place, "t", files=files))
+        self.world.request(job.directory, self.world.attempt(job.directory, "t", files=files))
         return job
 
     def run(self, job: Job, execution: str, pause: Callable[[], object]) -> None:
@@ -198,7 +200,7 @@ class Crowd:
         if execution == "execution-1":
             store, ledger = job.plan.wrap(store), job.plan.wrap(ledger)
         ports = Ports(store, ledger, self.world.clock)
-        job.entered += run_execution(ports, job.place, execution=execution, pause=pause)
+        job.entered += run_execution(ports, job.directory, execution=execution, pause=pause)
 
     def await_release(self, seconds: float = 0.5) -> bool:
         """Until some job lets a lock go; False if none did."""
@@ -219,15 +221,15 @@ class Crowd:
         assert self.world.open_uploads() == []
 
     def outcome(self, job: Job) -> Outcome:
-        return self.world.result(job.place).outcome
+        return self.world.result(job.directory).outcome
 
     def code(self, job: Job) -> str:
-        error = self.world.result(job.place).error
+        error = self.world.result(job.directory).error
         return error.code if error else ""
 
     def _check_ends(self) -> None:
         for job in self.jobs:
-            record = self.ledger.job(job.place.ref)
+            record = self.ledger.job(job.directory.ref)
             assert record is not None
             assert record.state in ENDED
             assert JobState(self.outcome(job)) is record.state
@@ -262,7 +264,7 @@ class Crowd:
             if job.kind.conflict is Conflict.FAIL:
                 assert minded == set()
             if job.kind.conflict is Conflict.REPLACE:
-                assert self.world.result(job.place).replaced == len(minded)
+                assert self.world.result(job.directory).replaced == len(minded)
                 table -= minded
             table |= job.keys
         assert set(self.world.visible("w/")) == table
@@ -311,14 +313,14 @@ def test_i2_i6_i10_i11_executions_that_die_among_many_jobs_block_nobody(
         try:
             crowd.run(job, "execution-1", nobody_moves)
         except Crash:
-            record = crowd.ledger.job(job.place.ref)
+            record = crowd.ledger.job(job.directory.ref)
             undecided = record is None or record.state in {JobState.OPEN, JobState.SEALED}
             if job not in late or not undecided:
                 crowd.run(job, "execution-2", nobody_moves)
 
     crowd.all_at_once(work)
     for job in crowd.jobs:  # the sweep: those left, and those that were taken for dead
-        record = crowd.ledger.job(job.place.ref)
+        record = crowd.ledger.job(job.directory.ref)
         if record is None or record.state not in ENDED or job.entered[-1:] != ["TidyUp"]:
             crowd.run(job, "execution-3", nobody_moves)
     crowd.check()
@@ -331,30 +333,30 @@ def test_i2_i6_i10_i11_executions_that_die_among_many_jobs_block_nobody(
 
 
 def asked(world: World, job_id: str, conflict: Conflict) -> JobDirectory:
-    place = place_of(job_id)
-    world.open(place, conflict=conflict)
+    directory = job_directory(job_id)
+    world.open(directory, conflict=conflict)
     files = {f"part-{job_id}.csv": job_id.encode()}
-    world.request(place, world.attempt(place, "t", files=files))
-    return place
+    world.request(directory, world.attempt(directory, "t", files=files))
+    return directory
 
 
-def outcome(world: World, place: JobDirectory) -> tuple[Outcome, str]:
-    error = world.result(place).error
-    return world.result(place).outcome, error.code if error else ""
+def outcome(world: World, directory: JobDirectory) -> tuple[Outcome, str]:
+    error = world.result(directory).error
+    return world.result(directory).outcome, error.code if error else ""
 
 
 def test_i6_two_jobs_that_replace_different_partitions_run_at_the_same_time() -> None:
     world = World()
-    places = [place_of(JOB), place_of(OTHER_JOB)]
-    for number, place in enumerate(places):
-        world.open(place, conflict=Conflict.REPLACE, scope=Scope.PARTITION)
-        name = f"dt={number}/part-{place.job_id}.csv"
-        world.request(place, world.attempt(place, "t", files={name: b"new"}))
+    directories = [job_directory(JOB), job_directory(OTHER_JOB)]
+    for number, directory in enumerate(directories):
+        world.open(directory, conflict=Conflict.REPLACE, scope=Scope.PARTITION)
+        name = f"dt={number}/part-{directory.job_id}.csv"
+        world.request(directory, world.attempt(directory, "t", files={name: b"new"}))
     inside: list[list[str]] = []
-    world.plan.run_after("decide", lambda: inside.append(world.run(places[1])))
-    entered = world.run(places[0])
+    world.plan.run_after("decide", lambda: inside.append(world.run(directories[1])))
+    entered = world.run(directories[0])
     assert inside[0].count("AcquireDestination") == entered.count("AcquireDestination") == 1
-    assert [outcome(world, place)[0] for place in places] == [Outcome.COMMITTED] * 2
+    assert [outcome(world, directory)[0] for directory in directories] == [Outcome.COMMITTED] * 2
 
 
 def test_waiting_has_a_limit_and_the_message_names_the_holder() -> None:
@@ -488,10 +490,10 @@ def test_i6_a_try_that_stalled_before_it_queued_gives_away_nothing_that_its_twin
 ):
     """It saw that it has to wait; then another try of the step got the locks, and goes on."""
     world = World(plan=FaultPlan().crash_after("decide"))
-    first, second = place_of(JOB, "sales/t/"), place_of(OTHER_JOB, "sales/t/")
-    for place in (first, second):
-        world.open(place, conflict=Conflict.REPLACE)
-        world.request(place, world.attempt(place, "t"))
+    first, second = job_directory(JOB, "sales/t/"), job_directory(OTHER_JOB, "sales/t/")
+    for directory in (first, second):
+        world.open(directory, conflict=Conflict.REPLACE)
+        world.request(directory, world.attempt(directory, "t"))
     with pytest.raises(Crash):
         world.run(first)
     unwatched = Ports(world.store, world.ledger, world.clock)

@@ -24,7 +24,7 @@ from tests.conftest import REGION
 from tests.contract.conftest import create_table
 from tests.contract.locking import claims_left
 from tests.core import world as worlds
-from tests.core.world import World, place_of
+from tests.core.world import World, job_directory
 from tests.crash.test_many_jobs import KINDS, Job
 
 PROCESSES = 6
@@ -51,22 +51,22 @@ def run_jobs(bucket: str, table: str, jobs: list[tuple[int, int]]) -> None:
     for number, kind in jobs:
         job = make(number, kind)
         one = job.kind
-        world.open(job.place, conflict=one.conflict, scope=one.scope, idempotency_key=one.key)
+        world.open(job.directory, conflict=one.conflict, scope=one.scope, idempotency_key=one.key)
         files = {key.removeprefix(one.prefix): job.job_id.encode() for key in job.keys}
-        world.request(job.place, world.attempt(job.place, "t", files=files))
+        world.request(job.directory, world.attempt(job.directory, "t", files=files))
         # The machine's pause of five seconds, in short.
-        run_execution(world.ports, job.place, pause=lambda: time.sleep(0.1))
+        run_execution(world.ports, job.directory, pause=lambda: time.sleep(0.1))
 
 
 def make(number: int, kind: int) -> Job:
     one = KINDS[kind]
-    return Job(one, place_of(f"{number:08x}-0000-4000-8000-000000000000", one.prefix))
+    return Job(one, job_directory(f"{number:08x}-0000-4000-8000-000000000000", one.prefix))
 
 
 def go_on(bucket: str, table: str, job_id: str, execution: str) -> list[str]:
     """One execution of a job, in a process of its own; the states that it entered."""
     worlds.BUCKET = bucket
-    return Served(table).run(place_of(job_id, "w/"), execution)
+    return Served(table).run(job_directory(job_id, "w/"), execution)
 
 
 @pytest.mark.parametrize("loses", [False, True], ids=["committed", "rolled back"])
@@ -81,28 +81,28 @@ def test_i2_i4_one_job_with_many_executions_by_mistake_ends_once(
     make_client().create_bucket(
         Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": "eu-central-1"}
     )
-    world, place = Served(table), place_of(prefix="w/")
-    world.open(place)
-    world.request(place, *[world.attempt(place, f"t{number}") for number in range(12)])
+    world, directory = Served(table), job_directory(prefix="w/")
+    world.open(directory)
+    world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(12)])
     if loses:  # after the decision, whoever makes it
         decided = FaultPlan().crash_after("decide")
         world.ports = Ports(world.store, decided.wrap(world.ledger), world.clock)
         with pytest.raises(Crash):
-            world.run(place, "execution-0")
+            world.run(directory, "execution-0")
         upload = list(world.store.list_uploads(bucket, "w/"))[5]
         world.store.abort_upload(bucket, upload.key, upload.upload_id)
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(4, mp_context=spawn) as pool:
         names = [f"execution-{number}" for number in range(1, 9)]
-        running = [pool.submit(go_on, bucket, table, place.job_id, name) for name in names]
+        running = [pool.submit(go_on, bucket, table, directory.job_id, name) for name in names]
         ends = [one.result(PATIENCE)[-1] for one in running]
     assert set(ends) <= {"TidyUp", "Superseded"}
-    world.run(place, "the-last")
+    world.run(directory, "the-last")
     outcome = Outcome.ROLLED_BACK if loses else Outcome.COMMITTED
-    assert world.result(place).outcome is outcome
+    assert world.result(directory).outcome is outcome
     assert len(world.visible("w/")) == (0 if loses else 12)
     assert world.open_uploads("w/") == []
-    assert claims_left(world.ledger, world.record(place)) == []
+    assert claims_left(world.ledger, world.record(directory)) == []
 
 
 def test_i2_i6_i10_i11_jobs_of_many_processes_end_as_if_one_after_the_other(
@@ -128,9 +128,9 @@ def test_i2_i6_i10_i11_jobs_of_many_processes_end_as_if_one_after_the_other(
 
 def check_one_after_the_other(world: World, jobs: list[Job]) -> None:
     """By the times of the decisions and ends, which conflicting jobs tell apart: one waits."""
-    records = {job.job_id: world.record(job.place) for job in jobs}
+    records = {job.job_id: world.record(job.directory) for job in jobs}
     for job in jobs:
-        assert records[job.job_id].state.value == world.result(job.place).outcome.value
+        assert records[job.job_id].state.value == world.result(job.directory).outcome.value
         assert claims_left(world.ledger, records[job.job_id]) == []
     committed = [job for job in jobs if records[job.job_id].state.value == Outcome.COMMITTED.value]
     for one, other in itertools.combinations(committed, 2):

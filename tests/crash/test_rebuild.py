@@ -22,62 +22,62 @@ from s3commit.core.ports.objects import ListedObject
 from s3commit.testing.execution import run_execution
 from s3commit.testing.faults import Crash, FaultPlan
 from tests.core.fsck_world import Checked
-from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, REF, World, place_of
+from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, REF, World, job_directory
 from tests.crash.scenarios import KEY, POLICIES, SCENARIOS, Scenario, fill
 from tests.crash.test_fsck import FAULTS, disarm, unplanned, with_fault
 
 EVERY = [*SCENARIOS, *POLICIES]
-PLACE, OTHER = place_of(), place_of(OTHER_JOB)
+DIRECTORY, OTHER = job_directory(), job_directory(OTHER_JOB)
 
 
 def two_replace(world: World) -> None:
     """Two jobs that replace the same directory."""
     fill(world)
-    for place in (PLACE, OTHER):
-        world.open(place, conflict=Conflict.REPLACE)
-        world.request(place, *[world.attempt(place, f"t{number}") for number in range(2)])
+    for directory in (DIRECTORY, OTHER):
+        world.open(directory, conflict=Conflict.REPLACE)
+        world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(2)])
 
 
 def two_partitions(world: World) -> None:
     """Two jobs that replace one partition, and others beside it."""
     fill(world)
-    for place, own in ((PLACE, 2), (OTHER, 3)):
-        world.open(place, conflict=Conflict.REPLACE, scope=Scope.PARTITION)
-        files = {f"dt={day}/part-{place.job_id}.csv": b"new" for day in (1, own)}
-        world.request(place, world.attempt(place, "t", files=files))
+    for directory, own in ((DIRECTORY, 2), (OTHER, 3)):
+        world.open(directory, conflict=Conflict.REPLACE, scope=Scope.PARTITION)
+        files = {f"dt={day}/part-{directory.job_id}.csv": b"new" for day in (1, own)}
+        world.request(directory, world.attempt(directory, "t", files=files))
 
 
 def append_and_replace(world: World) -> None:
     """A job that appends, and one that replaces a directory above."""
     fill(world)
-    world.open(PLACE)
-    world.request(PLACE, *[world.attempt(PLACE, f"t{number}") for number in range(2)])
+    world.open(DIRECTORY)
+    world.request(DIRECTORY, *[world.attempt(DIRECTORY, f"t{number}") for number in range(2)])
     world.open(OTHER, conflict=Conflict.REPLACE)
     world.request(OTHER, world.attempt(OTHER, "t"))
 
 
 def exact_and_append(world: World) -> None:
     """A job with names that tell nothing, and one that appends."""
-    world.open(PLACE, names=Names.EXACT)
-    world.request(PLACE, world.attempt(PLACE, "t", files={"a.csv": b"a", "b.csv": b"b"}))
+    world.open(DIRECTORY, names=Names.EXACT)
+    world.request(DIRECTORY, world.attempt(DIRECTORY, "t", files={"a.csv": b"a", "b.csv": b"b"}))
     world.open(OTHER)
     world.request(OTHER, world.attempt(OTHER, "t"))
 
 
 def one_key(world: World) -> None:
     """Two jobs with one idempotency key."""
-    for place in (PLACE, OTHER):
-        world.open(place, idempotency_key=KEY)
-        world.request(place, *[world.attempt(place, f"t{number}") for number in range(2)])
+    for directory in (DIRECTORY, OTHER):
+        world.open(directory, idempotency_key=KEY)
+        world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(2)])
 
 
 def two_at_a_location(world: World) -> None:
     """Two jobs that meet at a location alone."""
     elsewhere = "archive/dt=1/"
-    there = place_of(OTHER_JOB, elsewhere)
-    world.open(PLACE, conflict=Conflict.REPLACE, locations={"dt=1/": elsewhere})
-    attempts = [world.attempt(PLACE.at(elsewhere), f"t{number}") for number in range(2)]
-    world.request(PLACE, *[replace(one, location=elsewhere) for one in attempts])
+    there = job_directory(OTHER_JOB, elsewhere)
+    world.open(DIRECTORY, conflict=Conflict.REPLACE, locations={"dt=1/": elsewhere})
+    attempts = [world.attempt(DIRECTORY.at(elsewhere), f"t{number}") for number in range(2)]
+    world.request(DIRECTORY, *[replace(one, location=elsewhere) for one in attempts])
     world.open(there, conflict=Conflict.REPLACE)
     world.request(there, world.attempt(there, "t"))
 
@@ -93,7 +93,7 @@ def own_files(world: World, job_id: str) -> set[str]:
 
 
 def has_ended(world: World, job_id: str) -> bool:
-    record = world.ledger.job(place_of(job_id).ref)
+    record = world.ledger.job(job_directory(job_id).ref)
     return record is not None and record.state in ENDED
 
 
@@ -102,19 +102,19 @@ def test_i6_i8_who_was_decided_before_the_loss_has_its_locks_back(
     prepare: Callable[[World], None],
 ) -> None:
     """The first job dies, with the ledger, after each call; the other one is asked to go first."""
-    other = place_of(OTHER_JOB, "archive/dt=1/") if prepare is two_at_a_location else OTHER
+    other = job_directory(OTHER_JOB, "archive/dt=1/") if prepare is two_at_a_location else OTHER
     waited = []
     for point in count(1):
         dying = FaultPlan().crash_after(nth=point)
         desk = Checked(World(plan=dying), destination=Destination(BUCKET, ""))
         prepare(desk.world)
         with contextlib.suppress(Crash):
-            desk.world.run(PLACE)
+            desk.world.run(DIRECTORY)
         if not [call for call in dying.fired if call.number == point]:
             break
         desk.lose_ledger()
         disarm(desk.world)
-        started = [one.place for one in desk.rebuild() if one.started]
+        started = [one.directory for one in desk.rebuild() if one.started]
         assert other in started
         world = desk.world
 
@@ -128,15 +128,15 @@ def test_i6_i8_who_was_decided_before_the_loss_has_its_locks_back(
         def lets_go_on(world: World = world, turns: Iterator[int] = turns) -> None:
             assert next(turns, None), "it waits for a job that has ended"
             waited.append(JOB)
-            run_execution(unplanned(world), PLACE, execution="execution-2")
+            run_execution(unplanned(world), DIRECTORY, execution="execution-2")
 
         ports = Ports(world.store, ledger, world.clock)
         run_execution(ports, other, execution="execution-3", pause=lets_go_on)
-        if world.store.head(BUCKET, PLACE.result) is None:
-            run_execution(unplanned(world), PLACE, execution="execution-2")
-        for place in (PLACE, other):
-            if own_files(world, place.job_id):  # else undone, or replaced by the other one
-                assert world.result(place).outcome is Outcome.COMMITTED
+        if world.store.head(BUCKET, DIRECTORY.result) is None:
+            run_execution(unplanned(world), DIRECTORY, execution="execution-2")
+        for directory in (DIRECTORY, other):
+            if own_files(world, directory.job_id):  # else undone, or replaced by the other one
+                assert world.result(directory).outcome is Outcome.COMMITTED
         assert world.ledger._claims == {}
         assert world.open_uploads() == []
     assert waited, "some deaths come between decision and end"
@@ -151,7 +151,7 @@ def test_i6_i8_locks_come_back_though_the_rebuild_dies_anywhere(
         desk = Checked(World(plan=FaultPlan().crash_after("complete_upload")))
         prepare(desk.world)
         with contextlib.suppress(Crash):
-            desk.world.run(PLACE)
+            desk.world.run(DIRECTORY)
         desk.lose_ledger()
         plan = desk.world.plan = with_fault(when, point)
         with contextlib.suppress(Crash, S3CommitError):
@@ -181,7 +181,7 @@ def test_i6_i8_two_rebuilds_at_once_and_the_execution_that_one_of_them_starts(
         desk = Checked(World(plan=FaultPlan().crash_after("complete_upload")))
         prepare(desk.world)
         with contextlib.suppress(Crash):
-            desk.world.run(PLACE)
+            desk.world.run(DIRECTORY)
         desk.lose_ledger()
         disarm(desk.world)
         beside = Checked(desk.world)
@@ -190,7 +190,7 @@ def test_i6_i8_two_rebuilds_at_once_and_the_execution_that_one_of_them_starts(
         def comes(desk: Checked = desk, beside: Checked = beside, plan: FaultPlan = plan) -> None:
             desk.world.plan = FaultPlan()
             beside.rebuild()
-            run_execution(unplanned(desk.world), PLACE, execution="execution-2")
+            run_execution(unplanned(desk.world), DIRECTORY, execution="execution-2")
             desk.world.plan = plan
 
         plan.run_before(None, comes, nth=point)
@@ -200,9 +200,9 @@ def test_i6_i8_two_rebuilds_at_once_and_the_execution_that_one_of_them_starts(
         if not beside.hands.started:
             assert point > 20
             return
-        for place in (PLACE, OTHER):
-            run_execution(unplanned(desk.world), place, execution="execution-3")
-            assert has_ended(desk.world, place.job_id)
+        for directory in (DIRECTORY, OTHER):
+            run_execution(unplanned(desk.world), directory, execution="execution-3")
+            assert has_ended(desk.world, directory.job_id)
         assert own_files(desk.world, OTHER_JOB) or prepare is one_key
         assert desk.world.ledger._claims == {}
 
@@ -224,13 +224,13 @@ def test_i8_a_rebuild_of_a_ledger_that_is_not_lost_changes_nothing(scenario: Sce
             kept, desk.world.plan = desk.world.plan, FaultPlan()
             before = copy.deepcopy((ledger._jobs, ledger._claims, ledger._units))
             stored = (desk.world.all_keys(), desk.world.open_uploads())
-            assert [one.place for one in desk.rebuild() if one.made or one.failed] == []
+            assert [one.directory for one in desk.rebuild() if one.made or one.failed] == []
             assert (ledger._jobs, ledger._claims, ledger._units) == before
             assert (desk.world.all_keys(), desk.world.open_uploads()) == stored
             desk.world.plan = kept
 
         plan.run_before(None, look, nth=point)
-        desk.world.run(PLACE)
+        desk.world.run(DIRECTORY)
         assert desk.hands.started == []
         if not fired:
             assert point > 15
@@ -253,11 +253,11 @@ def test_i8_a_ledger_that_was_set_back_is_told_and_no_execution_goes_on_from_it(
     for nth in range(1, 100):
         plan.run_after(None, keep, nth=nth)
     fill(desk.world)
-    desk.world.open(PLACE, conflict=conflict)
-    attempt = desk.world.attempt(PLACE, "t0")
-    desk.world.announce(PLACE, attempt)
-    desk.world.request(PLACE, attempt)
-    desk.world.run(PLACE)
+    desk.world.open(DIRECTORY, conflict=conflict)
+    attempt = desk.world.attempt(DIRECTORY, "t0")
+    desk.world.announce(DIRECTORY, attempt)
+    desk.world.request(DIRECTORY, attempt)
+    desk.world.run(DIRECTORY)
     disarm(desk.world)
     visible = desk.world.visible()
     assert {state for state, _ in kept} == {
@@ -287,13 +287,13 @@ def test_i8_a_whole_bucket_of_destinations_is_read_as_it_is_listed() -> None:
     desk = Checked(World(), destination=Destination(BUCKET, ""))
     ids = [f"{number:08x}-0000-4000-8000-000000000000" for number in range(60)]
     for number, job_id in enumerate(ids):
-        place = place_of(job_id, f"lake/{number % 7}/deep/{number % 5}/")
-        desk.world.open(place)
-        attempt = desk.world.attempt(place, "t0")
+        directory = job_directory(job_id, f"lake/{number % 7}/deep/{number % 5}/")
+        desk.world.open(directory)
+        attempt = desk.world.attempt(directory, "t0")
         if number % 3:
-            desk.world.request(place, attempt)
+            desk.world.request(directory, attempt)
         if number % 3 == 1:
-            desk.world.run(place)
+            desk.world.run(directory)
     desk.lose_ledger()
     read = []
 
@@ -323,12 +323,12 @@ def test_i8_the_manifests_of_a_huge_job_are_noted_page_by_page(
 ) -> None:
     monkeypatch.setattr("s3commit.core.fsck.rebuild.NOTED_AT_ONCE", 4)
     desk = Checked(World())
-    for place in (PLACE, place_of(NEIGHBOUR)):
-        desk.world.open(place)
-        attempts = [desk.world.attempt(place, f"t{number}") for number in range(10)]
-    desk.world.request(place_of(NEIGHBOUR), *attempts)
+    for directory in (DIRECTORY, job_directory(NEIGHBOUR)):
+        desk.world.open(directory)
+        attempts = [desk.world.attempt(directory, f"t{number}") for number in range(10)]
+    desk.world.request(job_directory(NEIGHBOUR), *attempts)
     desk.lose_ledger()
     desk.world.plan.forget_calls()
     assert [one.attempts for one in desk.rebuild()] == [10, 10]
     assert desk.world.plan.count("record_attempts") == 6
-    assert len(list(desk.world.ledger.attempts(place_of(NEIGHBOUR).ref))) == 10
+    assert len(list(desk.world.ledger.attempts(job_directory(NEIGHBOUR).ref))) == 10

@@ -19,18 +19,18 @@ from s3commit.core.ports.objects import OpenUpload
 from s3commit.testing.bucket import Upload
 from s3commit.testing.faults import Call
 from s3commit.testing.memory import MemoryObjectStore
-from tests.core.world import BUCKET, World, place_of
+from tests.core.world import BUCKET, World, job_directory
 
-KEYS = [f"sales/part-t{number}-{place_of().job_id}.parquet" for number in range(3)]
+KEYS = [f"sales/part-t{number}-{job_directory().job_id}.parquet" for number in range(3)]
 
 
 def losing(world: World, key: str = KEYS[1]) -> JobDirectory:
     """A job of three tasks, ready to run, that loses an upload right after its decision."""
-    place = place_of()
-    world.open(place)
-    world.request(place, *[world.attempt(place, f"t{number}") for number in range(3)])
+    directory = job_directory()
+    world.open(directory)
+    world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(3)])
     lose(world, key)
-    return place
+    return directory
 
 
 def lose(world: World, key: str) -> None:
@@ -60,14 +60,14 @@ def test_i5_a_file_that_a_stranger_puts_over_ours_right_before_its_delete_stays(
 ) -> None:
     """Where versioning is suspended both are the version "null": the etag has to tell."""
     world = suspended() if bucket == "suspended" else World(versioned=bucket == "versioned")
-    place = losing(world)
+    directory = losing(world)
     world.plan.run_before(
         "delete",
         lambda: world.store.put(BUCKET, KEYS[0], b"a stranger's"),
         where=is_delete_of(KEYS[0]),
     )
-    world.run(place)
-    assert world.result(place).outcome is Outcome.ROLLED_BACK
+    world.run(directory)
+    assert world.result(directory).outcome is Outcome.ROLLED_BACK
     assert world.visible() == {KEYS[0]: b"a stranger's"}
 
 
@@ -75,9 +75,9 @@ def test_i2_where_versioning_is_suspended_what_had_a_version_is_kept() -> None:
     world = World(versioned=True)
     world.store.put(BUCKET, "sales/old.parquet", b"old")
     world.store.suspend_versioning(BUCKET)
-    place = losing(world)
-    world.run(place)
-    assert world.result(place).outcome is Outcome.ROLLED_BACK
+    directory = losing(world)
+    world.run(directory)
+    assert world.result(directory).outcome is Outcome.ROLLED_BACK
     assert world.visible() == {"sales/old.parquet": b"old"}
     bodies = [one.body for key in KEYS for one in world.store.bucket(BUCKET).objects.get(key, [])]
     assert set(bodies) <= {None}  # delete markers at most: S3 leaves one
@@ -87,11 +87,11 @@ def test_i2_exact_names_cover_nothing_where_versioning_is_suspended() -> None:
     """What they covered could not come back, so the job is refused before its decision."""
     world = suspended()
     world.store.put(BUCKET, "sales/a.csv", b"before")
-    place = place_of()
-    world.open(place, names=Names.EXACT, conflict=Conflict.REPLACE)
-    world.request(place, world.attempt(place, "t0", files={"a.csv": b"after"}))
-    world.run(place)
-    error = world.result(place).error
+    directory = job_directory()
+    world.open(directory, names=Names.EXACT, conflict=Conflict.REPLACE)
+    world.request(directory, world.attempt(directory, "t0", files={"a.csv": b"after"}))
+    world.run(directory)
+    error = world.result(directory).error
     assert error is not None
     assert error.code == "KEY_EXISTS"
     assert world.visible() == {"sales/a.csv": b"before"}
@@ -103,7 +103,7 @@ def test_i2_i5_on_a_versioned_bucket_what_a_stranger_did_to_a_file_of_ours_stays
 ) -> None:
     """Their marker, or their version, is on top: none of ours is visible, and theirs is kept."""
     world = World(versioned=True)
-    place = losing(world)
+    directory = losing(world)
 
     def meddle() -> None:
         if done == "delete":
@@ -112,8 +112,8 @@ def test_i2_i5_on_a_versioned_bucket_what_a_stranger_did_to_a_file_of_ours_stays
             world.store.put(BUCKET, KEYS[0], b"theirs")
 
     world.plan.run_after("advance", meddle, where=is_rolling_back)
-    world.run(place)
-    assert world.result(place).outcome is Outcome.ROLLED_BACK
+    world.run(directory)
+    assert world.result(directory).outcome is Outcome.ROLLED_BACK
     assert world.visible() == ({} if done == "delete" else {KEYS[0]: b"theirs"})
 
 
@@ -126,19 +126,19 @@ def test_i2_a_roll_back_whose_deletes_are_denied_says_so_and_goes_on_when_they_a
         "deleting s3://lake/x: Access Denied because object protected by object lock"
     )
     world = World(versioned=versioned)
-    place = losing(world)
+    directory = losing(world)
     world.plan.fail("delete", denied, times=3)
     for number in range(3):
         with pytest.raises(AccessError, match="object lock"):
-            world.run(place, f"execution-{number}")
-        assert world.record(place).state is JobState.ROLLING_BACK
-        assert world.store.head(BUCKET, place.result) is None
+            world.run(directory, f"execution-{number}")
+        assert world.record(directory).state is JobState.ROLLING_BACK
+        assert world.store.head(BUCKET, directory.result) is None
         assert world.open_uploads() == []
-    world.run(place, "mended")
-    assert world.result(place).outcome is Outcome.ROLLED_BACK
+    world.run(directory, "mended")
+    assert world.result(directory).outcome is Outcome.ROLLED_BACK
     assert world.visible() == {}
     before = dict(world.store.bucket(BUCKET).objects)
-    world.run(place, "again")
+    world.run(directory, "again")
     assert world.store.bucket(BUCKET).objects == before
 
 
@@ -174,15 +174,15 @@ class PartsUnderWay(MemoryObjectStore):
 def test_i4_an_upload_is_aborted_until_list_parts_does_not_know_it(survivals: int) -> None:
     store = PartsUnderWay(BUCKET)
     store.survivals = survivals
-    place = place_of()
+    directory = job_directory()
     world = World()
     for key in KEYS:
         store.create_upload(BUCKET, key, metadata={}, content_type="")
-    spec = JobSpec(place.job_id, place.destination)
-    world.ledger.open_job(new_record(spec, place, world.clock.now()))
+    spec = JobSpec(directory.job_id, directory.destination)
+    world.ledger.open_job(new_record(spec, directory, world.clock.now()))
     ports = Ports(store, world.ledger, world.clock)
     gone = survivals < ABORT_ROUNDS
-    assert abort_uploads(ports, place) is gone
+    assert abort_uploads(ports, directory) is gone
     assert set(store.aborts.values()) == {min(survivals + 1, ABORT_ROUNDS)}
     assert (store.surviving == {}) is gone
 
@@ -190,7 +190,7 @@ def test_i4_an_upload_is_aborted_until_list_parts_does_not_know_it(survivals: in
 def test_i4_a_job_is_rolled_back_when_no_upload_is_open_that_was_begun_during_its_deletes() -> None:
     """TidyUp would abort it too; but the result that is out by then says that nothing is left."""
     world = World()
-    place = losing(world)
+    directory = losing(world)
     zombie = partial(world.store.create_upload, BUCKET, KEYS[0], metadata={}, content_type="")
     world.plan.run_after("delete", zombie, where=is_delete_of(KEYS[0]))
     left: list[list[str]] = []
@@ -199,7 +199,7 @@ def test_i4_a_job_is_rolled_back_when_no_upload_is_open_that_was_begun_during_it
         lambda: left.append(world.open_uploads()),
         where=lambda call: call.arguments["target"] is JobState.ROLLED_BACK,
     )
-    assert world.run(place)[-2:] == ["RollBack", "TidyUp"]
+    assert world.run(directory)[-2:] == ["RollBack", "TidyUp"]
     assert left == [[]]
 
 
@@ -213,13 +213,13 @@ def test_i2_a_zombie_that_completes_an_upload_at_any_call_of_a_roll_back_is_foun
     while True:
         point += 1
         world = World(versioned=versioned)
-        place = place_of()
-        world.open(place)
-        counted = [world.attempt(place, f"t{number}") for number in range(3)]
-        world.request(place, *counted)
+        directory = job_directory()
+        world.open(directory)
+        counted = [world.attempt(directory, f"t{number}") for number in range(3)]
+        world.request(directory, *counted)
         (upload,) = world.store.list_uploads(BUCKET, KEYS[1])
         parts = [world.store.upload_part(BUCKET, upload.key, upload.upload_id, 1, b"t1 a0")]
-        manifest = place.prefix + counted[1].manifest
+        manifest = directory.prefix + counted[1].manifest
         world.plan.run_after("decide", partial(world.store.delete, BUCKET, manifest))
         woke: list[bool] = []
 
@@ -238,12 +238,12 @@ def test_i2_a_zombie_that_completes_an_upload_at_any_call_of_a_roll_back_is_foun
         strike = {"before": world.plan.run_before, "after": world.plan.run_after}[when]
 
         def undoing(_call: Call, world: World = world) -> bool:
-            record = world.ledger.job(place_of().ref)
+            record = world.ledger.job(job_directory().ref)
             return record is not None and record.state is JobState.ROLLING_BACK
 
         strike(None, wake, nth=point, where=undoing)
-        world.run(place)
-        assert world.result(place).outcome is Outcome.ROLLED_BACK
+        world.run(directory)
+        assert world.result(directory).outcome is Outcome.ROLLED_BACK
         assert world.visible() == {}
         assert world.open_uploads() == []
         if not woke:

@@ -13,13 +13,13 @@ from s3commit.core.formats.documents import encode_request
 from s3commit.core.model.job import CommitRequest, Outcome
 from s3commit.testing.faults import Crash, FaultPlan
 from tests.core.test_s3a import data, exact_names
-from tests.core.world import BUCKET, NEIGHBOUR, World, place_of
+from tests.core.world import BUCKET, NEIGHBOUR, World, job_directory
 from tests.golden.s3a.replay import Recorded, read, replay
 
 
 def commit(world: World, recorded: Recorded) -> None:
-    body = encode_request(CommitRequest(recorded.place.job_id, None))
-    world.store.put(BUCKET, recorded.place.request, body, if_absent=True)
+    body = encode_request(CommitRequest(recorded.directory.job_id, None))
+    world.store.put(BUCKET, recorded.directory.request, body, if_absent=True)
 
 
 def halfway(world: World) -> Recorded:
@@ -44,7 +44,7 @@ def given_up(world: World) -> Recorded:
     recorded.uploads = {key: part for key, part in recorded.uploads.items() if part is not None}
     recorded.ids = {key: old for key, old in recorded.ids.items() if key in recorded.uploads}
     replay(world.store, recorded)
-    world.ask_abort(recorded.place)
+    world.ask_abort(recorded.directory)
     return recorded
 
 
@@ -79,13 +79,17 @@ SCENARIOS: list[tuple[Callable[[World], Recorded], Outcome]] = [
 
 
 def check_ended(world: World, recorded: Recorded, outcome: Outcome) -> None:
-    place = recorded.place
-    assert world.result(place).outcome is outcome
+    directory = recorded.directory
+    assert world.result(directory).outcome is outcome
     committed = outcome is Outcome.COMMITTED
     assert data(world) == (recorded.files if committed else recorded.left)
-    assert (world.store.head(BUCKET, place.success) is not None) is committed
+    assert (world.store.head(BUCKET, directory.success) is not None) is committed
     assert world.open_uploads() == [f"sales/part-0-{NEIGHBOUR}-c000.x", "sales2/theirs"]
-    assert set(world.all_keys(place.prefix)) <= {place.prefix, place.request, place.result}
+    assert set(world.all_keys(directory.prefix)) <= {
+        directory.prefix,
+        directory.request,
+        directory.result,
+    }
     assert world.ledger._claims == {}
 
 
@@ -107,14 +111,14 @@ def test_i1_i2_i4_i5_i9_whatever_the_crash_point_an_s3a_job_ends_whole(
         }[when](nth=point)
         world = World(plan=plan)
         world.store.create_upload(BUCKET, "sales2/theirs", metadata={}, content_type="x")
-        world.open(place_of(NEIGHBOUR))
+        world.open(job_directory(NEIGHBOUR))
         theirs = f"sales/part-0-{NEIGHBOUR}-c000.x"
         world.store.create_upload(BUCKET, theirs, metadata={}, content_type="x")
         recorded = scenario(world)
         try:
-            world.run(recorded.place)
+            world.run(recorded.directory)
         except Crash:
-            world.run(recorded.place, "execution-2")
+            world.run(recorded.directory, "execution-2")
         check_ended(world, recorded, outcome)
         if not [call for call in plan.fired if call.number == point]:
             assert point > 15, "the enumeration must have reached the whole job"
@@ -131,7 +135,7 @@ def test_i2_i3_a_task_that_wakes_up_and_writes_its_manifest_anew_undoes_the_whol
     world.plan.run_before(
         "complete_upload", lambda: world.store.put(BUCKET, woken, body.replace(b'"t', b'"T'))
     )
-    world.run(recorded.place)
-    assert world.result(recorded.place).outcome is Outcome.ROLLED_BACK
+    world.run(recorded.directory)
+    assert world.result(recorded.directory).outcome is Outcome.ROLLED_BACK
     assert data(world) == {}
     assert world.open_uploads() == []

@@ -16,15 +16,15 @@ from s3commit.testing.faults import Crash, FaultPlan
 from tests.core.fsck_world import Checked
 from tests.core.swept import LIMITS, Swept, announced, ended, sealed
 from tests.core.test_s3a import commit
-from tests.core.world import BUCKET, World, place_of
+from tests.core.world import BUCKET, World, job_directory
 from tests.golden.s3a.replay import read, replay
 
-STUCK = place_of("0b6f6f0e-0000-4000-8000-000000000011")
-ABANDONED = place_of("0b6f6f0e-0000-4000-8000-000000000012")
-UNHEARD = place_of("0b6f6f0e-0000-4000-8000-000000000013")
-ENDED = place_of("0b6f6f0e-0000-4000-8000-000000000014")
-OLD = place_of("0b6f6f0e-0000-4000-8000-000000000015")
-ALIVE = place_of("0b6f6f0e-0000-4000-8000-000000000016")
+STUCK = job_directory("0b6f6f0e-0000-4000-8000-000000000011")
+ABANDONED = job_directory("0b6f6f0e-0000-4000-8000-000000000012")
+UNHEARD = job_directory("0b6f6f0e-0000-4000-8000-000000000013")
+ENDED = job_directory("0b6f6f0e-0000-4000-8000-000000000014")
+OLD = job_directory("0b6f6f0e-0000-4000-8000-000000000015")
+ALIVE = job_directory("0b6f6f0e-0000-4000-8000-000000000016")
 FOREIGN = ["sales/theirs.parquet", f"salesman/part-{ENDED.job_id}.parquet"]
 
 
@@ -57,7 +57,10 @@ def use(world: Swept, plan: FaultPlan) -> None:
 
 def check(world: Swept) -> None:
     """What is true once sweeps have run to the end, whatever became of the first."""
-    outcomes = {place: world.result(place).outcome for place in (STUCK, ABANDONED, UNHEARD, ENDED)}
+    outcomes = {
+        directory: world.result(directory).outcome
+        for directory in (STUCK, ABANDONED, UNHEARD, ENDED)
+    }
     assert outcomes == {
         STUCK: Outcome.COMMITTED,
         ABANDONED: Outcome.ABORTED,
@@ -65,8 +68,10 @@ def check(world: Swept) -> None:
         ENDED: Outcome.COMMITTED,
     }
     committed = (OLD, ENDED, STUCK, UNHEARD)
-    assert set(world.visible()) == {f"sales/part-t0-{place.job_id}.parquet" for place in committed}
-    assert all(world.store.head(BUCKET, place.commits) is not None for place in committed)
+    assert set(world.visible()) == {
+        f"sales/part-t0-{directory.job_id}.parquet" for directory in committed
+    }
+    assert all(world.store.head(BUCKET, directory.commits) is not None for directory in committed)
     alive = [f"sales/part-t0-{ALIVE.job_id}.parquet", f"sales/slow-{ALIVE.job_id}.x"]
     assert sorted(world.open_uploads()) == sorted([*FOREIGN, *alive])
     assert world.all_keys(OLD.prefix) == []
@@ -164,12 +169,12 @@ def test_a_rescue_and_a_sweep_at_once_end_the_job_as_the_rescue_says(word: str) 
         point += 1
         plan = FaultPlan()
         world, recorded = Swept(), read("plain")
-        place = recorded.place
+        directory = recorded.directory
         replay(world.store, recorded)
         arrivals = [judge_arrival(world.ports, BUCKET, key) for key in recorded.manifests]
         note_arrivals(world.ports, arrivals)
         world.later(2 * DAY)
-        ask = partial(commit if word == "commit" else World.ask_abort, world, place)
+        ask = partial(commit if word == "commit" else World.ask_abort, world, directory)
         use(world, plan.run_before(None, ask, nth=point))
         report = world.sweep()
         assert (report.asked, report.uploads, report.failed) == (0, 0, 0)
@@ -180,6 +185,6 @@ def test_a_rescue_and_a_sweep_at_once_end_the_job_as_the_rescue_says(word: str) 
             world.later(LIMITS.stuck + 1)
             world.sweep()
             world.settle()
-        assert world.result(place).outcome == {"commit": "COMMITTED", "abort": "ABORTED"}[word]
+        assert world.result(directory).outcome == {"commit": "COMMITTED", "abort": "ABORTED"}[word]
         visible = {key: body for key, body in world.visible().items() if not key.endswith("/")}
         assert visible == (recorded.files if word == "commit" else {})

@@ -19,7 +19,7 @@ from s3commit.core.ports.bundle import Ports
 from s3commit.testing import execution
 from s3commit.testing.execution import SUPERSEDED
 from s3commit.testing.memory import MemoryObjectStore
-from tests.core.world import BUCKET, World, place_of
+from tests.core.world import BUCKET, World, job_directory
 from tests.crash.scenarios import POLICIES, SCENARIOS, Scenario, check_ended
 
 
@@ -87,13 +87,13 @@ def test_i1_i2_i4_i5_i6_i9_i10_i11_an_execution_that_was_overtaken_at_any_call_d
         world = TwoFaced(versioned=versioned, repeats_complete=repeats)
 
         def second(world: World = world) -> None:
-            world.run(place_of(), "execution-2")
+            world.run(job_directory(), "execution-2")
             check_ended(world, scenario)
 
         interrupted(world, when, point, second)
         world.store.create_upload(BUCKET, "sales2/theirs", metadata={}, content_type="x")
         scenario.prepare(world)
-        world.run(place_of(), "execution-1")
+        world.run(job_directory(), "execution-1")
         check_ended(world, scenario)
         if not reached(world, point):
             assert point > 15, "the enumeration must have reached the whole job"
@@ -130,7 +130,7 @@ def test_i1_i2_i4_i5_i6_i9_i10_i11_a_step_whose_twin_runs_at_any_call_goes_on(
         interrupted(world, when, point, twin)
         world.store.create_upload(BUCKET, "sales2/theirs", metadata={}, content_type="x")
         scenario.prepare(world)
-        entered = world.run(place_of(), "execution-1")
+        entered = world.run(job_directory(), "execution-1")
         assert SUPERSEDED not in entered, (point, entered)
         check_ended(world, scenario)
         if not reached(world, point):

@@ -50,10 +50,12 @@ def request(job: Job, task: s3commit.Task) -> None:
 def decided_and_dead(deployed: Deployed, job: Job, task: s3commit.Task) -> str:
     """Bring the job past its decision in the hands of an execution that was stopped before it."""
     machines = deployed.client("stepfunctions")
-    place, ledger = job.directory, DynamoLedger(deployed.table)
-    node = f"{place.bucket}/{place.destination.prefix}"
+    directory, ledger = job.directory, DynamoLedger(deployed.table)
+    node = f"{directory.bucket}/{directory.destination.prefix}"
     # Someone who never ends keeps it waiting, so that it is stopped at a known point.
-    someone = replace(new_record(job.spec, place, SystemClock().now()), job_id=str(uuid.uuid4()))
+    someone = replace(
+        new_record(job.spec, directory, SystemClock().now()), job_id=str(uuid.uuid4())
+    )
     ledger.open_job(replace(someone, state=JobState.SEALED))
     hold(ledger, someone.ref, node)
     request(job, task)
@@ -63,7 +65,7 @@ def decided_and_dead(deployed: Deployed, job: Job, task: s3commit.Task) -> str:
     machines.stop_execution(executionArn=record.execution)
     ledger.drop_claim(someone.ref, Claim(node, LockMode.EXCLUSIVE))
     ports = Ports(S3ObjectStore(), ledger, SystemClock())
-    ticket = Ticket(job.job_id, place.bucket, place.prefix).after(record)
+    ticket = Ticket(job.job_id, directory.bucket, directory.prefix).after(record)
     name = "AcquireDestination"
     while name != "CompleteUploads":
         ticket = STEPS[name](ports, ticket)

@@ -65,15 +65,15 @@ def test_i2_many_jobs_at_once_into_one_table_all_appear_whole(environment: Deplo
 
 def test_a_repeated_request_event_starts_nothing(environment: Deployed) -> None:
     result = write(environment, "e2e/repeated", 0)
-    place = JobDirectory(Destination(environment.bucket, "e2e/repeated/"), result.job_id)
-    ref = place.ref
+    directory = JobDirectory(Destination(environment.bucket, "e2e/repeated/"), result.job_id)
+    ref = directory.ref
     body = {
         "Records": [
             {
                 "eventName": "ObjectCreated:Put",
                 "s3": {
                     "bucket": {"name": environment.bucket},
-                    "object": {"key": place.request},
+                    "object": {"key": directory.request},
                 },
             }
         ]

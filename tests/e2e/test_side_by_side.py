@@ -44,7 +44,7 @@ TABLES = ("one/", "two/")
 class Told:
     """A job, and what its program was told of it."""
 
-    place: JobDirectory
+    directory: JobDirectory
     conflict: Conflict
     scope: Scope
     files: dict[str, bytes]
@@ -58,7 +58,7 @@ class Told:
 
     def before(self, table: dict[str, bytes]) -> set[str]:
         """The files that its policy is about."""
-        root = self.place.destination.prefix
+        root = self.directory.destination.prefix
         if self.scope is D:
             return {key for key in table if key.startswith(root)}
         written = {root + partition_of(key.removeprefix(root)) for key in self.files}
@@ -87,8 +87,10 @@ def run(
     return Told(job.directory, conflict, scope, files, told, told.already_committed)
 
 
-def result_of(place: JobDirectory) -> JobResult:
-    return decode_result(S3ObjectStore().get(place.bucket, place.result, max_bytes=10**6).body)
+def result_of(directory: JobDirectory) -> JobResult:
+    return decode_result(
+        S3ObjectStore().get(directory.bucket, directory.result, max_bytes=10**6).body
+    )
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +130,7 @@ def test_i2_i6_i10_a_table_is_what_its_jobs_were_told_one_after_the_other(
     deployed: Deployed, told: list[Told], table: str
 ) -> None:
     prefix = f"{ROOT}{table}"
-    jobs = [one for one in told if one.place.destination.prefix.startswith(prefix)]
+    jobs = [one for one in told if one.directory.destination.prefix.startswith(prefix)]
     assert len(jobs) == len(MIXED)
     expected: dict[str, bytes] = {}
     for one in sorted(jobs, key=lambda one: one.moment):
@@ -149,7 +151,7 @@ def test_i11_of_many_jobs_with_one_key_exactly_one_adds(
     deployed: Deployed, told: list[Told]
 ) -> None:
     prefix = f"{ROOT}keyed/"
-    jobs = [one for one in told if one.place.destination.prefix == prefix]
+    jobs = [one for one in told if one.directory.destination.prefix == prefix]
     assert len(jobs) == KEYED
     (winner,) = [one for one in jobs if not one.already]
     assert winner.result.error is None
@@ -157,14 +159,14 @@ def test_i11_of_many_jobs_with_one_key_exactly_one_adds(
     for one in jobs:
         if one.already:
             assert one.result.error is not None
-            assert winner.place.job_id in one.result.error.message
+            assert winner.directory.job_id in one.result.error.message
 
 
 def test_i4_nothing_stays_open_and_every_lock_is_given_back(
     deployed: Deployed, told: list[Told]
 ) -> None:
     ledger = DynamoLedger(deployed.table, region=deployed.region, host=deployed.endpoint)
-    records = [record for record in map(ledger.job, (one.place.ref for one in told)) if record]
+    records = [record for record in map(ledger.job, (one.directory.ref for one in told)) if record]
     nodes = {node for record in records for node in record.locks}
     assert {f"{deployed.bucket}/{ROOT}{table}" for table in TABLES} <= nodes
     assert [claim for record in records for claim in claims_left(ledger, record)] == []

@@ -64,10 +64,10 @@ def record_of(deployed: Deployed, job: Job) -> JobRecord | None:
 
 def stuck(deployed: Deployed, job: Job, task: s3commit.Task) -> None:
     """Its execution is stopped while it waits for somebody who holds the destination."""
-    place, ledger = job.directory, DynamoLedger(deployed.table)
-    node = f"{place.bucket}/{place.destination.prefix}"
+    directory, ledger = job.directory, DynamoLedger(deployed.table)
+    node = f"{directory.bucket}/{directory.destination.prefix}"
     someone = str(uuid.uuid4())
-    other = replace(new_record(job.spec, place, SystemClock().now()), job_id=someone)
+    other = replace(new_record(job.spec, directory, SystemClock().now()), job_id=someone)
     ledger.open_job(replace(other, state=JobState.SEALED))
     hold(ledger, other.ref, node)
     request(job, task)

@@ -21,17 +21,17 @@ def elsewhere(deployed: Deployed, job_id: str, table: str) -> JobDirectory:
     return JobDirectory(parse_destination(f"s3://{deployed.bucket}/{table}/"), job_id)
 
 
-def ask(deployed: Deployed, place: JobDirectory) -> None:
-    body = encode_request(CommitRequest(place.job_id, ()))
-    deployed.client("s3").put_object(Bucket=place.bucket, Key=place.request, Body=body)
+def ask(deployed: Deployed, directory: JobDirectory) -> None:
+    body = encode_request(CommitRequest(directory.job_id, ()))
+    deployed.client("s3").put_object(Bucket=directory.bucket, Key=directory.request, Body=body)
 
 
-def result_of(deployed: Deployed, place: JobDirectory) -> JobResult:
+def result_of(deployed: Deployed, directory: JobDirectory) -> JobResult:
     s3, end = deployed.client("s3"), time.monotonic() + WAIT_SECONDS
     while True:
         try:
-            body = s3.get_object(Bucket=place.bucket, Key=place.result)["Body"].read()
-            return decode_result(body, place)
+            body = s3.get_object(Bucket=directory.bucket, Key=directory.result)["Body"].read()
+            return decode_result(body, directory)
         except ClientError:
             assert time.monotonic() < end, "no result came"
             time.sleep(0.1)

@@ -55,22 +55,22 @@ from s3commit.core.model.job import (
 from s3commit.core.model.record import PlanFacts, ReplacedFacts
 from s3commit.core.ports.objects import ListedObject
 from tests.core.test_manifest import one_file, one_set
-from tests.core.world import BUCKET, JOB, World, place_of
+from tests.core.world import BUCKET, JOB, World, job_directory
 
-PLACE = place_of()
+DIRECTORY = job_directory()
 PENDINGSET = encode_pendingset(one_set())
 LOCATION = "archive/dt=1/"
 SPEC = JobSpec(
     JOB,
-    PLACE.destination,
+    DIRECTORY.destination,
     partition_by=("dt",),
     idempotency_key="k",
     locations={"dt=1/": LOCATION},
 )
-PENDING_KEY = f"{PLACE.s3a}00/tasks/attempt/__base/{PLACE.relative(one_file().key)}.pending"
-ATTEMPT = CountedAttempt("t0", "a0", PLACE.manifest_name("t0", "a0"), "0" * 64, 1, 5)
+PENDING_KEY = f"{DIRECTORY.s3a}00/tasks/attempt/__base/{DIRECTORY.relative(one_file().key)}.pending"
+ATTEMPT = CountedAttempt("t0", "a0", DIRECTORY.manifest_name("t0", "a0"), "0" * 64, 1, 5)
 RESULT = JobResult(JOB, Outcome.ABORTED, Failure("A", "b"), 3, 9, None, "2026Z", "2026Z", "arn")
-HEADER = CommitHeader(JOB, PLACE.destination.uri, "2026Z", 1, 5, None, ("dt",))
+HEADER = CommitHeader(JOB, DIRECTORY.destination.uri, "2026Z", 1, 5, None, ("dt",))
 
 
 def _put(key: str, body: bytes) -> World:
@@ -81,31 +81,31 @@ def _put(key: str, body: bytes) -> World:
 
 def _index(body: bytes) -> Any:
     facts = ReplacedFacts(digest(body), 2, 1, overwrites=False)
-    return read_index(_put(PLACE.replaced(facts.sha256), body).store, PLACE, facts)
+    return read_index(_put(DIRECTORY.replaced(facts.sha256), body).store, DIRECTORY, facts)
 
 
 def _page(body: bytes) -> Any:
-    store = _put(PLACE.page(digest(body)), body).store
-    return list(read_page(store, [PLACE], digest(body)))
+    store = _put(DIRECTORY.page(digest(body)), body).store
+    return list(read_page(store, [DIRECTORY], digest(body)))
 
 
 def _partitions(body: bytes) -> Any:
-    ports = _put(PLACE.partitions(digest(body)), body).ports
-    record = new_record(SPEC, PLACE, ports.clock.now())
+    ports = _put(DIRECTORY.partitions(digest(body)), body).ports
+    record = new_record(SPEC, DIRECTORY, ports.clock.now())
     plan = PlanFacts("0" * 64, 1, 1, 1, 1, partitions=digest(body))
-    return read_partitions(ports, PLACE, replace(record, plan=plan))
+    return read_partitions(ports, DIRECTORY, replace(record, plan=plan))
 
 
 def _decision() -> bytes:
     world = World()
-    world.request(PLACE, world.attempt(PLACE, "t0"))
+    world.request(DIRECTORY, world.attempt(DIRECTORY, "t0"))
     bodies = []
 
     def look() -> None:
-        bodies.append(world.store.get(BUCKET, PLACE.decision, max_bytes=10**6).body)
+        bodies.append(world.store.get(BUCKET, DIRECTORY.decision, max_bytes=10**6).body)
 
     world.plan.run_before("complete_upload", look)
-    world.run(PLACE)
+    world.run(DIRECTORY)
     return bodies[0]
 
 
@@ -113,32 +113,32 @@ DECISION = _decision()
 
 Read = Callable[[bytes], object]
 DOCUMENTS: dict[str, tuple[bytes, Read]] = {
-    "pendingset": (PENDINGSET, lambda body: decode_pendingset(body, PLACE)),
+    "pendingset": (PENDINGSET, lambda body: decode_pendingset(body, DIRECTORY)),
     "exact pendingset": (
         PENDINGSET,
-        lambda body: decode_pendingset(body, PLACE, names=Names.EXACT),
+        lambda body: decode_pendingset(body, DIRECTORY, names=Names.EXACT),
     ),
     "pending": (
         json.dumps(json.loads(PENDINGSET)["commits"][0]).encode(),
-        lambda body: decode_pending(body, PLACE, PENDING_KEY),
+        lambda body: decode_pending(body, DIRECTORY, PENDING_KEY),
     ),
     "note": (
         b'{"version":1,"key":"sales/x.csv","uploadId":"u"}',
-        lambda body: decode_note(body, PLACE),
+        lambda body: decode_note(body, DIRECTORY),
     ),
     "job": (
         encode_job(SPEC),
-        lambda body: decode_job(body, PLACE),
+        lambda body: decode_job(body, DIRECTORY),
     ),
     "job at a location": (
         encode_location(SPEC, LOCATION),
-        lambda body: decode_main(body, PLACE.at(LOCATION)),
+        lambda body: decode_main(body, DIRECTORY.at(LOCATION)),
     ),
     "request": (
         encode_request(CommitRequest(JOB, (ATTEMPT, replace(ATTEMPT, location=LOCATION)))),
-        lambda body: decode_request(body, PLACE),
+        lambda body: decode_request(body, DIRECTORY),
     ),
-    "result": (encode_result(RESULT), lambda body: decode_result(body, PLACE)),
+    "result": (encode_result(RESULT), lambda body: decode_result(body, DIRECTORY)),
     "commit manifest": (
         b"".join(commit_lines(HEADER, [CommittedFile("sales/x", 5, '"e"', 1)])),
         decode_commit_manifest,
@@ -147,13 +147,16 @@ DOCUMENTS: dict[str, tuple[bytes, Read]] = {
         b"".join(commit_lines(HEADER, [CommittedFile("sales/x", 5, '"e"', 1)] * 3)),
         decode_commit_header,
     ),
-    "decision": (DECISION, lambda body: read_decision(_put(PLACE.decision, body).ports, PLACE)),
+    "decision": (
+        DECISION,
+        lambda body: read_decision(_put(DIRECTORY.decision, body).ports, DIRECTORY),
+    ),
     "marker": (encode_result(RESULT), success_job_id),
     "abort": (
         encode_request(AbortRequest(JOB, "no")),
-        lambda body: decode_request(body, PLACE),
+        lambda body: decode_request(body, DIRECTORY),
     ),
-    "replace list": (index_body(PLACE, 2, ["0" * 64, "1" * 64]), _index),
+    "replace list": (index_body(DIRECTORY, 2, ["0" * 64, "1" * 64]), _index),
     "page": (
         page_body([ListedObject(f"sales/{n}.csv", '"e"', n) for n in range(2)]),
         _page,

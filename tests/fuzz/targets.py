@@ -14,18 +14,18 @@ from s3commit.core.model.locks import key_digest
 from s3commit.core.model.pending import PendingFile, PendingSet
 from tests.core.test_hostile import THEIRS, Neighbourhood
 from tests.core.world import BUCKET, JOB
-from tests.fuzz.documents import DOCUMENTS, PLACE
+from tests.fuzz.documents import DIRECTORY, DOCUMENTS
 from tests.fuzz.mutations import mutated
 
 KINDS = list(DOCUMENTS)
 SOUND = [body for body, _ in DOCUMENTS.values()]
 ELSEWHERE = {  # what a job of that kind has at times, or a stranger puts there
-    PLACE.result: DOCUMENTS["result"][0],
-    PLACE.commits: DOCUMENTS["commit manifest"][0],
-    PLACE.success: DOCUMENTS["marker"][0],
-    PLACE.once(key_digest("k")): b'{"version":1,"key":"k","jobId":"%s"}' % JOB.encode(),
-    f"{PLACE.tasks}t0/a0/1.open": DOCUMENTS["note"][0],
-    f"{PLACE.s3a}01/t5.pendingset": DOCUMENTS["pendingset"][0],
+    DIRECTORY.result: DOCUMENTS["result"][0],
+    DIRECTORY.commits: DOCUMENTS["commit manifest"][0],
+    DIRECTORY.success: DOCUMENTS["marker"][0],
+    DIRECTORY.once(key_digest("k")): b'{"version":1,"key":"k","jobId":"%s"}' % JOB.encode(),
+    f"{DIRECTORY.tasks}t0/a0/1.open": DOCUMENTS["note"][0],
+    f"{DIRECTORY.s3a}01/t5.pendingset": DOCUMENTS["pendingset"][0],
 }
 
 
@@ -42,8 +42,8 @@ def read(kind: str, body: bytes) -> bool:
     files = found.files if isinstance(found, PendingSet) else ()
     for file in (*files, *([found] if isinstance(found, PendingFile) else ())):
         assert file.bucket == BUCKET
-        assert file.key.startswith(PLACE.destination.prefix)
-        assert not is_hidden(PLACE.relative(file.key))
+        assert file.key.startswith(DIRECTORY.destination.prefix)
+        assert not is_hidden(DIRECTORY.relative(file.key))
         assert not has_unspeakable(file.key)
     return True
 
@@ -62,11 +62,15 @@ def run_mutated(seed: int) -> str:
     """
     chance = random.Random(seed)
     world = Neighbourhood()
-    world.open(PLACE, idempotency_key="k")
-    attempts = tuple(world.attempt(PLACE, f"t{number}") for number in range(2))
+    world.open(DIRECTORY, idempotency_key="k")
+    attempts = tuple(world.attempt(DIRECTORY, f"t{number}") for number in range(2))
     named = attempts if chance.random() < 0.7 else None
-    world.store.put(BUCKET, PLACE.request, encode_request(CommitRequest(JOB, named)))
-    of_the_job = [PLACE.job, PLACE.request, *(PLACE.prefix + one.manifest for one in attempts)]
+    world.store.put(BUCKET, DIRECTORY.request, encode_request(CommitRequest(JOB, named)))
+    of_the_job = [
+        DIRECTORY.job,
+        DIRECTORY.request,
+        *(DIRECTORY.prefix + one.manifest for one in attempts),
+    ]
     bodies = {key: world.store.get(BUCKET, key, max_bytes=10**6).body for key in of_the_job}
     bodies |= {key: body for key, body in ELSEWHERE.items() if chance.random() < 0.15}
     for key, body in bodies.items():
@@ -75,10 +79,10 @@ def run_mutated(seed: int) -> str:
     world.plan.forget_calls()
     for one in attempts:
         with suppress(S3CommitError):
-            world.announce(PLACE, one)
+            world.announce(DIRECTORY, one)
     for execution in ("execution-1", "execution-2"):
         with suppress(S3CommitError):
-            world.run(PLACE, execution)
+            world.run(DIRECTORY, execution)
     visible, uploads = world.before
     after = world.visible()
     assert {key: after.get(key) for key in visible} == visible, "a file of others"
@@ -87,5 +91,5 @@ def run_mutated(seed: int) -> str:
     world.request(THEIRS, world.their_attempt)
     world.run(THEIRS, "execution-of-the-neighbour")
     assert world.result(THEIRS).outcome is Outcome.COMMITTED, "the neighbour's end"
-    record = world.ledger.job(PLACE.ref)
+    record = world.ledger.job(DIRECTORY.ref)
     return record.state.value if record is not None else "none"

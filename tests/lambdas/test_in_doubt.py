@@ -11,7 +11,7 @@ from s3commit.core.model.job import Names
 from s3commit.testing.memory import MemoryObjectStore
 from tests.core.world import BUCKET, World
 from tests.lambdas.conftest import Call
-from tests.lambdas.test_steps import PLACE, complete, decided, step
+from tests.lambdas.test_steps import DIRECTORY, complete, decided, step
 
 KEY = "sales/a.csv"
 
@@ -24,8 +24,8 @@ def world() -> World:
 
 def prepare(world: World) -> None:
     """A job of a program that sets no metadata, under a name of its own."""
-    world.open(PLACE, names=Names.EXACT)
-    world.request(PLACE, world.attempt(PLACE, "t0", files={"a.csv": b"a"}))
+    world.open(DIRECTORY, names=Names.EXACT)
+    world.request(DIRECTORY, world.attempt(DIRECTORY, "t0", files={"a.csv": b"a"}))
     assert isinstance(world.store, MemoryObjectStore)
     for upload in world.store.bucket(BUCKET).uploads.values():
         upload.metadata.clear()
@@ -48,7 +48,7 @@ def test_i2_i5_a_worker_names_the_file_and_begin_publish_stops_by_an_error_of_it
     assert said["in_doubt"] == f"{KEY} (task t0, attempt a0)"
     with pytest.raises(IdentityUnknownError, match=r"a\.csv \(task t0, attempt a0\)"):
         step(call, "publish_job", "BeginPublish", ticket)
-    assert world.record(PLACE).state == "COMMITTING"
+    assert world.record(DIRECTORY).state == "COMMITTING"
     assert world.visible() == {KEY: b"a"}
 
 

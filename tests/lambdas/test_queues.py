@@ -16,10 +16,10 @@ from s3commit.core.formats.manifest import MAX_MANIFEST_VALUES
 from s3commit.core.model.errors import TransientError
 from s3commit.core.model.states import JobState
 from s3commit.testing.faults import Crash
-from tests.core.world import BUCKET, World, place_of
+from tests.core.world import BUCKET, World, job_directory
 from tests.lambdas.conftest import Call, Refusals
 
-PLACE = place_of()
+DIRECTORY = job_directory()
 
 
 def message(message_id: str, *keys: str, size: int = 1) -> dict[str, Any]:
@@ -55,24 +55,24 @@ def failed(answer: dict[str, Any]) -> list[str]:
 
 
 def test_a_batch_of_manifests_is_noted_in_the_ledger_once(world: World, call: Call) -> None:
-    world.open(PLACE)
-    attempts = [world.attempt(PLACE, f"t{number}") for number in range(3)]
-    batch = [message(a.task_id, PLACE.prefix + a.manifest) for a in attempts]
+    world.open(DIRECTORY)
+    attempts = [world.attempt(DIRECTORY, f"t{number}") for number in range(3)]
+    batch = [message(a.task_id, DIRECTORY.prefix + a.manifest) for a in attempts]
     event = {"Records": [*batch, batch[0]]}
     assert failed(call("ingest_pendingsets", event)) == []
     assert failed(call("ingest_pendingsets", event)) == []
-    noted = sorted(world.ledger.attempts(PLACE.ref), key=lambda attempt: attempt.task_id)
+    noted = sorted(world.ledger.attempts(DIRECTORY.ref), key=lambda attempt: attempt.task_id)
     assert [(one.task_id, one.sha256) for one in noted] == [
         (one.task_id, one.sha256) for one in attempts
     ]
-    assert world.record(PLACE).state is JobState.OPEN
+    assert world.record(DIRECTORY).state is JobState.OPEN
 
 
 def test_one_bad_message_does_not_fail_its_neighbours(
     world: World, call: Call, refusals: Refusals
 ) -> None:
-    attempt = world.attempt(PLACE, "t0")
-    garbage = PLACE.manifest("t1", "a0")
+    attempt = world.attempt(DIRECTORY, "t0")
+    garbage = DIRECTORY.manifest("t1", "a0")
     world.store.put(BUCKET, garbage, b"garbage")
     event = {
         "Records": [
@@ -81,12 +81,12 @@ def test_one_bad_message_does_not_fail_its_neighbours(
             raw("test-event", json.dumps({"Event": "s3:TestEvent", "Bucket": BUCKET})),
             message("refused", garbage),
             message("foreign", "sales/x.pendingset"),
-            message("gone", PLACE.manifest("t2", "a0")),
-            message("good", PLACE.prefix + attempt.manifest),
+            message("gone", DIRECTORY.manifest("t2", "a0")),
+            message("good", DIRECTORY.prefix + attempt.manifest),
         ]
     }
     assert failed(call("ingest_pendingsets", event)) == ["no-json", "no-records"]
-    assert [one.task_id for one in world.ledger.attempts(PLACE.ref)] == ["t0"]
+    assert [one.task_id for one in world.ledger.attempts(DIRECTORY.ref)] == ["t0"]
     assert refusals() == [("sales/", "BAD_JSON")]
 
 
@@ -103,69 +103,69 @@ def test_one_bad_message_does_not_fail_its_neighbours(
 def test_i12_who_has_documents_refused_is_seen_and_costs_one_metric(
     prefix: str, shown: str, world: World, call: Call, refusals: Refusals
 ) -> None:
-    garbage = f"{prefix}{PLACE.manifest('t1', 'a0').removeprefix('sales/')}"
+    garbage = f"{prefix}{DIRECTORY.manifest('t1', 'a0').removeprefix('sales/')}"
     world.store.put(BUCKET, garbage, b"garbage")
     assert failed(call("ingest_pendingsets", {"Records": [message("one", garbage)]})) == []
     assert [prefix for prefix, _ in refusals()] == [shown]
 
 
 def test_a_manifest_whose_reading_fails_is_redelivered(world: World, call: Call) -> None:
-    first, second = world.attempt(PLACE, "t0"), world.attempt(PLACE, "t1")
+    first, second = world.attempt(DIRECTORY, "t0"), world.attempt(DIRECTORY, "t1")
     world.plan.fail(
         "get", TransientError("503"), where=lambda one: one.key.endswith(first.manifest)
     )
     event = {
         "Records": [
-            message("first", PLACE.prefix + first.manifest),
-            message("second", PLACE.prefix + second.manifest),
+            message("first", DIRECTORY.prefix + first.manifest),
+            message("second", DIRECTORY.prefix + second.manifest),
         ]
     }
     assert failed(call("ingest_pendingsets", event)) == ["first"]
     assert failed(call("ingest_pendingsets", event)) == []
-    assert len(list(world.ledger.attempts(PLACE.ref))) == 2
+    assert len(list(world.ledger.attempts(DIRECTORY.ref))) == 2
 
 
 def test_a_ledger_that_fails_fails_one_message_and_nothing_is_lost(
     world: World, call: Call
 ) -> None:
-    attempts = [world.attempt(PLACE, f"t{number}") for number in range(2)]
-    event = {"Records": [message(a.task_id, PLACE.prefix + a.manifest) for a in attempts]}
+    attempts = [world.attempt(DIRECTORY, f"t{number}") for number in range(2)]
+    event = {"Records": [message(a.task_id, DIRECTORY.prefix + a.manifest) for a in attempts]}
     world.plan.fail("record_attempts", TransientError("throttled"))
     assert failed(call("ingest_pendingsets", event)) == ["t0"]
     assert failed(call("ingest_pendingsets", event)) == []
-    assert len(list(world.ledger.attempts(PLACE.ref))) == 2
+    assert len(list(world.ledger.attempts(DIRECTORY.ref))) == 2
 
 
 def test_i12_a_hostile_neighbour_in_a_batch_costs_the_others_nothing(
     world: World, call: Call, refusals: Refusals
 ) -> None:
     """What it says is too large is not asked for, what is too dense not made objects of."""
-    attempts = [world.attempt(PLACE, f"t{number}") for number in range(2)]
-    large, dense = PLACE.manifest("t8", "a0"), PLACE.manifest("t9", "a0")
+    attempts = [world.attempt(DIRECTORY, f"t{number}") for number in range(2)]
+    large, dense = DIRECTORY.manifest("t8", "a0"), DIRECTORY.manifest("t9", "a0")
     world.store.put(BUCKET, dense, b"[" + b"[]," * MAX_MANIFEST_VALUES + b"0]")
-    first, last = (message(a.task_id, PLACE.prefix + a.manifest) for a in attempts)
+    first, last = (message(a.task_id, DIRECTORY.prefix + a.manifest) for a in attempts)
     hostile = [message("large", large, size=5 * 1024**4), message("dense", dense)]
     assert failed(call("ingest_pendingsets", {"Records": [first, *hostile, last]})) == []
-    assert {one.task_id for one in world.ledger.attempts(PLACE.ref)} == {"t0", "t1"}
+    assert {one.task_id for one in world.ledger.attempts(DIRECTORY.ref)} == {"t0", "t1"}
     assert large not in {one.key for one in world.plan.calls}
     assert refusals() == [("sales/", "TOO_LARGE")] * 2
 
 
 def test_i12_a_call_that_is_killed_has_noted_what_it_had_judged(world: World, call: Call) -> None:
     """Out of time or memory: nothing of Python is asked any more."""
-    attempts = [world.attempt(PLACE, f"t{number}") for number in range(2)]
+    attempts = [world.attempt(DIRECTORY, f"t{number}") for number in range(2)]
     world.plan.crash_before("get", where=lambda one: one.key.endswith(attempts[1].manifest))
-    event = {"Records": [message(a.task_id, PLACE.prefix + a.manifest) for a in attempts]}
+    event = {"Records": [message(a.task_id, DIRECTORY.prefix + a.manifest) for a in attempts]}
     with pytest.raises(Crash):
         call("ingest_pendingsets", event)
-    assert [one.task_id for one in world.ledger.attempts(PLACE.ref)] == ["t0"]
+    assert [one.task_id for one in world.ledger.attempts(DIRECTORY.ref)] == ["t0"]
 
 
 def test_i4_a_late_manifest_is_aborted_by_the_function(world: World, call: Call) -> None:
-    world.request(PLACE, world.attempt(PLACE, "t0"))
-    world.run(PLACE)
-    late = world.attempt(PLACE, "t0", "a1")
-    call("ingest_pendingsets", {"Records": [message("one", PLACE.prefix + late.manifest)]})
+    world.request(DIRECTORY, world.attempt(DIRECTORY, "t0"))
+    world.run(DIRECTORY)
+    late = world.attempt(DIRECTORY, "t0", "a1")
+    call("ingest_pendingsets", {"Records": [message("one", DIRECTORY.prefix + late.manifest)]})
     assert world.open_uploads() == []
 
 
@@ -173,30 +173,30 @@ def test_i4_a_late_manifest_is_aborted_by_the_function(world: World, call: Call)
 def test_a_request_starts_the_job_once(
     prefix: str, module: Callable[[str], ModuleType], call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = place_of(prefix=prefix)
+    directory = job_directory(prefix=prefix)
     started: dict[str, JobDirectory] = {}
 
     class Machine:
-        def start(self, name: str, place: JobDirectory) -> bool:
-            return started.setdefault(name, place) is place
+        def start(self, name: str, directory: JobDirectory) -> bool:
+            return started.setdefault(name, directory) is directory
 
     monkeypatch.setattr(module("dispatch_requests"), "machine", Machine())
     event = {
         "Records": [
-            message("one", place.request),
-            message("again", place.request),
+            message("one", directory.request),
+            message("again", directory.request),
             message("other", f"{prefix}request.json", "sales/x/request.json"),
-            message("nested", place.prefix + "tasks/request.json"),
+            message("nested", directory.prefix + "tasks/request.json"),
         ]
     }
     assert failed(call("dispatch_requests", event)) == []
-    assert started == {place.ref: place}
+    assert started == {directory.ref: directory}
 
 
 def test_i12_a_request_where_no_job_may_be_is_counted_and_others_files_are_not(
     call: Call, refusals: Refusals
 ) -> None:
-    nested = f"sales/__magic_job-{PLACE.job_id}/x/__magic_job-{PLACE.job_id}/request.json"
+    nested = f"sales/__magic_job-{DIRECTORY.job_id}/x/__magic_job-{DIRECTORY.job_id}/request.json"
     event = {"Records": [message("one", nested), message("two", "app/2026/request.json")]}
     assert failed(call("dispatch_requests", event)) == []
     assert refusals() == [("sales/", "BAD_PATH")]
@@ -208,25 +208,25 @@ def test_i12_an_id_at_several_directories_starts_an_execution_for_each(
     names: list[str] = []
 
     class Machine:
-        def start(self, name: str, place: JobDirectory) -> bool:
+        def start(self, name: str, directory: JobDirectory) -> bool:
             names.append(name)
             return True
 
     monkeypatch.setattr(module("dispatch_requests"), "machine", Machine())
-    places = [PLACE, place_of(prefix="evil/"), place_of(prefix="sales/2026/")]
-    call("dispatch_requests", {"Records": [message("one", *[one.request for one in places])]})
+    directories = [DIRECTORY, job_directory(prefix="evil/"), job_directory(prefix="sales/2026/")]
+    call("dispatch_requests", {"Records": [message("one", *[one.request for one in directories])]})
     assert len(set(names)) == 3
-    assert all(re.fullmatch(rf"{PLACE.job_id}-[0-9a-f]{{16}}", name) for name in names)
+    assert all(re.fullmatch(rf"{DIRECTORY.job_id}-[0-9a-f]{{16}}", name) for name in names)
 
 
 def test_a_start_that_fails_is_redelivered(
     module: Callable[[str], ModuleType], call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Machine:
-        def start(self, name: str, place: JobDirectory) -> bool:
+        def start(self, name: str, directory: JobDirectory) -> bool:
             raise TransientError("throttled")
 
     monkeypatch.setattr(module("dispatch_requests"), "machine", Machine())
-    assert failed(call("dispatch_requests", {"Records": [message("one", PLACE.request)]})) == [
+    assert failed(call("dispatch_requests", {"Records": [message("one", DIRECTORY.request)]})) == [
         "one"
     ]

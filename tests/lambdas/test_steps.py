@@ -17,10 +17,10 @@ from s3commit.core.model.errors import (
     TransientError,
 )
 from s3commit.core.ports.ledger import LostRaceError
-from tests.core.world import World, place_of
+from tests.core.world import World, job_directory
 from tests.lambdas.conftest import Call, Refusals
 
-PLACE = place_of()
+DIRECTORY = job_directory()
 EXECUTION = "arn:aws:states:eu-central-1:123456789012:execution:s3commit:job"
 
 
@@ -34,7 +34,7 @@ def step(
 
 
 def decided(world: World, call: Call) -> dict[str, Any]:
-    ticket: dict[str, Any] = execution_input(PLACE)
+    ticket: dict[str, Any] = execution_input(DIRECTORY)
     for name in (
         "SealJob",
         "VerifyManifests",
@@ -56,8 +56,8 @@ def complete(world: World, call: Call, ticket: dict[str, Any]) -> list[dict[str,
 
 
 def test_a_job_goes_through_the_functions_to_its_commit(world: World, call: Call) -> None:
-    world.open(PLACE)
-    world.request(PLACE, *[world.attempt(PLACE, f"t{number}") for number in range(3)])
+    world.open(DIRECTORY)
+    world.request(DIRECTORY, *[world.attempt(DIRECTORY, f"t{number}") for number in range(3)])
     ticket = decided(world, call)
     assert (ticket["state"], ticket["units"], ticket["files"]) == ("COMMITTING", 1, 3)
     assert world.visible() == {}
@@ -68,7 +68,7 @@ def test_a_job_goes_through_the_functions_to_its_commit(world: World, call: Call
     ticket = step(call, "publish_job", "PublishSuccess", ticket)
     ticket = step(call, "tidy_job", "TidyUp", ticket)
     assert (ticket["outcome"], ticket["files"], ticket["code"]) == ("COMMITTED", 3, "")
-    assert world.result(PLACE).execution == EXECUTION
+    assert world.result(DIRECTORY).execution == EXECUTION
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_job_goes_through_the_functions_to_its_commit(world: World, call: Call
 def test_i2_units_that_are_not_all_counted_once_keep_the_job_committing(
     world: World, call: Call, completed: list[dict[str, Any]]
 ) -> None:
-    world.request(PLACE, *[world.attempt(PLACE, f"t{number}") for number in range(3)])
+    world.request(DIRECTORY, *[world.attempt(DIRECTORY, f"t{number}") for number in range(3)])
     ticket = decided(world, call) | {"completed": completed}
     assert step(call, "publish_job", "BeginPublish", ticket)["state"] == "COMMITTING"
 
@@ -92,27 +92,27 @@ def test_a_plan_that_the_machine_could_not_read_fails_the_execution(
     world: World, call: Call
 ) -> None:
     """The plan is there and the job still ours: another round would end like this one."""
-    world.request(PLACE, world.attempt(PLACE, "t0"))
+    world.request(DIRECTORY, world.attempt(DIRECTORY, "t0"))
     with pytest.raises(NeedsOperatorError, match="see the cause of CompleteUploads"):
         step(call, "publish_job", "BeginPublish", decided(world, call))
-    assert world.record(PLACE).state == "COMMITTING"
+    assert world.record(DIRECTORY).state == "COMMITTING"
 
 
 def test_i2_a_swallowed_failure_of_a_worker_can_not_pass_for_success(
     world: World, call: Call
 ) -> None:
-    world.request(PLACE, world.attempt(PLACE, "t0"))
+    world.request(DIRECTORY, world.attempt(DIRECTORY, "t0"))
     ticket = decided(world, call) | {"completed": [None]}
     with pytest.raises(InvalidInputError):
         step(call, "publish_job", "BeginPublish", ticket)
-    assert world.record(PLACE).state == "COMMITTING"
+    assert world.record(DIRECTORY).state == "COMMITTING"
 
 
 def test_a_refusal_travels_through_the_machine_into_the_result(world: World, call: Call) -> None:
-    counted = world.attempt(PLACE, "t0")
-    world.request(PLACE, counted)
-    world.store.delete("lake", PLACE.prefix + counted.manifest)
-    ticket = step(call, "decide_job", "SealJob", execution_input(PLACE))
+    counted = world.attempt(DIRECTORY, "t0")
+    world.request(DIRECTORY, counted)
+    world.store.delete("lake", DIRECTORY.prefix + counted.manifest)
+    ticket = step(call, "decide_job", "SealJob", execution_input(DIRECTORY))
     with pytest.raises(JobRefusedError) as caught:
         step(call, "decide_job", "VerifyManifests", ticket)
     # What Step Functions catches: the error's class, and a JSON cause made by Lambda.
@@ -120,7 +120,7 @@ def test_a_refusal_travels_through_the_machine_into_the_result(world: World, cal
     ticket["refusal"] = {"Error": type(caught.value).__name__, "Cause": cause}
     ticket = step(call, "undo_job", "AbortJob", ticket)
     assert (ticket["outcome"], ticket["code"]) == ("ABORTED", "MANIFEST_MISSING")
-    error = world.result(PLACE).error
+    error = world.result(DIRECTORY).error
     assert error is not None
     assert error.message == f"manifest {counted.manifest} is not there"
 
@@ -141,27 +141,27 @@ def test_i12_a_job_that_ends_for_a_refused_document_is_counted(
     call: Call,
     refusals: Refusals,
 ) -> None:
-    world.open(PLACE)
+    world.open(DIRECTORY)
     if request_json is None:
-        world.ask_abort(PLACE)
+        world.ask_abort(DIRECTORY)
     else:
-        world.store.put("lake", PLACE.request, request_json)
-    ticket = step(call, "decide_job", "SealJob", execution_input(PLACE))
+        world.store.put("lake", DIRECTORY.request, request_json)
+    ticket = step(call, "decide_job", "SealJob", execution_input(DIRECTORY))
     assert step(call, "undo_job", "AbortJob", ticket)["code"] == code
     assert refusals() == counted
 
 
 def test_an_execution_that_was_overtaken_is_told_so_by_class(world: World, call: Call) -> None:
-    world.request(PLACE, world.attempt(PLACE, "t0"))
-    first = step(call, "decide_job", "SealJob", execution_input(PLACE))
-    step(call, "decide_job", "SealJob", execution_input(PLACE), execution="another")
+    world.request(DIRECTORY, world.attempt(DIRECTORY, "t0"))
+    first = step(call, "decide_job", "SealJob", execution_input(DIRECTORY))
+    step(call, "decide_job", "SealJob", execution_input(DIRECTORY), execution="another")
     with pytest.raises(LostRaceError):
         step(call, "decide_job", "VerifyManifests", first)
 
 
 def test_a_step_that_runs_twice_at_once_is_worth_another_try(world: World, call: Call) -> None:
-    world.request(PLACE, world.attempt(PLACE, "t0"))
-    ticket = step(call, "decide_job", "SealJob", execution_input(PLACE))
+    world.request(DIRECTORY, world.attempt(DIRECTORY, "t0"))
+    ticket = step(call, "decide_job", "SealJob", execution_input(DIRECTORY))
     for name in ("VerifyManifests", "AcquireDestination", "CheckConditions"):
         ticket = step(call, "decide_job", name, ticket)
     twin = dict(ticket)
@@ -178,15 +178,15 @@ def test_a_ticket_that_contradicts_itself_is_refused(
     world: World, call: Call, changes: dict[str, Any]
 ) -> None:
     with pytest.raises(S3CommitError):
-        step(call, "decide_job", "SealJob", execution_input(PLACE) | changes)
-    assert world.ledger.job(PLACE.ref) is None
+        step(call, "decide_job", "SealJob", execution_input(DIRECTORY) | changes)
+    assert world.ledger.job(DIRECTORY.ref) is None
 
 
 def test_the_ticket_comes_back_as_it_was(world: World, call: Call) -> None:
-    world.request(PLACE, world.attempt(PLACE, "t0"))
+    world.request(DIRECTORY, world.attempt(DIRECTORY, "t0"))
     ticket = decided(world, call)
     again = decode_ticket(ticket)
-    record = world.record(PLACE)
+    record = world.record(DIRECTORY)
     assert (again.state, again.generation) == ("COMMITTING", record.generation)
     assert takeovers(record) == 1
-    assert again.plan.startswith(PLACE.plans)
+    assert again.plan.startswith(DIRECTORY.plans)

@@ -13,7 +13,7 @@ from s3commit.aws.sweeping import Sweeper
 from s3commit.core.sweep.sweep import DAY
 from s3commit.core.sweep.turns import CALLS_A_PASS
 from s3commit.testing.survey import MemoryExecutions, MemorySurvey
-from tests.core.world import BUCKET, JOB, OTHER_JOB, World, place_of
+from tests.core.world import BUCKET, JOB, OTHER_JOB, World, job_directory
 from tests.lambdas.conftest import Context
 
 LIMITS = {"stuckMinutes": 15, "abandonedHours": 24, "orphanedDays": 7, "retentionDays": 30}
@@ -58,7 +58,7 @@ def test_a_sweep_goes_through_the_functions_to_its_report(
     capsys: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    abandoned, ended = place_of(OTHER_JOB), place_of()
+    abandoned, ended = job_directory(OTHER_JOB), job_directory()
     world.open(abandoned)
     world.announce(abandoned, world.attempt(abandoned, "t0"))
     world.open(ended)
@@ -94,7 +94,7 @@ def test_a_step_after_one_that_failed_begins_at_its_own_beginning(step: Step) ->
 
 
 def test_no_step_of_a_second_sweep_does_anything(world: World, step: Step) -> None:
-    abandoned = place_of()
+    abandoned = job_directory()
     world.open(abandoned)
     world.announce(abandoned, world.attempt(abandoned, "t0"))
     world.clock.advance(2 * DAY)
@@ -111,10 +111,10 @@ def test_the_next_sweep_goes_on_where_this_one_stopped(
 ) -> None:
     """A pass has so many calls for each step; behind them comes the next step."""
     monkeypatch.setattr("s3commit.core.sweep.sweep.CALL_REQUESTS", 2)
-    places = [place_of(f"0b6f6f0e-0000-4000-8000-0000000001{n:02d}") for n in range(20)]
-    for place in places:
-        world.open(place)
-        world.announce(place, world.attempt(place, "t0"))
+    directories = [job_directory(f"0b6f6f0e-0000-4000-8000-0000000001{n:02d}") for n in range(20)]
+    for directory in directories:
+        world.open(directory)
+        world.announce(directory, world.attempt(directory, "t0"))
     world.clock.advance(2 * DAY)
     asked = []
     for sweep in range(5):

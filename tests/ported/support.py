@@ -75,10 +75,10 @@ class Lake:
         """Run the state machine for each job that has a request and no result."""
         for key in self.all_keys():
             if key.endswith("/request.json"):
-                place = parse_directory(BUCKET, key)
-                if self.store.head(BUCKET, place.result) is None:
+                directory = parse_directory(BUCKET, key)
+                if self.store.head(BUCKET, directory.result) is None:
                     self.executions += 1
-                    run_execution(self.ports, place, execution=f"execution-{self.executions}")
+                    run_execution(self.ports, directory, execution=f"execution-{self.executions}")
 
     def announce(self, job: Job, counted: CountedAttempt) -> None:
         """The event of a manifest that has arrived."""
@@ -110,10 +110,10 @@ class Lake:
         found: dict[str, Any] = json.loads(body)
         return found
 
-    def scratch(self, place: JobDirectory) -> list[str]:
+    def scratch(self, directory: JobDirectory) -> list[str]:
         """What is left of a job's own working objects."""
-        kept = {place.job, place.request, place.result}
-        return [key for key in self.all_keys(place.prefix) if key not in kept]
+        kept = {directory.job, directory.request, directory.result}
+        return [key for key in self.all_keys(directory.prefix) if key not in kept]
 
     def put(self, key: str, body: bytes = b"old") -> None:
         """A file that somebody wrote before."""

@@ -14,7 +14,7 @@ from tests.writer.support import BUCKET, JOB
 
 HOURS = [f"dateint={date}/hour={hour}" for date in (20161115, 20161116) for hour in (13, 14)]
 FILES = {f"{hour}/part.parquet": hour.encode() for hour in HOURS}
-PLACE = JobDirectory(Destination(BUCKET, "dest/"), JOB)
+DIRECTORY = JobDirectory(Destination(BUCKET, "dest/"), JOB)
 
 
 @pytest.fixture
@@ -206,13 +206,13 @@ def test_partitions_resolution() -> None:
     ],
 )
 def test_uuid_added(path: str, key: str) -> None:
-    assert file_key(PLACE, path) == f"dest/{key}"
+    assert file_key(DIRECTORY, path) == f"dest/{key}"
 
 
 @pytest.mark.parametrize("path", ["dest/", ""], ids=["testUUIDDir", "testUUIDEmptyDir"])
 def test_uuid_dir(path: str) -> None:
     with pytest.raises(InvalidInputError):
-        file_key(PLACE, path)
+        file_key(DIRECTORY, path)
 
 
 def test_empty_uuid(lake: Lake) -> None:

@@ -109,7 +109,7 @@ def replay(seed: int, arguments: argparse.Namespace) -> int:
     for job in world.observer.jobs.values():
         spec = job.spec
         print(
-            f"job {job.name}: {job.place.job_id} at {job.prefix} {spec.conflict}/{spec.scope}"
+            f"job {job.name}: {job.directory.job_id} at {job.prefix} {spec.conflict}/{spec.scope}"
             f" key={spec.idempotency_key} names={spec.names} all={job.counts_all}"
             f" locations={len(spec.locations)} s3a={job.of_s3a}"
         )
@@ -118,7 +118,7 @@ def replay(seed: int, arguments: argparse.Namespace) -> int:
             f"{line.seconds:10.3f} {line.number:5} {line.process:26} {line.what} -> {line.outcome}"
         )
         for job in world.observer.jobs.values():
-            text = text.replace(job.place.job_id, job.name)
+            text = text.replace(job.directory.job_id, job.name)
         print(text)
     if found is None:
         print(f"seed {seed}: every invariant holds")

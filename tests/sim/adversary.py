@@ -84,8 +84,8 @@ class Adversary:
 
     def _plot(self) -> None:
         rng = self.rng
-        place = self._scene()
-        scene = _Scene(self, place)
+        directory = self._scene()
+        scene = _Scene(self, directory)
         for _ in range(rng.choice([1, 2, 3, 5, 8])):
             move = rng.choice(_MOVES)
             if move.__name__ == "ask" and not scene.asked and rng.random() < 0.5:
@@ -102,7 +102,7 @@ class Adversary:
         """A directory below its prefix: one that is there, or was, or with an id that it sees."""
         rng = self.rng
         there = [*self.directories(), *self.listed()]
-        there = [place for place in there if place.prefix.startswith(self.prefix)]
+        there = [directory for directory in there if directory.prefix.startswith(self.prefix)]
         if there and rng.random() < 0.5:
             return rng.choice(there)
         destination = Destination(BUCKET, self.prefix + rng.choice(_BELOW))
@@ -116,8 +116,12 @@ class Adversary:
 
     def directories(self) -> list[JobDirectory]:
         """The job directories of everybody."""
-        places = (directory_of(one.key) for one in self.seen() if MAGIC_PREFIX in one.key)
-        return list({place.prefix: place for place in places if place is not None}.values())
+        directories = (directory_of(one.key) for one in self.seen() if MAGIC_PREFIX in one.key)
+        return list(
+            {
+                directory.prefix: directory for directory in directories if directory is not None
+            }.values()
+        )
 
     def listed(self) -> list[JobDirectory]:
         """The directories, there or not, of the jobs that have a list in ``_commits/``."""
@@ -135,7 +139,9 @@ class Adversary:
 
     def destinations(self) -> list[str]:
         """The prefixes at which jobs have their directories."""
-        return sorted({place.destination.prefix for place in self.directories()}) or [self.prefix]
+        return sorted({directory.destination.prefix for directory in self.directories()}) or [
+            self.prefix
+        ]
 
     # Its calls.
 
@@ -143,17 +149,17 @@ class Adversary:
         """Put an object below its prefix."""
         self.store.put(BUCKET, key, body, if_absent=if_absent)
 
-    def upload(self, place: JobDirectory, key: str, body: bytes) -> PendingFile:
+    def upload(self, directory: JobDirectory, key: str, body: bytes) -> PendingFile:
         """Begin an upload of its own, with metadata that says what it likes."""
         self._serial += 1
         task = f"z{self._serial}"
-        metadata = {META_JOB: place.job_id, META_TASK: task, META_ATTEMPT: "a0"}
+        metadata = {META_JOB: directory.job_id, META_TASK: task, META_ATTEMPT: "a0"}
         metadata = metadata if self.rng.random() < 0.6 else {}
         upload_id = self.store.create_upload(BUCKET, key, metadata=metadata, content_type="x")
         etag = self.store.upload_part(BUCKET, key, upload_id, 1, body)
         ids = (task, "a0") if metadata else ("", "")
         file = PendingFile(
-            BUCKET, key, upload_id, (etag,), len(body), place.job_id, *ids, rows=len(body)
+            BUCKET, key, upload_id, (etag,), len(body), directory.job_id, *ids, rows=len(body)
         )
         self.uploads.append(file)
         return file
@@ -171,20 +177,20 @@ def directory_of(key: str) -> JobDirectory | None:
 class _Scene:
     """One job directory below its prefix, and what may be done in it and beside it."""
 
-    def __init__(self, adversary: Adversary, place: JobDirectory) -> None:
+    def __init__(self, adversary: Adversary, directory: JobDirectory) -> None:
         self.who = adversary
         self.rng = adversary.rng
-        self.place = place
-        self.spec = forgeries.job_spec(self.rng, place, self._elsewhere())
+        self.directory = directory
+        self.spec = forgeries.job_spec(self.rng, directory, self._elsewhere())
         self.counted: list[CountedAttempt] = []
         self.asked = False
 
     def _elsewhere(self) -> list[str]:
-        return [one for one in self.who.destinations() if one != self.place.destination.prefix]
+        return [one for one in self.who.destinations() if one != self.directory.destination.prefix]
 
     def _below(self) -> list[ListedObject]:
         """The data that is visible at the scene's destination."""
-        prefix = self.place.destination.prefix
+        prefix = self.directory.destination.prefix
         return [one for one in self.who.seen(prefix) if is_data(one.key[len(prefix) :])]
 
     # Moves: documents of a job.
@@ -192,33 +198,33 @@ class _Scene:
     def say_what_job(self) -> None:
         """``job.json``, put once or over the one that is there."""
         body = forgeries.job_document(self.rng, self.spec, self._elsewhere())
-        self.who.put(self.place.job, body)
+        self.who.put(self.directory.job, body)
 
     def have_a_job(self) -> None:
         """A job that is what it says: a replace of what lies there, maybe with nothing new."""
-        self.who.put(self.place.job, encode_job(self.spec), if_absent=True)
+        self.who.put(self.directory.job, encode_job(self.spec), if_absent=True)
         if self.rng.random() < 0.7:
             self.finish_a_task()
         self.asked = True
-        word = forgeries.request(self.rng, self.place, self.counted)
-        self.who.put(self.place.request, word, if_absent=True)
+        word = forgeries.request(self.rng, self.directory, self.counted)
+        self.who.put(self.directory.request, word, if_absent=True)
 
     def ask(self) -> None:
         """``request.json``."""
         self.asked = True
-        word = forgeries.request(self.rng, self.place, self.counted)
-        self.who.put(self.place.request, word)
+        word = forgeries.request(self.rng, self.directory, self.counted)
+        self.who.put(self.directory.request, word)
 
     def finish_a_task(self) -> None:
         """A manifest, or one over another, that names own uploads and what is visible."""
         files = [self._upload(self.spec.names) for _ in range(self.rng.choice([0, 1, 1, 2]))]
         task = files[0].task_id if files and files[0].task_id else "z"
         seen = self._below() if self.rng.random() < 0.7 else self.who.seen()
-        body = forgeries.manifest(self.rng, self.place, files, seen, task)
-        name = self.place.manifest_name(task, "a0")
+        body = forgeries.manifest(self.rng, self.directory, files, seen, task)
+        name = self.directory.manifest_name(task, "a0")
         if self.rng.random() < 0.2:
-            name = f"job-{self.place.job_id}/00/{task}.pendingset"
-        self.who.put(self.place.prefix + name, body)
+            name = f"job-{self.directory.job_id}/00/{task}.pendingset"
+        self.who.put(self.directory.prefix + name, body)
         size = sum(file.length for file in files)
         self.counted.append(CountedAttempt(task, "a0", name, digest(body), len(files), size))
 
@@ -228,19 +234,19 @@ class _Scene:
         key = self.rng.choice([file.key, *(one.key for one in self.who.seen())])
         if self.rng.random() < 0.5:
             note = encode_note(key, self.rng.choice([file.upload_id, "upload-000002"]))
-            self.who.put(f"{self.place.tasks}z/a0/0.open", note)
+            self.who.put(f"{self.directory.tasks}z/a0/0.open", note)
         else:
-            body = forgeries.manifest(self.rng, self.place, [file], [], "z")
-            self.who.put(f"{self.place.s3a}00/tasks/a0/__base/x.pending", body)
+            body = forgeries.manifest(self.rng, self.directory, [file], [], "z")
+            self.who.put(f"{self.directory.s3a}00/tasks/a0/__base/x.pending", body)
 
     def end_it(self) -> None:
         """``result.json``, forged."""
-        self.who.put(self.place.result, forgeries.result(self.rng, self.place))
+        self.who.put(self.directory.result, forgeries.result(self.rng, self.directory))
 
     def list_it(self) -> None:
         """``_commits/<id>.jsonl``, forged."""
         seen = self._below() if self.rng.random() < 0.7 else self.who.seen()
-        self.who.put(self.place.commits, forgeries.commit_list(self.rng, self.place, seen))
+        self.who.put(self.directory.commits, forgeries.commit_list(self.rng, self.directory, seen))
 
     def list_and_end_it(self) -> None:
         """Two documents that agree with each other."""
@@ -249,12 +255,12 @@ class _Scene:
 
     def take_a_key(self) -> None:
         """``_commits/once/…``, forged."""
-        key = self.place.once(key_digest(forgeries.KEY))
+        key = self.directory.once(key_digest(forgeries.KEY))
         self.who.put(key, forgeries.once_note(self.rng, self.who.ids()))
 
     def mark(self) -> None:
         """``_SUCCESS``, forged."""
-        self.who.put(self.place.success, forgeries.marker(self.rng, self.who.ids()))
+        self.who.put(self.directory.success, forgeries.marker(self.rng, self.who.ids()))
 
     def write_over(self) -> None:
         """Anything over what is below its prefix: plans, lists, notes, data."""
@@ -273,24 +279,26 @@ class _Scene:
             key = self.rng.choice(found)
             name = key.partition(MAGIC_PREFIX)[2].partition("/")[2]
             version = self.who.bucket.current(key)
-            self.who.put(self.place.prefix + name, (version.body if version else b"") or b"")
+            self.who.put(self.directory.prefix + name, (version.body if version else b"") or b"")
 
     def mark_a_directory(self) -> None:
         """An object without bytes where a directory would be."""
-        key = self.rng.choice([self.place.prefix, self.place.tasks, self.place.request + "/"])
+        key = self.rng.choice(
+            [self.directory.prefix, self.directory.tasks, self.directory.request + "/"]
+        )
         self.who.put(key, b"")
 
     # Moves: uploads and data.
 
     def _upload(self, names: Names) -> PendingFile:
-        prefix, serial = self.place.destination.prefix, len(self.who.uploads)
-        name = f"part-z{serial}-{self.place.job_id}.parquet"
+        prefix, serial = self.directory.destination.prefix, len(self.who.uploads)
+        name = f"part-z{serial}-{self.directory.job_id}.parquet"
         seen = [one.key for one in self._below()]
         key = prefix + name
         if names is Names.EXACT:
             key = self.rng.choice([f"{prefix}z{serial}.parquet", key, *seen[:2]])
         body = self._bytes(key)
-        return self.who.upload(self.place, key, body)
+        return self.who.upload(self.directory, key, body)
 
     def _bytes(self, key: str) -> bytes:
         """Its own, or what lies there already."""
@@ -317,23 +325,29 @@ class _Scene:
 
     def lock_away(self) -> None:
         """A document of the scene's under a key of its own: listed, and not to be read."""
-        place = self.place
-        keys = (place.job, place.request, place.result, place.commits, place.success)
+        directory = self.directory
+        keys = (
+            directory.job,
+            directory.request,
+            directory.result,
+            directory.commits,
+            directory.success,
+        )
         self.who.put(self.rng.choice(keys), UNREADABLE)
 
     def put_data(self) -> None:
         """A file, new or over one that is there."""
         keys = [one.key for one in self.who.seen(self.who.prefix) if MAGIC_PREFIX not in one.key]
-        key = self.rng.choice([f"{self.who.prefix}part-z-{self.place.job_id}.parquet", *keys])
+        key = self.rng.choice([f"{self.who.prefix}part-z-{self.directory.job_id}.parquet", *keys])
         self.who.put(key, self._bytes(key))
 
     def burden_the_sweep(self) -> None:
         """Uploads of ids that nobody has, at keys of many elements."""
         for number in range(self.rng.choice([2, 5])):
             job_id = f"{self.rng.randrange(16**8):08x}-0000-4000-8000-0000000000ff"
-            place = JobDirectory(self.place.destination, job_id)
+            directory = JobDirectory(self.directory.destination, job_id)
             path = "/".join("abcdefgh"[number:]) + "/"
-            self.who.upload(place, f"{self.who.prefix}{path}part-{job_id}.parquet", b"x")
+            self.who.upload(directory, f"{self.who.prefix}{path}part-{job_id}.parquet", b"x")
 
 
 _MOVES: tuple[Callable[[_Scene], None], ...] = (

@@ -52,7 +52,7 @@ class AttackedWorld(World):
         for name in [name for name, job in jobs.items() if job.prefix.startswith(self.prefix)]:
             job = jobs.pop(name)
             job.intruder, job.hostile = True, False
-            self.escalation.intruders[job.place.prefix] = job
+            self.escalation.intruders[job.directory.prefix] = job
         self._attack("adversary", self.dice.choice([1, 2, 3]))
 
     def go_on(self) -> None:
@@ -81,10 +81,10 @@ class AttackedWorld(World):
         """Thirty days later; with ``wholly`` its documents were kept no longer, either."""
         self.faults.strike("record expired")
         job.expired = True
-        self.ledger._jobs.pop(job.place.ref, None)
-        self.ledger._attempts.pop(job.place.ref, None)
+        self.ledger._jobs.pop(job.directory.ref, None)
+        self.ledger._attempts.pop(job.directory.ref, None)
         for key in list(self.bucket.objects) if wholly else ():
-            if key.startswith((job.place.prefix, job.place.pipeline_prefix)):
+            if key.startswith((job.directory.prefix, job.directory.pipeline_prefix)):
                 self.store.delete(BUCKET, key)
 
     # Events of what it puts.
@@ -116,7 +116,7 @@ class AttackedWorld(World):
             f"{job.name} ({job.record_state}: {job.message}) holds {node}"
             for node, holders in held
             for job in self.escalation.intruders.values()
-            if job.place.ref in holders and job.record_state in _HOLDING
+            if job.directory.ref in holders and job.record_state in _HOLDING
         ]
 
     def judge(self) -> None:
@@ -144,7 +144,7 @@ class AttackedWorld(World):
         return self.prefix.startswith(prefix) or prefix.startswith(self.prefix)
 
     def _holding(self) -> list[tuple[str, set[str]]]:
-        theirs = {job.place.ref for job in self.escalation.intruders.values()}
+        theirs = {job.directory.ref for job in self.escalation.intruders.values()}
         found: dict[str, set[str]] = {}
         for ref, claim in self.ledger._claims:
             record = self.ledger._jobs.get(ref)

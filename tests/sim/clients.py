@@ -40,7 +40,7 @@ class Clients:
 
     def driver(self, job: Job, tasks: list[list[str]], *, gives_up: bool, dies: bool) -> None:
         """Set the job up, run its tasks, and say the word; then wait for the result."""
-        place = job.place
+        directory = job.directory
         self._set_up(job)
         counted: Counted = {}
         attempts = [
@@ -56,18 +56,20 @@ class Clients:
         if dies:
             raise Crash("the driver's machine is gone")
         if gives_up or len(counted) < len(tasks):
-            word = encode_request(AbortRequest(place.job_id, "the driver gave up"))
+            word = encode_request(AbortRequest(directory.job_id, "the driver gave up"))
         else:
             chosen = tuple(one for task in sorted(counted) for one in counted[task])
-            word = encode_request(CommitRequest(place.job_id, None if job.counts_all else chosen))
+            word = encode_request(
+                CommitRequest(directory.job_id, None if job.counts_all else chosen)
+            )
         try:
-            self.put_once(place.request, word)
+            self.put_once(directory.request, word)
         except S3CommitError:
             # Spark calls abort() after a commit() that raised
             self.ask_abort(job, "the commit raised")
         for _ in range(5):
             self.scheduler.sleep(60)
-            if self.store.head(BUCKET, place.result) is not None:
+            if self.store.head(BUCKET, directory.result) is not None:
                 return
 
     def _set_up(self, job: Job) -> None:
@@ -77,14 +79,14 @@ class Clients:
         for number, prefix in enumerate(job.spec.locations.values()):
             if job.disowned and number == 0:
                 continue  # nobody there has agreed
-            self.put_once(job.place.at(prefix).job, encode_location(job.spec, prefix))
-        self.put_once(job.place.job, encode_job(job.spec))
+            self.put_once(job.directory.at(prefix).job, encode_location(job.spec, prefix))
+        self.put_once(job.directory.job, encode_job(job.spec))
 
     def ask_abort(self, job: Job, reason: str) -> None:
         """The abort of a driver, or of a person; whoever spoke first is not spoken over."""
         with suppress(PreconditionError):
-            word = encode_request(AbortRequest(job.place.job_id, reason))
-            self.put_once(job.place.request, word)
+            word = encode_request(AbortRequest(job.directory.job_id, reason))
+            self.put_once(job.directory.request, word)
 
     def _task(self, job: Job, task: str, names: list[str], counted: Counted) -> None:
         """Attempts of one task, one after the other or two at once, until one has finished."""
@@ -109,29 +111,31 @@ class Clients:
                 return
 
     def _attempt(self, job: Job, task: str, attempt: str, names: list[str]) -> list[CountedAttempt]:
-        files: dict[JobDirectory, list[PendingFile]] = {job.place: []}
+        files: dict[JobDirectory, list[PendingFile]] = {job.directory: []}
         number = 0
         pause = self.rng.choice([2000.0, 3500.0, 7000.0]) if self.rng.random() < 0.03 else 0.0
         try:
             for name in names:
                 if pause:
                     self.scheduler.sleep(pause)  # it computes, and shows no sign of life
-                place, key = where(job, name)
-                file = self._write(job, place, task, attempt, key, number)
-                files.setdefault(place, []).append(file)
+                directory, key = where(job, name)
+                file = self._write(job, directory, task, attempt, key, number)
+                files.setdefault(directory, []).append(file)
                 number += 1
             if job.hostile:
                 key, upload_id, etag = self.rng.choice(self.prey)
                 mine = next(file for some in files.values() for file in some)
-                files[job.place].append(replace(mine, key=key, upload_id=upload_id, etags=(etag,)))
+                files[job.directory].append(
+                    replace(mine, key=key, upload_id=upload_id, etags=(etag,))
+                )
             if job.of_s3a:
-                return self._commit_task(job, task, attempt, files[job.place])
+                return self._commit_task(job, task, attempt, files[job.directory])
             return [
                 replace(
-                    self._finish(place, task, attempt, tuple(some)),
-                    location="" if place == job.place else place.destination.prefix,
+                    self._finish(directory, task, attempt, tuple(some)),
+                    location="" if directory == job.directory else directory.destination.prefix,
                 )
-                for place, some in files.items()
+                for directory, some in files.items()
                 if some or len(files) == 1
             ]
         except S3CommitError:
@@ -143,9 +147,9 @@ class Clients:
             raise
 
     def _write(
-        self, job: Job, place: JobDirectory, task: str, attempt: str, key: str, number: int
+        self, job: Job, directory: JobDirectory, task: str, attempt: str, key: str, number: int
     ) -> PendingFile:
-        job_id = place.job_id
+        job_id = directory.job_id
         metadata = {META_JOB: job_id, META_TASK: task, META_ATTEMPT: attempt}
         create = partial(
             self.store.create_upload,
@@ -156,38 +160,38 @@ class Clients:
         )
         upload_id = self.patiently(create)
         if job.exact and not job.of_s3a:
-            self.put_once(note_key(place, task, attempt, number), encode_note(key, upload_id))
+            self.put_once(note_key(directory, task, attempt, number), encode_note(key, upload_id))
         body = body_of(job.name, task, attempt, key)
         etag = self.patiently(partial(self.store.upload_part, BUCKET, key, upload_id, 1, body))
         ids = ("", "") if job.of_s3a else (task, attempt)
         return PendingFile(BUCKET, key, upload_id, (etag,), len(body), job_id, *ids, rows=len(body))
 
     def _finish(
-        self, place: JobDirectory, task: str, attempt: str, files: tuple[PendingFile, ...]
+        self, directory: JobDirectory, task: str, attempt: str, files: tuple[PendingFile, ...]
     ) -> CountedAttempt:
-        pending = PendingSet(place.job_id, files, task, attempt)
+        pending = PendingSet(directory.job_id, files, task, attempt)
         body = encode_pendingset(pending)
-        name = place.manifest_name(task, attempt)
-        self.put_once(place.prefix + name, body)
+        name = directory.manifest_name(task, attempt)
+        self.put_once(directory.prefix + name, body)
         return CountedAttempt(task, attempt, name, digest(body), len(files), pending.bytes)
 
     def _commit_task(
         self, job: Job, task: str, attempt: str, files: list[PendingFile]
     ) -> list[CountedAttempt]:
         """As Hadoop's magic committer: a ``.pending`` file each, then one attempt's manifest."""
-        place = job.place
+        directory = job.directory
         self._note_pending(job, attempt, files)
         if job.committers.setdefault(task, attempt) != attempt:
             raise PreconditionError("the driver lets another attempt commit")
-        body = encode_pendingset(PendingSet(place.job_id, tuple(files)))
-        self.put_once(f"{place.s3a}00/{task}.pendingset", body)
-        return [CountedAttempt(task, "00", f"job-{place.job_id}/00/{task}", "", 0, 0)]
+        body = encode_pendingset(PendingSet(directory.job_id, tuple(files)))
+        self.put_once(f"{directory.s3a}00/{task}.pendingset", body)
+        return [CountedAttempt(task, "00", f"job-{directory.job_id}/00/{task}", "", 0, 0)]
 
     def _note_pending(self, job: Job, attempt: str, files: list[PendingFile]) -> None:
         for file in files:
-            body = encode_pendingset(PendingSet(job.place.job_id, (file,)))
+            body = encode_pendingset(PendingSet(job.directory.job_id, (file,)))
             single = json.dumps(json.loads(body)["commits"][0]).encode()
-            base = f"{job.place.s3a}00/tasks/{attempt}/__base/"
+            base = f"{job.directory.s3a}00/tasks/{attempt}/__base/"
             self.put_once(f"{base}{file.key[len(job.prefix) :]}.pending", single)
 
     def retry_late(self, job: Job, task: str) -> None:
@@ -200,10 +204,12 @@ class Clients:
             return
         for attempt in ("late0", "late1"):
             process.about = (task, attempt)
-            file = self._write(job, job.place, task, attempt, f"{job.prefix}part-{task}-late", 0)
+            file = self._write(
+                job, job.directory, task, attempt, f"{job.prefix}part-{task}-late", 0
+            )
             self._note_pending(job, attempt, [file])
-            body = encode_pendingset(PendingSet(job.place.job_id, (file,)))
-            manifest = f"{job.place.s3a}00/{task}.pendingset"
+            body = encode_pendingset(PendingSet(job.directory.job_id, (file,)))
+            manifest = f"{job.directory.s3a}00/{task}.pendingset"
             self.scheduler.wait_until_shown(manifest, self.store.put(BUCKET, manifest, body))
 
     def put_once(self, key: str, body: bytes) -> None:
@@ -232,5 +238,5 @@ def where(job: Job, name: str) -> tuple[JobDirectory, str]:
     """The place and the key of a file, by its name below the table."""
     for partition, prefix in job.spec.locations.items():
         if name.startswith(partition):
-            return job.place.at(prefix), prefix + name[len(partition) :]
-    return job.place, job.prefix + name
+            return job.directory.at(prefix), prefix + name[len(partition) :]
+    return job.directory, job.prefix + name

@@ -28,9 +28,9 @@ class Decisions:
 
     def moved(self, process: Process, record: JobRecord) -> None:
         """The ledger has stored ``record``."""
-        job = self._seen.job_at(record.directory)
+        job = self._seen.job_at(record.prefix)
         if job is None:
-            fail("I7", f"{process.name} has opened a job at {record.directory}")
+            fail("I7", f"{process.name} has opened a job at {record.prefix}")
         if job.settled:
             return  # the ledger was set back behind the job's end: it tells nothing of this job
         if record.state is JobState.OPEN and job.ended and process.since <= job.lost_step:
@@ -64,13 +64,13 @@ class Decisions:
     def claimed(self, process: Process, claim: Claimed) -> None:
         """A claim was put: that of a late waker harms nobody, and goes by itself."""
         job = self._seen.jobs.get(process.job)
-        if job is not None and job.over and claim.ref == job.place.ref:
+        if job is not None and job.over and claim.ref == job.directory.ref:
             job.woke_late = True
 
     def _check_committed(self, job: Job) -> None:
-        if self._bucket.current(job.place.commits) is None:
+        if self._bucket.current(job.directory.commits) is None:
             fail("I9", f"job {job.name} is COMMITTED without a manifest in _commits/")
-        if self._bucket.current(job.place.success) is None:
+        if self._bucket.current(job.directory.success) is None:
             fail("I9", f"job {job.name} is COMMITTED without _SUCCESS")
         for key, etag in job.replaced.items():
             current = self._bucket.current(key)
@@ -129,7 +129,9 @@ class Decisions:
             key: version.etag
             for key in sorted(self._bucket.objects)
             if job.claims(key) and is_data(job.relative(key)) and key not in job.planned
-            if not belongs_to_job(key, job.place.job_id)  # put there before, to look like its own
+            if not belongs_to_job(
+                key, job.directory.job_id
+            )  # put there before, to look like its own
             if (version := self._bucket.current(key)) is not None
         }
         theirs = {key for key in found if self._seen.excuses(key)}  # who has a right, and no lock
@@ -145,7 +147,7 @@ class Decisions:
                 fail("I6", f"job {job.name} is decided, and does not replace {missed}")
 
     def _counted(self, job: Job, planned: list[str]) -> list[str]:
-        request = json.loads(self._seen.body(job.place.request))
+        request = json.loads(self._seen.body(job.directory.request))
         if request["action"] != "commit":
             fail("I2", f"job {job.name} is decided, and its request says {request['action']}")
         if "attempts" not in request:
@@ -154,7 +156,7 @@ class Decisions:
         return [upload for digest in digests for upload in self._seen.manifests[digest]]
 
     def _planned(self, job: Job, record: JobRecord) -> list[str]:
-        plan = job.place.plan(record.plan.sha256 if record.plan else "")
+        plan = job.directory.plan(record.plan.sha256 if record.plan else "")
         return [
             upload
             for unit in json.loads(self._seen.body(plan))
@@ -165,9 +167,9 @@ class Decisions:
     def _list(self, job: Job, record: JobRecord) -> Iterable[tuple[str, str]]:
         if record.replaced is None:
             fail("I10", f"job {job.name} replaces, and is decided without a list")
-        index = json.loads(self._seen.body(job.place.replaced(record.replaced.sha256)))
-        job.pages = {job.place.page(page) for page in index["pages"]}
+        index = json.loads(self._seen.body(job.directory.replaced(record.replaced.sha256)))
+        job.pages = {job.directory.page(page) for page in index["pages"]}
         for page in index["pages"]:
-            for line in self._seen.body(job.place.page(page)).splitlines():
+            for line in self._seen.body(job.directory.page(page)).splitlines():
                 one = json.loads(line)
                 yield one["key"], one["etag"]

@@ -46,7 +46,7 @@ def check_deleted(
     if job is None and process.role == "fsck":
         _check_document(observer, process, key, version)
         return
-    if job is not None and key.startswith(job.place.pipeline_prefix):
+    if job is not None and key.startswith(job.directory.pipeline_prefix):
         _check_pipelines_own(observer, process, job, key, version)
         return
     if job is None or not key.startswith(job.reach):
@@ -66,8 +66,8 @@ def _check_pipelines_own(
     observer: Observer, process: Process, job: Job, key: str, version: Version
 ) -> None:
     """Working objects go when the job has ended, the decision as documents do (I8)."""
-    if key == job.place.decision:
-        may_retire(process, job, key, observer.bucket.current(job.place.result) or version)
+    if key == job.directory.decision:
+        may_retire(process, job, key, observer.bucket.current(job.directory.result) or version)
     elif not job.over:
         fail("I2", f"{key} was deleted, and job {job.name} is {job.record_state}")
 
@@ -85,7 +85,7 @@ def _check_working(
         if not job.over:
             fail("I2", f"{key} was deleted, and job {job.name} is {job.record_state}")
     else:
-        may_retire(process, job, key, observer.bucket.current(job.place.result) or version)
+        may_retire(process, job, key, observer.bucket.current(job.directory.result) or version)
 
 
 def _check_document(observer: Observer, process: Process, key: str, version: Version) -> None:
@@ -94,8 +94,8 @@ def _check_document(observer: Observer, process: Process, key: str, version: Ver
     told = [
         job
         for job in observer.jobs.values()
-        if job.place.job_id == said
-        and key.startswith((job.place.success, f"{job.prefix}_commits/once/"))
+        if job.directory.job_id == said
+        and key.startswith((job.directory.success, f"{job.prefix}_commits/once/"))
     ]
     if not told:
         fail("I5", f"{process.name} deleted {key}, which is nobody's")

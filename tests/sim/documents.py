@@ -23,33 +23,33 @@ def check_own_object(
         fail("I7", f"{process.name} wrote {key}, which is not the job's")
     if process.since <= job.lost_step:
         _take_for_true(observer, job, key)  # a step of before the loss, which it does not know of
-    if key.startswith(job.place.pages) and "/RemoveReplaced" in process.name:
+    if key.startswith(job.directory.pages) and "/RemoveReplaced" in process.name:
         if key not in job.pages and process.since > job.lost_step:
             fail("I10", f"{process.name} wrote {key}, no page of the list that was decided")
-    elif key == job.place.decision:
+    elif key == job.directory.decision:
         _check_decision_record(observer, process, job, before)
-    elif key == job.place.success:
+    elif key == job.directory.success:
         _check_marker(observer, job)
-    elif key == job.place.commits:
+    elif key == job.directory.commits:
         _check_commits(observer, process, job)
-    elif key == job.place.result:
+    elif key == job.directory.result:
         _check_result(observer, process, job, before)
 
 
 def _take_for_true(observer: Observer, job: Job, key: str) -> None:
     """What stands in S3 from now on is what the ledger is made from."""
-    if key == job.place.decision and not job.over and not job.decided:
+    if key == job.directory.decision and not job.over and not job.decided:
         said = JobState(decision_of(observer, job)["state"])
         if job.record_state is None:
             job.record_state, job.decided = said, True
             job.planned, job.replaced, job.plan = job.before_loss
-    elif key == job.place.result and not job.ended:
+    elif key == job.directory.result and not job.ended:
         job.record_state = job.lost_as
 
 
 def decision_of(observer: Observer, job: Job) -> dict[str, Any]:
     """The job's decision record; empty if there is none."""
-    version = observer.bucket.current(job.place.decision)
+    version = observer.bucket.current(job.directory.decision)
     found: dict[str, Any] = json.loads(version.body or b"{}") if version else {}
     return found
 
@@ -78,7 +78,7 @@ def _check_marker(observer: Observer, job: Job) -> None:
         fail("I9", f"_SUCCESS of job {job.name} was put while it was {job.record_state}")
     if missing := observer.missing(job):
         fail("I9", f"_SUCCESS of job {job.name} was put, and {missing} are not visible")
-    if observer.bucket.current(job.place.commits) is None:
+    if observer.bucket.current(job.directory.commits) is None:
         fail("I9", f"_SUCCESS of job {job.name} was put before its manifest in _commits/")
 
 
@@ -86,7 +86,7 @@ def _check_commits(observer: Observer, process: Process, job: Job) -> None:
     late = process.since <= job.lost_step  # S3 says no more than COMMITTING of what is published
     if job.record_state is not JobState.PUBLISHING and not job.ended and not late:
         fail("I9", f"_commits/ of job {job.name} was put while it was {job.record_state}")
-    body = observer.bucket.objects[job.place.commits][-1].body or b""
+    body = observer.bucket.objects[job.directory.commits][-1].body or b""
     lines = [json.loads(line) for line in body.splitlines()]
     named = sorted(
         (line["key"], line["length"]) for line in lines[1:] if line["key"] not in job.spoiled
@@ -97,7 +97,7 @@ def _check_commits(observer: Observer, process: Process, job: Job) -> None:
 
 
 def _check_result(observer: Observer, process: Process, job: Job, before: Version | None) -> None:
-    said = json.loads(observer.body(job.place.result))
+    said = json.loads(observer.body(job.directory.result))
     if before is not None:
         fail("I2", f"result.json of job {job.name} was put twice")
     job.result = said["outcome"]
@@ -108,6 +108,6 @@ def _check_result(observer: Observer, process: Process, job: Job, before: Versio
         fail("I8", f"result.json of job {job.name} says {job.result}, and decision.json {told}")
     if job.record_state is None or job.result != job.record_state.value:
         fail("I2", f"result.json says {job.result}, and job {job.name} is {job.record_state}")
-    marker = observer.bucket.current(job.place.success)
+    marker = observer.bucket.current(job.directory.success)
     if job.result == "COMMITTED" and marker is None:
         fail("I9", f"result.json says {job.result}, and there is no _SUCCESS")

@@ -46,18 +46,18 @@ class Escalation(Observer):
 
     # Who is who.
 
-    def intruder(self, place: JobDirectory) -> Job:
+    def intruder(self, directory: JobDirectory) -> Job:
         """The job at a directory below the prefix."""
-        if place.prefix not in self.intruders:
-            spec = JobSpec(place.job_id, place.destination)
+        if directory.prefix not in self.intruders:
+            spec = JobSpec(directory.job_id, directory.destination)
             name = f"Z{len(self.intruders)}"
-            self.intruders[place.prefix] = Job(name, place, spec, intruder=True)
-        return self.intruders[place.prefix]
+            self.intruders[directory.prefix] = Job(name, directory, spec, intruder=True)
+        return self.intruders[directory.prefix]
 
     def intruder_of(self, key: str) -> Job:
         """The job in whose directory a key below the prefix lies, or would lie."""
-        place = directory_of(key) or JobDirectory(Destination(BUCKET, self.prefix), NEVER)
-        return self.intruder(place)
+        directory = directory_of(key) or JobDirectory(Destination(BUCKET, self.prefix), NEVER)
+        return self.intruder(directory)
 
     def job_at(self, directory: str) -> Job | None:
         """See `Observer.job_at`; any directory below the prefix may be a job's."""
@@ -139,9 +139,11 @@ class Escalation(Observer):
             return super().put(process, perform, args)
         result = perform()
         process.effects["put"] += 1
-        if process.role == "adversary" or not (job and key.startswith(job.place.pipeline_prefix)):
+        if process.role == "adversary" or not (
+            job and key.startswith(job.directory.pipeline_prefix)
+        ):
             self._expect_below(process, "put", key)
-        if job is not None and process.role == "pipeline" and key == job.place.result:
+        if job is not None and process.role == "pipeline" and key == job.directory.result:
             self._check_told(process, job)
         if process.role not in KEEPERS:
             self._note(key, _life(job) if job and process.role != "adversary" else "")
@@ -198,14 +200,14 @@ class Escalation(Observer):
         self, process: Process, job: Job, key: str, who: tuple[Version, str] | None
     ) -> None:
         """A step or a handler of an intruder has deleted what was visible at the key."""
-        if key.startswith(job.place.pipeline_prefix):
+        if key.startswith(job.directory.pipeline_prefix):
             return
         self._expect_below(process, "deleted", key)
-        if key.startswith(job.place.prefix) or (who is not None and not who[1]):
+        if key.startswith(job.directory.prefix) or (who is not None and not who[1]):
             return
         if who is not None and who[1] == _life(job) and who[1] not in self.published:
             return  # a roll back of what it has completed
-        destination = job.place.destination.prefix
+        destination = job.directory.destination.prefix
         replaces = job.decided and job.record_state in _PUBLIC and self._asks_to_replace(job)
         if not (replaces and key.startswith(destination) and is_data(key[len(self.prefix) :])):
             fail(
@@ -218,7 +220,7 @@ class Escalation(Observer):
 
     def _asks_to_replace(self, job: Job) -> bool:
         """Whether any ``job.json`` of the directory's has ever asked for it."""
-        return any(b'"replace"' in body for body in self._specs.get(job.place.job, ()))
+        return any(b'"replace"' in body for body in self._specs.get(job.directory.job, ()))
 
     def _check_theirs(self, process: Process, key: str, name: str) -> None:
         """A sweep, a check, or a job of others has deleted what an intruder has made."""
@@ -249,12 +251,12 @@ class Escalation(Observer):
 
     def _check_told(self, process: Process, job: Job) -> None:
         """Finding 6: what a job at another place has written is not in this one's result."""
-        said = json.loads(self.body(job.place.result))
+        said = json.loads(self.body(job.directory.result))
         job.result = said["outcome"]
         message = (said["error"] or {}).get("message", "")
         job.failure = (said["error"] or {}).get("code", "")
         for other in self.jobs.values():
-            named = other.place.job_id in message
+            named = other.directory.job_id in message
             if named and "rows and that one" in message:
                 fail("I12", f"{process.name} tells of job {other.name}: {message}")
 
@@ -301,7 +303,7 @@ class EscalatedDecisions(Decisions):
 
     def moved(self, process: Process, record: JobRecord) -> None:
         """See `Decisions.moved`."""
-        job = self._watch.job_at(record.directory)
+        job = self._watch.job_at(record.prefix)
         if job is None or not job.intruder:
             super().moved(process, record)
             return

@@ -58,7 +58,7 @@ class Explorer:
         self.store = store(BUCKET, clock=self.clock, min_part_bytes=1)
         self.ledger = ledger()
         self.bucket = self.store._buckets[BUCKET]
-        self.places = [JobDirectory(spec.destination, spec.job_id) for spec in rules.jobs]
+        self.directories = [JobDirectory(spec.destination, spec.job_id) for spec in rules.jobs]
         self.manifests: dict[tuple[int, str, str], bytes] = {}
         self.states = 0
         self.moves = 0
@@ -86,7 +86,7 @@ class Explorer:
 
     def _at_an_end(self, state: State) -> None:
         judge(self, state, at_an_end=True)
-        found = [state.records[place.ref].state.value for place in self.places]
+        found = [state.records[directory.ref].state.value for directory in self.directories]
         name = " ".join(found)
         self.ends[name] = self.ends.get(name, 0) + 1
 
@@ -96,44 +96,46 @@ class Explorer:
         if self.rules.old:
             self.store.put(BUCKET, f"{PREFIX}old.parquet", b"old")
         for index, spec in enumerate(self.rules.jobs):
-            place = self.places[index]
-            self.store.put(BUCKET, place.job, encode_job(spec))
+            directory = self.directories[index]
+            self.store.put(BUCKET, directory.job, encode_job(spec))
             counted = [self._write(index, task, COUNTED) for task in TASKS]
             for task in TASKS if self.rules.zombies else ():
                 self._write(index, task, ZOMBIE, finish=False)
-            request = encode_request(CommitRequest(place.job_id, tuple(counted)))
-            self.store.put(BUCKET, place.request, request)
+            request = encode_request(CommitRequest(directory.job_id, tuple(counted)))
+            self.store.put(BUCKET, directory.request, request)
         executions = tuple(
             Execution(
                 index,
                 f"{'AB'[index]}{number}",
                 "SealJob",
-                Ticket(place.job_id, BUCKET, place.prefix, execution=f"{index}-{number}"),
+                Ticket(directory.job_id, BUCKET, directory.prefix, execution=f"{index}-{number}"),
             )
-            for index, place in enumerate(self.places)
+            for index, directory in enumerate(self.directories)
             for number in range(self.rules.executions[index])
         )
         zombies = {
             (index, task)
-            for index in range(len(self.places))
+            for index in range(len(self.directories))
             for task in TASKS
             if self.rules.zombies
         }
         return self._snapshot(executions, frozenset(zombies), self.rules.losses, ())
 
     def _write(self, index: int, task: str, attempt: str, *, finish: bool = True) -> CountedAttempt:
-        place = self.places[index]
-        key = f"{PREFIX}part-{task}-{place.job_id}.parquet"
-        metadata = {META_JOB: place.job_id, META_TASK: task, META_ATTEMPT: attempt}
+        directory = self.directories[index]
+        key = f"{PREFIX}part-{task}-{directory.job_id}.parquet"
+        metadata = {META_JOB: directory.job_id, META_TASK: task, META_ATTEMPT: attempt}
         upload_id = self.store.create_upload(BUCKET, key, metadata=metadata, content_type="x")
         body = f"{task} {attempt}".encode()
         etag = self.store.upload_part(BUCKET, key, upload_id, 1, body)
-        file = PendingFile(BUCKET, key, upload_id, (etag,), len(body), place.job_id, task, attempt)
-        manifest = encode_pendingset(PendingSet(place.job_id, (file,), task, attempt))
+        file = PendingFile(
+            BUCKET, key, upload_id, (etag,), len(body), directory.job_id, task, attempt
+        )
+        manifest = encode_pendingset(PendingSet(directory.job_id, (file,), task, attempt))
         self.manifests[index, task, attempt] = manifest
-        name = place.manifest_name(task, attempt)
+        name = directory.manifest_name(task, attempt)
         if finish:
-            self.store.put(BUCKET, place.prefix + name, manifest)
+            self.store.put(BUCKET, directory.prefix + name, manifest)
         return CountedAttempt(task, attempt, name, digest(manifest), 1, len(body))
 
     # Moves.
@@ -147,7 +149,7 @@ class Explorer:
                 yield self._snapshot(tuple(executions), state.to_finish, state.losses, path)
         for index, task in sorted(state.to_finish):
             self._restore(state)
-            key = self.places[index].manifest(task, ZOMBIE)
+            key = self.directories[index].manifest(task, ZOMBIE)
             self.store.put(BUCKET, key, self.manifests[index, task, ZOMBIE])
             path = (state.path, f"zombie of {'AB'[index]} finishes {task}")
             rest = state.to_finish - {(index, task)}
@@ -157,7 +159,7 @@ class Explorer:
 
     def _lose(self, state: State) -> Iterator[State]:
         for upload_id, upload in sorted(state.uploads.items()):
-            if upload.metadata[META_JOB] == self.places[0].job_id:
+            if upload.metadata[META_JOB] == self.directories[0].job_id:
                 self._restore(state)
                 self.store.abort_upload(BUCKET, upload.key, upload_id)
                 path = (state.path, f"{upload_id} is lost")

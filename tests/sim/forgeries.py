@@ -1,6 +1,6 @@
 """What an adversary writes: every document of the protocol, true, stale, forged, or no document.
 
-Each function gives the bytes of one kind, drawn by ``rng``; ``place`` is where they are to lie.
+Each function gives the bytes of one kind, drawn by ``rng``; ``directory`` is where they are to lie.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ def no_document(rng: random.Random, longest: int = MAX_JOB_BYTES) -> bytes:
     )
 
 
-def job_spec(rng: random.Random, place: JobDirectory, elsewhere: Sequence[str]) -> JobSpec:
+def job_spec(rng: random.Random, directory: JobDirectory, elsewhere: Sequence[str]) -> JobSpec:
     """An acceptable job; now and then with a location ``elsewhere``."""
     locations = {}
     if rng.random() < 0.15 and elsewhere:
         locations = {"dt=7/": rng.choice(elsewhere)}
     return JobSpec(
-        place.job_id,
-        place.destination,
+        directory.job_id,
+        directory.destination,
         conflict=rng.choice([Conflict.REPLACE, Conflict.REPLACE, Conflict.APPEND, Conflict.FAIL]),
         scope=rng.choice(list(Scope)),
         idempotency_key=KEY if rng.random() < 0.4 else None,
@@ -89,18 +89,20 @@ def job_document(rng: random.Random, spec: JobSpec, mains: Sequence[str]) -> byt
     return no_document(rng)
 
 
-def request(rng: random.Random, place: JobDirectory, counted: Sequence[CountedAttempt]) -> bytes:
+def request(
+    rng: random.Random, directory: JobDirectory, counted: Sequence[CountedAttempt]
+) -> bytes:
     """Commit what counts, commit all, commit nothing, abort, abandoned; or no request."""
     kind = rng.random()
     if kind < 0.55:
-        return encode_request(CommitRequest(place.job_id, tuple(counted)))
+        return encode_request(CommitRequest(directory.job_id, tuple(counted)))
     if kind < 0.7:
-        return encode_request(CommitRequest(place.job_id, None))
+        return encode_request(CommitRequest(directory.job_id, None))
     if kind < 0.75:
-        return encode_request(CommitRequest(place.job_id, ()))
+        return encode_request(CommitRequest(directory.job_id, ()))
     if kind < 0.9:
         abandoned = rng.random() < 0.3
-        return encode_request(AbortRequest(place.job_id, "given up", abandoned=abandoned))
+        return encode_request(AbortRequest(directory.job_id, "given up", abandoned=abandoned))
     if kind < 0.95:
         return encode_request(AbortRequest(NEVER, "of another job"))
     return no_document(rng)
@@ -108,7 +110,7 @@ def request(rng: random.Random, place: JobDirectory, counted: Sequence[CountedAt
 
 def manifest(
     rng: random.Random,
-    place: JobDirectory,
+    directory: JobDirectory,
     files: Sequence[PendingFile],
     seen: Sequence[ListedObject],
     task: str,
@@ -119,24 +121,29 @@ def manifest(
         one = rng.choice(list(seen))
         named.append(
             PendingFile(
-                place.bucket, one.key, "upload-000001", (one.etag,), one.length, place.job_id
+                directory.bucket,
+                one.key,
+                "upload-000001",
+                (one.etag,),
+                one.length,
+                directory.job_id,
             )
         )
     if not named or rng.random() < 0.05:
         return no_document(rng)
     try:
-        return encode_pendingset(PendingSet(place.job_id, tuple(named), task, "a0"))
+        return encode_pendingset(PendingSet(directory.job_id, tuple(named), task, "a0"))
     except InvalidInputError:
         return no_document(rng)
 
 
-def result(rng: random.Random, place: JobDirectory) -> bytes:
+def result(rng: random.Random, directory: JobDirectory) -> bytes:
     """Says that the job has ended, as it did or did not."""
     if rng.random() < 0.15:
         return no_document(rng, MAX_RESULT_BYTES)
     outcome = rng.choice(list(Outcome))
     said = JobResult(
-        job_id=rng.choice([place.job_id, place.job_id, place.job_id, NEVER]),
+        job_id=rng.choice([directory.job_id, directory.job_id, directory.job_id, NEVER]),
         outcome=outcome,
         error=None if outcome is Outcome.COMMITTED else Failure("UPLOADS_LOST", "forged"),
         files=1,
@@ -150,14 +157,14 @@ def result(rng: random.Random, place: JobDirectory) -> bytes:
     return encode_result(said)
 
 
-def commit_list(rng: random.Random, place: JobDirectory, seen: Sequence[ListedObject]) -> bytes:
+def commit_list(rng: random.Random, directory: JobDirectory, seen: Sequence[ListedObject]) -> bytes:
     """Says that the job is committed, with the files that are ``seen``."""
     if rng.random() < 0.15:
         return no_document(rng, MAX_SUCCESS_BYTES)
     named = [one for one in seen if rng.random() < 0.5]
     header = CommitHeader(
-        job_id=rng.choice([place.job_id, place.job_id, place.job_id, NEVER]),
-        destination=place.destination.uri,
+        job_id=rng.choice([directory.job_id, directory.job_id, directory.job_id, NEVER]),
+        destination=directory.destination.uri,
         decided_at=LONG_AGO,
         files=len(named),
         bytes=sum(one.length for one in named),

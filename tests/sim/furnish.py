@@ -49,11 +49,11 @@ def _foreign(world: World, key: str) -> None:
     world.store.put(BUCKET, key, world.foreign[key])
 
 
-def _look_alike(world: World, place: JobDirectory) -> None:
+def _look_alike(world: World, directory: JobDirectory) -> None:
     """Older than the job, and made to look like its own: it is not, whatever is undone (I12)."""
-    key = f"{place.destination.prefix}part-t9-0-{place.job_id}.parquet"
+    key = f"{directory.destination.prefix}part-t9-0-{directory.job_id}.parquet"
     world.foreign[key] = f"foreign {key}".encode()
-    metadata = {META_JOB: place.job_id}
+    metadata = {META_JOB: directory.job_id}
     upload_id = world.store.create_upload(BUCKET, key, metadata=metadata, content_type="x")
     etag = world.store.upload_part(BUCKET, key, upload_id, 1, world.foreign[key])
     length = len(world.foreign[key])
@@ -78,12 +78,12 @@ def add_job(world: World, prefix: str = "") -> None:
     twins = [job for job in world.observer.jobs.values() if job.prefix == "twin/"]
     outer = ""
     if is_free and number and kind < 0.06 and not twins:
-        prefix, job_id = "twin/", world.observer.jobs["A"].place.job_id
+        prefix, job_id = "twin/", world.observer.jobs["A"].directory.job_id
     elif is_free and number and kind < 0.1 and _may_nest(world):
-        prefix, job_id, outer = "sales/dt=1/", world.observer.jobs["A"].place.job_id, "A"
-    place = JobDirectory(Destination(BUCKET, prefix), job_id)
+        prefix, job_id, outer = "sales/dt=1/", world.observer.jobs["A"].directory.job_id, "A"
+    directory = JobDirectory(Destination(BUCKET, prefix), job_id)
     of_s3a = kind > 0.9
-    job = Job(name, place, _spec(world, place, of_s3a=of_s3a), of_s3a=of_s3a)
+    job = Job(name, directory, _spec(world, directory, of_s3a=of_s3a), of_s3a=of_s3a)
     job.counts_all = of_s3a or rng.random() < 0.1
     job.outer = outer
     job.hostile = rng.random() < 0.3 and prefix == "sales/dt=1/" and not job.exact
@@ -101,7 +101,7 @@ def add_job(world: World, prefix: str = "") -> None:
         most=rng.choice([0.0, 0.0, 60.0, 1000.0]),
     )
     if rng.random() < 0.1:
-        _look_alike(world, place)
+        _look_alike(world, directory)
     add_troubles(world, job)
 
 
@@ -115,18 +115,18 @@ def _may_nest(world: World) -> bool:
 def _behind(world: World, outer: Job, driver: Callable[[], None]) -> None:
     """An id is known once its directory is there: a nested job comes after that."""
     for _ in range(100):
-        if world.bucket.current(outer.place.job) is not None:
+        if world.bucket.current(outer.directory.job) is not None:
             driver()
             return
         world.scheduler.sleep(20)
 
 
-def _spec(world: World, place: JobDirectory, *, of_s3a: bool) -> JobSpec:
-    rng, destination = world.rng, place.destination
+def _spec(world: World, directory: JobDirectory, *, of_s3a: bool) -> JobSpec:
+    rng, destination = world.rng, directory.destination
     if of_s3a:
-        return JobSpec(place.job_id, destination, names=Names.EXACT)
+        return JobSpec(directory.job_id, destination, names=Names.EXACT)
     return JobSpec(
-        place.job_id,
+        directory.job_id,
         destination,
         conflict=rng.choice([Conflict.APPEND] * 3 + [Conflict.REPLACE] * 3 + [Conflict.FAIL]),
         scope=rng.choice(list(Scope)),
@@ -139,7 +139,7 @@ def _spec(world: World, place: JobDirectory, *, of_s3a: bool) -> JobSpec:
 
 def _file_names(world: World, job: Job, task: str) -> list[str]:
     rng = world.rng
-    suffix = "" if job.exact else f"-{job.place.job_id}"
+    suffix = "" if job.exact else f"-{job.directory.job_id}"
     # A ledger that is lost leaves nothing to tell by whose files are that carry no id at all.
     if job.of_s3a and (world.loses or rng.random() < 0.5):
         suffix = f"-{STRANGER}-c000"  # Spark's own id, of the write

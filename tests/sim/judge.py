@@ -123,7 +123,7 @@ def _markers(world: World) -> None:
             continue
         marker = world.bucket.current(f"{prefix}_SUCCESS")
         body = (marker.body if marker else b"") or b""
-        owner = [job for job in committed if job.place.job_id.encode() in body]
+        owner = [job for job in committed if job.directory.job_id.encode() in body]
         if not owner:
             fail("I9", f"{prefix}_SUCCESS is of no committed job")
         gone = world.observer.missing(owner[0])
@@ -145,7 +145,9 @@ def _once(world: World) -> None:
         named = [
             other
             for other in jobs
-            if other.place.job_id in job.message and other is not job and other.prefix == job.prefix
+            if other.directory.job_id in job.message
+            and other is not job
+            and other.prefix == job.prefix
         ]
         if not named or named[0].record_state is not JobState.COMMITTED:
             fail("I11", f"job {job.name} was told that its data is committed: {job.message}")

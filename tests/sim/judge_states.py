@@ -25,7 +25,7 @@ OLD = "sales/old.parquet"
 def judge(explorer: Explorer, state: State, *, at_an_end: bool = False) -> None:
     """Raise `Violation` for what does not hold in this state."""
     judged = _Judged(explorer, state)
-    for index in range(len(explorer.places)):
+    for index in range(len(explorer.directories)):
         judged.job(index, at_an_end=at_an_end)
     judged.marker()
     judged.together()
@@ -37,9 +37,9 @@ def judge(explorer: Explorer, state: State, *, at_an_end: bool = False) -> None:
 class _Judged:
     def __init__(self, explorer: Explorer, state: State) -> None:
         self.rules = explorer.rules
-        self.places = explorer.places
+        self.directories = explorer.directories
         self.state = state
-        self.records = [state.records.get(place.ref) for place in self.places]
+        self.records = [state.records.get(directory.ref) for directory in self.directories]
 
     def fail(self, invariant: str, seen: str) -> NoReturn:
         from tests.sim.small import way_there
@@ -55,7 +55,7 @@ class _Judged:
 
     def files(self, index: int) -> dict[str, str]:
         """The visible files of a job: key, and the attempt that made it."""
-        job_id = self.places[index].job_id
+        job_id = self.directories[index].job_id
         return {
             key: found[-1].metadata[META_ATTEMPT]
             for key, found in self.state.objects.items()
@@ -74,11 +74,11 @@ class _Judged:
             other != index
             and self.rules.jobs[other].conflict is Conflict.REPLACE
             and self.at(other) in ALL_VISIBLE
-            for other in range(len(self.places))
+            for other in range(len(self.directories))
         )
         if where in ALL_VISIBLE and len(files) != 2 and not replaced:
             self.fail("I2", f"job {name} is {where}, and only {sorted(files)} are visible")
-        decision = self.state.objects.get(self.places[index].decision)
+        decision = self.state.objects.get(self.directories[index].decision)
         if files and decision is None:
             self.fail("I8", f"{sorted(files)} are visible, and no decision record of job {name}")
         if at_an_end:
@@ -88,17 +88,19 @@ class _Judged:
                 self.fail("I8", f"job {name} is {where}, and its decision record does not say so")
 
     def _ended(self, index: int) -> None:
-        name, where, place = "AB"[index], self.at(index), self.places[index]
+        name, where, directory = "AB"[index], self.at(index), self.directories[index]
         if where not in ENDED:
             self.fail("progress", f"nobody moves any more, and job {name} is {where}")
-        result = self.state.objects.get(place.result)
+        result = self.state.objects.get(directory.result)
         if result is None or json.loads(result[-1].body)["outcome"] != where.value:
             self.fail("I2", f"job {name} is {where}, and result.json does not say so")
-        manifests = [key for key in self.state.objects if key.startswith(place.tasks)]
+        manifests = [key for key in self.state.objects if key.startswith(directory.tasks)]
         # A manifest that came after the job was tidied up is left to its own event.
         late = {json.loads(self.state.objects[key][-1].body)["taskId"] for key in manifests}
         for upload_id, upload in self.state.uploads.items():
-            if f"-{place.job_id}." in upload.key and not any(task in upload.key for task in late):
+            if f"-{directory.job_id}." in upload.key and not any(
+                task in upload.key for task in late
+            ):
                 self.fail("I4", f"{upload_id} of job {name} is open at the end")
 
     def marker(self) -> None:
@@ -106,7 +108,7 @@ class _Judged:
         found = self.state.objects.get("sales/_SUCCESS")
         if found is not None:
             job_id = json.loads(found[-1].body)["jobId"]
-            index = [place.job_id for place in self.places].index(job_id)
+            index = [directory.job_id for directory in self.directories].index(job_id)
             if self.at(index) not in ALL_VISIBLE:
                 self.fail("I9", f"the marker is of {'AB'[index]}, which is {self.at(index)}")
         replacing = [
@@ -121,7 +123,7 @@ class _Judged:
 
     def together(self) -> None:
         """I6 and I11, of two jobs."""
-        if len(self.places) < 2:
+        if len(self.directories) < 2:
             return
         first, second = self.rules.jobs
         conflicts = {first.conflict, second.conflict} != {Conflict.APPEND}

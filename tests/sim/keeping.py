@@ -52,7 +52,7 @@ def may_speak(
 ) -> None:
     """A sweep puts one word, the abort of a job of ours that shows no sign of life (ADR 14)."""
     sweep: Sweep = process.about
-    if job is None or key != job.place.request or process.role != "sweep":
+    if job is None or key != job.directory.request or process.role != "sweep":
         fail("I7", f"{process.name} wrote {key}")
     if before is not None or json.loads(body)["action"] != "abort":
         fail("I2", f"{process.name} spoke over the driver of job {job.name}")

@@ -42,9 +42,9 @@ def lose_jobs(world: World, names: Collection[str]) -> None:
     ledger = world.ledger
     for name in names:
         job = world.observer.jobs[name]
-        ledger._jobs.pop(job.place.ref, None)
-        ledger._attempts.pop(job.place.ref, None)
-        ledger._units = {unit for unit in ledger._units if unit[0] != job.place.ref}
+        ledger._jobs.pop(job.directory.ref, None)
+        ledger._attempts.pop(job.directory.ref, None)
+        ledger._units = {unit for unit in ledger._units if unit[0] != job.directory.ref}
         _forget(world, job)
 
 
@@ -58,7 +58,7 @@ def set_back(world: World, table: Table) -> None:
     """A table of before, as a restore to a point in time brings it."""
     _store(world, table)
     for job in world.observer.jobs.values():
-        record = world.ledger._jobs.get(job.place.ref)
+        record = world.ledger._jobs.get(job.directory.ref)
         decided = job.planned, job.replaced, job.plan
         _forget(world, job)
         if record is None:

@@ -65,7 +65,7 @@ class Machine:
     def dispatch(self, job: Job) -> None:
         """The handler of a request's event: an execution by the job's ref, once."""
         self.while_closed()
-        self._start(job.place.ref, job)
+        self._start(job.directory.ref, job)
 
     def while_closed(self) -> None:
         """Wait as long as queues and schedules are stopped."""
@@ -78,11 +78,11 @@ class Machine:
         """See `Executions.is_running`."""
         return any(one.name == execution for one in self.scheduler.living)
 
-    def start(self, name: str, place: JobDirectory) -> bool:
+    def start(self, name: str, directory: JobDirectory) -> bool:
         """See `Executions.start`."""
-        job = self.observer.job_at(place.prefix)
+        job = self.observer.job_at(directory.prefix)
         if job is None:
-            raise Violation("I7", f"execution {name} is started for {place.prefix}")
+            raise Violation("I7", f"execution {name} is started for {directory.prefix}")
         return self._start(name, job)
 
     def _start(self, name: str, job: Job) -> bool:
@@ -99,7 +99,7 @@ class Machine:
         )
 
     def _execution(self, job: Job, execution: str) -> str:
-        ticket = Ticket(job.place.job_id, BUCKET, job.place.prefix, execution=execution)
+        ticket = Ticket(job.directory.job_id, BUCKET, job.directory.prefix, execution=execution)
         name = "SealJob"
         while name:
             self.entered[name] += 1
@@ -195,12 +195,12 @@ class Commands:
 
     machine: Machine
 
-    def is_running(self, place: JobDirectory, record: JobRecord | None) -> bool:
+    def is_running(self, directory: JobDirectory, record: JobRecord | None) -> bool:
         """See `Hands.is_running`."""
-        return self.machine.is_running((record and record.execution) or place.ref)
+        return self.machine.is_running((record and record.execution) or directory.ref)
 
-    def start(self, place: JobDirectory, record: JobRecord | None) -> bool:
+    def start(self, directory: JobDirectory, record: JobRecord | None) -> bool:
         """See `Hands.start`."""
         hour = int(self.machine.scheduler.seconds // 3600)
         generation = record.generation if record else 0
-        return self.machine.start(f"{place.ref}-fsck-{generation}-{hour}", place)
+        return self.machine.start(f"{directory.ref}-fsck-{generation}-{hour}", directory)

@@ -37,7 +37,7 @@ class Job:
     """A job of the run. ``planned`` and ``replaced`` are read from S3 at its decision."""
 
     name: str
-    place: JobDirectory
+    directory: JobDirectory
     spec: JobSpec
     counts_all: bool = False
     hostile: bool = False
@@ -82,7 +82,7 @@ class Job:
     @property
     def prefix(self) -> str:
         """The destination's prefix."""
-        return self.place.destination.prefix
+        return self.directory.destination.prefix
 
     @property
     def reach(self) -> tuple[str, ...]:
@@ -90,18 +90,18 @@ class Job:
         return (self.prefix, *self.spec.locations.values())
 
     @property
-    def places(self) -> tuple[JobDirectory, ...]:
+    def directories(self) -> tuple[JobDirectory, ...]:
         """Its directories: the main one, then those of its locations."""
-        return (self.place, *map(self.place.at, self.spec.locations.values()))
+        return (self.directory, *map(self.directory.at, self.spec.locations.values()))
 
     def directory_of(self, key: str) -> JobDirectory | None:
         """The job's directory in which the key lies."""
-        return next((one for one in self.places if key.startswith(one.prefix)), None)
+        return next((one for one in self.directories if key.startswith(one.prefix)), None)
 
     def is_working(self, key: str) -> bool:
         """Whether the key is of one of the pipeline's working objects for the job."""
-        place = self.place
-        return key.startswith(place.pipeline_prefix) and key != place.decision
+        directory = self.directory
+        return key.startswith(directory.pipeline_prefix) and key != directory.decision
 
     def relative(self, key: str) -> str:
         """The key below the destination, or below the location, in which it lies."""

@@ -44,8 +44,8 @@ MUTANTS = [
     Mutant(
         "the marker is put without its condition",
         "core/commit/publish_success.py",
-        "place.bucket, place.success, body, if_absent=etag is None, if_match=etag\n",
-        "place.bucket, place.success, body\n",
+        "directory.bucket, directory.success, body, if_absent=etag is None, if_match=etag\n",
+        "directory.bucket, directory.success, body\n",
         "I9",
     ),
     # Completing.
@@ -107,7 +107,7 @@ MUTANTS = [
         "core/commit/decide_commit.py",
         "    return ticket.after(decided)\n",
         "    from s3commit.core.job.replaced_files import remove_listed\n\n"
-        "    remove_listed(ports, ticket.place, decided)\n"
+        "    remove_listed(ports, ticket.directory, decided)\n"
         "    return ticket.after(decided)\n",
         "I10",
     ),
@@ -129,13 +129,13 @@ MUTANTS = [
     Mutant(
         "a roll back deletes first, aborts the uploads then, and does not look again",
         "core/commit/roll_back.py",
-        "        if not abort_uploads(ports, ticket.place):\n"
+        "        if not abort_uploads(ports, ticket.directory):\n"
         "            return ticket.after(record)\n"
         "        with unless_overtaken(ports, ticket, JobState.ROLLING_BACK):\n"
-        "            delete_own_objects(ports, ticket.place, record)\n"
-        "            _verify_undone(ports, ticket.place, record)\n",
-        "        delete_own_objects(ports, ticket.place, record)\n"
-        "        if not abort_uploads(ports, ticket.place):\n"
+        "            delete_own_objects(ports, ticket.directory, record)\n"
+        "            _verify_undone(ports, ticket.directory, record)\n",
+        "        delete_own_objects(ports, ticket.directory, record)\n"
+        "        if not abort_uploads(ports, ticket.directory):\n"
         "            return ticket.after(record)\n",
         "I2",
         by="tests/sim/test_findings.py",
@@ -144,8 +144,8 @@ MUTANTS = [
     Mutant(
         "a roll back deletes nothing",
         "core/commit/roll_back.py",
-        "            delete_own_objects(ports, ticket.place, record)\n"
-        "            _verify_undone(ports, ticket.place, record)\n",
+        "            delete_own_objects(ports, ticket.directory, record)\n"
+        "            _verify_undone(ports, ticket.directory, record)\n",
         "            pass\n",
         "I2",
     ),
@@ -153,21 +153,21 @@ MUTANTS = [
         "an aborted job's uploads stay open",
         "core/commit/abort_job.py",
         "    if record.state is JobState.ABORTING:\n"
-        "        if not abort_uploads(ports, ticket.place):\n",
+        "        if not abort_uploads(ports, ticket.directory):\n",
         "    if record.state is JobState.ABORTING:\n        if False:\n",
         "I4",
     ),
     Mutant(
         "the uploads of losers stay open",
         "core/ending/leftovers.py",
-        "    if not abort_uploads(ports, place):\n",
+        "    if not abort_uploads(ports, directory):\n",
         "    if False:\n",
         "I4",
     ),
     Mutant(
         "the last look of a roll back does not see uploads",
         "core/commit/roll_back.py",
-        "    if next(own_uploads(ports, place), None) is not None:\n",
+        "    if next(own_uploads(ports, directory), None) is not None:\n",
         "    if False:\n",
         "I4",
         by="tests/crash/test_roll_back.py",
@@ -175,8 +175,8 @@ MUTANTS = [
     Mutant(
         "a late manifest is deleted whatever lies there by now",
         "core/commit/ingest_pendingsets.py",
-        "    ports.store.delete(place.bucket, key, if_match=etag)\n",
-        "    ports.store.delete(place.bucket, key)\n",
+        "    ports.store.delete(directory.bucket, key, if_match=etag)\n",
+        "    ports.store.delete(directory.bucket, key)\n",
         "I4",
     ),
     Mutant(
@@ -190,7 +190,7 @@ MUTANTS = [
     Mutant(
         "every upload below the destination passes for the job's",
         "core/ending/uploads.py",
-        "        is_named_so = belongs_to_job(upload.key, place.job_id)\n",
+        "        is_named_so = belongs_to_job(upload.key, directory.job_id)\n",
         "        is_named_so = True\n",
         "I5",
     ),

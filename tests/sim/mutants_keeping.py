@@ -23,8 +23,8 @@ MUTANTS = [
     Mutant(
         "the sweep speaks over a driver that has just spoken",
         "core/sweep/sweep.py",
-        "place.request, body, if_absent=True)",
-        "place.request, body)",
+        "directory.request, body, if_absent=True)",
+        "directory.request, body)",
         "I2",
     ),
     Mutant(
@@ -95,7 +95,7 @@ MUTANTS = [
         "requests that nobody has heard are not heard",
         "core/sweep/jobs.py",
         "    if request is not None:\n"
-        "        go_on(sweep, place, record, max(request.modified, record.updated_at))\n",
+        "        go_on(sweep, directory, record, max(request.modified, record.updated_at))\n",
         "    if request is not None:\n        pass\n",
         "progress",
         by=SWEEP,
@@ -103,7 +103,7 @@ MUTANTS = [
             (
                 "core/sweep/directories.py",
                 "    elif found.request is not None:\n"
-                "        go_on(sweep, place, None, found.request.modified)\n",
+                "        go_on(sweep, directory, None, found.request.modified)\n",
                 "    elif found.request is not None:\n        pass\n",
             ),
         ),
@@ -111,22 +111,23 @@ MUTANTS = [
     Mutant(
         "what an ended job has left is not tidied",
         "core/sweep/directories.py",
-        "        if not sweep.dry_run and not tidy(sweep.ports, place, record):\n",
+        "        if not sweep.dry_run and not tidy(sweep.ports, directory, record):\n",
         "        if False:\n",
         "progress",
     ),
     Mutant(
         "documents go as soon as the job has ended",
         "core/sweep/directories.py",
-        "    if is_due:\n        _retire(sweep, place, record, found)",
-        "    if found.result is not None:\n        _retire(sweep, place, record, found)",
+        "    if is_due:\n        _retire(sweep, directory, record, found)",
+        "    if found.result is not None:\n        _retire(sweep, directory, record, found)",
         "sweep",
     ),
     Mutant(
         "documents are retired whatever lies there by now",
         "core/sweep/directories.py",
-        "                sweep.ports.store.delete(place.bucket, each.key, if_match=each.etag)\n",
-        "                sweep.ports.store.delete(place.bucket, each.key)\n",
+        "                sweep.ports.store.delete("
+        "directory.bucket, each.key, if_match=each.etag)\n",
+        "                sweep.ports.store.delete(directory.bucket, each.key)\n",
         "I5",
     ),
     # What a sweep may cost (I12).
@@ -203,7 +204,7 @@ MUTANTS = [
         by=COST,
     ),
     Mutant(
-        "a walk that breaks at one place is gone on with there for ever",
+        "a walk that breaks at one directory is gone on with there for ever",
         "core/sweep/turns.py",
         "        if not (self.walked or self.broken_off):\n",
         "        if not self.walked:\n",
@@ -243,7 +244,7 @@ MUTANTS = [
     Mutant(
         "a restored table has a refused job decided anew",
         "core/commit/seal_job.py",
-        "        return told_before(ports, ticket.place, record)\n",
+        "        return told_before(ports, ticket.directory, record)\n",
         "        return None\n",
         "I3",
         by="tests/core/test_set_back.py",
@@ -267,7 +268,8 @@ MUTANTS = [
     Mutant(
         "a ledger that lost the job says that it has no uploads",
         "core/ending/uploads.py",
-        '        raise LostRaceError(f"job {place.job_id} is not in the ledger any more", None)\n',
+        '        raise LostRaceError(f"job {directory.job_id} is not in the ledger '
+        'any more", None)\n',
         "        return\n",
         "I4",
         by=FINDINGS,
@@ -275,10 +277,10 @@ MUTANTS = [
     Mutant(
         "a ledger that is made again remembers no result and no list",
         "core/fsck/rebuild.py",
-        "    return remembered(fsck.ports, place, read_spec(fsck.ports, place))\n",
+        "    return remembered(fsck.ports, directory, read_spec(fsck.ports, directory))\n",
         "    from s3commit.core.ports.bundle import new_record\n\n"
-        "    spec = read_spec(fsck.ports, place)\n"
-        "    return new_record(spec, place, fsck.ports.clock.now())\n",
+        "    spec = read_spec(fsck.ports, directory)\n"
+        "    return new_record(spec, directory, fsck.ports.clock.now())\n",
         "I8",
     ),
     # Locations.
@@ -292,23 +294,23 @@ MUTANTS = [
     Mutant(
         "uploads at locations stay open",
         "core/ending/uploads.py",
-        "    for one in places_of(ports, place, record):\n"
+        "    for one in job_directories(ports, directory, record):\n"
         "        yield from _uploads_at(ports, one, record)\n",
-        "    yield from _uploads_at(ports, place, record)\n",
+        "    yield from _uploads_at(ports, directory, record)\n",
         "I4",
     ),
     Mutant(
         "manifests at locations are left behind",
         "core/ending/leftovers.py",
-        "        for one in places\n",
-        "        for one in places[:1]\n",
+        "        for one in directories\n",
+        "        for one in directories[:1]\n",
         "sweep",
     ),
     Mutant(
         "files at locations stay visible when a job is undone",
         "core/ending/objects.py",
-        "_own_names(ports, places_of(ports, place, record))",
-        "_own_names(ports, [place])",
+        "_own_names(ports, job_directories(ports, directory, record))",
+        "_own_names(ports, [directory])",
         "I2",
     ),
     Mutant(
@@ -321,8 +323,8 @@ MUTANTS = [
     Mutant(
         "files of before at locations are not replaced",
         "core/job/replaced_files.py",
-        "for one in (place, *map(place.at, locations.values())):",
-        "for one in (place,):",
+        "for one in (directory, *map(directory.at, locations.values())):",
+        "for one in (directory,):",
         "I6",
     ),
     # An id that is taken.

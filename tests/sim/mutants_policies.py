@@ -24,7 +24,7 @@ MUTANTS = [
     Mutant(
         "the job's own files are in its replace list",
         "core/job/replaced_files.py",
-        "if not is_data(relative) or belongs_to_job(listed.key, place.job_id):",
+        "if not is_data(relative) or belongs_to_job(listed.key, directory.job_id):",
         "if not is_data(relative):",
         "I2",
         by="tests/sim/test_findings.py",
@@ -154,7 +154,7 @@ MUTANTS = [
     Mutant(
         "an idempotency key is not reserved",
         "core/commit/check_conditions.py",
-        "    take_key(ports, place, record, reserve=True)\n",
+        "    take_key(ports, directory, record, reserve=True)\n",
         "",
         "I11",
     ),

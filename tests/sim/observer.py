@@ -78,7 +78,7 @@ class Observer:
 
     def job_at(self, directory: str) -> Job | None:
         """The job whose own directory this is."""
-        return next((job for job in self.jobs.values() if job.place.prefix == directory), None)
+        return next((job for job in self.jobs.values() if job.directory.prefix == directory), None)
 
     def job_of(self, process: Process, key: str) -> Job | None:
         """The job for which a process acts; a sweep or a check does for the one that it finds."""
@@ -94,7 +94,7 @@ class Observer:
         found = (
             job
             for job in self.jobs.values()
-            if job.directory_of(key) or key.startswith(job.place.pipeline_prefix)
+            if job.directory_of(key) or key.startswith(job.directory.pipeline_prefix)
         )
         return next(found, None)
 
@@ -171,7 +171,7 @@ class Observer:
         process.effects["aborted"] += 1
         file = self.files.get(upload_id)
         if process.role in KEEPERS:
-            of_list = (job for job in self.jobs.values() if key == job.place.commits)
+            of_list = (job for job in self.jobs.values() if key == job.directory.commits)
             job = self.jobs[file.job] if file else next(of_list, None)
             if job is None or not self._is_outers(job):
                 may_abort(process, job, key, upload_id, self.orphans)
@@ -217,7 +217,7 @@ class Observer:
         """When something was put into the job's directories, an upload begun, or a part sent."""
         found = [
             version.modified
-            for one in job.places
+            for one in job.directories
             for key in self.bucket.objects
             if key.startswith(one.prefix) and (version := self.bucket.current(key)) is not None
         ]
@@ -256,8 +256,8 @@ class Observer:
         if job is None:
             return False
         once = f"{job.prefix}_commits/once/"
-        directories = (one.prefix for one in job.places)
-        own = (job.place.pipeline_prefix, job.place.commits, job.place.success, once)
+        directories = (one.prefix for one in job.directories)
+        own = (job.directory.pipeline_prefix, job.directory.commits, job.directory.success, once)
         return key.startswith((*directories, *own))
 
     def check_closed(self, job: Job, since: int) -> None:

@@ -54,7 +54,11 @@ def recover(world: World) -> None:
 def _rescue(world: World) -> None:
     """To end S3A's jobs is left to people."""
     for job in world.observer.jobs.values():
-        if job.of_s3a and world.bucket.current(job.place.request) is None and _begun(world, job):
+        if (
+            job.of_s3a
+            and world.bucket.current(job.directory.request) is None
+            and _begun(world, job)
+        ):
             world.scheduler.spawn(
                 f"{job.name}:rescue",
                 partial(world.clients.ask_abort, job, "its driver is dead"),
@@ -71,18 +75,18 @@ def _repair(world: World) -> None:
 
 
 def _begun(world: World, job: Job) -> bool:
-    directories = tuple(one.prefix for one in job.places)
+    directories = tuple(one.prefix for one in job.directories)
     return any(
         key.startswith(directories) and world.bucket.current(key) for key in world.bucket.objects
     )
 
 
 def _needs_help(world: World, job: Job) -> bool:
-    place, untidy = job.place, is_untidy(world, job)
+    directory, untidy = job.directory, is_untidy(world, job)
     if not _begun(world, job) and not untidy and job.record_state is None:
         return False
     held = bool(locks_of(world, job))
-    asked = world.bucket.current(place.request) is not None
+    asked = world.bucket.current(directory.request) is not None
     if not asked and job.record_state is None and not _open_uploads(world, job):
         return False  # its driver has died, and a few small objects are all that is left of it
     return not job.ended or not job.result or untidy or held
@@ -96,15 +100,15 @@ def locks_of(world: World, job: Job) -> list[str]:
     """
     if (job.reset or job.woke_late) and job.over:
         return []
-    ref = job.place.ref
+    ref = job.directory.ref
     return [claim.node for owner, claim in world.ledger._claims if owner == ref]
 
 
 def is_untidy(world: World, job: Job) -> bool:
     """Whether uploads or working objects of the job are there."""
-    scratch = tuple(prefix for one in job.places for prefix in one.scratch)
+    scratch = tuple(prefix for one in job.directories for prefix in one.scratch)
     # Of one that the ledger has forgotten the pipeline's own objects go with its documents.
-    known = job.place.ref in world.ledger._jobs
+    known = job.directory.ref in world.ledger._jobs
     left = any(
         (key.startswith(scratch) or (known and job.is_working(key))) and world.bucket.current(key)
         for key in world.bucket.objects
@@ -114,7 +118,7 @@ def is_untidy(world: World, job: Job) -> bool:
 
 def _open_uploads(world: World, job: Job) -> bool:
     return any(file.job == job.name for file in leaks(world)) or any(
-        one.key == job.place.commits for one in world.bucket.uploads.values()
+        one.key == job.directory.commits for one in world.bucket.uploads.values()
     )
 
 
@@ -133,7 +137,7 @@ def leaks(world: World) -> list[File]:
 def _is_left(world: World, file: File) -> bool:
     job = world.observer.jobs[file.job]
     unnamed = job.exact and not world.observer.is_named(file.upload_id)
-    asked = world.bucket.current(job.place.request) is not None
+    asked = world.bucket.current(job.directory.request) is not None
     unheard = job.exact and job.record_state is None and not asked
     return unnamed or unheard
 
@@ -166,11 +170,11 @@ def settle(world: World) -> None:
     last = world.scheduler.seconds - world.keepers.limits.retention - 2 * HOUR
     first = moment(last - WINDOW + 4 * HOUR)
     for job in world.observer.jobs.values():
-        record = world.ledger._jobs.get(job.place.ref)
-        result = world.bucket.current(job.place.result)
+        record = world.ledger._jobs.get(job.directory.ref)
+        result = world.bucket.current(job.directory.result)
         if "document" in job.sabotaged:
             continue
-        if record is None or record.directory != job.place.prefix or result is None:
+        if record is None or record.prefix != job.directory.prefix or result is None:
             continue
         if record.updated_at > first and result.modified < moment(last):
             fail("sweep", f"documents of job {job.name} are there after their time")

@@ -36,7 +36,7 @@ def spoil_manifest(world: World, job: Job) -> None:
     world.scheduler.pause()
     if job.exact:
         return
-    found = [one.key for one in world.store.list(BUCKET, job.place.tasks)]
+    found = [one.key for one in world.store.list(BUCKET, job.directory.tasks)]
     if job.decided:
         uploads = world.store.list_uploads(BUCKET, job.prefix)
         lost = [one for one in uploads if _counts(world, job, one)]
@@ -44,7 +44,7 @@ def spoil_manifest(world: World, job: Job) -> None:
         if lost:
             file = world.observer.files[world.rng.choice(lost).upload_id]
             world.store.abort_upload(BUCKET, file.key, file.upload_id)
-            found = [job.place.manifest(file.task, file.attempt)]
+            found = [job.directory.manifest(file.task, file.attempt)]
     if found:
         job.sabotaged.add("manifest")
         key: Any = world.rng.choice(found)
@@ -85,7 +85,7 @@ def spoil_published(world: World, job: Job) -> None:
 def _lose_page(world: World, job: Job) -> str:
     """The page that goes; a file that it names goes at once."""
     there = {key for key in job.replaced if world.bucket.current(key)}
-    for page in world.store.list(BUCKET, job.place.pages):
+    for page in world.store.list(BUCKET, job.directory.pages):
         body = world.store.get(BUCKET, page.key, max_bytes=page.length).body
         named = sorted(there & {json.loads(line)["key"] for line in body.splitlines()})
         if named:
@@ -96,11 +96,11 @@ def _lose_page(world: World, job: Job) -> str:
 
 def _lose_manifest(world: World, job: Job) -> str:
     """The manifest that goes; a file that it names is damaged."""
-    if not job.planned or job.of_s3a or world.bucket.current(job.place.commits):
+    if not job.planned or job.of_s3a or world.bucket.current(job.directory.commits):
         return ""
     file = job.planned[world.rng.choice(sorted(job.planned))]
-    place = next(one for one in job.places if file.key.startswith(one.destination.prefix))
-    manifest = place.manifest(file.task, file.attempt)
+    directory = next(one for one in job.directories if file.key.startswith(one.destination.prefix))
+    manifest = directory.manifest(file.task, file.attempt)
     if world.bucket.current(manifest):
         job.damaged.add(file.key)
         job.spoiled.add(file.key)
@@ -110,7 +110,7 @@ def _lose_manifest(world: World, job: Job) -> str:
 
 def put_over_document(world: World, job: Job) -> None:
     """Someone puts a document of an old job once more, when a sweep has just seen it."""
-    key = world.rng.choice([job.place.job, job.place.request])
+    key = world.rng.choice([job.directory.job, job.directory.request])
     version = world.bucket.current(key)
     if version is None or version.body is None:
         return

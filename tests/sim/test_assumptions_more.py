@@ -20,7 +20,7 @@ from s3commit.core.ports.objects import ObjectFacts
 from s3commit.testing.bucket import Upload
 from s3commit.testing.faults import Crash
 from s3commit.testing.memory import MemoryObjectStore
-from tests.core.world import BUCKET, JOB, REF, World, place_of
+from tests.core.world import BUCKET, JOB, REF, World, job_directory
 from tests.crash.scenarios import lose_second_upload
 
 
@@ -87,23 +87,23 @@ def counterexamples(store: type[MemoryObjectStore]) -> list[str]:
     What the job loses is a manifest that the stalled worker has read, so that its upload is aborted
     by the roll back, and not completed before.
     """
-    place, found, point = place_of(), [], 0
+    directory, found, point = job_directory(), [], 0
     while True:
         point += 1
         world = world_on(store)
-        world.open(place)
-        tasks = [world.attempt(place, f"t{number}") for number in range(3)]
-        world.request(place, *tasks)
+        world.open(directory)
+        tasks = [world.attempt(directory, f"t{number}") for number in range(3)]
+        world.request(directory, *tasks)
 
         def meanwhile(world: World = world, lost: str = tasks[1].manifest) -> None:
             record = world.ledger.job(REF)
             if record is not None and record.state is JobState.COMMITTING:
-                world.store.delete(BUCKET, place.prefix + lost)
-            world.run(place, "execution-2")
+                world.store.delete(BUCKET, directory.prefix + lost)
+            world.run(directory, "execution-2")
 
         world.plan.run_before(None, meanwhile, nth=point)
-        world.run(place, "execution-1")
-        if world.result(place).outcome is Outcome.ROLLED_BACK and world.visible():
+        world.run(directory, "execution-1")
+        if world.result(directory).outcome is Outcome.ROLLED_BACK and world.visible():
             call = world.plan.fired[0]
             found.append(f"before {call.verb} {call.key}: {list(world.visible())} is visible")
         if not world.plan.fired:
@@ -127,12 +127,12 @@ def test_with_a4_kept_no_stalled_worker_does_harm_at_any_call() -> None:
 def test_without_a4_a_late_worker_brings_back_what_the_next_job_has_replaced() -> None:
     """I10: a file of before is there again beside the new ones."""
     for store in (Eternal, MemoryObjectStore):
-        world, place = world_on(store), place_of()
-        world.open(place)
-        world.request(place, world.attempt(place, "t0"))
+        world, directory = world_on(store), job_directory()
+        world.open(directory)
+        world.request(directory, world.attempt(directory, "t0"))
         (upload,) = world.store.list_uploads(BUCKET, "sales/part")
         etags = [world.store.upload_part(BUCKET, upload.key, upload.upload_id, 1, b"t0 a0")]
-        world.run(place)
+        world.run(directory)
         world.store.delete(BUCKET, upload.key)  # the next job replaces the directory
         late = (BUCKET, upload.key, upload.upload_id, etags)
         if store is Eternal:
@@ -146,30 +146,30 @@ def test_without_a4_a_late_worker_brings_back_what_the_next_job_has_replaced() -
 
 def test_without_a5_uploads_and_files_of_a_program_that_uses_the_jobs_id_are_lost() -> None:
     """I5: a name that carries the job's id is the proof by which the job aborts and deletes."""
-    world, place = World(), place_of()
-    world.open(place)
-    world.request(place, *[world.attempt(place, f"t{number}") for number in range(3)])
+    world, directory = World(), job_directory()
+    world.open(directory)
+    world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(3)])
     lose_second_upload(world)
     theirs = f"sales/theirs-{JOB}.bin"
     world.store.create_upload(BUCKET, theirs, metadata={}, content_type="x")
     taken = f"sales/part-t2-{JOB}.parquet"  # by the job's name and length, not by the job
     world.plan.run_before("delete", lambda: world.store.put(BUCKET, taken, b"other"), nth=1)
     world.store.create_upload(BUCKET, "sales/theirs.bin", metadata={}, content_type="x")
-    world.run(place)
-    assert world.result(place).outcome is Outcome.ROLLED_BACK
+    world.run(directory)
+    assert world.result(directory).outcome is Outcome.ROLLED_BACK
     assert world.open_uploads() == ["sales/theirs.bin"], "their upload was aborted for the job's"
     assert taken in world.visible(), "it is older than the job"
 
 
 def test_without_a5_one_of_two_jobs_of_one_id_is_told_that_its_data_is_there() -> None:
     """I2 for the second client: COMMITTED, and none of its files is visible."""
-    world, place = World(), place_of()
-    world.open(place)
-    world.request(place, world.attempt(place, "t0", files={f"one-{JOB}.csv": b"one"}))
-    second = world.attempt(place, "t0", "b0", files={f"two-{JOB}.csv": b"two"})
+    world, directory = World(), job_directory()
+    world.open(directory)
+    world.request(directory, world.attempt(directory, "t0", files={f"one-{JOB}.csv": b"one"}))
+    second = world.attempt(directory, "t0", "b0", files={f"two-{JOB}.csv": b"two"})
     assert second.attempt_id == "b0"  # its request finds its place taken
-    world.run(place)
-    assert world.result(place).outcome is Outcome.COMMITTED
+    world.run(directory)
+    assert world.result(directory).outcome is Outcome.COMMITTED
     assert list(world.visible().values()) == [b"one"]
     assert world.open_uploads() == []
 
@@ -177,32 +177,32 @@ def test_without_a5_one_of_two_jobs_of_one_id_is_told_that_its_data_is_there() -
 def test_without_a6_a_strangers_manifest_has_a_strangers_upload_aborted() -> None:
     """I5, with exact names: nothing but manifests and notes tell whose an upload is."""
     for in_directory in (True, False):
-        world, place = World(), place_of()
-        world.open(place, names=Names.EXACT)
-        world.request(place, world.attempt(place, "t0", files={"a.csv": b"a"}))
+        world, directory = World(), job_directory()
+        world.open(directory, names=Names.EXACT)
+        world.request(directory, world.attempt(directory, "t0", files={"a.csv": b"a"}))
         key = "sales/theirs.csv"
         upload_id = world.store.create_upload(BUCKET, key, metadata={}, content_type="x")
         etag = world.store.upload_part(BUCKET, key, upload_id, 1, b"theirs")
         if in_directory:
             file = PendingFile(BUCKET, key, upload_id, (etag,), 6, JOB, "t9", "a9")
-            world.drop(place, PendingSet(JOB, (file,), "t9", "a9"), "t9", "a9")
-        world.run(place)
-        assert world.result(place).outcome is Outcome.COMMITTED
+            world.drop(directory, PendingSet(JOB, (file,), "t9", "a9"), "t9", "a9")
+        world.run(directory)
+        assert world.result(directory).outcome is Outcome.COMMITTED
         assert world.open_uploads() == ([] if in_directory else [key])
 
 
 def test_without_a6_a_job_whose_manifest_is_deleted_when_all_is_visible_has_a_short_list() -> None:
     """Nothing can be undone any more; metadata of ours would tell (ADR 16), and there is none."""
-    world, place = World(), place_of()
-    world.open(place)
-    counted = world.attempt(place, "t0")
-    world.request(place, counted)
+    world, directory = World(), job_directory()
+    world.open(directory)
+    counted = world.attempt(directory, "t0")
+    world.request(directory, counted)
     for upload in world.store.bucket(BUCKET).uploads.values():
         upload.metadata.clear()
-    world.plan.crash_before("put", where=lambda call: call.key == place.commits)
+    world.plan.crash_before("put", where=lambda call: call.key == directory.commits)
     with pytest.raises(Crash):
-        world.run(place)
-    world.store.delete(BUCKET, place.prefix + counted.manifest)
-    world.run(place, "again")
-    assert world.result(place).outcome is Outcome.COMMITTED
-    assert world.store.get(BUCKET, place.commits, max_bytes=10**6).body.count(b"\n") == 1
+        world.run(directory)
+    world.store.delete(BUCKET, directory.prefix + counted.manifest)
+    world.run(directory, "again")
+    assert world.result(directory).outcome is Outcome.COMMITTED
+    assert world.store.get(BUCKET, directory.commits, max_bytes=10**6).body.count(b"\n") == 1

@@ -25,99 +25,99 @@ from s3commit.testing.faults import Call, Crash, FaultPlan
 from s3commit.testing.memory import MemoryLedger
 from s3commit.testing.survey import MemoryExecutions, MemorySurvey
 from tests.core.fsck_world import Checked
-from tests.core.world import BUCKET, JOB, OTHER_JOB, REF, World, place_of
+from tests.core.world import BUCKET, JOB, OTHER_JOB, REF, World, job_directory
 
 
 def test_i4_a_manifest_that_comes_while_the_job_is_tidied_up_is_left_to_its_event() -> None:
     """Found by seed 261: deleted unread, a manifest takes with it all trace of its uploads."""
-    world, place = World(), place_of()
-    world.open(place, names=Names.EXACT)
-    world.request(place, world.attempt(place, "t0", files={"a.parquet": b"a"}))
+    world, directory = World(), job_directory()
+    world.open(directory, names=Names.EXACT)
+    world.request(directory, world.attempt(directory, "t0", files={"a.parquet": b"a"}))
     late: list[CountedAttempt] = []
 
     def is_of_tidy_up(call: Call) -> bool:
-        return world.store.head(BUCKET, place.result) is not None
+        return world.store.head(BUCKET, directory.result) is not None
 
     def finish_late() -> None:
-        late.append(world.attempt(place, "t0", "a1", files={"a.parquet": b"zombie"}))
+        late.append(world.attempt(directory, "t0", "a1", files={"a.parquet": b"zombie"}))
 
     world.plan.run_after("list_uploads", finish_late, nth=2, where=is_of_tidy_up)
-    assert world.run(place)[-1] == "TidyUp"
-    assert world.announce(place, late[0]) == 1
-    assert world.result(place).outcome is Outcome.COMMITTED
+    assert world.run(directory)[-1] == "TidyUp"
+    assert world.announce(directory, late[0]) == 1
+    assert world.result(directory).outcome is Outcome.COMMITTED
     assert world.open_uploads() == []
     assert world.visible() == {"sales/a.parquet": b"a"}
 
 
 def test_i9_a_late_waker_leaves_the_marker_of_the_job_that_came_after() -> None:
     """The simulation meets this order once in many thousand runs; the mutants want it for sure."""
-    world, place, other = World(), place_of(), place_of(OTHER_JOB)
-    for one in (place, other):
+    world, directory, other = World(), job_directory(), job_directory(OTHER_JOB)
+    for one in (directory, other):
         world.open(one)
         world.request(one, world.attempt(one, "t0"))
 
     def meanwhile() -> None:
-        world.run(place, "execution-2")
+        world.run(directory, "execution-2")
         world.run(other)
 
-    world.plan.run_before("get", meanwhile, where=lambda call: call.key == place.success)
-    assert world.run(place)[-1] == "Superseded"
-    assert world.json(place.success)["jobId"] == OTHER_JOB
+    world.plan.run_before("get", meanwhile, where=lambda call: call.key == directory.success)
+    assert world.run(directory)[-1] == "Superseded"
+    assert world.json(directory.success)["jobId"] == OTHER_JOB
 
 
 def test_i2_a_unit_that_nobody_counted_is_completed_before_the_job_is_published() -> None:
     """Should the Map ever swallow a worker's failure, the machine counts what it was told."""
-    world, place = World(), place_of()
-    world.open(place)
-    world.request(place, world.attempt(place, "t0"))
+    world, directory = World(), job_directory()
+    world.open(directory)
+    world.request(directory, world.attempt(directory, "t0"))
     world.plan.crash_after("decide")
     with pytest.raises(Crash):
-        world.run(place)
-    record = world.record(place)
-    ticket = Ticket(JOB, BUCKET, place.prefix, generation=record.generation).after(record)
+        world.run(directory)
+    record = world.record(directory)
+    ticket = Ticket(JOB, BUCKET, directory.prefix, generation=record.generation).after(record)
     swallowed = replace(ticket, completed=(UnitResult(0, files=0, lost=0),))
     assert begin_publish(world.ports, swallowed).state is JobState.COMMITTING
-    assert world.record(place).state is JobState.COMMITTING
+    assert world.record(directory).state is JobState.COMMITTING
 
 
 def test_i2_i5_a_doubt_in_any_unit_stops_the_job() -> None:
     """Without this the machine would complete and count for ever."""
-    world, place = World(), place_of()
-    world.open(place)
-    world.request(place, world.attempt(place, "t0"))
+    world, directory = World(), job_directory()
+    world.open(directory)
+    world.request(directory, world.attempt(directory, "t0"))
     world.plan.crash_after("decide")
     with pytest.raises(Crash):
-        world.run(place)
-    record = world.record(place)
-    ticket = Ticket(JOB, BUCKET, place.prefix, generation=record.generation).after(record)
+        world.run(directory)
+    record = world.record(directory)
+    ticket = Ticket(JOB, BUCKET, directory.prefix, generation=record.generation).after(record)
     sure, doubted = UnitResult(0, files=1, lost=0), UnitResult(1, files=0, lost=0, in_doubt="b")
     with pytest.raises(IdentityUnknownError):
         begin_publish(world.ports, replace(ticket, completed=(sure, doubted)))
 
 
 def test_i2_i8_a_replacing_job_whose_ledger_was_lost_does_not_replace_its_own_files() -> None:
-    world, place = World(plan=FaultPlan().crash_after("complete_upload")), place_of()
+    world, directory = World(plan=FaultPlan().crash_after("complete_upload")), job_directory()
     world.store.put(BUCKET, "sales/old.parquet", b"old")
-    world.open(place, conflict=Conflict.REPLACE)
-    world.request(place, *[world.attempt(place, f"t{number}") for number in range(2)])
+    world.open(directory, conflict=Conflict.REPLACE)
+    world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(2)])
     with pytest.raises(Crash):
-        world.run(place)
+        world.run(directory)
     world.ledger = MemoryLedger()
     world.ports = Ports(world.store, world.ledger, world.clock)
-    assert world.run(place, "execution-2")[-1] == "TidyUp"
-    assert world.result(place).outcome is Outcome.COMMITTED
+    assert world.run(directory, "execution-2")[-1] == "TidyUp"
+    assert world.result(directory).outcome is Outcome.COMMITTED
     assert sorted(world.visible().values()) == [b"t0 a0", b"t1 a0"]
 
 
 def test_i2_a_worker_that_wakes_during_a_roll_back_finds_its_upload_aborted() -> None:
-    world, place = World(), place_of()
-    world.plan.crash_after("put", where=lambda call: call.key == place.decision)
-    world.open(place)
-    world.request(place, world.attempt(place, "t0"))
+    world, directory = World(), job_directory()
+    world.plan.crash_after("put", where=lambda call: call.key == directory.decision)
+    world.open(directory)
+    world.request(directory, world.attempt(directory, "t0"))
     with pytest.raises(Crash):
-        world.run(place)
+        world.run(directory)
     upload = next(world.store.list_uploads(BUCKET, "sales/"))
-    generation = world.record(place).generation
+    generation = world.record(directory).generation
     rolling = world.ledger.advance(
         REF,
         source=JobState.COMMITTING,
@@ -132,27 +132,29 @@ def test_i2_a_worker_that_wakes_during_a_roll_back_finds_its_upload_aborted() ->
             world.store.complete_upload(BUCKET, upload.key, upload.upload_id, parts, length=5)
 
     world.plan.run_after("list", wake, where=lambda call: call.key == "sales/")
-    ticket = Ticket(JOB, BUCKET, place.prefix, generation=generation).after(rolling)
+    ticket = Ticket(JOB, BUCKET, directory.prefix, generation=generation).after(rolling)
     assert roll_back(world.ports, ticket).state is JobState.ROLLED_BACK
     assert world.visible() == {}
 
 
 def test_i5_a_roll_back_brings_back_what_an_exact_name_has_covered() -> None:
-    world, place = World(versioned=True), place_of()
+    world, directory = World(versioned=True), job_directory()
     world.store.put(BUCKET, "sales/a.parquet", b"old")
-    world.open(place, names=Names.EXACT, conflict=Conflict.REPLACE)
-    world.request(place, world.attempt(place, "t0", files={"a.parquet": b"a", "b.parquet": b"b"}))
+    world.open(directory, names=Names.EXACT, conflict=Conflict.REPLACE)
+    world.request(
+        directory, world.attempt(directory, "t0", files={"a.parquet": b"a", "b.parquet": b"b"})
+    )
     lost = next(one for one in world.store.list_uploads(BUCKET, "sales/b"))
     world.plan.run_after(
         "decide", lambda: world.store.abort_upload(BUCKET, lost.key, lost.upload_id)
     )
-    assert world.run(place)[-2:] == ["RollBack", "TidyUp"]
+    assert world.run(directory)[-2:] == ["RollBack", "TidyUp"]
     assert world.visible() == {"sales/a.parquet": b"old"}
 
 
 def test_i5_i12_a_nested_job_aborts_nothing_that_only_its_manifest_calls_its_own() -> None:
     """Found by seed 394: its names tell, so a manifest that names a stranger's upload lies."""
-    world, outer, nested = World(), place_of(), place_of(prefix="sales/dt=1/")
+    world, outer, nested = World(), job_directory(), job_directory(prefix="sales/dt=1/")
     world.open(outer)
     world.open(nested)
     key = "sales/dt=1/upload.bin"
@@ -171,62 +173,62 @@ def test_i5_i12_a_nested_job_aborts_nothing_that_only_its_manifest_calls_its_own
 @pytest.mark.parametrize("execution", ["execution-1", "execution-2"], ids=["zombie", "new"])
 def test_i2_a_ledger_set_back_behind_the_commit_takes_no_file_away(execution: str) -> None:
     """Found by seed 178: a restored table says SEALED, and the manifests are tidied up."""
-    world, place = World(), place_of()
-    world.open(place)
-    world.announce(place, counted := world.attempt(place, "t0"))
-    world.request(place, counted)
+    world, directory = World(), job_directory()
+    world.open(directory)
+    world.announce(directory, counted := world.attempt(directory, "t0"))
+    world.request(directory, counted)
     tables: list[dict[str, JobRecord]] = []
     world.plan.run_before("decide", lambda: tables.append(dict(world.ledger._jobs)))
-    world.run(place)
+    world.run(directory)
     world.ledger._jobs = tables[0]
     with pytest.raises(S3CommitError, match="restored to a moment of before"):
-        world.run(place, execution)
-    record = world.record(place)
-    zombie = Ticket(JOB, BUCKET, place.prefix, generation=record.generation).after(record)
+        world.run(directory, execution)
+    record = world.record(directory)
+    zombie = Ticket(JOB, BUCKET, directory.prefix, generation=record.generation).after(record)
     abort_job(world.ports, zombie)
     assert world.visible() == {f"sales/part-t0-{JOB}.parquet": b"t0 a0"}
-    assert world.result(place).outcome is Outcome.COMMITTED
+    assert world.result(directory).outcome is Outcome.COMMITTED
 
 
 def test_i4_a_ledger_lost_while_the_job_is_tidied_up_leaves_what_names_its_uploads() -> None:
     """Found by seed 289 with losses: no record, no exact names, no uploads, and the notes went."""
-    world, place = World(), place_of()
-    world.open(place, names=Names.EXACT)
-    counted = world.attempt(place, "t0", files={"a.parquet": b"a"})
-    world.attempt(place, "t0", "a1", files={"a.parquet": b"zombie"})
-    world.request(place, counted)
+    world, directory = World(), job_directory()
+    world.open(directory, names=Names.EXACT)
+    counted = world.attempt(directory, "t0", files={"a.parquet": b"a"})
+    world.attempt(directory, "t0", "a1", files={"a.parquet": b"zombie"})
+    world.request(directory, counted)
 
     def lose() -> None:
         world.ledger._jobs.clear()
 
     def is_of_tidy_up(call: Call) -> bool:
-        return world.store.head(BUCKET, place.result) is not None
+        return world.store.head(BUCKET, directory.result) is not None
 
     world.plan.run_after("list", lose, where=is_of_tidy_up)
-    assert world.run(place)[-1] == "Superseded"
-    assert world.run(place, "execution-2")[-1] == "TidyUp"
+    assert world.run(directory)[-1] == "Superseded"
+    assert world.run(directory, "execution-2")[-1] == "TidyUp"
     assert world.open_uploads() == []
     assert world.visible() == {"sales/a.parquet": b"a"}
 
 
 def test_a_decided_job_whose_execution_is_dead_is_gone_on_with_by_the_sweep() -> None:
     """A mutant's: in the simulation a person's repair finds such a job too."""
-    world, place = World(plan=FaultPlan().crash_after("decide")), place_of()
-    world.open(place)
-    world.request(place, world.attempt(place, "t0"))
+    world, directory = World(plan=FaultPlan().crash_after("decide")), job_directory()
+    world.open(directory)
+    world.request(directory, world.attempt(directory, "t0"))
     with pytest.raises(Crash):
-        world.run(place)
+        world.run(directory)
     world.clock.advance(Limits().stuck + 1)
     executions = MemoryExecutions()
     sweep = Sweep(BUCKET, world.ports, MemorySurvey(world.store), executions)
     assert go_on_with_stuck_jobs(sweep, "") == ""
     assert sweep.report.started == 1
-    assert list(executions.started.values()) == [place]
+    assert list(executions.started.values()) == [directory]
 
 
 def test_i12_a_repair_further_down_leaves_alone_what_carries_the_id_of_the_job_further_up() -> None:
     """Found by seed 444: a nested job of the same id, refused, passed for the files' owner."""
-    world, outer, nested = World(), place_of(), place_of(prefix="sales/dt=1/")
+    world, outer, nested = World(), job_directory(), job_directory(prefix="sales/dt=1/")
     world.open(outer)
     name = f"dt=1/part-t0-{JOB}.parquet"
     world.request(outer, world.attempt(outer, "t0", files={name: b"theirs"}))
@@ -242,40 +244,40 @@ def test_i12_a_repair_further_down_leaves_alone_what_carries_the_id_of_the_job_f
 
 def test_i8_a_decision_that_is_put_behind_a_record_in_the_empty_table_is_gone_on_with() -> None:
     """Found by seed 708: by the decision record that record looked like one of a restored table."""
-    world, place = World(), place_of()
+    world, directory = World(), job_directory()
     desk = Checked(world)
-    world.open(place)
-    world.request(place, counted := world.attempt(place, "t0"))
+    world.open(directory)
+    world.request(directory, counted := world.attempt(directory, "t0"))
 
     def lose_and_hear() -> None:
         desk.lose_ledger()
         world.clock.advance(1)
-        world.announce(place, counted)
+        world.announce(directory, counted)
 
-    world.plan.run_before("put", lose_and_hear, where=lambda call: call.key == place.decision)
-    assert world.run(place)[-1] == "Superseded"
-    assert world.record(place).state is JobState.OPEN
+    world.plan.run_before("put", lose_and_hear, where=lambda call: call.key == directory.decision)
+    assert world.run(directory)[-1] == "Superseded"
+    assert world.record(directory).state is JobState.OPEN
     assert [one.state for one in desk.rebuild()] == [JobState.COMMITTING]
-    assert world.record(place).locks
-    assert world.run(place, "execution-2")[-1] == "TidyUp"
-    assert world.result(place).outcome is Outcome.COMMITTED
+    assert world.record(directory).locks
+    assert world.run(directory, "execution-2")[-1] == "TidyUp"
+    assert world.result(directory).outcome is Outcome.COMMITTED
 
 
 def test_what_the_pipeline_wrote_of_a_job_that_the_ledger_forgot_goes_with_its_documents() -> None:
     """Found by seed 2144: TidyUp died between the client's scratch and the pipeline's own."""
-    world, place = World(), place_of()
-    world.open(place)
-    world.request(place, world.attempt(place, "t0"))
-    world.run(place)
-    left = place.plan("0" * 64)
+    world, directory = World(), job_directory()
+    world.open(directory)
+    world.request(directory, world.attempt(directory, "t0"))
+    world.run(directory)
+    left = directory.plan("0" * 64)
     world.store.put(BUCKET, left, b"[]")
     world.ledger._jobs.pop(REF)
     # Another job's record leads the sweep to the destination.
-    other = place_of(OTHER_JOB)
+    other = job_directory(OTHER_JOB)
     world.clock.advance(Limits().retention + 3600)
     world.open(other)
     world.announce(other, world.attempt(other, "t0"))
     sweep = Sweep(BUCKET, world.ports, MemorySurvey(world.store), MemoryExecutions())
     assert tidy_job_directories(sweep, "") == ""
-    assert world.store.head(BUCKET, place.result) is None
-    assert world.all_keys(place.pipeline_prefix) == []
+    assert world.store.head(BUCKET, directory.result) is None
+    assert world.all_keys(directory.pipeline_prefix) == []

@@ -23,10 +23,10 @@ def add_troubles(world: World, job: Job) -> None:
     """Those of one job."""
     rng, faults = world.rng, world.faults
     while faults.chance(0.15):
-        again = f"{job.place.job_id}-again{rng.randrange(1000)}"
+        again = f"{job.directory.job_id}-again{rng.randrange(1000)}"
         world.later(f"{again}!", partial(_execute_again, world, job, again), job=job.name)
     while faults.chance(0.2):
-        again = f"{job.place.job_id}-duel{rng.randrange(1000)}"
+        again = f"{job.directory.job_id}-duel{rng.randrange(1000)}"
         begin = partial(_execute_again, world, job, again)
         late = partial(world.later, f"{again}!", begin, job=job.name, most=0.05)
         _at_decision(world, job, late)
@@ -68,7 +68,7 @@ def _at_decision(world: World, job: Job, begin: Callable[[], object]) -> None:
 
 
 def _execute_again(world: World, job: Job, name: str) -> None:
-    if world.bucket.current(job.place.request) is not None:
+    if world.bucket.current(job.directory.request) is not None:
         world.faults.strike("duplicate execution")
         world.machine.execute(job, name)
 
@@ -81,13 +81,13 @@ def _forget(world: World, job: Job) -> None:
     if roles & {"pipeline", "execution"} or world.keepers.at_work():
         return
     owners = {owner for owner, _ in world.ledger._claims}
-    if job.ended and job.result and job.place.ref not in owners:
+    if job.ended and job.result and job.directory.ref not in owners:
         if is_untidy(world, job):
             return  # it outlives many sweeps
         world.faults.strike("record expired")
         job.expired = True
-        world.ledger._jobs.pop(job.place.ref, None)
-        world.ledger._attempts.pop(job.place.ref, None)
+        world.ledger._jobs.pop(job.directory.ref, None)
+        world.ledger._attempts.pop(job.directory.ref, None)
 
 
 # Events.
@@ -99,13 +99,13 @@ def announce(world: World, process: Process, key: str) -> None:
         return
     jobs = world.observer.jobs.values()
     job = world.observer.jobs.get(process.job) or next(
-        one for one in jobs if key == one.place.request
+        one for one in jobs if key == one.directory.request
     )
     if key.endswith((".pendingset", ".pending", NOTE_SUFFIX)):
         world.observer.note_manifest(key)
     if key.endswith(".pendingset"):
         _deliver(world, f"{job.name}:ingest", partial(world.machine.ingest, key), job)
-    elif key == job.place.request:
+    elif key == job.directory.request:
         _deliver(world, f"{job.name}:dispatch", partial(world.machine.dispatch, job), job)
 
 

@@ -224,19 +224,29 @@ def test_the_key_is_used_by_those_that_read_or_write_objects(encrypted: Assembly
 
 
 JOB_ID = "0b6f6f0e-0000-4000-8000-000000000001"
-PLACE = JobDirectory(Destination("lake", "tenants/a/sales/"), JOB_ID)
+DIRECTORY = JobDirectory(Destination("lake", "tenants/a/sales/"), JOB_ID)
 SHA256 = "5" * 64
 OF_THE_PIPELINE = [
-    *(PLACE.result, PLACE.plan(SHA256), PLACE.partitions(SHA256)),
-    *(PLACE.replaced(SHA256), PLACE.page(SHA256), PLACE.commits, PLACE.once(SHA256)),
-    PLACE.decision,
+    *(DIRECTORY.result, DIRECTORY.plan(SHA256), DIRECTORY.partitions(SHA256)),
+    *(
+        DIRECTORY.replaced(SHA256),
+        DIRECTORY.page(SHA256),
+        DIRECTORY.commits,
+        DIRECTORY.once(SHA256),
+    ),
+    DIRECTORY.decision,
 ]
 OF_CLIENTS = [
-    *(PLACE.job, PLACE.request, PLACE.manifest("t0", "a0"), f"{PLACE.tasks}t0/a0/1.open"),
-    *(f"{PLACE.s3a}00/task_1.pendingset", f"{PLACE.s3a}00/tasks/a_1/__base/part-0.pending"),
-    f"{PLACE.destination.prefix}dt=1/part-0-{JOB_ID}.parquet",
-    f"{PLACE.destination.prefix}_temporary/0/part-0.parquet",
-    f"{PLACE.destination.prefix}result.json",
+    *(
+        DIRECTORY.job,
+        DIRECTORY.request,
+        DIRECTORY.manifest("t0", "a0"),
+        f"{DIRECTORY.tasks}t0/a0/1.open",
+    ),
+    *(f"{DIRECTORY.s3a}00/task_1.pendingset", f"{DIRECTORY.s3a}00/tasks/a_1/__base/part-0.pending"),
+    f"{DIRECTORY.destination.prefix}dt=1/part-0-{JOB_ID}.parquet",
+    f"{DIRECTORY.destination.prefix}_temporary/0/part-0.parquet",
+    f"{DIRECTORY.destination.prefix}result.json",
 ]
 
 
@@ -244,11 +254,11 @@ OF_CLIENTS = [
 def test_i12_what_the_pipeline_alone_writes_is_protected_and_nothing_else(names: str) -> None:
     held = {
         key
-        for key in [*OF_THE_PIPELINE, *OF_CLIENTS, PLACE.success]
+        for key in [*OF_THE_PIPELINE, *OF_CLIENTS, DIRECTORY.success]
         if any(fnmatchcase(key, pattern) for pattern in protected(names))
     }
     # Jobs of Spark's own committers put their marker themselves.
-    assert held == {*OF_THE_PIPELINE, *([PLACE.success] if names == "all" else [])}
+    assert held == {*OF_THE_PIPELINE, *([DIRECTORY.success] if names == "all" else [])}
 
 
 def test_i12_no_role_writes_an_object_of_the_pipelines_that_is_not_protected() -> None:

@@ -39,7 +39,7 @@ from s3commit.core.model.pending import PendingFile, PendingSet
 from s3commit.testing.survey import MemoryExecutions
 from stacks.access import ACCESS
 from stacks.definition import STEPS
-from tests.core.world import BUCKET, World, place_of
+from tests.core.world import BUCKET, World, job_directory
 from tests.stacks.synthesized import Assembly, only
 
 T0 = "2026-11-21T22:00:00.000Z"
@@ -171,8 +171,8 @@ class Server(World):
             answer: dict[str, Any] = module.handler(json.loads(json.dumps(event)), _Context())
         return answer
 
-    def arrive(self, place: JobDirectory, attempt: CountedAttempt) -> None:
-        key = {"key": place.prefix + attempt.manifest}
+    def arrive(self, directory: JobDirectory, attempt: CountedAttempt) -> None:
+        key = {"key": directory.prefix + attempt.manifest}
         record = {"s3": {"bucket": {"name": BUCKET}, "object": key}}
         message = {"messageId": "1", "body": json.dumps({"Records": [record]})}
         answer = self.call("ingest_pendingsets", {"Records": [message]})
@@ -184,11 +184,11 @@ class Server(World):
             ticket = self.call(STEPS[name], event)
         return ticket
 
-    def decide(self, place: JobDirectory) -> dict[str, Any]:
-        return self.steps(self.prepare(place), "DecideCommit")
+    def decide(self, directory: JobDirectory) -> dict[str, Any]:
+        return self.steps(self.prepare(directory), "DecideCommit")
 
-    def prepare(self, place: JobDirectory) -> dict[str, Any]:
-        ticket = self.steps(execution_input(place), "SealJob", "VerifyManifests")
+    def prepare(self, directory: JobDirectory) -> dict[str, Any]:
+        ticket = self.steps(execution_input(directory), "SealJob", "VerifyManifests")
         return self.steps(ticket, "AcquireDestination", "CheckConditions")
 
     def complete(self, ticket: dict[str, Any]) -> dict[str, Any]:
@@ -244,53 +244,53 @@ def needed(server: Server, recorder: Recorder) -> dict[str, set[Needed]]:
         _replaced_by_name,
         _swept,
     ):
-        fate(server, place_of(job_id=str(uuid.uuid4())))
+        fate(server, job_directory(job_id=str(uuid.uuid4())))
     return recorder.needed
 
 
-def _committed(server: Server, place: JobDirectory) -> None:
+def _committed(server: Server, directory: JobDirectory) -> None:
     """Each step twice, as after a lost answer; one loser in time and one after the end."""
-    server.open(place)
-    server.attempt(place, "t1", "loser")
-    attempts = [server.attempt(place, task) for task in ("t0", "t1")]
+    server.open(directory)
+    server.attempt(directory, "t1", "loser")
+    attempts = [server.attempt(directory, task) for task in ("t0", "t1")]
     for attempt in attempts:
-        server.arrive(place, attempt)
-    server.request(place, *attempts)
-    server.complete(server.decide(place))
-    ticket = server.steps(execution_input(place), "SealJob")
+        server.arrive(directory, attempt)
+    server.request(directory, *attempts)
+    server.complete(server.decide(directory))
+    ticket = server.steps(execution_input(directory), "SealJob")
     ticket = server.steps(server.complete(ticket), "BeginPublish", "RemoveReplaced")
     ticket = server.steps(ticket, "PublishSuccess", "PublishSuccess", "TidyUp", "TidyUp")
     assert ticket["outcome"] == "COMMITTED"
-    server.arrive(place, server.attempt(place, "t1", "late"))
-    assert server.open_uploads(place.destination.prefix) == []
+    server.arrive(directory, server.attempt(directory, "t1", "late"))
+    assert server.open_uploads(directory.destination.prefix) == []
 
 
-def _aborted(server: Server, place: JobDirectory) -> None:
-    server.attempt(place, "t0")
-    server.ask_abort(place)
-    ticket = server.steps(execution_input(place), "SealJob", "AbortJob", "AbortJob", "TidyUp")
+def _aborted(server: Server, directory: JobDirectory) -> None:
+    server.attempt(directory, "t0")
+    server.ask_abort(directory)
+    ticket = server.steps(execution_input(directory), "SealJob", "AbortJob", "AbortJob", "TidyUp")
     assert ticket["outcome"] == "ABORTED"
 
 
-def _refused_inside(server: Server, place: JobDirectory) -> None:
+def _refused_inside(server: Server, directory: JobDirectory) -> None:
     """A directory above has a job of its id."""
-    inside = place_of(place.job_id, f"{place.destination.prefix}inside/")
-    server.attempt(place, "t0")
+    inside = job_directory(directory.job_id, f"{directory.destination.prefix}inside/")
+    server.attempt(directory, "t0")
     server.open(inside)
     server.request(inside)
     ticket = server.steps(execution_input(inside), "SealJob", "AbortJob", "AbortJob", "TidyUp")
     assert (ticket["outcome"], ticket["code"]) == ("ABORTED", "JOB_ID_TAKEN")
-    server.ask_abort(place)
-    server.steps(execution_input(place), "SealJob", "AbortJob", "TidyUp")
+    server.ask_abort(directory)
+    server.steps(execution_input(directory), "SealJob", "AbortJob", "TidyUp")
 
 
-def _refused(server: Server, place: JobDirectory) -> None:
+def _refused(server: Server, directory: JobDirectory) -> None:
     """An upload that is gone before the decision."""
-    attempt = server.attempt(place, "t0")
-    server.arrive(place, attempt)
-    server.request(place, attempt)
-    ticket = server.steps(execution_input(place), "SealJob")
-    _lose_one_upload(server, place)
+    attempt = server.attempt(directory, "t0")
+    server.arrive(directory, attempt)
+    server.request(directory, attempt)
+    ticket = server.steps(execution_input(directory), "SealJob")
+    _lose_one_upload(server, directory)
     with pytest.raises(Exception, match="UPLOAD_GONE"):
         server.steps(ticket, "VerifyManifests")
     assert server.steps(ticket, "AbortJob", "TidyUp")["outcome"] == "ABORTED"
@@ -298,25 +298,25 @@ def _refused(server: Server, place: JobDirectory) -> None:
         server.steps(ticket, "AcquireDestination")
 
 
-def _rolled_back(server: Server, place: JobDirectory) -> None:
+def _rolled_back(server: Server, directory: JobDirectory) -> None:
     """An upload is gone after the decision."""
-    server.request(place, server.attempt(place, "t0"), server.attempt(place, "t1"))
-    ticket = server.decide(place)
-    _lose_one_upload(server, place)
+    server.request(directory, server.attempt(directory, "t0"), server.attempt(directory, "t1"))
+    ticket = server.decide(directory)
+    _lose_one_upload(server, directory)
     ticket = server.steps(server.complete(ticket), "BeginPublish", "RollBack", "TidyUp")
     assert ticket["outcome"] == "ROLLED_BACK"
 
 
-def _in_doubt(server: Server, place: JobDirectory) -> None:
+def _in_doubt(server: Server, directory: JobDirectory) -> None:
     """Behind a key, without metadata of ours: the second worker can not tell whose a file is."""
-    server.open(place, names=Names.EXACT)
+    server.open(directory, names=Names.EXACT)
     behind: Any = {"Bucket": BUCKET, "Key": "sales/doubt.csv", "ServerSideEncryption": "aws:kms"}
     key, upload_id = behind["Key"], server.client.create_multipart_upload(**behind)["UploadId"]
     etag = server.store.upload_part(BUCKET, key, upload_id, 1, b"x")
-    file = PendingFile(BUCKET, key, upload_id, (etag,), 1, place.job_id, "t0", "a0")
-    pending = PendingSet(place.job_id, (file,), "t0", "a0")
-    server.request(place, server.drop(place, pending, "t0", "a0"))
-    ticket = server.decide(place)
+    file = PendingFile(BUCKET, key, upload_id, (etag,), 1, directory.job_id, "t0", "a0")
+    pending = PendingSet(directory.job_id, (file,), "t0", "a0")
+    server.request(directory, server.drop(directory, pending, "t0", "a0"))
+    ticket = server.decide(directory)
     server.complete(ticket)
     server.client.put_object(**behind, Body=b"y")
     with pytest.raises(IdentityUnknownError):
@@ -325,18 +325,18 @@ def _in_doubt(server: Server, place: JobDirectory) -> None:
     server.steps(server.complete(ticket), "BeginPublish", "RollBack", "TidyUp")
 
 
-def _rolled_back_by_version(server: Server, place: JobDirectory) -> None:
+def _rolled_back_by_version(server: Server, directory: JobDirectory) -> None:
     server.client.put_bucket_versioning(
         Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"}
     )
-    _rolled_back(server, place)
+    _rolled_back(server, directory)
 
 
-def _replaced_by_partition(server: Server, place: JobDirectory) -> None:
+def _replaced_by_partition(server: Server, directory: JobDirectory) -> None:
     """Under a key that a job of before had, which was not committed."""
-    another = place_of(job_id=str(uuid.uuid4()))
+    another = job_directory(job_id=str(uuid.uuid4()))
     policy: Any = {"conflict": Conflict.REPLACE, "scope": Scope.PARTITION, "idempotency_key": "k"}
-    for ending, each in (("AbortJob", another), ("RemoveReplaced", place)):
+    for ending, each in (("AbortJob", another), ("RemoveReplaced", directory)):
         server.open(each, **policy, conditions=Conditions(min_rows=1))
         files = {f"dt=1/part-0-{each.job_id}.parquet": b"new"}
         server.request(each, server.attempt(each, "t0", files=files))
@@ -347,16 +347,16 @@ def _replaced_by_partition(server: Server, place: JobDirectory) -> None:
     ticket = server.complete(server.steps(ticket, "DecideCommit"))
     server.steps(ticket, "BeginPublish", "RemoveReplaced", "RemoveReplaced")
     server.steps(ticket, "PublishSuccess", "TidyUp")
-    assert list(server.visible("sales/dt=1/")) == [f"sales/dt=1/part-0-{place.job_id}.parquet"]
+    assert list(server.visible("sales/dt=1/")) == [f"sales/dt=1/part-0-{directory.job_id}.parquet"]
 
 
-def _replaced_without_its_list(server: Server, place: JobDirectory) -> None:
+def _replaced_without_its_list(server: Server, directory: JobDirectory) -> None:
     """Someone has deleted the list after the decision: it is made again if that can be proven."""
-    server.open(place, conflict=Conflict.REPLACE)
-    server.request(place, server.attempt(place, "t0"))
+    server.open(directory, conflict=Conflict.REPLACE)
+    server.request(directory, server.attempt(directory, "t0"))
     before = server.visible()
-    ticket = server.steps(server.complete(server.decide(place)), "BeginPublish")
-    for prefix in (place.pages, f"{place.pipeline_prefix}replaced-"):
+    ticket = server.steps(server.complete(server.decide(directory)), "BeginPublish")
+    for prefix in (directory.pages, f"{directory.pipeline_prefix}replaced-"):
         for listed in server.store.list(BUCKET, prefix):
             server.store.delete(BUCKET, listed.key)
     stranger = "sales/stranger.parquet"
@@ -366,67 +366,67 @@ def _replaced_without_its_list(server: Server, place: JobDirectory) -> None:
     assert server.visible().items() > before.items()
     server.store.delete(BUCKET, stranger)
     server.steps(ticket, "RemoveReplaced", "PublishSuccess", "TidyUp")
-    assert list(server.visible()) == [f"sales/part-t0-{place.job_id}.parquet"]
+    assert list(server.visible()) == [f"sales/part-t0-{directory.job_id}.parquet"]
 
 
-def _committed_without_a_manifest(server: Server, place: JobDirectory) -> None:
+def _committed_without_a_manifest(server: Server, directory: JobDirectory) -> None:
     """Someone has deleted it after its files were visible, and the plan before."""
-    attempt = server.attempt(place, "t0")
-    server.request(place, attempt)
-    ticket = server.decide(place)
+    attempt = server.attempt(directory, "t0")
+    server.request(directory, attempt)
+    ticket = server.decide(directory)
     server.store.delete(BUCKET, ticket["plan"])
     ticket = server.steps(ticket, "BeginPublish")
     ticket = server.steps(server.complete(ticket), "BeginPublish")
-    server.store.delete(BUCKET, place.prefix + attempt.manifest)
+    server.store.delete(BUCKET, directory.prefix + attempt.manifest)
     server.steps(ticket, "RemoveReplaced", "PublishSuccess", "TidyUp")
 
 
-def _replaced_by_name(server: Server, place: JobDirectory) -> None:
+def _replaced_by_name(server: Server, directory: JobDirectory) -> None:
     """A file of the program's own name covers one that is there, which takes versions."""
-    server.open(place, conflict=Conflict.REPLACE, names=Names.EXACT)
-    server.request(place, server.attempt(place, "t0", files={"day.parquet": b"new"}))
+    server.open(directory, conflict=Conflict.REPLACE, names=Names.EXACT)
+    server.request(directory, server.attempt(directory, "t0", files={"day.parquet": b"new"}))
     server.store.put(BUCKET, "sales/day.parquet", b"old")
     server.store.put(BUCKET, "sales/other.parquet", b"old")
-    ticket = server.complete(server.decide(place))
+    ticket = server.complete(server.decide(directory))
     server.steps(ticket, "BeginPublish", "RemoveReplaced", "PublishSuccess", "TidyUp")
     assert server.visible() == {"sales/day.parquet": b"new"}
 
 
-def _swept(server: Server, place: JobDirectory) -> None:
+def _swept(server: Server, directory: JobDirectory) -> None:
     """What a job left behind that has ended, and jobs that were never asked for."""
-    _committed(server, place)
-    record = server.ledger.job(place.ref)
+    _committed(server, directory)
+    record = server.ledger.job(directory.ref)
     assert record is not None
-    server.ledger.put_claim(Claimed(claimed(record)[0], place.ref))  # by a late waker
-    server.attempt(place, "t2", "zombie")
+    server.ledger.put_claim(Claimed(claimed(record)[0], directory.ref))  # by a late waker
+    server.attempt(directory, "t2", "zombie")
     server.store.put(BUCKET, f"sales/__magic/job-{uuid.uuid4()}/task_1.pendingset", b"{}")
     _abandoned(server)
     report = server.sweep("sweep_directories", "TidyJobDirectories")
     assert min(report["tidied"], report["retired"], report["asked"]) >= 1
     known = _abandoned(server)
     server.arrive(known, server.attempt(known, "t1"))
-    gone = place_of(job_id=str(uuid.uuid4()))
+    gone = job_directory(job_id=str(uuid.uuid4()))
     of_s3a = JobSpec(gone.job_id, gone.destination, names=Names.EXACT)
     server.ledger.open_job(new_record(of_s3a, gone, T0))
     report = server.sweep("sweep_jobs", "LookAtOpenJobs")
     assert (report["asked"], report["forgotten"]) == (1, 1)
     server.sweep("sweep_jobs", "GoOnWithStuckJobs", "ReportSweep")
     _abandoned(server)
-    server.upload(place, f"zombie-{place.job_id}.x", b"x", task="t3", attempt="zombie")
+    server.upload(directory, f"zombie-{directory.job_id}.x", b"x", task="t3", attempt="zombie")
     report = server.sweep("sweep_uploads", "AbortOrphanedUploads")
     assert min(report["uploads"], report["asked"]) >= 1
 
 
 def _abandoned(server: Server) -> JobDirectory:
-    place = place_of(job_id=str(uuid.uuid4()))
-    server.open(place)
-    server.attempt(place, "t0")
-    return place
+    directory = job_directory(job_id=str(uuid.uuid4()))
+    server.open(directory)
+    server.attempt(directory, "t0")
+    return directory
 
 
-def _lose_one_upload(server: Server, place: JobDirectory) -> None:
-    uploads = server.store.list_uploads(BUCKET, place.destination.prefix)
-    upload = next(one for one in uploads if place.job_id in one.key)
+def _lose_one_upload(server: Server, directory: JobDirectory) -> None:
+    uploads = server.store.list_uploads(BUCKET, directory.destination.prefix)
+    upload = next(one for one in uploads if directory.job_id in one.key)
     server.store.abort_upload(BUCKET, upload.key, upload.upload_id)
 
 

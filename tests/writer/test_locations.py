@@ -81,11 +81,11 @@ def test_i7_each_place_has_a_manifest_of_its_own_files(
         THERE: [f"{THERE}x{tail}", f"{THERE}h=2/x{tail}"],
     }
     for where, one in counted.items():
-        place = job.directory.at(where) if where else job.directory
-        body = store.get(BUCKET, place.prefix + one.manifest, max_bytes=10**6).body
-        found = decode_pendingset(body, place, names=names)
+        directory = job.directory.at(where) if where else job.directory
+        body = store.get(BUCKET, directory.prefix + one.manifest, max_bytes=10**6).body
+        found = decode_pendingset(body, directory, names=names)
         assert [file.key for file in found.files] == wanted[where]
-        notes = [found.key for found in store.list(BUCKET, f"{place.tasks}0/a/")]
+        notes = [found.key for found in store.list(BUCKET, f"{directory.tasks}0/a/")]
         assert len(notes) == (2 if names is Names.EXACT else 0)
 
 

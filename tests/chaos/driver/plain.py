@@ -114,8 +114,8 @@ class Clients:
         trial.gates.append(gate)
         options = dict(case.options)
         if case.elsewhere:
-            place = f"s3://{self.deployed.bucket}/{trial.prefix}elsewhere/"
-            options["locations"] = {case.elsewhere: place}
+            directory = f"s3://{self.deployed.bucket}/{trial.prefix}elsewhere/"
+            options["locations"] = {case.elsewhere: directory}
         environment = {**self.deployed.environment, "AWS_ENDPOINT_URL": gate.url}
         process = self._context.Process(target=write, args=(environment, trial.uri, options))
         process.start()

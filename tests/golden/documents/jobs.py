@@ -95,10 +95,10 @@ def writing(world: Kept) -> list[JobDirectory]:
 
 def abandoned(world: Kept) -> list[JobDirectory]:
     """The sweep gives it up."""
-    (place,) = writing(world)
-    request = AbortRequest(place.job_id, "no sign of life", abandoned=True)
-    world.store.put(BUCKET, place.request, encode_request(request))
-    return [place]
+    (directory,) = writing(world)
+    request = AbortRequest(directory.job_id, "no sign of life", abandoned=True)
+    world.store.put(BUCKET, directory.request, encode_request(request))
+    return [directory]
 
 
 def appending(world: Kept) -> list[JobDirectory]:
@@ -185,15 +185,15 @@ def of_s3a(world: Kept, case: str = "plain") -> list[JobDirectory]:
     recorded = read(case)
     replay(world.store, recorded)
     hear(world)
-    return [recorded.place]
+    return [recorded.directory]
 
 
 def of_s3a_rescued(world: Kept) -> list[JobDirectory]:
     """The same, with one file visible, asked for by a person."""
-    (place,) = of_s3a(world, "halfway")
-    request = CommitRequest(place.job_id, None, partial=True)
-    world.store.put(BUCKET, place.request, encode_request(request))
-    return [place]
+    (directory,) = of_s3a(world, "halfway")
+    request = CommitRequest(directory.job_id, None, partial=True)
+    world.store.put(BUCKET, directory.request, encode_request(request))
+    return [directory]
 
 
 def waiting(world: Kept) -> list[JobDirectory]:

@@ -95,7 +95,7 @@ CASES: dict[str, tuple[Callable[[Kept], list[JobDirectory]], Stop, JobState, str
 def record(world: Kept, name: str) -> dict[str, Any]:
     """Run a case's jobs up to where the last one stops, and return what is there then."""
     prepare, stop, state, end = CASES[name]
-    places = prepare(world)
+    directories = prepare(world)
     if end == LOST:
         jobs.lose_last_upload(world)
     if stop is REMOVING:  # it dies between two files
@@ -109,13 +109,13 @@ def record(world: Kept, name: str) -> dict[str, Any]:
 
     if stop is not NEVER:
         with suppress(Crash):
-            run_execution(world.ports, places[-1], pause=pause)
+            run_execution(world.ports, directories[-1], pause=pause)
             assert stop is AT_THE_END, f"{name} has not come to where it stops"
-    assert world.record(places[-1]).state is state, name
-    ends = [COMMITTED] * (len(places) - 1) + [end]
+    assert world.record(directories[-1]).state is state, name
+    ends = [COMMITTED] * (len(directories) - 1) + [end]
     told = [
-        {"jobId": place.job_id, "state": world.record(place).state, "ends": one}
-        for place, one in zip(places, ends, strict=True)
+        {"jobId": directory.job_id, "state": world.record(directory).state, "ends": one}
+        for directory, one in zip(directories, ends, strict=True)
     ]
     return {"what": f"{prepare.__doc__}", "jobs": told, **world.save()}
 

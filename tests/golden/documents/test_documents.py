@@ -32,7 +32,7 @@ from s3commit.core.model.states import JobState
 from s3commit.testing.survey import MemorySurvey
 from tests.core.fsck_world import Checked
 from tests.core.swept import LIMITS, Schedule
-from tests.core.world import BUCKET, place_of
+from tests.core.world import BUCKET, job_directory
 from tests.golden.documents.kept import ELSEWHERE, Json, Kept, as_bytes
 
 CASES = sorted(Path(__file__).parent.glob("*/*.json"))
@@ -66,6 +66,7 @@ def loaded(request: pytest.FixtureRequest, moto_endpoint: str) -> tuple[Kept, Js
 # What stands in a document or an item, and what was read of it. A name stands for the attribute of
 # that name, or for one of these; those of the second list are not read, or not as they stand.
 ATTRIBUTES = {
+    "directory": "prefix",
     "commits": "files",
     "destinationKey": "key",
     "extraData": "extra",
@@ -146,43 +147,43 @@ ITEMS: dict[str, Callable[[Kept, Json], None]] = {
 }
 
 
-def job_json(world: Kept, place: JobDirectory, body: bytes) -> None:
-    raw, main = json.loads(body), decode_main(body, place)
+def job_json(world: Kept, directory: JobDirectory, body: bytes) -> None:
+    raw, main = json.loads(body), decode_main(body, directory)
     if main is None:
-        agrees(raw, decode_job(body, place))
+        agrees(raw, decode_job(body, directory))
     else:
         assert main.destination.uri == raw["main"]
 
 
-def replaced(world: Kept, place: JobDirectory, body: bytes) -> None:
-    record = world.record(place)
+def replaced(world: Kept, directory: JobDirectory, body: bytes) -> None:
+    record = world.record(directory)
     assert record.replaced is not None
     if body.startswith(b'{"version"'):
-        agrees(json.loads(body)["pages"], read_index(world.store, place, record.replaced))
+        agrees(json.loads(body)["pages"], read_index(world.store, directory, record.replaced))
     else:
-        places = [place, place.at(ELSEWHERE)]
-        groups = listed_files(world.store, places, record.replaced)
+        directories = [directory, directory.at(ELSEWHERE)]
+        groups = listed_files(world.store, directories, record.replaced)
         agrees(_lines(body), [one for group in groups for one in group])
 
 
-def commits(world: Kept, place: JobDirectory, body: bytes) -> None:
+def commits(world: Kept, directory: JobDirectory, body: bytes) -> None:
     header, files = decode_commit_manifest(body)
     stands, *lines = _lines(body)
     assert stands.pop("destination") == header.destination
     agrees([stands, *lines], [header, *files])
 
 
-def note(world: Kept, place: JobDirectory, body: bytes) -> None:
+def note(world: Kept, directory: JobDirectory, body: bytes) -> None:
     raw = json.loads(body)
-    assert decode_note(body, place) == (raw["key"], raw["uploadId"])
+    assert decode_note(body, directory) == (raw["key"], raw["uploadId"])
 
 
-def partitions(world: Kept, place: JobDirectory, body: bytes) -> None:
-    found = read_partitions(world.ports, place, world.record(place))
+def partitions(world: Kept, directory: JobDirectory, body: bytes) -> None:
+    found = read_partitions(world.ports, directory, world.record(directory))
     agrees(json.loads(body)["partitions"], found)
 
 
-def success(world: Kept, place: JobDirectory, body: bytes) -> None:
+def success(world: Kept, directory: JobDirectory, body: bytes) -> None:
     assert success_job_id(body) == json.loads(body)["jobId"] != ""
 
 
@@ -193,19 +194,21 @@ def _lines(body: bytes) -> list[Json]:
 # By what their keys have in them. Of who has a key, a case tells: it is never read by itself.
 DOCUMENTS: dict[str, Callable[[Kept, JobDirectory, bytes], object]] = {
     "/job.json": job_json,
-    "/request.json": lambda _, place, body: agrees(json.loads(body), decode_request(body, place)),
-    "/result.json": lambda _, place, body: agrees(json.loads(body), decode_result(body)),
-    ".pendingset": lambda _, place, body: agrees(
-        json.loads(body), decode_pendingset(body, place, names=Names.EXACT)
+    "/request.json": lambda _, directory, body: agrees(
+        json.loads(body), decode_request(body, directory)
+    ),
+    "/result.json": lambda _, directory, body: agrees(json.loads(body), decode_result(body)),
+    ".pendingset": lambda _, directory, body: agrees(
+        json.loads(body), decode_pendingset(body, directory, names=Names.EXACT)
     ),
     ".open": note,
-    "/plan-": lambda world, place, body: agrees(
-        json.loads(body), read_plan(world.ports, place, world.record(place))
+    "/plan-": lambda world, directory, body: agrees(
+        json.loads(body), read_plan(world.ports, directory, world.record(directory))
     ),
     "/partitions-": partitions,
     "/replaced": replaced,
-    "/decision.json": lambda world, place, body: agrees(
-        json.loads(body), read_decision(world.ports, place)
+    "/decision.json": lambda world, directory, body: agrees(
+        json.loads(body), read_decision(world.ports, directory)
     ),
     "/once/": lambda *_: None,
     "/_commits/": commits,
@@ -215,8 +218,10 @@ DOCUMENTS: dict[str, Callable[[Kept, JobDirectory, bytes], object]] = {
 
 def test_every_item_and_every_document_is_read(loaded: tuple[Kept, Json]) -> None:
     world, case = loaded
-    jobs = [place_of(one["jobId"]) for one in case["jobs"]]
-    assert [world.record(place).state for place in jobs] == [one["state"] for one in case["jobs"]]
+    jobs = [job_directory(one["jobId"]) for one in case["jobs"]]
+    assert [world.record(directory).state for directory in jobs] == [
+        one["state"] for one in case["jobs"]
+    ]
     for item in case["items"]:
         raw: Json = TypeDeserializer().deserialize({"M": item})
         ITEMS[raw["pk"].partition("#")[0]](world, raw)
@@ -224,26 +229,26 @@ def test_every_item_and_every_document_is_read(loaded: tuple[Kept, Json]) -> Non
         if is_data(key) or key.endswith("/") or "/job-" in key:  # S3A's own: tests/golden/s3a
             continue
         if "/__magic_job-" in key:
-            place = parse_directory(BUCKET, key)
+            directory = parse_directory(BUCKET, key)
         else:  # one of the pipeline's own, which has the job's ref or its id
-            place = next((one for one in jobs if one.ref in key or one.job_id in key), jobs[0])
+            directory = next((one for one in jobs if one.ref in key or one.job_id in key), jobs[0])
         read = next(read for word, read in DOCUMENTS.items() if word in key)
-        read(world, place, as_bytes(last["body"]))
+        read(world, directory, as_bytes(last["body"]))
 
 
 def test_a_job_is_gone_on_with_and_ends_whole(loaded: tuple[Kept, Json]) -> None:
     world, case = loaded
     for one in case["jobs"]:
-        place = place_of(one["jobId"])
-        if world.store.head(BUCKET, place.request) is None:
-            body = encode_request(CommitRequest(place.job_id, None))
-            world.store.put(BUCKET, place.request, body)
-        world.run(place, "execution-2")
-        result = world.result(place)
+        directory = job_directory(one["jobId"])
+        if world.store.head(BUCKET, directory.request) is None:
+            body = encode_request(CommitRequest(directory.job_id, None))
+            world.store.put(BUCKET, directory.request, body)
+        world.run(directory, "execution-2")
+        result = world.result(directory)
         assert (
             f"{result.outcome} {result.error.code if result.error else ''}".strip() == one["ends"]
         )
-        assert world.record(place).state.value == result.outcome
+        assert world.record(directory).state.value == result.outcome
     check_ended(world, case)
 
 
@@ -269,7 +274,7 @@ def test_the_sweep_gives_a_job_up_whose_driver_never_spoke(moto_endpoint: str, p
     assert world.ledger.sweep_note().version > noted
     world.settle()
     (one,) = case["jobs"]
-    assert world.record(place_of(one["jobId"])).state is JobState.ABORTED
+    assert world.record(job_directory(one["jobId"])).state is JobState.ABORTED
     assert set(world.data().values()) == {b"stays"}
 
 

@@ -38,7 +38,7 @@ def our_success() -> bytes:
     record = JobRecord(
         job_id=JOB,
         destination=Destination("lake", "sales/"),
-        directory=f"sales/__magic_job-{JOB}/",
+        prefix=f"sales/__magic_job-{JOB}/",
         state=JobState.COMMITTED,
         generation=1,
         created_at=now,

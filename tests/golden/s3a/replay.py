@@ -41,10 +41,10 @@ class Recorded:
         return {key: body for key, body in self.objects.items() if key.endswith(".pendingset")}
 
     @property
-    def place(self) -> JobDirectory:
+    def directory(self) -> JobDirectory:
         """The directory of the one job."""
-        (place,) = {parse_directory(BUCKET, key) for key in self.manifests}
-        return place
+        (directory,) = {parse_directory(BUCKET, key) for key in self.manifests}
+        return directory
 
     @property
     def files(self) -> dict[str, bytes]:

@@ -44,9 +44,9 @@ class StateMachine:
             except self._client.exceptions.ExecutionDoesNotExist:
                 return False
 
-    def start(self, name: str, place: JobDirectory) -> bool:
+    def start(self, name: str, directory: JobDirectory) -> bool:
         """See `Executions.start`; a name is taken for 90 days."""
-        document = json.dumps(execution_input(place))
+        document = json.dumps(execution_input(directory))
         with translated(f"starting execution {name}"):
             try:
                 self._client.start_execution(stateMachineArn=self._arn, name=name, input=document)

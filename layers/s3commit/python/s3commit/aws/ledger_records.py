@@ -80,7 +80,7 @@ def job_item(kind: type[JobItem], record: JobRecord, token: str) -> JobItem:
         job_id=record.job_id,
         bucket=record.destination.bucket,
         prefix=record.destination.prefix,
-        directory=record.directory,
+        directory=record.prefix,
         state=record.state.value,
         shelf=shelf_of(record.ref, record.state),
         generation=record.generation,
@@ -111,7 +111,7 @@ def job_record(item: JobItem) -> JobRecord:
     return JobRecord(
         job_id=item.job_id,
         destination=Destination(item.bucket, item.prefix),
-        directory=item.directory,
+        prefix=item.directory,
         state=JobState(item.state),
         generation=int(item.generation),
         created_at=item.created_at,

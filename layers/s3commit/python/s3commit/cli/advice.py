@@ -104,7 +104,7 @@ def next_step(facts: JobFacts, now: float) -> list[str]:
 
 def _after_the_end(facts: JobFacts) -> list[str]:
     lines = []
-    name, destination = facts.place.job_id, facts.place.destination.uri
+    name, destination = facts.directory.job_id, facts.directory.destination.uri
     failure, other = facts.failure, already_by(facts.failure)
     if facts.result is not None and facts.result.outcome is Outcome.COMMITTED:
         lines.append(f"nothing, it is done. Its files: s3commit ls {destination} --files {name}")

@@ -20,7 +20,7 @@ class JobName:
 
     text: str
     job_id: str
-    place: JobDirectory | None = None
+    directory: JobDirectory | None = None
 
 
 def parse_job(text: str) -> JobName:
@@ -33,15 +33,15 @@ def parse_job(text: str) -> JobName:
     scheme, _, rest = text.partition("://")
     bucket, _, key = rest.partition("/")
     try:
-        place = directory_of_key(bucket, f"{key}/")
+        directory = directory_of_key(bucket, f"{key}/")
     except InvalidInputError:
         raise InvalidInputError(
             f"{text!r} is no job directory: it has no {MAGIC_PREFIX}<job id>/; a job at a"
             " destination is named by: JOB_ID --destination s3://bucket/prefix/",
             code="BAD_PATH",
         ) from None
-    destination = parse_destination(f"{scheme}://{bucket}/{place.destination.prefix}")
-    return JobName(text, place.job_id, JobDirectory(destination, place.job_id))
+    destination = parse_destination(f"{scheme}://{bucket}/{directory.destination.prefix}")
+    return JobName(text, directory.job_id, JobDirectory(destination, directory.job_id))
 
 
 class _Job(click.ParamType[JobName]):

@@ -40,7 +40,7 @@ class Countable:
 
 def refuse_second_word(facts: JobFacts) -> None:
     """Raise `PreconditionError` if the job has its request, or has ended."""
-    job = facts.place.job_id
+    job = facts.directory.job_id
     if facts.ended and facts.state == JobState.PUBLISHING:
         raise PreconditionError(
             f"job {job} is PUBLISHING: all its files are visible, and there is no way back; see:"
@@ -86,7 +86,7 @@ def count_everything(session: Session, facts: JobFacts) -> Countable:
     rows: int | None = 0
     gone: list[str] = []
     for attempt, pending in session.parallel(
-        lambda key: _read_manifest(session, facts.place, key, facts.names), facts.manifests
+        lambda key: _read_manifest(session, facts.directory, key, facts.names), facts.manifests
     ):
         found.append(attempt)
         said += [] if pending.task_count is None else [pending.task_count]
@@ -117,7 +117,7 @@ def refuse_incomplete(facts: JobFacts, countable: Countable, tasks: int | None) 
     there are not so many.
     """
     _refuse_unfinished(facts, countable)
-    job = facts.place.job_id
+    job = facts.directory.job_id
     known = [count for count in (tasks, countable.task_count) if count is not None]
     if not known:
         raise JobRefusedError(
@@ -140,7 +140,7 @@ def _refuse_unfinished(facts: JobFacts, countable: Countable) -> None:
     count = countable.unfinished
     if count:
         raise JobRefusedError(
-            f"{many(count, 'open upload')} of job {facts.place.job_id} {_are(count)} in no"
+            f"{many(count, 'open upload')} of job {facts.directory.job_id} {_are(count)} in no"
             " manifest: of tasks that are not done, or of attempts that died. If every task is"
             " done, add --partial, and they are aborted",
             code="UNFINISHED",
@@ -150,23 +150,23 @@ def _refuse_unfinished(facts: JobFacts, countable: Countable) -> None:
 def _refuse_jobs_of_s3a(facts: JobFacts) -> None:
     if facts.of_s3a:
         raise JobRefusedError(
-            f"job {facts.place.job_id} was written by Hadoop's S3A committer; see what can be done:"
-            f" s3commit rescue {facts.located.uri}",
+            f"job {facts.directory.job_id} was written by Hadoop's S3A committer; see what can be"
+            f" done: s3commit rescue {facts.located.uri}",
             code="S3A_JOB",
         )
 
 
 def _refuse_two_attempts(facts: JobFacts) -> None:
-    place = facts.place
+    directory = facts.directory
     if not facts.manifests:
         raise JobRefusedError(
-            f"job {place.job_id} has no manifest: no task of it is done, there is nothing to"
+            f"job {directory.job_id} has no manifest: no task of it is done, there is nothing to"
             " commit",
             code="NO_MANIFEST",
         )
     attempts: dict[str, set[str]] = {}
     for key in facts.manifests:  # an attempt has one in each place where it has files
-        task_id, attempt_id = _attempt_of(place, key)
+        task_id, attempt_id = _attempt_of(directory, key)
         attempts.setdefault(task_id, set()).add(attempt_id)
     twice = sorted(task for task, found in attempts.items() if len(found) > 1)
     if twice:
@@ -183,16 +183,16 @@ def _refuse_without_job_json(facts: JobFacts) -> None:
         return
     why = next((one for one in facts.problems if one.startswith(JOB_FILE)), "")
     raise JobRefusedError(
-        f"job {facts.place.job_id}: {why or 'job.json is gone, or not what it was'}. A commit would"
-        " end in an abort: bring it back as it was, or give the job up: s3commit abort"
+        f"job {facts.directory.job_id}: {why or 'job.json is gone, or not what it was'}. A commit"
+        " would end in an abort: bring it back as it was, or give the job up: s3commit abort"
         f" {facts.located.name}",
         code=JOB_CHANGED,
     )
 
 
-def _attempt_of(place: JobDirectory, key: str) -> tuple[str, str]:
+def _attempt_of(directory: JobDirectory, key: str) -> tuple[str, str]:
     try:
-        return parse_manifest_key(place.bucket, key)[1:]
+        return parse_manifest_key(directory.bucket, key)[1:]
     except InvalidInputError as error:
         raise JobRefusedError(error.message, code=error.code) from error
 
@@ -201,11 +201,11 @@ def _read_manifest(
     session: Session, job: JobDirectory, key: str, names: Names
 ) -> tuple[CountedAttempt, PendingSet]:
     stored = session.store.get(job.bucket, key, max_bytes=MAX_MANIFEST_BYTES)
-    place = parse_directory(job.bucket, key)  # the job's own, or that of one of its locations
-    name = key[len(place.prefix) :]
-    task_id, attempt_id = _attempt_of(place, key)
+    directory = parse_directory(job.bucket, key)  # the job's own, or that of one of its locations
+    name = key[len(directory.prefix) :]
+    task_id, attempt_id = _attempt_of(directory, key)
     try:
-        pending = decode_pendingset(stored.body, place, names=names)
+        pending = decode_pendingset(stored.body, directory, names=names)
     except InvalidInputError as error:
         raise JobRefusedError(f"manifest {name}: {error.message}", code=error.code) from error
     attempt = CountedAttempt(
@@ -215,7 +215,7 @@ def _read_manifest(
         sha256=digest(stored.body),
         files=len(pending.files),
         bytes=pending.bytes,
-        location="" if place == job else place.destination.prefix,
+        location="" if directory == job else directory.destination.prefix,
     )
     return attempt, pending
 

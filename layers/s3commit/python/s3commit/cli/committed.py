@@ -40,15 +40,15 @@ def committed_files(
     session: Session, destination: Destination, job_id: str
 ) -> tuple[CommitHeader, list[CommittedFile]]:
     """A committed job's files, all of them. Raises `NotFoundError` (``NOT_COMMITTED``)."""
-    place = JobDirectory(destination, job_id)
+    directory = JobDirectory(destination, job_id)
     try:
-        stored = session.store.get(place.bucket, place.commits, max_bytes=MAX_COMMITS_BYTES)
+        stored = session.store.get(directory.bucket, directory.commits, max_bytes=MAX_COMMITS_BYTES)
     except NotFoundError as error:
         if error.code != NotFoundError.code:
             raise
         raise NotFoundError(
             f"job {job_id} is not committed at {destination.uri}: there is no"
-            f" s3://{place.bucket}/{place.commits}",
+            f" s3://{directory.bucket}/{directory.commits}",
             code="NOT_COMMITTED",
         ) from error
     return decode_commit_manifest(stored.body)

@@ -121,8 +121,8 @@ def _main_job(story: Story, runtime: LocalRuntime, spark: SparkSession, source: 
     )
     with Watch(story, runtime, destination) as watch:
         _write(source, destination)
-    [place] = _jobs(runtime, destination)
-    result = _await_result(runtime, place)
+    [directory] = _jobs(runtime, destination)
+    result = _await_result(runtime, directory)
     _expect(result.outcome is Outcome.COMMITTED, "the job is committed")
     _expect(watch.most_pending > 0, "the uploads were pending before the decision")
     _show_states(story, runtime, result)
@@ -172,8 +172,8 @@ def _failing_job(story: Story, runtime: LocalRuntime, source: DataFrame) -> None
             story.line(f"   Spark: {str(error).splitlines()[0][:70]}")
         else:
             raise DemoFailedError("the failing job did not fail")
-    [place] = _jobs(runtime, destination)
-    result = _await_result(runtime, place)
+    [directory] = _jobs(runtime, destination)
+    result = _await_result(runtime, directory)
     _expect(result.outcome is Outcome.ABORTED, "the failed job is aborted")
     files, pending = watch.look()
     _expect((files, pending) == (0, 0), "nothing of it is visible, no upload is left")
@@ -190,11 +190,11 @@ def _killed_driver(story: Story, runtime: LocalRuntime) -> None:
         start_new_session=True,
     )
     with Watch(story, runtime, destination) as watch:
-        place = _await_request(runtime, destination, driver)
+        directory = _await_request(runtime, destination, driver)
         os.killpg(driver.pid, signal.SIGKILL)
         code = driver.wait()
         story.line(f"   the driver is dead (exit {code}); nobody is left who waits for the job")
-        result = _await_result(runtime, place)
+        result = _await_result(runtime, directory)
     files, _ = watch.look()
     _expect(result.outcome is Outcome.COMMITTED, "the orphaned job is committed")
     _expect(files == result.files, "all of its files are visible")
@@ -207,9 +207,9 @@ def _await_request(
 ) -> JobDirectory:
     until = time.monotonic() + DRIVER_SECONDS
     while time.monotonic() < until and driver.poll() is None:
-        for place in _jobs(runtime, destination):
-            if _get(runtime, place.bucket, place.request) is not None:
-                return place
+        for directory in _jobs(runtime, destination):
+            if _get(runtime, directory.bucket, directory.request) is not None:
+                return directory
         time.sleep(0.02)
     if driver.poll() is None:
         os.killpg(driver.pid, signal.SIGKILL)
@@ -218,23 +218,23 @@ def _await_request(
 
 def _jobs(runtime: LocalRuntime, destination: str) -> list[JobDirectory]:
     """The jobs of a destination, from their ``job.json``."""
-    place = parse_destination(destination)
+    where = parse_destination(destination)
     listed = runtime.client("s3").list_objects_v2(
-        Bucket=place.bucket, Prefix=place.prefix + "__magic_job-"
+        Bucket=where.bucket, Prefix=where.prefix + "__magic_job-"
     )
     keys = [one["Key"] for one in listed.get("Contents", [])]
-    found = [parse_directory(place.bucket, key) for key in keys if key.endswith("/job.json")]
+    found = [parse_directory(where.bucket, key) for key in keys if key.endswith("/job.json")]
     return sorted(found, key=lambda directory: directory.job_id)
 
 
-def _await_result(runtime: LocalRuntime, place: JobDirectory) -> JobResult:
+def _await_result(runtime: LocalRuntime, directory: JobDirectory) -> JobResult:
     until = time.monotonic() + RESULT_SECONDS
     while time.monotonic() < until:
-        body = _get(runtime, place.bucket, place.result)
+        body = _get(runtime, directory.bucket, directory.result)
         if body is not None:
             return decode_result(body)
         time.sleep(0.05)
-    raise DemoFailedError(f"job {place.job_id} has no result after {RESULT_SECONDS:.0f} s")
+    raise DemoFailedError(f"job {directory.job_id} has no result after {RESULT_SECONDS:.0f} s")
 
 
 def _get(runtime: LocalRuntime, bucket: str, key: str) -> bytes | None:

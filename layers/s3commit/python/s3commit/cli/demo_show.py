@@ -59,7 +59,7 @@ class Watch:
 
     def __init__(self, story: Story, runtime: LocalRuntime, destination: str) -> None:
         self._story = story
-        self._place = parse_destination(destination)
+        self._directory = parse_destination(destination)
         self._client = runtime.client("s3")
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._look_on, name="reader", daemon=True)
@@ -85,11 +85,11 @@ class Watch:
 
     def look(self) -> tuple[int, int]:
         """How many data files are visible, and how many uploads are pending."""
-        return len(visible(self._client, self._place)), self._pending()
+        return len(visible(self._client, self._directory)), self._pending()
 
     def _pending(self) -> int:
         pages = self._client.get_paginator("list_multipart_uploads").paginate(
-            Bucket=self._place.bucket, Prefix=self._place.prefix
+            Bucket=self._directory.bucket, Prefix=self._directory.prefix
         )
         return sum(len(page.get("Uploads", [])) for page in pages)
 
@@ -110,13 +110,13 @@ class Watch:
             self._last, self._said = seen, elapsed
 
 
-def visible(client: Any, place: Any) -> list[str]:
+def visible(client: Any, directory: Any) -> list[str]:
     """The keys of the data files that a reader sees below a destination."""
     pages = client.get_paginator("list_objects_v2").paginate(
-        Bucket=place.bucket, Prefix=place.prefix
+        Bucket=directory.bucket, Prefix=directory.prefix
     )
     keys = [listed["Key"] for page in pages for listed in page.get("Contents", [])]
-    return [key for key in keys if not is_hidden(key[len(place.prefix) :])]
+    return [key for key in keys if not is_hidden(key[len(directory.prefix) :])]
 
 
 def states_of(runtime: LocalRuntime, execution: str) -> list[tuple[str, float]]:

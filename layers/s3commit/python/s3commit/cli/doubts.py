@@ -33,8 +33,8 @@ def files_in_doubt(session: Session, facts: JobFacts) -> list[PendingFile]:
     """
     if facts.names is not Names.EXACT:
         return []
-    bucket, store = facts.place.bucket, session.store
-    neighbours = [Neighbours(store, place) for place in facts.places]
+    bucket, store = facts.directory.bucket, session.store
+    neighbours = [Neighbours(store, directory) for directory in facts.directories]
 
     def look(file: PendingFile) -> PendingFile | None:
         doubted = is_in_doubt(store, file, store.head(bucket, file.key))
@@ -54,17 +54,19 @@ def _manifests(facts: JobFacts) -> Iterator[str]:
     request = facts.request
     if isinstance(request, CommitRequest) and request.attempts is not None:
         for attempt in request.attempts:
-            place = facts.place.at(attempt.location) if attempt.location else facts.place
-            yield place.prefix + attempt.manifest
+            directory = (
+                facts.directory.at(attempt.location) if attempt.location else facts.directory
+            )
+            yield directory.prefix + attempt.manifest
         return
     yield from (key for key in facts.manifests if key.endswith(PENDINGSET_SUFFIX))
 
 
 def tell_doubts(printer: Printer, facts: JobFacts, found: list[PendingFile]) -> None:
     """Print them, and how they are settled."""
-    job = facts.place.job_id
+    job = facts.directory.job_id
     if printer.json:
-        documents = [_document(facts.place, file) for file in found]
+        documents = [_document(facts.directory, file) for file in found]
         printer.document({"jobId": job, "state": facts.state, "inDoubt": documents})
         return
     for file in found:
@@ -79,9 +81,9 @@ def tell_doubts(printer: Printer, facts: JobFacts, found: list[PendingFile]) -> 
     )
 
 
-def _document(place: JobDirectory, file: PendingFile) -> dict[str, Any]:
+def _document(directory: JobDirectory, file: PendingFile) -> dict[str, Any]:
     """``metadata`` is as ``aws s3 cp --metadata`` takes it, and says that the file is the job's."""
-    marks = {META_JOB: place.job_id, META_TASK: file.task_id, META_ATTEMPT: file.attempt_id}
+    marks = {META_JOB: directory.job_id, META_TASK: file.task_id, META_ATTEMPT: file.attempt_id}
     return {
         "uri": f"s3://{file.bucket}/{file.key}",
         "bytes": file.length,

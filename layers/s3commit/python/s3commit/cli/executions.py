@@ -76,7 +76,7 @@ class Executions(Protocol):
         """What is known of the execution; status `FORGOTTEN` where there is none any more."""
         ...
 
-    def start(self, machine: str, name: str, place: JobDirectory) -> str:
+    def start(self, machine: str, name: str, directory: JobDirectory) -> str:
         """Start an execution for the job and return its ARN; the same name twice starts one."""
         ...
 

@@ -88,16 +88,16 @@ class JobFacts:
         return self.execution_found.failure if self.execution_found is not None else None
 
     @property
-    def place(self) -> JobDirectory:
+    def directory(self) -> JobDirectory:
         """Where the job lies."""
-        return self.located.place
+        return self.located.directory
 
     @property
-    def places(self) -> tuple[JobDirectory, ...]:
+    def directories(self) -> tuple[JobDirectory, ...]:
         """The job's directories: where it lies, then those at its locations."""
         plan = self.record.plan if self.record else None
         locations = plan.locations if plan else self.spec.locations if self.spec else {}
-        return (self.place, *map(self.place.at, locations.values()))
+        return (self.directory, *map(self.directory.at, locations.values()))
 
     @property
     def state(self) -> str:
@@ -113,7 +113,7 @@ class JobFacts:
     @property
     def of_s3a(self) -> bool:
         """Whether Hadoop's own committer wrote it, and nobody else has said anything of it."""
-        of_tasks = (key.startswith(self.place.s3a) for key in self.manifests)
+        of_tasks = (key.startswith(self.directory.s3a) for key in self.manifests)
         return self.spec is None and not self.request_stands and any(of_tasks)
 
     @property
@@ -166,14 +166,14 @@ class JobFacts:
 class _Reader:
     """Reads documents of one job directory, and keeps what is wrong with them."""
 
-    def __init__(self, session: Session, place: JobDirectory) -> None:
+    def __init__(self, session: Session, directory: JobDirectory) -> None:
         self._store = session.store
-        self._place = place
+        self._directory = directory
         self.problems: list[str] = []
 
     def read(self, key: str, max_bytes: int, decode: Callable[[bytes], T]) -> T | None:
         try:
-            return decode(self._store.get(self._place.bucket, key, max_bytes=max_bytes).body)
+            return decode(self._store.get(self._directory.bucket, key, max_bytes=max_bytes).body)
         except NotFoundError as error:
             if error.code != NotFoundError.code:  # the bucket is not there
                 raise
@@ -188,21 +188,21 @@ def read_facts(session: Session, located: Located) -> JobFacts:
 
     Raises `NotFoundError` (``NO_JOB``) if nothing is known of it.
     """
-    place, store = located.place, session.store
+    directory, store = located.directory, session.store
     record = located.record()
-    keys = [found.key for found in store.list(place.bucket, place.prefix)]
-    reader = _Reader(session, place)
+    keys = [found.key for found in store.list(directory.bucket, directory.prefix)]
+    reader = _Reader(session, directory)
     facts = JobFacts(
         located=located,
         record=record,
         noted=_noted(located) if record else None,
-        spec=reader.read(place.job, MAX_JOB_BYTES, lambda body: decode_job(body, place)),
+        spec=reader.read(directory.job, MAX_JOB_BYTES, lambda body: decode_job(body, directory)),
         request=reader.read(
-            place.request, MAX_REQUEST_BYTES, lambda body: decode_request(body, place)
+            directory.request, MAX_REQUEST_BYTES, lambda body: decode_request(body, directory)
         ),
-        request_stands=place.request in keys,
-        result=reader.read(place.result, MAX_RESULT_BYTES, decode_result),
-        committed=store.head(place.bucket, place.commits) is not None,
+        request_stands=directory.request in keys,
+        result=reader.read(directory.result, MAX_RESULT_BYTES, decode_result),
+        committed=store.head(directory.bucket, directory.commits) is not None,
         manifests=(),
         notes=(),
         uploads=(),
@@ -211,7 +211,7 @@ def read_facts(session: Session, located: Located) -> JobFacts:
     )
     if record is None and not keys and not facts.committed:
         raise no_job(located)
-    for other in facts.places[1:]:
+    for other in facts.directories[1:]:
         keys += [found.key for found in store.list(other.bucket, other.prefix)]
     return replace(
         facts,
@@ -223,8 +223,8 @@ def read_facts(session: Session, located: Located) -> JobFacts:
 def no_job(located: Located) -> NotFoundError:
     """The error of a job of which there is no trace."""
     return NotFoundError(
-        f"no job {located.place.job_id} at {located.place.destination.uri}: check the id and the"
-        " place",
+        f"no job {located.directory.job_id} at {located.directory.destination.uri}: check the id"
+        " and the place",
         code="NO_JOB",
     )
 
@@ -234,16 +234,16 @@ def read_outcome(session: Session, located: Located) -> JobResult | None:
 
     Without s3:ListBucket, S3 answers 403 for an object that is not there.
     """
-    place = located.place
+    directory = located.directory
     try:
-        stored = session.store.get(place.bucket, place.result, max_bytes=MAX_RESULT_BYTES)
+        stored = session.store.get(directory.bucket, directory.result, max_bytes=MAX_RESULT_BYTES)
     except AccessError:
         return None
     except NotFoundError as error:
         if error.code != NotFoundError.code:
             raise
         return None
-    return decode_result(stored.body, place)
+    return decode_result(stored.body, directory)
 
 
 def own_uploads(session: Session, facts: JobFacts) -> Iterator[OpenUpload]:
@@ -260,28 +260,30 @@ def some_uploads(session: Session, facts: JobFacts) -> tuple[tuple[OpenUpload, .
 
 def _uploads(session: Session, facts: JobFacts) -> Iterator[OpenUpload]:
     """Every open upload where the job writes."""
-    for place in facts.places:
-        yield from session.store.list_uploads(place.bucket, place.destination.prefix)
+    for directory in facts.directories:
+        yield from session.store.list_uploads(directory.bucket, directory.destination.prefix)
 
 
 def _own(session: Session, facts: JobFacts, uploads: Iterable[OpenUpload]) -> Iterator[OpenUpload]:
     if facts.names is Names.UNIQUE:
-        yield from (one for one in uploads if belongs_to_job(one.key, facts.place.job_id))
+        yield from (one for one in uploads if belongs_to_job(one.key, facts.directory.job_id))
         return
     keys = [*facts.manifests, *facts.notes]
-    bucket = facts.place.bucket
+    bucket = facts.directory.bucket
     named = set(chain(*session.parallel(lambda key: _named_at(session, bucket, key), keys)))
     yield from (one for one in uploads if (one.key, one.upload_id) in named)
 
 
 def _named_at(session: Session, bucket: str, key: str) -> list[tuple[str, str]]:
     """Key and upload id of what a manifest or note names; nothing if it is gone, or refused."""
-    place = parse_directory(bucket, key)
+    directory = parse_directory(bucket, key)
     if not key.endswith(NOTE_SUFFIX):
-        return [(file.key, file.upload_id) for file in files_named_at(session.store, place, key)]
+        return [
+            (file.key, file.upload_id) for file in files_named_at(session.store, directory, key)
+        ]
     try:
-        body = session.store.get(place.bucket, key, max_bytes=MAX_NOTE_BYTES).body
-        return [decode_note(body, place)]
+        body = session.store.get(directory.bucket, key, max_bytes=MAX_NOTE_BYTES).body
+        return [decode_note(body, directory)]
     except (NotFoundError, InvalidInputError):
         return []
 
@@ -291,7 +293,7 @@ def _noted(located: Located) -> Noted | None:
         return None
     attempts = files = total = 0
     tasks: set[str] = set()
-    for attempt in located.ledger.attempts(located.place.ref):
+    for attempt in located.ledger.attempts(located.directory.ref):
         attempts += 1
         tasks.add(attempt.task_id)
         files += attempt.files

@@ -121,8 +121,8 @@ def tell_rebuilt(printer: Printer, one: Rebuilt, *, dry_run: bool) -> None:
     if printer.json:
         printer.record(
             {
-                "jobId": one.place.job_id,
-                "directory": one.place.uri,
+                "jobId": one.directory.job_id,
+                "directory": one.directory.uri,
                 "state": one.state,
                 "made": one.made and not dry_run,
                 "attempts": one.attempts,
@@ -135,10 +135,10 @@ def tell_rebuilt(printer: Printer, one: Rebuilt, *, dry_run: bool) -> None:
         )
         return
     if one.state is None:
-        printer.line(f"left out  {one.place.uri}: {one.why}")
+        printer.line(f"left out  {one.directory.uri}: {one.why}")
         return
     word = "had it" if not one.made else "would make" if dry_run else "made"
-    printer.line(f"{word}  {one.place.uri}: {one.state}{_hands_on(one, dry_run)}")
+    printer.line(f"{word}  {one.directory.uri}: {one.state}{_hands_on(one, dry_run)}")
 
 
 def _hands_on(one: Rebuilt, dry_run: bool) -> str:

@@ -59,17 +59,17 @@ class SessionHands:
         self._session = session
         self._machine = machine
 
-    def is_running(self, place: JobDirectory, record: JobRecord | None) -> bool:
+    def is_running(self, directory: JobDirectory, record: JobRecord | None) -> bool:
         """See `Hands.is_running`."""
         execution = record.execution if record else ""
         if not is_arn(execution):
             if self._machine is None:
                 return False
             # As the pipeline names the first one, which may not have come to the ledger yet.
-            execution = f"{self._machine.replace(':stateMachine:', ':execution:')}:{place.ref}"
+            execution = f"{self._machine.replace(':stateMachine:', ':execution:')}:{directory.ref}"
         return not is_dead(self._session.executions.describe(execution).status)
 
-    def start(self, place: JobDirectory, record: JobRecord | None) -> bool:
+    def start(self, directory: JobDirectory, record: JobRecord | None) -> bool:
         """See `Hands.start`.
 
         The name carries the generation: two checks that see the same start one execution. It
@@ -79,14 +79,14 @@ class SessionHands:
         generation = record.generation if record else 0
         if machine is None:
             raise InvalidInputError(
-                f"to go on with job {place.job_id} name the state machine with --state-machine or"
-                f" {env.STATE_MACHINE}, or: s3commit commit {place.uri}",
+                f"to go on with job {directory.job_id} name the state machine with --state-machine"
+                f" or {env.STATE_MACHINE}, or: s3commit commit {directory.uri}",
                 code=NO_STATE_MACHINE,
             )
         now = datetime.fromtimestamp(self._session.environment.epoch(), UTC)
-        name = f"{place.ref}-fsck-{generation}-{now:%Y%m%d%H}"
+        name = f"{directory.ref}-fsck-{generation}-{now:%Y%m%d%H}"
         try:
-            self._session.executions.start(machine, name, place)
+            self._session.executions.start(machine, name, directory)
         except InvalidInputError as error:
             if answered(error) != "ExecutionAlreadyExists":
                 raise

@@ -69,7 +69,7 @@ def go_on(session: Session, printer: Printer, facts: JobFacts, hands: Hands, dry
 
     Raises `PreconditionError` (``OTHER_REQUEST``) if one runs, or if nobody knows the machine.
     """
-    job = facts.place.job_id
+    job = facts.directory.job_id
     asked = "abort" if isinstance(facts.request, AbortRequest) else "commit"
     standing = f"job {job}: its {asked} was requested before"
     if not hands.free:
@@ -88,7 +88,7 @@ def go_on(session: Session, printer: Printer, facts: JobFacts, hands: Hands, dry
     started = None
     if not dry_run:
         started = session.executions.start(
-            hands.machine, _name(session, facts.place.ref), facts.place
+            hands.machine, _name(session, facts.directory.ref), facts.directory
         )
     _tell(printer, facts, asked, hands, started)
 
@@ -103,10 +103,10 @@ def _tell(printer: Printer, facts: JobFacts, asked: str, hands: Hands, started: 
     if printer.json:
         printer.document(
             {
-                "jobId": facts.place.job_id,
+                "jobId": facts.directory.job_id,
                 "action": asked,
                 "state": facts.state,
-                "request": f"s3://{facts.place.bucket}/{facts.place.request}",
+                "request": f"s3://{facts.directory.bucket}/{facts.directory.request}",
                 "written": False,
                 "dryRun": started is None,
                 "started": started,
@@ -117,7 +117,7 @@ def _tell(printer: Printer, facts: JobFacts, asked: str, hands: Hands, started: 
         return
     failed = f", {hands.failed}" if hands.failed else ""
     before = f"the one before is {hands.status}{failed}" if hands.status else "none is known"
-    job = f"job {facts.place.job_id}, which goes on with its {asked} ({before})"
+    job = f"job {facts.directory.job_id}, which goes on with its {asked} ({before})"
     if started is None:
         printer.line(f"dry run: would start an execution of {job}")
     else:

@@ -19,8 +19,8 @@ def job_document(facts: JobFacts, now: float) -> dict[str, Any]:
     """What `show` prints; ``now`` in seconds since 1970. What is not known is null."""
     record, spec, failure = facts.record, facts.spec, facts.failure
     return {
-        "jobId": facts.place.job_id,
-        "destination": facts.place.destination.uri,
+        "jobId": facts.directory.job_id,
+        "destination": facts.directory.destination.uri,
         "directory": facts.located.uri,
         "state": facts.state,
         "inLedger": record is not None,
@@ -56,7 +56,7 @@ def _policy(facts: JobFacts) -> dict[str, Any]:
         "conflict": policy.conflict.value if policy else None,
         "scope": policy.scope.value if policy else None,
         "partitionBy": list(policy.partition_by) if policy else None,
-        "locations": location_uris(policy.locations, facts.place.bucket) if policy else None,
+        "locations": location_uris(policy.locations, facts.directory.bucket) if policy else None,
         # The ledger does not keep them: job.json alone says.
         "conditions": encode_conditions(facts.spec.conditions) if facts.spec else None,
         "idempotencyKey": policy.idempotency_key if policy else None,

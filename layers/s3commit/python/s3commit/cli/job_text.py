@@ -29,8 +29,8 @@ _REPLACED: dict[str, str] = {
 
 def job_pairs(facts: JobFacts, now: float) -> Pairs:
     """What `show` prints; ``now`` in seconds since 1970."""
-    yield "job", facts.place.job_id
-    yield "destination", facts.place.destination.uri
+    yield "job", facts.directory.job_id
+    yield "destination", facts.directory.destination.uri
     yield "state", facts.state
     yield "state", meaning_of(facts.state, facts.failure)
     yield from _history(facts, now)

@@ -25,17 +25,17 @@ class Located:
     """
 
     name: str
-    place: JobDirectory
+    directory: JobDirectory
     ledger: Ledger | None = None
 
     def record(self) -> JobRecord | None:
         """The record as it is now."""
-        return self.ledger.job(self.place.ref) if self.ledger else None
+        return self.ledger.job(self.directory.ref) if self.ledger else None
 
     @property
     def uri(self) -> str:
         """The job directory."""
-        return f"s3://{self.place.bucket}/{self.place.prefix}"
+        return f"s3://{self.directory.bucket}/{self.directory.prefix}"
 
 
 def locate(
@@ -46,9 +46,9 @@ def locate(
     Raises `NotFoundError` if the id is not in the ledger.
     """
     ledger = session.ledger(table) if table else None
-    place = job.place or (JobDirectory(destination, job.job_id) if destination else None)
-    if place is not None:
-        return Located(f"s3://{place.bucket}/{place.prefix}", place, ledger)
+    directory = job.directory or (JobDirectory(destination, job.job_id) if destination else None)
+    if directory is not None:
+        return Located(f"s3://{directory.bucket}/{directory.prefix}", directory, ledger)
     if ledger is None:
         raise Problem(
             f"to find job {job.job_id} by its id name the ledger's table with --table or"

@@ -46,11 +46,11 @@ APPLICATION_ATTEMPT = "00/"  # where the files of a job without such directories
 class S3AJob:
     """A job of S3A's: its place, and its objects below ``root``, in key order.
 
-    ``shared`` says that ``root`` lies in the old ``__magic/`` and not in ``place``. Once there is
-    a request, or a result, the pipeline has the job.
+    ``shared`` says that ``root`` lies in the old ``__magic/`` and not in ``directory``. Once there
+    is a request, or a result, the pipeline has the job.
     """
 
-    place: JobDirectory
+    directory: JobDirectory
     root: str
     objects: tuple[ListedObject, ...]
     shared: bool = False
@@ -80,11 +80,11 @@ class S3AJob:
     @property
     def uri(self) -> str:
         """The job's directory, as people name it."""
-        return f"s3://{self.place.bucket}/{self.root}" if self.shared else self.place.uri
+        return f"s3://{self.directory.bucket}/{self.root}" if self.shared else self.directory.uri
 
     def adopted(self, key: str) -> str:
         """Where a file of a shared directory belongs in the job's own."""
-        return f"{self.place.s3a}{APPLICATION_ATTEMPT}{key[len(self.root) :]}"
+        return f"{self.directory.s3a}{APPLICATION_ATTEMPT}{key[len(self.root) :]}"
 
 
 def parse_target(text: str) -> tuple[Destination, str | None]:
@@ -116,7 +116,7 @@ def find_jobs(
     own, strangers = _own_directories(session, destination)
     shared, more = _shared_directories(session, destination)
     # A shared job that was asked for has copies in a directory of its own.
-    jobs = {job.place.job_id: job for job in (*own, *shared)}
+    jobs = {job.directory.job_id: job for job in (*own, *shared)}
     found = [job for name, job in sorted(jobs.items()) if job_id in {None, name}]
     return found, sorted({*strangers, *more})
 
@@ -135,16 +135,16 @@ def write_ids(session: Session, job: S3AJob) -> frozenset[str]:
 
 def read_files(session: Session, job: S3AJob, key: str) -> tuple[PendingFile, ...]:
     """The files of one of the job's manifests. Raises `InvalidInputError`, `NotFoundError`."""
-    place = job.place
+    directory = job.directory
     if not key.endswith(PENDINGSET_SUFFIX):
-        stored = session.store.get(place.bucket, key, max_bytes=MAX_PENDING_BYTES)
-        return (decode_pending(stored.body, place, key),)
+        stored = session.store.get(directory.bucket, key, max_bytes=MAX_PENDING_BYTES)
+        return (decode_pending(stored.body, directory, key),)
     task_id = check_id(key.rsplit("/", 1)[-1].removesuffix(PENDINGSET_SUFFIX), "task id")
-    stored = session.store.get(place.bucket, key, max_bytes=MAX_MANIFEST_BYTES)
-    pending = decode_pendingset(stored.body, place, names=Names.EXACT)
-    if job.shared and pending.job_id != place.job_id:
+    stored = session.store.get(directory.bucket, key, max_bytes=MAX_MANIFEST_BYTES)
+    pending = decode_pendingset(stored.body, directory, names=Names.EXACT)
+    if job.shared and pending.job_id != directory.job_id:
         raise InvalidInputError(
-            f"the pendingset does not say that it is of job {place.job_id}", code="WRONG_JOB"
+            f"the pendingset does not say that it is of job {directory.job_id}", code="WRONG_JOB"
         )
     if any(file.task_id not in {"", task_id} for file in pending.files):
         raise InvalidInputError("the pendingset is of another task", code="WRONG_JOB")
@@ -154,12 +154,12 @@ def read_files(session: Session, job: S3AJob, key: str) -> tuple[PendingFile, ..
 def _with_ids(job: S3AJob, key: str, files: tuple[PendingFile, ...]) -> tuple[PendingFile, ...]:
     """With the ids that the manifest's place gives, as the pipeline fills them in."""
     name = job.adopted(key) if job.shared else key
-    ids = parse_manifest_name(name[len(job.place.prefix) :], job.place.job_id)
+    ids = parse_manifest_name(name[len(job.directory.prefix) :], job.directory.job_id)
     if ids is None:
         return files
     task_id, attempt_id = ids
     return tuple(
-        replace(file, job_id=job.place.job_id, task_id=task_id, attempt_id=attempt_id)
+        replace(file, job_id=job.directory.job_id, task_id=task_id, attempt_id=attempt_id)
         for file in files
     )
 
@@ -174,11 +174,13 @@ def _own_directories(session: Session, destination: Destination) -> tuple[list[S
         except InvalidInputError:
             strangers.add(prefix + listed.key[len(prefix) :].split("/")[0] + "/")
     jobs = []
-    for place, objects in found.items():
+    for directory, objects in found.items():
         keys = {listed.key for listed in objects}
-        below = tuple(_of_tasks(objects, place.s3a))
-        if below and not keys & {place.job, place.result}:
-            jobs.append(S3AJob(place, place.s3a, below, requested=place.request in keys))
+        below = tuple(_of_tasks(objects, directory.s3a))
+        if below and not keys & {directory.job, directory.result}:
+            jobs.append(
+                S3AJob(directory, directory.s3a, below, requested=directory.request in keys)
+            )
     return jobs, sorted(strangers)
 
 
@@ -195,17 +197,17 @@ def _shared_directories(
     for name, objects in found.items():
         root = f"{prefix}{name}/"
         try:
-            place = JobDirectory(destination, check_job_id(name.removeprefix(JOB_PREFIX)))
+            directory = JobDirectory(destination, check_job_id(name.removeprefix(JOB_PREFIX)))
         except InvalidInputError:
             strangers.append(root)
             continue
         below = tuple(_of_tasks(objects, root))
         if below:
             asked, ended = (
-                session.store.head(place.bucket, key) is not None
-                for key in (place.request, place.result)
+                session.store.head(directory.bucket, key) is not None
+                for key in (directory.request, directory.result)
             )
-            jobs.append(S3AJob(place, root, below, shared=True, requested=asked, ended=ended))
+            jobs.append(S3AJob(directory, root, below, shared=True, requested=asked, ended=ended))
     return jobs, strangers
 
 

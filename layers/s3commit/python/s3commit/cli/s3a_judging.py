@@ -56,10 +56,10 @@ def judge(session: Session, job: S3AJob) -> Judgement:
     committed = _read_all(session, job, job.manifests, found)
     pending = _read_all(session, job, job.pending, found)
     found.files, found.bytes = len(committed), sum(file.length for file in committed)
-    place = job.place
+    directory = job.directory
     uploads = {
         (upload.key, upload.upload_id): upload
-        for upload in session.store.list_uploads(place.bucket, place.destination.prefix)
+        for upload in session.store.list_uploads(directory.bucket, directory.destination.prefix)
     }
     named = {(file.key, file.upload_id) for file in committed}
     found.began = _began(job)
@@ -81,7 +81,9 @@ def refuse_to_commit(found: Judgement, *, partial: bool) -> None:
     if problem is None and not partial:
         problem = incomplete(found)
     if problem is not None:
-        raise JobRefusedError(f"job {found.job.place.job_id}: {problem.message}", code=problem.code)
+        raise JobRefusedError(
+            f"job {found.job.directory.job_id}: {problem.message}", code=problem.code
+        )
 
 
 def incomplete(found: Judgement) -> Failure | None:
@@ -108,7 +110,7 @@ def refuse_in_doubt(found: Judgement) -> None:
     for problem in found.problems:
         if problem.code == IdentityUnknownError.code:
             raise JobRefusedError(
-                f"job {found.job.place.job_id}: {problem.message}", code=problem.code
+                f"job {found.job.directory.job_id}: {problem.message}", code=problem.code
             )
 
 
@@ -116,7 +118,7 @@ def refuse_if_alive(found: Judgement, older_than: int) -> None:
     """Raise `JobRefusedError` (``ALIVE``) if there was a sign of life lately."""
     if found.quiet < older_than:
         raise JobRefusedError(
-            f"job {found.job.place.job_id} was alive {age(found.quiet)} ago; be sure that its"
+            f"job {found.job.directory.job_id} was alive {age(found.quiet)} ago; be sure that its"
             f" driver is dead, then wait until it was quiet for {age(older_than)}, or shorten that"
             " with --older-than",
             code="ALIVE",
@@ -163,7 +165,7 @@ def _unfinished(
     Those of ``.pending`` files, and those whose names carry the id of the write that the job's
     files carry: Spark makes one for each write, and puts it into all its names.
     """
-    neighbours = Neighbours(session.store, job.place)
+    neighbours = Neighbours(session.store, job.directory)
     known = {(file.key, file.upload_id) for file in files}
     writes = {write_of(file.key) for file in files if not neighbours.own(file.key)} - {None}
     return tuple(
@@ -183,9 +185,10 @@ def _quiet(session: Session, files: Iterable[PendingFile], uploads: Iterable[Ope
 def _judge_application_attempts(found: Judgement) -> None:
     if found.job.shared:
         return
-    place = found.job.place
+    directory = found.job.directory
     names = [
-        parse_manifest_name(key[len(place.prefix) :], place.job_id) for key in found.job.manifests
+        parse_manifest_name(key[len(directory.prefix) :], directory.job_id)
+        for key in found.job.manifests
     ]
     if None in names or len({name[1] for name in names if name}) > 1:
         found.problems.append(
@@ -200,7 +203,7 @@ def _judge_application_attempts(found: Judgement) -> None:
 def _judge_files(
     session: Session, found: Judgement, files: list[PendingFile], uploads: set[tuple[str, str]]
 ) -> None:
-    neighbours = Neighbours(session.store, found.job.place)
+    neighbours = Neighbours(session.store, found.job.directory)
     keys = [file.key for file in files]
     if len(set(keys)) != len(keys):
         found.problems.append(Failure("DUPLICATE_KEY", "two of its tasks write the same file"))

@@ -29,9 +29,9 @@ ASKING = 60.0  # seconds to get a request through
 def ask_for_commit(session: Session, found: Judgement) -> None:
     """Hand the job to the pipeline, to be committed. Raises as `ask_commit` does."""
     _make_ready(session, found)
-    place = found.job.place
+    directory = found.job.directory
     patience = Patience(session.environment, ASKING)
-    ask_commit(session.store, place, CommitRequest(place.job_id, None), patience)
+    ask_commit(session.store, directory, CommitRequest(directory.job_id, None), patience)
 
 
 def ask_for_abort(session: Session, found: Judgement, reason: str) -> None:
@@ -41,7 +41,7 @@ def ask_for_abort(session: Session, found: Judgement, reason: str) -> None:
     the job: that is done here, by the rights of the person who gives the job up.
     """
     _make_ready(session, found)
-    answer = ask_abort(session.store, found.job.place, reason)
+    answer = ask_abort(session.store, found.job.directory, reason)
     if not answer.accepted:
         raise PreconditionError(answer.message, code="OTHER_REQUEST")
     for _done in session.parallel(lambda file: _delete(session, file), found.visible):
@@ -58,7 +58,7 @@ def _delete(session: Session, file: PendingFile) -> None:
 def await_end(session: Session, job: S3AJob, timeout: float) -> JobResult:
     """Wait for the job's result. Raises `OutcomeUnknownError` after ``timeout`` seconds."""
     patience = Patience(session.environment, timeout)
-    located = Located(job.place.uri, job.place)
+    located = Located(job.directory.uri, job.directory)
     while True:
         trouble = ""
         try:
@@ -69,8 +69,8 @@ def await_end(session: Session, job: S3AJob, timeout: float) -> JobResult:
             return result
         if not patience.pause():
             raise OutcomeUnknownError(
-                f"job {job.place.job_id} has not ended after {age(timeout)}{trouble} and goes on;"
-                f" see: s3commit watch {job.place.uri}"
+                f"job {job.directory.job_id} has not ended after {age(timeout)}{trouble} and goes"
+                f" on; see: s3commit watch {job.directory.uri}"
             )
 
 
@@ -80,7 +80,7 @@ def remove_shared(session: Session, job: S3AJob) -> None:
         return
     for listed in job.objects:
         with suppress(PreconditionError):  # written anew, by something that is alive
-            session.store.delete(job.place.bucket, listed.key, if_match=listed.etag)
+            session.store.delete(job.directory.bucket, listed.key, if_match=listed.etag)
 
 
 def _make_ready(session: Session, found: Judgement) -> None:
@@ -89,11 +89,11 @@ def _make_ready(session: Session, found: Judgement) -> None:
     Uploads that no pendingset names are aborted, and the manifests of a shared directory are put
     into one of the job's own. Repeating it is harmless; once there is a request it is done.
     """
-    job, place = found.job, found.job.place
+    job, directory = found.job, found.job.directory
     if job.requested:
         return
     for _done in session.parallel(
-        lambda upload: session.store.abort_upload(place.bucket, upload.key, upload.upload_id),
+        lambda upload: session.store.abort_upload(directory.bucket, upload.key, upload.upload_id),
         found.unfinished,
     ):
         pass
@@ -104,7 +104,7 @@ def _make_ready(session: Session, found: Judgement) -> None:
 
 def _adopt(session: Session, job: S3AJob, key: str) -> None:
     """Copy a manifest, byte for byte, to where it lies from Hadoop 3.4 on."""
-    bucket = job.place.bucket
+    bucket = job.directory.bucket
     with suppress(NotFoundError):
         stored = session.store.get(bucket, key, max_bytes=MAX_MANIFEST_BYTES)
         put_own(session.store, bucket, job.adopted(key), stored.body)

@@ -45,7 +45,7 @@ def _table(printer: Printer, report: Report) -> None:
     headers = ["JOB", "QUIET", "TASKS", "FILES", "SIZE", "VISIBLE", "UNFINISHED", "COMMIT"]
     rows = [
         [
-            one.job.place.job_id,
+            one.job.directory.job_id,
             age(one.quiet),
             number(one.tasks),
             number(one.files),
@@ -71,7 +71,7 @@ def _notes(printer: Printer, report: Report) -> None:
     if not report.changes:
         for one in report.found:
             for problem in _reasons(one):
-                printer.note(f"{one.job.place.job_id}: {problem.message} [{problem.code}]")
+                printer.note(f"{one.job.directory.job_id}: {problem.message} [{problem.code}]")
     for directory in report.strangers:
         printer.note(
             f"s3://{report.destination.bucket}/{directory} is left out: its id is no UUID; see:"
@@ -95,10 +95,10 @@ def _reasons(one: Judgement) -> list[Failure]:
 
 
 def _outcome(report: Report, one: Judgement) -> str:
-    result = report.results.get(one.job.place.job_id)
-    job = f"job {one.job.place.job_id}"
+    result = report.results.get(one.job.directory.job_id)
+    job = f"job {one.job.directory.job_id}"
     if result is None:
-        return f"{job}: {report.word} requested; follow it: s3commit watch {one.job.place.uri}"
+        return f"{job}: {report.word} requested; follow it: s3commit watch {one.job.directory.uri}"
     content = amount(result.files, result.bytes, result.rows)
     return f"{job}: {result.outcome}{f', {content}' if result.files else ''}"
 
@@ -114,9 +114,9 @@ def _document(report: Report) -> dict[str, Any]:
 
 
 def _job(report: Report, one: Judgement) -> dict[str, Any]:
-    result = report.results.get(one.job.place.job_id)
+    result = report.results.get(one.job.directory.job_id)
     return {
-        "jobId": one.job.place.job_id,
+        "jobId": one.job.directory.job_id,
         "directory": one.job.uri,
         "requested": one.job.requested or report.changes,
         "quietSeconds": one.quiet,

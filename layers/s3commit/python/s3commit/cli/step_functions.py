@@ -30,9 +30,9 @@ class StepFunctions:
                 return Execution(FORGOTTEN)
         return Execution(found["status"], found.get("error", ""), found.get("cause", ""))
 
-    def start(self, machine: str, name: str, place: JobDirectory) -> str:
+    def start(self, machine: str, name: str, directory: JobDirectory) -> str:
         """See `Executions.start`."""
-        document = json.dumps(execution_input(place))
+        document = json.dumps(execution_input(directory))
         with translated(f"starting an execution of {machine}"):
             started = _client(_region(machine)).start_execution(
                 stateMachineArn=machine, name=name, input=document

@@ -98,7 +98,7 @@ ROUTES: dict[str, Callable[[Ticket], str]] = {
 
 def run_execution(
     ports: Ports,
-    place: JobDirectory,
+    directory: JobDirectory,
     *,
     execution: str = "execution-1",
     pause: Callable[[], object] | None = None,
@@ -109,7 +109,7 @@ def run_execution(
     `ManualClock` is moved on. `TransientError` is retried as the machine does; `Crash` and what the
     machine would fail on come out of here.
     """
-    ticket = Ticket(place.job_id, place.bucket, place.prefix, execution=execution)
+    ticket = Ticket(directory.job_id, directory.bucket, directory.prefix, execution=execution)
     entered: list[str] = []
     name = "SealJob"
     while name:

@@ -53,10 +53,10 @@ class MemoryExecutions:
         """See `Executions.is_running`."""
         return execution in self.running
 
-    def start(self, name: str, place: JobDirectory) -> bool:
+    def start(self, name: str, directory: JobDirectory) -> bool:
         """See `Executions.start`."""
         if name in self.started:
             return False
-        self.started[name] = place
-        self._run(place, name)
+        self.started[name] = directory
+        self._run(directory, name)
         return True

@@ -216,11 +216,11 @@ def open_job(
     `TransientError`.
     """
     environment = environment or SystemEnvironment()
-    place = parse_destination(destination)
-    chosen = (config if isinstance(config, Config) else load_config(config)).settings_for(place)
+    directory = parse_destination(destination)
+    chosen = (config if isinstance(config, Config) else load_config(config)).settings_for(directory)
     spec = JobSpec(
         job_id=check_job_id(environment.new_id() if job_id is None else job_id),
-        destination=place,
+        destination=directory,
         conflict=conflict_of(conflict, chosen),
         scope=scope_of(scope, chosen),
         partition_by=tuple(partition_by),
@@ -229,7 +229,7 @@ def open_job(
         idempotency_key=key_said(idempotency_key),
         conditions=conditions_of(chosen) if conditions is None else conditions_said(conditions),
         names=choice(Names, names, "names"),
-        locations=parse_locations(locations or {}, place),
+        locations=parse_locations(locations or {}, directory),
     )
     encryption = encryption or encryption_of(chosen)
     if store is None:

@@ -60,7 +60,7 @@ class Task:
         self._given_store = store
         self._environment = environment
         self._streams: dict[str, PendingUpload | None] = {}
-        self._places: dict[str, JobDirectory] = {}
+        self._directories: dict[str, JobDirectory] = {}
         self._lock = threading.Lock()
         self._ended = False
         self._counted: CountedAttempt | None = None
@@ -94,8 +94,8 @@ class Task:
         """
         how = self.transfer.settings.upload if upload is None else upload_of(upload)
         partition = location_of(self.locations, relative_path)
-        place = self.directory.at(self.locations[partition]) if partition else self.directory
-        key = file_key(place, relative_path.removeprefix(partition), self.names)
+        directory = self.directory.at(self.locations[partition]) if partition else self.directory
+        key = file_key(directory, relative_path.removeprefix(partition), self.names)
         with self._lock:
             self._check_running()
             if key in self._streams:
@@ -103,8 +103,8 @@ class Task:
                     f"task {self.task_id} has opened {relative_path!r} before",
                     code="DUPLICATE_PATH",
                 )
-            announce = self._announcer(place, key, len(self._streams))
-            self._places[key] = place
+            announce = self._announcer(directory, key, len(self._streams))
+            self._directories[key] = directory
             self._streams[key] = None  # taken, also should the start fail: it may have happened
         stream = (StagedUpload if how is Upload.STAGE else StreamedUpload)(
             self._store,
@@ -139,8 +139,8 @@ class Task:
             files: dict[JobDirectory, list[PendingFile]] = {}
             for stream in self._whole_streams():
                 pending = stream.pending
-                files.setdefault(self._places[pending.key], []).append(pending)
-            counted = [self._put_manifest(place, found) for place, found in files.items()]
+                files.setdefault(self._directories[pending.key], []).append(pending)
+            counted = [self._put_manifest(directory, found) for directory, found in files.items()]
             if counted:
                 self._counted = replace(counted[0], elsewhere=tuple(counted[1:]))
             self._ended = True
@@ -208,11 +208,11 @@ class Task:
         return self._given_store
 
     def _announcer(
-        self, place: JobDirectory, key: str, number: int
+        self, directory: JobDirectory, key: str, number: int
     ) -> Callable[[str], object] | None:
         if self.names is Names.UNIQUE:
             return None
-        note = note_key(place, self.task_id, self.attempt_id, number)
+        note = note_key(directory, self.task_id, self.attempt_id, number)
 
         def announce(upload_id: str) -> None:
             put_own(self._store, self.directory.bucket, note, encode_note(key, upload_id))
@@ -238,13 +238,13 @@ class Task:
             kept.append(stream)
         return kept
 
-    def _put_manifest(self, place: JobDirectory, files: list[PendingFile]) -> CountedAttempt:
+    def _put_manifest(self, directory: JobDirectory, files: list[PendingFile]) -> CountedAttempt:
         pending = PendingSet(
-            place.job_id, tuple(files), self.task_id, self.attempt_id, self.task_count
+            directory.job_id, tuple(files), self.task_id, self.attempt_id, self.task_count
         )
         body = encode_pendingset(pending)
-        name = place.manifest_name(self.task_id, self.attempt_id)
-        put_own(self._store, place.bucket, place.prefix + name, body)
+        name = directory.manifest_name(self.task_id, self.attempt_id)
+        put_own(self._store, directory.bucket, directory.prefix + name, body)
         return CountedAttempt(
             task_id=self.task_id,
             attempt_id=self.attempt_id,
@@ -252,7 +252,7 @@ class Task:
             sha256=digest(body),
             files=len(pending.files),
             bytes=pending.bytes,
-            location="" if place == self.directory else place.destination.prefix,
+            location="" if directory == self.directory else directory.destination.prefix,
         )
 
     def _target(self, key: str, content_type: str) -> Target:

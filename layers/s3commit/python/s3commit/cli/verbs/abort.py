@@ -57,18 +57,18 @@ def abort(
         return
     refuse_second_word(facts)
     if not dry_run:
-        answer = ask_abort(session.store, facts.place, reason)
+        answer = ask_abort(session.store, facts.directory, reason)
         if not answer.accepted:
             raise PreconditionError(answer.message, code="OTHER_REQUEST")
     _tell(printer, facts, not dry_run, dry_run, f"abort of job {job.job_id} requested")
 
 
 def _tell(printer: Printer, facts: JobFacts, written: bool, dry_run: bool, line: str) -> None:
-    uri = f"s3://{facts.place.bucket}/{facts.place.request}"
+    uri = f"s3://{facts.directory.bucket}/{facts.directory.request}"
     if printer.json:
         printer.document(
             {
-                "jobId": facts.place.job_id,
+                "jobId": facts.directory.job_id,
                 "action": "abort",
                 "state": facts.state,
                 "request": uri,
@@ -84,4 +84,4 @@ def _tell(printer: Printer, facts: JobFacts, written: bool, dry_run: bool, line:
     elif is_given_up(facts):
         printer.line(f"{line} ({facts.state}): nothing to do")
     else:
-        printer.line(f"dry run: would write {uri}, and with it abort job {facts.place.job_id}")
+        printer.line(f"dry run: would write {uri}, and with it abort job {facts.directory.job_id}")

@@ -80,27 +80,27 @@ def commit(
         refuse_incomplete(facts, countable, tasks)
     if not dry_run:
         patience = Patience(session.environment, TIMEOUT)
-        ask_commit(session.store, facts.place, _request(facts, countable), patience)
+        ask_commit(session.store, facts.directory, _request(facts, countable), patience)
     _tell(printer, facts, countable, dry_run)
 
 
 def _request(facts: JobFacts, countable: Countable) -> CommitRequest:
     """By name and digest: what was looked at is what is committed, or the job is refused."""
     said = facts.spec.sha256 if facts.spec is not None else ""
-    return CommitRequest(facts.place.job_id, countable.attempts, job_sha256=said)
+    return CommitRequest(facts.directory.job_id, countable.attempts, job_sha256=said)
 
 
 def _tell(printer: Printer, facts: JobFacts, countable: Countable, dry_run: bool) -> None:
     if printer.json:
         printer.document(_document(facts, countable, dry_run))
         return
-    uri = f"s3://{facts.place.bucket}/{facts.place.request}"
+    uri = f"s3://{facts.directory.bucket}/{facts.directory.request}"
     content = amount(countable.files, countable.bytes, countable.rows)
     counted = f"{many(len(countable.attempts), 'manifest')}: {content}"
     if dry_run:
         printer.line(f"dry run: would write {uri}, and with it ask to commit {counted}")
     else:
-        printer.line(f"commit of job {facts.place.job_id} requested ({counted}): wrote {uri}")
+        printer.line(f"commit of job {facts.directory.job_id} requested ({counted}): wrote {uri}")
         printer.note(f"follow it: s3commit watch {facts.located.name}")
     if countable.unfinished:
         printer.note(
@@ -113,9 +113,9 @@ def _tell(printer: Printer, facts: JobFacts, countable: Countable, dry_run: bool
 
 def _document(facts: JobFacts, countable: Countable, dry_run: bool) -> dict[str, Any]:
     return {
-        "jobId": facts.place.job_id,
+        "jobId": facts.directory.job_id,
         "action": "commit",
-        "request": f"s3://{facts.place.bucket}/{facts.place.request}",
+        "request": f"s3://{facts.directory.bucket}/{facts.directory.request}",
         "written": not dry_run,
         "dryRun": dry_run,
         "started": None,

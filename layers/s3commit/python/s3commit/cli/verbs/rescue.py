@@ -119,7 +119,7 @@ def _act(session: Session, report: Report, jobs: list[S3AJob], reason: str, time
             ask_for_abort(session, one, reason)
     for job in jobs:
         if timeout and not job.ended:
-            report.results[job.place.job_id] = await_end(session, job, timeout)
+            report.results[job.directory.job_id] = await_end(session, job, timeout)
         if timeout or job.ended:
             remove_shared(session, job)
 

@@ -107,19 +107,19 @@ def _replaced(session: Session, facts: JobFacts) -> Iterator[ListedObject]:
         raise Problem("which replace list counts the ledger knows: name it with --table", USAGE)
     if facts.replaced is None:
         raise NotFoundError(
-            f"job {facts.place.job_id} has no replace list: it is {facts.state}, with conflict"
+            f"job {facts.directory.job_id} has no replace list: it is {facts.state}, with conflict"
             f" {facts.policy.conflict.value if facts.policy else 'unknown'!r}",
             code="NO_REPLACE_LIST",
         )
     try:
-        for group in listed_files(session.store, facts.places, facts.replaced):
+        for group in listed_files(session.store, facts.directories, facts.replaced):
             yield from group
     except JobRefusedError as error:
         if facts.state not in ENDED:
             raise
         raise NotFoundError(
-            f"the replace list of job {facts.place.job_id} is gone: it is kept until the job has"
-            f" ended, for {many(facts.replaced.files, 'file')}",
+            f"the replace list of job {facts.directory.job_id} is gone: it is kept until the job"
+            f" has ended, for {many(facts.replaced.files, 'file')}",
             code="NO_REPLACE_LIST",
         ) from error
 
@@ -127,10 +127,12 @@ def _replaced(session: Session, facts: JobFacts) -> Iterator[ListedObject]:
 def _list_replaced(printer: Printer, facts: JobFacts, files: Iterator[ListedObject]) -> None:
     if printer.json:
         documents = [{"key": one.key, "bytes": one.length, "etag": one.etag} for one in files]
-        printer.document({"jobId": facts.place.job_id, "state": facts.state, "replaced": documents})
+        printer.document(
+            {"jobId": facts.directory.job_id, "state": facts.state, "replaced": documents}
+        )
         return
     count = 0
     for one in files:
         printer.line(f"{size(one.length):>10}  {one.key}")
         count += 1
-    printer.note(f"{many(count, 'file')} of before, of job {facts.place.job_id}: {facts.state}")
+    printer.note(f"{many(count, 'file')} of before, of job {facts.directory.job_id}: {facts.state}")

@@ -85,7 +85,7 @@ def _follow(session: Session, located: Located, timeout: int) -> Iterator[_Seen]
             return
         if not patience.pause():
             raise OutcomeUnknownError(
-                f"job {located.place.job_id} has not ended after {age(timeout)}, it is"
+                f"job {located.directory.job_id} has not ended after {age(timeout)}, it is"
                 f" {seen.state or 'unseen'}{trouble} and goes on; see: s3commit show {located.name}"
             )
 
@@ -99,7 +99,7 @@ def _look(session: Session, located: Located) -> _Seen:
         now = timestamp(session.environment)
         waits = first_in_the_way(map, located.ledger, record, now)
         return _Seen(record.state.value, tuple(map(job_id_of, waits[1])) if waits else ())
-    stands = session.store.head(located.place.bucket, located.place.request) is not None
+    stands = session.store.head(located.directory.bucket, located.directory.request) is not None
     return _Seen(REQUESTED if stands else JobState.OPEN.value)
 
 
@@ -118,7 +118,7 @@ def _document(located: Located, at: str, seen: _Seen) -> dict[str, Any]:
     error = result.error if result else None
     return {
         "at": at,
-        "jobId": located.place.job_id,
+        "jobId": located.directory.job_id,
         "state": seen.state,
         "waitsFor": list(seen.waits_for),
         "outcome": result.outcome.value if result else None,

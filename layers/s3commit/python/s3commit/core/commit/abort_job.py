@@ -31,7 +31,7 @@ def abort_job(ports: Ports, ticket: Ticket) -> Ticket:
             failure=ticket.refusal or REFUSED,
         )
     if record.state is JobState.ABORTING:
-        if not abort_uploads(ports, ticket.place):
+        if not abort_uploads(ports, ticket.directory):
             return ticket.after(record)
         record = end_job(ports, record, JobState.ABORTED)
     return conclude(ports, ticket, record)

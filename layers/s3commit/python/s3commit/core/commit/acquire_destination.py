@@ -78,9 +78,9 @@ def acquire_destination(ports: Ports, ticket: Ticket) -> Ticket:
 def _claims_of(ports: Ports, ticket: Ticket, record: JobRecord) -> tuple[Claim, ...]:
     """What the job has to hold, by its policy and, in scope partition, by what it writes."""
     by_partition = record.conflict is not Conflict.APPEND and record.scope is Scope.PARTITION
-    partitions = read_partitions(ports, ticket.place, record) if by_partition else ()
+    partitions = read_partitions(ports, ticket.directory, record) if by_partition else ()
     return claims(
-        ticket.place.destination,
+        ticket.directory.destination,
         record.conflict,
         record.scope,
         partitions,
@@ -129,7 +129,7 @@ def _move(ports: Ports, record: JobRecord, stage: Stage) -> JobRecord:
 
 def _wait(ports: Ports, ticket: Ticket, record: JobRecord, found: list[Rival]) -> Ticket:
     """Say that the job waits, now and then alone, and for how long before it asks again."""
-    refuse_taken_key(ports, ticket.place, record)
+    refuse_taken_key(ports, ticket.directory, record)
     now = ports.clock.now()
     waited = seconds(record.turn.since, now)
     if waited >= MAX_WAIT_SECONDS:

@@ -31,9 +31,9 @@ def begin_publish(ports: Ports, ticket: Ticket) -> Ticket:
         return ticket.after(record)
     with unless_overtaken(ports, ticket, JobState.COMMITTING):
         try:
-            units = {unit.number: unit for unit in read_plan(ports, ticket.place, record)}
+            units = {unit.number: unit for unit in read_plan(ports, ticket.directory, record)}
         except (NotFoundError, JobRefusedError):
-            if not plan_again(ports, ticket.place, record):
+            if not plan_again(ports, ticket.directory, record):
                 raise
             return ticket.after(record)  # completed once more, by the plan that is there again
     if units and not ticket.completed:

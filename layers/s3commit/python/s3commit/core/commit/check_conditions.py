@@ -25,38 +25,38 @@ def check_conditions(ports: Ports, ticket: Ticket) -> Ticket:
     Under the job's locks, so that what is seen stays so for all jobs until it has ended. Writes the
     replace list of a job that replaces. Raises `JobRefusedError` with the figure that failed it.
     """
-    place = ticket.place
+    directory = ticket.directory
     record = planned_record(ports, ticket, JobState.SEALED)
     with unless_overtaken(ports, ticket, JobState.SEALED):
         # First, so that a job that is run again is told that, not that its files are in the way.
-        take_key(ports, place, record, reserve=False)
-        _judge_counts(ports, place, record)
+        take_key(ports, directory, record, reserve=False)
+        _judge_counts(ports, directory, record)
         if record.conflict is Conflict.FAIL:
-            _refuse_files(ports, place, record)
-        overwrites = record.names is Names.EXACT and _overwrites(ports, place, record)
+            _refuse_files(ports, directory, record)
+        overwrites = record.names is Names.EXACT and _overwrites(ports, directory, record)
         if record.conflict is Conflict.REPLACE:
-            record = _note_replaced(ports, place, record, overwrites)
-        take_key(ports, place, record, reserve=True)
+            record = _note_replaced(ports, directory, record, overwrites)
+        take_key(ports, directory, record, reserve=True)
     return ticket.after(record)
 
 
-def _judge_counts(ports: Ports, place: JobDirectory, record: JobRecord) -> None:
+def _judge_counts(ports: Ports, directory: JobDirectory, record: JobRecord) -> None:
     plan = record.plan
-    conditions = read_spec_of(ports, place, record).conditions
+    conditions = read_spec_of(ports, directory, record).conditions
     failed = plan and conditions.failed(plan.files, plan.rows, plan.nulls)
     if failed:
         raise JobRefusedError(failed, code="CONDITION_FAILED")
 
 
-def _refuse_files(ports: Ports, place: JobDirectory, record: JobRecord) -> None:
-    found = next(files_of_before(ports, place, record), None)
+def _refuse_files(ports: Ports, directory: JobDirectory, record: JobRecord) -> None:
+    found = next(files_of_before(ports, directory, record), None)
     if found is not None:
         raise JobRefusedError(
             f"conflict 'fail': {found.key} is there already", code="DESTINATION_NOT_EMPTY"
         )
 
 
-def _overwrites(ports: Ports, place: JobDirectory, record: JobRecord) -> bool:
+def _overwrites(ports: Ports, directory: JobDirectory, record: JobRecord) -> bool:
     """Whether exact names cover objects that are there, which must be possible to bring back.
 
     Raises `JobRefusedError` (``KEY_EXISTS``) where it is not.
@@ -68,10 +68,10 @@ def _overwrites(ports: Ports, place: JobDirectory, record: JobRecord) -> bool:
         facts = ports.store.head(file.bucket, file.key)
         return "" if facts is None or (began and is_provably_ours(file, facts)) else file.key
 
-    files = planned_files(ports, place, record)
+    files = planned_files(ports, directory, record)
     found = next((key for key in ports.parallel(covered, files) if key), "")
     if found and (
-        record.conflict is not Conflict.REPLACE or not ports.store.is_versioned(place.bucket)
+        record.conflict is not Conflict.REPLACE or not ports.store.is_versioned(directory.bucket)
     ):
         raise JobRefusedError(
             f"{found} is there already, and could not be brought back if the job had to be undone:"
@@ -82,10 +82,10 @@ def _overwrites(ports: Ports, place: JobDirectory, record: JobRecord) -> bool:
 
 
 def _note_replaced(
-    ports: Ports, place: JobDirectory, record: JobRecord, overwrites: bool
+    ports: Ports, directory: JobDirectory, record: JobRecord, overwrites: bool
 ) -> JobRecord:
-    files = files_to_replace(ports, place, record)
-    facts: ReplacedFacts = write_list(ports, place, files, overwrites=overwrites)
+    files = files_to_replace(ports, directory, record)
+    facts: ReplacedFacts = write_list(ports, directory, files, overwrites=overwrites)
     return ports.ledger.note(
         record.ref, generation=record.generation, now=ports.clock.now(), replaced=facts
     )

@@ -76,7 +76,7 @@ def _must_be_new(record: JobRecord) -> bool:
 def _files(ports: Ports, ticket: Ticket, record: JobRecord, unit: Unit) -> Iterator[PendingFile]:
     for part in unit.slices:
         try:
-            yield from slice_of(ports, ticket.place, record, part)
+            yield from slice_of(ports, ticket.directory, record, part)
         except JobRefusedError:
             # After the decision a manifest that is gone or changed means that nobody knows the
             # etags any more: its files count as lost, and BeginPublish rolls back.

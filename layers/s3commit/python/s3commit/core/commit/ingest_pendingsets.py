@@ -41,7 +41,7 @@ def judge_arrival(ports: Ports, bucket: str, key: str, *, size: int = 0) -> Arri
     harmless. Raises `InvalidInputError` for a manifest that is not acceptable: a request that
     counts it will be refused for the same reason.
     """
-    place, task_id, attempt_id = parse_manifest_key(bucket, key)
+    directory, task_id, attempt_id = parse_manifest_key(bucket, key)
     if size > MAX_MANIFEST_BYTES:
         raise InvalidInputError(
             f"{key[:200]!r} has {size} bytes; at most {MAX_MANIFEST_BYTES} are read",
@@ -51,10 +51,10 @@ def judge_arrival(ports: Ports, bucket: str, key: str, *, size: int = 0) -> Arri
         stored = ports.store.get(bucket, key, max_bytes=MAX_MANIFEST_BYTES)
     except NotFoundError:
         return Arrival(key, gone=True)
-    record = _record(ports, place)
-    pending = decode_pendingset(stored.body, place, names=record.names)
+    record = _record(ports, directory)
+    pending = decode_pendingset(stored.body, directory, names=record.names)
     if record.state in ENDED:
-        return Arrival(key, late=_abort_late(ports, place, key, stored.facts.etag, pending))
+        return Arrival(key, late=_abort_late(ports, directory, key, stored.facts.etag, pending))
     return Arrival(
         key,
         AttemptRecord(
@@ -66,7 +66,7 @@ def judge_arrival(ports: Ports, bucket: str, key: str, *, size: int = 0) -> Arri
             files=len(pending.files),
             bytes=pending.bytes,
             rows=pending.rows,
-            location="" if record.directory == place.prefix else place.destination.prefix,
+            location="" if record.prefix == directory.prefix else directory.destination.prefix,
         ),
     )
 
@@ -78,45 +78,47 @@ def note_arrivals(ports: Ports, arrivals: Iterable[Arrival]) -> int:
     return len(attempts)
 
 
-def _record(ports: Ports, place: JobDirectory) -> JobRecord:
-    record = ports.ledger.job(place.ref)
+def _record(ports: Ports, directory: JobDirectory) -> JobRecord:
+    record = ports.ledger.job(directory.ref)
     if record is not None:
         return record
-    home, spec = _home(ports, place)
-    record = ports.ledger.job(home.ref) if home != place else None
+    home, spec = _home(ports, directory)
+    record = ports.ledger.job(home.ref) if home != directory else None
     return record or open_unknown(ports, home, spec)
 
 
-def _home(ports: Ports, place: JobDirectory) -> tuple[JobDirectory, JobSpec]:
+def _home(ports: Ports, directory: JobDirectory) -> tuple[JobDirectory, JobSpec]:
     """Where the job's record belongs: the main directory, if it and this location agree (ADR 13).
 
     Raises `InvalidInputError` (``LOCATION_NOT_AGREED``) if this one only says so.
     """
     try:
-        return place, read_spec(ports, place)
+        return directory, read_spec(ports, directory)
     except InvalidInputError:
-        main = main_of(ports, place)
+        main = main_of(ports, directory)
         if main is None:
             raise
     spec = read_spec(ports, main)
-    if place.destination.prefix not in spec.locations.values():
+    if directory.destination.prefix not in spec.locations.values():
         raise InvalidInputError(
-            f"{place.job} names the job at {main.destination.uri}, which does not name this"
+            f"{directory.job} names the job at {main.destination.uri}, which does not name this"
             " location",
             code=LOCATION_NOT_AGREED,
         )
     return main, spec
 
 
-def _abort_late(ports: Ports, place: JobDirectory, key: str, etag: str, pending: PendingSet) -> int:
+def _abort_late(
+    ports: Ports, directory: JobDirectory, key: str, etag: str, pending: PendingSet
+) -> int:
     # The codec has seen to it that each file lies in the destination, and under a unique name is
     # the job's; an exact one must not be another job's (I5). A committed file has no upload left,
     # so aborting a counted one's is a no-op.
-    neighbours = Neighbours(ports.store, place)
+    neighbours = Neighbours(ports.store, directory)
     files = [file for file in pending.files if not neighbours.own(file.key)]
     for _done in ports.parallel(
         lambda file: ports.store.abort_upload(file.bucket, file.key, file.upload_id), files
     ):
         pass
-    ports.store.delete(place.bucket, key, if_match=etag)
+    ports.store.delete(directory.bucket, key, if_match=etag)
     return len(files)

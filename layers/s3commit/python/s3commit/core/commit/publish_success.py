@@ -34,7 +34,7 @@ def publish_success(ports: Ports, ticket: Ticket) -> Ticket:
     if record.state is JobState.PUBLISHING:
         with unless_overtaken(ports, ticket, JobState.PUBLISHING):
             if record.replaced is not None and record.replaced.files:  # by RemoveReplaced
-                names = first_keys(ports, ticket.place, record)
+                names = first_keys(ports, ticket.directory, record)
             else:
                 names = publish_manifest(ports, ticket, record)
         _put_marker(ports, ticket, record, names)
@@ -47,7 +47,7 @@ def publish_success(ports: Ports, ticket: Ticket) -> Ticket:
         )
     note_end(ports, record)
     release_locks(ports, record)
-    write_result(ports, ticket.place, record)
+    write_result(ports, ticket.directory, record)
     return ticket.after(record)
 
 
@@ -57,34 +57,34 @@ def _put_marker(ports: Ports, ticket: Ticket, record: JobRecord, names: list[str
     Between looking and putting, the ledger is asked again: a late waker whose job has moved on
     loses there, and one that stalls after that loses the condition.
     """
-    place = ticket.place
+    directory = ticket.directory
     body = encode_success(record, names, timestamp=millis_of(ports.clock.now()))
     for _ in range(MARKER_ROUNDS):
-        etag, job_id = _marker(ports, place)
+        etag, job_id = _marker(ports, directory)
         if job_id == record.job_id:
             return
         own_record(ports, ticket, JobState.PUBLISHING)
         try:
             ports.store.put(
-                place.bucket, place.success, body, if_absent=etag is None, if_match=etag
+                directory.bucket, directory.success, body, if_absent=etag is None, if_match=etag
             )
         except (PreconditionError, NotFoundError):
             continue  # another job put its marker meanwhile, or someone removed it: look again
         return
-    raise TransientError(f"{place.success} is being written by too many jobs at once")
+    raise TransientError(f"{directory.success} is being written by too many jobs at once")
 
 
-def _marker(ports: Ports, place: JobDirectory) -> tuple[str | None, str | None]:
+def _marker(ports: Ports, directory: JobDirectory) -> tuple[str | None, str | None]:
     """The etag of what lies at ``_SUCCESS``, and the job that it names, if it is a marker.
 
     By whomever it was put, it keeps no job from its end (I12): of one that is too large, archived,
     or encrypted with a key that may not be used, a listing has the etag.
     """
     try:
-        stored = ports.store.get(place.bucket, place.success, max_bytes=MAX_SUCCESS_BYTES)
+        stored = ports.store.get(directory.bucket, directory.success, max_bytes=MAX_SUCCESS_BYTES)
         return stored.facts.etag, success_job_id(stored.body)
     except NotFoundError:
         return None, None
     except (InvalidInputError, AccessError):
-        listed = next(iter(ports.store.list(place.bucket, place.success)), None)
-        return (listed.etag if listed and listed.key == place.success else None), None
+        listed = next(iter(ports.store.list(directory.bucket, directory.success)), None)
+        return (listed.etag if listed and listed.key == directory.success else None), None

@@ -53,11 +53,13 @@ def remove_replaced(ports: Ports, ticket: Ticket) -> Ticket:
             note_publishing(ports, record)
             if not ticket.page:
                 publish_manifest(ports, ticket, record)
-        page = remove_listed(ports, ticket.place, record, first=ticket.page)
+        page = remove_listed(ports, ticket.directory, record, first=ticket.page)
     return replace(ticket, page=page)
 
 
-def remove_listed(ports: Ports, place: JobDirectory, record: JobRecord, *, first: int = 0) -> int:
+def remove_listed(
+    ports: Ports, directory: JobDirectory, record: JobRecord, *, first: int = 0
+) -> int:
     """Delete what the decided list names from page ``first`` on; repeatable.
 
     Each file only with the etag that was seen. Returns the page to go on with when
@@ -66,7 +68,7 @@ def remove_listed(ports: Ports, place: JobDirectory, record: JobRecord, *, first
     """
     if record.replaced is None or not record.replaced.files:
         return 0
-    removal = _Removal(ports, place, record, record.replaced)
+    removal = _Removal(ports, directory, record, record.replaced)
     number = first
     while True:
         try:
@@ -84,11 +86,11 @@ class _Removal:
     """One call: ``reading`` is the page at which it is, -1 before the index is read."""
 
     def __init__(
-        self, ports: Ports, place: JobDirectory, record: JobRecord, replaced: ReplacedFacts
+        self, ports: Ports, directory: JobDirectory, record: JobRecord, replaced: ReplacedFacts
     ) -> None:
         self.reading = 0
         self._ports = ports
-        self._place = place
+        self._directory = directory
         self._record = record
         self._replaced = replaced
         self._pages: Sequence[str] = ()
@@ -97,12 +99,12 @@ class _Removal:
 
     def run(self, first: int) -> int:
         """Delete from page ``first`` on; the page to go on with, or 0."""
-        ports, place = self._ports, self._place
+        ports, directory = self._ports, self._directory
         self.reading = first
         if not self._pages:
-            self._pages = read_index(ports.store, place, self._replaced)
+            self._pages = read_index(ports.store, directory, self._replaced)
         for _done in ports.parallel(
-            lambda group: ports.store.delete_seen(place.bucket, group), self._groups(first)
+            lambda group: ports.store.delete_seen(directory.bucket, group), self._groups(first)
         ):
             pass
         return self._following
@@ -112,21 +114,21 @@ class _Removal:
 
         Raises ``error`` if what is left is not what it named.
         """
-        ports, place = self._ports, self._place
-        left = in_pages(files_to_replace(ports, place, self._record))
+        ports, directory = self._ports, self._directory
+        left = in_pages(files_to_replace(ports, directory, self._record))
         page = next(left, None)
         if page is None:
             return False
         if self._pages:
             body = page_body(page)
             if digest(body) == self._pages[self.reading]:
-                put_page(ports, place, body)
+                put_page(ports, directory, body)
                 return True
         else:
             pages = [(len(one), digest(page_body(one))) for one in chain([page], left)]
-            index = index_body(place, sum(n for n, _ in pages), [sha256 for _, sha256 in pages])
+            index = index_body(directory, sum(n for n, _ in pages), [sha256 for _, sha256 in pages])
             if digest(index) == self._replaced.sha256:
-                ports.store.put(place.bucket, place.replaced(digest(index)), index)
+                ports.store.put(directory.bucket, directory.replaced(digest(index)), index)
                 return True
         raise JobRefusedError(
             f"{error.message}, and what lies there is not what it named: {page[0].key} for one."
@@ -136,13 +138,16 @@ class _Removal:
 
     def _groups(self, first: int) -> Iterator[list[ListedObject]]:
         plan = self._record.plan
-        places = (self._place, *map(self._place.at, plan.locations.values() if plan else ()))
+        directories = (
+            self._directory,
+            *map(self._directory.at, plan.locations.values() if plan else ()),
+        )
         for number in range(first, len(self._pages)):
             if number > first and self._now() >= self._until:
                 self._following = number
                 return
             self.reading = number
-            yield from read_page(self._ports.store, places, self._pages[number])
+            yield from read_page(self._ports.store, directories, self._pages[number])
 
     def _now(self) -> datetime:
         return datetime.fromisoformat(self._ports.clock.now())

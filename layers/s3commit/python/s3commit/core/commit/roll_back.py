@@ -27,21 +27,21 @@ def roll_back(ports: Ports, ticket: Ticket) -> Ticket:
     record = own_record(ports, ticket, JobState.ROLLING_BACK, JobState.ROLLED_BACK)
     if record.state is JobState.ROLLING_BACK:
         with unless_overtaken(ports, ticket, JobState.ROLLING_BACK):
-            stop_in_doubt(ports, ticket.place, record)
-            stop_if_published(ports, ticket.place)
-        if not abort_uploads(ports, ticket.place):
+            stop_in_doubt(ports, ticket.directory, record)
+            stop_if_published(ports, ticket.directory)
+        if not abort_uploads(ports, ticket.directory):
             return ticket.after(record)
         with unless_overtaken(ports, ticket, JobState.ROLLING_BACK):
-            delete_own_objects(ports, ticket.place, record)
-            _verify_undone(ports, ticket.place, record)
+            delete_own_objects(ports, ticket.directory, record)
+            _verify_undone(ports, ticket.directory, record)
         record = end_job(ports, record, JobState.ROLLED_BACK)
     return conclude(ports, ticket, record)
 
 
-def _verify_undone(ports: Ports, place: JobDirectory, record: JobRecord) -> None:
-    stop_in_doubt(ports, place, record)  # a zombie may have completed one since
-    visible = next(own_objects(ports, place, record), None)
+def _verify_undone(ports: Ports, directory: JobDirectory, record: JobRecord) -> None:
+    stop_in_doubt(ports, directory, record)  # a zombie may have completed one since
+    visible = next(own_objects(ports, directory, record), None)
     if visible is not None:
-        raise TransientError(f"{visible.key} of job {place.job_id} is still visible")
-    if next(own_uploads(ports, place), None) is not None:
-        raise TransientError(f"an upload of job {place.job_id} is open again")
+        raise TransientError(f"{visible.key} of job {directory.job_id} is still visible")
+    if next(own_uploads(ports, directory), None) is not None:
+        raise TransientError(f"an upload of job {directory.job_id} is open again")

@@ -37,8 +37,8 @@ def seal_job(ports: Ports, ticket: Ticket) -> Ticket:
     Raises `LostRaceError` if another one takes over at the same time, and `NeedsOperatorError`
     (``LEDGER_SET_BACK``) for an undecided job that was decided before the table was set back.
     """
-    place = ticket.place
-    record = _find_or_open(ports, place)
+    directory = ticket.directory
+    record = _find_or_open(ports, directory)
     if record.state in ENDED:
         return ticket.after(record)
     has_it_already = record.execution == ticket.execution != ""
@@ -72,46 +72,46 @@ def _why_refused(ports: Ports, ticket: Ticket, record: JobRecord) -> Failure | N
     """
     if record.state not in {JobState.OPEN, JobState.SEALED}:
         return None
-    failure = _why_not(ports, ticket.place) if record.state is JobState.OPEN else None
+    failure = _why_not(ports, ticket.directory) if record.state is JobState.OPEN else None
     if failure is None and ticket.execution.rpartition(":")[2] != ticket.ref:
-        return told_before(ports, ticket.place, record)
+        return told_before(ports, ticket.directory, record)
     return failure
 
 
-def _why_not(ports: Ports, place: JobDirectory) -> Failure | None:
+def _why_not(ports: Ports, directory: JobDirectory) -> Failure | None:
     """The reason for which the job is aborted at once, or None."""
     try:
-        request = read_request(ports, place)
+        request = read_request(ports, directory)
         if isinstance(request, AbortRequest):
             code = ABANDONED if request.abandoned else ABORTED_BY_CLIENT
             return Failure(code, one_line(request.reason or "the client asked for it"))
-        read_spec(ports, place)
-        if is_further_up(ports.store, place):
+        read_spec(ports, directory)
+        if is_further_up(ports.store, directory):
             return Failure(
                 JOB_ID_TAKEN,
-                f"a directory above {place.destination.uri} has a job with id {place.job_id};"
-                " write the data again under a new id",
+                f"a directory above {directory.destination.uri} has a job with id"
+                f" {directory.job_id}; write the data again under a new id",
             )
     except (InvalidInputError, JobRefusedError) as error:
         return Failure(error.code, one_line(error.message))
     return None
 
 
-def _find_or_open(ports: Ports, place: JobDirectory) -> JobRecord:
-    record = ports.ledger.job(place.ref)
+def _find_or_open(ports: Ports, directory: JobDirectory) -> JobRecord:
+    record = ports.ledger.job(directory.ref)
     if record is not None:
         return record
     try:
-        spec = read_spec(ports, place)
+        spec = read_spec(ports, directory)
     except InvalidInputError:
-        if is_location(ports, place):
+        if is_location(ports, directory):
             # Its job's request lies in the main directory; a record here would take the job's id.
-            message = f"{place.uri} is a location of a job, and no job by itself"
+            message = f"{directory.uri} is a location of a job, and no job by itself"
             raise LostRaceError(message, None) from None
         # The record is needed to end the job by; _why_not says what is wrong with it. A job that
         # does not belong here was never decided here, whatever results a copy has brought along.
-        facts = ports.store.head(place.bucket, place.job)
+        facts = ports.store.head(directory.bucket, directory.job)
         put_at = facts.modified if facts else ports.clock.now()
-        spec = JobSpec(place.job_id, place.destination, put_at=put_at)
-        return ports.ledger.open_job(new_record(spec, place, ports.clock.now()))
-    return open_unknown(ports, place, spec)
+        spec = JobSpec(directory.job_id, directory.destination, put_at=put_at)
+        return ports.ledger.open_job(new_record(spec, directory, ports.clock.now()))
+    return open_unknown(ports, directory, spec)

@@ -17,5 +17,5 @@ def tidy_up(ports: Ports, ticket: Ticket) -> Ticket:
     uploads faster than they are aborted everything stays for the sweep.
     """
     record = own_record(ports, ticket, JobState.COMMITTED, JobState.ABORTED, JobState.ROLLED_BACK)
-    tidy(ports, ticket.place, record)
+    tidy(ports, ticket.directory, record)
     return ticket

@@ -35,17 +35,17 @@ def verify_manifests(ports: Ports, ticket: Ticket) -> Ticket:
     Reads from S3 what no event brought. Memory: about 250 bytes a file. Repeating it writes the
     same plan. Raises `JobRefusedError` if anything is amiss; nothing was completed then.
     """
-    place = ticket.place
+    directory = ticket.directory
     record = own_record(ports, ticket, JobState.SEALED)
-    spec = read_spec_of(ports, place, record)
-    request = commit_request(ports, place, spec)
-    locations = verified_locations(ports, place, spec)
+    spec = read_spec_of(ports, directory, record)
+    request = commit_request(ports, directory, spec)
+    locations = verified_locations(ports, directory, spec)
     if record.conflict is Conflict.REPLACE:
-        _refuse_to_replace(ports, (place, *map(place.at, locations.values())))
-    sites = sites_of(ports, place, locations)
+        _refuse_to_replace(ports, (directory, *map(directory.at, locations.values())))
+    sites = sites_of(ports, directory, locations)
     counted = counted_attempts(ports, request, sites)
     if not spec.sha256:
-        refuse_ours(place, request, counted)
+        refuse_ours(directory, request, counted)
     verified, written = verify_all(ports, sites, counted, record, spec.conditions.columns)
     if request.attempts is None and not request.partial:
         _refuse_missing_tasks(verified)
@@ -53,29 +53,29 @@ def verify_manifests(ports: Ports, ticket: Ticket) -> Ticket:
     visible = 0
     for prefix, site in sites.items():
         there = [one for one in verified if one.attempt.location == prefix]
-        visible += _refuse_missing_uploads(ports, site.place, there, spec)
+        visible += _refuse_missing_uploads(ports, site.directory, there, spec)
     facts, body = make_plan(verified)
     facts = replace(facts, locations=locations, visible_before=visible)
     if record.conflict is not Conflict.APPEND and record.scope is Scope.PARTITION:
-        facts = replace(facts, partitions=write_partitions(ports, place, written))
-    ports.store.put(place.bucket, place.plan(facts.sha256), body)
+        facts = replace(facts, partitions=write_partitions(ports, directory, written))
+    ports.store.put(directory.bucket, directory.plan(facts.sha256), body)
     record = ports.ledger.note(
         record.ref, generation=record.generation, now=ports.clock.now(), plan=facts
     )
     return ticket.after(record)
 
 
-def _refuse_to_replace(ports: Ports, places: Iterable[JobDirectory]) -> None:
+def _refuse_to_replace(ports: Ports, directories: Iterable[JobDirectory]) -> None:
     """A right to put a job is none to delete what others have put, unless the deployment says so.
 
     Judged here: the ledger knows the policy, both sides have agreed to each location, and no lock
     is held yet (I12).
     """
-    for place in places:
-        if not place.destination.prefix.startswith(ports.replace_below):
+    for directory in directories:
+        if not directory.destination.prefix.startswith(ports.replace_below):
             raise JobRefusedError(
-                f"conflict 'replace' is not allowed at {place.destination.uri}: write there without"
-                " it, or have the deployment's replacePrefixes name it",
+                f"conflict 'replace' is not allowed at {directory.destination.uri}: write there"
+                " without it, or have the deployment's replacePrefixes name it",
                 code=REPLACE_NOT_ALLOWED,
             )
 
@@ -105,7 +105,7 @@ def _refuse_shared_keys(verified: list[Verified]) -> None:
 
 
 def _refuse_missing_uploads(
-    ports: Ports, place: JobDirectory, verified: list[Verified], spec: JobSpec
+    ports: Ports, directory: JobDirectory, verified: list[Verified], spec: JobSpec
 ) -> int:
     """One listing for all; a file that it lacks is looked at by itself before it is refused.
 
@@ -113,7 +113,7 @@ def _refuse_missing_uploads(
     """
     missing = {upload for one in verified for upload in one.uploads}
     if missing:
-        for upload in ports.store.list_uploads(place.bucket, place.destination.prefix):
+        for upload in ports.store.list_uploads(directory.bucket, directory.destination.prefix):
             counted = short_digest(upload.key, upload.upload_id)
             if upload.composite and counted in missing:
                 raise JobRefusedError(
@@ -127,15 +127,15 @@ def _refuse_missing_uploads(
     def look_closer(one: Verified, max_bytes: int) -> int:
         told = one.attempt
         pending = read_manifest(
-            ports, place, told.manifest, told.sha256, names=spec.names, max_bytes=max_bytes
+            ports, directory, told.manifest, told.sha256, names=spec.names, max_bytes=max_bytes
         )
-        return _refuse_gone(ports, place, pending, missing, spec)
+        return _refuse_gone(ports, directory, pending, missing, spec)
 
     return sum(each_manifest(ports, look_closer, doubted))
 
 
 def _refuse_gone(
-    ports: Ports, place: JobDirectory, pending: PendingSet, missing: set[bytes], spec: JobSpec
+    ports: Ports, directory: JobDirectory, pending: PendingSet, missing: set[bytes], spec: JobSpec
 ) -> int:
     visible = 0
     for file in pending.files:
@@ -146,7 +146,7 @@ def _refuse_gone(
         # An S3A driver may have died in its own commit. Of ours nothing is visible yet.
         facts = ports.store.head(file.bucket, file.key) if not spec.sha256 else None
         if whose(file, facts) is Whose.UNKNOWN:  # an abort would give its data up
-            raise in_doubt(place.job_id, described(file))
+            raise in_doubt(directory.job_id, described(file))
         if not is_ours(file, facts):
             raise JobRefusedError(
                 f"the upload of {file.key!r} is gone: aborted by someone, or by a lifecycle rule",

@@ -32,7 +32,7 @@ def publish_manifest(ports: Ports, ticket: Ticket, record: JobRecord) -> list[st
 
     Whatever lies there, by an earlier try or by a stranger, is written over (I12).
     """
-    place = ticket.place
+    directory = ticket.directory
     names: list[str] = []
 
     def noting(files: Iterable[CommittedFile]) -> Iterator[CommittedFile]:
@@ -43,28 +43,28 @@ def publish_manifest(ports: Ports, ticket: Ticket, record: JobRecord) -> list[st
 
     def put(header: CommitHeader, files: Iterable[CommittedFile]) -> list[str]:
         names.clear()
-        put_lines(ports, place, place.commits, commit_lines(header, noting(files)))
+        put_lines(ports, directory, directory.commits, commit_lines(header, noting(files)))
         return names
 
     header = header_of(record)
     try:
-        return put(header, _committed(ports, place, record))
+        return put(header, _committed(ports, directory, record))
     except (JobRefusedError, NotFoundError):
         own_record(ports, ticket, JobState.PUBLISHING)  # or another execution has tidied up
         # Somebody has deleted, or changed, a manifest or the plan: what is visible tells as well.
-        files = visible_files(ports, place, record)
+        files = visible_files(ports, directory, record)
         total = sum(file.length for file in files)
         return put(replace(header, files=len(files), bytes=total), files)
 
 
-def first_keys(ports: Ports, place: JobDirectory, record: JobRecord) -> list[str]:
+def first_keys(ports: Ports, directory: JobDirectory, record: JobRecord) -> list[str]:
     """The first keys, for the marker; none if plan or manifest are gone."""
     with suppress(JobRefusedError, NotFoundError):
-        files = islice(planned_files(ports, place, record), SUCCESS_FILES)
+        files = islice(planned_files(ports, directory, record), SUCCESS_FILES)
         return [file.key for file in files]
     return []
 
 
-def _committed(ports: Ports, place: JobDirectory, record: JobRecord) -> Iterator[CommittedFile]:
-    for file in planned_files(ports, place, record):
+def _committed(ports: Ports, directory: JobDirectory, record: JobRecord) -> Iterator[CommittedFile]:
+    for file in planned_files(ports, directory, record):
         yield CommittedFile(file.key, file.length, expected_etag(file), file.rows)

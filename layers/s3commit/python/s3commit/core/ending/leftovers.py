@@ -7,36 +7,36 @@ from itertools import islice
 
 from s3commit.core.ending.uploads import abort_uploads
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.job.locations import places_of
+from s3commit.core.job.locations import job_directories
 from s3commit.core.model.limits import DELETE_AT_ONCE
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ListedObject, ObjectReader
 
 
-def tidy(ports: Ports, place: JobDirectory, record: JobRecord) -> bool:
+def tidy(ports: Ports, directory: JobDirectory, record: JobRecord) -> bool:
     """Abort and delete what an ended job has left; False if all stays, since uploads are open."""
-    places = places_of(ports, place, record)
+    directories = job_directories(ports, directory, record)
     # Listed first: a manifest that comes later names uploads that nobody has aborted here, and it
     # is all that its own event finds them by.
     scratch = [
         listed
-        for one in places
+        for one in directories
         for listed in ports.store.list(one.bucket, one.prefix)
         if listed.key.startswith(one.scratch)
     ]
-    scratch += own_leftovers(ports.store, place)
+    scratch += own_leftovers(ports.store, directory)
     # Of exact names nothing else tells whose an upload is that is still open.
-    if not abort_uploads(ports, place):
+    if not abort_uploads(ports, directory):
         return False
-    _delete(ports, place.bucket, scratch)
+    _delete(ports, directory.bucket, scratch)
     return True
 
 
-def own_leftovers(store: ObjectReader, place: JobDirectory) -> list[ListedObject]:
+def own_leftovers(store: ObjectReader, directory: JobDirectory) -> list[ListedObject]:
     """What the pipeline has written for itself, save the decision: that stays as documents do."""
-    own = store.list(place.bucket, place.pipeline_prefix)
-    return [listed for listed in own if listed.key != place.decision]
+    own = store.list(directory.bucket, directory.pipeline_prefix)
+    return [listed for listed in own if listed.key != directory.decision]
 
 
 def _delete(ports: Ports, bucket: str, seen: Iterable[ListedObject]) -> None:

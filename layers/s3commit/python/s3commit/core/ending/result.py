@@ -32,11 +32,11 @@ def conclude(ports: Ports, ticket: Ticket, record: JobRecord) -> Ticket:
     """Say how the job has ended, and give its claims back; repeatable."""
     note_end(ports, record)
     release_locks(ports, record)
-    write_result(ports, ticket.place, record)
+    write_result(ports, ticket.directory, record)
     return ticket.after(record)
 
 
-def write_result(ports: Ports, place: JobDirectory, record: JobRecord) -> None:
+def write_result(ports: Ports, directory: JobDirectory, record: JobRecord) -> None:
     """Put ``result.json`` of an ended job; one that is there stays."""
     committed = OUTCOMES[record.state] is Outcome.COMMITTED
     plan = record.plan if committed else None
@@ -54,7 +54,7 @@ def write_result(ports: Ports, place: JobDirectory, record: JobRecord) -> None:
     )
     # If it is there, this step ran before; a job ends once, so that result says the same.
     with suppress(PreconditionError):
-        ports.store.put(place.bucket, place.result, encode_result(result), if_absent=True)
+        ports.store.put(directory.bucket, directory.result, encode_result(result), if_absent=True)
 
 
 def _short(failure: Failure | None) -> Failure | None:

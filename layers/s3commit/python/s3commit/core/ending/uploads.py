@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from s3commit.core.formats.layout import JobDirectory, belongs_to_job
-from s3commit.core.job.locations import places_of
+from s3commit.core.job.locations import job_directories
 from s3commit.core.model.job import Names
 from s3commit.core.model.limits import ABORT_ROUNDS
 from s3commit.core.model.record import JobRecord
@@ -16,7 +16,7 @@ from s3commit.core.ports.ledger import LostRaceError
 from s3commit.core.ports.objects import OpenUpload
 
 
-def abort_uploads(ports: Ports, place: JobDirectory) -> bool:
+def abort_uploads(ports: Ports, directory: JobDirectory) -> bool:
     """Abort every open upload of the job, counted or not; True if none is left (I4, I5).
 
     The job's id in the file name, before the first dot, proves whose an upload is; manifests are
@@ -28,41 +28,41 @@ def abort_uploads(ports: Ports, place: JobDirectory) -> bool:
     """
     left: set[OpenUpload] = set()
     for _ in range(ABORT_ROUNDS):
-        left.update(own_uploads(ports, place))
+        left.update(own_uploads(ports, directory))
         if not left:
             return True
         found = sorted(left, key=lambda upload: (upload.key, upload.upload_id))
-        answers = ports.parallel(lambda upload: _abort(ports, place, upload), found)
+        answers = ports.parallel(lambda upload: _abort(ports, directory, upload), found)
         left = {upload for upload in answers if upload is not None}
     return False
 
 
-def own_uploads(ports: Ports, place: JobDirectory) -> Iterator[OpenUpload]:
+def own_uploads(ports: Ports, directory: JobDirectory) -> Iterator[OpenUpload]:
     """Every open upload of the job, at each of its places; one may come twice.
 
     Raises `LostRaceError` if the ledger has lost the job meanwhile: nobody knows then how its files
     are named, and to find no uploads would mean that what names them may go.
     """
-    record = ports.ledger.job(place.ref)
+    record = ports.ledger.job(directory.ref)
     if record is None:
-        raise LostRaceError(f"job {place.job_id} is not in the ledger any more", None)
-    for one in places_of(ports, place, record):
+        raise LostRaceError(f"job {directory.job_id} is not in the ledger any more", None)
+    for one in job_directories(ports, directory, record):
         yield from _uploads_at(ports, one, record)
 
 
-def _uploads_at(ports: Ports, place: JobDirectory, record: JobRecord) -> Iterator[OpenUpload]:
+def _uploads_at(ports: Ports, directory: JobDirectory, record: JobRecord) -> Iterator[OpenUpload]:
     """By name: what was begun before the job is another program's, whatever its name says (I12)."""
-    neighbours = Neighbours(ports.store, place)
-    for upload in ports.store.list_uploads(place.bucket, place.destination.prefix):
-        is_named_so = belongs_to_job(upload.key, place.job_id)
+    neighbours = Neighbours(ports.store, directory)
+    for upload in ports.store.list_uploads(directory.bucket, directory.destination.prefix):
+        is_named_so = belongs_to_job(upload.key, directory.job_id)
         if is_named_so and upload.initiated >= record.opened_at and not neighbours.own(upload.key):
             yield upload
     if record.names is Names.EXACT:
-        yield from named_uploads(ports, place)
+        yield from named_uploads(ports, directory)
 
 
-def _abort(ports: Ports, place: JobDirectory, upload: OpenUpload) -> OpenUpload | None:
+def _abort(ports: Ports, directory: JobDirectory, upload: OpenUpload) -> OpenUpload | None:
     """Abort the upload; what is returned is still there."""
-    ports.store.abort_upload(place.bucket, upload.key, upload.upload_id)
-    is_open = ports.store.upload_is_open(place.bucket, upload.key, upload.upload_id)
+    ports.store.abort_upload(directory.bucket, upload.key, upload.upload_id)
+    is_open = ports.store.upload_is_open(directory.bucket, upload.key, upload.upload_id)
     return upload if is_open else None

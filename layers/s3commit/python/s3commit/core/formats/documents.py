@@ -107,7 +107,7 @@ def decode_main(body: bytes, directory: JobDirectory) -> JobDirectory | None:
     if not fields.has("main"):
         return None
     main = JobDirectory(parse_destination(fields.text("main")), directory.job_id)
-    _check_place(
+    _check_directory(
         fields.text("jobId", longest=80), parse_destination(fields.text("destination")), directory
     )
     if main.bucket != directory.bucket or main == directory:
@@ -143,11 +143,11 @@ def decode_job(body: bytes, directory: JobDirectory) -> JobSpec:
         locations=parse_locations(fields.mapping("locations"), destination),
         sha256=digest(body),
     )
-    _check_place(spec.job_id, spec.destination, directory)
+    _check_directory(spec.job_id, spec.destination, directory)
     return spec
 
 
-def _check_place(job_id: str, destination: Destination, directory: JobDirectory) -> None:
+def _check_directory(job_id: str, destination: Destination, directory: JobDirectory) -> None:
     if job_id != directory.job_id or destination != directory.destination:
         raise InvalidInputError(
             f"job.json of {job_id!r} at {destination.uri} lies in {directory.prefix}",

@@ -34,7 +34,7 @@ class Ticket:
 
     job_id: str
     bucket: str
-    directory: str
+    prefix: str
     execution: str = ""
     generation: int = 0
     state: JobState = JobState.OPEN
@@ -52,19 +52,19 @@ class Ticket:
     refusal: Failure | None = None
 
     @property
-    def place(self) -> JobDirectory:
+    def directory(self) -> JobDirectory:
         """The job directory. Raises `InvalidInputError` if the ticket contradicts itself."""
-        place = parse_directory(self.bucket, self.directory)
-        if place.job_id != self.job_id or place.prefix != self.directory:
+        directory = parse_directory(self.bucket, self.prefix)
+        if directory.job_id != self.job_id or directory.prefix != self.prefix:
             raise InvalidInputError(
-                f"job {self.job_id!r} does not lie in {self.directory!r}", code="WRONG_JOB"
+                f"job {self.job_id!r} does not lie in {self.prefix!r}", code="WRONG_JOB"
             )
-        return place
+        return directory
 
     @property
     def ref(self) -> str:
         """The job, as the ledger knows it."""
-        return self.place.ref
+        return self.directory.ref
 
     def after(self, record: JobRecord) -> Ticket:
         """The ticket with what the ledger now says of the job."""
@@ -73,7 +73,7 @@ class Ticket:
             self,
             generation=record.generation,
             state=record.state,
-            plan=self.place.plan(plan.sha256) if plan else "",
+            plan=self.directory.plan(plan.sha256) if plan else "",
             units=plan.units if plan else 0,
             files=plan.files if plan else 0,
             bytes=plan.bytes if plan else 0,
@@ -97,9 +97,9 @@ class UnitResult:
     in_doubt: str = ""
 
 
-def execution_input(place: JobDirectory) -> dict[str, Any]:
+def execution_input(directory: JobDirectory) -> dict[str, Any]:
     """What an execution is started with."""
-    return {"jobId": place.job_id, "bucket": place.bucket, "directory": place.prefix}
+    return {"jobId": directory.job_id, "bucket": directory.bucket, "directory": directory.prefix}
 
 
 def encode_ticket(ticket: Ticket) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def encode_ticket(ticket: Ticket) -> dict[str, Any]:
     return {
         "jobId": ticket.job_id,
         "bucket": ticket.bucket,
-        "directory": ticket.directory,
+        "directory": ticket.prefix,
         "execution": ticket.execution,
         "generation": ticket.generation,
         "state": ticket.state.value,
@@ -131,7 +131,7 @@ def decode_ticket(value: object, *, execution: str = "") -> Ticket:
     return Ticket(
         job_id=fields.text("jobId", longest=80),
         bucket=fields.text("bucket", longest=80),
-        directory=fields.text("directory"),
+        prefix=fields.text("directory"),
         execution=execution or fields.text("execution", ""),
         generation=fields.integer("generation", 0),
         state=JobState(fields.text("state", JobState.OPEN)),

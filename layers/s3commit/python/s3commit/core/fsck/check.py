@@ -57,16 +57,16 @@ def check(fsck: Fsck, destination: Destination, tally: Tally | None = None) -> I
 
 
 def _of_job(fsck: Fsck, job: Job) -> Iterator[Finding]:
-    place = job.place
+    directory = job.directory
     if job.verdict.level is not Level.FINE:
         repairs: tuple[Repair, ...] = ()
         if Action.START_EXECUTION in job.verdict.actions:
             start = Repair(
                 Action.START_EXECUTION,
                 job.verdict.name,
-                place.bucket,
-                place.prefix,
-                place.job_id,
+                directory.bucket,
+                directory.prefix,
+                directory.job_id,
                 generation=job.generation,
             )
             repairs = (start,)
@@ -76,12 +76,14 @@ def _of_job(fsck: Fsck, job: Job) -> Iterator[Finding]:
         lost = _lost(fsck, job)
         if lost:
             detail = f"{detail}, gone or changed: {lost}"
-        yield Finding(job.verdict, place.bucket, place.prefix, place.job_id, detail, "", repairs)
+        yield Finding(
+            job.verdict, directory.bucket, directory.prefix, directory.job_id, detail, "", repairs
+        )
     if job.about is other.SPEC_UNREADABLE and job.standing not in _OVER:
-        yield Finding(job.about, place.bucket, place.job, place.job_id)
+        yield Finding(job.about, directory.bucket, directory.job, directory.job_id)
     traces = job.traces
     if traces.of_s3a and not (traces.job or traces.request or traces.result):
-        yield Finding(other.S3A_LEFTOVER, place.bucket, place.prefix, place.job_id)
+        yield Finding(other.S3A_LEFTOVER, directory.bucket, directory.prefix, directory.job_id)
 
 
 def _lost(fsck: Fsck, job: Job) -> str:
@@ -89,7 +91,7 @@ def _lost(fsck: Fsck, job: Job) -> str:
     record = job.record
     if job.verdict is not NOT_GOING_ON or record is None or record.state not in DECIDED:
         return ""
-    names = lost_documents(fsck, job.place, record, listed=job.header is not None)
+    names = lost_documents(fsck, job.directory, record, listed=job.header is not None)
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(names[:SHOWN]) + more
 
@@ -104,18 +106,26 @@ def _of_shared(fsck: Fsck, destination: Destination) -> Iterator[Finding]:
 def _of_scratch(fsck: Fsck, job: Job) -> Iterator[Finding]:
     if job.standing not in _OVER or job.running:
         return
-    for place in job.places:
-        if place is job.places[0] and not job.traces.scratch:
+    for directory in job.directories:
+        if directory is job.directories[0] and not job.traces.scratch:
             continue
         repairs = tuple(
-            _deletion(other.SCRATCH_LEFT, place.bucket, listed.key, place.job_id, listed.etag)
-            for listed in fsck.ports.store.list(place.bucket, place.prefix)
-            if listed.key.startswith(place.scratch)
+            _deletion(
+                other.SCRATCH_LEFT, directory.bucket, listed.key, directory.job_id, listed.etag
+            )
+            for listed in fsck.ports.store.list(directory.bucket, directory.prefix)
+            if listed.key.startswith(directory.scratch)
         )
         if repairs:
             detail = many(len(repairs), "object")
             yield Finding(
-                other.SCRATCH_LEFT, place.bucket, place.prefix, place.job_id, detail, "", repairs
+                other.SCRATCH_LEFT,
+                directory.bucket,
+                directory.prefix,
+                directory.job_id,
+                detail,
+                "",
+                repairs,
             )
 
 
@@ -149,8 +159,8 @@ def _of_marker(
 
 
 def _is_listed(fsck: Fsck, destination: Destination, job_id: str) -> bool:
-    place = JobDirectory(destination, job_id)
-    return fsck.ports.store.head(place.bucket, place.commits) is not None
+    directory = JobDirectory(destination, job_id)
+    return fsck.ports.store.head(directory.bucket, directory.commits) is not None
 
 
 def _own_marker(stored: StoredObject) -> str | None:

@@ -40,20 +40,20 @@ class Expected:
 class Batch:
     """Some jobs, and the files that they name, by key. ``uploads`` are those that manifests name.
 
-    ``places`` are the prefixes where they may lie. ``first`` says that what is no job's is judged
-    along with it.
+    ``directories`` are the prefixes where they may lie. ``first`` says that what is no job's is
+    judged along with it.
     """
 
     first: bool = False
     jobs: dict[str, Job] = field(default_factory=dict)
     files: dict[str, list[Expected]] = field(default_factory=dict)
     uploads: dict[tuple[str, str], str] = field(default_factory=dict)
-    places: set[str] = field(default_factory=set)
+    directories: set[str] = field(default_factory=set)
 
     def listed_by_others(self, key: str, job_id: str) -> Iterator[Expected]:
         """The files at the key that lists of other jobs have."""
         for one in self.files.get(key, ()):
-            if one.named is Named.LISTED and one.job.place.job_id != job_id:
+            if one.named is Named.LISTED and one.job.directory.job_id != job_id:
                 yield one
 
 
@@ -68,8 +68,8 @@ def batches(fsck: Fsck, jobs: Mapping[str, Job]) -> Iterator[Batch | Finding]:
             del batch.jobs[job_id]  # gone since it was listed
         except InvalidInputError as error:
             del batch.jobs[job_id]
-            place = job.place
-            yield Finding(UNREADABLE, place.bucket, place.commits, job_id, error.message)
+            directory = job.directory
+            yield Finding(UNREADABLE, directory.bucket, directory.commits, job_id, error.message)
         if len(batch.files) >= BATCH_FILES:
             yield batch
             batch = Batch()
@@ -78,7 +78,7 @@ def batches(fsck: Fsck, jobs: Mapping[str, Job]) -> Iterator[Batch | Finding]:
 
 
 def _expect(fsck: Fsck, batch: Batch, job: Job, living: _Living) -> None:
-    batch.places |= job.looked_at
+    batch.directories |= job.looked_at
     if job.header is not None and job.standing is not Standing.IN_DOUBT:
         for file in committed_files(fsck, job):
             listed = Expected(job, Named.LISTED, file.length, file.etag)
@@ -88,17 +88,17 @@ def _expect(fsck: Fsck, batch: Batch, job: Job, living: _Living) -> None:
         return
     if not (exact_leftovers or job.standing in _ASKED):
         return
-    for place in job.places:
-        for pending in named_files(fsck.ports, place):
+    for directory in job.directories:
+        for pending in named_files(fsck.ports, directory):
             known = batch.files.setdefault(pending.key, [])
             if not any(one.job is job and one.named is Named.LISTED for one in known):
                 known.append(Expected(job, Named.PENDING, pending.length, pending=pending))
         if job.names is not Names.EXACT:
             continue
-        for named in uploads_named(fsck.ports, place):
+        for named in uploads_named(fsck.ports, directory):
             if job.standing in _OVER and living.name(named):
                 continue  # whoever wrote that manifest: the upload is of a job that lives
-            batch.uploads[named] = job.place.job_id
+            batch.uploads[named] = job.directory.job_id
             batch.files.setdefault(named[0], [])
 
 
@@ -108,14 +108,14 @@ def committed_files(fsck: Fsck, job: Job) -> list[CommittedFile]:
     Raises `NotFoundError`, and `InvalidInputError` for one that can't be read, does not add up, or
     names a file where the job has no place.
     """
-    header, files = read_commit_manifest(fsck.ports, job.place)
+    header, files = read_commit_manifest(fsck.ports, job.directory)
     if sum(file.length for file in files) != header.bytes:
         raise InvalidInputError(
             f"its files do not add up to {header.bytes} bytes", code="TRUNCATED"
         )
-    places = tuple(job.looked_at)
+    directories = tuple(job.looked_at)
     for file in files:
-        if not file.key.startswith(places):
+        if not file.key.startswith(directories):
             raise InvalidInputError(
                 f"it names {file.key[:200]!r}, which lies in no place of the job", code="TRUNCATED"
             )
@@ -136,7 +136,7 @@ class _Living:
                 named
                 for job in self._jobs.values()
                 if job.names is Names.EXACT and job.standing not in _OVER and job.traces.scratch
-                for place in job.places
-                for named in uploads_named(self._fsck.ports, place)
+                for directory in job.directories
+                for named in uploads_named(self._fsck.ports, directory)
             )
         return upload in self._uploads

@@ -32,8 +32,8 @@ def check_files(fsck: Fsck, destination: Destination, jobs: Mapping[str, Job]) -
     later, claims = Later(fsck, destination, jobs), Claims(fsck)
 
     @cache
-    def is_outers(place: JobDirectory) -> bool:
-        return is_further_up(fsck.ports.store, place)
+    def is_outers(directory: JobDirectory) -> bool:
+        return is_further_up(fsck.ports.store, directory)
 
     for batch in batches(fsck, jobs):
         if isinstance(batch, Finding):
@@ -71,9 +71,9 @@ def _judge(
         return None  # of a job that ended a moment ago its execution tidies up
     if cell.job and verdict.level is Level.NOTE and _has_moved(fsck, cell.job):
         return None  # what was true of the job is no longer
-    if cell.job and any(is_outers(place) for place in _named_in(cell.job, cell.key)):
+    if cell.job and any(is_outers(directory) for directory in _named_in(cell.job, cell.key)):
         return None  # whoever may write here alone can't speak for the job further up (I12)
-    job_id = cell.job.place.job_id if cell.job else owner_of(cell.key) or ""
+    job_id = cell.job.directory.job_id if cell.job else owner_of(cell.key) or ""
     repairs = _repairs(destination.bucket, cell, verdict, facts, job_id)
     restore = ""
     if named is Named.LISTED and thing in {Thing.ABSENT, Thing.OTHER} and cell.expected:
@@ -83,12 +83,12 @@ def _judge(
 
 def _named_in(job: Job, key: str) -> Iterator[JobDirectory]:
     """Where the job lies whose id the file's name carries, if that is the job's."""
-    if belongs_to_job(key, job.place.job_id):
-        yield from (job.place.at(one) for one in sorted(job.looked_at) if key.startswith(one))
+    if belongs_to_job(key, job.directory.job_id):
+        yield from (job.directory.at(one) for one in sorted(job.looked_at) if key.startswith(one))
 
 
 def _has_moved(fsck: Fsck, job: Job) -> bool:
-    record = fsck.ports.ledger.job(job.place.ref)
+    record = fsck.ports.ledger.job(job.directory.ref)
     return (record and record.state) != (job.record and job.record.state)
 
 
@@ -98,11 +98,11 @@ def _whose(fsck: Fsck, cell: Cell, found: ListedObject) -> tuple[Thing, ObjectFa
     listed = expected is not None and expected.named is Named.LISTED
     if expected and listed and (found.length, found.etag) == (expected.length, expected.etag):
         return Thing.OURS, None
-    facts = fsck.ports.store.head(job.place.bucket if job else "", cell.key)
+    facts = fsck.ports.store.head(job.directory.bucket if job else "", cell.key)
     if facts is None or job is None:
         return Thing.ABSENT, None
     if META_JOB in facts.metadata:
-        if facts.metadata[META_JOB] != job.place.job_id:
+        if facts.metadata[META_JOB] != job.directory.job_id:
             return Thing.ANOTHERS, facts
         whole = not expected or not listed or facts.length == expected.length
         return (Thing.OURS if whole else Thing.OTHER), facts

@@ -78,7 +78,7 @@ class Job:
     are known to be the job's (docs/adr/0013): what its list alone says is looked at, no more.
     """
 
-    place: JobDirectory
+    directory: JobDirectory
     verdict: Verdict
     standing: Standing
     names: Names
@@ -96,19 +96,19 @@ class Job:
         return self.standing is Standing.IN_DOUBT
 
     @property
-    def places(self) -> tuple[JobDirectory, ...]:
+    def directories(self) -> tuple[JobDirectory, ...]:
         """Where the job may be acted on: its directory, and those at its locations."""
-        return (self.place, *map(self.place.at, self.locations.values()))
+        return (self.directory, *map(self.directory.at, self.locations.values()))
 
     @property
     def looked_at(self) -> frozenset[str]:
         """The prefixes where files of the job may lie, by whatever says so."""
         said = self.header.locations.values() if self.header else ()
-        return frozenset({self.place.destination.prefix, *self.locations.values(), *said})
+        return frozenset({self.directory.destination.prefix, *self.locations.values(), *said})
 
     def acts_at(self, key: str) -> bool:
         """Whether the key lies where the job may be acted on (I7)."""
-        prefixes = (self.place.destination.prefix, *self.locations.values())
+        prefixes = (self.directory.destination.prefix, *self.locations.values())
         return key.startswith(prefixes)
 
     @property
@@ -133,17 +133,17 @@ def read_jobs(fsck: Fsck, destination: Destination) -> dict[str, Job]:
     execution where somebody has to work on it. Memory: a few hundred bytes a job.
     """
     traces: dict[str, Traces] = defaultdict(Traces)
-    for place, key in directory_keys(fsck, destination):
-        _note(traces[place.job_id], place, key)
+    for directory, key in directory_keys(fsck, destination):
+        _note(traces[directory.job_id], directory, key)
     for job_id, put in listings(fsck, destination):
         traces[job_id].listed_at = put
     for state in sorted(WORKING):
         for record in fsck.ports.ledger.jobs_in(state, before=FOREVER):
             if record.destination == destination:
                 traces.setdefault(record.job_id, Traces())
-    places = [(JobDirectory(destination, job_id), found) for job_id, found in traces.items()]
-    jobs = fsck.ports.parallel(lambda one: _read(fsck, *one), places)
-    return {job.place.job_id: job for job in sorted(jobs, key=lambda job: job.place.job_id)}
+    directories = [(JobDirectory(destination, job_id), found) for job_id, found in traces.items()]
+    jobs = fsck.ports.parallel(lambda one: _read(fsck, *one), directories)
+    return {job.directory.job_id: job for job in sorted(jobs, key=lambda job: job.directory.job_id)}
 
 
 def directory_keys(fsck: Fsck, destination: Destination) -> Iterator[tuple[JobDirectory, str]]:
@@ -156,12 +156,12 @@ def directory_keys(fsck: Fsck, destination: Destination) -> Iterator[tuple[JobDi
             continue  # the name of no job of ours
 
 
-def _note(found: Traces, place: JobDirectory, key: str) -> None:
-    found.job |= key == place.job
-    found.request |= key == place.request
-    found.result |= key == place.result
-    found.scratch |= key.startswith(place.scratch)
-    found.of_s3a |= key.startswith(place.s3a)
+def _note(found: Traces, directory: JobDirectory, key: str) -> None:
+    found.job |= key == directory.job
+    found.request |= key == directory.request
+    found.result |= key == directory.result
+    found.scratch |= key.startswith(directory.scratch)
+    found.of_s3a |= key.startswith(directory.s3a)
 
 
 def listings(fsck: Fsck, destination: Destination) -> Iterator[tuple[str, str]]:
@@ -177,18 +177,18 @@ def listings(fsck: Fsck, destination: Destination) -> Iterator[tuple[str, str]]:
             continue  # nobody's of ours
 
 
-def _read(fsck: Fsck, place: JobDirectory, traces: Traces) -> Job:
-    record = fsck.ports.ledger.job(place.ref)
+def _read(fsck: Fsck, directory: JobDirectory, traces: Traces) -> Job:
+    record = fsck.ports.ledger.job(directory.ref)
     # The listings are older than the record: what a job has left since then is looked for anew.
     ended = record is not None and record.state in ENDED
-    header, commits = _header(fsck, place) if traces.listed or ended else (None, Commits.ABSENT)
-    spec, about = _spec(fsck, place) if traces.job else (None, None)
-    if header is not None and header.destination != place.destination.uri:
+    header, commits = _header(fsck, directory) if traces.listed or ended else (None, Commits.ABSENT)
+    spec, about = _spec(fsck, directory) if traces.job else (None, None)
+    if header is not None and header.destination != directory.destination.uri:
         about, header = COPY, None
     names = record.names if record else spec.names if spec else _unknown_names(traces)
     if about in {COPY, LOCATION}:
-        return Job(place, about, Standing.IN_DOUBT, names, record, None, traces, about)
-    told, result = _result(fsck, place) if traces.result or ended else (Result.ABSENT, None)
+        return Job(directory, about, Standing.IN_DOUBT, names, record, None, traces, about)
+    told, result = _result(fsck, directory) if traces.result or ended else (Result.ABSENT, None)
     if header is not None and _counts_otherwise(header, record, result):
         commits = Commits.UNREADABLE
     verdict, standing = judge_job(
@@ -202,16 +202,16 @@ def _read(fsck: Fsck, place: JobDirectory, traces: Traces) -> Job:
         verdict, standing = LIST_CONTRADICTS, Standing.IN_DOUBT
     running = False
     if Action.START_EXECUTION in verdict.actions or traces.scratch:
-        running = fsck.hands.is_running(place, record)
+        running = fsck.hands.is_running(directory, record)
     if running and Action.START_EXECUTION in verdict.actions:
         verdict = GOING_ON
-    locations = _locations(fsck, place, record, spec)
+    locations = _locations(fsck, directory, record, spec)
     unreadable = ""
     if Commits.UNREADABLE is commits or told is Result.UNREADABLE:
-        document = place.result if told is Result.UNREADABLE else place.commits
-        unreadable = place.relative(document)
+        document = directory.result if told is Result.UNREADABLE else directory.commits
+        unreadable = directory.relative(document)
     return Job(
-        place,
+        directory,
         verdict,
         standing,
         names,
@@ -241,54 +241,56 @@ def _counts_otherwise(
 
 
 def _locations(
-    fsck: Fsck, place: JobDirectory, record: JobRecord | None, spec: JobSpec | None
+    fsck: Fsck, directory: JobDirectory, record: JobRecord | None, spec: JobSpec | None
 ) -> dict[str, str]:
     planned = record is not None and record.plan is not None and record.plan.locations
     if not planned and not (spec and spec.locations):
         return {}
-    return known_locations(fsck.ports, place, record)
+    return known_locations(fsck.ports, directory, record)
 
 
 def _unknown_names(traces: Traces) -> Names:
     return Names.EXACT if traces.of_s3a else Names.UNIQUE
 
 
-def _header(fsck: Fsck, place: JobDirectory) -> tuple[CommitHeader | None, Commits]:
+def _header(fsck: Fsck, directory: JobDirectory) -> tuple[CommitHeader | None, Commits]:
     try:
-        return list_of(fsck, place), Commits.THERE
+        return list_of(fsck, directory), Commits.THERE
     except NotFoundError:
         return None, Commits.ABSENT
     except InvalidInputError:
         return None, Commits.UNREADABLE
 
 
-def list_of(fsck: Fsck, place: JobDirectory) -> CommitHeader:
+def list_of(fsck: Fsck, directory: JobDirectory) -> CommitHeader:
     """How the job's list in ``_commits/`` begins.
 
     Raises `NotFoundError`, and `InvalidInputError` for one that can't be read, or is another job's.
     """
-    header = read_commit_header(fsck.ports, place)
-    if header.job_id != place.job_id:
-        raise InvalidInputError(f"{place.commits} is another job's", code="WRONG_JOB")
+    header = read_commit_header(fsck.ports, directory)
+    if header.job_id != directory.job_id:
+        raise InvalidInputError(f"{directory.commits} is another job's", code="WRONG_JOB")
     return header
 
 
-def _spec(fsck: Fsck, place: JobDirectory) -> tuple[JobSpec | None, Verdict | None]:
+def _spec(fsck: Fsck, directory: JobDirectory) -> tuple[JobSpec | None, Verdict | None]:
     try:
-        body = fsck.ports.store.get(place.bucket, place.job, max_bytes=MAX_JOB_BYTES).body
-        if decode_main(body, place) is not None:
+        body = fsck.ports.store.get(directory.bucket, directory.job, max_bytes=MAX_JOB_BYTES).body
+        if decode_main(body, directory) is not None:
             return None, LOCATION
-        return decode_job(body, place), None
+        return decode_job(body, directory), None
     except NotFoundError:
         return None, None
     except InvalidInputError as error:
         return None, COPY if error.code == "WRONG_JOB" else SPEC_UNREADABLE
 
 
-def _result(fsck: Fsck, place: JobDirectory) -> tuple[Result, JobResult | None]:
+def _result(fsck: Fsck, directory: JobDirectory) -> tuple[Result, JobResult | None]:
     try:
-        stored = fsck.ports.store.get(place.bucket, place.result, max_bytes=MAX_RESULT_BYTES)
-        result = decode_result(stored.body, place)
+        stored = fsck.ports.store.get(
+            directory.bucket, directory.result, max_bytes=MAX_RESULT_BYTES
+        )
+        result = decode_result(stored.body, directory)
     except NotFoundError:
         return Result.ABSENT, None
     except InvalidInputError:

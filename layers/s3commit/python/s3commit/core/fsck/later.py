@@ -51,7 +51,7 @@ class Later:
 
     def removed(self, key: str, job: Job) -> bool:
         """Whether a job that came later than this one has removed files where the key lies."""
-        since, job_id = _when(job), job.place.job_id
+        since, job_id = _when(job), job.directory.job_id
         directories = list(_directories(key))
         for directory in directories:
             for moment, one in self._known.get(directory, ()):
@@ -89,12 +89,12 @@ class _Elsewhere:
                 self._last = max(self._last, (put, header.decided_at))
         return self._last > moment
 
-    def _header(self, place: JobDirectory) -> CommitHeader | None:
+    def _header(self, directory: JobDirectory) -> CommitHeader | None:
         try:
-            header = list_of(self._fsck, place)
+            header = list_of(self._fsck, directory)
         except (NotFoundError, InvalidInputError):
             return None
-        return header if header.destination == place.destination.uri else None
+        return header if header.destination == directory.destination.uri else None
 
 
 def _at_location(fsck: Fsck, destination: Destination) -> Iterator[_Moment]:
@@ -104,13 +104,13 @@ def _at_location(fsck: Fsck, destination: Destination) -> Iterator[_Moment]:
     those of the destination's own jobs no word of a driver (docs/adr/0013).
     """
     jobs: dict[JobDirectory, set[str]] = defaultdict(set)
-    for place, key in directory_keys(fsck, destination):
-        jobs[place].add(key)
-    for place, keys in jobs.items():
-        if place.job not in keys or not keys.isdisjoint({place.request, place.result}):
+    for directory, key in directory_keys(fsck, destination):
+        jobs[directory].add(key)
+    for directory, keys in jobs.items():
+        if directory.job not in keys or not keys.isdisjoint({directory.request, directory.result}):
             continue
         with suppress(NotFoundError, InvalidInputError):
-            main = main_of(fsck.ports, place)
+            main = main_of(fsck.ports, directory)
             if main is None:
                 continue
             header = list_of(fsck, main)

@@ -26,7 +26,7 @@ _Needed = tuple[str, str]  # a key, and the digest of the bytes that were decide
 
 
 def lost_documents(
-    fsck: Fsck, place: JobDirectory, record: JobRecord, *, listed: bool
+    fsck: Fsck, directory: JobDirectory, record: JobRecord, *, listed: bool
 ) -> list[str]:
     """Plan, manifests and replace list of a decided job that are not what they were.
 
@@ -37,54 +37,54 @@ def lost_documents(
     lost: list[str] = []
     needed: list[_Needed] = []
     if not listed and record.plan is not None and record.plan.sha256:
-        needed += _of_the_plan(fsck, place, record, lost)
+        needed += _of_the_plan(fsck, directory, record, lost)
     if record.replaced is not None and record.replaced.files:
-        needed += _of_the_list(fsck, place, record, lost)
+        needed += _of_the_list(fsck, directory, record, lost)
 
     def look(one: _Needed) -> tuple[str, bool]:
         key, sha256 = one
-        return key, _is_there(fsck, place.bucket, key, sha256)
+        return key, _is_there(fsck, directory.bucket, key, sha256)
 
     answers = fsck.ports.parallel(look, dict.fromkeys(needed))
     lost += sorted(key for key, is_there in answers if not is_there)
-    return [key.removeprefix(place.prefix) for key in lost]
+    return [key.removeprefix(directory.prefix) for key in lost]
 
 
 def _of_the_plan(
-    fsck: Fsck, place: JobDirectory, record: JobRecord, lost: list[str]
+    fsck: Fsck, directory: JobDirectory, record: JobRecord, lost: list[str]
 ) -> Iterator[_Needed]:
     """The manifests of the plan; where it is lost, those of the request that makes it again."""
     try:
-        for unit in read_plan(fsck.ports, place, record):
+        for unit in read_plan(fsck.ports, directory, record):
             for part in unit.slices:
-                yield _manifest(place, part.location, part.manifest, part.sha256)
+                yield _manifest(directory, part.location, part.manifest, part.sha256)
         return
     except (NotFoundError, JobRefusedError, InvalidInputError):
-        lost.append(place.plan(record.plan.sha256 if record.plan else ""))
+        lost.append(directory.plan(record.plan.sha256 if record.plan else ""))
     try:
-        request = read_request(fsck.ports, place)
+        request = read_request(fsck.ports, directory)
     except (NotFoundError, JobRefusedError, InvalidInputError):
-        lost.append(place.request)
+        lost.append(directory.request)
         return
     if isinstance(request, CommitRequest):
         for attempt in request.attempts or ():
-            yield _manifest(place, attempt.location, attempt.manifest, attempt.sha256)
+            yield _manifest(directory, attempt.location, attempt.manifest, attempt.sha256)
 
 
-def _manifest(place: JobDirectory, location: str, name: str, sha256: str) -> _Needed:
-    return (place.at(location) if location else place).prefix + name, sha256
+def _manifest(directory: JobDirectory, location: str, name: str, sha256: str) -> _Needed:
+    return (directory.at(location) if location else directory).prefix + name, sha256
 
 
 def _of_the_list(
-    fsck: Fsck, place: JobDirectory, record: JobRecord, lost: list[str]
+    fsck: Fsck, directory: JobDirectory, record: JobRecord, lost: list[str]
 ) -> Iterator[_Needed]:
     if record.replaced is None:
         return
     try:
-        for sha256 in read_index(fsck.ports.store, place, record.replaced):
-            yield place.page(sha256), sha256
+        for sha256 in read_index(fsck.ports.store, directory, record.replaced):
+            yield directory.page(sha256), sha256
     except (JobRefusedError, InvalidInputError):
-        lost.append(place.replaced(record.replaced.sha256))
+        lost.append(directory.replaced(record.replaced.sha256))
 
 
 def _is_there(fsck: Fsck, bucket: str, key: str, sha256: str) -> bool:

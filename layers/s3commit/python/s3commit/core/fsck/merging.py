@@ -57,7 +57,7 @@ def cells(
                 and strangers.unknown(owner, key)
             ):
                 yield Cell(None, key, None, found, (upload,), False)
-        expected = {one.job.place.job_id: one for one in batch.files.get(key, ())}
+        expected = {one.job.directory.job_id: one for one in batch.files.get(key, ())}
         owner = owner_of(key)
         involved = {*expected, *of_job} | ({owner} if found and owner else set())
         for job_id in sorted(involved & batch.jobs.keys()):
@@ -84,8 +84,8 @@ class _Strangers:
         asked = (job_id, partition_of(key))
         if asked not in self._asked:
             self._asked[asked] = not self._ports.ledger.jobs_with_id(job_id) and not any(
-                next(iter(self._ports.store.list(place.bucket, place.prefix)), None)
-                for place in self._directories_above(job_id, key)
+                next(iter(self._ports.store.list(directory.bucket, directory.prefix)), None)
+                for directory in self._directories_above(job_id, key)
             )
         return self._asked[asked]
 
@@ -100,9 +100,9 @@ def _merged(
     fsck: Fsck, destination: Destination, batch: Batch
 ) -> Iterator[tuple[str, ListedObject | None, list[OpenUpload]]]:
     bucket, store = destination.bucket, fsck.ports.store
-    places = sorted({destination.prefix, *batch.places}, key=str.encode)
+    directories = sorted({destination.prefix, *batch.directories}, key=str.encode)
     outermost: list[str] = []
-    for prefix in places:  # locations of different jobs may lie in each other
+    for prefix in directories:  # locations of different jobs may lie in each other
         if not outermost or not prefix.startswith(outermost[-1]):
             outermost.append(prefix)
 
@@ -111,7 +111,7 @@ def _merged(
             return True
         return any(
             key.startswith(one) and is_data(key[len(one) :])
-            for one in places
+            for one in directories
             if one != prefix and one.startswith(prefix)
         )
 

@@ -36,11 +36,11 @@ class Looks(Protocol):
 class Hands(Protocol):
     """The executions that work on jobs."""
 
-    def is_running(self, place: JobDirectory, record: JobRecord | None) -> bool:
+    def is_running(self, directory: JobDirectory, record: JobRecord | None) -> bool:
         """Whether an execution works on the job: the one that the record names, or its first."""
         ...
 
-    def start(self, place: JobDirectory, record: JobRecord | None) -> bool:
+    def start(self, directory: JobDirectory, record: JobRecord | None) -> bool:
         """Start one to go on with the job as its record is; False if that was done before.
 
         Raises `InvalidInputError` if nobody has said where.

@@ -56,7 +56,7 @@ class Rebuilt:
     a person has to look at it.
     """
 
-    place: JobDirectory
+    directory: JobDirectory
     state: JobState | None
     made: bool = False
     attempts: int = 0
@@ -88,22 +88,22 @@ def rebuild(fsck: Fsck, destination: Destination, *, dry_run: bool = False) -> I
     """
     asked_for: list[JobDirectory] = []
     waiting: list[tuple[Rebuilt, JobRecord]] = []
-    for place, keys in _directories(fsck, destination):
+    for directory, keys in _directories(fsck, destination):
         try:
-            one, record = _first_pass(fsck, place, keys, dry_run)
+            one, record = _first_pass(fsck, directory, keys, dry_run)
         except _OF_ONE_JOB as error:
-            one, record = Rebuilt(place, None, failed=True, why=error.message), None
+            one, record = Rebuilt(directory, None, failed=True, why=error.message), None
         if one is None:
-            asked_for.append(place)
+            asked_for.append(directory)
         elif one.goes_on and record is not None:
             waiting.append((one, record))
         else:
             yield one
-    for place in asked_for:
+    for directory in asked_for:
         try:
-            one, record = _second_pass(fsck, place, dry_run)
+            one, record = _second_pass(fsck, directory, dry_run)
         except _OF_ONE_JOB as error:
-            one, record = Rebuilt(place, None, failed=True, why=error.message), None
+            one, record = Rebuilt(directory, None, failed=True, why=error.message), None
         if one.goes_on and record is not None:
             waiting.append((one, record))
         else:
@@ -126,49 +126,49 @@ def _directories(
             except InvalidInputError:
                 continue
 
-    for place, group in groupby(keys(), key=itemgetter(0)):
-        yield place, (key for _, key in group)
+    for directory, group in groupby(keys(), key=itemgetter(0)):
+        yield directory, (key for _, key in group)
 
 
 def _first_pass(
-    fsck: Fsck, place: JobDirectory, keys: Iterator[str], dry_run: bool
+    fsck: Fsck, directory: JobDirectory, keys: Iterator[str], dry_run: bool
 ) -> tuple[Rebuilt | None, JobRecord | None]:
     """What becomes of a directory; None if the second pass is to see to it."""
-    record = fsck.ports.ledger.job(place.ref)
-    if record is not None and not _gave_way(fsck, place, record, dry_run):
-        return _standing(fsck, place, record, keys, dry_run)
+    record = fsck.ports.ledger.job(directory.ref)
+    if record is not None and not _gave_way(fsck, directory, record, dry_run):
+        return _standing(fsck, directory, record, keys, dry_run)
     try:
-        made = _remembered(fsck, place)
+        made = _remembered(fsck, directory)
     except InvalidInputError as error:
-        return _left_out(fsck, place, error), None
-    if made.state not in ENDED and _is_asked_for(fsck, place, made):
+        return _left_out(fsck, directory, error), None
+    if made.state not in ENDED and _is_asked_for(fsck, directory, made):
         return None, None
     record = made if dry_run else fsck.ports.ledger.open_job(made)
     if made.state in ENDED:
-        return Rebuilt(place, record.state, made=True), None
-    attempts = 0 if dry_run else _note_attempts(fsck, place, keys)
-    return Rebuilt(place, record.state, made=True, attempts=attempts), None
+        return Rebuilt(directory, record.state, made=True), None
+    attempts = 0 if dry_run else _note_attempts(fsck, directory, keys)
+    return Rebuilt(directory, record.state, made=True, attempts=attempts), None
 
 
 def _second_pass(
-    fsck: Fsck, place: JobDirectory, dry_run: bool
+    fsck: Fsck, directory: JobDirectory, dry_run: bool
 ) -> tuple[Rebuilt, JobRecord | None]:
     """Make the record of a job that was asked for, under the locks of one that was decided."""
-    made = _remembered(fsck, place)
+    made = _remembered(fsck, directory)
     if made.state in DECIDED:
-        made = hold_again(fsck.ports, place, made, dry_run=dry_run)
+        made = hold_again(fsck.ports, directory, made, dry_run=dry_run)
     record = made if dry_run else fsck.ports.ledger.open_job(made)
     if not dry_run:
         release_if_ended(fsck.ports, record, made)
     if record.state in ENDED:
-        return Rebuilt(place, record.state, made=record == made), None
-    keys = (one.key for one in fsck.ports.store.list(place.bucket, place.prefix))
-    attempts = 0 if dry_run else _note_attempts(fsck, place, keys)
-    found = Rebuilt(place, record.state, True, attempts, len(made.locks), goes_on=True)
+        return Rebuilt(directory, record.state, made=record == made), None
+    keys = (one.key for one in fsck.ports.store.list(directory.bucket, directory.prefix))
+    attempts = 0 if dry_run else _note_attempts(fsck, directory, keys)
+    found = Rebuilt(directory, record.state, True, attempts, len(made.locks), goes_on=True)
     return found, record
 
 
-def _gave_way(fsck: Fsck, place: JobDirectory, record: JobRecord, dry_run: bool) -> bool:
+def _gave_way(fsck: Fsck, directory: JobDirectory, record: JobRecord, dry_run: bool) -> bool:
     """Whether the record was opened after the job's decision without knowing of it, and is gone.
 
     A step that had the job decided by the ledger of before may put the decision record after a
@@ -176,44 +176,44 @@ def _gave_way(fsck: Fsck, place: JobDirectory, record: JobRecord, dry_run: bool)
     """
     if record.state is not JobState.OPEN:
         return False
-    decided = read_decision(fsck.ports, place)
+    decided = read_decision(fsck.ports, directory)
     if decided is None or record.created_at <= (decided.decided_at or ""):
         return False
     return dry_run or fsck.ports.ledger.forget(record.ref, generation=record.generation)
 
 
-def _remembered(fsck: Fsck, place: JobDirectory) -> JobRecord:
-    return remembered(fsck.ports, place, read_spec(fsck.ports, place))
+def _remembered(fsck: Fsck, directory: JobDirectory) -> JobRecord:
+    return remembered(fsck.ports, directory, read_spec(fsck.ports, directory))
 
 
 def _standing(
-    fsck: Fsck, place: JobDirectory, record: JobRecord, keys: Iterator[str], dry_run: bool
+    fsck: Fsck, directory: JobDirectory, record: JobRecord, keys: Iterator[str], dry_run: bool
 ) -> tuple[Rebuilt, JobRecord | None]:
     """A job that the ledger has."""
     if record.state in ENDED:
-        return Rebuilt(place, record.state), None
-    if _is_further(fsck, place, record):
+        return Rebuilt(directory, record.state), None
+    if _is_further(fsck, directory, record):
         why = (
-            f"the ledger has it as {record.state}, and {place.decision} says that it was further:"
-            " the table was restored to a moment of before; make it again in an empty one"
+            f"the ledger has it as {record.state}, and {directory.decision} says that it was"
+            " further: the table was restored to a moment of before; make it again in an empty one"
         )
-        return Rebuilt(place, None, failed=True, why=why), None
-    attempts = 0 if dry_run else _note_attempts(fsck, place, keys)
-    found = Rebuilt(place, record.state, attempts=attempts)
-    if not _is_asked_for(fsck, place, record):
+        return Rebuilt(directory, None, failed=True, why=why), None
+    attempts = 0 if dry_run else _note_attempts(fsck, directory, keys)
+    found = Rebuilt(directory, record.state, attempts=attempts)
+    if not _is_asked_for(fsck, directory, record):
         return found, None
-    return replace(found, goes_on=True, running=fsck.hands.is_running(place, record)), record
+    return replace(found, goes_on=True, running=fsck.hands.is_running(directory, record)), record
 
 
-def _is_further(fsck: Fsck, place: JobDirectory, record: JobRecord) -> bool:
+def _is_further(fsck: Fsck, directory: JobDirectory, record: JobRecord) -> bool:
     """Whether the decision record proves that the ledger's record is older than the job.
 
     An execution that went on from it would refuse the job for the manifests that were tidied up.
     """
-    decided = read_decision(fsck.ports, place)
+    decided = read_decision(fsck.ports, directory)
     if decided is None or record.state in _NOT_BEFORE[decided.state]:
         return False
-    now = fsck.ports.ledger.job(place.ref)
+    now = fsck.ports.ledger.job(directory.ref)
     return now is not None and now.state is record.state  # else it has ended since it was read
 
 
@@ -221,31 +221,31 @@ def _start(fsck: Fsck, found: Rebuilt, record: JobRecord, dry_run: bool) -> Rebu
     if dry_run or found.running:
         return found
     try:
-        fsck.hands.start(found.place, record)
+        fsck.hands.start(found.directory, record)
     except InvalidInputError as error:
         return replace(found, why=error.message)
     return replace(found, started=True)
 
 
-def _left_out(fsck: Fsck, place: JobDirectory, error: InvalidInputError) -> Rebuilt:
-    if is_location(fsck.ports, place):
-        return Rebuilt(place, None, why="it is a location of a job that lies elsewhere")
+def _left_out(fsck: Fsck, directory: JobDirectory, error: InvalidInputError) -> Rebuilt:
+    if is_location(fsck.ports, directory):
+        return Rebuilt(directory, None, why="it is a location of a job that lies elsewhere")
     # A copied table's job must not take the id from the one it was copied from.
-    return Rebuilt(place, None, failed=error.code != "WRONG_JOB", why=error.message)
+    return Rebuilt(directory, None, failed=error.code != "WRONG_JOB", why=error.message)
 
 
-def _is_asked_for(fsck: Fsck, place: JobDirectory, record: JobRecord) -> bool:
+def _is_asked_for(fsck: Fsck, directory: JobDirectory, record: JobRecord) -> bool:
     if record.state is not JobState.OPEN:
         return True
-    return fsck.ports.store.head(place.bucket, place.request) is not None
+    return fsck.ports.store.head(directory.bucket, directory.request) is not None
 
 
-def _note_attempts(fsck: Fsck, place: JobDirectory, keys: Iterable[str]) -> int:
+def _note_attempts(fsck: Fsck, directory: JobDirectory, keys: Iterable[str]) -> int:
     """Note what has arrived; a manifest that is not acceptable is for the request to be refused."""
 
     def judge(key: str) -> Arrival | None:
         try:
-            return judge_arrival(fsck.ports, place.bucket, key)
+            return judge_arrival(fsck.ports, directory.bucket, key)
         except InvalidInputError:
             return None
 

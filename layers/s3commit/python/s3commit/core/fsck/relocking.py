@@ -19,7 +19,9 @@ from s3commit.core.model.states import ENDED
 from s3commit.core.ports.bundle import Ports
 
 
-def hold_again(ports: Ports, place: JobDirectory, record: JobRecord, *, dry_run: bool) -> JobRecord:
+def hold_again(
+    ports: Ports, directory: JobDirectory, record: JobRecord, *, dry_run: bool
+) -> JobRecord:
     """Put the claims of all that the job may have held; the record as it then has to be made.
 
     Instead of partitions it claims the whole destination: which ones it wrote is not worth reading
@@ -28,12 +30,12 @@ def hold_again(ports: Ports, place: JobDirectory, record: JobRecord, *, dry_run:
     """
     try:
         wanted = claims(
-            place.destination,
+            directory.destination,
             record.conflict,
             Scope.DIRECTORY,
             (),
             record.idempotency_key,
-            locations=known_locations(ports, place, None),
+            locations=known_locations(ports, directory, None),
             exact=record.names is Names.EXACT,
         )
     except JobRefusedError:

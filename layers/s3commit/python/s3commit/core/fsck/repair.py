@@ -105,9 +105,9 @@ def _do(fsck: Fsck, one: Repair) -> bool:
             version_id=one.version_id or None,
         )
         return True
-    place = parse_directory(one.bucket, one.key)
-    record = fsck.ports.ledger.job(place.ref)
+    directory = parse_directory(one.bucket, one.key)
+    record = fsck.ports.ledger.job(directory.ref)
     if (record.generation if record else 0) != one.generation:
         return False  # somebody has taken the job over since
-    fsck.hands.start(place, record)
+    fsck.hands.start(directory, record)
     return True

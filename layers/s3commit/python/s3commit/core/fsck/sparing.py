@@ -39,21 +39,21 @@ class Claims:
         job = jobs.get(found.job_id)
         if not found.repairs or job is None or job.record is not None:
             return found
-        here = {place.destination.prefix for place in job.places}
-        directory = partition_of(found.key)
-        while directory:
-            if directory not in here and self._is_claimed(found.bucket, directory, found.job_id):
-                return replace(found, verdict=CLAIMED, detail=directory, repairs=())
-            directory = partition_of(directory.removesuffix("/"))
+        here = {directory.destination.prefix for directory in job.directories}
+        node = partition_of(found.key)
+        while node:
+            if node not in here and self._is_claimed(found.bucket, node, found.job_id):
+                return replace(found, verdict=CLAIMED, detail=node, repairs=())
+            node = partition_of(node.removesuffix("/"))
         return found
 
-    def _is_claimed(self, bucket: str, directory: str, job_id: str) -> bool:
-        asked = (bucket, directory, job_id)
+    def _is_claimed(self, bucket: str, node: str, job_id: str) -> bool:
+        asked = (bucket, node, job_id)
         if asked not in self._asked:
-            place = JobDirectory(Destination(bucket, directory), job_id)
+            directory = JobDirectory(Destination(bucket, node), job_id)
             self._asked[asked] = any(
                 next(iter(self._store.list(bucket, prefix)), None) is not None
-                for prefix in (place.prefix, place.commits)
+                for prefix in (directory.prefix, directory.commits)
             )
         return self._asked[asked]
 

@@ -36,10 +36,10 @@ DECIDED = frozenset(
 
 def put_decision(ports: Ports, record: JobRecord) -> None:
     """Put the record of a job in COMMITTING; one that is there stays."""
-    place = JobDirectory(record.destination, record.job_id)
+    directory = JobDirectory(record.destination, record.job_id)
     with suppress(PreconditionError):  # an earlier try, or execution, has put it
         body = _encode(record, JobState.COMMITTING)
-        ports.store.put(place.bucket, place.decision, body, if_absent=True)
+        ports.store.put(directory.bucket, directory.decision, body, if_absent=True)
 
 
 def note_publishing(ports: Ports, record: JobRecord) -> None:
@@ -47,37 +47,37 @@ def note_publishing(ports: Ports, record: JobRecord) -> None:
 
     Conditional on the record that was read: a late waker must not set an ended job back.
     """
-    place = JobDirectory(record.destination, record.job_id)
+    directory = JobDirectory(record.destination, record.job_id)
     try:
-        stored = ports.store.get(place.bucket, place.decision, max_bytes=MAX_DECISION_BYTES)
+        stored = ports.store.get(directory.bucket, directory.decision, max_bytes=MAX_DECISION_BYTES)
     except NotFoundError:
         return  # the job has ended and its documents are gone
-    if _decode(stored.body, place).state is not JobState.COMMITTING:
+    if _decode(stored.body, directory).state is not JobState.COMMITTING:
         return
     with suppress(PreconditionError, NotFoundError):
         body = _encode(record, JobState.PUBLISHING)
-        ports.store.put(place.bucket, place.decision, body, if_match=stored.facts.etag)
+        ports.store.put(directory.bucket, directory.decision, body, if_match=stored.facts.etag)
 
 
 def note_end(ports: Ports, record: JobRecord) -> None:
     """Say how a decided job has ended. It stays as long as the job's documents do."""
     if record.decided_at is None:
         return
-    place = JobDirectory(record.destination, record.job_id)
-    ports.store.put(place.bucket, place.decision, _encode(record, record.state))
+    directory = JobDirectory(record.destination, record.job_id)
+    ports.store.put(directory.bucket, directory.decision, _encode(record, record.state))
 
 
-def read_decision(ports: Ports, place: JobDirectory) -> JobRecord | None:
+def read_decision(ports: Ports, directory: JobDirectory) -> JobRecord | None:
     """The job's record as its decision has it, under a new generation; None if there is none.
 
     Raises `InvalidInputError` if somebody with rights to the whole bucket has spoilt it.
     """
     try:
-        stored = ports.store.get(place.bucket, place.decision, max_bytes=MAX_DECISION_BYTES)
+        stored = ports.store.get(directory.bucket, directory.decision, max_bytes=MAX_DECISION_BYTES)
     except NotFoundError:
         return None
     now = ports.clock.now()
-    found = _decode(stored.body, place)
+    found = _decode(stored.body, directory)
     return replace(found, generation=first_generation(now), created_at=now, updated_at=now)
 
 
@@ -125,17 +125,17 @@ def _encode(record: JobRecord, state: JobState) -> bytes:
     return dump(document)
 
 
-def _decode(body: bytes, place: JobDirectory) -> JobRecord:
+def _decode(body: bytes, directory: JobDirectory) -> JobRecord:
     fields = Fields(parse(body, what="decision.json", max_bytes=MAX_DECISION_BYTES), "$")
     fields.version(VERSION)
     job_id = check_job_id(fields.text("jobId", longest=80))
     destination = parse_destination(fields.text("destination"))
-    if (job_id, destination) != (place.job_id, place.destination):
-        raise InvalidInputError(f"{place.decision} is of another job", code="WRONG_JOB")
+    if (job_id, destination) != (directory.job_id, directory.destination):
+        raise InvalidInputError(f"{directory.decision} is of another job", code="WRONG_JOB")
     return JobRecord(
         job_id=job_id,
         destination=destination,
-        directory=place.prefix,
+        prefix=directory.prefix,
         state=_state(fields),
         generation=0,
         created_at="",

@@ -27,7 +27,7 @@ from s3commit.core.ports.bundle import Ports
 JOB_CHANGED = "JOB_CHANGED"
 
 
-def read_spec(ports: Ports, place: JobDirectory) -> JobSpec:
+def read_spec(ports: Ports, directory: JobDirectory) -> JobSpec:
     """The job's ``job.json``; without one (stock S3A) the job appends to where it lies.
 
     Stock S3A's file names carry another id than the job's, or none. ``sha256`` is empty then.
@@ -35,19 +35,19 @@ def read_spec(ports: Ports, place: JobDirectory) -> JobSpec:
     Raises `InvalidInputError` if there is one and it is not acceptable.
     """
     try:
-        stored = ports.store.get(place.bucket, place.job, max_bytes=MAX_JOB_BYTES)
+        stored = ports.store.get(directory.bucket, directory.job, max_bytes=MAX_JOB_BYTES)
     except NotFoundError:
-        return JobSpec(place.job_id, place.destination, names=Names.EXACT)
-    return replace(decode_job(stored.body, place), put_at=stored.facts.modified)
+        return JobSpec(directory.job_id, directory.destination, names=Names.EXACT)
+    return replace(decode_job(stored.body, directory), put_at=stored.facts.modified)
 
 
-def read_spec_of(ports: Ports, place: JobDirectory, record: JobRecord) -> JobSpec:
+def read_spec_of(ports: Ports, directory: JobDirectory, record: JobRecord) -> JobSpec:
     """As `read_spec`, if it is what it was when the job was first heard of.
 
     Without its ``job.json`` a job would pass for one of S3A's, which has no conditions. Raises
     `JobRefusedError` (``JOB_CHANGED``).
     """
-    spec = read_spec(ports, place)
+    spec = read_spec(ports, directory)
     now = (spec.names, spec.conflict, spec.scope, spec.idempotency_key)
     same = now == (record.names, record.conflict, record.scope, record.idempotency_key)
     if not same or record.job_sha256 not in {None, spec.sha256}:
@@ -58,33 +58,33 @@ def read_spec_of(ports: Ports, place: JobDirectory, record: JobRecord) -> JobSpe
 
 
 def read_commit_manifest(
-    ports: Ports, place: JobDirectory
+    ports: Ports, directory: JobDirectory
 ) -> tuple[CommitHeader, list[CommittedFile]]:
     """The job's manifest in ``_commits/``, whole: a gigabyte has no room in a function.
 
     Raises `NotFoundError`, `InvalidInputError`.
     """
-    stored = ports.store.get(place.bucket, place.commits, max_bytes=MAX_COMMITS_BYTES)
+    stored = ports.store.get(directory.bucket, directory.commits, max_bytes=MAX_COMMITS_BYTES)
     return decode_commit_manifest(stored.body)
 
 
-def read_commit_header(ports: Ports, place: JobDirectory) -> CommitHeader:
+def read_commit_header(ports: Ports, directory: JobDirectory) -> CommitHeader:
     """How the job's manifest in ``_commits/`` begins. Raises as `read_commit_manifest`."""
     return decode_commit_header(
-        ports.store.first_bytes(place.bucket, place.commits, MAX_LINE_BYTES)
+        ports.store.first_bytes(directory.bucket, directory.commits, MAX_LINE_BYTES)
     )
 
 
-def read_request(ports: Ports, place: JobDirectory) -> CommitRequest | AbortRequest:
+def read_request(ports: Ports, directory: JobDirectory) -> CommitRequest | AbortRequest:
     """The driver's word.
 
     Raises `InvalidInputError`, and `JobRefusedError` (``REQUEST_MISSING``) if somebody has removed
     it: the job has to end all the same, since no second request would be heard.
     """
     try:
-        stored = ports.store.get(place.bucket, place.request, max_bytes=MAX_REQUEST_BYTES)
+        stored = ports.store.get(directory.bucket, directory.request, max_bytes=MAX_REQUEST_BYTES)
     except NotFoundError:
         raise JobRefusedError(
             "request.json is not there any more", code="REQUEST_MISSING"
         ) from None
-    return decode_request(stored.body, place)
+    return decode_request(stored.body, directory)

@@ -32,7 +32,7 @@ _HAS_IT = frozenset({JobState.PUBLISHING, JobState.COMMITTED})
 _MAY_GET_IT = frozenset({JobState.COMMITTING, JobState.ROLLING_BACK})
 
 
-def take_key(ports: Ports, place: JobDirectory, record: JobRecord, *, reserve: bool) -> None:
+def take_key(ports: Ports, directory: JobDirectory, record: JobRecord, *, reserve: bool) -> None:
     """See that no other job has been committed under the job's key; with ``reserve`` note the job.
 
     Raises `JobRefusedError`: ``ALREADY_COMMITTED``, and names the other job; ``KEY_IN_DOUBT`` if
@@ -42,22 +42,22 @@ def take_key(ports: Ports, place: JobDirectory, record: JobRecord, *, reserve: b
     key = record.idempotency_key
     if key is None:
         return
-    name = place.once(key_digest(key))
-    holder, etag = _holder(ports, place, name, key)
-    if holder == place.job_id:
+    name = directory.once(key_digest(key))
+    holder, etag = _holder(ports, directory, name, key)
+    if holder == directory.job_id:
         return
-    if holder and _has_it(ports, JobDirectory(place.destination, holder)):
+    if holder and _has_it(ports, JobDirectory(directory.destination, holder)):
         raise _already(ports, record, key, holder)
     if not reserve:
         return
-    body = dump({"version": VERSION, "key": key, "jobId": place.job_id})
+    body = dump({"version": VERSION, "key": key, "jobId": directory.job_id})
     try:
-        ports.store.put(place.bucket, name, body, if_absent=etag is None, if_match=etag)
+        ports.store.put(directory.bucket, name, body, if_absent=etag is None, if_match=etag)
     except (PreconditionError, NotFoundError) as error:
         raise TransientError(f"idempotencyKey {key[:200]!r} is being taken by another") from error
 
 
-def refuse_taken_key(ports: Ports, place: JobDirectory, record: JobRecord) -> None:
+def refuse_taken_key(ports: Ports, directory: JobDirectory, record: JobRecord) -> None:
     """Say to a job that waits for its locks that another one has its key for good.
 
     Asked without the key's lock, so only what can't change any more is believed: the ledger's word
@@ -67,10 +67,10 @@ def refuse_taken_key(ports: Ports, place: JobDirectory, record: JobRecord) -> No
     key = record.idempotency_key
     if key is None:
         return
-    holder, _ = _holder(ports, place, place.once(key_digest(key)), key)
-    if holder in {"", place.job_id}:
+    holder, _ = _holder(ports, directory, directory.once(key_digest(key)), key)
+    if holder in {"", directory.job_id}:
         return
-    other = ports.ledger.job(JobDirectory(place.destination, holder).ref)
+    other = ports.ledger.job(JobDirectory(directory.destination, holder).ref)
     if other is None:
         return
     removes = other.replaced is not None and other.replaced.files > 0
@@ -97,10 +97,10 @@ def _other_rows(ports: Ports, record: JobRecord, holder: str) -> str:
     return f", though it has {ours.rows} rows and that one {theirs.rows}: is the key of other data?"
 
 
-def _holder(ports: Ports, place: JobDirectory, name: str, key: str) -> tuple[str, str | None]:
+def _holder(ports: Ports, directory: JobDirectory, name: str, key: str) -> tuple[str, str | None]:
     """The job that the note names (empty: none, or not to be read), and the note's etag."""
     try:
-        stored = ports.store.get(place.bucket, name, max_bytes=MAX_NOTE_BYTES)
+        stored = ports.store.get(directory.bucket, name, max_bytes=MAX_NOTE_BYTES)
         fields = Fields(parse(stored.body, what=name, max_bytes=MAX_NOTE_BYTES), "$")
         if fields.text("key") == key:
             return check_job_id(fields.text("jobId", longest=80)), stored.facts.etag

@@ -18,33 +18,33 @@ from s3commit.core.ports.bundle import Ports
 LOCATION_NOT_AGREED = "LOCATION_NOT_AGREED"
 
 
-def main_of(ports: Ports, place: JobDirectory) -> JobDirectory | None:
+def main_of(ports: Ports, directory: JobDirectory) -> JobDirectory | None:
     """The main directory that the ``job.json`` here names; None if this is no location.
 
     Raises `InvalidInputError` if it can't be read.
     """
     try:
-        stored = ports.store.get(place.bucket, place.job, max_bytes=MAX_JOB_BYTES)
+        stored = ports.store.get(directory.bucket, directory.job, max_bytes=MAX_JOB_BYTES)
     except NotFoundError:
         return None
-    return decode_main(stored.body, place)
+    return decode_main(stored.body, directory)
 
 
-def is_location(ports: Ports, place: JobDirectory) -> bool:
+def is_location(ports: Ports, directory: JobDirectory) -> bool:
     """Whether the ``job.json`` here is of a location, whosever."""
     try:
-        return main_of(ports, place) is not None
+        return main_of(ports, directory) is not None
     except InvalidInputError:
         return False
 
 
-def says_elsewhere(ports: Ports, place: JobDirectory) -> bool:
+def says_elsewhere(ports: Ports, directory: JobDirectory) -> bool:
     """Whether the ``job.json`` that lies here is not acceptable here: nothing was ever decided.
 
     So it is in a copy of a table, which brings along the job directories of the original.
     """
     try:
-        read_spec(ports, place)
+        read_spec(ports, directory)
     except InvalidInputError:
         return True
     return False
@@ -92,7 +92,7 @@ def known_locations(ports: Ports, main: JobDirectory, record: JobRecord | None) 
         return {}  # nobody can tell them
 
 
-def places_of(
+def job_directories(
     ports: Ports, main: JobDirectory, record: JobRecord | None
 ) -> tuple[JobDirectory, ...]:
     """The job's directories: the main one, then those of its locations."""

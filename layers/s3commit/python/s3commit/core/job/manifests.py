@@ -49,7 +49,7 @@ def each_manifest(
 
 def read_manifest(
     ports: Ports,
-    place: JobDirectory,
+    directory: JobDirectory,
     name: str,
     sha256: str,
     *,
@@ -62,7 +62,7 @@ def read_manifest(
     task wrote), or the codec's code.
     """
     try:
-        stored = ports.store.get(place.bucket, place.prefix + name, max_bytes=max_bytes)
+        stored = ports.store.get(directory.bucket, directory.prefix + name, max_bytes=max_bytes)
     except NotFoundError:
         raise JobRefusedError(f"manifest {name} is not there", code="MANIFEST_MISSING") from None
     except InvalidInputError as error:
@@ -72,11 +72,11 @@ def read_manifest(
             f"manifest {name} has changed since its task wrote it", code="MANIFEST_CHANGED"
         )
     try:
-        pending = decode_pendingset(stored.body, place, names=names)
-        _, task_id, attempt_id = parse_manifest_key(place.bucket, place.prefix + name)
+        pending = decode_pendingset(stored.body, directory, names=names)
+        _, task_id, attempt_id = parse_manifest_key(directory.bucket, directory.prefix + name)
     except InvalidInputError as error:
         raise JobRefusedError(f"manifest {name}: {error.message}", code=error.code) from error
-    return _with_ids(pending, place.job_id, task_id, attempt_id)
+    return _with_ids(pending, directory.job_id, task_id, attempt_id)
 
 
 def _with_ids(pending: PendingSet, job_id: str, task_id: str, attempt_id: str) -> PendingSet:

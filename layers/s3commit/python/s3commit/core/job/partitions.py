@@ -32,7 +32,7 @@ _BOUNDS: Final[Any] = {
 }
 
 
-def write_partitions(ports: Ports, place: JobDirectory, partitions: Iterable[str]) -> str:
+def write_partitions(ports: Ports, directory: JobDirectory, partitions: Iterable[str]) -> str:
     """Put the list, under a name that is its digest; return the digest.
 
     A partition is a directory relative to the destination, with its ``/``; the root is empty.
@@ -41,18 +41,20 @@ def write_partitions(ports: Ports, place: JobDirectory, partitions: Iterable[str
     names = sorted({name or ROOT for name in partitions})
     body = bounded(dump({"version": VERSION, "partitions": names}), **_BOUNDS)
     sha256 = digest(body)
-    ports.store.put(place.bucket, place.partitions(sha256), body)
+    ports.store.put(directory.bucket, directory.partitions(sha256), body)
     return sha256
 
 
-def read_partitions(ports: Ports, place: JobDirectory, record: JobRecord) -> tuple[str, ...]:
+def read_partitions(ports: Ports, directory: JobDirectory, record: JobRecord) -> tuple[str, ...]:
     """The list that the plan in the ledger names.
 
     Raises `JobRefusedError` (``PLAN_CHANGED``) if it is not there or is another one.
     """
     sha256 = record.plan.partitions if record.plan else ""
     try:
-        stored = ports.store.get(place.bucket, place.partitions(sha256), max_bytes=MAX_BYTES)
+        stored = ports.store.get(
+            directory.bucket, directory.partitions(sha256), max_bytes=MAX_BYTES
+        )
         if digest(stored.body) == sha256:
             fields = Fields(parse(stored.body, **_BOUNDS), "$")
             names = fields.texts("partitions", most=MAX_PARTITIONS)

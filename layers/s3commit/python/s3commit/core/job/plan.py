@@ -19,14 +19,16 @@ from s3commit.core.ports.bundle import Ports
 PLAN_CHANGED = "PLAN_CHANGED"
 
 
-def read_plan(ports: Ports, place: JobDirectory, record: JobRecord) -> list[Unit]:
+def read_plan(ports: Ports, directory: JobDirectory, record: JobRecord) -> list[Unit]:
     """The plan that the ledger names; another one is not acted on.
 
     Raises `NotFoundError`, and `JobRefusedError` (``PLAN_CHANGED``).
     """
     decided = record.plan.sha256 if record.plan else ""
     try:
-        stored = ports.store.get(place.bucket, place.plan(decided), max_bytes=MAX_PLAN_BYTES)
+        stored = ports.store.get(
+            directory.bucket, directory.plan(decided), max_bytes=MAX_PLAN_BYTES
+        )
     except InvalidInputError as error:
         raise JobRefusedError(error.message, code=PLAN_CHANGED) from error
     if digest(stored.body) != decided:
@@ -53,7 +55,7 @@ def slice_of(
     Raises as `read_manifest`, and `JobRefusedError` (``BAD_LOCATION``) for a place that is not
     among those that the ledger names.
     """
-    place = main.at(part.location) if part.location else main
+    directory = main.at(part.location) if part.location else main
     known = record.plan.locations.values() if record.plan else ()
     if part.location and part.location not in known:
         raise JobRefusedError(
@@ -61,7 +63,7 @@ def slice_of(
             code=BAD_LOCATION,
         )
     pending: PendingSet = read_manifest(
-        ports, place, part.manifest, part.sha256, names=record.names, max_bytes=max_bytes
+        ports, directory, part.manifest, part.sha256, names=record.names, max_bytes=max_bytes
     )
     return pending.files[part.start : part.stop]
 

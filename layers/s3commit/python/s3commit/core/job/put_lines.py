@@ -10,14 +10,14 @@ from s3commit.core.model.limits import PUT_BYTES
 from s3commit.core.ports.bundle import Ports
 
 
-def put_lines(ports: Ports, place: JobDirectory, key: str, lines: Iterable[bytes]) -> None:
+def put_lines(ports: Ports, directory: JobDirectory, key: str, lines: Iterable[bytes]) -> None:
     """Put the lines as one object, over whatever lies there; the same lines, the same object.
 
     Raises `TransientError` if the upload was aborted. Short ones go up with one PUT, long ones in
     parts. The key's name must carry the job's id, so that `TidyUp` finds the upload of a worker
     that died on the way.
     """
-    sender = _Sender(ports, place, key)
+    sender = _Sender(ports, directory, key)
     buffer = bytearray()
     for line in lines:
         buffer += line
@@ -31,11 +31,11 @@ def put_lines(ports: Ports, place: JobDirectory, key: str, lines: Iterable[bytes
 
 
 class _Sender:
-    def __init__(self, ports: Ports, place: JobDirectory, key: str) -> None:
+    def __init__(self, ports: Ports, directory: JobDirectory, key: str) -> None:
         self._store = ports.store
-        self._bucket = place.bucket
+        self._bucket = directory.bucket
         self._key = key
-        self._metadata = {META_JOB: place.job_id}
+        self._metadata = {META_JOB: directory.job_id}
         self._upload_id = ""
         self._etags: list[str] = []
         self._length = 0

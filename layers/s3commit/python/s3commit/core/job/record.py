@@ -16,12 +16,12 @@ from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import LostRaceError
 
 
-def new_record(spec: JobSpec, place: JobDirectory, now: str) -> JobRecord:
+def new_record(spec: JobSpec, directory: JobDirectory, now: str) -> JobRecord:
     """The ledger's first record of a job."""
     return JobRecord(
-        job_id=place.job_id,
-        destination=place.destination,
-        directory=place.prefix,
+        job_id=directory.job_id,
+        destination=directory.destination,
+        prefix=directory.prefix,
         state=JobState.OPEN,
         generation=first_generation(now),
         created_at=now,
@@ -68,7 +68,7 @@ def planned_record(ports: Ports, ticket: Ticket, *expected: JobState) -> JobReco
     another plan, while locks and replace list are still those of the first. Raises `LostRaceError`.
     """
     record = own_record(ports, ticket, *expected)
-    if record.plan is None or ticket.place.plan(record.plan.sha256) != ticket.plan:
+    if record.plan is None or ticket.directory.plan(record.plan.sha256) != ticket.plan:
         raise LostRaceError(f"job {ticket.job_id} has another plan than this execution", record)
     return record
 

@@ -35,17 +35,17 @@ MAX_PAGES = 100_000
 
 
 def write_list(
-    ports: Ports, place: JobDirectory, files: Iterable[ListedObject], *, overwrites: bool
+    ports: Ports, directory: JobDirectory, files: Iterable[ListedObject], *, overwrites: bool
 ) -> ReplacedFacts:
     """Put pages and index, with memory for one page; the same files, the same objects."""
     pages = []
     total = size = 0
     for page in in_pages(files):
-        pages.append(put_page(ports, place, page_body(page)))
+        pages.append(put_page(ports, directory, page_body(page)))
         total += len(page)
         size += sum(one.length for one in page)
-    index = index_body(place, total, pages)
-    ports.store.put(place.bucket, place.replaced(digest(index)), index)
+    index = index_body(directory, total, pages)
+    ports.store.put(directory.bucket, directory.replaced(digest(index)), index)
     return ReplacedFacts(digest(index), total, size, overwrites)
 
 
@@ -63,26 +63,32 @@ def page_body(page: Iterable[ListedObject]) -> bytes:
     )
 
 
-def put_page(ports: Ports, place: JobDirectory, body: bytes) -> str:
+def put_page(ports: Ports, directory: JobDirectory, body: bytes) -> str:
     """Put a page under its name; return its digest."""
     sha256 = digest(body)
-    ports.store.put(place.bucket, place.page(sha256), body, content_type="application/x-ndjson")
+    ports.store.put(
+        directory.bucket, directory.page(sha256), body, content_type="application/x-ndjson"
+    )
     return sha256
 
 
-def index_body(place: JobDirectory, files: int, pages: Sequence[str]) -> bytes:
+def index_body(directory: JobDirectory, files: int, pages: Sequence[str]) -> bytes:
     """The index of a list: how many files it has, and the digests of its pages."""
-    return dump({"version": VERSION, "jobId": place.job_id, "files": files, "pages": list(pages)})
+    return dump(
+        {"version": VERSION, "jobId": directory.job_id, "files": files, "pages": list(pages)}
+    )
 
 
 def read_index(
-    reader: ObjectReader, place: JobDirectory, replaced: ReplacedFacts
+    reader: ObjectReader, directory: JobDirectory, replaced: ReplacedFacts
 ) -> tuple[str, ...]:
     """The digests of the pages.
 
     Raises `JobRefusedError` (``LIST_CHANGED``) if the index is not the one that was decided.
     """
-    body = _read(reader, place, place.replaced(replaced.sha256), replaced.sha256, MAX_INDEX_BYTES)
+    body = _read(
+        reader, directory, directory.replaced(replaced.sha256), replaced.sha256, MAX_INDEX_BYTES
+    )
     fields = Fields(
         parse(body, what="replace list", max_bytes=MAX_INDEX_BYTES, most=MAX_PAGES + 10), "$"
     )
@@ -90,31 +96,31 @@ def read_index(
 
 
 def read_page(
-    reader: ObjectReader, places: Sequence[JobDirectory], sha256: str
+    reader: ObjectReader, directories: Sequence[JobDirectory], sha256: str
 ) -> Iterator[list[ListedObject]]:
     """What a page names, in groups as they are deleted; `JobRefusedError` as `read_index`.
 
-    ``places`` are the job's directories, the main one first: what lies in none is refused.
+    ``directories`` are the job's directories, the main one first: what lies in none is refused.
     """
-    body = _read(reader, places[0], places[0].page(sha256), sha256, MAX_PAGE_BYTES)
+    body = _read(reader, directories[0], directories[0].page(sha256), sha256, MAX_PAGE_BYTES)
     lines = iter(body.splitlines())
-    while group := [_listed(places, line) for line in islice(lines, DELETE_AT_ONCE)]:
+    while group := [_listed(directories, line) for line in islice(lines, DELETE_AT_ONCE)]:
         yield group
 
 
 def listed_files(
-    reader: ObjectReader, places: Sequence[JobDirectory], replaced: ReplacedFacts
+    reader: ObjectReader, directories: Sequence[JobDirectory], replaced: ReplacedFacts
 ) -> Iterator[list[ListedObject]]:
     """What the whole list names, in groups; `JobRefusedError` as `read_index`."""
-    for sha256 in read_index(reader, places[0], replaced):
-        yield from read_page(reader, places, sha256)
+    for sha256 in read_index(reader, directories[0], replaced):
+        yield from read_page(reader, directories, sha256)
 
 
 def _read(
-    reader: ObjectReader, place: JobDirectory, key: str, sha256: str, max_bytes: int
+    reader: ObjectReader, directory: JobDirectory, key: str, sha256: str, max_bytes: int
 ) -> bytes:
     try:
-        body = reader.get(place.bucket, key, max_bytes=max_bytes).body
+        body = reader.get(directory.bucket, key, max_bytes=max_bytes).body
     except NotFoundError:
         body = b""
     if digest(body) != sha256:
@@ -122,17 +128,18 @@ def _read(
     return body
 
 
-def _listed(places: Sequence[JobDirectory], line: bytes) -> ListedObject:
+def _listed(directories: Sequence[JobDirectory], line: bytes) -> ListedObject:
     fields = Fields(parse(line, what="replace list", max_bytes=MAX_LINE_BYTES), "$")
     listed = ListedObject(fields.text("key"), fields.text("etag"), fields.integer("length"))
     # The digests say that the pipeline wrote it; that it never leaves the job's places is I7's.
     if not any(
-        listed.key.startswith(place.destination.prefix) and is_data(place.relative(listed.key))
-        for place in places
+        listed.key.startswith(directory.destination.prefix)
+        and is_data(directory.relative(listed.key))
+        for directory in directories
     ):
         raise JobRefusedError(
             f"the replace list names {listed.key[:200]!r}, which is no data of"
-            f" {places[0].destination.uri}",
+            f" {directories[0].destination.uri}",
             code=LIST_CHANGED,
         )
     return listed

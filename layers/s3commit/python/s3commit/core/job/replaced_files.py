@@ -20,7 +20,9 @@ LISTED_AHEAD = 5_000  # files of a partition, while others are listed
 _Reach = tuple[JobDirectory, str, bool]  # a place, a prefix in it, and whether that reaches down
 
 
-def files_of_before(ports: Ports, place: JobDirectory, record: JobRecord) -> Iterator[ListedObject]:
+def files_of_before(
+    ports: Ports, directory: JobDirectory, record: JobRecord
+) -> Iterator[ListedObject]:
     """The visible files in the reach of the job's policy that are not the job's own.
 
     Hidden names are no data. In scope partition a partition reaches down to every depth; the root
@@ -31,7 +33,7 @@ def files_of_before(ports: Ports, place: JobDirectory, record: JobRecord) -> Ite
     """
     locations = record.plan.locations if record.plan else {}
     if record.scope is Scope.DIRECTORY:
-        for one in (place, *map(place.at, locations.values())):
+        for one in (directory, *map(directory.at, locations.values())):
             yield from _in_reach(ports, one, one.destination.prefix, deep=True)
         return
 
@@ -39,49 +41,49 @@ def files_of_before(ports: Ports, place: JobDirectory, record: JobRecord) -> Ite
         found = _in_reach(ports, reach[0], reach[1], deep=reach[2])
         return list(islice(found, LISTED_AHEAD)), found
 
-    partitions = _partitions(ports, place, record, locations)
+    partitions = _partitions(ports, directory, record, locations)
     for beginning, rest in ports.parallel(begin, partitions):
         yield from beginning
         yield from rest
 
 
 def _in_reach(
-    ports: Ports, place: JobDirectory, prefix: str, *, deep: bool
+    ports: Ports, directory: JobDirectory, prefix: str, *, deep: bool
 ) -> Iterator[ListedObject]:
-    for listed in ports.store.list(place.bucket, prefix):
-        relative = place.relative(listed.key)
-        if not is_data(relative) or belongs_to_job(listed.key, place.job_id):
+    for listed in ports.store.list(directory.bucket, prefix):
+        relative = directory.relative(listed.key)
+        if not is_data(relative) or belongs_to_job(listed.key, directory.job_id):
             continue
         if deep or not partition_of(relative):
             yield listed
 
 
 def _partitions(
-    ports: Ports, place: JobDirectory, record: JobRecord, locations: Mapping[str, str]
+    ports: Ports, directory: JobDirectory, record: JobRecord, locations: Mapping[str, str]
 ) -> Iterator[_Reach]:
     """The prefixes to list."""
-    root = place.destination.prefix
+    root = directory.destination.prefix
     covered = ""
-    for name in sorted(read_partitions(ports, place, record)):
+    for name in sorted(read_partitions(ports, directory, record)):
         if not name:
-            yield place, root, False
+            yield directory, root, False
         elif name in locations:
-            yield place.at(locations[name]), locations[name], True
+            yield directory.at(locations[name]), locations[name], True
         elif not covered or not name.startswith(covered):  # one inside another is listed already
             covered = name
-            yield place, root + name, True
+            yield directory, root + name, True
 
 
 def files_to_replace(
-    ports: Ports, place: JobDirectory, record: JobRecord
+    ports: Ports, directory: JobDirectory, record: JobRecord
 ) -> Iterator[ListedObject]:
     """`files_of_before` without the job's own, where their names do not tell."""
-    own = own_files(ports, place, record)
-    return (one for one in files_of_before(ports, place, record) if one.key not in own)
+    own = own_files(ports, directory, record)
+    return (one for one in files_of_before(ports, directory, record) if one.key not in own)
 
 
-def own_files(ports: Ports, place: JobDirectory, record: JobRecord) -> dict[str, PendingFile]:
+def own_files(ports: Ports, directory: JobDirectory, record: JobRecord) -> dict[str, PendingFile]:
     """The job's own files where their names do not tell, by key."""
     if record.names is not Names.EXACT:
         return {}
-    return {file.key: file for file in planned_files(ports, place, record)}
+    return {file.key: file for file in planned_files(ports, directory, record)}

@@ -100,7 +100,7 @@ class JobRecord:
 
     job_id: str
     destination: Destination
-    directory: str
+    prefix: str
     state: JobState
     generation: int
     created_at: str

@@ -36,51 +36,51 @@ from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ObjectReader, OpenUpload
 
 
-def named_uploads(ports: Ports, place: JobDirectory) -> Iterator[OpenUpload]:
+def named_uploads(ports: Ports, directory: JobDirectory) -> Iterator[OpenUpload]:
     """The open uploads of a job with exact names; none of another job's."""
     still_open = {
         (upload.key, upload.upload_id): upload
-        for upload in ports.store.list_uploads(place.bucket, place.destination.prefix)
+        for upload in ports.store.list_uploads(directory.bucket, directory.destination.prefix)
     }
     if not still_open:
         return
-    for named in uploads_named(ports, place):
+    for named in uploads_named(ports, directory):
         upload = still_open.pop(named, None)
         if upload is not None:
             yield upload
 
 
-def uploads_named(ports: Ports, place: JobDirectory) -> Iterator[tuple[str, str]]:
+def uploads_named(ports: Ports, directory: JobDirectory) -> Iterator[tuple[str, str]]:
     """Key and upload id of whatever manifests, and the notes of our own writer's tasks, name.
 
     A task notes each upload with an exact name before its first part is sent: it may die, and
     leave no manifest.
     """
-    for file in named_files(ports, place):
+    for file in named_files(ports, directory):
         yield file.key, file.upload_id
-    neighbours = Neighbours(ports.store, place)
+    neighbours = Neighbours(ports.store, directory)
     notes = (
         listed.key
-        for listed in ports.store.list(place.bucket, place.tasks)
+        for listed in ports.store.list(directory.bucket, directory.tasks)
         if listed.key.endswith(NOTE_SUFFIX)
     )
-    for noted in ports.parallel(lambda key: _noted_at(ports.store, place, key), notes):
+    for noted in ports.parallel(lambda key: _noted_at(ports.store, directory, key), notes):
         if noted is not None and not neighbours.own(noted[0]):
             yield noted
 
 
-def named_files(ports: Ports, place: JobDirectory) -> Iterator[PendingFile]:
+def named_files(ports: Ports, directory: JobDirectory) -> Iterator[PendingFile]:
     """Every file that an acceptable manifest of the job names; none of another job's."""
-    neighbours = Neighbours(ports.store, place)
+    neighbours = Neighbours(ports.store, directory)
     keys = (
         listed.key
-        for prefix in (place.tasks, place.s3a)
-        for listed in ports.store.list(place.bucket, prefix)
+        for prefix in (directory.tasks, directory.s3a)
+        for listed in ports.store.list(directory.bucket, prefix)
         if listed.key.endswith((PENDINGSET_SUFFIX, PENDING_SUFFIX))
     )
 
     def read(key: str, max_bytes: int) -> tuple[PendingFile, ...]:
-        return files_named_at(ports.store, place, key, max_bytes=max_bytes)
+        return files_named_at(ports.store, directory, key, max_bytes=max_bytes)
 
     for files in each_manifest(ports, read, keys):
         for file in files:
@@ -88,15 +88,17 @@ def named_files(ports: Ports, place: JobDirectory) -> Iterator[PendingFile]:
                 yield file
 
 
-def _noted_at(store: ObjectReader, place: JobDirectory, key: str) -> tuple[str, str] | None:
+def _noted_at(store: ObjectReader, directory: JobDirectory, key: str) -> tuple[str, str] | None:
     try:
-        return decode_note(store.get(place.bucket, key, max_bytes=MAX_NOTE_BYTES).body, place)
+        return decode_note(
+            store.get(directory.bucket, key, max_bytes=MAX_NOTE_BYTES).body, directory
+        )
     except (NotFoundError, InvalidInputError):
         return None
 
 
 def files_named_at(
-    store: ObjectReader, place: JobDirectory, key: str, *, max_bytes: int = MAX_MANIFEST_BYTES
+    store: ObjectReader, directory: JobDirectory, key: str, *, max_bytes: int = MAX_MANIFEST_BYTES
 ) -> tuple[PendingFile, ...]:
     """The files of one pendingset or ``.pending`` file; none of one that is gone or refused.
 
@@ -104,10 +106,14 @@ def files_named_at(
     """
     try:
         if key.endswith(PENDING_SUFFIX):
-            body = store.get(place.bucket, key, max_bytes=min(max_bytes, MAX_PENDING_BYTES)).body
-            return (decode_pending(body, place, key),)
-        body = store.get(place.bucket, key, max_bytes=max_bytes).body
-        return _with_ids(place, key, decode_pendingset(body, place, names=Names.EXACT).files)
+            body = store.get(
+                directory.bucket, key, max_bytes=min(max_bytes, MAX_PENDING_BYTES)
+            ).body
+            return (decode_pending(body, directory, key),)
+        body = store.get(directory.bucket, key, max_bytes=max_bytes).body
+        return _with_ids(
+            directory, key, decode_pendingset(body, directory, names=Names.EXACT).files
+        )
     except NotFoundError:
         return ()
     except InvalidInputError as error:
@@ -117,17 +123,17 @@ def files_named_at(
 
 
 def _with_ids(
-    place: JobDirectory, key: str, files: tuple[PendingFile, ...]
+    directory: JobDirectory, key: str, files: tuple[PendingFile, ...]
 ) -> tuple[PendingFile, ...]:
     """With the ids that the manifest's place gives, where S3A's says none: objects carry them."""
     try:
-        _, task_id, attempt_id = parse_manifest_key(place.bucket, key)
+        _, task_id, attempt_id = parse_manifest_key(directory.bucket, key)
     except InvalidInputError:
         return files
     return tuple(
         replace(
             file,
-            job_id=file.job_id or place.job_id,
+            job_id=file.job_id or directory.job_id,
             task_id=file.task_id or task_id,
             attempt_id=file.attempt_id or attempt_id,
         )

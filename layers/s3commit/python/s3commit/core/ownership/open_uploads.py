@@ -21,7 +21,7 @@ from s3commit.core.formats.layout import (
     owner_of,
 )
 from s3commit.core.job.documents import read_spec
-from s3commit.core.job.locations import main_of, places_of
+from s3commit.core.job.locations import job_directories, main_of
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import Destination
 from s3commit.core.model.record import JobRecord
@@ -131,7 +131,7 @@ class UploadOwners:
         """Where the job's files lie: its destination, and its locations."""
         if record.ref not in self._prefixes:
             main = JobDirectory(record.destination, record.job_id)
-            directories = places_of(self.ports, main, record)
+            directories = job_directories(self.ports, main, record)
             self._prefixes[record.ref] = tuple(one.destination.prefix for one in directories)
         return self._prefixes[record.ref]
 

@@ -27,31 +27,31 @@ from s3commit.core.ports.objects import ObjectReader
 ASKED_ONE_BY_ONE = 64  # ids; with more, all directories are listed once
 
 
-def is_there(store: ObjectReader, place: JobDirectory) -> bool:
+def is_there(store: ObjectReader, directory: JobDirectory) -> bool:
     """Whether the job has a directory or a commit manifest here."""
     return any(
-        next(iter(store.list(place.bucket, prefix)), None) is not None
-        for prefix in (place.prefix, place.commits)  # by listing: a HEAD takes more rights
+        next(iter(store.list(directory.bucket, prefix)), None) is not None
+        for prefix in (directory.prefix, directory.commits)  # by listing: a HEAD takes more rights
     )
 
 
-def is_further_up(store: ObjectReader, place: JobDirectory) -> bool:
+def is_further_up(store: ObjectReader, directory: JobDirectory) -> bool:
     """Whether a directory above has a job of the same id: then this one is not the job (I12).
 
     Two listings for each directory above.
     """
     return any(
-        is_there(store, JobDirectory(Destination(place.bucket, prefix), place.job_id))
-        for prefix in directories_above(place.destination.prefix)
+        is_there(store, JobDirectory(Destination(directory.bucket, prefix), directory.job_id))
+        for prefix in directories_above(directory.destination.prefix)
     )
 
 
 class Neighbours:
     """The other jobs at a job's destination; asks S3 once for each id that names carry."""
 
-    def __init__(self, store: ObjectReader, place: JobDirectory) -> None:
+    def __init__(self, store: ObjectReader, directory: JobDirectory) -> None:
         self._store = store
-        self._place = place
+        self._directory = directory
         self._asked: dict[str, bool] = {}
         self._all: frozenset[str] | None = None
 
@@ -68,25 +68,25 @@ class Neighbours:
         """Raise `JobRefusedError` (``NAME_NOT_UNIQUE``) if one of the files is another job's."""
         for file in files:
             # That its own id is nobody's further up SealJob has seen.
-            if not belongs_to_job(file.key, self._place.job_id) and self.own(file.key):
+            if not belongs_to_job(file.key, self._directory.job_id) and self.own(file.key):
                 raise JobRefusedError(
                     f"file {file.key[:200]!r} carries the id of another job at"
-                    f" {self._place.destination.uri}",
+                    f" {self._directory.destination.uri}",
                     code="NAME_NOT_UNIQUE",
                 )
 
     def _is_there(self, job_id: str) -> bool:
-        if job_id == self._place.job_id:
-            return is_further_up(self._store, self._place)
+        if job_id == self._directory.job_id:
+            return is_further_up(self._store, self._directory)
         if self._all is None and len(self._asked) >= ASKED_ONE_BY_ONE:
             self._all = self._list_all()
         if self._all is not None:
             return job_id in self._all
-        other = JobDirectory(self._place.destination, job_id)
+        other = JobDirectory(self._directory.destination, job_id)
         return is_there(self._store, other) or is_further_up(self._store, other)
 
     def _list_all(self) -> frozenset[str]:
-        bucket, here = self._place.bucket, self._place.destination.prefix
+        bucket, here = self._directory.bucket, self._directory.destination.prefix
         found = set()
         for prefix in (*directories_above(here), here):
             for listed in self._store.list(bucket, prefix + MAGIC_PREFIX):

@@ -14,6 +14,6 @@ class Executions(Protocol):
         """Whether the execution, an ARN or a name of the machine's, still does something."""
         ...
 
-    def start(self, name: str, place: JobDirectory) -> bool:
+    def start(self, name: str, directory: JobDirectory) -> bool:
         """Start one for the job; False if one of that name was started before."""
         ...

@@ -13,16 +13,16 @@ from s3commit.core.verification.counted_attempts import counted_attempts, sites_
 from s3commit.core.verification.manifests import make_plan, verify_all
 
 
-def plan_again(ports: Ports, place: JobDirectory, record: JobRecord) -> bool:
+def plan_again(ports: Ports, directory: JobDirectory, record: JobRecord) -> bool:
     """Put the decided plan again, which somebody has deleted or changed; False as `remade_plan`."""
-    body = remade_plan(ports, place, record)
+    body = remade_plan(ports, directory, record)
     if body is None:
         return False
-    ports.store.put(place.bucket, place.plan(digest(body)), body)
+    ports.store.put(directory.bucket, directory.plan(digest(body)), body)
     return True
 
 
-def remade_plan(ports: Ports, place: JobDirectory, record: JobRecord) -> bytes | None:
+def remade_plan(ports: Ports, directory: JobDirectory, record: JobRecord) -> bytes | None:
     """The decided plan once more, of request and manifests.
 
     They make the same bytes again, and the digest in the ledger proves it (docs/adr/0016). None if
@@ -30,10 +30,10 @@ def remade_plan(ports: Ports, place: JobDirectory, record: JobRecord) -> bytes |
     """
     decided = record.plan
     try:
-        request = read_request(ports, place)
+        request = read_request(ports, directory)
         if decided is None or not isinstance(request, CommitRequest):
             return None
-        sites = sites_of(ports, place, decided.locations)
+        sites = sites_of(ports, directory, decided.locations)
         counted = counted_attempts(ports, request, sites)
         verified, _ = verify_all(ports, sites, counted, record, ())
         facts, body = make_plan(verified)

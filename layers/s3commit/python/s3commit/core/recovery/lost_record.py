@@ -24,27 +24,27 @@ from s3commit.core.ports.ledger import LostRaceError
 JOB_ENDED = "JOB_ENDED"
 
 
-def open_unknown(ports: Ports, place: JobDirectory, spec: JobSpec) -> JobRecord:
+def open_unknown(ports: Ports, directory: JobDirectory, spec: JobSpec) -> JobRecord:
     """The ledger's record of a job that it does not know, as S3 remembers it.
 
     A job with a result has ended so, and stays so: a ledger forgets ended jobs, and neither a late
     manifest nor a repeated request may open them again (I3). One with a decision record goes on
     from there, or has ended.
     """
-    return ports.ledger.open_job(remembered(ports, place, spec))
+    return ports.ledger.open_job(remembered(ports, directory, spec))
 
 
-def remembered(ports: Ports, place: JobDirectory, spec: JobSpec) -> JobRecord:
+def remembered(ports: Ports, directory: JobDirectory, spec: JobSpec) -> JobRecord:
     """The record that `open_unknown` opens, unopened.
 
     That a job was decided its decision record alone tells: all else a client can write. A job that
     has a list in ``_commits/`` and no decision record was forgotten long ago, and has ended.
     """
-    decided = read_decision(ports, place)
+    decided = read_decision(ports, directory)
     if decided is not None:
         return decided
-    record = new_record(spec, place, ports.clock.now())
-    result = _result(ports, place)
+    record = new_record(spec, directory, ports.clock.now())
+    result = _result(ports, directory)
     if result is not None:
         return replace(
             record,
@@ -53,71 +53,71 @@ def remembered(ports: Ports, place: JobDirectory, spec: JobSpec) -> JobRecord:
             plan=PlanFacts("", 0, result.files, result.bytes, result.rows),
             finished_at=result.finished_at,
         )
-    if not _is_listed(ports, place):
+    if not _is_listed(ports, directory):
         return record
     return replace(
         record,
         state=JobState.ABORTED,
         failure=Failure(
             JOB_ENDED,
-            f"{place.commits} is there: a job of this id has ended here; write the data again under"
-            " a new id",
+            f"{directory.commits} is there: a job of this id has ended here; write the data again"
+            " under a new id",
         ),
         finished_at=record.created_at,
     )
 
 
-def told_before(ports: Ports, place: JobDirectory, record: JobRecord) -> Failure | None:
+def told_before(ports: Ports, directory: JobDirectory, record: JobRecord) -> Failure | None:
     """Why the undecided job of ``record`` was refused before; None if it was not.
 
     The ledger was restored to a moment of before: decided anew, the job could replace what its
     client was told is still there (I3). Raises `NeedsOperatorError` (``LEDGER_SET_BACK``) if it was
     decided, and `LostRaceError` if another execution has gone on with the job since.
     """
-    decided = read_decision(ports, place)
-    result = _result(ports, place) if decided is None else None
+    decided = read_decision(ports, directory)
+    result = _result(ports, directory) if decided is None else None
     refused = result is not None and result.outcome is Outcome.ABORTED
     if decided is None and not refused:
         return None
     # What is seen is put after the ledger has it: it may be of a moment ago.
-    found = ports.ledger.job(place.ref)
+    found = ports.ledger.job(directory.ref)
     if found is None or (found.state, found.generation) != (record.state, record.generation):
-        raise LostRaceError.over(place.job_id, record.state, record.generation, found)
+        raise LostRaceError.over(directory.job_id, record.state, record.generation, found)
     if decided is not None and decided.state is not JobState.ROLLED_BACK:
-        raise set_back(place, "decide it again")
+        raise set_back(directory, "decide it again")
     return (result and result.error) or Failure(JOB_ENDED, "the job has ended before")
 
 
-def stop_if_published(ports: Ports, place: JobDirectory) -> None:
+def stop_if_published(ports: Ports, directory: JobDirectory) -> None:
     """Raise `NeedsOperatorError` (``LEDGER_SET_BACK``) unless the job may still be undone.
 
     Asked before a decided job's visible files are deleted. If all of them were visible once, or the
     decision record is gone, the ledger was restored to a moment of before: they are committed.
     """
-    decided = read_decision(ports, place)
+    decided = read_decision(ports, directory)
     if decided is None or decided.state not in {JobState.COMMITTING, JobState.ROLLED_BACK}:
-        raise set_back(place, "undo it")
+        raise set_back(directory, "undo it")
 
 
-def set_back(place: JobDirectory, about_to: str) -> NeedsOperatorError:
+def set_back(directory: JobDirectory, about_to: str) -> NeedsOperatorError:
     """The error with which a job stops whose ledger was restored to a moment of before."""
     return NeedsOperatorError(
-        f"by {place.decision} job {place.job_id} is further than the ledger has it, which is about"
-        f" to {about_to}: the table was restored to a moment of before; make it again in an empty"
-        " one (s3commit fsck --rebuild-ledger)",
+        f"by {directory.decision} job {directory.job_id} is further than the ledger has it, which"
+        f" is about to {about_to}: the table was restored to a moment of before; make it again in"
+        " an empty one (s3commit fsck --rebuild-ledger)",
         code="LEDGER_SET_BACK",
     )
 
 
-def _is_listed(ports: Ports, place: JobDirectory) -> bool:
+def _is_listed(ports: Ports, directory: JobDirectory) -> bool:
     """Whether there is a list in ``_commits/``, whatever it says; by listing, as few rights do."""
-    found = next(iter(ports.store.list(place.bucket, place.commits)), None)
-    return found is not None and found.key == place.commits
+    found = next(iter(ports.store.list(directory.bucket, directory.commits)), None)
+    return found is not None and found.key == directory.commits
 
 
-def _result(ports: Ports, place: JobDirectory) -> JobResult | None:
+def _result(ports: Ports, directory: JobDirectory) -> JobResult | None:
     """The job's result; one that can't be read says nothing."""
     with suppress(NotFoundError, InvalidInputError, AccessError):
-        stored = ports.store.get(place.bucket, place.result, max_bytes=MAX_RESULT_BYTES)
-        return decode_result(stored.body, place)
+        stored = ports.store.get(directory.bucket, directory.result, max_bytes=MAX_RESULT_BYTES)
+        return decode_result(stored.body, directory)
     return None

@@ -17,7 +17,7 @@ from s3commit.core.formats.layout import (
 from s3commit.core.formats.manifest import expected_etag
 from s3commit.core.formats.plan import Slice
 from s3commit.core.formats.published import CommittedFile
-from s3commit.core.job.locations import places_of
+from s3commit.core.job.locations import job_directories
 from s3commit.core.job.plan import by_manifest, read_plan
 from s3commit.core.model.errors import JobRefusedError, NotFoundError
 from s3commit.core.model.job import Names
@@ -37,7 +37,7 @@ class _Known:
     lost: set[tuple[str, str]] | None = None
 
 
-def visible_files(ports: Ports, place: JobDirectory, record: JobRecord) -> list[CommittedFile]:
+def visible_files(ports: Ports, directory: JobDirectory, record: JobRecord) -> list[CommittedFile]:
     """The files of a job of which all files were counted visible, though manifests are gone.
 
     What lies there with the job's metadata, and is of an attempt whose manifest is gone, is the
@@ -47,28 +47,28 @@ def visible_files(ports: Ports, place: JobDirectory, record: JobRecord) -> list[
     files are known no more. Costs a listing, and a HEAD for each file that may be one of those.
     Memory: some 500 bytes a file.
     """
-    known = _known(ports, place, record)
+    known = _known(ports, directory, record)
     found = [
         CommittedFile(facts.key, facts.length, facts.etag, None)
         for facts in ports.parallel(
-            lambda one: ports.store.head(place.bucket, one.key),
-            _candidates(ports, place, record, known),
+            lambda one: ports.store.head(directory.bucket, one.key),
+            _candidates(ports, directory, record, known),
         )
-        if facts is not None and _is_lost(facts, place, known)
+        if facts is not None and _is_lost(facts, directory, known)
     ]
     return [*known.files.values(), *sorted(found, key=lambda one: one.key)]
 
 
-def _known(ports: Ports, place: JobDirectory, record: JobRecord) -> _Known:
+def _known(ports: Ports, directory: JobDirectory, record: JobRecord) -> _Known:
     known = _Known()
     try:
-        units = read_plan(ports, place, record)
+        units = read_plan(ports, directory, record)
     except (JobRefusedError, NotFoundError):
         return known
     known.lost = set()
-    for part, files in by_manifest(ports, place, record, units):
+    for part, files in by_manifest(ports, directory, record, units):
         if isinstance(files, JobRefusedError):
-            known.lost.add(_attempt_of(place, part))
+            known.lost.add(_attempt_of(directory, part))
             continue
         for file in files:
             known.files[file.key] = CommittedFile(
@@ -77,25 +77,25 @@ def _known(ports: Ports, place: JobDirectory, record: JobRecord) -> _Known:
     return known
 
 
-def _attempt_of(place: JobDirectory, part: Slice) -> tuple[str, str]:
-    _, task_id, attempt_id = parse_manifest_key(place.bucket, place.prefix + part.manifest)
+def _attempt_of(directory: JobDirectory, part: Slice) -> tuple[str, str]:
+    _, task_id, attempt_id = parse_manifest_key(directory.bucket, directory.prefix + part.manifest)
     return task_id, attempt_id
 
 
 def _candidates(
-    ports: Ports, place: JobDirectory, record: JobRecord, known: _Known
+    ports: Ports, directory: JobDirectory, record: JobRecord, known: _Known
 ) -> Iterator[ListedObject]:
     """Data that no manifest names; where names tell whose it is, the job's alone."""
-    for one in places_of(ports, place, record):
+    for one in job_directories(ports, directory, record):
         for listed in ports.store.list(one.bucket, one.destination.prefix):
             if listed.key in known.files or not is_data(one.relative(listed.key)):
                 continue
-            if record.names is Names.EXACT or belongs_to_job(listed.key, place.job_id):
+            if record.names is Names.EXACT or belongs_to_job(listed.key, directory.job_id):
                 yield listed
 
 
-def _is_lost(facts: ObjectFacts, place: JobDirectory, known: _Known) -> bool:
-    if facts.metadata.get(META_JOB) != place.job_id:
+def _is_lost(facts: ObjectFacts, directory: JobDirectory, known: _Known) -> bool:
+    if facts.metadata.get(META_JOB) != directory.job_id:
         return False
     attempt = facts.metadata.get(META_TASK, ""), facts.metadata.get(META_ATTEMPT, "")
     return known.lost is None or attempt in known.lost

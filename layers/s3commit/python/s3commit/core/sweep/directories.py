@@ -10,7 +10,7 @@ from itertools import chain, groupby, islice
 from s3commit.core.ending.leftovers import own_leftovers, tidy
 from s3commit.core.formats.layout import MAGIC_PREFIX, JobDirectory, parse_directory
 from s3commit.core.job.claims import release_locks
-from s3commit.core.job.locations import places_of, says_elsewhere
+from s3commit.core.job.locations import job_directories, says_elsewhere
 from s3commit.core.model.errors import InvalidInputError, PreconditionError
 from s3commit.core.model.job import Destination
 from s3commit.core.model.record import JobRecord
@@ -56,30 +56,30 @@ class Found:
         return tuple(filter(None, (self.job, self.request, self.result)))
 
 
-def read_directory(sweep: Sweep, place: JobDirectory) -> Found | None:
+def read_directory(sweep: Sweep, directory: JobDirectory) -> Found | None:
     """List a job's directory, as far as `LISTED`; None if nothing is in it."""
-    return _summary(sweep, place, sweep.survey.objects(place.bucket, place.prefix))
+    return _summary(sweep, directory, sweep.survey.objects(directory.bucket, directory.prefix))
 
 
-def _summary(sweep: Sweep, place: JobDirectory, objects: Iterable[SeenObject]) -> Found | None:
+def _summary(sweep: Sweep, directory: JobDirectory, objects: Iterable[SeenObject]) -> Found | None:
     found = Found()
     for number, listed in enumerate(objects):
         if number == LISTED:
             found.is_all = False
-            found.job = seen(sweep, place.bucket, place.job)
-            found.request = seen(sweep, place.bucket, place.request)
-            found.result = seen(sweep, place.bucket, place.result)
+            found.job = seen(sweep, directory.bucket, directory.job)
+            found.request = seen(sweep, directory.bucket, directory.request)
+            found.result = seen(sweep, directory.bucket, directory.result)
             break
-        if listed.key == place.job:
+        if listed.key == directory.job:
             found.job = listed
-        elif listed.key == place.request:
+        elif listed.key == directory.request:
             found.request = listed
-        elif listed.key == place.result:
+        elif listed.key == directory.result:
             found.result = listed
-        elif listed.key.startswith(place.scratch):
+        elif listed.key.startswith(directory.scratch):
             found.scratch += 1
             found.scratch_bytes += listed.length
-        if listed.key.startswith(place.s3a) and listed.key != place.s3a:
+        if listed.key.startswith(directory.s3a) and listed.key != directory.s3a:
             found.of_s3a.add(listed)
         found.oldest = min(found.oldest or listed.modified, listed.modified)
         found.newest = max(found.newest, listed.modified)
@@ -176,30 +176,30 @@ def _tidy_group(sweep: Sweep, bucket: str, prefix: str, group: Iterator[SeenObje
     is_all = False
     with sweep.each(f"directory s3://{bucket}/{prefix}", prefix):
         try:
-            place = parse_directory(bucket, prefix)
+            directory = parse_directory(bucket, prefix)
         except InvalidInputError:
             return sum(1 for _ in islice(group, LISTED)) < LISTED  # of no job of ours
-        found = _summary(sweep, place, group)
+        found = _summary(sweep, directory, group)
         is_all = found is None or found.is_all
         # What changes right now is not judged: somebody is at work.
         if found is not None and found.newest < sweep.ago(sweep.limits.stuck):
-            _judge(sweep, place, found)
+            _judge(sweep, directory, found)
     return is_all
 
 
-def _judge(sweep: Sweep, place: JobDirectory, found: Found) -> None:
-    record = sweep.ports.ledger.job(place.ref)
+def _judge(sweep: Sweep, directory: JobDirectory, found: Found) -> None:
+    record = sweep.ports.ledger.job(directory.ref)
     if record is None:
-        judge_unknown(sweep, place, found)
+        judge_unknown(sweep, directory, found)
     elif record.state in ENDED:
-        _judge_ended(sweep, place, record, found)
+        _judge_ended(sweep, directory, record, found)
     elif record.state is JobState.OPEN and found.request is not None:
-        go_on(sweep, place, record, max(found.request.modified, record.updated_at))
+        go_on(sweep, directory, record, max(found.request.modified, record.updated_at))
     elif record.state is JobState.OPEN and not found.own:
-        report_left(sweep, place, found.of_s3a)
+        report_left(sweep, directory, found.of_s3a)
 
 
-def judge_unknown(sweep: Sweep, place: JobDirectory, found: Found) -> None:
+def judge_unknown(sweep: Sweep, directory: JobDirectory, found: Found) -> None:
     """A directory of which the ledger has no record: what an event should have brought about.
 
     A job that was asked for is started; one that never was is given up when it is silent. One with
@@ -207,79 +207,79 @@ def judge_unknown(sweep: Sweep, place: JobDirectory, found: Found) -> None:
     """
     if found.result is not None:
         if found.scratch:
-            go_on(sweep, place, None, found.newest)  # the ledger is told, and TidyUp runs
+            go_on(sweep, directory, None, found.newest)  # the ledger is told, and TidyUp runs
         elif found.result.modified < sweep.ago(sweep.limits.retention):
-            _retire(sweep, place, None, found)
+            _retire(sweep, directory, None, found)
     elif found.request is not None:
-        go_on(sweep, place, None, found.request.modified)
+        go_on(sweep, directory, None, found.request.modified)
     elif found.job is not None and found.is_all:
         since = sweep.ago(sweep.limits.abandoned)
         if found.newest < since:
-            abandon_if_silent(sweep, place, None, since=since, known=found.newest)
+            abandon_if_silent(sweep, directory, None, since=since, known=found.newest)
     else:
-        report_left(sweep, place, found.of_s3a)
+        report_left(sweep, directory, found.of_s3a)
 
 
-def _judge_ended(sweep: Sweep, place: JobDirectory, record: JobRecord, found: Found) -> None:
+def _judge_ended(sweep: Sweep, directory: JobDirectory, record: JobRecord, found: Found) -> None:
     is_due = found.result is not None and found.result.modified < sweep.ago(sweep.limits.retention)
     # Between these two nobody lists the locations of all ended jobs with every sweep.
     asked = is_due or found.scratch > 0 or record.updated_at >= sweep.ago(WINDOW)
-    places = places_of(sweep.ports, place, record) if asked else ()
-    elsewhere = [one for at in places[1:] if (one := read_directory(sweep, at))]
+    directories = job_directories(sweep.ports, directory, record) if asked else ()
+    elsewhere = [one for at in directories[1:] if (one := read_directory(sweep, at))]
     if any(one.newest >= sweep.ago(sweep.limits.stuck) for one in elsewhere):
         return  # its event may be on its way
     everywhere = (found, *elsewhere)
-    own = own_leftovers(sweep.ports.store, place) if asked else []
+    own = own_leftovers(sweep.ports.store, directory) if asked else []
     scratch = sum(one.scratch for one in everywhere) + len(own)
     if scratch > TIDIED_HERE:
-        go_on(sweep, place, record, max(record.updated_at, *(one.newest for one in everywhere)))
+        go_on(sweep, directory, record, max(record.updated_at, *(one.newest for one in everywhere)))
         return
     if scratch and all(one.is_all for one in everywhere):
-        if not sweep.dry_run and not tidy(sweep.ports, place, record):
+        if not sweep.dry_run and not tidy(sweep.ports, directory, record):
             return  # somebody still opens uploads: the next sweep comes again
         sweep.report.tidied += 1
         sweep.report.objects += scratch
         sweep.report.object_bytes += sum(one.scratch_bytes for one in everywhere)
         sweep.report.object_bytes += sum(one.length for one in own)
     if is_due:
-        _retire(sweep, place, record, found)
+        _retire(sweep, directory, record, found)
     elif found.own and found.result is None:
-        go_on(sweep, place, record, record.updated_at)
+        go_on(sweep, directory, record, record.updated_at)
 
 
-def _retire(sweep: Sweep, place: JobDirectory, record: JobRecord | None, found: Found) -> None:
+def _retire(sweep: Sweep, directory: JobDirectory, record: JobRecord | None, found: Found) -> None:
     """The retention time is over: nothing of the directory stays; ``_commits/`` does.
 
     The decision goes last, behind the result: while one of the two is there, a late manifest does
     not open the job again.
     """
-    if says_elsewhere(sweep.ports, place):
+    if says_elsewhere(sweep.ports, directory):
         return  # a copy of another table's directory: nothing in it is a job's of here
-    decision = seen(sweep, place.bucket, place.decision)
+    decision = seen(sweep, directory.bucket, directory.decision)
     gone = [*found.own, *filter(None, [decision])]
-    for one in places_of(sweep.ports, place, record):
+    for one in job_directories(sweep.ports, directory, record):
         # Of a job that is in the ledger TidyUp has been here.
         scratch = [] if record else _scratch(sweep, one)
         if len(scratch) == TIDIED_HERE:
             gone = scratch
             break  # the next sweep goes on: as long as the documents are there it finds them
-        job = seen(sweep, one.bucket, one.job) if one != place else None
+        job = seen(sweep, one.bucket, one.job) if one != directory else None
         gone = [*scratch, *filter(None, [job]), *gone]
     if not sweep.dry_run:
         if record is not None:
             release_locks(sweep.ports, record)
         for each in gone:
             with suppress(PreconditionError):  # another object by now, and not the one judged
-                sweep.ports.store.delete(place.bucket, each.key, if_match=each.etag)
+                sweep.ports.store.delete(directory.bucket, each.key, if_match=each.etag)
     sweep.report.retired += 1
     sweep.report.objects += len(gone)
     sweep.report.object_bytes += sum(each.length for each in gone)
 
 
-def _scratch(sweep: Sweep, place: JobDirectory) -> list[SeenObject]:
+def _scratch(sweep: Sweep, directory: JobDirectory) -> list[SeenObject]:
     """What an ended job needs no more; `TIDIED_HERE` objects at most."""
     listed = chain.from_iterable(
-        sweep.survey.objects(place.bucket, prefix)
-        for prefix in (*place.scratch, place.pipeline_prefix)
+        sweep.survey.objects(directory.bucket, prefix)
+        for prefix in (*directory.scratch, directory.pipeline_prefix)
     )
-    return list(islice((one for one in listed if one.key != place.decision), TIDIED_HERE))
+    return list(islice((one for one in listed if one.key != directory.decision), TIDIED_HERE))

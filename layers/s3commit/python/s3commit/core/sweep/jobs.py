@@ -52,7 +52,7 @@ def go_on_with_stuck_jobs(sweep: Sweep, cursor: str) -> str:
     before = sweep.ago(sweep.limits.stuck)
 
     def visit(record: JobRecord, _left: str) -> str:
-        go_on(sweep, _place(record), record, record.updated_at)
+        go_on(sweep, _directory(record), record, record.updated_at)
         return ""
 
     return _each_job(sweep, AT_WORK, cursor, visit, before)
@@ -84,10 +84,10 @@ def _each_job(
                 continue
             sweep.took()
             cursor = f"{state} {record.updated_at} {record.ref} "
-            with sweep.each(f"job {record.job_id}", record.directory, cursor=cursor):
+            with sweep.each(f"job {record.job_id}", record.prefix, cursor=cursor):
                 more = visit(record, left)
                 if more:
-                    sweep.postpone(record.directory, cursor + more)
+                    sweep.postpone(record.prefix, cursor + more)
     return ""
 
 
@@ -95,9 +95,9 @@ def _has_its_turn(sweep: Sweep, record: JobRecord) -> bool:
     """Whether the job is visited now: not if it is put off, or its directory's share is up."""
     if sweep.alone:
         return True
-    if record.directory in sweep.put_off or is_resting(sweep, record):
+    if record.prefix in sweep.put_off or is_resting(sweep, record):
         return False
-    if sweep.cost.overspent(record.directory):
+    if sweep.cost.overspent(record.prefix):
         sweep.report.postponed += 1
         return False
     return True
@@ -119,32 +119,32 @@ def _last_heard(record: JobRecord) -> str:
     return max(record.updated_at, record.created_at)
 
 
-def _place(record: JobRecord) -> JobDirectory:
+def _directory(record: JobRecord) -> JobDirectory:
     return JobDirectory(record.destination, record.job_id)
 
 
 def _look(sweep: Sweep, record: JobRecord, left: str) -> str:
-    place = _place(record)
-    request = seen(sweep, place.bucket, place.request)
+    directory = _directory(record)
+    request = seen(sweep, directory.bucket, directory.request)
     if request is not None:
-        go_on(sweep, place, record, max(request.modified, record.updated_at))
+        go_on(sweep, directory, record, max(request.modified, record.updated_at))
     elif _last_heard(record) < sweep.ago(sweep.limits.abandoned):
         since = shifted(_last_heard(record), sweep.limits.abandoned)
         if left or sweep.is_due(since, sweep.limits.stuck, LONGEST_SILENCE):
-            return _judge_silent(sweep, place, record, left)
+            return _judge_silent(sweep, directory, record, left)
     return ""
 
 
-def _judge_silent(sweep: Sweep, place: JobDirectory, record: JobRecord, left: str) -> str:
+def _judge_silent(sweep: Sweep, directory: JobDirectory, record: JobRecord, left: str) -> str:
     since = sweep.ago(sweep.limits.abandoned)
     newest, is_ours = "", False
-    for listed in sweep.survey.objects(place.bucket, place.prefix):
+    for listed in sweep.survey.objects(directory.bucket, directory.prefix):
         newest = max(newest, listed.modified)
         if newest >= since:
             return ""
-        is_ours = is_ours or listed.key == place.job
+        is_ours = is_ours or listed.key == directory.job
     if is_ours or (not newest and not _may_be_of_s3a(record)):
-        return abandon_if_silent(sweep, place, record, since=since, known=newest, left=left)
+        return abandon_if_silent(sweep, directory, record, since=since, known=newest, left=left)
     if not newest and (
         sweep.dry_run or sweep.ports.ledger.forget(record.ref, generation=record.generation)
     ):
@@ -160,7 +160,7 @@ def _may_be_of_s3a(record: JobRecord) -> bool:
 
 def abandon_if_silent(
     sweep: Sweep,
-    place: JobDirectory,
+    directory: JobDirectory,
     record: JobRecord | None,
     *,
     since: str,
@@ -173,14 +173,14 @@ def abandon_if_silent(
     as `last_sign` takes it.
     """
     try:
-        spec = read_spec(sweep.ports, place)
+        spec = read_spec(sweep.ports, directory)
     except InvalidInputError:
         return ""  # a copy of another table's directory, or of a location: no job by itself
     heard = _last_heard(record) if record is not None else ""
     # The main job.json's word is enough here: whoever names too much keeps a job, and ends none.
-    places = (place, *map(place.at, spec.locations.values()))
-    suspect = Suspect(places, spec.names, since)
+    directories = (directory, *map(directory.at, spec.locations.values()))
+    suspect = Suspect(directories, spec.names, since)
     life = last_sign(sweep, suspect, known=max(known, heard), left=left)
     if not life.left and life.last < since:
-        ask_to_abort(sweep, place, life.last)
+        ask_to_abort(sweep, directory, life.last)
     return life.left

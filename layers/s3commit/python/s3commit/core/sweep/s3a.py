@@ -52,7 +52,7 @@ class Left:
             self.is_all = False
 
 
-def report_left(sweep: Sweep, place: JobDirectory, left: Left, root: str = "") -> None:
+def report_left(sweep: Sweep, directory: JobDirectory, left: Left, root: str = "") -> None:
     """Say what a job has left behind, unless something has come within ``abandonedHours``.
 
     ``root`` is the key prefix where it lies, if that is not the job's own directory.
@@ -62,7 +62,7 @@ def report_left(sweep: Sweep, place: JobDirectory, left: Left, root: str = "") -
     pending = {
         (file.key, file.upload_id): file.length
         for key in left.manifests
-        for file in files_named_at(sweep.ports.store, place, key)
+        for file in files_named_at(sweep.ports.store, directory, key)
     }
     count = sum(pending.values())
     more = "" if left.is_all else "at least "
@@ -70,8 +70,8 @@ def report_left(sweep: Sweep, place: JobDirectory, left: Left, root: str = "") -
     sweep.report.s3a_bytes += count
     age = spelled(seconds_between(left.newest, sweep.now))
     sweep.report.note(
-        f"{f's3://{place.bucket}/{root}' if root else place.uri}: left behind by S3A {age} ago with"
-        f" {more}{priced(count)} pending; see s3commit rescue"
+        f"{f's3://{directory.bucket}/{root}' if root else directory.uri}: left behind by S3A {age}"
+        f" ago with {more}{priced(count)} pending; see s3commit rescue"
     )
 
 
@@ -88,17 +88,17 @@ def report_shared(sweep: Sweep, destination: Destination) -> None:
             if "/" in listed.key[len(prefix) :]:
                 left.add(listed)
         job_id = name.removeprefix(JOB_PREFIX)
-        place = JobDirectory(destination, job_id)
+        directory = JobDirectory(destination, job_id)
         root = f"{prefix}{name}/"
         sweep.took()
         with sweep.each(f"directory s3://{destination.bucket}/{root}", root):
-            if not _is_rescued(sweep, place):
-                report_left(sweep, place, left, root)
+            if not _is_rescued(sweep, directory):
+                report_left(sweep, directory, left, root)
 
 
-def _is_rescued(sweep: Sweep, place: JobDirectory) -> bool:
+def _is_rescued(sweep: Sweep, directory: JobDirectory) -> bool:
     try:
-        check_job_id(place.job_id)
+        check_job_id(directory.job_id)
     except InvalidInputError:
         return False  # MapReduce's: no job of that id can have been asked for here
-    return seen(sweep, place.bucket, place.request) is not None
+    return seen(sweep, directory.bucket, directory.request) is not None

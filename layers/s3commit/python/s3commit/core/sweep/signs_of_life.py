@@ -25,7 +25,7 @@ ASKED_ANEW: Final = 4  # the part of `abandoned` after which those asked first a
 class Suspect:
     """A job that may be dead: its places, the main one first, and since when a sign is fresh."""
 
-    places: tuple[JobDirectory, ...]
+    directories: tuple[JobDirectory, ...]
     names: Names
     since: str
 
@@ -76,8 +76,8 @@ def _ask_all(sweep: Sweep, job: Suspect, last: str, start: tuple[int, str], aske
     (https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListMultipartUploads.html).
     """
     first, key = start
-    for number, place in enumerate(job.places[first:], start=first):
-        uploads = _own_uploads(sweep, place, job.names, key if number == first else "")
+    for number, directory in enumerate(job.directories[first:], start=first):
+        uploads = _own_uploads(sweep, directory, job.names, key if number == first else "")
         for some in _by_keys(uploads, sweep.asked_at_once):
             last = max(last, _last_part(sweep, job, some))
             if last >= job.since:
@@ -102,16 +102,16 @@ def _by_keys(uploads: Iterable[OpenUpload], least: int) -> Iterator[list[OpenUpl
 
 def _put(sweep: Sweep, job: Suspect) -> Iterator[str]:
     """When objects were put into the locations' directories; up to the first that is fresh."""
-    for place in job.places[1:]:
-        for listed in sweep.survey.objects(place.bucket, place.prefix):
+    for directory in job.directories[1:]:
+        for listed in sweep.survey.objects(directory.bucket, directory.prefix):
             yield listed.modified
             if listed.modified >= job.since:
                 return
 
 
 def _until_fresh(sweep: Sweep, job: Suspect) -> Iterator[OpenUpload]:
-    for place in job.places:
-        for upload in _own_uploads(sweep, place, job.names):
+    for directory in job.directories:
+        for upload in _own_uploads(sweep, directory, job.names):
             yield upload
             if upload.initiated >= job.since:
                 return
@@ -119,7 +119,7 @@ def _until_fresh(sweep: Sweep, job: Suspect) -> Iterator[OpenUpload]:
 
 def _last_part(sweep: Sweep, job: Suspect, uploads: Iterable[OpenUpload]) -> str:
     """When the last part of the uploads came; up to the first that is fresh. Empty: none did."""
-    bucket = job.places[0].bucket
+    bucket = job.directories[0].bucket
 
     def ask(upload: OpenUpload) -> str:
         try:
@@ -136,13 +136,13 @@ def _last_part(sweep: Sweep, job: Suspect, uploads: Iterable[OpenUpload]) -> str
 
 
 def _own_uploads(
-    sweep: Sweep, place: JobDirectory, names: Names, after: str = ""
+    sweep: Sweep, directory: JobDirectory, names: Names, after: str = ""
 ) -> Iterator[OpenUpload]:
     """By name; under exact names, those that manifests and notes name as well."""
     named: set[tuple[str, str]] = set()
     if names is Names.EXACT:
-        named = set(uploads_named(sweep.ports, place))
-    for upload in sweep.survey.uploads(place.bucket, place.destination.prefix, after=after):
+        named = set(uploads_named(sweep.ports, directory))
+    for upload in sweep.survey.uploads(directory.bucket, directory.destination.prefix, after=after):
         is_named = (upload.key, upload.upload_id) in named
-        if is_named or belongs_to_job(upload.key, place.job_id):
+        if is_named or belongs_to_job(upload.key, directory.job_id):
             yield upload

@@ -139,11 +139,11 @@ class Sweep:
         )
         return looks > had
 
-    def says(self, place: JobDirectory) -> bool:
+    def says(self, directory: JobDirectory) -> bool:
         """Whether this is a dry run that has told of the job before; then it has now."""
-        if not self.dry_run or place.uri in self.told:
+        if not self.dry_run or directory.uri in self.told:
             return self.dry_run
-        self.told.add(place.uri)
+        self.told.add(directory.uri)
         return False
 
     @contextmanager
@@ -193,7 +193,7 @@ def seen(sweep: Sweep, bucket: str, key: str) -> SeenObject | None:
     return first if first is not None and first.key == key else None
 
 
-def go_on(sweep: Sweep, place: JobDirectory, record: JobRecord | None, since: str) -> None:
+def go_on(sweep: Sweep, directory: JobDirectory, record: JobRecord | None, since: str) -> None:
     """Start an execution for a job on which nobody works since ``since``, unless it is too soon.
 
     The pause doubles with each execution that took the job over, and while nothing comes of one,
@@ -205,16 +205,16 @@ def go_on(sweep: Sweep, place: JobDirectory, record: JobRecord | None, since: st
     before = min(max(0, takeovers(record) - 1), 16) if record else 0
     silent = seconds_between(since, sweep.now)
     tries = tries_due(silent, min(stuck << before, longest), longest)
-    if not tries or sweep.executions.is_running((record and record.execution) or place.ref):
+    if not tries or sweep.executions.is_running((record and record.execution) or directory.ref):
         return
-    name = f"{place.ref}-{record.generation if record else 0}-{tries}"
-    if sweep.says(place):
+    name = f"{directory.ref}-{record.generation if record else 0}-{tries}"
+    if sweep.says(directory):
         return
-    if sweep.dry_run or sweep.executions.start(name, place):
+    if sweep.dry_run or sweep.executions.start(name, directory):
         sweep.report.started += 1
         state = record.state if record else "a request that nobody has heard"
         sweep.report.note(
-            f"job {place.job_id} at {place.destination.uri}: {state}, silent for"
+            f"job {directory.job_id} at {directory.destination.uri}: {state}, silent for"
             f" {spelled(silent)} and no execution runs; goes on as {name}"
         )
 
@@ -231,7 +231,7 @@ def tries_due(silent: int, pause: int, longest: int) -> int:
     return tries
 
 
-def ask_to_abort(sweep: Sweep, place: JobDirectory, last: str) -> None:
+def ask_to_abort(sweep: Sweep, directory: JobDirectory, last: str) -> None:
     """Speak the driver's last word for it; a driver that wakes finds its place taken.
 
     ``last`` is when there was a sign of life.
@@ -242,15 +242,15 @@ def ask_to_abort(sweep: Sweep, place: JobDirectory, last: str) -> None:
         " run it again. If it was alive and writes so seldom, raise abandonedHours first: it is"
         f" {spelled(sweep.limits.abandoned)} now"
     )
-    if sweep.says(place):
+    if sweep.says(directory):
         return
     if not sweep.dry_run:
-        body = encode_request(AbortRequest(place.job_id, reason, abandoned=True))
-        sweep.ports.store.put(place.bucket, place.request, body, if_absent=True)
+        body = encode_request(AbortRequest(directory.job_id, reason, abandoned=True))
+        sweep.ports.store.put(directory.bucket, directory.request, body, if_absent=True)
     sweep.report.asked += 1
     sweep.report.note(
-        f"job {place.job_id} at {place.destination.uri}: abandoned, no sign of life since {last};"
-        " its abort is asked for"
+        f"job {directory.job_id} at {directory.destination.uri}: abandoned, no sign of life since"
+        f" {last}; its abort is asked for"
     )
 
 

@@ -24,12 +24,12 @@ from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ListedObject
 
 
-def commit_request(ports: Ports, place: JobDirectory, spec: JobSpec) -> CommitRequest:
+def commit_request(ports: Ports, directory: JobDirectory, spec: JobSpec) -> CommitRequest:
     """The request, if it is one to commit, and means the ``job.json`` that lies there.
 
     Raises `JobRefusedError` (``REQUEST_CHANGED``, ``JOB_CHANGED``).
     """
-    request = read_request(ports, place)
+    request = read_request(ports, directory)
     if not isinstance(request, CommitRequest):
         raise JobRefusedError("the request has changed to an abort", code="REQUEST_CHANGED")
     if request.job_sha256 not in {"", spec.sha256}:
@@ -40,14 +40,14 @@ def commit_request(ports: Ports, place: JobDirectory, spec: JobSpec) -> CommitRe
 
 
 def refuse_ours(
-    place: JobDirectory, request: CommitRequest, counted: Iterable[CountedAttempt]
+    directory: JobDirectory, request: CommitRequest, counted: Iterable[CountedAttempt]
 ) -> None:
     """S3A alone has no ``job.json``, and its manifests lie elsewhere; no request can name them.
 
     A job of ours whose ``job.json`` was deleted before anybody had read it would be committed
     without its conditions, its key and its policy.
     """
-    ours = place.tasks[len(place.prefix) :]
+    ours = directory.tasks[len(directory.prefix) :]
     if request.attempts is not None or any(one.manifest.startswith(ours) for one in counted):
         raise JobRefusedError(
             "job.json is gone, so nobody knows the job's policy, conditions and key",
@@ -55,10 +55,12 @@ def refuse_ours(
         )
 
 
-def sites_of(ports: Ports, place: JobDirectory, locations: Mapping[str, str]) -> dict[str, Site]:
+def sites_of(
+    ports: Ports, directory: JobDirectory, locations: Mapping[str, str]
+) -> dict[str, Site]:
     """The job's places by their prefix; the destination's is empty."""
-    sites = {prefix: Site(ports, place.at(prefix), name) for name, prefix in locations.items()}
-    sites[""] = Site(ports, place, "", outside=frozenset(locations))
+    sites = {prefix: Site(ports, directory.at(prefix), name) for name, prefix in locations.items()}
+    sites[""] = Site(ports, directory, "", outside=frozenset(locations))
     return sites
 
 
@@ -71,12 +73,12 @@ class Site:
     def __init__(
         self,
         ports: Ports,
-        place: JobDirectory,
+        directory: JobDirectory,
         partition: str,
         outside: frozenset[str] = frozenset(),
     ) -> None:
-        self.place = place
-        self.neighbours = Neighbours(ports.store, place)
+        self.directory = directory
+        self.neighbours = Neighbours(ports.store, directory)
         self._partition = partition
         self._outside = outside
 
@@ -84,7 +86,7 @@ class Site:
         """The partition of a file here. Raises `JobRefusedError` (``BAD_LOCATION``)."""
         if self._partition:
             return self._partition
-        directory = partition_of(self.place.relative(key))
+        directory = partition_of(self.directory.relative(key))
         found = next((name for name in self._outside if directory.startswith(name)), "")
         if found:
             raise JobRefusedError(
@@ -105,7 +107,7 @@ def counted_attempts(
         found = [
             replace(attempt, location=prefix)
             for prefix, site in sorted(sites.items())
-            for attempt in _every_attempt(ports, site.place)
+            for attempt in _every_attempt(ports, site.directory)
         ]
         refuse_two_attempts(found)
         return found
@@ -119,40 +121,40 @@ def counted_attempts(
     return request.attempts
 
 
-def _every_attempt(ports: Ports, place: JobDirectory) -> list[CountedAttempt]:
+def _every_attempt(ports: Ports, directory: JobDirectory) -> list[CountedAttempt]:
     """A request without attempts counts every manifest; two for one task are refused (I3).
 
     So are those of two attempts of one S3A application: the second began the job anew.
     """
     found: dict[str, CountedAttempt] = {}
     applications: set[str] = set()
-    for listed in _every_manifest(ports, place):
+    for listed in _every_manifest(ports, directory):
         if len(found) >= MAX_ATTEMPTS or listed.length > MAX_MANIFEST_BYTES:
             raise JobRefusedError(
                 f"{listed.key[:200]!r} of {listed.length} bytes is one manifest too many: at most"
                 f" {MAX_ATTEMPTS} are counted, of at most {MAX_MANIFEST_BYTES} bytes",
                 code=TOO_LARGE,
             )
-        _, task_id, attempt_id = parse_manifest_key(place.bucket, listed.key)
+        _, task_id, attempt_id = parse_manifest_key(directory.bucket, listed.key)
         if task_id in found:
             raise JobRefusedError(f"task {task_id} has two manifests", code="TWO_ATTEMPTS")
-        if listed.key.startswith(place.s3a):
+        if listed.key.startswith(directory.s3a):
             applications.add(attempt_id)
         if len(applications) > 1:
             raise JobRefusedError(
-                f"{place.s3a} has manifests of two application attempts", code="TWO_ATTEMPTS"
+                f"{directory.s3a} has manifests of two application attempts", code="TWO_ATTEMPTS"
             )
-        stored = ports.store.get(place.bucket, listed.key, max_bytes=MAX_MANIFEST_BYTES)
-        name = listed.key[len(place.prefix) :]
+        stored = ports.store.get(directory.bucket, listed.key, max_bytes=MAX_MANIFEST_BYTES)
+        name = listed.key[len(directory.prefix) :]
         found[task_id] = CountedAttempt(task_id, attempt_id, name, digest(stored.body), -1, -1)
     return list(found.values())
 
 
-def _every_manifest(ports: Ports, place: JobDirectory) -> Iterator[ListedObject]:
+def _every_manifest(ports: Ports, directory: JobDirectory) -> Iterator[ListedObject]:
     """Below ``tasks/`` each must be one, or a note; what S3A writes has other files as well."""
-    for listed in ports.store.list(place.bucket, place.tasks):
+    for listed in ports.store.list(directory.bucket, directory.tasks):
         if not listed.key.endswith(NOTE_SUFFIX):
             yield listed
-    for listed in ports.store.list(place.bucket, place.s3a):
+    for listed in ports.store.list(directory.bucket, directory.s3a):
         if listed.key.endswith(PENDINGSET_SUFFIX):
             yield listed

@@ -75,7 +75,7 @@ def _read(
 ) -> PendingSet:
     pending = read_manifest(
         ports,
-        site.place,
+        site.directory,
         attempt.manifest,
         attempt.sha256,
         names=record.names,
