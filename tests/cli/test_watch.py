@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from s3commit.cli.advice import MEANING
+from s3commit.cli.output.advice import MEANING
 from s3commit.core.formats.documents import encode_result
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket

@@ -300,7 +300,7 @@ def test_i3_i4_a_manifest_that_arrives_late_at_a_location_is_aborted(
     world = World()
     world.open(MAIN, locations=LOCATIONS)
     if abort:
-        world.ask_abort(MAIN)
+        world.request_abort(MAIN)
     else:
         world.request(MAIN, here(world), there(world))
     world.run(MAIN)
@@ -344,7 +344,7 @@ def test_i4_an_aborted_job_leaves_nothing_at_its_locations(names: Names) -> None
     if names is Names.EXACT:
         world.attempt(THERE, "t1", files={"exact.csv": b"x"})
     stranger = world.store.create_upload(BUCKET, "archive/x", metadata={}, content_type="x")
-    world.ask_abort(MAIN)
+    world.request_abort(MAIN)
     world.run(MAIN)
     assert world.result(MAIN).outcome is Outcome.ABORTED
     assert [one.upload_id for one in world.store.list_uploads(BUCKET, "")] == [stranger]

@@ -63,7 +63,7 @@ def test_i2_a_dead_drivers_job_is_committed_whole(case: str) -> None:
 @pytest.mark.parametrize("case", [*FINISHED, "task_running"])
 def test_i2_i4_a_dead_drivers_job_is_aborted_whole(case: str) -> None:
     world, recorded, directory = dead_job(case)
-    world.ask_abort(directory)
+    world.request_abort(directory)
     world.run(directory)
     assert outcome(world, directory) == (Outcome.ABORTED, "ABORTED_BY_CLIENT")
     # What the driver had completed before it died stays: of an undecided job nothing visible goes.
@@ -291,7 +291,7 @@ def test_i5_i7_a_hostile_pending_file_aborts_nothing_but_its_own() -> None:
     for name in ("elsewhere", f"part-0-{NEIGHBOUR}.parquet"):
         at = f"{pending.rsplit('/', 1)[0]}/{name}.pending"
         world.store.put(BUCKET, at, edited(lambda value: value.update(change), body))
-    world.ask_abort(directory)
+    world.request_abort(directory)
     world.run(directory)
     assert outcome(world, directory) == (Outcome.ABORTED, "ABORTED_BY_CLIENT")
     assert theirs.key in world.open_uploads()

@@ -256,7 +256,7 @@ def test_a_request_for_an_old_record_is_heard_within_a_day(
     for _ in range(4 * 10):
         world.later(6 * HOUR)
         schedule.sweep()
-    world.ask_abort(directory)  # its event is lost
+    world.request_abort(directory)  # its event is lost
     world.later(LIMITS.stuck + 1)
     started = [bool(schedule.sweep().started)]
     for _ in range(4):
@@ -318,7 +318,7 @@ def test_i12_jobs_below_one_prefix_do_not_keep_those_of_another_from_their_turn(
     other = job_directory(OTHER_JOB, OURS)
     announced(world, other)
     world.later(LIMITS.abandoned - MINUTE)
-    world.ask_abort(other)  # its event is lost
+    world.request_abort(other)  # its event is lost
     world.later(LIMITS.stuck + 1)
     report = schedule.sweep()
     assert report.started == 1

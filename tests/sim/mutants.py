@@ -52,8 +52,8 @@ MUTANTS = [
     Mutant(
         "an upload that is gone passes for completed",
         "core/commit/complete_unit.py",
-        "    return Whose.OURS if is_ours(file, facts) else Whose.ANOTHERS\n",
-        "    return Whose.OURS\n",
+        "    return ObjectOwner.OURS if is_ours(file, facts) else ObjectOwner.FOREIGN\n",
+        "    return ObjectOwner.OURS\n",
         "I2",
     ),
     Mutant(

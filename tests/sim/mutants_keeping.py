@@ -95,7 +95,7 @@ MUTANTS = [
         "requests that nobody has heard are not heard",
         "core/sweep/jobs.py",
         "    if request is not None:\n"
-        "        go_on(sweep, directory, record, max(request.modified, record.updated_at))\n",
+        "        restart(sweep, directory, record, max(request.modified, record.updated_at))\n",
         "    if request is not None:\n        pass\n",
         "progress",
         by=SWEEP,
@@ -103,7 +103,7 @@ MUTANTS = [
             (
                 "core/sweep/directories.py",
                 "    elif found.request is not None:\n"
-                "        go_on(sweep, directory, None, found.request.modified)\n",
+                "        restart(sweep, directory, None, found.request.modified)\n",
                 "    elif found.request is not None:\n        pass\n",
             ),
         ),
@@ -244,7 +244,7 @@ MUTANTS = [
     Mutant(
         "a restored table has a refused job decided anew",
         "core/commit/seal_job.py",
-        "        return told_before(ports, ticket.directory, record)\n",
+        "        return recorded_failure(ports, ticket.directory, record)\n",
         "        return None\n",
         "I3",
         by="tests/core/test_set_back.py",

@@ -51,7 +51,7 @@ def as_looks(door: Door) -> Looks:
 
 def as_executions(door: Door, machine: Executions) -> Executions:
     """Step Functions, for the sweep."""
-    return cast("Executions", _Verbs(door, machine, ("is_running", "start")))
+    return cast("Executions", _Verbs(door, machine, ("describe", "start")))
 
 
 def as_hands(door: Door, hands: Hands) -> Hands:

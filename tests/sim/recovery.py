@@ -61,7 +61,7 @@ def _rescue(world: World) -> None:
         ):
             world.scheduler.spawn(
                 f"{job.name}:rescue",
-                partial(world.clients.ask_abort, job, "its driver is dead"),
+                partial(world.clients.request_abort, job, "its driver is dead"),
                 role="driver",
                 job=job.name,
             )

@@ -152,7 +152,7 @@ class World:
                 add_keepers(self)
                 self.begin()
                 self.scheduler.run()
-                self.go_on()
+                self.restart()
                 recover(self)
                 self.judge()
                 if self.rng.random() < 0.3:
@@ -171,7 +171,7 @@ class World:
     def begin(self) -> None:
         """What else there is in a run; see `AttackedWorld`."""
 
-    def go_on(self) -> None:
+    def restart(self) -> None:
         """What happens when all that was begun has ended."""
 
     def judge(self) -> None:

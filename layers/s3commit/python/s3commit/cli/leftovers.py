@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from s3commit.cli.human import epoch_of
-from s3commit.cli.s3a_jobs import find_jobs, write_ids
+from s3commit.cli.output.text import epoch_of
+from s3commit.cli.rescue.jobs import find_jobs, write_ids
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import JobDirectory, owner_of, write_of
 from s3commit.core.model.errors import S3CommitError, UploadGoneError

@@ -13,10 +13,10 @@ from pyspark.sql.datasource import WriterCommitMessage
 from s3commit.core.model.errors import S3CommitError
 from s3commit.core.model.job import CountedAttempt, JobSpec
 from s3commit.spark.connection import shared_store
+from s3commit.spark.messages import say
 from s3commit.spark.options import Options
 from s3commit.spark.rows import write_rows
 from s3commit.spark.schema import WriteSchema
-from s3commit.spark.telling import say
 from s3commit.writer.job import Job, put_job
 from s3commit.writer.task import Task
 

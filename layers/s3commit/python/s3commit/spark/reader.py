@@ -25,9 +25,9 @@ from s3commit.core.model.errors import InvalidInputError, NotFoundError
 from s3commit.core.ports.objects import ListedObject
 from s3commit.spark.discover import FoundFile, data_files, partition_schema, typed
 from s3commit.spark.options import MB, Options
-from s3commit.spark.plainly import plainly
 from s3commit.spark.ranges import RangeFile
 from s3commit.spark.schema import ROW_METADATA
+from s3commit.spark.user_errors import short_errors
 from s3commit.spark.zones import session_zone
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class CommittedReader(DataSourceReader):
         self.options = options
         self.schema = schema
 
-    @plainly
+    @short_errors
     def partitions(self) -> Sequence[InputPartition]:
         """Splits of about 128 MB: large files by row groups, small ones together."""
         pieces = [

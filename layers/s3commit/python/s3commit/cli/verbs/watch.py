@@ -8,20 +8,20 @@ from typing import Any
 
 import click
 
-from s3commit.cli.advice import already_by, meaning_of
 from s3commit.cli.arguments import AGE, JOB, JobName, destination_option
-from s3commit.cli.facts import REQUESTED, read_facts, read_outcome
-from s3commit.cli.human import age, amount, moment
-from s3commit.cli.locate import Located, locate
-from s3commit.cli.render import Printer
+from s3commit.cli.job.locate import Located, locate
+from s3commit.cli.job.snapshot import REQUESTED, read_outcome, read_snapshot
+from s3commit.cli.job.waiting import first_in_the_way
+from s3commit.cli.output.advice import already_by, meaning_of
+from s3commit.cli.output.printer import Printer
+from s3commit.cli.output.text import age, amount, moment
 from s3commit.cli.session import Session
 from s3commit.cli.verb import table_option, verb
-from s3commit.cli.waiting import first_in_the_way
 from s3commit.core.model.errors import JobFailedError, OutcomeUnknownError, TransientError
 from s3commit.core.model.job import Destination, JobResult, Outcome, job_id_of
 from s3commit.core.model.states import JobState
-from s3commit.writer.asking import Patience
 from s3commit.writer.environment import timestamp
+from s3commit.writer.requests import Patience
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def watch(
     seen: OPEN, REQUESTED, and the end.
     """
     located = locate(session, job, table, destination)
-    read_facts(session, located)  # a job that is nowhere is an error now, not after the timeout
+    read_snapshot(session, located)  # a job that is nowhere is an error now, not after the timeout
     for seen in _follow(session, located, timeout):
         at = timestamp(session.environment)
         if printer.json:

@@ -103,7 +103,7 @@ def _whose(fsck: Fsck, cell: Cell, found: ListedObject) -> tuple[Thing, ObjectFa
         return Thing.ABSENT, None
     if META_JOB in facts.metadata:
         if facts.metadata[META_JOB] != job.directory.job_id:
-            return Thing.ANOTHERS, facts
+            return Thing.FOREIGN, facts
         whole = not expected or not listed or facts.length == expected.length
         return (Thing.OURS if whole else Thing.OTHER), facts
     if expected and listed and _is_alike(expected, facts):

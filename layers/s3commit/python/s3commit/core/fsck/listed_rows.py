@@ -104,7 +104,7 @@ LISTED_ROWS: Final[tuple[FileRow, ...]] = (
         ),
         VISIBLE,
         LISTED,
-        thing=frozenset({Thing.ANOTHERS}),
+        thing=frozenset({Thing.FOREIGN}),
     ),
     FileRow(
         Verdict(

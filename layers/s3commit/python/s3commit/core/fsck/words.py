@@ -46,7 +46,7 @@ class Thing(StrEnum):
     ABSENT = "absent"
     REPLACED = "replaced"  # absent, and a job that came later has removed files here
     OURS = "ours"  # by metadata, or by length and etag
-    ANOTHERS = "another's"  # its metadata names another job
+    FOREIGN = "another's"  # its metadata names another job
     ALIKE = "alike"  # the length and parts of a listed file; its etag tells nothing, as behind KMS
     OTHER = "other"  # other bytes, or nobody can tell whose
 

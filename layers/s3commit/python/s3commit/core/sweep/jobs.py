@@ -12,7 +12,7 @@ from s3commit.core.model.job import Conflict, Names
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.sweep.signs_of_life import Suspect, last_sign
-from s3commit.core.sweep.sweep import DAY, Sweep, ask_to_abort, go_on, seen, shifted
+from s3commit.core.sweep.sweep import DAY, Sweep, abort_abandoned, restart, seen, shifted
 
 # In these somebody has to work on a job, or wait for its destination.
 AT_WORK = (
@@ -52,7 +52,7 @@ def go_on_with_stuck_jobs(sweep: Sweep, cursor: str) -> str:
     before = sweep.ago(sweep.limits.stuck)
 
     def visit(record: JobRecord, _left: str) -> str:
-        go_on(sweep, _directory(record), record, record.updated_at)
+        restart(sweep, _directory(record), record, record.updated_at)
         return ""
 
     return _each_job(sweep, AT_WORK, cursor, visit, before)
@@ -127,7 +127,7 @@ def _look(sweep: Sweep, record: JobRecord, left: str) -> str:
     directory = _directory(record)
     request = seen(sweep, directory.bucket, directory.request)
     if request is not None:
-        go_on(sweep, directory, record, max(request.modified, record.updated_at))
+        restart(sweep, directory, record, max(request.modified, record.updated_at))
     elif _last_heard(record) < sweep.ago(sweep.limits.abandoned):
         since = shifted(_last_heard(record), sweep.limits.abandoned)
         if left or sweep.is_due(since, sweep.limits.stuck, LONGEST_SILENCE):
@@ -182,5 +182,5 @@ def abandon_if_silent(
     suspect = Suspect(directories, spec.names, since)
     life = last_sign(sweep, suspect, known=max(known, heard), left=left)
     if not life.left and life.last < since:
-        ask_to_abort(sweep, directory, life.last)
+        abort_abandoned(sweep, directory, life.last)
     return life.left

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
+from s3commit.aws.arns import is_arn
 from s3commit.cli.codes import advice_on, advice_on_execution
-from s3commit.cli.executions import is_arn, is_dead
-from s3commit.cli.facts import REQUESTED, JobFacts
-from s3commit.cli.human import age, epoch_of, many
-from s3commit.cli.waiting import InTheWay
+from s3commit.cli.job.snapshot import REQUESTED, JobSnapshot
+from s3commit.cli.job.waiting import InTheWay
+from s3commit.cli.output.text import age, epoch_of, many
 from s3commit.core.model.job import ALREADY_COMMITTED, AbortRequest, Failure, Outcome
 from s3commit.core.model.limits import HOLDER_SECONDS
 from s3commit.core.model.record import JobRecord
@@ -87,26 +87,26 @@ def already_by(failure: Failure | None) -> str | None:
     return str(found[-1]) if found else "another"
 
 
-def next_step(facts: JobFacts, now: float) -> list[str]:
+def next_step(snapshot: JobSnapshot, now: float) -> list[str]:
     """What happens next and what to do, a sentence or two a line."""
-    if facts.result is not None:
-        return _after_the_end(facts)
-    if facts.problems and facts.state in {JobState.OPEN, REQUESTED}:
+    if snapshot.result is not None:
+        return _after_the_end(snapshot)
+    if snapshot.problems and snapshot.state in {JobState.OPEN, REQUESTED}:
         return ["the pipeline will refuse the document that can not be read, and abort the job"]
-    if facts.state == JobState.OPEN and not facts.request_stands:
-        return _while_open(facts)
-    if facts.state in {JobState.OPEN, REQUESTED}:
-        return _before_the_pipeline(facts)
-    if facts.record is None:
-        return [_GOES_ON[facts.state]]
-    return _while_working(facts, facts.record, now)
+    if snapshot.state == JobState.OPEN and not snapshot.request_stands:
+        return _while_open(snapshot)
+    if snapshot.state in {JobState.OPEN, REQUESTED}:
+        return _before_the_pipeline(snapshot)
+    if snapshot.record is None:
+        return [_GOES_ON[snapshot.state]]
+    return _while_working(snapshot, snapshot.record, now)
 
 
-def _after_the_end(facts: JobFacts) -> list[str]:
+def _after_the_end(snapshot: JobSnapshot) -> list[str]:
     lines = []
-    name, destination = facts.directory.job_id, facts.directory.destination.uri
-    failure, other = facts.failure, already_by(facts.failure)
-    if facts.result is not None and facts.result.outcome is Outcome.COMMITTED:
+    name, destination = snapshot.directory.job_id, snapshot.directory.destination.uri
+    failure, other = snapshot.failure, already_by(snapshot.failure)
+    if snapshot.result is not None and snapshot.result.outcome is Outcome.COMMITTED:
         lines.append(f"nothing, it is done. Its files: s3commit ls {destination} --files {name}")
     elif other is not None:
         lines.append(f"nothing, the data is there: s3commit ls {destination} --files {other}")
@@ -115,18 +115,18 @@ def _after_the_end(facts: JobFacts) -> list[str]:
     else:
         lines.append("for this job nothing, it is over. To have the data takes a new job:")
         lines.append(advice_on(failure.code).do)
-    if facts.uploads:
+    if snapshot.uploads:
         lines.append(
-            f"{many(len(facts.uploads), 'upload is', 'uploads are')} still open and invisible;"
+            f"{many(len(snapshot.uploads), 'upload is', 'uploads are')} still open and invisible;"
             " tidying aborts them. If they stay:"
             f" s3commit uploads {destination} --abort"
         )
     return lines
 
 
-def _while_open(facts: JobFacts) -> list[str]:
-    uri = facts.located.uri
-    if facts.of_s3a:
+def _while_open(snapshot: JobSnapshot) -> list[str]:
+    uri = snapshot.located.uri
+    if snapshot.of_s3a:
         return [
             "it waits for its driver, which writes with Hadoop's S3A committer",
             f"if the driver died: s3commit rescue {uri}",
@@ -138,42 +138,42 @@ def _while_open(facts: JobFacts) -> list[str]:
     ]
 
 
-def _verb(facts: JobFacts) -> str:
+def _verb(snapshot: JobSnapshot) -> str:
     """The verb that goes on with what was asked for."""
-    return "abort" if isinstance(facts.request, AbortRequest) else "commit"
+    return "abort" if isinstance(snapshot.request, AbortRequest) else "commit"
 
 
-def _before_the_pipeline(facts: JobFacts) -> list[str]:
-    asked = _verb(facts)
+def _before_the_pipeline(snapshot: JobSnapshot) -> list[str]:
+    asked = _verb(snapshot)
     lines = [f"the {asked} was asked for and stands; the pipeline takes it up within seconds"]
-    if facts.record is None and facts.located.ledger is None:
+    if snapshot.record is None and snapshot.located.ledger is None:
         lines.append("how far it is the ledger knows: name it with --table")
     else:
         lines.append(
             "if not: look at RequestQueue and its dead-letter queue, and the log of"
-            f" dispatch_requests; s3commit {asked} {facts.located.name} starts an execution"
+            f" dispatch_requests; s3commit {asked} {snapshot.located.name} starts an execution"
         )
     return lines
 
 
-def _while_working(facts: JobFacts, record: JobRecord, now: float) -> list[str]:
+def _while_working(snapshot: JobSnapshot, record: JobRecord, now: float) -> list[str]:
     lines = []
-    if facts.standing is not None and facts.standing.in_the_way:
+    if snapshot.standing is not None and snapshot.standing.in_the_way:
         lines.append("it waits for its turn, an hour at most; then it is aborted")
-        blockers = facts.standing.in_the_way
+        blockers = snapshot.standing.in_the_way
         lines += [_on_blocker(one) for one in blockers[:SHOWN_BLOCKERS]]
         if len(blockers) > SHOWN_BLOCKERS:
             lines.append(f"and {many(len(blockers) - SHOWN_BLOCKERS, 'more job')}")
     else:
         lines.append(_GOES_ON.get(record.state, "result.json is being written; then it is over"))
-    goes_on = f"s3commit {_verb(facts)} {facts.located.name}"
+    goes_on = f"s3commit {_verb(snapshot)} {snapshot.located.name}"
     if is_orphan(record):
         lines.append(
             "but it was taken from its execution, and nobody works on it:"
             f" {goes_on} --state-machine ARN ends it"
         )
-    elif is_dead(facts.execution_status):
-        lines += _after_a_failure(facts, goes_on)
+    elif snapshot.execution_found is not None and not snapshot.execution_found.is_running:
+        lines += _after_a_failure(snapshot, goes_on)
     elif needs_attention(record, now):
         silent = age(now - epoch_of(record.updated_at))
         lines.append(
@@ -183,14 +183,14 @@ def _while_working(facts: JobFacts, record: JobRecord, now: float) -> list[str]:
     return lines
 
 
-def _after_a_failure(facts: JobFacts, goes_on: str) -> list[str]:
+def _after_a_failure(snapshot: JobSnapshot, goes_on: str) -> list[str]:
     """What to do where the job's execution is dead, and nobody works on the job."""
-    dead = f"but its execution is {facts.execution_status}, and nobody works on it"
+    dead = f"but its execution is {snapshot.execution_status}, and nobody works on it"
     another = f"{goes_on} starts another one, which goes on where the ledger says"
-    failure = facts.execution_failure
+    failure = snapshot.execution_failure
     if failure is None:
         return [f"{dead}: {another}"]
-    do = advice_on_execution(failure.code).do.replace("JOB", facts.located.name)
+    do = advice_on_execution(failure.code).do.replace("JOB", snapshot.located.name)
     return [dead, f"first: {do}", f"then: {another}"]
 
 
@@ -199,11 +199,11 @@ def _on_blocker(one: InTheWay) -> str:
     record = one.record
     if not one.holds:
         return f"job {one.job_id} waits for longer and goes first: s3commit show {one.job_id}"
-    if not is_dead(one.execution):
+    if one.execution is None or one.execution.is_running:
         dies = "" if one.execution else f". If its execution has died: s3commit commit {one.job_id}"
         return f"job {one.job_id} is {record.state}: its place is free when it has ended{dies}"
     line = (
-        f"job {one.job_id} is {record.state} and its execution is {one.execution} (why:"
+        f"job {one.job_id} is {record.state} and its execution is {one.execution.status} (why:"
         f" s3commit show {one.job_id}): it keeps its place until s3commit commit {one.job_id} goes"
         " on with it"
     )

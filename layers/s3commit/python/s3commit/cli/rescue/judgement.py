@@ -10,15 +10,15 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from s3commit.cli.human import age, epoch_of, many
-from s3commit.cli.s3a_jobs import S3AJob, read_files
+from s3commit.cli.output.text import age, epoch_of, many
+from s3commit.cli.rescue.jobs import S3AJob, read_files
 from s3commit.cli.session import Session
 from s3commit.core.formats.hadoop import parse_manifest_name, task_number, task_of_attempt
 from s3commit.core.formats.layout import PENDINGSET_SUFFIX, write_of
 from s3commit.core.model.errors import IdentityUnknownError, InvalidInputError, JobRefusedError
 from s3commit.core.model.job import Failure
 from s3commit.core.model.pending import PendingFile
-from s3commit.core.ownership.identity import Whose, described, is_provably_ours, whose
+from s3commit.core.ownership.identity import ObjectOwner, described, is_provably_ours, object_owner
 from s3commit.core.ownership.other_jobs import Neighbours
 from s3commit.core.ports.objects import OpenUpload
 
@@ -224,9 +224,9 @@ def _judge_files(
         if is_provably_ours(file, facts):
             found.visible.append(file)
             return "visible", file.key
-        if whose(file, facts) is Whose.UNKNOWN:
+        if object_owner(file, facts) is ObjectOwner.UNKNOWN:
             return "doubted", described(file)
-        return "taken" if whose(file, facts) is Whose.OURS else "gone", file.key
+        return "taken" if object_owner(file, facts) is ObjectOwner.OURS else "gone", file.key
 
     told: dict[str, list[str]] = defaultdict(list)
     for state, key in session.parallel(look, files):

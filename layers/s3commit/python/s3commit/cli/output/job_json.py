@@ -4,68 +4,68 @@ from __future__ import annotations
 
 from typing import Any
 
-from s3commit.cli.advice import already_by, console_url, next_step
 from s3commit.cli.codes import advice_on, advice_on_execution
-from s3commit.cli.facts import JobFacts
-from s3commit.cli.human import epoch_of
-from s3commit.cli.waiting import InTheWay
+from s3commit.cli.job.snapshot import JobSnapshot
+from s3commit.cli.job.waiting import InTheWay
+from s3commit.cli.output.advice import already_by, console_url, next_step
+from s3commit.cli.output.text import epoch_of
 from s3commit.core.formats.locations import location_uris
 from s3commit.core.model.conditions import encode_conditions
 from s3commit.core.model.job import AbortRequest, Failure
 from s3commit.core.model.locks import Claim
 
 
-def job_document(facts: JobFacts, now: float) -> dict[str, Any]:
+def job_document(snapshot: JobSnapshot, now: float) -> dict[str, Any]:
     """What `show` prints; ``now`` in seconds since 1970. What is not known is null."""
-    record, spec, failure = facts.record, facts.spec, facts.failure
+    record, spec, failure = snapshot.record, snapshot.spec, snapshot.failure
     return {
-        "jobId": facts.directory.job_id,
-        "destination": facts.directory.destination.uri,
-        "directory": facts.located.uri,
-        "state": facts.state,
+        "jobId": snapshot.directory.job_id,
+        "destination": snapshot.directory.destination.uri,
+        "directory": snapshot.located.uri,
+        "state": snapshot.state,
         "inLedger": record is not None,
         "createdAt": spec.created_at if spec else record.created_at if record else None,
         "updatedAt": record.updated_at if record else None,
         "generation": record.generation if record else None,
         "client": spec.client if spec else None,
-        **_policy(facts),
-        "request": _request(facts),
-        "manifests": len(facts.manifests),
-        "noted": _noted(facts),
-        "plan": _plan(facts),
-        "replaced": _replaced(facts),
-        "locks": _standing(facts, now),
-        "result": _result(facts),
+        **_policy(snapshot),
+        "request": _request(snapshot),
+        "manifests": len(snapshot.manifests),
+        "noted": _noted(snapshot),
+        "plan": _plan(snapshot),
+        "replaced": _replaced(snapshot),
+        "locks": _standing(snapshot, now),
+        "result": _result(snapshot),
         "error": {"code": failure.code, "message": failure.message} if failure else None,
         "advice": _advice(failure),
         "alreadyCommittedBy": already_by(failure),
-        "openUploads": len(facts.uploads),
-        "openUploadsComplete": facts.uploads_complete,
-        "execution": facts.execution or None,
-        "executionStatus": facts.execution_status,
-        "executionError": _execution_error(facts),
-        "console": console_url(facts.execution),
-        "problems": list(facts.problems),
-        "next": next_step(facts, now),
+        "openUploads": len(snapshot.uploads),
+        "openUploadsComplete": snapshot.uploads_complete,
+        "execution": snapshot.execution or None,
+        "executionStatus": snapshot.execution_status,
+        "executionError": _execution_error(snapshot),
+        "console": console_url(snapshot.execution),
+        "problems": list(snapshot.problems),
+        "next": next_step(snapshot, now),
     }
 
 
-def _policy(facts: JobFacts) -> dict[str, Any]:
-    policy = facts.policy
+def _policy(snapshot: JobSnapshot) -> dict[str, Any]:
+    policy = snapshot.policy
     return {
         "conflict": policy.conflict.value if policy else None,
         "scope": policy.scope.value if policy else None,
         "partitionBy": list(policy.partition_by) if policy else None,
-        "locations": location_uris(policy.locations, facts.directory.bucket) if policy else None,
+        "locations": location_uris(policy.locations, snapshot.directory.bucket) if policy else None,
         # The ledger does not keep them: job.json alone says.
-        "conditions": encode_conditions(facts.spec.conditions) if facts.spec else None,
+        "conditions": encode_conditions(snapshot.spec.conditions) if snapshot.spec else None,
         "idempotencyKey": policy.idempotency_key if policy else None,
         "names": policy.names.value if policy else None,
     }
 
 
-def _request(facts: JobFacts) -> dict[str, Any] | None:
-    request = facts.request
+def _request(snapshot: JobSnapshot) -> dict[str, Any] | None:
+    request = snapshot.request
     if request is None:
         return None
     if isinstance(request, AbortRequest):
@@ -79,8 +79,8 @@ def _request(facts: JobFacts) -> dict[str, Any] | None:
     }
 
 
-def _noted(facts: JobFacts) -> dict[str, Any] | None:
-    noted = facts.noted
+def _noted(snapshot: JobSnapshot) -> dict[str, Any] | None:
+    noted = snapshot.noted
     if noted is None:
         return None
     return {
@@ -91,15 +91,15 @@ def _noted(facts: JobFacts) -> dict[str, Any] | None:
     }
 
 
-def _plan(facts: JobFacts) -> dict[str, Any] | None:
-    plan = facts.record.plan if facts.record else None
+def _plan(snapshot: JobSnapshot) -> dict[str, Any] | None:
+    plan = snapshot.record.plan if snapshot.record else None
     if plan is None:
         return None
     return {"units": plan.units, "files": plan.files, "bytes": plan.bytes, "rows": plan.rows}
 
 
-def _replaced(facts: JobFacts) -> dict[str, Any] | None:
-    replaced = facts.replaced
+def _replaced(snapshot: JobSnapshot) -> dict[str, Any] | None:
+    replaced = snapshot.replaced
     if replaced is None:
         return None
     return {
@@ -109,8 +109,8 @@ def _replaced(facts: JobFacts) -> dict[str, Any] | None:
     }
 
 
-def _standing(facts: JobFacts, now: float) -> dict[str, Any] | None:
-    standing = facts.standing
+def _standing(snapshot: JobSnapshot, now: float) -> dict[str, Any] | None:
+    standing = snapshot.standing
     if standing is None:
         return None
     since = standing.since
@@ -138,12 +138,12 @@ def _in_the_way(one: InTheWay, now: float) -> dict[str, Any]:
         "state": record.state.value,
         "unchangedSeconds": int(now - epoch_of(record.updated_at)),
         "execution": record.execution or None,
-        "executionStatus": one.execution,
+        "executionStatus": one.execution.status if one.execution else None,
     }
 
 
-def _result(facts: JobFacts) -> dict[str, Any] | None:
-    result = facts.result
+def _result(snapshot: JobSnapshot) -> dict[str, Any] | None:
+    result = snapshot.result
     if result is None:
         return None
     return {
@@ -157,8 +157,8 @@ def _result(facts: JobFacts) -> dict[str, Any] | None:
     }
 
 
-def _execution_error(facts: JobFacts) -> dict[str, str] | None:
-    failure = facts.execution_failure
+def _execution_error(snapshot: JobSnapshot) -> dict[str, str] | None:
+    failure = snapshot.execution_failure
     if failure is None:
         return None
     advice = advice_on_execution(failure.code)

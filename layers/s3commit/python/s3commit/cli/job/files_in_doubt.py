@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
-from s3commit.cli.facts import JobFacts
-from s3commit.cli.human import many, size
-from s3commit.cli.render import Printer
+from s3commit.cli.job.snapshot import JobSnapshot
+from s3commit.cli.output.printer import Printer
+from s3commit.cli.output.text import many, size
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import (
     META_ATTEMPT,
@@ -25,23 +25,23 @@ from s3commit.core.ownership.named_uploads import files_named_at
 from s3commit.core.ownership.other_jobs import Neighbours
 
 
-def files_in_doubt(session: Session, facts: JobFacts) -> list[PendingFile]:
+def files_in_doubt(session: Session, snapshot: JobSnapshot) -> list[PendingFile]:
     """All of the job's, in key order: what its execution would stop at, one by one.
 
     Reads every counted manifest, and asks for each file, and for each upload that may be gone.
     Names that carry the job's id leave no doubt.
     """
-    if facts.names is not Names.EXACT:
+    if snapshot.names is not Names.EXACT:
         return []
-    bucket, store = facts.directory.bucket, session.store
-    neighbours = [Neighbours(store, directory) for directory in facts.directories]
+    bucket, store = snapshot.directory.bucket, session.store
+    neighbours = [Neighbours(store, directory) for directory in snapshot.directories]
 
     def look(file: PendingFile) -> PendingFile | None:
         doubted = is_in_doubt(store, file, store.head(bucket, file.key))
         return file if doubted and not any(one.own(file.key) for one in neighbours) else None
 
     named = session.parallel(
-        lambda key: files_named_at(store, parse_directory(bucket, key), key), _manifests(facts)
+        lambda key: files_named_at(store, parse_directory(bucket, key), key), _manifests(snapshot)
     )
     found = [file for file in session.parallel(look, chain(*named)) if file is not None]
     # Two attempts may name one file: that of one of them, as good as that of the other.
@@ -49,35 +49,35 @@ def files_in_doubt(session: Session, facts: JobFacts) -> list[PendingFile]:
     return [by_key[key] for key in sorted(by_key)]
 
 
-def _manifests(facts: JobFacts) -> Iterator[str]:
+def _manifests(snapshot: JobSnapshot) -> Iterator[str]:
     """The keys of the manifests that count; all that are there, where the request names none."""
-    request = facts.request
+    request = snapshot.request
     if isinstance(request, CommitRequest) and request.attempts is not None:
         for attempt in request.attempts:
             directory = (
-                facts.directory.at(attempt.location) if attempt.location else facts.directory
+                snapshot.directory.at(attempt.location) if attempt.location else snapshot.directory
             )
             yield directory.prefix + attempt.manifest
         return
-    yield from (key for key in facts.manifests if key.endswith(PENDINGSET_SUFFIX))
+    yield from (key for key in snapshot.manifests if key.endswith(PENDINGSET_SUFFIX))
 
 
-def tell_doubts(printer: Printer, facts: JobFacts, found: list[PendingFile]) -> None:
+def print_files_in_doubt(printer: Printer, snapshot: JobSnapshot, found: list[PendingFile]) -> None:
     """Print them, and how they are settled."""
-    job = facts.directory.job_id
+    job = snapshot.directory.job_id
     if printer.json:
-        documents = [_document(facts.directory, file) for file in found]
-        printer.document({"jobId": job, "state": facts.state, "inDoubt": documents})
+        documents = [_document(snapshot.directory, file) for file in found]
+        printer.document({"jobId": job, "state": snapshot.state, "inDoubt": documents})
         return
     for file in found:
         printer.line(f"{size(file.length):>10}  {described(file)}")
     if not found:
-        printer.note(f"no file of job {job} is in doubt: {facts.state}")
+        printer.note(f"no file of job {job} is in doubt: {snapshot.state}")
         return
     printer.note(
         f"{many(len(found), 'file')}: nobody can tell whether of job {job}. Say of each whose it is"
         " (docs/operations.md, Whose is this file?), then:"
-        f" s3commit commit {facts.located.name}"
+        f" s3commit commit {snapshot.located.name}"
     )
 
 

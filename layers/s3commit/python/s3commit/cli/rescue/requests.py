@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from s3commit.cli.facts import read_outcome
-from s3commit.cli.human import age
-from s3commit.cli.locate import Located
-from s3commit.cli.s3a_jobs import S3AJob
-from s3commit.cli.s3a_judging import Judgement
+from s3commit.cli.job.locate import Located
+from s3commit.cli.job.snapshot import read_outcome
+from s3commit.cli.output.text import age
+from s3commit.cli.rescue.jobs import S3AJob
+from s3commit.cli.rescue.judgement import Judgement
 from s3commit.cli.session import Session
 from s3commit.core.formats.manifest import MAX_MANIFEST_BYTES
 from s3commit.core.model.errors import (
@@ -20,28 +20,28 @@ from s3commit.core.model.errors import (
 from s3commit.core.model.job import CommitRequest, JobResult
 from s3commit.core.model.pending import PendingFile
 from s3commit.core.ownership.identity import is_provably_ours
-from s3commit.writer.asking import Patience, ask_abort, ask_commit
-from s3commit.writer.standing import put_own
+from s3commit.writer.conditional_put import put_own
+from s3commit.writer.requests import Patience, request_abort, request_commit
 
 ASKING = 60.0  # seconds to get a request through
 
 
-def ask_for_commit(session: Session, found: Judgement) -> None:
-    """Hand the job to the pipeline, to be committed. Raises as `ask_commit` does."""
+def commit_job(session: Session, found: Judgement) -> None:
+    """Hand the job to the pipeline, to be committed. Raises as `request_commit` does."""
     _make_ready(session, found)
     directory = found.job.directory
     patience = Patience(session.environment, ASKING)
-    ask_commit(session.store, directory, CommitRequest(directory.job_id, None), patience)
+    request_commit(session.store, directory, CommitRequest(directory.job_id, None), patience)
 
 
-def ask_for_abort(session: Session, found: Judgement, reason: str) -> None:
+def abort_job(session: Session, found: Judgement, reason: str) -> None:
     """Have the job aborted. Raises `PreconditionError` if its commit was asked for before.
 
     What its driver had made visible the pipeline does not delete, since it has completed nothing of
     the job: that is done here, by the rights of the person who gives the job up.
     """
     _make_ready(session, found)
-    answer = ask_abort(session.store, found.job.directory, reason)
+    answer = request_abort(session.store, found.job.directory, reason)
     if not answer.accepted:
         raise PreconditionError(answer.message, code="OTHER_REQUEST")
     for _done in session.parallel(lambda file: _delete(session, file), found.visible):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from s3commit.cli.advice import console_url, meaning_of, next_step
 from s3commit.cli.codes import CODES, advice_on_execution
-from s3commit.cli.facts import JobFacts
-from s3commit.cli.human import age, amount, epoch_of, many, moment, size
-from s3commit.cli.waiting import InTheWay, Standing
+from s3commit.cli.job.snapshot import JobSnapshot
+from s3commit.cli.job.waiting import InTheWay, Standing
+from s3commit.cli.output.advice import console_url, meaning_of, next_step
+from s3commit.cli.output.text import age, amount, epoch_of, many, moment, size
 from s3commit.core.formats.locations import location_uris
 from s3commit.core.model.conditions import encode_conditions
 from s3commit.core.model.job import AbortRequest, CommitRequest, JobSpec, Names
@@ -27,31 +27,31 @@ _REPLACED: dict[str, str] = {
 }
 
 
-def job_pairs(facts: JobFacts, now: float) -> Pairs:
+def job_pairs(snapshot: JobSnapshot, now: float) -> Pairs:
     """What `show` prints; ``now`` in seconds since 1970."""
-    yield "job", facts.directory.job_id
-    yield "destination", facts.directory.destination.uri
-    yield "state", facts.state
-    yield "state", meaning_of(facts.state, facts.failure)
-    yield from _history(facts, now)
-    policy = facts.policy
+    yield "job", snapshot.directory.job_id
+    yield "destination", snapshot.directory.destination.uri
+    yield "state", snapshot.state
+    yield "state", meaning_of(snapshot.state, snapshot.failure)
+    yield from _history(snapshot, now)
+    policy = snapshot.policy
     if policy is not None:
         yield from _policy(policy)
-    elif not facts.problems:
+    elif not snapshot.problems:
         yield "conflict", "append, with exact names: there is no job.json, as with Hadoop's S3A"
-    yield from _asked(facts)
-    if facts.standing is not None:
-        yield from _standing(facts.standing, now)
-    yield from _outcome(facts)
-    yield from _execution(facts)
-    for problem in facts.problems:
+    yield from _asked(snapshot)
+    if snapshot.standing is not None:
+        yield from _standing(snapshot.standing, now)
+    yield from _outcome(snapshot)
+    yield from _execution(snapshot)
+    for problem in snapshot.problems:
         yield "problem", problem
-    for line in next_step(facts, now):
+    for line in next_step(snapshot, now):
         yield "next", line
 
 
-def _history(facts: JobFacts, now: float) -> Pairs:
-    spec, record = facts.spec, facts.record
+def _history(snapshot: JobSnapshot, now: float) -> Pairs:
+    spec, record = snapshot.spec, snapshot.record
     created = spec.created_at if spec and spec.created_at else record.created_at if record else ""
     if created:
         client = f" by {spec.client}" if spec and spec.client else ""
@@ -79,31 +79,33 @@ def _policy(policy: JobSpec) -> Pairs:
         yield "names", "exact: the program's own, without the job's id"
 
 
-def _asked(facts: JobFacts) -> Pairs:
-    request = facts.request
+def _asked(snapshot: JobSnapshot) -> Pairs:
+    request = snapshot.request
     if isinstance(request, AbortRequest):
         yield "request", f"abort: {request.reason or 'no reason given'}"
     elif request is not None:
         yield "request", _counted(request)
-    elif not facts.request_stands:
+    elif not snapshot.request_stands:
         yield "request", "none"
-    yield "manifests", many(len(facts.manifests), "in S3", "in S3")
-    noted = facts.noted
+    yield "manifests", many(len(snapshot.manifests), "in S3", "in S3")
+    noted = snapshot.noted
     if noted is not None:
         yield (
             "noted",
             f"{many(noted.attempts, 'attempt')} of {many(noted.tasks, 'task')}:"
             f" {many(noted.files, 'file')}, {size(noted.bytes)}",
         )
-    if facts.record is not None and facts.record.plan is not None:
-        plan = facts.record.plan
+    if snapshot.record is not None and snapshot.record.plan is not None:
+        plan = snapshot.record.plan
         units = f" in {many(plan.units, 'unit')}" if plan.units else ""
         yield "plan", f"{amount(plan.files, plan.bytes, plan.rows)}{units}"
-    if facts.replaced is not None:
-        of_before = f"{many(facts.replaced.files, 'file')} of before, {size(facts.replaced.bytes)}"
-        yield "replaces", f"{of_before}: {_REPLACED.get(facts.state, 'kept')}"
-    more = "" if facts.uploads_complete else " or more (too many at the destination to count)"
-    yield "open uploads", f"{len(facts.uploads)}{more}"
+    if snapshot.replaced is not None:
+        of_before = (
+            f"{many(snapshot.replaced.files, 'file')} of before, {size(snapshot.replaced.bytes)}"
+        )
+        yield "replaces", f"{of_before}: {_REPLACED.get(snapshot.state, 'kept')}"
+    more = "" if snapshot.uploads_complete else " or more (too many at the destination to count)"
+    yield "open uploads", f"{len(snapshot.uploads)}{more}"
 
 
 def _counted(request: CommitRequest) -> str:
@@ -138,12 +140,12 @@ def _nodes(name: str, claims: Sequence[Claim]) -> Pairs:
 def _in_the_way(one: InTheWay, now: float) -> str:
     state = f"{one.record.state}, unchanged for {age(now - epoch_of(one.record.updated_at))}"
     does = "holds" if one.holds else "waits for"
-    execution = f", execution {one.execution}" if one.execution else ""
+    execution = f", execution {one.execution.status}" if one.execution else ""
     return f"{one.job_id}: {state}, {does} {one.mode.name.lower()} {one.node}{execution}"
 
 
-def _outcome(facts: JobFacts) -> Pairs:
-    result, failure = facts.result, facts.failure
+def _outcome(snapshot: JobSnapshot) -> Pairs:
+    result, failure = snapshot.result, snapshot.failure
     if result is not None:
         yield "result", f"{result.outcome.value} at {moment(result.finished_at)}"
         if result.decided_at:
@@ -159,14 +161,14 @@ def _outcome(facts: JobFacts) -> Pairs:
             yield "reason", CODES[failure.code].means
 
 
-def _execution(facts: JobFacts) -> Pairs:
-    if facts.execution:
-        status = f" ({facts.execution_status})" if facts.execution_status else ""
-        yield "execution", f"{facts.execution}{status}"
-    url = console_url(facts.execution)
+def _execution(snapshot: JobSnapshot) -> Pairs:
+    if snapshot.execution:
+        status = f" ({snapshot.execution_status})" if snapshot.execution_status else ""
+        yield "execution", f"{snapshot.execution}{status}"
+    url = console_url(snapshot.execution)
     if url:
         yield "console", url
-    failure = facts.execution_failure
+    failure = snapshot.execution_failure
     if failure is not None:
         named = failure.code in failure.message
         yield "error", failure.message if named else f"{failure.message} [{failure.code}]"

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import TypeVar
 
-from s3commit.cli.executions import Execution
-from s3commit.cli.locate import Located
+from s3commit.cli.job.locate import Located
+from s3commit.cli.job.waiting import Standing
 from s3commit.cli.session import Session
-from s3commit.cli.waiting import Standing
 from s3commit.core.formats.documents import (
     MAX_JOB_BYTES,
     MAX_REQUEST_BYTES,
@@ -33,6 +32,7 @@ from s3commit.core.model.job import AbortRequest, CommitRequest, Failure, JobRes
 from s3commit.core.model.record import JobRecord, ReplacedFacts
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ownership.named_uploads import files_named_at
+from s3commit.core.ports.executions import Execution
 from s3commit.core.ports.objects import OpenUpload
 
 SCANNED_UPLOADS = 20_000  # of the destination: 20 requests, then `show` stops counting
@@ -52,7 +52,7 @@ class Noted:
 
 
 @dataclass(frozen=True, slots=True)
-class JobFacts:
+class JobSnapshot:
     """One job as it stands. What is None is not there, or not known without the ledger.
 
     ``manifests`` are keys, ``notes`` those of what names uploads of exact names beside them;
@@ -183,7 +183,7 @@ class _Reader:
         return None
 
 
-def read_facts(session: Session, located: Located) -> JobFacts:
+def read_snapshot(session: Session, located: Located) -> JobSnapshot:
     """Read all of a job: five reads, and the listing of its directories.
 
     Raises `NotFoundError` (``NO_JOB``) if nothing is known of it.
@@ -192,7 +192,7 @@ def read_facts(session: Session, located: Located) -> JobFacts:
     record = located.record()
     keys = [found.key for found in store.list(directory.bucket, directory.prefix)]
     reader = _Reader(session, directory)
-    facts = JobFacts(
+    snapshot = JobSnapshot(
         located=located,
         record=record,
         noted=_noted(located) if record else None,
@@ -209,12 +209,12 @@ def read_facts(session: Session, located: Located) -> JobFacts:
         uploads_complete=True,
         problems=tuple(reader.problems),
     )
-    if record is None and not keys and not facts.committed:
+    if record is None and not keys and not snapshot.committed:
         raise no_job(located)
-    for other in facts.directories[1:]:
+    for other in snapshot.directories[1:]:
         keys += [found.key for found in store.list(other.bucket, other.prefix)]
     return replace(
-        facts,
+        snapshot,
         manifests=tuple(key for key in keys if key.endswith(PENDINGSET_SUFFIX)),
         notes=tuple(key for key in keys if key.endswith((NOTE_SUFFIX, PENDING_SUFFIX))),
     )
@@ -246,30 +246,32 @@ def read_outcome(session: Session, located: Located) -> JobResult | None:
     return decode_result(stored.body, directory)
 
 
-def own_uploads(session: Session, facts: JobFacts) -> Iterator[OpenUpload]:
+def own_uploads(session: Session, snapshot: JobSnapshot) -> Iterator[OpenUpload]:
     """The job's open uploads: by its id in the file name; by manifests and notes of exact names."""
-    return _own(session, facts, _uploads(session, facts))
+    return _own(session, snapshot, _uploads(session, snapshot))
 
 
-def some_uploads(session: Session, facts: JobFacts) -> tuple[tuple[OpenUpload, ...], bool]:
+def some_uploads(session: Session, snapshot: JobSnapshot) -> tuple[tuple[OpenUpload, ...], bool]:
     """The job's open uploads among the first of its places', and whether those were all."""
-    scanned = list(islice(_uploads(session, facts), SCANNED_UPLOADS + 1))
-    mine = tuple(_own(session, facts, scanned[:SCANNED_UPLOADS]))
+    scanned = list(islice(_uploads(session, snapshot), SCANNED_UPLOADS + 1))
+    mine = tuple(_own(session, snapshot, scanned[:SCANNED_UPLOADS]))
     return mine, len(scanned) <= SCANNED_UPLOADS
 
 
-def _uploads(session: Session, facts: JobFacts) -> Iterator[OpenUpload]:
+def _uploads(session: Session, snapshot: JobSnapshot) -> Iterator[OpenUpload]:
     """Every open upload where the job writes."""
-    for directory in facts.directories:
+    for directory in snapshot.directories:
         yield from session.store.list_uploads(directory.bucket, directory.destination.prefix)
 
 
-def _own(session: Session, facts: JobFacts, uploads: Iterable[OpenUpload]) -> Iterator[OpenUpload]:
-    if facts.names is Names.UNIQUE:
-        yield from (one for one in uploads if belongs_to_job(one.key, facts.directory.job_id))
+def _own(
+    session: Session, snapshot: JobSnapshot, uploads: Iterable[OpenUpload]
+) -> Iterator[OpenUpload]:
+    if snapshot.names is Names.UNIQUE:
+        yield from (one for one in uploads if belongs_to_job(one.key, snapshot.directory.job_id))
         return
-    keys = [*facts.manifests, *facts.notes]
-    bucket = facts.directory.bucket
+    keys = [*snapshot.manifests, *snapshot.notes]
+    bucket = snapshot.directory.bucket
     named = set(chain(*session.parallel(lambda key: _named_at(session, bucket, key), keys)))
     yield from (one for one in uploads if (one.key, one.upload_id) in named)
 

@@ -11,6 +11,7 @@ from s3commit.core.model.locks import Claim, LockMode, claimed, in_the_way
 from s3commit.core.model.record import JobRecord, Stage
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.bundle import ParallelMap
+from s3commit.core.ports.executions import Execution
 from s3commit.core.ports.ledger import Ledger
 
 
@@ -27,7 +28,7 @@ class InTheWay:
     mode: LockMode
     holds: bool
     record: JobRecord
-    execution: str | None = None
+    execution: Execution | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from s3commit.cli.human import age, amount, many, number, size
-from s3commit.cli.render import Printer
-from s3commit.cli.s3a_judging import Judgement, incomplete
+from s3commit.cli.output.printer import Printer
+from s3commit.cli.output.text import age, amount, many, number, size
+from s3commit.cli.rescue.judgement import Judgement, incomplete
 from s3commit.core.model.job import Destination, Failure, JobResult
 
 

@@ -25,8 +25,8 @@ from s3commit.core.model.errors import (
     TransientError,
 )
 from s3commit.core.model.job import AbortRequest, CommitRequest, JobResult, Outcome
+from s3commit.writer.conditional_put import WriterStore, put_first
 from s3commit.writer.environment import Environment
-from s3commit.writer.standing import WriterStore, put_first
 
 FIRST_PAUSE: Final = 0.02  # seconds
 LONGEST_PAUSE: Final = 1.0
@@ -63,7 +63,7 @@ class Patience:
         return True
 
 
-def ask_commit(
+def request_commit(
     store: WriterStore, directory: JobDirectory, request: CommitRequest, patience: Patience
 ) -> None:
     """Make ``request`` the job's one word, or find that it is already.
@@ -89,7 +89,7 @@ def ask_commit(
     )
 
 
-def ask_abort(store: WriterStore, directory: JobDirectory, reason: str) -> AbortAnswer:
+def request_abort(store: WriterStore, directory: JobDirectory, reason: str) -> AbortAnswer:
     """Request the abort, unless the job has its word. Raises S3's errors.
 
     Spark asks for it after a commit that failed: then the answer is how the job has ended.

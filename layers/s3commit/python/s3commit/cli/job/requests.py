@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from s3commit.cli.facts import JobFacts, own_uploads
-from s3commit.cli.human import many
+from s3commit.cli.job.snapshot import JobSnapshot, own_uploads
+from s3commit.cli.output.text import many
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import JOB_FILE, JobDirectory, parse_directory, parse_manifest_key
 from s3commit.core.formats.manifest import MAX_MANIFEST_BYTES, decode_pendingset, digest
@@ -38,55 +38,56 @@ class Countable:
         return len({attempt.task_id for attempt in self.attempts})
 
 
-def refuse_second_word(facts: JobFacts) -> None:
+def refuse_second_request(snapshot: JobSnapshot) -> None:
     """Raise `PreconditionError` if the job has its request, or has ended."""
-    job = facts.directory.job_id
-    if facts.ended and facts.state == JobState.PUBLISHING:
+    job = snapshot.directory.job_id
+    if snapshot.ended and snapshot.state == JobState.PUBLISHING:
         raise PreconditionError(
             f"job {job} is PUBLISHING: all its files are visible, and there is no way back; see:"
-            f" s3commit show {facts.located.name}",
+            f" s3commit show {snapshot.located.name}",
             code="OTHER_REQUEST",
         )
-    if facts.ended:
-        raise PreconditionError(f"job {job} is {facts.state} already", code="JOB_ENDED")
-    if facts.request_stands:
+    if snapshot.ended:
+        raise PreconditionError(f"job {job} is {snapshot.state} already", code="JOB_ENDED")
+    if snapshot.request_stands:
         raise PreconditionError(
-            f"job {job}: its {asked_for(facts)} was requested before, and decides; see:"
-            f" s3commit show {facts.located.name}",
+            f"job {job}: its {requested(snapshot)} was requested before, and decides; see:"
+            f" s3commit show {snapshot.located.name}",
             code="OTHER_REQUEST",
         )
 
 
-def asked_for(facts: JobFacts) -> str:
+def requested(snapshot: JobSnapshot) -> str:
     """What the request that stands asks for."""
-    if facts.request is None:
+    if snapshot.request is None:
         return "request, which can not be read,"
-    return "abort" if isinstance(facts.request, AbortRequest) else "commit"
+    return "abort" if isinstance(snapshot.request, AbortRequest) else "commit"
 
 
-def is_given_up(facts: JobFacts) -> bool:
+def is_aborting(snapshot: JobSnapshot) -> bool:
     """Whether the job's abort was asked for, or it has ended without being committed."""
-    if facts.ended:
-        return facts.state in {JobState.ABORTED, JobState.ROLLED_BACK}
-    return isinstance(facts.request, AbortRequest)
+    if snapshot.ended:
+        return snapshot.state in {JobState.ABORTED, JobState.ROLLED_BACK}
+    return isinstance(snapshot.request, AbortRequest)
 
 
-def count_everything(session: Session, facts: JobFacts) -> Countable:
+def count_everything(session: Session, snapshot: JobSnapshot) -> Countable:
     """Judge every manifest as the pipeline would, against the uploads that are open.
 
     Raises `JobRefusedError` for what would only end in an abort: ``NO_MANIFEST``,
     ``TWO_ATTEMPTS``, ``JOB_CHANGED``, ``UPLOAD_GONE``, or a manifest that is not acceptable.
     """
-    _refuse_jobs_of_s3a(facts)
-    _refuse_two_attempts(facts)
-    _refuse_without_job_json(facts)
-    open_ids = {upload.upload_id for upload in own_uploads(session, facts)}
+    _refuse_jobs_of_s3a(snapshot)
+    _refuse_two_attempts(snapshot)
+    _refuse_without_job_json(snapshot)
+    open_ids = {upload.upload_id for upload in own_uploads(session, snapshot)}
     found: list[CountedAttempt] = []
     said: list[int] = []
     rows: int | None = 0
     gone: list[str] = []
     for attempt, pending in session.parallel(
-        lambda key: _read_manifest(session, facts.directory, key, facts.names), facts.manifests
+        lambda key: _read_manifest(session, snapshot.directory, key, snapshot.names),
+        snapshot.manifests,
     ):
         found.append(attempt)
         said += [] if pending.task_count is None else [pending.task_count]
@@ -109,15 +110,15 @@ def count_everything(session: Session, facts: JobFacts) -> Countable:
     )
 
 
-def refuse_incomplete(facts: JobFacts, countable: Countable, tasks: int | None) -> None:
+def refuse_incomplete(snapshot: JobSnapshot, countable: Countable, tasks: int | None) -> None:
     """Raise `JobRefusedError` if tasks may be missing, whose rows would be lost in silence.
 
     ``UNFINISHED`` if uploads are open that no manifest names; ``TASKS_UNKNOWN`` if nobody says how
     many tasks there are, neither a manifest nor the caller by ``tasks``; ``TASKS_MISSING`` if
     there are not so many.
     """
-    _refuse_unfinished(facts, countable)
-    job = facts.directory.job_id
+    _refuse_unfinished(snapshot, countable)
+    job = snapshot.directory.job_id
     known = [count for count in (tasks, countable.task_count) if count is not None]
     if not known:
         raise JobRefusedError(
@@ -136,36 +137,36 @@ def refuse_incomplete(facts: JobFacts, countable: Countable, tasks: int | None) 
         )
 
 
-def _refuse_unfinished(facts: JobFacts, countable: Countable) -> None:
+def _refuse_unfinished(snapshot: JobSnapshot, countable: Countable) -> None:
     count = countable.unfinished
     if count:
         raise JobRefusedError(
-            f"{many(count, 'open upload')} of job {facts.directory.job_id} {_are(count)} in no"
+            f"{many(count, 'open upload')} of job {snapshot.directory.job_id} {_are(count)} in no"
             " manifest: of tasks that are not done, or of attempts that died. If every task is"
             " done, add --partial, and they are aborted",
             code="UNFINISHED",
         )
 
 
-def _refuse_jobs_of_s3a(facts: JobFacts) -> None:
-    if facts.of_s3a:
+def _refuse_jobs_of_s3a(snapshot: JobSnapshot) -> None:
+    if snapshot.of_s3a:
         raise JobRefusedError(
-            f"job {facts.directory.job_id} was written by Hadoop's S3A committer; see what can be"
-            f" done: s3commit rescue {facts.located.uri}",
+            f"job {snapshot.directory.job_id} was written by Hadoop's S3A committer; see what can"
+            f" be done: s3commit rescue {snapshot.located.uri}",
             code="S3A_JOB",
         )
 
 
-def _refuse_two_attempts(facts: JobFacts) -> None:
-    directory = facts.directory
-    if not facts.manifests:
+def _refuse_two_attempts(snapshot: JobSnapshot) -> None:
+    directory = snapshot.directory
+    if not snapshot.manifests:
         raise JobRefusedError(
             f"job {directory.job_id} has no manifest: no task of it is done, there is nothing to"
             " commit",
             code="NO_MANIFEST",
         )
     attempts: dict[str, set[str]] = {}
-    for key in facts.manifests:  # an attempt has one in each place where it has files
+    for key in snapshot.manifests:  # an attempt has one in each place where it has files
         task_id, attempt_id = _attempt_of(directory, key)
         attempts.setdefault(task_id, set()).add(attempt_id)
     twice = sorted(task for task, found in attempts.items() if len(found) > 1)
@@ -177,15 +178,15 @@ def _refuse_two_attempts(facts: JobFacts) -> None:
         )
 
 
-def _refuse_without_job_json(facts: JobFacts) -> None:
-    kept = facts.record.job_sha256 if facts.record is not None else None
-    if facts.spec is not None and kept in {None, facts.spec.sha256}:
+def _refuse_without_job_json(snapshot: JobSnapshot) -> None:
+    kept = snapshot.record.job_sha256 if snapshot.record is not None else None
+    if snapshot.spec is not None and kept in {None, snapshot.spec.sha256}:
         return
-    why = next((one for one in facts.problems if one.startswith(JOB_FILE)), "")
+    why = next((one for one in snapshot.problems if one.startswith(JOB_FILE)), "")
     raise JobRefusedError(
-        f"job {facts.directory.job_id}: {why or 'job.json is gone, or not what it was'}. A commit"
-        " would end in an abort: bring it back as it was, or give the job up: s3commit abort"
-        f" {facts.located.name}",
+        f"job {snapshot.directory.job_id}: {why or 'job.json is gone, or not what it was'}. A"
+        " commit would end in an abort: bring it back as it was, or give the job up: s3commit abort"
+        f" {snapshot.located.name}",
         code=JOB_CHANGED,
     )
 

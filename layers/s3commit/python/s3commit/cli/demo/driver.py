@@ -1,13 +1,13 @@
 """The driver that the demo kills: a PySpark program as anyone would write it.
 
-Run as ``python -m s3commit.cli.demo_driver DESTINATION``.
+Run as ``python -m s3commit.cli.demo.driver DESTINATION``.
 """
 
 from __future__ import annotations
 
 import sys
 
-from s3commit.cli.demo_data import PARTITION_BY, flights, make_session
+from s3commit.cli.demo.data import PARTITION_BY, flights, make_session
 from s3commit.spark import register
 
 

@@ -15,9 +15,9 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from s3commit.cli.demo_data import PARTITION_BY, flights, make_session
-from s3commit.cli.demo_quiet import only_our_lines
-from s3commit.cli.demo_show import Story, Watch, states_of
+from s3commit.cli.demo.data import PARTITION_BY, flights, make_session
+from s3commit.cli.demo.quiet import only_our_lines
+from s3commit.cli.output.demo import Story, Watch, states_of
 from s3commit.core.formats.documents import decode_result
 from s3commit.core.formats.layout import JobDirectory, parse_destination, parse_directory
 from s3commit.core.model.errors import InvalidInputError, S3CommitError
@@ -184,7 +184,7 @@ def _killed_driver(story: Story, runtime: LocalRuntime) -> None:
     destination = f"s3://{runtime.bucket}/orphaned/"
     story.chapter("A driver is killed (SIGKILL) the moment it has asked for the commit")
     driver = subprocess.Popen(  # noqa: S603 - our own module, by our own interpreter
-        [sys.executable, "-m", "s3commit.cli.demo_driver", destination],
+        [sys.executable, "-m", "s3commit.cli.demo.driver", destination],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,

@@ -12,7 +12,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def plainly(function: Callable[P, R]) -> Callable[P, R]:
+def short_errors(function: Callable[P, R]) -> Callable[P, R]:
     """Let our own errors out of ``function`` without the way they came.
 
     Spark puts the traceback of a Python error into the message that its user sees; what happened
