@@ -10,15 +10,15 @@ from typing import Any
 from click.testing import CliRunner, Result
 
 from s3commit.cli.app import app
-from s3commit.cli.output.text import epoch_of
 from s3commit.cli.session import Session
+from s3commit.cli.text import epoch_of
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.model.errors import S3CommitError
 from s3commit.core.ports.executions import FORGOTTEN, Execution, Executions
 from s3commit.testing.clock import ManualClock
 from s3commit.testing.execution import ROUTES, _attempt
-from s3commit.testing.store import MemoryObjectStore
+from s3commit.testing.survey import MemorySurvey
 from tests.core.world import World, job_directory
 
 TABLE = "ledger"
@@ -61,16 +61,6 @@ class WorldEnvironment:
     def sleep(self, seconds: float) -> None:
         self.clock.advance(seconds)
         self.on_sleep()
-
-
-class MemoryPeek:
-    """Looks into the store in memory."""
-
-    def __init__(self, store: MemoryObjectStore) -> None:
-        self._store = store
-
-    def uploaded_bytes(self, bucket: str, key: str, upload_id: str) -> int:
-        return sum(map(len, self._store._upload(bucket, key, upload_id).parts.values()))
 
 
 class FakeExecutions:
@@ -121,7 +111,7 @@ class Desk:
         self.environment = WorldEnvironment(self.world.clock)
         self.session = Session()
         self.session.store = self.world.plan.wrap(self.world.store)
-        self.session.peek = MemoryPeek(self.world.store)
+        self.session.survey = MemorySurvey(self.world.store)
         self.session.machines = AnyMachine(self.executions)
         self.session.parallel = map
         self.session.environment = self.environment

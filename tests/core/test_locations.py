@@ -286,7 +286,7 @@ def test_the_manifests_of_all_places_are_noted_under_the_one_job() -> None:
     for directory, counted in [(THERE, there(world)), (MAIN, here(world))]:
         assert world.announce(directory, counted) == 0
         assert world.announce(directory, counted) == 0
-    assert world.record(MAIN).prefix == MAIN.prefix
+    assert world.record(MAIN).destination == MAIN.destination
     notes = {(one.location, one.manifest) for one in world.ledger.attempts(REF)}
     name = MAIN.manifest_name("t0", "a0")
     assert notes == {("", MAIN.prefix + name), (PREFIX, THERE.prefix + name)}

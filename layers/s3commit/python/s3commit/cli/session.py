@@ -11,12 +11,12 @@ from s3commit.writer.environment import Environment, SystemEnvironment
 
 if TYPE_CHECKING:
     from s3commit.aws.sweeping import Sweeper
-    from s3commit.cli.peek import Peek
     from s3commit.core.fsck.ports import Looks
     from s3commit.core.ports.bundle import ParallelMap, Ports
     from s3commit.core.ports.executions import Executions
     from s3commit.core.ports.ledger import Ledger
     from s3commit.core.ports.objects import ObjectStore
+    from s3commit.core.ports.survey import Survey
     from s3commit.writer.conditional_put import WriterStore
 
 WORKERS = 16
@@ -35,7 +35,7 @@ class _Clock:
 class Session:
     """What one command works on, by the standard AWS configuration.
 
-    Tests set `store`, `peek`, `looks`, `parallel` and `environment`, and put a ledger into
+    Tests set `store`, `survey`, `looks`, `parallel` and `environment`, and put a ledger into
     `ledgers` and executions into `machines`.
     """
 
@@ -52,11 +52,11 @@ class Session:
         return S3ObjectStore(self._client)
 
     @cached_property
-    def peek(self) -> Peek:
-        """What the ports do not have."""
-        from s3commit.cli.peek import S3Peek
+    def survey(self) -> Survey:
+        """Listings with times."""
+        from s3commit.aws.s3_survey import S3Survey
 
-        return S3Peek(self._client)
+        return S3Survey(self._client)
 
     @cached_property
     def looks(self) -> Looks:
@@ -106,13 +106,12 @@ class Session:
         """What a sweep works on; ``machine`` is the state machine's ARN."""
         from s3commit.aws.clock import SystemClock
         from s3commit.aws.s3 import S3ObjectStore
-        from s3commit.aws.s3_survey import S3Survey
         from s3commit.aws.sweeping import Sweeper
         from s3commit.core.ports.bundle import Ports
 
         store = S3ObjectStore(self._client)
         ports = Ports(store, self.ledger(table), SystemClock(), self.parallel)
-        return Sweeper(ports, S3Survey(self._client), self.executions(machine))
+        return Sweeper(ports, self.survey, self.executions(machine))
 
     @cached_property
     def _client(self) -> Any:

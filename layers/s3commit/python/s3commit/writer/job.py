@@ -20,7 +20,6 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Final, Self
 
-from s3commit import __version__
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_client import Encryption, make_client
 from s3commit.core.formats.documents import (
@@ -35,6 +34,7 @@ from s3commit.core.formats.manifest import digest
 from s3commit.core.model.conditions import Conditions
 from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError, S3CommitError
 from s3commit.core.model.job import CommitRequest, CountedAttempt, JobResult, JobSpec, Names
+from s3commit.version import __version__
 from s3commit.writer.arguments import (
     choice,
     conditions_said,

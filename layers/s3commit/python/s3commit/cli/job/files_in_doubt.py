@@ -4,23 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
-from typing import Any
 
 from s3commit.cli.job.snapshot import JobSnapshot
-from s3commit.cli.output.printer import Printer
-from s3commit.cli.output.text import many, size
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import (
-    META_ATTEMPT,
-    META_JOB,
-    META_TASK,
     PENDINGSET_SUFFIX,
-    JobDirectory,
     parse_directory,
 )
 from s3commit.core.model.job import CommitRequest, Names
 from s3commit.core.model.pending import PendingFile
-from s3commit.core.ownership.identity import described, is_in_doubt
+from s3commit.core.ownership.identity import is_in_doubt
 from s3commit.core.ownership.named_uploads import files_named_at
 from s3commit.core.ownership.other_jobs import Neighbours
 
@@ -60,34 +53,3 @@ def _manifests(snapshot: JobSnapshot) -> Iterator[str]:
             yield directory.prefix + attempt.manifest
         return
     yield from (key for key in snapshot.manifests if key.endswith(PENDINGSET_SUFFIX))
-
-
-def print_files_in_doubt(printer: Printer, snapshot: JobSnapshot, found: list[PendingFile]) -> None:
-    """Print them, and how they are settled."""
-    job = snapshot.directory.job_id
-    if printer.json:
-        documents = [_document(snapshot.directory, file) for file in found]
-        printer.document({"jobId": job, "state": snapshot.state, "inDoubt": documents})
-        return
-    for file in found:
-        printer.line(f"{size(file.length):>10}  {described(file)}")
-    if not found:
-        printer.note(f"no file of job {job} is in doubt: {snapshot.state}")
-        return
-    printer.note(
-        f"{many(len(found), 'file')}: nobody can tell whether of job {job}. Say of each whose it is"
-        " (docs/operations.md, Whose is this file?), then:"
-        f" s3commit commit {snapshot.located.name}"
-    )
-
-
-def _document(directory: JobDirectory, file: PendingFile) -> dict[str, Any]:
-    """``metadata`` is as ``aws s3 cp --metadata`` takes it, and says that the file is the job's."""
-    marks = {META_JOB: directory.job_id, META_TASK: file.task_id, META_ATTEMPT: file.attempt_id}
-    return {
-        "uri": f"s3://{file.bucket}/{file.key}",
-        "bytes": file.length,
-        "taskId": file.task_id,
-        "attemptId": file.attempt_id,
-        "metadata": ",".join(f"{name}={value}" for name, value in marks.items()),
-    }

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from s3commit.cli.job.snapshot import JobSnapshot, own_uploads
-from s3commit.cli.output.text import many
 from s3commit.cli.session import Session
+from s3commit.cli.text import many
 from s3commit.core.formats.layout import JOB_FILE, JobDirectory, parse_directory, parse_manifest_key
 from s3commit.core.formats.manifest import MAX_MANIFEST_BYTES, decode_pendingset, digest
 from s3commit.core.job.documents import JOB_CHANGED

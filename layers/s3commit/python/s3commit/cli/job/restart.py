@@ -15,11 +15,10 @@ import click
 from s3commit.aws import env
 from s3commit.aws.arns import is_arn, machine_of
 from s3commit.cli.executions import describe
+from s3commit.cli.job.requests import requested
 from s3commit.cli.job.snapshot import JobSnapshot
-from s3commit.cli.output.printer import Printer
 from s3commit.cli.session import Session
 from s3commit.core.model.errors import PreconditionError
-from s3commit.core.model.job import AbortRequest
 from s3commit.core.ports.executions import Execution
 
 
@@ -76,69 +75,34 @@ def read_execution_of(
 
 
 def restart(
-    session: Session, printer: Printer, snapshot: JobSnapshot, last: LastExecution, dry_run: bool
-) -> None:
-    """Start an execution for the job, and say so.
+    session: Session, snapshot: JobSnapshot, last: LastExecution, dry_run: bool
+) -> str | None:
+    """Start an execution for the job. Returns its ARN; None if the run is dry.
 
     Raises `PreconditionError` (``OTHER_REQUEST``) if one runs, or if nobody knows the machine.
     """
     job = snapshot.directory.job_id
-    asked = "abort" if isinstance(snapshot.request, AbortRequest) else "commit"
-    standing = f"job {job}: its {asked} was requested before"
+    before = f"job {job}: its {requested(snapshot)} was requested before"
     if last.is_running:
         raise PreconditionError(
-            f"{standing}, and its execution is {last.status}: it decides; see:"
+            f"{before}, and its execution is {last.status}: it decides; see:"
             f" s3commit show {snapshot.located.name}",
             code="OTHER_REQUEST",
         )
     if last.machine is None:
         raise PreconditionError(
-            f"{standing}, and decides; see: s3commit show {snapshot.located.name}. If no execution"
+            f"{before}, and decides; see: s3commit show {snapshot.located.name}. If no execution"
             " works on it, start one: name the state machine with --state-machine or"
             f" {env.STATE_MACHINE}",
             code="OTHER_REQUEST",
         )
-    started = None
-    if not dry_run:
-        name = _name(session, snapshot.directory.ref)
-        started = session.executions(last.machine).start(name, snapshot.directory) or name
-    _tell(printer, snapshot, asked, last, started)
+    if dry_run:
+        return None
+    name = _name(session, snapshot.directory.ref)
+    return session.executions(last.machine).start(name, snapshot.directory) or name
 
 
 def _name(session: Session, ref: str) -> str:
     """A name that no execution has: two that are started within a second are one."""
     now = datetime.fromtimestamp(session.environment.epoch(), UTC)
     return f"{ref}-{now:%Y%m%dT%H%M%SZ}"
-
-
-def _tell(
-    printer: Printer, snapshot: JobSnapshot, asked: str, last: LastExecution, started: str | None
-) -> None:
-    if printer.json:
-        printer.document(
-            {
-                "jobId": snapshot.directory.job_id,
-                "action": asked,
-                "state": snapshot.state,
-                "request": f"s3://{snapshot.directory.bucket}/{snapshot.directory.request}",
-                "written": False,
-                "dryRun": started is None,
-                "started": started,
-                "executionBefore": last.status,
-                "executionBeforeFailed": last.failed or None,
-            }
-        )
-        return
-    failed = f", {last.failed}" if last.failed else ""
-    before = f"the one before is {last.status}{failed}" if last.status else "none is known"
-    job = f"job {snapshot.directory.job_id}, which goes on with its {asked} ({before})"
-    if started is None:
-        printer.line(f"dry run: would start an execution of {job}")
-    else:
-        printer.line(f"started an execution of {job}: {started}")
-        if last.failed:
-            printer.note(
-                "where nothing was mended it fails again: what to mend says s3commit show"
-                f" {snapshot.located.name}"
-            )
-        printer.note(f"follow it: s3commit watch {snapshot.located.name}")

@@ -8,7 +8,7 @@ from itertools import chain, islice
 from typing import TypeVar
 
 from s3commit.cli.job.locate import Located
-from s3commit.cli.job.waiting import Standing
+from s3commit.cli.job.waiting import LockStatus
 from s3commit.cli.session import Session
 from s3commit.core.formats.documents import (
     MAX_JOB_BYTES,
@@ -57,7 +57,7 @@ class JobSnapshot:
 
     ``manifests`` are keys, ``notes`` those of what names uploads of exact names beside them;
     ``problems`` say which documents could not be read, and why.
-    ``uploads_complete`` is False if counting stopped before the end of the listing. ``standing``
+    ``uploads_complete`` is False if counting stopped before the end of the listing. ``locks``
     and ``execution_found`` are None unless `show` has asked.
     """
 
@@ -74,7 +74,7 @@ class JobSnapshot:
     uploads: tuple[OpenUpload, ...]
     uploads_complete: bool
     problems: tuple[str, ...]
-    standing: Standing | None = None
+    locks: LockStatus | None = None
     execution_found: Execution | None = None
 
     @property

@@ -32,7 +32,7 @@ class InTheWay:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class LockStatus:
     """How a job stands among others: a job holds all that it needs, or nothing and waits.
 
     ``since`` is when it first asked, RFC 3339; None if it does not wait. ``kept_waiting`` are the
@@ -46,7 +46,9 @@ class Standing:
     kept_waiting: tuple[str, ...] = ()
 
 
-def read_standing(session: Session, ledger: Ledger, record: JobRecord, now: str) -> Standing | None:
+def read_lock_status(
+    session: Session, ledger: Ledger, record: JobRecord, now: str
+) -> LockStatus | None:
     """Read who claims the same as a job, and their records; None if it needs nothing now.
 
     A query or two for its destination and each directory above.
@@ -57,7 +59,7 @@ def read_standing(session: Session, ledger: Ledger, record: JobRecord, now: str)
     if not _waits(record):
         kept = [one.record.job_id for one in rivals if one.record and _waits(one.record)]
         holds = own if record.turn.stage is Stage.HELD else ()
-        return Standing(holds, (), None, (), tuple(sorted(kept)) if holds else ())
+        return LockStatus(holds, (), None, (), tuple(sorted(kept)) if holds else ())
     ahead = [
         InTheWay(
             one.record.job_id, one.claim.node, one.claim.mode, not _waits(one.record), one.record
@@ -65,7 +67,7 @@ def read_standing(session: Session, ledger: Ledger, record: JobRecord, now: str)
         for one in rivals
         if one.record and in_the_way(one.record, record, now)
     ]
-    return Standing((), own, record.turn.since, tuple(ahead))
+    return LockStatus((), own, record.turn.since, tuple(ahead))
 
 
 def first_in_the_way(

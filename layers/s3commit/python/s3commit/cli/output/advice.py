@@ -9,7 +9,7 @@ from s3commit.aws.arns import is_arn
 from s3commit.cli.codes import advice_on, advice_on_execution
 from s3commit.cli.job.snapshot import REQUESTED, JobSnapshot
 from s3commit.cli.job.waiting import InTheWay
-from s3commit.cli.output.text import age, epoch_of, many
+from s3commit.cli.text import age, epoch_of, many
 from s3commit.core.model.job import ALREADY_COMMITTED, AbortRequest, Failure, Outcome
 from s3commit.core.model.limits import HOLDER_SECONDS
 from s3commit.core.model.record import JobRecord
@@ -158,9 +158,9 @@ def _before_the_pipeline(snapshot: JobSnapshot) -> list[str]:
 
 def _while_working(snapshot: JobSnapshot, record: JobRecord, now: float) -> list[str]:
     lines = []
-    if snapshot.standing is not None and snapshot.standing.in_the_way:
+    if snapshot.locks is not None and snapshot.locks.in_the_way:
         lines.append("it waits for its turn, an hour at most; then it is aborted")
-        blockers = snapshot.standing.in_the_way
+        blockers = snapshot.locks.in_the_way
         lines += [_on_blocker(one) for one in blockers[:SHOWN_BLOCKERS]]
         if len(blockers) > SHOWN_BLOCKERS:
             lines.append(f"and {many(len(blockers) - SHOWN_BLOCKERS, 'more job')}")

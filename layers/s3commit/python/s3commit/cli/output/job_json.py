@@ -8,7 +8,7 @@ from s3commit.cli.codes import advice_on, advice_on_execution
 from s3commit.cli.job.snapshot import JobSnapshot
 from s3commit.cli.job.waiting import InTheWay
 from s3commit.cli.output.advice import already_by, console_url, next_step
-from s3commit.cli.output.text import epoch_of
+from s3commit.cli.text import epoch_of
 from s3commit.core.formats.locations import location_uris
 from s3commit.core.model.conditions import encode_conditions
 from s3commit.core.model.job import AbortRequest, Failure
@@ -110,17 +110,17 @@ def _replaced(snapshot: JobSnapshot) -> dict[str, Any] | None:
 
 
 def _standing(snapshot: JobSnapshot, now: float) -> dict[str, Any] | None:
-    standing = snapshot.standing
-    if standing is None:
+    locks = snapshot.locks
+    if locks is None:
         return None
-    since = standing.since
+    since = locks.since
     return {
-        "holds": [_claim(claim) for claim in standing.holds],
-        "waits": [_claim(claim) for claim in standing.waits],
+        "holds": [_claim(claim) for claim in locks.holds],
+        "waits": [_claim(claim) for claim in locks.waits],
         "waitsSince": since,
         "waitsSeconds": None if since is None else int(now - epoch_of(since)),
-        "inTheWay": [_in_the_way(one, now) for one in standing.in_the_way],
-        "keptWaiting": list(standing.kept_waiting),
+        "inTheWay": [_in_the_way(one, now) for one in locks.in_the_way],
+        "keptWaiting": list(locks.kept_waiting),
     }
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from s3commit.cli.codes import CODES, advice_on_execution
 from s3commit.cli.job.snapshot import JobSnapshot
-from s3commit.cli.job.waiting import InTheWay, Standing
+from s3commit.cli.job.waiting import InTheWay, LockStatus
 from s3commit.cli.output.advice import console_url, meaning_of, next_step
-from s3commit.cli.output.text import age, amount, epoch_of, many, moment, size
+from s3commit.cli.text import age, amount, epoch_of, many, moment, size
 from s3commit.core.formats.locations import location_uris
 from s3commit.core.model.conditions import encode_conditions
 from s3commit.core.model.job import AbortRequest, CommitRequest, JobSpec, Names
@@ -40,8 +40,8 @@ def job_pairs(snapshot: JobSnapshot, now: float) -> Pairs:
     elif not snapshot.problems:
         yield "conflict", "append, with exact names: there is no job.json, as with Hadoop's S3A"
     yield from _asked(snapshot)
-    if snapshot.standing is not None:
-        yield from _standing(snapshot.standing, now)
+    if snapshot.locks is not None:
+        yield from _standing(snapshot.locks, now)
     yield from _outcome(snapshot)
     yield from _execution(snapshot)
     for problem in snapshot.problems:
@@ -117,15 +117,15 @@ def _counted(request: CommitRequest) -> str:
     return f"commit, {attempts}: {many(files, 'file')}, {size(total)}"
 
 
-def _standing(standing: Standing, now: float) -> Pairs:
-    yield from _nodes("holds", standing.holds)
-    if standing.since is not None:
-        yield "waits", f"since {moment(standing.since)}, {age(now - epoch_of(standing.since))}"
-        yield from _nodes("waits", standing.waits)
-    for one in standing.in_the_way:
+def _standing(locks: LockStatus, now: float) -> Pairs:
+    yield from _nodes("holds", locks.holds)
+    if locks.since is not None:
+        yield "waits", f"since {moment(locks.since)}, {age(now - epoch_of(locks.since))}"
+        yield from _nodes("waits", locks.waits)
+    for one in locks.in_the_way:
         yield "in the way", _in_the_way(one, now)
-    if standing.kept_waiting:
-        first, *others = standing.kept_waiting
+    if locks.kept_waiting:
+        first, *others = locks.kept_waiting
         yield "keeps waiting", f"{first} and {len(others)} more" if others else first
 
 

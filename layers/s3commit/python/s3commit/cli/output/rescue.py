@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from s3commit.cli.output.printer import Printer
-from s3commit.cli.output.text import age, amount, many, number, size
+from s3commit.cli.printer import Printer
 from s3commit.cli.rescue.judgement import Judgement, incomplete
+from s3commit.cli.text import age, amount, many, number, size
 from s3commit.core.model.job import Destination, Failure, JobResult
 
 
 @dataclass
-class Report:
+class RescueReport:
     """All of one call; ``word`` is commit, abort, or None for a look."""
 
     destination: Destination
@@ -28,7 +28,7 @@ class Report:
         return self.word is not None and not self.dry_run
 
 
-def tell(printer: Printer, report: Report) -> None:
+def tell(printer: Printer, report: RescueReport) -> None:
     """Print it."""
     if printer.json:
         printer.document(_document(report))
@@ -41,7 +41,7 @@ def tell(printer: Printer, report: Report) -> None:
     _notes(printer, report)
 
 
-def _table(printer: Printer, report: Report) -> None:
+def _table(printer: Printer, report: RescueReport) -> None:
     headers = ["JOB", "QUIET", "TASKS", "FILES", "SIZE", "VISIBLE", "UNFINISHED", "COMMIT"]
     rows = [
         [
@@ -67,7 +67,7 @@ def _verdict(one: Judgement) -> str:
     return "with --partial" if incomplete(one) else "yes"
 
 
-def _notes(printer: Printer, report: Report) -> None:
+def _notes(printer: Printer, report: RescueReport) -> None:
     if not report.changes:
         for one in report.found:
             for problem in _reasons(one):
@@ -94,7 +94,7 @@ def _reasons(one: Judgement) -> list[Failure]:
     return [*one.problems, *([hint] if hint else [])]
 
 
-def _outcome(report: Report, one: Judgement) -> str:
+def _outcome(report: RescueReport, one: Judgement) -> str:
     result = report.results.get(one.job.directory.job_id)
     job = f"job {one.job.directory.job_id}"
     if result is None:
@@ -103,7 +103,7 @@ def _outcome(report: Report, one: Judgement) -> str:
     return f"{job}: {result.outcome}{f', {content}' if result.files else ''}"
 
 
-def _document(report: Report) -> dict[str, Any]:
+def _document(report: RescueReport) -> dict[str, Any]:
     return {
         "destination": report.destination.uri,
         "action": report.word,
@@ -113,7 +113,7 @@ def _document(report: Report) -> dict[str, Any]:
     }
 
 
-def _job(report: Report, one: Judgement) -> dict[str, Any]:
+def _job(report: RescueReport, one: Judgement) -> dict[str, Any]:
     result = report.results.get(one.job.directory.job_id)
     return {
         "jobId": one.job.directory.job_id,

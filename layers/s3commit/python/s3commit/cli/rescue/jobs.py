@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from s3commit.cli.session import Session
 from s3commit.core.formats.hadoop import (
@@ -32,6 +32,7 @@ from s3commit.core.formats.manifest import (
     MAX_PENDING_BYTES,
     decode_pending,
     decode_pendingset,
+    with_ids,
 )
 from s3commit.core.model.errors import InvalidInputError, NotFoundError
 from s3commit.core.model.job import Destination, Names
@@ -148,20 +149,9 @@ def read_files(session: Session, job: S3AJob, key: str) -> tuple[PendingFile, ..
         )
     if any(file.task_id not in {"", task_id} for file in pending.files):
         raise InvalidInputError("the pendingset is of another task", code="WRONG_JOB")
-    return _with_ids(job, key, pending.files)
-
-
-def _with_ids(job: S3AJob, key: str, files: tuple[PendingFile, ...]) -> tuple[PendingFile, ...]:
-    """With the ids that the manifest's place gives, as the pipeline fills them in."""
     name = job.adopted(key) if job.shared else key
-    ids = parse_manifest_name(name[len(job.directory.prefix) :], job.directory.job_id)
-    if ids is None:
-        return files
-    task_id, attempt_id = ids
-    return tuple(
-        replace(file, job_id=job.directory.job_id, task_id=task_id, attempt_id=attempt_id)
-        for file in files
-    )
+    ids = parse_manifest_name(name[len(directory.prefix) :], directory.job_id)
+    return with_ids(pending.files, directory.job_id, *ids) if ids else pending.files
 
 
 def _own_directories(session: Session, destination: Destination) -> tuple[list[S3AJob], list[str]]:

@@ -6,10 +6,10 @@ from contextlib import suppress
 
 from s3commit.cli.job.locate import Located
 from s3commit.cli.job.snapshot import read_outcome
-from s3commit.cli.output.text import age
 from s3commit.cli.rescue.jobs import S3AJob
 from s3commit.cli.rescue.judgement import Judgement
 from s3commit.cli.session import Session
+from s3commit.cli.text import age
 from s3commit.core.formats.manifest import MAX_MANIFEST_BYTES
 from s3commit.core.model.errors import (
     NotFoundError,

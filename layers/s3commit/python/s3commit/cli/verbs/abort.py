@@ -9,7 +9,8 @@ from s3commit.cli.job.locate import locate
 from s3commit.cli.job.requests import is_aborting, refuse_second_request
 from s3commit.cli.job.restart import read_execution_of, restart, state_machine_option
 from s3commit.cli.job.snapshot import JobSnapshot, read_snapshot
-from s3commit.cli.output.printer import Printer
+from s3commit.cli.output.actions import print_restart
+from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
 from s3commit.cli.verb import dry_run_option, table_option, verb
 from s3commit.core.model.errors import PreconditionError
@@ -50,7 +51,8 @@ def abort(
     last = read_execution_of(session, snapshot, machine)
     gives_up = isinstance(snapshot.request, AbortRequest)
     if gives_up and last is not None and last.machine is not None and not last.is_running:
-        restart(session, printer, snapshot, last, dry_run)
+        started = restart(session, snapshot, last, dry_run)
+        print_restart(printer, snapshot, last, started)
         return
     if is_aborting(snapshot):
         _tell(printer, snapshot, False, dry_run, f"job {job.job_id} is given up already")

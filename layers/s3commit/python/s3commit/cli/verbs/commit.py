@@ -16,9 +16,10 @@ from s3commit.cli.job.requests import (
 )
 from s3commit.cli.job.restart import read_execution_of, restart, state_machine_option
 from s3commit.cli.job.snapshot import JobSnapshot, read_snapshot
-from s3commit.cli.output.printer import Printer
-from s3commit.cli.output.text import amount, many
+from s3commit.cli.output.actions import print_restart
+from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
+from s3commit.cli.text import amount, many
 from s3commit.cli.verb import dry_run_option, table_option, verb
 from s3commit.core.model.job import CommitRequest, Destination
 from s3commit.writer.requests import Patience, request_commit
@@ -72,7 +73,8 @@ def commit(
     snapshot = read_snapshot(session, locate(session, jobdir, table, destination))
     last = read_execution_of(session, snapshot, machine)
     if last is not None and isinstance(snapshot.request, CommitRequest):
-        restart(session, printer, snapshot, last, dry_run)
+        started = restart(session, snapshot, last, dry_run)
+        print_restart(printer, snapshot, last, started)
         return
     refuse_second_request(snapshot)
     countable = count_everything(session, snapshot)

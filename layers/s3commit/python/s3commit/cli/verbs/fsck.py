@@ -14,9 +14,9 @@ from s3commit.aws import env
 from s3commit.cli.arguments import DESTINATION
 from s3commit.cli.fsck_telling import Teller, tell_rebuilt
 from s3commit.cli.job.restart import state_machine_option
-from s3commit.cli.output.printer import Printer
-from s3commit.cli.output.text import many
+from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
+from s3commit.cli.text import many
 from s3commit.cli.verb import (
     FAILED,
     UNKNOWN,

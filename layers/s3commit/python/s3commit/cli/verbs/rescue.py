@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from s3commit.cli.arguments import AGE
-from s3commit.cli.output.printer import Printer
-from s3commit.cli.output.rescue import Report, tell
+from s3commit.cli.output.rescue import RescueReport, tell
+from s3commit.cli.printer import Printer
 from s3commit.cli.rescue.jobs import S3AJob, find_jobs, parse_target
 from s3commit.cli.rescue.judgement import (
     Judgement,
@@ -93,7 +93,7 @@ def rescue(
             code="NO_JOB",
         )
     found = [judge(session, job) for job in jobs if not job.ended]
-    report = Report(destination, word, dry_run, found, strangers)
+    report = RescueReport(destination, word, dry_run, found, strangers)
     for one in found if word else ():
         _refuse(one, word == COMMIT, partial, older_than)
     if report.changes:
@@ -111,7 +111,9 @@ def _refuse(one: Judgement, commit: bool, partial: bool, older_than: int) -> Non
         refuse_to_commit(one, partial=partial)
 
 
-def _act(session: Session, report: Report, jobs: list[S3AJob], reason: str, timeout: int) -> None:
+def _act(
+    session: Session, report: RescueReport, jobs: list[S3AJob], reason: str, timeout: int
+) -> None:
     for one in report.found:
         if report.word == COMMIT:
             commit_job(session, one)
@@ -124,7 +126,7 @@ def _act(session: Session, report: Report, jobs: list[S3AJob], reason: str, time
             remove_shared(session, job)
 
 
-def _fail_if_not_as_asked(report: Report) -> None:
+def _fail_if_not_as_asked(report: RescueReport) -> None:
     if report.word != COMMIT:
         return
     for result in report.results.values():

@@ -9,15 +9,16 @@ import click
 
 from s3commit.cli.arguments import JOB, JobName, destination_option
 from s3commit.cli.executions import read_executions
-from s3commit.cli.job.files_in_doubt import files_in_doubt, print_files_in_doubt
+from s3commit.cli.job.files_in_doubt import files_in_doubt
 from s3commit.cli.job.locate import locate
 from s3commit.cli.job.snapshot import JobSnapshot, read_snapshot, some_uploads
-from s3commit.cli.job.waiting import InTheWay, Standing, read_standing
+from s3commit.cli.job.waiting import InTheWay, LockStatus, read_lock_status
+from s3commit.cli.output.actions import print_files_in_doubt
 from s3commit.cli.output.job_json import job_document
 from s3commit.cli.output.job_text import job_pairs
-from s3commit.cli.output.printer import Printer
-from s3commit.cli.output.text import many, size
+from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
+from s3commit.cli.text import many, size
 from s3commit.cli.verb import USAGE, Problem, table_option, verb
 from s3commit.core.job.replace_list import listed_files
 from s3commit.core.model.errors import JobRefusedError, NotFoundError
@@ -82,24 +83,24 @@ def _with_others(session: Session, snapshot: JobSnapshot) -> JobSnapshot:
     ledger, record = snapshot.located.ledger, snapshot.record
     if ledger is None or record is None or snapshot.result is not None:
         return snapshot
-    standing = read_standing(session, ledger, record, timestamp(session.environment))
-    others = standing.in_the_way if standing else ()
+    locks = read_lock_status(session, ledger, record, timestamp(session.environment))
+    others = locks.in_the_way if locks else ()
     executions = [other.record.execution for other in others]
     found, problems = read_executions(session, [snapshot.execution, *executions])
     return replace(
         snapshot,
-        standing=standing and _with_statuses(standing, found),
+        locks=locks and _with_statuses(locks, found),
         execution_found=found.get(snapshot.execution),
         problems=snapshot.problems + problems,
     )
 
 
-def _with_statuses(standing: Standing, found: dict[str, Execution]) -> Standing:
+def _with_statuses(locks: LockStatus, found: dict[str, Execution]) -> LockStatus:
     def look(one: InTheWay) -> InTheWay:
         execution = found.get(one.record.execution)
         return replace(one, execution=execution)
 
-    return replace(standing, in_the_way=tuple(map(look, standing.in_the_way)))
+    return replace(locks, in_the_way=tuple(map(look, locks.in_the_way)))
 
 
 def _replaced(session: Session, snapshot: JobSnapshot) -> Iterator[ListedObject]:

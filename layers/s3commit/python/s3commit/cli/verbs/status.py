@@ -13,9 +13,9 @@ from s3commit.aws import env
 from s3commit.cli.executions import read_executions
 from s3commit.cli.job.waiting import first_in_the_way
 from s3commit.cli.output.advice import needs_attention
-from s3commit.cli.output.printer import Printer
-from s3commit.cli.output.text import age, epoch_of, many
+from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
+from s3commit.cli.text import age, epoch_of, many
 from s3commit.cli.verb import USAGE, Problem, table_option, verb
 from s3commit.core.model.job import job_id_of
 from s3commit.core.model.record import JobRecord

@@ -13,9 +13,9 @@ from s3commit.cli.job.locate import Located, locate
 from s3commit.cli.job.snapshot import REQUESTED, read_outcome, read_snapshot
 from s3commit.cli.job.waiting import first_in_the_way
 from s3commit.cli.output.advice import already_by, meaning_of
-from s3commit.cli.output.printer import Printer
-from s3commit.cli.output.text import age, amount, moment
+from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
+from s3commit.cli.text import age, amount, moment
 from s3commit.cli.verb import table_option, verb
 from s3commit.core.model.errors import JobFailedError, OutcomeUnknownError, TransientError
 from s3commit.core.model.job import Destination, JobResult, Outcome, job_id_of

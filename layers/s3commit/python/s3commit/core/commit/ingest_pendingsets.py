@@ -66,7 +66,7 @@ def judge_arrival(ports: Ports, bucket: str, key: str, *, size: int = 0) -> Arri
             files=len(pending.files),
             bytes=pending.bytes,
             rows=pending.rows,
-            location="" if record.prefix == directory.prefix else directory.destination.prefix,
+            location="" if JobDirectory.of(record) == directory else directory.destination.prefix,
         ),
     )
 

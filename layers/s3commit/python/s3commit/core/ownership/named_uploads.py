@@ -9,7 +9,6 @@ name, and the ``.pending`` files of attempts that were never committed. Each is 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from s3commit.core.formats.hadoop import PENDING_SUFFIX
 from s3commit.core.formats.layout import (
@@ -25,6 +24,7 @@ from s3commit.core.formats.manifest import (
     decode_note,
     decode_pending,
     decode_pendingset,
+    with_ids,
 )
 from s3commit.core.formats.strict_json import TOO_LARGE
 from s3commit.core.job.manifests import each_manifest
@@ -111,31 +111,15 @@ def files_named_at(
             ).body
             return (decode_pending(body, directory, key),)
         body = store.get(directory.bucket, key, max_bytes=max_bytes).body
-        return _with_ids(
-            directory, key, decode_pendingset(body, directory, names=Names.EXACT).files
-        )
+        files = decode_pendingset(body, directory, names=Names.EXACT).files
     except NotFoundError:
         return ()
     except InvalidInputError as error:
         if error.code == TOO_LARGE and max_bytes < MAX_MANIFEST_BYTES:
             raise
         return ()
-
-
-def _with_ids(
-    directory: JobDirectory, key: str, files: tuple[PendingFile, ...]
-) -> tuple[PendingFile, ...]:
-    """With the ids that the manifest's place gives, where S3A's says none: objects carry them."""
     try:
         _, task_id, attempt_id = parse_manifest_key(directory.bucket, key)
     except InvalidInputError:
         return files
-    return tuple(
-        replace(
-            file,
-            job_id=file.job_id or directory.job_id,
-            task_id=file.task_id or task_id,
-            attempt_id=file.attempt_id or attempt_id,
-        )
-        for file in files
-    )
+    return with_ids(files, directory.job_id, task_id, attempt_id)

@@ -52,7 +52,7 @@ def go_on_with_stuck_jobs(sweep: Sweep, cursor: str) -> str:
     before = sweep.ago(sweep.limits.stuck)
 
     def visit(record: JobRecord, _left: str) -> str:
-        restart(sweep, _directory(record), record, record.updated_at)
+        restart(sweep, JobDirectory.of(record), record, record.updated_at)
         return ""
 
     return _each_job(sweep, AT_WORK, cursor, visit, before)
@@ -84,10 +84,10 @@ def _each_job(
                 continue
             sweep.took()
             cursor = f"{state} {record.updated_at} {record.ref} "
-            with sweep.each(f"job {record.job_id}", record.prefix, cursor=cursor):
+            with sweep.each(f"job {record.job_id}", JobDirectory.of(record).prefix, cursor=cursor):
                 more = visit(record, left)
                 if more:
-                    sweep.postpone(record.prefix, cursor + more)
+                    sweep.postpone(JobDirectory.of(record).prefix, cursor + more)
     return ""
 
 
@@ -95,9 +95,9 @@ def _has_its_turn(sweep: Sweep, record: JobRecord) -> bool:
     """Whether the job is visited now: not if it is put off, or its directory's share is up."""
     if sweep.alone:
         return True
-    if record.prefix in sweep.put_off or is_resting(sweep, record):
+    if JobDirectory.of(record).prefix in sweep.put_off or is_resting(sweep, record):
         return False
-    if sweep.cost.overspent(record.prefix):
+    if sweep.cost.overspent(JobDirectory.of(record).prefix):
         sweep.report.postponed += 1
         return False
     return True
@@ -119,12 +119,8 @@ def _last_heard(record: JobRecord) -> str:
     return max(record.updated_at, record.created_at)
 
 
-def _directory(record: JobRecord) -> JobDirectory:
-    return JobDirectory(record.destination, record.job_id)
-
-
 def _look(sweep: Sweep, record: JobRecord, left: str) -> str:
-    directory = _directory(record)
+    directory = JobDirectory.of(record)
     request = seen(sweep, directory.bucket, directory.request)
     if request is not None:
         restart(sweep, directory, record, max(request.modified, record.updated_at))

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from s3commit.cli.output.text import printable
+from s3commit.cli.text import printable
 
 # A table is never cut or folded: a terminal wraps long lines by itself, and an id stays whole.
 _WIDTH = 10_000
