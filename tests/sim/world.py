@@ -15,7 +15,7 @@ from s3commit.core.fsck.ports import Fsck
 from s3commit.core.job import put_lines as upload
 from s3commit.core.job import replace_list as replaced
 from s3commit.core.model import locks
-from s3commit.core.ownership import other_jobs as neighbours
+from s3commit.core.ownership import other_jobs
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.sweep.sweep import Limits
 from s3commit.testing.memory import MemoryLedger, MemoryObjectStore
@@ -48,7 +48,7 @@ _SCALED: list[tuple[tuple[Any, ...], str, list[int]]] = [
     ((acquire,), "LONGEST_WAIT", [300]),
     ((locks,), "MAX_PARTITION_LOCKS", [2, 90]),
     ((locks,), "WAITER_SECONDS", [900]),
-    ((neighbours,), "ASKED_ONE_BY_ONE", [1, 64]),
+    ((other_jobs,), "ASKED_ONE_BY_ONE", [1, 64]),
 ]
 
 

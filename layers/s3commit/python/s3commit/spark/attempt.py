@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -90,5 +90,4 @@ def write_late(
         return TaskMessage(None, 0, job.spec)
     put_job(shared_store(job.encryption), job.spec)
     message = write_attempt(job, itertools.chain([first], batches), options, schema, context)
-    message.spec = job.spec
-    return message
+    return replace(message, spec=job.spec)

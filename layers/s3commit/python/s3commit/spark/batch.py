@@ -78,8 +78,10 @@ class BatchWriter(DataSourceArrowWriter):
         context = running_context()
         if not self.by_session:
             return write_attempt(self.job, iterator, self.options, self.schema, context)
-        self.job.spec = replace(self.job.spec, scope=session_scope(context))
-        return write_late(self.job, iterator, self.options, self.schema, context)
+        spec = replace(self.job.spec, scope=session_scope(context))
+        return write_late(
+            replace(self.job, spec=spec), iterator, self.options, self.schema, context
+        )
 
     @short_errors
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
@@ -88,9 +90,10 @@ class BatchWriter(DataSourceArrowWriter):
         Raises what `Job.commit` raises. Spark then calls `abort`, which finds the request.
         """
         counted = all_of(messages, self.job.job_id)
+        job = self.job
         if self.by_session:
-            self.job.spec = next(message.spec for message in counted if message.spec)
-        commit(self.job, counted, self.options, opened=not self.by_session)
+            job = replace(job, spec=next(message.spec for message in counted if message.spec))
+        commit(job, counted, self.options, opened=not self.by_session)
 
     @short_errors
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:

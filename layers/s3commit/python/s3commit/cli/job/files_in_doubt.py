@@ -15,7 +15,7 @@ from s3commit.core.model.job import CommitRequest, Names
 from s3commit.core.model.pending import PendingFile
 from s3commit.core.ownership.identity import is_in_doubt
 from s3commit.core.ownership.named_uploads import files_named_at
-from s3commit.core.ownership.other_jobs import Neighbours
+from s3commit.core.ownership.other_jobs import OtherJobs
 
 
 def files_in_doubt(session: Session, snapshot: JobSnapshot) -> list[PendingFile]:
@@ -27,11 +27,11 @@ def files_in_doubt(session: Session, snapshot: JobSnapshot) -> list[PendingFile]
     if snapshot.names is not Names.EXACT:
         return []
     bucket, store = snapshot.directory.bucket, session.store
-    neighbours = [Neighbours(store, directory) for directory in snapshot.directories]
+    other_jobs = [OtherJobs(store, directory) for directory in snapshot.directories]
 
     def look(file: PendingFile) -> PendingFile | None:
         doubted = is_in_doubt(store, file, store.head(bucket, file.key))
-        return file if doubted and not any(one.own(file.key) for one in neighbours) else None
+        return file if doubted and not any(one.own(file.key) for one in other_jobs) else None
 
     named = session.parallel(
         lambda key: files_named_at(store, parse_directory(bucket, key), key), _manifests(snapshot)

@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Noted:
+class Progress:
     """What the ledger noted of the attempts whose manifests arrived."""
 
     attempts: int
@@ -63,7 +63,7 @@ class JobSnapshot:
 
     located: Located
     record: JobRecord | None
-    noted: Noted | None
+    progress: Progress | None
     spec: JobSpec | None
     request: CommitRequest | AbortRequest | None
     request_stands: bool
@@ -195,7 +195,7 @@ def read_snapshot(session: Session, located: Located) -> JobSnapshot:
     snapshot = JobSnapshot(
         located=located,
         record=record,
-        noted=_noted(located) if record else None,
+        progress=_progress(located) if record else None,
         spec=reader.read(directory.job, MAX_JOB_BYTES, lambda body: decode_job(body, directory)),
         request=reader.read(
             directory.request, MAX_REQUEST_BYTES, lambda body: decode_request(body, directory)
@@ -290,7 +290,7 @@ def _named_at(session: Session, bucket: str, key: str) -> list[tuple[str, str]]:
         return []
 
 
-def _noted(located: Located) -> Noted | None:
+def _progress(located: Located) -> Progress | None:
     if located.ledger is None:
         return None
     attempts = files = total = 0
@@ -300,4 +300,4 @@ def _noted(located: Located) -> Noted | None:
         tasks.add(attempt.task_id)
         files += attempt.files
         total += attempt.bytes
-    return Noted(attempts, len(tasks), files, total)
+    return Progress(attempts, len(tasks), files, total)

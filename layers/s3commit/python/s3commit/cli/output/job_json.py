@@ -31,7 +31,7 @@ def job_document(snapshot: JobSnapshot, now: float) -> dict[str, Any]:
         **_policy(snapshot),
         "request": _request(snapshot),
         "manifests": len(snapshot.manifests),
-        "noted": _noted(snapshot),
+        "noted": _progress(snapshot),
         "plan": _plan(snapshot),
         "replaced": _replaced(snapshot),
         "locks": _standing(snapshot, now),
@@ -79,15 +79,15 @@ def _request(snapshot: JobSnapshot) -> dict[str, Any] | None:
     }
 
 
-def _noted(snapshot: JobSnapshot) -> dict[str, Any] | None:
-    noted = snapshot.noted
-    if noted is None:
+def _progress(snapshot: JobSnapshot) -> dict[str, Any] | None:
+    progress = snapshot.progress
+    if progress is None:
         return None
     return {
-        "attempts": noted.attempts,
-        "tasks": noted.tasks,
-        "files": noted.files,
-        "bytes": noted.bytes,
+        "attempts": progress.attempts,
+        "tasks": progress.tasks,
+        "files": progress.files,
+        "bytes": progress.bytes,
     }
 
 

@@ -88,12 +88,12 @@ def _asked(snapshot: JobSnapshot) -> Pairs:
     elif not snapshot.request_stands:
         yield "request", "none"
     yield "manifests", many(len(snapshot.manifests), "in S3", "in S3")
-    noted = snapshot.noted
-    if noted is not None:
+    progress = snapshot.progress
+    if progress is not None:
         yield (
             "noted",
-            f"{many(noted.attempts, 'attempt')} of {many(noted.tasks, 'task')}:"
-            f" {many(noted.files, 'file')}, {size(noted.bytes)}",
+            f"{many(progress.attempts, 'attempt')} of {many(progress.tasks, 'task')}:"
+            f" {many(progress.files, 'file')}, {size(progress.bytes)}",
         )
     if snapshot.record is not None and snapshot.record.plan is not None:
         plan = snapshot.record.plan

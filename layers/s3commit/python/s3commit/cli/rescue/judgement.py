@@ -19,7 +19,7 @@ from s3commit.core.model.errors import IdentityUnknownError, InvalidInputError, 
 from s3commit.core.model.job import Failure
 from s3commit.core.model.pending import PendingFile
 from s3commit.core.ownership.identity import ObjectOwner, described, is_provably_ours, object_owner
-from s3commit.core.ownership.other_jobs import Neighbours
+from s3commit.core.ownership.other_jobs import OtherJobs
 from s3commit.core.ports.objects import OpenUpload
 
 SHOWN = 3  # names in a message
@@ -165,14 +165,14 @@ def _unfinished(
     Those of ``.pending`` files, and those whose names carry the id of the write that the job's
     files carry: Spark makes one for each write, and puts it into all its names.
     """
-    neighbours = Neighbours(session.store, job.directory)
+    other_jobs = OtherJobs(session.store, job.directory)
     known = {(file.key, file.upload_id) for file in files}
-    writes = {write_of(file.key) for file in files if not neighbours.own(file.key)} - {None}
+    writes = {write_of(file.key) for file in files if not other_jobs.own(file.key)} - {None}
     return tuple(
         upload
         for where, upload in sorted(uploads.items())
         if where not in named and (where in known or write_of(upload.key) in writes)
-        if not neighbours.own(upload.key)
+        if not other_jobs.own(upload.key)
     )
 
 
@@ -203,11 +203,11 @@ def _judge_application_attempts(found: Judgement) -> None:
 def _judge_files(
     session: Session, found: Judgement, files: list[PendingFile], uploads: set[tuple[str, str]]
 ) -> None:
-    neighbours = Neighbours(session.store, found.job.directory)
+    other_jobs = OtherJobs(session.store, found.job.directory)
     keys = [file.key for file in files]
     if len(set(keys)) != len(keys):
         found.problems.append(Failure("DUPLICATE_KEY", "two of its tasks write the same file"))
-    foreign = [key for key in keys if neighbours.own(key)]
+    foreign = [key for key in keys if other_jobs.own(key)]
     if foreign:
         message = f"it names {_some(foreign)}, by the name another job's"
         found.problems.append(Failure("NAME_NOT_UNIQUE", message))

@@ -31,7 +31,7 @@ from s3commit.core.job.manifests import each_manifest
 from s3commit.core.model.errors import InvalidInputError, NotFoundError
 from s3commit.core.model.job import Names
 from s3commit.core.model.pending import PendingFile
-from s3commit.core.ownership.other_jobs import Neighbours
+from s3commit.core.ownership.other_jobs import OtherJobs
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ObjectReader, OpenUpload
 
@@ -58,20 +58,20 @@ def uploads_named(ports: Ports, directory: JobDirectory) -> Iterator[tuple[str, 
     """
     for file in named_files(ports, directory):
         yield file.key, file.upload_id
-    neighbours = Neighbours(ports.store, directory)
+    other_jobs = OtherJobs(ports.store, directory)
     notes = (
         listed.key
         for listed in ports.store.list(directory.bucket, directory.tasks)
         if listed.key.endswith(NOTE_SUFFIX)
     )
     for noted in ports.parallel(lambda key: _noted_at(ports.store, directory, key), notes):
-        if noted is not None and not neighbours.own(noted[0]):
+        if noted is not None and not other_jobs.own(noted[0]):
             yield noted
 
 
 def named_files(ports: Ports, directory: JobDirectory) -> Iterator[PendingFile]:
     """Every file that an acceptable manifest of the job names; none of another job's."""
-    neighbours = Neighbours(ports.store, directory)
+    other_jobs = OtherJobs(ports.store, directory)
     keys = (
         listed.key
         for prefix in (directory.tasks, directory.s3a)
@@ -84,7 +84,7 @@ def named_files(ports: Ports, directory: JobDirectory) -> Iterator[PendingFile]:
 
     for files in each_manifest(ports, read, keys):
         for file in files:
-            if not neighbours.own(file.key):
+            if not other_jobs.own(file.key):
                 yield file
 
 
