@@ -195,7 +195,7 @@ def read_snapshot(session: Session, located: Located) -> JobSnapshot:
     snapshot = JobSnapshot(
         located=located,
         record=record,
-        progress=_progress(located) if record else None,
+        progress=read_progress(located) if record else None,
         spec=reader.read(directory.job, MAX_JOB_BYTES, lambda body: decode_job(body, directory)),
         request=reader.read(
             directory.request, MAX_REQUEST_BYTES, lambda body: decode_request(body, directory)
@@ -290,7 +290,8 @@ def _named_at(session: Session, bucket: str, key: str) -> list[tuple[str, str]]:
         return []
 
 
-def _progress(located: Located) -> Progress | None:
+def read_progress(located: Located) -> Progress | None:
+    """Count the attempts whose manifests the ledger has; None without a ledger."""
     if located.ledger is None:
         return None
     attempts = files = total = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from s3commit.cli.codes import advice_on, advice_on_execution
@@ -80,15 +81,7 @@ def _request(snapshot: JobSnapshot) -> dict[str, Any] | None:
 
 
 def _progress(snapshot: JobSnapshot) -> dict[str, Any] | None:
-    progress = snapshot.progress
-    if progress is None:
-        return None
-    return {
-        "attempts": progress.attempts,
-        "tasks": progress.tasks,
-        "files": progress.files,
-        "bytes": progress.bytes,
-    }
+    return asdict(snapshot.progress) if snapshot.progress else None
 
 
 def _plan(snapshot: JobSnapshot) -> dict[str, Any] | None:

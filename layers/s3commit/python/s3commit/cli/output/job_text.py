@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from s3commit.cli.codes import CODES, advice_on_execution
-from s3commit.cli.job.snapshot import JobSnapshot
+from s3commit.cli.job.snapshot import JobSnapshot, Progress
 from s3commit.cli.job.waiting import InTheWay, LockStatus
 from s3commit.cli.output.advice import console_url, meaning_of, next_step
 from s3commit.cli.text import age, amount, epoch_of, many, moment, size
@@ -25,6 +25,14 @@ _REPLACED: dict[str, str] = {
     JobState.PUBLISHING: "being removed",
     JobState.COMMITTED: "removed",
 }
+
+
+def progress_text(progress: Progress) -> str:
+    """How much the tasks of a job have written."""
+    return (
+        f"{many(progress.attempts, 'attempt')} of {many(progress.tasks, 'task')}:"
+        f" {many(progress.files, 'file')}, {size(progress.bytes)}"
+    )
 
 
 def job_pairs(snapshot: JobSnapshot, now: float) -> Pairs:
@@ -90,11 +98,7 @@ def _asked(snapshot: JobSnapshot) -> Pairs:
     yield "manifests", many(len(snapshot.manifests), "in S3", "in S3")
     progress = snapshot.progress
     if progress is not None:
-        yield (
-            "noted",
-            f"{many(progress.attempts, 'attempt')} of {many(progress.tasks, 'task')}:"
-            f" {many(progress.files, 'file')}, {size(progress.bytes)}",
-        )
+        yield "noted", progress_text(progress)
     if snapshot.record is not None and snapshot.record.plan is not None:
         plan = snapshot.record.plan
         units = f" in {many(plan.units, 'unit')}" if plan.units else ""
