@@ -22,7 +22,7 @@ from s3commit.core.formats.published import success_job_id
 from s3commit.core.formats.strict_json import one_line
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError
 from tests.core.world import BUCKET
-from tests.fuzz.documents import DIRECTORY, DOCUMENTS, Read
+from tests.engines.fuzz.documents import DIRECTORY, DOCUMENTS, Read
 
 DOCUMENT = pytest.mark.parametrize(("body", "read"), list(DOCUMENTS.values()), ids=list(DOCUMENTS))
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sim.assumptions import HeedlessLedger
-from tests.sim.explorer import Explorer
-from tests.sim.scheduler import Violation
-from tests.sim.small import Rules, spec
+from tests.engines.explorer.explorer import Explorer
+from tests.engines.explorer.small import Rules, spec
+from tests.engines.explorer.worlds import REPLACE, units_of_one_file
+from tests.engines.sim.assumptions import HeedlessLedger
+from tests.engines.sim.scheduler import Violation
 from tests.sim.test_sim import simulate
-from tests.sim.worlds import REPLACE, units_of_one_file
 
 
 def test_without_conditional_updates_two_jobs_replace_one_destination_together() -> None:

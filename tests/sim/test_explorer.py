@@ -6,9 +6,9 @@ import pytest
 
 from s3commit.core.model import locks
 from s3commit.core.model.locks import LockMode
-from tests.sim.explorer import Explorer
-from tests.sim.scheduler import Violation
-from tests.sim.worlds import EVERYDAY, explore, units_of_one_file
+from tests.engines.explorer.explorer import Explorer
+from tests.engines.explorer.worlds import EVERYDAY, explore, units_of_one_file
+from tests.engines.sim.scheduler import Violation
 
 
 @pytest.mark.parametrize("name", EVERYDAY)

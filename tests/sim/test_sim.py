@@ -20,7 +20,7 @@ ATTACKED = 1500  # with an adversary among the clients
 def simulate(*arguments: str) -> subprocess.CompletedProcess[str]:
     """In a process of its own: sets are walked in the order of hashes, which a replay needs."""
     return subprocess.run(
-        [sys.executable, "-m", "tests.sim", *arguments],
+        [sys.executable, "-m", "tests.engines.sim", *arguments],
         cwd=ROOT,
         env={**os.environ, "PYTHONHASHSEED": "0"},
         capture_output=True,
