@@ -20,13 +20,14 @@ from tests.contract.locking import claims_left
 from tests.e2e.conftest import Deployed
 
 WAIT_SECONDS = 300
-ROOT = "side-by-side/"
-KEYED = 8
+ROOT = "many-jobs/"
+TABLE, KEYED_TABLE = f"{ROOT}table/", f"{ROOT}keyed/"
+KEYED = 4
 
 A, R, F = Conflict.APPEND, Conflict.REPLACE, Conflict.FAIL
 D, P = Scope.DIRECTORY, Scope.PARTITION
 
-# Where below the table, policy, scope, the partitions written. Each is done on both tables.
+# Where below the table, policy, scope, the partitions written.
 MIXED: tuple[tuple[str, Conflict, Scope, tuple[str, ...]], ...] = (
     ("", A, D, ("dt=1", "dt=2")),
     ("", A, D, ("dt=2", "dt=3")),
@@ -37,7 +38,6 @@ MIXED: tuple[tuple[str, Conflict, Scope, tuple[str, ...]], ...] = (
     ("dt=3/", R, D, ("h=1",)),
     ("", R, D, ("dt=1", "dt=3")),
 )
-TABLES = ("one/", "two/")
 
 
 @dataclass(frozen=True)
@@ -95,20 +95,19 @@ def result_of(directory: JobDirectory) -> JobResult:
 
 @pytest.fixture(scope="module")
 def told(deployed: Deployed) -> Iterator[list[Told]]:
-    """Everything at once: mixed jobs on two tables, and jobs with one key on a third."""
+    """Everything at once: mixed jobs on one table, and jobs with one key on another."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in deployed.environment.items():
             patch.setenv(name, value)
-        base = f"s3://{deployed.bucket}/{ROOT}"
-        with ThreadPoolExecutor(len(MIXED) * len(TABLES) + KEYED) as pool:
+        bucket = f"s3://{deployed.bucket}/"
+        with ThreadPoolExecutor(len(MIXED) + KEYED) as pool:
             keyed = [
-                pool.submit(run, f"{base}keyed/", A, D, ("dt=1",), idempotency_key="dt=1")
+                pool.submit(run, f"{bucket}{KEYED_TABLE}", A, D, ("dt=1",), idempotency_key="dt=1")
                 for _ in range(KEYED)
             ]
             mixed = [
-                pool.submit(run, f"{base}{table}{below}", conflict, scope, partitions)
+                pool.submit(run, f"{bucket}{TABLE}{below}", conflict, scope, partitions)
                 for below, conflict, scope, partitions in MIXED
-                for table in TABLES
             ]
             yield [future.result() for future in (*mixed, *keyed)]
 
@@ -125,12 +124,10 @@ def there(deployed: Deployed, prefix: str) -> dict[str, bytes]:
     }
 
 
-@pytest.mark.parametrize("table", TABLES)
 def test_i2_i6_i10_a_table_is_what_its_jobs_were_told_one_after_the_other(
-    deployed: Deployed, told: list[Told], table: str
+    deployed: Deployed, told: list[Told]
 ) -> None:
-    prefix = f"{ROOT}{table}"
-    jobs = [one for one in told if one.directory.destination.prefix.startswith(prefix)]
+    jobs = [one for one in told if one.directory.destination.prefix.startswith(TABLE)]
     assert len(jobs) == len(MIXED)
     expected: dict[str, bytes] = {}
     for one in sorted(jobs, key=lambda one: one.moment):
@@ -144,18 +141,17 @@ def test_i2_i6_i10_a_table_is_what_its_jobs_were_told_one_after_the_other(
             assert one.result.replaced == len(before), one
             expected = {key: body for key, body in expected.items() if key not in before}
         expected |= one.files
-    assert there(deployed, prefix) == expected
+    assert there(deployed, TABLE) == expected
 
 
 def test_i11_of_many_jobs_with_one_key_exactly_one_adds(
     deployed: Deployed, told: list[Told]
 ) -> None:
-    prefix = f"{ROOT}keyed/"
-    jobs = [one for one in told if one.directory.destination.prefix == prefix]
+    jobs = [one for one in told if one.directory.destination.prefix == KEYED_TABLE]
     assert len(jobs) == KEYED
     (winner,) = [one for one in jobs if not one.already]
     assert winner.result.error is None
-    assert there(deployed, prefix) == winner.files
+    assert there(deployed, KEYED_TABLE) == winner.files
     for one in jobs:
         if one.already:
             assert one.result.error is not None
@@ -168,7 +164,7 @@ def test_i4_nothing_stays_open_and_every_lock_is_given_back(
     ledger = DynamoLedger(deployed.table, region=deployed.region, host=deployed.endpoint)
     records = [record for record in map(ledger.job, (one.directory.ref for one in told)) if record]
     nodes = {node for record in records for node in record.locks}
-    assert {f"{deployed.bucket}/{ROOT}{table}" for table in TABLES} <= nodes
+    assert f"{deployed.bucket}/{TABLE}" in nodes
     assert [claim for record in records for claim in claims_left(ledger, record)] == []
     listed = deployed.client("s3").list_multipart_uploads(Bucket=deployed.bucket, Prefix=ROOT)
     assert listed.get("Uploads", []) == []
