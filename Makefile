@@ -62,6 +62,10 @@ test: lint java ## Lint, then all tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) tests/spark
 	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) tests/local
 
+.PHONY: test-long
+test-long: setup java ## What the tests search for longer than one waits every day
+	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) -m long
+
 .PHONY: quick
 quick: lint ## Lint, and the tests that need neither Spark nor the embedded runtime: for every day
 	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) $(addprefix --ignore tests/,local spark e2e stacks sim chaos)

@@ -13,7 +13,7 @@ from tests.engines.chaos.driver.gate import How, Point
 from tests.engines.chaos.driver.spark import LAST_WORDS, Drivers, Stage
 from tests.engines.chaos.driver.trial import Trial, Watch
 
-DRIVERS = 5  # that the tests of this module start
+DRIVERS = 2  # that start while another one is at work
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +48,7 @@ def test_i1_i2_i4_plain_clients_killed_at_their_requests(stage: Stage, deployed:
     plain.kill_at(deployed, stage.watch, points)
 
 
+@pytest.mark.long
 def test_i2_i10_a_driver_killed_after_its_request_is_not_missed(stage: Stage) -> None:
     assert outcomes(killed(stage, "partition", "request.json", How.AFTER)) == ["COMMITTED"]
 
@@ -68,6 +69,7 @@ def test_i3_i4_of_a_task_whose_worker_is_killed_one_attempt_counts(stage: Stage)
     assert len(begun) > 4  # the files of one attempt of each task
 
 
+@pytest.mark.long
 def test_i11_a_stream_killed_after_its_request_goes_on_from_its_checkpoint(stage: Stage) -> None:
     trial = killed(stage, "stream", "request.json", How.AFTER)
     # The replay of the batch found it committed.

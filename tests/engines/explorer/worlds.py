@@ -18,12 +18,10 @@ NAME = "UNIT_FILES"
 APPEND, FAIL, REPLACE = Conflict.APPEND, Conflict.FAIL, Conflict.REPLACE
 
 # Two tasks each, of which each has two attempts: one that counts, and a zombie. Those of EVERYDAY
-# are explored by `make test`; the others take minutes.
+# are explored by `make test`; the others take minutes, and `make test-long` explores them.
 EVERYDAY: dict[str, Rules] = {
     "one job, two executions, an upload lost": Rules((spec(1),), (2,), losses=1),
     "one job that replaces, two executions": Rules((spec(1, REPLACE),), (2,)),
-    "append beside append": Rules((spec(1), spec(2)), (1, 1)),
-    "replace beside append": Rules((spec(1, REPLACE), spec(2)), (1, 1)),
     "replace beside replace": Rules((spec(1, REPLACE), spec(2, REPLACE)), (1, 1)),
     "fail beside append": Rules((spec(1, FAIL), spec(2)), (1, 1), old=False),
     "one key, two jobs": Rules(
@@ -31,6 +29,8 @@ EVERYDAY: dict[str, Rules] = {
     ),
 }
 LONG: dict[str, Rules] = {
+    "append beside append": Rules((spec(1), spec(2)), (1, 1)),
+    "replace beside append": Rules((spec(1, REPLACE), spec(2)), (1, 1)),
     "one job, three executions": Rules((spec(1),), (3,), zombies=False),
     "replace beside replace, two executions of the first": Rules(
         (spec(1, REPLACE), spec(2, REPLACE)), (2, 1)
