@@ -1,7 +1,7 @@
 """I12: who may put below one prefix brings the pipeline to no more than that right gives.
 
-The adversary's prefix lies inside an honest table. Found by the simulation (`tests/sim/attack.py`)
-and by hand; each test is one attack of its own.
+The adversary's prefix lies inside an honest table. Found by the simulation
+(`tests/engines/sim/attack.py`) and by hand; each test is one attack of its own.
 """
 
 from __future__ import annotations
