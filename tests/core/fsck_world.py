@@ -2,39 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.fsck.check import check
 from s3commit.core.fsck.findings import Finding, Repair
-from s3commit.core.fsck.ports import Fsck, SeenVersion
+from s3commit.core.fsck.ports import Fsck
 from s3commit.core.fsck.rebuild import Rebuilt, rebuild
 from s3commit.core.fsck.repair import Repaired, repair
 from s3commit.core.model.job import Destination
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.bundle import Ports
-from s3commit.core.ports.survey import SeenObject
-from s3commit.testing.memory import MemoryObjectStore
 from s3commit.testing.survey import MemorySurvey
 from tests.core.world import BUCKET, World
 
 SALES = Destination(BUCKET, "sales/")
-
-
-class MemoryLooks:
-    """Implements `Looks` on the store in memory."""
-
-    def __init__(self, store: MemoryObjectStore) -> None:
-        self._store = store
-
-    def objects(self, bucket: str, prefix: str) -> Iterator[SeenObject]:
-        return MemorySurvey(self._store).objects(bucket, prefix)
-
-    def versions(self, bucket: str, key: str) -> Iterator[SeenVersion]:
-        for version in reversed(self._store._bucket(bucket).objects.get(key, [])):
-            if version.body is not None:
-                yield SeenVersion(version.version_id or "null", version.etag, len(version.body))
 
 
 @dataclass
@@ -64,7 +47,7 @@ class Checked:
     def fsck(self) -> Fsck:
         world = self.world
         own = Ports(world.plan.wrap(world.store), world.plan.wrap(world.ledger), world.clock)
-        return Fsck(own, MemoryLooks(world.store), self.hands)
+        return Fsck(own, MemorySurvey(world.store), self.hands)
 
     def findings(self) -> list[Finding]:
         return list(check(self.fsck, self.destination))

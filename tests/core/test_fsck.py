@@ -13,7 +13,7 @@ from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK, JobD
 from s3commit.core.fsck.findings import Finding, Repair, decode_plan, encode_plan
 from s3commit.core.fsck.rebuild import rebuild
 from s3commit.core.fsck.repair import DONE, FAILED, NOT_CHOSEN, PASSED_OVER, UNKNOWN
-from s3commit.core.fsck.words import Action
+from s3commit.core.fsck.verdict import Action
 from s3commit.core.model.errors import InvalidInputError, TransientError
 from s3commit.core.model.job import Conflict, Destination, JobSpec, Names
 from s3commit.core.model.locks import key_digest
@@ -513,7 +513,7 @@ def test_files_are_judged_in_batches_as_they_are_in_one(monkeypatch: pytest.Monk
     desk.world.store.create_upload(BUCKET, f"sales/x-{JOB[:-1]}9.csv", metadata={}, content_type="")
     at_once = sorted((one.name, one.key) for one in desk.findings())
     assert len(at_once) == 8
-    monkeypatch.setattr("s3commit.core.fsck.expecting.BATCH_FILES", 1)
+    monkeypatch.setattr("s3commit.core.fsck.expected.BATCH_FILES", 1)
     assert sorted((one.name, one.key) for one in desk.findings()) == at_once
 
 

@@ -12,7 +12,7 @@ from s3commit.core.formats.documents import encode_result
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.manifest import encode_pendingset
 from s3commit.core.formats.published import CommitHeader, CommittedFile, commit_lines
-from s3commit.core.fsck.words import Action
+from s3commit.core.fsck.verdict import Action
 from s3commit.core.model.job import Conflict, Destination, JobResult, Names, Outcome
 from s3commit.core.model.pending import PendingSet
 from s3commit.core.model.states import JobState
@@ -164,7 +164,7 @@ def test_i5_a_file_that_another_jobs_list_has_is_never_deleted(
 ) -> None:
     """A forged manifest of an aborted job with exact names proves by etag that the file is its."""
     for batch in (200_000, 1):
-        monkeypatch.setattr("s3commit.core.fsck.expecting.BATCH_FILES", batch)
+        monkeypatch.setattr("s3commit.core.fsck.expected.BATCH_FILES", batch)
         for wrong, right in ((JOB, OTHER_JOB), (OTHER_JOB, JOB)):
             desk = checked()
             written = "0b6f6f0e-0000-4000-8000-00000000000f"  # S3A names a write so, and no job

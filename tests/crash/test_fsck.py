@@ -10,7 +10,7 @@ import pytest
 
 from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory
 from s3commit.core.fsck.repair import Repaired
-from s3commit.core.fsck.words import Action
+from s3commit.core.fsck.verdict import Action
 from s3commit.core.model.errors import S3CommitError
 from s3commit.core.model.job import Names, Outcome
 from s3commit.core.model.locks import key_digest

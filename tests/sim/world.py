@@ -28,7 +28,7 @@ from tests.sim.judge import judge_end
 from tests.sim.keepers import Keepers
 from tests.sim.machine import Commands, Machine
 from tests.sim.observer import Observer
-from tests.sim.ports import as_executions, as_hands, as_ledger, as_looks, as_store, as_survey
+from tests.sim.ports import as_executions, as_hands, as_ledger, as_store, as_survey
 from tests.sim.recovery import recover, settle
 from tests.sim.scheduler import Process, Scheduler
 from tests.sim.trace import Line
@@ -137,7 +137,7 @@ class World:
             as_survey(self.door),
             as_executions(self.door, self.machine),
             self.machine,
-            Fsck(self.ports, as_looks(self.door), as_hands(self.door, Commands(self.machine))),
+            Fsck(self.ports, as_survey(self.door), as_hands(self.door, Commands(self.machine))),
             limits,
             self.rng.choice([1, 3, 5000]),
         )

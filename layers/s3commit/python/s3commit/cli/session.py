@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from s3commit.aws.sweeping import Sweeper
     from s3commit.cli.executions import Executions
     from s3commit.cli.peek import Peek
-    from s3commit.core.fsck.ports import Looks
     from s3commit.core.ports.bundle import ParallelMap, Ports
     from s3commit.core.ports.ledger import Ledger
     from s3commit.core.ports.objects import ObjectStore
+    from s3commit.core.ports.survey import Survey
     from s3commit.writer.standing import WriterStore
 
 WORKERS = 16
@@ -35,8 +35,8 @@ class _Clock:
 class Session:
     """What one command works on, by the standard AWS configuration.
 
-    Tests set `store`, `peek`, `looks`, `executions`, `parallel` and `environment`, and put a ledger
-    into `ledgers`.
+    Tests set `store`, `peek`, `survey`, `executions`, `parallel` and `environment`, and put a
+    ledger into `ledgers`.
     """
 
     def __init__(self) -> None:
@@ -58,11 +58,11 @@ class Session:
         return S3Peek(self._client)
 
     @cached_property
-    def looks(self) -> Looks:
-        """What a check looks at besides."""
-        from s3commit.cli.fsck_world import S3Looks
+    def survey(self) -> Survey:
+        """Listings with times, and versions."""
+        from s3commit.aws.s3_survey import S3Survey
 
-        return S3Looks(self._client)
+        return S3Survey(self._client)
 
     @cached_property
     def executions(self) -> Executions:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from s3commit.core.formats.layout import parse_destination
 from s3commit.core.formats.strict_json import Fields, dump, parse
-from s3commit.core.fsck.words import Action, Level, Verdict
+from s3commit.core.fsck.verdict import Action, Level, Verdict
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import Destination
 

@@ -22,7 +22,7 @@ from s3commit.core.formats.layout import (
 )
 from s3commit.core.fsck.lost_documents import DECIDED
 from s3commit.core.fsck.ports import Fsck
-from s3commit.core.fsck.relocking import hold_again, release_if_ended
+from s3commit.core.fsck.restored_locks import hold_again, release_if_ended
 from s3commit.core.job.decision_record import read_decision
 from s3commit.core.job.documents import read_spec
 from s3commit.core.job.locations import is_location
