@@ -62,29 +62,33 @@ test: lint java ## Lint, then all tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) tests/spark
 	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) tests/local
 
+.PHONY: test-long
+test-long: setup java ## What the tests search for longer than one waits every day
+	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) -m long
+
 .PHONY: quick
 quick: lint ## Lint, and the tests that need neither Spark nor the embedded runtime: for every day
 	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) $(addprefix --ignore tests/,local spark e2e stacks sim chaos)
 
 .PHONY: soak
 soak: setup ## Simulate until stopped: make soak ARGS="--minutes 10", or ARGS="--seed 17"
-	$(BIN)/python -m tests.sim $(ARGS)
+	$(BIN)/python -m tests.engines.sim $(ARGS)
 
 .PHONY: fuzz
 fuzz: setup ## Change documents by chance: make fuzz ARGS="--minutes 10 --jobs", or ARGS="--seed 17"
-	$(BIN)/python -m tests.fuzz $(ARGS)
+	$(BIN)/python -m tests.engines.fuzz $(ARGS)
 
 .PHONY: chaos
 chaos: setup ## Kill, lose and repeat on the real wiring: make chaos ARGS="--jobs 200 --minutes 30"
-	$(BIN)/python -m tests.chaos $(ARGS)
+	$(BIN)/python -m tests.engines.chaos $(ARGS)
 
 .PHONY: chaos-driver
 chaos-driver: setup java ## Kill Spark drivers and plain clients: make chaos-driver ARGS="--client plain"
-	$(BIN)/python -m tests.chaos.driver $(ARGS)
+	$(BIN)/python -m tests.engines.chaos.driver $(ARGS)
 
 .PHONY: mutants
 mutants: setup ## Break the protocol on purpose, bug by bug, and see each one caught
-	$(BIN)/python -m tests.sim.kill $(ARGS)
+	$(BIN)/python -m tests.engines.mutants.kill $(ARGS)
 
 .PHONY: lint
 lint: setup ## Style, types and the arrows between the packages

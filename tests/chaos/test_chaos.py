@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.chaos.plans import Kind, draw
-from tests.chaos.world import PROJECT
+from tests.engines.chaos.plans import Kind, draw
+from tests.engines.chaos.world import PROJECT
 
 # A seed whose few jobs are of all kinds, and whose adversary does not let any function go free.
 SEED = 10348
@@ -22,7 +22,7 @@ MINUTES = 10  # of a machine that has much else to do
 @pytest.fixture(scope="module")
 def run() -> dict[str, Any]:
     """The report of a run, in a process of its own: moto's state is its process's."""
-    command = [sys.executable, "-m", "tests.chaos", "--child"]
+    command = [sys.executable, "-m", "tests.engines.chaos", "--child"]
     done = subprocess.run(
         [*command, "--seed", str(SEED), "--jobs", str(JOBS)],
         cwd=PROJECT,

@@ -7,13 +7,13 @@ import json
 import pytest
 
 from s3commit.aws.steps import run_step
-from s3commit.cli.executions import Execution
 from s3commit.core.formats.documents import encode_request
 from s3commit.core.formats.layout import META_JOB
 from s3commit.core.formats.ticket import Ticket, encode_ticket
 from s3commit.core.model.errors import IdentityUnknownError, NeedsOperatorError
 from s3commit.core.model.job import CommitRequest, Conflict, Failure, Outcome
 from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.executions import Execution
 from s3commit.testing.bucket import Version
 from s3commit.testing.faults import FaultPlan
 from tests.cli.left_behind import data

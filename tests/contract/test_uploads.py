@@ -120,6 +120,27 @@ def test_other_parts_than_those_sent_are_refused(
     assert place.store.upload_is_open(place.bucket, place.key(), upload_id)
 
 
+def test_parts_with_a_gap_between_their_numbers_are_refused(place: Place) -> None:
+    key = place.key()
+    upload_id, _ = place.upload(key)
+    etags = [place.store.upload_part(place.bucket, key, upload_id, n, b"a" * PART) for n in (1, 3)]
+
+    with pytest.raises(JobRefusedError) as caught:
+        place.store.complete_upload(place.bucket, key, upload_id, etags, length=2 * PART)
+
+    assert caught.value.code == "PARTS_MISMATCH"
+
+
+def test_of_two_uploads_of_one_key_the_one_completed_last_is_there(place: Place) -> None:
+    key = place.key()
+    (first, one), (second, other) = place.upload(key, b"first"), place.upload(key, b"second")
+
+    place.store.complete_upload(place.bucket, key, second, other, length=6)
+    assert place.body(key) == b"second"
+    place.store.complete_upload(place.bucket, key, first, one, length=5)
+    assert place.body(key) == b"first"
+
+
 def test_a_small_part_before_the_last_is_refused(place: Place) -> None:
     upload_id, etags = place.upload(place.key(), b"small", b"last")
 
@@ -229,6 +250,8 @@ def test_an_unknown_upload_is_gone(place: Place) -> None:
 
     assert not store.upload_is_open(bucket, key, "unknown")
     store.abort_upload(bucket, key, "unknown")
+    with pytest.raises(UploadGoneError):
+        store.upload_part(bucket, key, "unknown", 1, b"x")
     with pytest.raises(UploadGoneError):
         store.complete_upload(bucket, key, "unknown", ['"e"'], length=1)
 

@@ -40,7 +40,7 @@ def committed(world: World, job_id: str = JOB, **spec: Any) -> JobDirectory:
 def aborted(world: World, job_id: str = JOB, **spec: Any) -> JobDirectory:
     directory = job_directory(job_id)
     world.open(directory, **spec)
-    world.ask_abort(directory)
+    world.request_abort(directory)
     world.run(directory)
     return directory
 
@@ -202,7 +202,7 @@ def test_i4_uploads_with_exact_names_are_found_by_the_manifests_that_were_left()
     desk = checked()
     directory = job_directory()
     desk.world.open(directory, names=Names.EXACT)
-    desk.world.ask_abort(directory)
+    desk.world.request_abort(directory)
     desk.world.run(directory)
     desk.world.attempt(directory, "late", files={"a.csv": b"late"})
     theirs = "sales/b.csv"

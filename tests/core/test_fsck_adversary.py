@@ -121,7 +121,7 @@ def test_i4_an_aborted_jobs_uploads_at_its_location_are_found() -> None:
     desk = checked()
     directory = job_directory()
     desk.world.open(directory, locations={"dt=1/": ELSEWHERE})
-    desk.world.ask_abort(directory)
+    desk.world.request_abort(directory)
     desk.world.run(directory)
     desk.world.upload(directory.at(ELSEWHERE), f"late-{JOB}.csv", b"x", task="t0", attempt="a0")
     assert desk.names() == ["UPLOAD_LEFT"]

@@ -1,7 +1,7 @@
 """I12: who may put below one prefix brings the pipeline to no more than that right gives.
 
-The adversary's prefix lies inside an honest table. Found by the simulation (`tests/sim/attack.py`)
-and by hand; each test is one attack of its own.
+The adversary's prefix lies inside an honest table. Found by the simulation
+(`tests/engines/sim/attack.py`) and by hand; each test is one attack of its own.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def test_i12_a_job_that_takes_the_id_of_a_write_of_sparks_aborts_no_upload_of_it
     upload = world.store.create_upload(BUCKET, key, metadata={}, content_type="x")
     world.store.upload_part(BUCKET, key, upload, 1, b"theirs")
     world.open(evil)
-    world.ask_abort(evil)
+    world.request_abort(evil)
     world.run(evil)
     assert world.store.upload_is_open(BUCKET, key, upload)
 

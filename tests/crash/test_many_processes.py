@@ -63,7 +63,7 @@ def make(number: int, kind: int) -> Job:
     return Job(one, job_directory(f"{number:08x}-0000-4000-8000-000000000000", one.prefix))
 
 
-def go_on(bucket: str, table: str, job_id: str, execution: str) -> list[str]:
+def restart(bucket: str, table: str, job_id: str, execution: str) -> list[str]:
     """One execution of a job, in a process of its own; the states that it entered."""
     worlds.BUCKET = bucket
     return Served(table).run(job_directory(job_id, "w/"), execution)
@@ -94,7 +94,7 @@ def test_i2_i4_one_job_with_many_executions_by_mistake_ends_once(
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(4, mp_context=spawn) as pool:
         names = [f"execution-{number}" for number in range(1, 9)]
-        running = [pool.submit(go_on, bucket, table, directory.job_id, name) for name in names]
+        running = [pool.submit(restart, bucket, table, directory.job_id, name) for name in names]
         ends = [one.result(PATIENCE)[-1] for one in running]
     assert set(ends) <= {"TidyUp", "Superseded"}
     world.run(directory, "the-last")

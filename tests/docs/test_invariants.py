@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sim.kill import MUTANTS
+from tests.engines.mutants.kill import MUTANTS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "invariants.md").read_text()

@@ -1,10 +1,9 @@
-"""The deployed wiring under many jobs, repeated events, and garbage in its queues."""
+"""The deployed wiring under repeated events, and garbage in its queues."""
 
 from __future__ import annotations
 
 import json
 import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import s3commit
@@ -47,20 +46,6 @@ def until(condition: Any) -> None:
             return
         time.sleep(0.1)
     raise AssertionError("waited in vain")
-
-
-def test_i2_many_jobs_at_once_into_one_table_all_appear_whole(environment: Deployed) -> None:
-    with ThreadPoolExecutor(8) as pool:
-        results = list(pool.map(lambda n: write(environment, "e2e/many", n), range(16)))
-    assert {result.outcome for result in results} == {Outcome.COMMITTED}
-    s3 = environment.client("s3")
-    listed = s3.list_objects_v2(Bucket=environment.bucket, Prefix="e2e/many/n=")["Contents"]
-    bodies = {
-        s3.get_object(Bucket=environment.bucket, Key=one["Key"])["Body"].read() for one in listed
-    }
-    assert bodies == {f"{n} {part}".encode() for n in range(16) for part in range(3)}
-    marker = s3.get_object(Bucket=environment.bucket, Key="e2e/many/_SUCCESS")["Body"].read()
-    assert json.loads(marker)["jobId"] in {result.job_id for result in results}
 
 
 def test_a_repeated_request_event_starts_nothing(environment: Deployed) -> None:

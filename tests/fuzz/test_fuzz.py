@@ -1,10 +1,10 @@
-"""The everyday form of ``python -m tests.fuzz``: the same seeds each day."""
+"""The everyday form of ``python -m tests.engines.fuzz``: the same seeds each day."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.fuzz.targets import read_mutated, run_mutated
+from tests.engines.fuzz.targets import read_mutated, run_mutated
 
 
 @pytest.mark.parametrize("first", range(0, 4000, 500))

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sim.assumptions import HeedlessLedger
-from tests.sim.explorer import Explorer
-from tests.sim.scheduler import Violation
-from tests.sim.small import Rules, spec
+from tests.engines.explorer.explorer import Explorer
+from tests.engines.explorer.worlds import LONG, units_of_one_file
+from tests.engines.sim.assumptions import HeedlessLedger
+from tests.engines.sim.scheduler import Violation
 from tests.sim.test_sim import simulate
-from tests.sim.worlds import REPLACE, units_of_one_file
+
+REPLACING = LONG["call by call: replace beside replace"]
 
 
 def test_without_conditional_updates_two_jobs_replace_one_destination_together() -> None:
     """The shortest way, call by call: one is pushed back by the other, and holds all the same."""
-    rules = Rules((spec(1, REPLACE), spec(2, REPLACE)), (1, 1), zombies=False, by_call=True)
     with units_of_one_file(), pytest.raises(Violation, match="I6: both jobs") as found:
-        Explorer(rules, ledger=HeedlessLedger).run()
+        Explorer(REPLACING, ledger=HeedlessLedger).run()
     print(found.value)
     assert "AcquireDestination take_turn" in str(found.value)
 
@@ -30,8 +30,6 @@ def test_without_a_promise_of_s3_an_invariant_breaks(promise: str) -> None:
 
 
 def test_with_all_promises_kept_the_same_world_holds() -> None:
-    rules = Rules((spec(1),), (2,), zombies=False, by_call=True)
+    """As far as the counterexample lay from the start; `make test-long` explores all of it."""
     with units_of_one_file():
-        explorer = Explorer(rules)
-        explorer.run()
-    assert explorer.states > 5000
+        Explorer(REPLACING).run(most=4000)

@@ -6,14 +6,16 @@ import pytest
 
 from s3commit.core.model import locks
 from s3commit.core.model.locks import LockMode
-from tests.sim.explorer import Explorer
-from tests.sim.scheduler import Violation
-from tests.sim.worlds import EVERYDAY, explore, units_of_one_file
+from tests.engines.explorer.explorer import Explorer
+from tests.engines.explorer.worlds import EVERYDAY, LONG, explore, units_of_one_file
+from tests.engines.sim.scheduler import Violation
 
 
-@pytest.mark.parametrize("name", EVERYDAY)
+@pytest.mark.parametrize(
+    "name", [*EVERYDAY, *(pytest.param(name, marks=pytest.mark.long) for name in LONG)]
+)
 def test_i1_to_i6_i9_to_i11_in_every_state_of_a_small_world(name: str) -> None:
-    explorer = explore(EVERYDAY[name])
+    explorer = explore({**EVERYDAY, **LONG}[name])
     print(f"{name}: {explorer.states} states, {explorer.moves} moves, {explorer.ends}")
     assert explorer.states > 500
     assert all(set(end.split()) <= {"COMMITTED", "ABORTED", "ROLLED_BACK"} for end in explorer.ends)

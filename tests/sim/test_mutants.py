@@ -6,8 +6,8 @@ import ast
 
 import pytest
 
-from tests.sim.kill import MUTANTS, PACKAGE
-from tests.sim.mutant import Mutant
+from tests.engines.mutants.kill import MUTANTS, PACKAGE
+from tests.engines.mutants.mutant import Mutant
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)

@@ -1,4 +1,4 @@
-"""The everyday share of the simulation: the same seeds each time, each an order of its own.
+"""The same seeds each time, each an order of its own; ``make test-long`` has more of them.
 
 ``make soak ARGS="--minutes 10"`` goes further, and with ``--adversary`` has a client that means
 harm; ``make soak ARGS="--seed N"`` replays one.
@@ -11,16 +11,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from tests.engines.sim.faults import KINDS
+
 ROOT = Path(__file__).parents[2]
-FIRST = 1
-SCHEDULES = 3000
-ATTACKED = 1500  # with an adversary among the clients
 
 
 def simulate(*arguments: str) -> subprocess.CompletedProcess[str]:
     """In a process of its own: sets are walked in the order of hashes, which a replay needs."""
     return subprocess.run(
-        [sys.executable, "-m", "tests.sim", *arguments],
+        [sys.executable, "-m", "tests.engines.sim", *arguments],
         cwd=ROOT,
         env={**os.environ, "PYTHONHASHSEED": "0"},
         capture_output=True,
@@ -29,18 +30,21 @@ def simulate(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_i1_to_i11_in_every_order_and_under_every_fault() -> None:
-    done = simulate("--first", str(FIRST), "--schedules", str(SCHEDULES))
+@pytest.mark.parametrize("schedules", [500, pytest.param(3000, marks=pytest.mark.long)])
+def test_i1_to_i11_in_every_order_and_under_every_fault(schedules: int) -> None:
+    done = simulate("--schedules", str(schedules))
     print(done.stdout[-20_000:], done.stderr)
     assert done.returncode == 0
-    assert f"{SCHEDULES} schedules" in done.stdout
+    assert f"{schedules} schedules" in done.stdout
+    assert [kind for kind in KINDS if f"{kind} " not in done.stdout] == []
 
 
-def test_i12_whatever_an_adversary_puts_below_its_prefix() -> None:
-    done = simulate("--adversary", "--first", str(FIRST), "--schedules", str(ATTACKED))
+@pytest.mark.parametrize("schedules", [250, pytest.param(1500, marks=pytest.mark.long)])
+def test_i12_whatever_an_adversary_puts_below_its_prefix(schedules: int) -> None:
+    done = simulate("--adversary", "--schedules", str(schedules))
     print(done.stdout[-20_000:], done.stderr)
     assert done.returncode == 0
-    assert f"{ATTACKED} schedules" in done.stdout
+    assert f"{schedules} schedules" in done.stdout
 
 
 def test_a_seed_replays_step_by_step() -> None:

@@ -1,4 +1,4 @@
-"""One synth for all tests of this directory: it takes seconds."""
+"""The assemblies that several modules look at."""
 
 from __future__ import annotations
 
@@ -8,21 +8,18 @@ from tests.stacks.synthesized import KEY_ARN, OPERATOR, Assembly, synthesize
 
 
 @pytest.fixture(scope="session")
-def assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    return synthesize(tmp_path_factory.mktemp("default"))
+def assembly() -> Assembly:
+    return synthesize()
 
 
 @pytest.fixture(scope="session")
-def imported(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    return synthesize(
-        tmp_path_factory.mktemp("imported"), importBucket="lake", kmsKeyArn=KEY_ARN, name="dev"
-    )
+def imported() -> Assembly:
+    return synthesize(importBucket="lake", kmsKeyArn=KEY_ARN, name="dev")
 
 
 @pytest.fixture(scope="session")
-def encrypted(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
+def encrypted() -> Assembly:
     return synthesize(
-        tmp_path_factory.mktemp("encrypted"),
         bucketName="named-lake",
         kmsKeyArn=KEY_ARN,
         versioned="true",

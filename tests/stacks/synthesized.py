@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 import sysconfig
 from pathlib import Path
 from typing import Any
 
-from stacks.application import build
+import pytest
+
+from s3commit.local import synth
+from stacks.dependencies import ROOT
 
 Resource = dict[str, Any]
 
@@ -66,11 +70,17 @@ def state_machine(assembly: Assembly, construct: str) -> Resource:
     return machine
 
 
-def synthesize(directory: Path, **parameters: Any) -> Assembly:
-    """``bucketName=…`` and so on, without our prefix."""
-    context = {f"s3commit:{name}": value for name, value in parameters.items()}
-    build(context, outdir=str(directory)).synth()
-    return Assembly(directory)
+def synthesize(**parameters: Any) -> Assembly:
+    """``bucketName=…`` and so on, without our prefix.
+
+    Made once for each state of the sources: it takes seconds, and many test processes ask for it.
+    """
+    context = json.dumps({f"s3commit:{name}": value for name, value in parameters.items()})
+    digest = hashlib.sha256(context.encode()).hexdigest()[:16]
+    out = ROOT / ".s3commit" / (f"assembly-{digest}" if parameters else "assembly")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CDK_CONTEXT_JSON", context)
+        return Assembly(synth.synthesize(ROOT, out))
 
 
 def cfn_lint(*templates: Path) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from s3commit import __version__
 from s3commit.cli.verb import Verbs
 from s3commit.cli.verbs.abort import abort
 from s3commit.cli.verbs.commit import commit
@@ -18,6 +17,7 @@ from s3commit.cli.verbs.status import status
 from s3commit.cli.verbs.sweep import sweep
 from s3commit.cli.verbs.uploads import uploads
 from s3commit.cli.verbs.watch import watch
+from s3commit.version import __version__
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Final
 
-from s3commit.cli.human import many
-from s3commit.cli.render import Printer
+from s3commit.cli.printer import Printer
+from s3commit.cli.text import many
 from s3commit.core.fsck.findings import Finding, Tally
 from s3commit.core.fsck.rebuild import Rebuilt
 from s3commit.core.fsck.repair import Repaired

@@ -8,8 +8,7 @@ from itertools import count
 from typing import Any, TypeVar, cast
 
 from s3commit.aws import env
-from s3commit.aws.failures import answered
-from s3commit.cli.executions import is_arn, is_dead, machine_of
+from s3commit.aws.arns import is_arn, machine_of
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.fsck.ports import Fsck
@@ -43,7 +42,8 @@ class SessionHands:
                 return False
             # As the pipeline names the first one, which may not have come to the ledger yet.
             execution = f"{self._machine.replace(':stateMachine:', ':execution:')}:{directory.ref}"
-        return not is_dead(self._session.executions.describe(execution).status)
+        machine = machine_of(execution) or ""
+        return self._session.executions(machine).describe(execution).is_running
 
     def start(self, directory: JobDirectory, record: JobRecord | None) -> bool:
         """See `Hands.start`.
@@ -61,13 +61,7 @@ class SessionHands:
             )
         now = datetime.fromtimestamp(self._session.environment.epoch(), UTC)
         name = f"{directory.ref}-fsck-{generation}-{now:%Y%m%d%H}"
-        try:
-            self._session.executions.start(machine, name, directory)
-        except InvalidInputError as error:
-            if answered(error) != "ExecutionAlreadyExists":
-                raise
-            return False
-        return True
+        return self._session.executions(machine).start(name, directory) is not None
 
 
 class _Telling:

@@ -14,9 +14,9 @@ from typing import Any
 import click
 
 from s3commit.aws import env
-from s3commit.cli.human import one_line
-from s3commit.cli.render import Printer
+from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
+from s3commit.cli.text import one_line
 from s3commit.core.model.errors import (
     AccessError,
     JobFailedError,

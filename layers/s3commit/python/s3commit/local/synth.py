@@ -15,7 +15,15 @@ from pathlib import Path
 
 from s3commit.local.errors import LocalRuntimeError
 
-SOURCES = ("app.py", "cdk.json", "cdk.context.json", "stacks", "lambdas", "layers")
+SOURCES = (
+    "app.py",
+    "cdk.json",
+    "cdk.context.json",
+    "constraints.txt",
+    "stacks",
+    "lambdas",
+    "layers",
+)
 _STAMP = ".s3commit-sources"
 
 
@@ -61,7 +69,7 @@ def _synthesized(project: Path, out: Path) -> Path:
 
 
 def source_digest(project: Path) -> str:
-    """A digest of all that the assembly is made from: names and bytes, and the CDK's version."""
+    """A digest of all that the assembly is made from: names and bytes, the CDK among the pins."""
     digest = hashlib.sha256(sys.version.encode())
     for root in SOURCES:
         path = project / root

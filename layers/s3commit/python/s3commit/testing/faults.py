@@ -13,6 +13,7 @@ stays empty.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -208,13 +209,21 @@ class _Wrapped:
         attribute = getattr(self._target, name)
         if name.startswith("_") or not callable(attribute):
             return attribute
-        signature = inspect.signature(attribute)
+        function = getattr(attribute, "__func__", None)
+        signature = _signature(function) if function else inspect.signature(attribute)
 
         def method(*args: Any, **kwargs: Any) -> Any:
             arguments = signature.bind(*args, **kwargs).arguments
             return self._plan.perform(name, arguments, lambda: attribute(*args, **kwargs))
 
         return method
+
+
+@functools.cache
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    """A method's, without ``self``. Kept: to compute it takes longer than most calls of a fake."""
+    signature = inspect.signature(function)
+    return signature.replace(parameters=list(signature.parameters.values())[1:])
 
 
 def _before(rule: _Rule, call: Call) -> None:

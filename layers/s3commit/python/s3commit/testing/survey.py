@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.ports.executions import FORGOTTEN, Execution
 from s3commit.core.ports.objects import OpenUpload
 from s3commit.core.ports.survey import SeenObject, SeenVersion, UploadParts
 from s3commit.testing.store import MemoryObjectStore
@@ -55,14 +56,14 @@ class MemoryExecutions:
         self.running: set[str] = set()
         self.started: dict[str, JobDirectory] = {}
 
-    def is_running(self, execution: str) -> bool:
-        """See `Executions.is_running`."""
-        return execution in self.running
+    def describe(self, execution: str) -> Execution:
+        """See `Executions.describe`."""
+        return Execution("RUNNING" if execution in self.running else FORGOTTEN)
 
-    def start(self, name: str, directory: JobDirectory) -> bool:
-        """See `Executions.start`."""
+    def start(self, name: str, directory: JobDirectory) -> str | None:
+        """See `Executions.start`; the name is the ARN."""
         if name in self.started:
-            return False
+            return None
         self.started[name] = directory
         self._run(directory, name)
-        return True
+        return name

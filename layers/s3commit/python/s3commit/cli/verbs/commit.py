@@ -7,21 +7,22 @@ from typing import Any
 import click
 
 from s3commit.cli.arguments import JOB, JobName, destination_option
-from s3commit.cli.asking import (
+from s3commit.cli.job.locate import locate
+from s3commit.cli.job.requests import (
     Countable,
     count_everything,
     refuse_incomplete,
-    refuse_second_word,
+    refuse_second_request,
 )
-from s3commit.cli.facts import JobFacts, read_facts
-from s3commit.cli.going_on import go_on, read_hands, state_machine_option
-from s3commit.cli.human import amount, many
-from s3commit.cli.locate import locate
-from s3commit.cli.render import Printer
+from s3commit.cli.job.restart import read_execution_of, restart, state_machine_option
+from s3commit.cli.job.snapshot import JobSnapshot, read_snapshot
+from s3commit.cli.output.actions import print_restart
+from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
+from s3commit.cli.text import amount, many
 from s3commit.cli.verb import dry_run_option, table_option, verb
 from s3commit.core.model.job import CommitRequest, Destination
-from s3commit.writer.asking import Patience, ask_commit
+from s3commit.writer.requests import Patience, request_commit
 
 TIMEOUT = 60.0  # seconds to get the request through
 
@@ -69,39 +70,42 @@ def commit(
     names it), starts another one, which goes on where ledger and S3 say. So a destination is
     freed that the job holds. Refused (exit 3) while an execution runs.
     """
-    facts = read_facts(session, locate(session, jobdir, table, destination))
-    hands = read_hands(session, facts, machine)
-    if hands is not None and isinstance(facts.request, CommitRequest):
-        go_on(session, printer, facts, hands, dry_run)
+    snapshot = read_snapshot(session, locate(session, jobdir, table, destination))
+    last = read_execution_of(session, snapshot, machine)
+    if last is not None and isinstance(snapshot.request, CommitRequest):
+        started = restart(session, snapshot, last, dry_run)
+        print_restart(printer, snapshot, last, started)
         return
-    refuse_second_word(facts)
-    countable = count_everything(session, facts)
+    refuse_second_request(snapshot)
+    countable = count_everything(session, snapshot)
     if not partial:
-        refuse_incomplete(facts, countable, tasks)
+        refuse_incomplete(snapshot, countable, tasks)
     if not dry_run:
         patience = Patience(session.environment, TIMEOUT)
-        ask_commit(session.store, facts.directory, _request(facts, countable), patience)
-    _tell(printer, facts, countable, dry_run)
+        request_commit(session.store, snapshot.directory, _request(snapshot, countable), patience)
+    _tell(printer, snapshot, countable, dry_run)
 
 
-def _request(facts: JobFacts, countable: Countable) -> CommitRequest:
+def _request(snapshot: JobSnapshot, countable: Countable) -> CommitRequest:
     """By name and digest: what was looked at is what is committed, or the job is refused."""
-    said = facts.spec.sha256 if facts.spec is not None else ""
-    return CommitRequest(facts.directory.job_id, countable.attempts, job_sha256=said)
+    said = snapshot.spec.sha256 if snapshot.spec is not None else ""
+    return CommitRequest(snapshot.directory.job_id, countable.attempts, job_sha256=said)
 
 
-def _tell(printer: Printer, facts: JobFacts, countable: Countable, dry_run: bool) -> None:
+def _tell(printer: Printer, snapshot: JobSnapshot, countable: Countable, dry_run: bool) -> None:
     if printer.json:
-        printer.document(_document(facts, countable, dry_run))
+        printer.document(_document(snapshot, countable, dry_run))
         return
-    uri = f"s3://{facts.directory.bucket}/{facts.directory.request}"
+    uri = f"s3://{snapshot.directory.bucket}/{snapshot.directory.request}"
     content = amount(countable.files, countable.bytes, countable.rows)
     counted = f"{many(len(countable.attempts), 'manifest')}: {content}"
     if dry_run:
         printer.line(f"dry run: would write {uri}, and with it ask to commit {counted}")
     else:
-        printer.line(f"commit of job {facts.directory.job_id} requested ({counted}): wrote {uri}")
-        printer.note(f"follow it: s3commit watch {facts.located.name}")
+        printer.line(
+            f"commit of job {snapshot.directory.job_id} requested ({counted}): wrote {uri}"
+        )
+        printer.note(f"follow it: s3commit watch {snapshot.located.name}")
     if countable.unfinished:
         printer.note(
             f"{many(countable.unfinished, 'open upload')} in no manifest: to be aborted at the end"
@@ -111,11 +115,11 @@ def _tell(printer: Printer, facts: JobFacts, countable: Countable, dry_run: bool
         printer.note(f"{missing} no manifest: what they wrote, or would have, is not committed")
 
 
-def _document(facts: JobFacts, countable: Countable, dry_run: bool) -> dict[str, Any]:
+def _document(snapshot: JobSnapshot, countable: Countable, dry_run: bool) -> dict[str, Any]:
     return {
-        "jobId": facts.directory.job_id,
+        "jobId": snapshot.directory.job_id,
         "action": "commit",
-        "request": f"s3://{facts.directory.bucket}/{facts.directory.request}",
+        "request": f"s3://{snapshot.directory.bucket}/{snapshot.directory.request}",
         "written": not dry_run,
         "dryRun": dry_run,
         "started": None,

@@ -36,6 +36,6 @@ def demo(ctx: click.Context, keep: bool, project: Path, pace: float, verbose: bo
     """
     with reported(changes=False, verbose=verbose):
         require_local()
-        from s3commit.cli.demo import run_demo
+        from s3commit.cli.demo.run import run_demo
 
         ctx.exit(run_demo(keep=keep, project=project, pace=pace))

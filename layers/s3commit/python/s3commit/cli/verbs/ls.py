@@ -8,9 +8,9 @@ import click
 
 from s3commit.cli.arguments import DESTINATION, JOB, JobName
 from s3commit.cli.committed import committed_files, committed_jobs, files_gone
-from s3commit.cli.human import amount, many, moment, number, size
-from s3commit.cli.render import Printer
+from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
+from s3commit.cli.text import amount, many, moment, number, size
 from s3commit.cli.verb import verb
 from s3commit.core.formats.published import CommitHeader, CommittedFile
 from s3commit.core.model.job import Destination

@@ -9,10 +9,10 @@ from typing import Any
 import click
 
 from s3commit.cli.arguments import AGE, DESTINATION
-from s3commit.cli.human import age, many, size
 from s3commit.cli.leftovers import Leftover, abort_leftovers, find_leftovers, measure
-from s3commit.cli.render import Printer
+from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
+from s3commit.cli.text import age, many, size
 from s3commit.cli.verb import FAILED, USAGE, Problem, dry_run_option, table_option, verb
 from s3commit.core.model.job import Destination
 from s3commit.core.ownership.open_uploads import Ownership

@@ -15,7 +15,7 @@ from s3commit.core.model.job import JobSpec
 from s3commit.core.model.pending import PendingSet
 from s3commit.core.model.record import AttemptRecord, JobRecord
 from s3commit.core.model.states import ENDED
-from s3commit.core.ownership.other_jobs import Neighbours
+from s3commit.core.ownership.other_jobs import OtherJobs
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.recovery.lost_record import open_unknown
 
@@ -66,7 +66,7 @@ def judge_arrival(ports: Ports, bucket: str, key: str, *, size: int = 0) -> Arri
             files=len(pending.files),
             bytes=pending.bytes,
             rows=pending.rows,
-            location="" if record.prefix == directory.prefix else directory.destination.prefix,
+            location="" if JobDirectory.of(record) == directory else directory.destination.prefix,
         ),
     )
 
@@ -114,8 +114,8 @@ def _abort_late(
     # The codec has seen to it that each file lies in the destination, and under a unique name is
     # the job's; an exact one must not be another job's (I5). A committed file has no upload left,
     # so aborting a counted one's is a no-op.
-    neighbours = Neighbours(ports.store, directory)
-    files = [file for file in pending.files if not neighbours.own(file.key)]
+    other_jobs = OtherJobs(ports.store, directory)
+    files = [file for file in pending.files if not other_jobs.own(file.key)]
     for _done in ports.parallel(
         lambda file: ports.store.abort_upload(file.bucket, file.key, file.upload_id), files
     ):

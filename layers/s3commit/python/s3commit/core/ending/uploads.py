@@ -10,7 +10,7 @@ from s3commit.core.model.job import Names
 from s3commit.core.model.limits import ABORT_ROUNDS
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ownership.named_uploads import named_uploads
-from s3commit.core.ownership.other_jobs import Neighbours
+from s3commit.core.ownership.other_jobs import OtherJobs
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import LostRaceError
 from s3commit.core.ports.objects import ObjectStore, OpenUpload
@@ -54,10 +54,10 @@ def own_uploads(ports: Ports, directory: JobDirectory) -> Iterator[OpenUpload]:
 
 def _uploads_at(ports: Ports, directory: JobDirectory, record: JobRecord) -> Iterator[OpenUpload]:
     """By name: what was begun before the job is another program's, whatever its name says (I12)."""
-    neighbours = Neighbours(ports.store, directory)
+    other_jobs = OtherJobs(ports.store, directory)
     for upload in ports.store.list_uploads(directory.bucket, directory.destination.prefix):
         is_named_so = belongs_to_job(upload.key, directory.job_id)
-        if is_named_so and upload.initiated >= record.opened_at and not neighbours.own(upload.key):
+        if is_named_so and upload.initiated >= record.opened_at and not other_jobs.own(upload.key):
             yield upload
     if record.names is Names.EXACT:
         yield from named_uploads(ports, directory)

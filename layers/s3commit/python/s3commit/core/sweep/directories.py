@@ -18,7 +18,7 @@ from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.survey import SeenObject
 from s3commit.core.sweep.jobs import abandon_if_silent, is_resting
 from s3commit.core.sweep.s3a import report_left, report_shared
-from s3commit.core.sweep.sweep import DAY, Sweep, go_on, seen
+from s3commit.core.sweep.sweep import DAY, Sweep, restart, seen
 
 DESTINATIONS_A_CALL = 500
 
@@ -159,7 +159,7 @@ def _judge(sweep: Sweep, directory: JobDirectory, found: Contents) -> None:
     elif record.state in ENDED:
         _judge_ended(sweep, directory, record, found)
     elif record.state is JobState.OPEN and found.request is not None:
-        go_on(sweep, directory, record, max(found.request.modified, record.updated_at))
+        restart(sweep, directory, record, max(found.request.modified, record.updated_at))
     elif record.state is JobState.OPEN and not found.own:
         report_left(sweep, directory, found.of_s3a)
 
@@ -172,11 +172,11 @@ def judge_unknown(sweep: Sweep, directory: JobDirectory, found: Contents) -> Non
     """
     if found.result is not None:
         if found.scratch:
-            go_on(sweep, directory, None, found.newest)  # the ledger is told, and TidyUp runs
+            restart(sweep, directory, None, found.newest)  # the ledger is told, and TidyUp runs
         elif found.result.modified < sweep.ago(sweep.limits.retention):
             _retire(sweep, directory, None, found)
     elif found.request is not None:
-        go_on(sweep, directory, None, found.request.modified)
+        restart(sweep, directory, None, found.request.modified)
     elif found.job is not None and found.is_all:
         since = sweep.ago(sweep.limits.abandoned)
         if found.newest < since:
@@ -197,7 +197,9 @@ def _judge_ended(sweep: Sweep, directory: JobDirectory, record: JobRecord, found
     own = own_leftovers(sweep.ports.store, directory) if asked else []
     scratch = sum(one.scratch for one in everywhere) + len(own)
     if scratch > TIDIED_HERE:
-        go_on(sweep, directory, record, max(record.updated_at, *(one.newest for one in everywhere)))
+        restart(
+            sweep, directory, record, max(record.updated_at, *(one.newest for one in everywhere))
+        )
         return
     if scratch and all(one.is_all for one in everywhere):
         if not sweep.dry_run and not tidy(sweep.ports, directory, record):
@@ -209,7 +211,7 @@ def _judge_ended(sweep: Sweep, directory: JobDirectory, record: JobRecord, found
     if is_due:
         _retire(sweep, directory, record, found)
     elif found.own and found.result is None:
-        go_on(sweep, directory, record, record.updated_at)
+        restart(sweep, directory, record, record.updated_at)
 
 
 def _retire(

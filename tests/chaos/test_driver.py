@@ -1,0 +1,81 @@
+"""Clients killed at the most telling of their requests; ``make chaos-driver`` has all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.conftest import Deployed
+from tests.engines.chaos.driver import plain, spark
+from tests.engines.chaos.driver.deployment import local_up
+from tests.engines.chaos.driver.gate import How, Point
+from tests.engines.chaos.driver.spark import LAST_WORDS, Drivers, Stage
+from tests.engines.chaos.driver.trial import Trial, Watch
+
+DRIVERS = 2  # that start while another one is at work
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with local_up() as deployed, Watch() as watch, Drivers(deployed, DRIVERS) as drivers:
+        yield Stage(deployed, watch, drivers, tmp_path_factory.mktemp("streams"))
+
+
+def killed(stage: Stage, case: str, name: str, how: How) -> Trial:
+    return stage.kill_at(spark.CASES[case], Point(name, 1, how))
+
+
+def outcomes(trial: Trial) -> list[str]:
+    return sorted(trial.outcomes().values())
+
+
+def test_i1_i2_i4_plain_clients_killed_at_their_requests(stage: Stage, deployed: Deployed) -> None:
+    chosen = (
+        ("append", "job.json", How.AFTER),
+        ("append", "part 1", How.AFTER),
+        ("append", "start upload", How.LATE),
+        ("append", "manifest", How.LATE),
+        ("append", "request.json", How.STALL),
+        ("directory", "request.json", How.BEFORE),
+        ("directory", "request.json", How.AFTER),
+        ("partition", "request.json", How.AFTER),
+        ("once", "request.json", How.LATE),
+        ("exact", "start upload", How.AFTER),
+        ("location", "manifest", How.AFTER),
+    )
+    points = [(plain.CASES[case], Point(name, 1, how)) for case, name, how in chosen]
+    plain.kill_at(deployed, stage.watch, points)
+
+
+@pytest.mark.long
+def test_i2_i10_a_driver_killed_after_its_request_is_not_missed(stage: Stage) -> None:
+    assert outcomes(killed(stage, "partition", "request.json", How.AFTER)) == ["COMMITTED"]
+
+
+def test_i1_i4_zombies_that_outlive_their_driver_do_no_harm(stage: Stage) -> None:
+    trial = killed(stage, "append", "part 1", How.ZOMBIE)
+    assert outcomes(trial) == ["ABORTED"]
+    # They were at work after the sweep, and found the place of their request taken.
+    (gate,) = trial.gates
+    assert {seen.status for seen in gate.requests if seen.name in LAST_WORDS} == {412}
+
+
+def test_i3_i4_of_a_task_whose_worker_is_killed_one_attempt_counts(stage: Stage) -> None:
+    trial = killed(stage, "append", "part 1", How.WORKER)
+    assert outcomes(trial) == ["COMMITTED"]
+    (gate,) = trial.gates
+    begun = [seen for seen in gate.requests if seen.name == "start upload"]
+    assert len(begun) > 4  # the files of one attempt of each task
+
+
+@pytest.mark.long
+def test_i11_a_stream_killed_after_its_request_goes_on_from_its_checkpoint(stage: Stage) -> None:
+    trial = killed(stage, "stream", "request.json", How.AFTER)
+    # The replay of the batch found it committed.
+    assert outcomes(trial) == ["ABORTED", "COMMITTED", "COMMITTED"]
+
+
+@pytest.fixture
+def deployed(stage: Stage) -> Deployed:
+    return stage.deployed

@@ -1,0 +1,129 @@
+"""Kill clients at all points, or by seed: ``make chaos-driver ARGS="--client plain"``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from tests.e2e.conftest import Deployed
+from tests.engines.chaos.driver import plain, spark
+from tests.engines.chaos.driver.deployment import local_up
+from tests.engines.chaos.driver.gate import How, Point, Seen
+from tests.engines.chaos.driver.plans import OF_EVERY_CLIENT, OF_SPARK, by_seed, every, of_spark
+from tests.engines.chaos.driver.trial import Watch
+
+TOGETHER = 10  # clients that stall must not be kept for longer than they wait for an answer
+SPARE = 1_000_000
+
+
+@dataclass
+class Tally:
+    """What was run, and what went wrong."""
+
+    begun: float = field(default_factory=time.monotonic)
+    runs: Counter[str] = field(default_factory=Counter)
+    failures: list[str] = field(default_factory=list)
+
+    def run(self, what: str, count: int, do: Callable[[], object]) -> None:
+        """Do it, and say how it went; a failure does not keep the next from its turn."""
+        since = time.monotonic()
+        try:
+            do()
+        except Exception:
+            self.failures.append(what)
+            traceback.print_exc()
+        self.runs[" ".join(what.split(" ", 2)[:2])] += count
+        print(f"{what}: {'FAILED' if what in self.failures else 'holds'}", end="")
+        print(f", {time.monotonic() - since:.0f} s", flush=True)
+
+    def close(self) -> int:
+        """The sum; the exit code."""
+        minutes = (time.monotonic() - self.begun) / 60
+        for name, count in self.runs.items():
+            print(f"{name}: {count}")
+        print(f"{self.runs.total()} kills in {minutes:.0f} minutes, {len(self.failures)} failures")
+        for what in self.failures:
+            print(f"failed: {what}")
+        return 1 if self.failures else 0
+
+
+def main() -> int:
+    """Parse the command line and run."""
+    parser = argparse.ArgumentParser(prog="make chaos-driver ARGS=…", description=__doc__)
+    parser.add_argument("--points", choices=["all", "none"], default="all")
+    parser.add_argument("--seeds", type=int, default=0, help="more points, chosen by seed")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--client", choices=["plain", "spark"], action="append")
+    parser.add_argument("--case", action="append", help="a policy, in this order; else all")
+    parser.add_argument("--most", type=int, default=0, help="so many of a policy's, spread out")
+    parser.add_argument("--how", type=How, choices=list(How), action="append")
+    chosen = parser.parse_args()
+    tally = Tally()
+    with local_up() as deployed, Watch() as watch:
+        if "plain" in (chosen.client or ["plain"]):
+            _plain(deployed, watch, tally, chosen)
+        if "spark" in (chosen.client or ["spark"]):
+            _spark(deployed, watch, tally, chosen)
+    return tally.close()
+
+
+def _plain(deployed: Deployed, watch: Watch, tally: Tally, chosen: argparse.Namespace) -> None:
+    for case in _cases(list(plain.CASES), chosen.case):
+        policy = plain.CASES[case]
+        requests = plain.record(deployed, watch, policy)
+        points = every(requests, OF_EVERY_CLIENT) if chosen.points == "all" else []
+        points = _chosen(points + _seeded(chosen, requests, OF_EVERY_CLIENT), chosen)
+        points.sort(key=lambda one: one.how)
+        for first in range(0, len(points), TOGETHER):
+            some = points[first : first + TOGETHER]
+            pairs = [(policy, point) for point in some]
+            tally.run(
+                f"plain {case} {', '.join(map(str, some))}",
+                len(some),
+                partial(plain.kill_at, deployed, watch, pairs),
+            )
+
+
+def _spark(deployed: Deployed, watch: Watch, tally: Tally, chosen: argparse.Namespace) -> None:
+    with (
+        tempfile.TemporaryDirectory() as work,
+        spark.Drivers(deployed, SPARE) as drivers,
+    ):
+        stage = spark.Stage(deployed, watch, drivers, Path(work))
+        for case in _cases(list(spark.CASES), chosen.case):
+            policy = spark.CASES[case]
+            requests = stage.record(policy)
+            points = of_spark(case, requests) if chosen.points == "all" else []
+            for point in _chosen(points + _seeded(chosen, requests, OF_SPARK), chosen):
+                do = partial(stage.kill_at, policy, point)
+                tally.run(f"spark {case} {point}", 1, do)
+
+
+def _cases(known: list[str], wanted: list[str] | None) -> list[str]:
+    return known if wanted is None else [case for case in wanted if case in known]
+
+
+def _chosen(points: Sequence[Point], chosen: argparse.Namespace) -> list[Point]:
+    hows = chosen.how or list(How)
+    found = [one for one in dict.fromkeys(points) if one.how in hows]
+    step = max(1, len(found) / chosen.most) if chosen.most else 1
+    return [found[int(number * step)] for number in range(int(len(found) / step))]
+
+
+def _seeded(
+    chosen: argparse.Namespace, requests: Sequence[Seen], hows: Sequence[How]
+) -> list[Point]:
+    seeds = range(chosen.first, chosen.first + chosen.seeds)
+    return [by_seed(seed, requests, hows) for seed in seeds]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,122 @@
+"""A PySpark driver as anyone would write it, to be killed.
+
+Run as ``python -m tests.engines.chaos.driver.program``. It makes its session, says ``ready``, and
+does the task that it then reads from its standard input, so that one driver can start up while
+another one is judged.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+TASKS = 2
+ROWS = 3_600  # of some 4 KB: four files, two of which take two parts
+REPEATED = 64
+BATCH_ROWS = 40  # of a stream's micro-batch
+
+
+@dataclass(frozen=True)
+class Task:
+    """What the driver is to do. ``stream`` is the directory of its source and its checkpoint.
+
+    ``survives``: its JVM lives on without it.
+    """
+
+    uri: str
+    mode: str = "append"
+    options: Mapping[str, str] = field(default_factory=dict)
+    stream: str = ""
+    survives: bool = False
+
+    def encode(self) -> str:
+        """One line."""
+        return json.dumps(asdict(self))
+
+
+def text_of(number: int) -> str:
+    """The long column of a row; not to be compressed by snappy, nor by dictionaries."""
+    return hashlib.sha256(str(number).encode()).hexdigest() * REPEATED
+
+
+def partition_of(number: int) -> int:
+    """The partition of a row: most are in one."""
+    return int(number % 5 == 0)
+
+
+def rows(spark: SparkSession) -> DataFrame:
+    """The source of the batch writes."""
+    return spark.range(0, ROWS, 1, TASKS).selectExpr(
+        "id", "int(id % 5 = 0) as k", f"repeat(sha2(string(id), 256), {REPEATED}) as text"
+    )
+
+
+def make_session() -> SparkSession:
+    """Small, quiet and quick to start; a task is tried three times."""
+    from pyspark.sql import SparkSession
+
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    return (
+        SparkSession.builder.master(f"local[{TASKS},3]")
+        .appName("a driver that will be killed")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.shuffle.partitions", str(TASKS))
+        .config("spark.driver.memory", "512m")
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        .config("spark.log.level", "ERROR")
+        .getOrCreate()
+    )
+
+
+def write(spark: SparkSession, task: Task) -> None:
+    """The batch write."""
+    writer = rows(spark).write.format("s3commit").mode(task.mode)
+    common = {"partSize": "5MB", "compression": "uncompressed", "commitTimeout": "120s"}
+    writer.options(**common, **task.options).save(task.uri)
+
+
+def write_stream(spark: SparkSession, task: Task) -> None:
+    """The stream: a micro-batch for each file of the source, until there are no more."""
+    source = spark.readStream.schema("id bigint, k int").option("maxFilesPerTrigger", 1)
+    writer = source.json(f"{task.stream}/in").repartition(TASKS).writeStream.format("s3commit")
+    writer = writer.option("checkpointLocation", f"{task.stream}/checkpoint")
+    writer = writer.options(commitTimeout="120s", **task.options)
+    writer.trigger(availableNow=True).start(task.uri).awaitTermination()
+
+
+def _leave_a_helper() -> None:
+    """A child that holds the pipe by whose end the JVM learns of our death."""
+    if os.fork() == 0:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        while True:
+            time.sleep(3600)
+
+
+def main() -> None:
+    """Say that we are ready, then do what we are told."""
+    from s3commit.spark import register
+
+    spark = make_session()
+    register(spark)
+    print("ready", flush=True)
+    told: dict[str, Any] = json.loads(sys.stdin.readline())
+    task = Task(**told)
+    if task.survives:
+        _leave_a_helper()
+    (write_stream if task.stream else write)(spark, task)
+    print("done", flush=True)
+
+
+if __name__ == "__main__":
+    main()

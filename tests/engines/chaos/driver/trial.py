@@ -1,0 +1,279 @@
+"""One destination at which clients die, what a reader sees of it, and the verdict at the end."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+
+import s3commit
+from s3commit.aws.ledger import DynamoLedger
+from s3commit.core.formats.layout import MAGIC_PREFIX, is_data, owner_of
+from s3commit.core.model.states import ENDED, JobState
+from tests.cli.support import run
+from tests.e2e.conftest import Deployed
+from tests.engines.chaos.driver.deployment import sweep, until
+from tests.engines.chaos.driver.gate import REQUEST, Gate
+
+LOOK_SECONDS = 0.1
+KEPT = {"job.json", REQUEST, "result.json"}
+# Why a job may have been refused here. Another reason is a refusal that nothing speaks for.
+REASONS = {"ABANDONED", "ABORTED_BY_CLIENT", "ALREADY_COMMITTED"}
+UNDECIDED = {None, JobState.OPEN, JobState.SEALED, JobState.ABORTING, JobState.ABORTED}
+MOST_SWEEPS = 5
+TIDY_SECONDS = 5.0  # `TidyUp` comes after the result
+
+Check = Callable[[Mapping[str, bytes]], None]
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a reader saw at one moment: relative keys."""
+
+    data: frozenset[str]
+    marker: bool
+
+
+@dataclass(eq=False)
+class Trial:
+    """A table, with files ``old`` (relative key → body) in it of which a commit replaces some.
+
+    ``check`` judges the files of the committed jobs by their relative keys. ``commits`` is how
+    many jobs must be committed at the end; None: one if its commit was asked for, else none.
+    ``exact``: file names do not tell their job, notes do.
+    """
+
+    deployed: Deployed
+    name: str
+    check: Check
+    old: Mapping[str, bytes] = field(default_factory=dict)
+    replaced: frozenset[str] = frozenset()
+    commits: int | None = None
+    exact: bool = False
+    gates: list[Gate] = field(default_factory=list)
+    looks: list[Look] = field(default_factory=list)
+    seen_too_early: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.s3: Any = self.deployed.client("s3")
+        self.ledger = DynamoLedger(self.deployed.table)
+        self.prefix = f"driver/{self.name}/"
+        self.table = self.prefix + "table/"
+        self.uri = f"s3://{self.deployed.bucket}/{self.table}"
+        for key, body in self.old.items():
+            self.s3.put_object(Bucket=self.deployed.bucket, Key=self.prefix + key, Body=body)
+
+    def keys(self) -> list[str]:
+        """All keys, relative."""
+        listed = self.s3.list_objects_v2(Bucket=self.deployed.bucket, Prefix=self.prefix)
+        assert not listed["IsTruncated"]
+        return [one["Key"].removeprefix(self.prefix) for one in listed.get("Contents", [])]
+
+    def body(self, key: str) -> bytes:
+        """An object's bytes."""
+        answer = self.s3.get_object(Bucket=self.deployed.bucket, Key=self.prefix + key)
+        body: bytes = answer["Body"].read()
+        return body
+
+    def uploads(self) -> list[str]:
+        """The relative keys of the open uploads."""
+        listed = self.s3.list_multipart_uploads(Bucket=self.deployed.bucket, Prefix=self.prefix)
+        return [one["Key"].removeprefix(self.prefix) for one in listed.get("Uploads", [])]
+
+    def outcomes(self) -> dict[str, str]:
+        """How each job has ended that has left a trace; empty: it has not."""
+        keys = self.keys()
+        found = {_job(key): "" for key in keys if key.startswith(f"table/{MAGIC_PREFIX}")}
+        for key in keys:
+            if key.endswith("/result.json"):
+                found[_job(key)] = str(json.loads(self.body(key))["outcome"])
+        return found
+
+    def reasons(self) -> set[str]:
+        """The codes of the jobs that were refused."""
+        results = [key for key in self.keys() if key.endswith("/result.json")]
+        errors = [json.loads(self.body(key)).get("error") for key in results]
+        return {str(error["code"]) for error in errors if error}
+
+    def look(self) -> None:
+        """As a reader would; I1 is judged on the spot, the rest at the end."""
+        keys = self.keys()
+        found = Look(frozenset(filter(is_data, keys)), "table/_SUCCESS" in keys)
+        if self.looks and found == self.looks[-1]:
+            return
+        self.looks.append(found)
+        for key in found.data - self.old.keys():
+            # Read after the look: a state never goes back behind the decision.
+            jobs = [owner] if (owner := owner_of(key)) else self.jobs
+            if all(self.state(job) in UNDECIDED for job in jobs):
+                self.seen_too_early.append(key)
+
+    @property
+    def jobs(self) -> list[str]:
+        """The jobs of all clients so far."""
+        return [job for gate in self.gates for job in gate.jobs]
+
+    @property
+    def asked(self) -> set[str]:
+        """Those whose commit was asked for."""
+        return {job for gate in self.gates for job in gate.asked}
+
+    def state(self, job: str) -> JobState | None:
+        """The ledger's word on a job; None if it knows none."""
+        record = next(iter(self.ledger.jobs_with_id(job)), None)
+        return record.state if record else None
+
+    @property
+    def nameless(self) -> int:
+        """The uploads whose client died before it noted them: docs/proof.md, "not closed"."""
+        seen = [one.name for gate in self.gates for one in gate.requests if one.status == 200]
+        # A client whose patience ends while it stalls puts its note twice.
+        return max(0, seen.count("start upload") - seen.count("note")) if self.exact else 0
+
+    @property
+    def over(self) -> bool:
+        """Whether every job that left a trace has ended and is tidied up."""
+        quiet = len(self.uploads()) == self.nameless and not self._left()
+        return quiet and all(self.outcomes().values())
+
+    def _left(self) -> list[str]:
+        directories = (f"/{MAGIC_PREFIX}", MAGIC_PREFIX)
+        inside = [key for key in self.keys() if any(part in key for part in directories)]
+        return [key for key in inside if key.rsplit("/", 1)[1] not in KEPT]
+
+    def wait_for_requests(self) -> None:
+        """Wait until every job that somebody spoke for has ended: it does so by itself."""
+
+        def ended() -> bool:
+            keys = set(self.keys())
+            asked = [key for key in keys if key.endswith(f"/{REQUEST}")]
+            return all(
+                key.removesuffix(REQUEST) + "result.json" in keys and self.state(_job(key)) in ENDED
+                for key in asked
+            )
+
+        until(ended, f"the result of {self.name}")
+
+    def next_job_comes(self) -> None:
+        """Another job at the destination, given up at once."""
+        s3commit.open_job(self.uri, client="the next").abort("it was only passing by")
+        self.wait_for_requests()
+
+    def verdict(self) -> None:
+        """Judge the end, and every look on the way to it."""
+        self.look()
+        final = self.looks[-1]
+        outcomes, asked = self.outcomes(), self.asked
+        committed = {job for job, outcome in outcomes.items() if outcome == "COMMITTED"}
+        expected = self.commits if self.commits is not None else len(asked)
+        told = f"{self.name}: {outcomes}, asked for {asked}"
+        assert committed <= asked, told
+        assert len(committed) == expected, told
+        assert all(outcomes.values()), told
+        states = {job: str(self.state(job)) for job in outcomes}
+        assert states == outcomes, told
+        assert self.reasons() <= REASONS, f"{told}: {self.reasons()}"
+        new = final.data - self.old.keys()
+        kept = self.old.keys() - (self.replaced if committed else frozenset())
+        assert final.data - new == kept, f"{told}: {sorted(final.data)}"
+        assert {key: self.body(key) for key in kept} == {key: self.old[key] for key in kept}, told
+        if committed:
+            self.check({key: self.body(key) for key in new})
+        assert bool(new) == bool(committed), told
+        assert final.marker == bool(committed), told
+        if committed:
+            assert json.loads(self.body("table/_SUCCESS"))["jobId"] in committed, told
+        assert len(self.uploads()) == self.nameless, f"{told}: {self.uploads()}"
+        assert not self._left(), f"{told}: {self._left()}"
+        self._judge_looks(new)
+        run("fsck", self.uri, "--table", self.deployed.table)
+
+    def _judge_looks(self, new: frozenset[str]) -> None:
+        assert not self.seen_too_early, f"{self.name}: I1: {self.seen_too_early}"
+        if self.commits is not None and self.commits > 1:
+            return  # whose the marker was is not known
+        for look in self.looks:
+            if not self.replaced <= look.data:
+                assert new <= look.data, f"{self.name}: I10: {look}"
+            if look.marker:
+                assert new <= look.data, f"{self.name}: I9: {look}"
+                assert not self.replaced & look.data, f"{self.name}: I9: {look}"
+
+
+class Watch:
+    """A reader of all trials, in a thread."""
+
+    def __init__(self) -> None:
+        self._trials: list[Trial] = []
+        self._stop = threading.Event()
+        self._failed: BaseException | None = None
+        self._thread = threading.Thread(target=self._look_on, name="reader", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+        if self._failed is not None and error is None:
+            raise self._failed
+
+    def add(self, trial: Trial) -> None:
+        """Look at it from now on."""
+        trial.look()
+        self._trials.append(trial)
+
+    def remove(self, trial: Trial) -> None:
+        """No more."""
+        if trial in self._trials:
+            self._trials.remove(trial)
+
+    def clear(self) -> None:
+        """None of them any more."""
+        self._trials.clear()
+
+    def _look_on(self) -> None:
+        try:
+            while not self._stop.wait(LOOK_SECONDS):
+                for trial in tuple(self._trials):
+                    trial.look()
+                    time.sleep(LOOK_SECONDS)
+        except BaseException as error:
+            self._failed = error
+
+
+def settle(deployed: Deployed, trials: Iterable[Trial]) -> int:
+    """Let the pipeline and the deployed sweep end what is left; how many sweeps it took."""
+    left = list(trials)
+    for count in range(MOST_SWEEPS):
+        for trial in left:
+            trial.wait_for_requests()
+        end = time.monotonic() + TIDY_SECONDS
+        while left := [trial for trial in left if not trial.over]:
+            if time.monotonic() > end or not any(all(one.outcomes().values()) for one in left):
+                break
+            time.sleep(0.1)
+        if not left:
+            return count
+        if count:  # what nothing tells of but a job directory waits for the next job there
+            for trial in left:
+                # An upload under an exact name tells of nothing.
+                silent = trial.exact or not trial.uploads()
+                if silent and not all(trial.outcomes().values()):
+                    trial.next_job_comes()
+        sweep(deployed)
+    raise AssertionError(f"not over: {[(one.name, one.outcomes(), one.uploads()) for one in left]}")
+
+
+def _job(key: str) -> str:
+    return key.partition(MAGIC_PREFIX)[2].partition("/")[0]

@@ -1,0 +1,281 @@
+"""Every order of a small world, to the end: the real steps over the fakes, states told by a digest.
+
+A state is what S3 and the ledger hold, and where each execution stands. A move is one step of the
+state machine (or, finer, one call to S3 or the ledger), a zombie task that drops its manifest, or
+an upload that is lost. An execution that dies is one that never moves again, so a crash between any
+two moves is part of every order. Each state is visited once and judged when it is reached.
+
+Where a move is one call, a step is run again from its start at each of its calls, fed with the
+answers that it got before: so the code under test stands still at any call without a thread.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from s3commit.core.commit.complete_unit import complete_unit
+from s3commit.core.formats.documents import encode_job, encode_request
+from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory
+from s3commit.core.formats.manifest import digest, encode_pendingset
+from s3commit.core.formats.plan import MAX_PLAN_BYTES, Unit, decode_plan
+from s3commit.core.formats.ticket import Ticket
+from s3commit.core.job.record import beside_twins
+from s3commit.core.model.errors import (
+    InvalidInputError,
+    JobRefusedError,
+    NotFoundError,
+    TransientError,
+)
+from s3commit.core.model.job import CommitRequest, CountedAttempt, Failure
+from s3commit.core.model.pending import PendingFile, PendingSet
+from s3commit.core.ports.ledger import LostRaceError
+from s3commit.testing.execution import REFUSING, ROUTES, STEPS
+from s3commit.testing.memory import ManualClock, MemoryLedger, MemoryObjectStore
+from tests.engines.explorer.judge import judge
+from tests.engines.explorer.port import Paused, Port
+from tests.engines.explorer.small import BUCKET, PREFIX, Execution, Rules, State
+
+TASKS = ("t0", "t1")
+COUNTED, ZOMBIE = "a0", "a1"
+
+
+class Explorer:
+    """Visits every state that the rules can reach, breadth first: a counterexample is shortest."""
+
+    def __init__(
+        self,
+        rules: Rules,
+        *,
+        store: Callable[..., MemoryObjectStore] = MemoryObjectStore,
+        ledger: Callable[[], MemoryLedger] = MemoryLedger,
+    ) -> None:
+        self.rules = rules
+        self.clock = ManualClock()
+        self.store = store(BUCKET, clock=self.clock, min_part_bytes=1)
+        self.ledger = ledger()
+        self.bucket = self.store._buckets[BUCKET]
+        self.directories = [JobDirectory(spec.destination, spec.job_id) for spec in rules.jobs]
+        self.manifests: dict[tuple[int, str, str], bytes] = {}
+        self.states = 0
+        self.moves = 0
+        self.ends: dict[str, int] = {}
+
+    def run(self, *, most: int = 10**9) -> None:
+        """Explore. Raises `Violation` with the way there as its last word."""
+        first = self._first()
+        seen = {self._digest(first)}
+        waiting = deque([first])
+        while waiting and self.states < most:
+            state = waiting.popleft()
+            self.states += 1
+            following = False
+            for reached in self._moves(state):
+                following = True
+                self.moves += 1
+                key = self._digest(reached)
+                if key not in seen:
+                    seen.add(key)
+                    judge(self, reached)
+                    waiting.append(reached)
+            if not following:
+                self._at_an_end(state)
+
+    def _at_an_end(self, state: State) -> None:
+        judge(self, state, at_an_end=True)
+        found = [state.records[directory.ref].state.value for directory in self.directories]
+        name = " ".join(found)
+        self.ends[name] = self.ends.get(name, 0) + 1
+
+    # The first state: everything is written, and the drivers have spoken.
+
+    def _first(self) -> State:
+        if self.rules.old:
+            self.store.put(BUCKET, f"{PREFIX}old.parquet", b"old")
+        for index, spec in enumerate(self.rules.jobs):
+            directory = self.directories[index]
+            self.store.put(BUCKET, directory.job, encode_job(spec))
+            counted = [self._write(index, task, COUNTED) for task in TASKS]
+            for task in TASKS if self.rules.zombies else ():
+                self._write(index, task, ZOMBIE, finish=False)
+            request = encode_request(CommitRequest(directory.job_id, tuple(counted)))
+            self.store.put(BUCKET, directory.request, request)
+        executions = tuple(
+            Execution(
+                index,
+                f"{'AB'[index]}{number}",
+                "SealJob",
+                Ticket(directory.job_id, BUCKET, directory.prefix, execution=f"{index}-{number}"),
+            )
+            for index, directory in enumerate(self.directories)
+            for number in range(self.rules.executions[index])
+        )
+        zombies = {
+            (index, task)
+            for index in range(len(self.directories))
+            for task in TASKS
+            if self.rules.zombies
+        }
+        return self._snapshot(executions, frozenset(zombies), self.rules.losses, ())
+
+    def _write(self, index: int, task: str, attempt: str, *, finish: bool = True) -> CountedAttempt:
+        directory = self.directories[index]
+        key = f"{PREFIX}part-{task}-{directory.job_id}.parquet"
+        metadata = {META_JOB: directory.job_id, META_TASK: task, META_ATTEMPT: attempt}
+        upload_id = self.store.create_upload(BUCKET, key, metadata=metadata, content_type="x")
+        body = f"{task} {attempt}".encode()
+        etag = self.store.upload_part(BUCKET, key, upload_id, 1, body)
+        file = PendingFile(
+            BUCKET, key, upload_id, (etag,), len(body), directory.job_id, task, attempt
+        )
+        manifest = encode_pendingset(PendingSet(directory.job_id, (file,), task, attempt))
+        self.manifests[index, task, attempt] = manifest
+        name = directory.manifest_name(task, attempt)
+        if finish:
+            self.store.put(BUCKET, directory.prefix + name, manifest)
+        return CountedAttempt(task, attempt, name, digest(manifest), 1, len(body))
+
+    # Moves.
+
+    def _moves(self, state: State) -> Iterator[State]:
+        for index, execution in enumerate(state.executions):
+            for label, after in self._advance(state, execution):
+                executions = list(state.executions)
+                executions[index] = after
+                path = (state.path, f"{execution.name} {label}")
+                yield self._snapshot(tuple(executions), state.to_finish, state.losses, path)
+        for index, task in sorted(state.to_finish):
+            self._restore(state)
+            key = self.directories[index].manifest(task, ZOMBIE)
+            self.store.put(BUCKET, key, self.manifests[index, task, ZOMBIE])
+            path = (state.path, f"zombie of {'AB'[index]} finishes {task}")
+            rest = state.to_finish - {(index, task)}
+            yield self._snapshot(state.executions, rest, state.losses, path)
+        if state.losses:
+            yield from self._lose(state)
+
+    def _lose(self, state: State) -> Iterator[State]:
+        for upload_id, upload in sorted(state.uploads.items()):
+            if upload.metadata[META_JOB] == self.directories[0].job_id:
+                self._restore(state)
+                self.store.abort_upload(BUCKET, upload.key, upload_id)
+                path = (state.path, f"{upload_id} is lost")
+                yield self._snapshot(state.executions, state.to_finish, state.losses - 1, path)
+
+    def _advance(self, state: State, execution: Execution) -> Iterator[tuple[str, Execution]]:
+        """Each move of an execution: one, or one for each unit that is left."""
+        if not execution.step:
+            return
+        self._restore(state)
+        if execution.step != "CompleteUploads":
+            yield self._step(execution)
+            return
+        if execution.planned is None:
+            execution = replace(execution, planned=self._units(execution.ticket))
+        done = {one.unit for one in execution.results}
+        left = [unit for unit in execution.planned or () if unit.number not in done]
+        if not left:
+            ticket = replace(execution.ticket, completed=execution.results)
+            counted = self._at(execution, "BeginPublish", ticket)
+            yield "counts", replace(counted, results=(), planned=None)
+            return
+        for unit in [execution.unit] if execution.unit else left:
+            self._restore(state)
+            yield self._complete(execution, unit)
+
+    def _units(self, ticket: Ticket) -> tuple[Unit, ...]:
+        try:
+            stored = self.store.get(BUCKET, ticket.plan, max_bytes=MAX_PLAN_BYTES)
+        except NotFoundError:
+            return ()  # the machine's catch of States.ItemReaderFailed
+        return tuple(decode_plan(stored.body))
+
+    def _complete(self, execution: Execution, unit: Unit) -> tuple[str, Execution]:
+        port = Port(self, execution)
+        label = f"CompleteUploads/{unit.number}"
+        try:
+            result = complete_unit(port.ports(), execution.ticket, unit)
+        except Paused:
+            return port.label(label), replace(
+                execution, unit=unit, answers=tuple(port.answers), told=port.told
+            )
+        results = tuple(sorted((*execution.results, result), key=lambda one: one.unit))
+        return port.label(label), replace(
+            execution, results=results, unit=None, answers=(), told=""
+        )
+
+    def _step(self, execution: Execution) -> tuple[str, Execution]:
+        name, ticket = execution.step, execution.ticket
+        port = Port(self, execution)
+        try:
+            with beside_twins(ticket):
+                ticket = STEPS[name](port.ports(), ticket)
+            following = ROUTES[name](ticket)
+        except Paused:
+            return port.label(name), replace(execution, answers=tuple(port.answers), told=port.told)
+        except LostRaceError:
+            return port.label(f"{name}: superseded"), self._at(execution, "", ticket)
+        except TransientError:
+            again = self._at(execution, name if execution.failures < 3 else "", ticket)
+            return port.label(f"{name}: again"), replace(again, failures=execution.failures + 1)
+        except (JobRefusedError, InvalidInputError) as error:
+            if name not in REFUSING:
+                raise
+            ticket = replace(ticket, refusal=Failure(error.code, ""))
+            return port.label(f"{name}: refused {error.code}"), self._at(
+                execution, "AbortJob", ticket
+            )
+        return port.label(name), self._at(execution, following, ticket)
+
+    @staticmethod
+    def _at(execution: Execution, step: str, ticket: Ticket) -> Execution:
+        return replace(execution, step=step, ticket=ticket, answers=(), told="")
+
+    # States.
+
+    def _snapshot(
+        self,
+        executions: tuple[Execution, ...],
+        to_finish: frozenset[tuple[int, str]],
+        losses: int,
+        path: tuple[Any, ...],
+    ) -> State:
+        return State(
+            dict(self.bucket.objects),
+            dict(self.bucket.uploads),
+            dict(self.bucket.completed),
+            dict(self.ledger._jobs),
+            dict(self.ledger._claims),
+            frozenset(self.ledger._units),
+            executions,
+            to_finish,
+            losses,
+            path,
+        )
+
+    def _restore(self, state: State) -> None:
+        self.bucket.objects = dict(state.objects)
+        self.bucket.uploads = dict(state.uploads)
+        self.bucket.completed = dict(state.completed)
+        self.ledger._jobs = dict(state.records)
+        self.ledger._claims = dict(state.claims)
+        self.ledger._units = set(state.units)
+
+    def _digest(self, state: State) -> bytes:
+        text = repr(
+            (
+                sorted((key, found[-1].etag) for key, found in state.objects.items()),
+                sorted(state.uploads),
+                sorted(state.records.items()),
+                sorted(state.claims.values()),
+                sorted(state.units),
+                [(one.step, one.ticket, one.results, one.planned, one.unit, one.told, one.failures)
+                 for one in state.executions],
+                sorted(state.to_finish),
+                state.losses,
+            )
+        )  # fmt: skip
+        return hashlib.blake2b(text.encode(), digest_size=16).digest()

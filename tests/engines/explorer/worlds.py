@@ -1,0 +1,103 @@
+"""The small worlds that are explored to the end: ``python -m tests.engines.explorer.worlds``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from s3commit.core.formats import plan
+from s3commit.core.model.job import Conflict
+from tests.engines.explorer.explorer import Explorer
+from tests.engines.explorer.small import Rules, spec
+from tests.engines.sim.scheduler import Violation
+
+NAME = "UNIT_FILES"
+APPEND, FAIL, REPLACE = Conflict.APPEND, Conflict.FAIL, Conflict.REPLACE
+
+# Two tasks each, of which each has two attempts: one that counts, and a zombie. Those of EVERYDAY
+# are explored by `make test`; the others take minutes, and `make test-long` explores them.
+EVERYDAY: dict[str, Rules] = {
+    "one job, two executions, an upload lost": Rules((spec(1),), (2,), losses=1),
+    "one job that replaces, two executions": Rules((spec(1, REPLACE),), (2,)),
+    "replace beside replace": Rules((spec(1, REPLACE), spec(2, REPLACE)), (1, 1)),
+    "fail beside append": Rules((spec(1, FAIL), spec(2)), (1, 1), old=False),
+    "one key, two jobs": Rules(
+        (spec(1, idempotency_key="k"), spec(2, idempotency_key="k")), (1, 1)
+    ),
+}
+LONG: dict[str, Rules] = {
+    "append beside append": Rules((spec(1), spec(2)), (1, 1)),
+    "replace beside append": Rules((spec(1, REPLACE), spec(2)), (1, 1)),
+    "one job, three executions": Rules((spec(1),), (3,), zombies=False),
+    "replace beside replace, two executions of the first": Rules(
+        (spec(1, REPLACE), spec(2, REPLACE)), (2, 1)
+    ),
+    "append beside append, two executions of the first, an upload lost": Rules(
+        (spec(1), spec(2)), (2, 1), zombies=False, losses=1
+    ),
+    "one key, two jobs, two executions of the first, an upload lost": Rules(
+        (spec(1, idempotency_key="k"), spec(2, idempotency_key="k")),
+        (2, 1),
+        zombies=False,
+        losses=1,
+    ),
+    "call by call: replace beside replace": Rules(
+        (spec(1, REPLACE), spec(2, REPLACE)), (1, 1), zombies=False, by_call=True
+    ),
+    "call by call: one job, two executions, an upload lost": Rules(
+        (spec(1),), (2,), zombies=False, losses=1, by_call=True
+    ),
+}
+
+
+@contextmanager
+def units_of_one_file() -> Iterator[None]:
+    """Two files are two units."""
+    before = getattr(plan, NAME)
+    setattr(plan, NAME, 1)
+    try:
+        yield
+    finally:
+        setattr(plan, NAME, before)
+
+
+def explore(rules: Rules) -> Explorer:
+    """Visit every state of the world. Raises `Violation`."""
+    explorer = Explorer(rules)
+    with units_of_one_file():
+        explorer.run()
+    return explorer
+
+
+def main() -> int:
+    """Explore all, or those that are named in part; print the counts."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.engines.explorer.worlds", description=__doc__
+    )
+    parser.add_argument("only", nargs="?", default="", help="those whose name contains this")
+    states = 0
+    for name, rules in {**EVERYDAY, **LONG}.items():
+        if parser.parse_args().only not in name:
+            continue
+        started = time.monotonic()
+        try:
+            explorer = explore(rules)
+        except Violation as violation:
+            print(f"{name}: {violation}")
+            return 1
+        states += explorer.states
+        took = time.monotonic() - started
+        print(
+            f"{name}: {explorer.states} states, {explorer.moves} moves, {took:.0f} s,"
+            f" ends: {explorer.ends}",
+            flush=True,
+        )
+    print(f"{states} states")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,41 @@
+"""Deliberate bugs in what holds an adversary (I12): caught by the simulation with one."""
+
+from __future__ import annotations
+
+from tests.engines.mutants.mutant import Mutant
+
+MUTANTS = [
+    Mutant(
+        "names of ours are accepted as destinations",
+        "core/formats/layout.py",
+        "    return element in _RESERVED or element.startswith(MAGIC_PREFIX)\n",
+        "    return element.startswith(MAGIC_PREFIX)\n",
+        "I12",
+        by="adversary",
+    ),
+    Mutant(
+        "a list in _commits/ passes for a decision",
+        "core/recovery/lost_record.py",
+        "        state=JobState.ABORTED,\n",
+        "        state=JobState.PUBLISHING,\n",
+        "I12",
+        by="adversary",
+    ),
+    Mutant(
+        "an id is a job's own, whatever a directory above has",
+        "core/ending/uploads.py",
+        "        if is_named_so and upload.initiated >= record.opened_at and not"
+        " other_jobs.own(upload.key):\n",
+        "        if is_named_so:\n",
+        "I12",
+        by="adversary",
+    ),
+    Mutant(
+        "the sweep believes the innermost directory",
+        "core/ownership/open_uploads.py",
+        "for prefix in directories_above(upload.key):\n",
+        "for prefix in reversed(directories_above(upload.key)):\n",
+        "I4",
+        by="adversary",
+    ),
+]

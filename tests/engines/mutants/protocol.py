@@ -1,0 +1,204 @@
+"""Deliberate bugs in the protocol: each is caught, by the simulation or by the tests it names.
+
+``old`` occurs exactly once in ``file`` (a test sees to it); ``invariant`` is what should break.
+``by`` is ``sim``, ``adversary`` (the same with one), or the tests that catch a bug which needs more
+than the clients of the simulation do.
+"""
+
+from __future__ import annotations
+
+from tests.engines.mutants.mutant import Mutant
+
+MUTANTS = [
+    # Fences.
+    Mutant(
+        "a step does not look at the state and generation",
+        "core/job/record.py",
+        "    if record is None or record.generation != ticket.generation"
+        " or record.state not in expected:\n",
+        "    if record is None:\n",
+        "I2",
+    ),
+    Mutant(
+        "no generation is raised, and no step looks at the state",
+        "core/commit/seal_job.py",
+        "    if not has_it_already:\n",
+        "    if False:\n",
+        "I2",
+        also=(
+            (
+                "core/job/record.py",
+                "ticket.generation or record.state not in expected:",
+                "ticket.generation:",
+            ),
+        ),
+    ),
+    Mutant(
+        "a late waker does not ask the ledger again before it puts the marker",
+        "core/commit/publish_success.py",
+        "        own_record(ports, ticket, JobState.PUBLISHING)\n        try:\n",
+        "        try:\n",
+        "I9",
+        by="tests/sim/test_findings.py",
+    ),
+    Mutant(
+        "the marker is put without its condition",
+        "core/commit/publish_success.py",
+        "directory.bucket, directory.success, body, if_absent=etag is None, if_match=etag\n",
+        "directory.bucket, directory.success, body\n",
+        "I9",
+    ),
+    # Completing.
+    Mutant(
+        "an upload that is gone passes for completed",
+        "core/commit/complete_unit.py",
+        "    return ObjectOwner.OURS if is_ours(file, facts) else ObjectOwner.FOREIGN\n",
+        "    return ObjectOwner.OURS\n",
+        "I2",
+    ),
+    Mutant(
+        "units that nobody counted are not missed",
+        "core/commit/begin_publish.py",
+        "    if counts != sorted((number, unit.files) for number, unit in units.items()):\n",
+        "    if False:\n",
+        "I2",
+        by="tests/sim/test_findings.py",
+    ),
+    Mutant(
+        "lost files do not roll the job back",
+        "core/commit/begin_publish.py",
+        "    if lost:\n",
+        "    if False:\n",
+        "progress",
+    ),
+    Mutant(
+        "another attempt's file passes for the counted one's",
+        "core/ownership/identity.py",
+        "            and facts.metadata.get(META_ATTEMPT) == file.attempt_id\n",
+        "",
+        "I3",
+        by="tests/core tests/crash",
+    ),
+    Mutant(
+        "a manifest that has changed is acted on",
+        "core/job/manifests.py",
+        "    if digest(stored.body) != sha256:\n",
+        "    if False:\n",
+        "I2",
+    ),
+    # Order.
+    Mutant(
+        "the locks are given back before the job is COMMITTED",
+        "core/commit/publish_success.py",
+        "        _put_marker(ports, ticket, record, names)\n",
+        "        release_locks(ports, record)\n        _put_marker(ports, ticket, record, names)\n",
+        "I6",
+    ),
+    Mutant(
+        "the marker is put before the manifest in _commits/",
+        "core/commit/publish_success.py",
+        "                names = publish_manifest(ports, ticket, record)\n",
+        "                _put_marker(ports, ticket, record, [])\n"
+        "                names = publish_manifest(ports, ticket, record)\n",
+        "I9",
+    ),
+    Mutant(
+        "the old files are removed as soon as the job is decided",
+        "core/commit/decide_commit.py",
+        "    return ticket.after(decided)\n",
+        "    from s3commit.core.job.replaced_files import remove_listed\n\n"
+        "    remove_listed(ports, ticket.directory, decided)\n"
+        "    return ticket.after(decided)\n",
+        "I10",
+    ),
+    Mutant(
+        "the conditions are judged before the locks are held",
+        "testing/execution.py",
+        '    "VerifyManifests": lambda _: "AcquireDestination",\n'
+        '    "AcquireDestination": lambda ticket: (\n'
+        '        "CheckConditions" if ticket.acquired else "AcquireDestination"\n'
+        "    ),\n"
+        '    "CheckConditions": lambda _: "DecideCommit",\n',
+        '    "VerifyManifests": lambda _: "CheckConditions",\n'
+        '    "AcquireDestination": lambda ticket: (\n'
+        '        "DecideCommit" if ticket.acquired else "AcquireDestination"\n'
+        "    ),\n"
+        '    "CheckConditions": lambda _: "AcquireDestination",\n',
+        "I6",
+    ),
+    Mutant(
+        "a roll back deletes first, aborts the uploads then, and does not look again",
+        "core/commit/roll_back.py",
+        "        if not abort_uploads(ports, ticket.directory):\n"
+        "            return ticket.after(record)\n"
+        "        with unless_overtaken(ports, ticket, JobState.ROLLING_BACK):\n"
+        "            delete_own_objects(ports, ticket.directory, record)\n"
+        "            _verify_undone(ports, ticket.directory, record)\n",
+        "        delete_own_objects(ports, ticket.directory, record)\n"
+        "        if not abort_uploads(ports, ticket.directory):\n"
+        "            return ticket.after(record)\n",
+        "I2",
+        by="tests/sim/test_findings.py",
+    ),
+    # Undoing.
+    Mutant(
+        "a roll back deletes nothing",
+        "core/commit/roll_back.py",
+        "            delete_own_objects(ports, ticket.directory, record)\n"
+        "            _verify_undone(ports, ticket.directory, record)\n",
+        "            pass\n",
+        "I2",
+    ),
+    Mutant(
+        "an aborted job's uploads stay open",
+        "core/commit/abort_job.py",
+        "    if record.state is JobState.ABORTING:\n"
+        "        if not abort_uploads(ports, ticket.directory):\n",
+        "    if record.state is JobState.ABORTING:\n        if False:\n",
+        "I4",
+    ),
+    Mutant(
+        "the uploads of losers stay open",
+        "core/ending/leftovers.py",
+        "    if not abort_uploads(ports, directory):\n",
+        "    if False:\n",
+        "I4",
+    ),
+    Mutant(
+        "the last look of a roll back does not see uploads",
+        "core/commit/roll_back.py",
+        "    if next(own_uploads(ports, directory), None) is not None:\n",
+        "    if False:\n",
+        "I4",
+        by="tests/crash/test_roll_back.py",
+    ),
+    Mutant(
+        "a late manifest is deleted whatever lies there by now",
+        "core/commit/ingest_pendingsets.py",
+        "    ports.store.delete(directory.bucket, key, if_match=etag)\n",
+        "    ports.store.delete(directory.bucket, key)\n",
+        "I4",
+    ),
+    Mutant(
+        "a file is deleted without its version, and what it covered stays away",
+        "core/ending/objects.py",
+        "        store.delete(bucket, key, version_id=version_id)\n",
+        "        store.delete(bucket, key)\n",
+        "I5",
+        by="tests/sim/test_findings.py",
+    ),
+    Mutant(
+        "every upload below the destination passes for the job's",
+        "core/ending/uploads.py",
+        "        is_named_so = belongs_to_job(upload.key, directory.job_id)\n",
+        "        is_named_so = True\n",
+        "I5",
+    ),
+    Mutant(
+        "an abort is taken for a commit",
+        "core/commit/seal_job.py",
+        "        if isinstance(request, AbortRequest):\n",
+        "        if False:\n",
+        "refusal",
+    ),
+]

@@ -1,0 +1,175 @@
+"""The invariants as of each move of the ledger: the decision, the end, and the way there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+
+from s3commit.core.formats.layout import JobDirectory, belongs_to_job, is_data
+from s3commit.core.model.job import Conflict
+from s3commit.core.model.locks import Claimed
+from s3commit.core.model.record import JobRecord
+from s3commit.core.model.states import JobState
+from tests.engines.sim.model import DECIDED, KEEPERS, UNDER_WAY, Job
+from tests.engines.sim.observer import Observer
+from tests.engines.sim.scheduler import Process, Scheduler, fail
+
+_PUBLISHED_AGAIN = (JobState.COMMITTED, JobState.PUBLISHING)
+
+
+class Decisions:
+    """Stands beside the ledger; raises `Violation`."""
+
+    def __init__(self, scheduler: Scheduler, observer: Observer) -> None:
+        self.at_decision: dict[str, list[Callable[[], object]]] = {}
+        self._scheduler = scheduler
+        self._seen = observer
+        self._bucket = observer.bucket
+
+    def moved(self, process: Process, record: JobRecord) -> None:
+        """The ledger has stored ``record``."""
+        job = self._seen.job_at(JobDirectory.of(record).prefix)
+        if job is None:
+            fail("I7", f"{process.name} has opened a job at {JobDirectory.of(record).prefix}")
+        if job.settled:
+            return  # the ledger was set back behind the job's end: it tells nothing of this job
+        if record.state is JobState.OPEN and job.ended and process.since <= job.lost_step:
+            job.settled = True  # a handler that had looked for the job's end before there was one
+            return
+        before, job.record_state = job.record_state, record.state
+        if before is record.state:
+            return
+        opened = process.role in KEEPERS and (before is None or job.unlocked)
+        if process.job != job.name and not opened and record.state is not JobState.ABORTING:
+            fail("I6", f"{process.name} moved job {job.name} to {record.state}")
+        # The last step of before a loss may put the result after somebody has looked for it.
+        again = bool(job.reset) and (before, record.state) == _PUBLISHED_AGAIN
+        if before in {JobState.COMMITTED, JobState.ABORTED, JobState.ROLLED_BACK} and not again:
+            fail("I8", f"job {job.name} was {before}, and is {record.state} again")
+        if record.state in {JobState.ABORTING, JobState.ROLLING_BACK}:
+            job.undoing_since = self._scheduler.steps
+        if record.state is JobState.COMMITTING:
+            job.decided, job.plan = True, record.plan.sha256 if record.plan else ""
+            self._check_decision(job, record)
+            for begin in self.at_decision.get(job.name, ()):
+                begin()
+        elif record.state in {JobState.PUBLISHING, JobState.COMMITTED}:
+            if missing := self._seen.missing(job):
+                fail("I2", f"job {job.name} is {record.state}, and {missing} are not visible")
+            if record.state is JobState.COMMITTED:
+                self._check_committed(job)
+        elif record.state in {JobState.ABORTED, JobState.ROLLED_BACK}:
+            self._check_undone(process, job, record)
+
+    def claimed(self, process: Process, claim: Claimed) -> None:
+        """A claim was put: that of a late waker harms nobody, and goes by itself."""
+        job = self._seen.jobs.get(process.job)
+        if job is not None and job.over and claim.ref == job.directory.ref:
+            job.woke_late = True
+
+    def _check_committed(self, job: Job) -> None:
+        if self._bucket.current(job.directory.commits) is None:
+            fail("I9", f"job {job.name} is COMMITTED without a manifest in _commits/")
+        if self._bucket.current(job.directory.success) is None:
+            fail("I9", f"job {job.name} is COMMITTED without _SUCCESS")
+        for key, etag in job.replaced.items():
+            current = self._bucket.current(key)
+            if current is not None and current.etag == etag:
+                fail("I10", f"job {job.name} is COMMITTED, and {key} of before is still there")
+
+    def _check_undone(self, process: Process, job: Job, record: JobRecord) -> None:
+        # Uploads are looked for once more after the deletes.
+        self._seen.check_closed(job, max(job.undoing_since or 0, process.deleted_at))
+        if job.decided and record.state is JobState.ABORTED:
+            fail("I2", f"job {job.name} was decided, and is ABORTED")
+        if seen := self._seen.visible_files(job):
+            keys = [file.key for file in seen]
+            fail("I2", f"job {job.name} is {record.state}, and {keys} are visible")
+        for key, (body, _) in job.covered.items():
+            current = self._bucket.current(key)
+            if (current is None or current.body != body) and not self._seen.excuses(key):
+                fail("I5", f"job {job.name} is {record.state}; what {key} covered is not back")
+
+    def _check_decision(self, job: Job, record: JobRecord) -> None:
+        planned = self._planned(job, record)
+        if sorted(self._counted(job, planned)) != sorted(planned):
+            fail("I2", f"the plan of job {job.name} is not what its request counts")
+        for upload_id in planned:
+            file = self._seen.files.get(upload_id)
+            if file is None or file.job != job.name:
+                fail("I7", f"job {job.name} counts upload {upload_id}, which is not its own")
+            if file.key in job.planned:
+                fail("I3", f"{file.key} is planned twice")
+            job.planned[file.key] = file
+        attempts = {(file.task, file.attempt) for file in job.planned.values()}
+        if len(attempts) != len({task for task, _ in attempts}):
+            fail("I3", f"two attempts of one task count in job {job.name}")
+        conditions = job.spec.conditions
+        if conditions.min_files is not None and len(planned) < conditions.min_files:
+            fail("conditions", f"job {job.name} is decided with {len(planned)} files")
+        for other in self._seen.jobs.values():
+            under_way = other.record_state in UNDER_WAY and not other.unlocked
+            if other is not job and under_way and job.conflicts(other):
+                fail("I6", f"job {job.name} is decided while job {other.name} is under way")
+        self._check_once(job)
+        self._check_policy(job, record)
+
+    def _check_once(self, job: Job) -> None:
+        key = job.spec.idempotency_key
+        if key is None:
+            return
+        for other in self._seen.jobs.values():
+            same = other.spec.idempotency_key == key and other.prefix == job.prefix
+            if other is not job and same and other.record_state in DECIDED:
+                fail("I11", f"jobs {job.name} and {other.name} are both decided under one key")
+
+    def _check_policy(self, job: Job, record: JobRecord) -> None:
+        """What the policy promises, as of the decision."""
+        found = {
+            key: version.etag
+            for key in sorted(self._bucket.objects)
+            if job.claims(key) and is_data(job.relative(key)) and key not in job.planned
+            if not belongs_to_job(
+                key, job.directory.job_id
+            )  # put there before, to look like its own
+            if (version := self._bucket.current(key)) is not None
+        }
+        theirs = {key for key in found if self._seen.excuses(key)}  # who has a right, and no lock
+        if job.spec.conflict is Conflict.FAIL and set(found) - theirs:
+            fail("I6", f"job {job.name} has conflict fail, is decided, and {list(found)} are there")
+        if job.spec.conflict is Conflict.REPLACE:
+            job.replaced = dict(self._list(job, record))
+            strange = sorted(set(job.replaced) - set(found))
+            strange = [key for key in strange if not (job.claims(key) and is_data(key))]
+            if strange:
+                fail("I5", f"job {job.name} is going to replace {strange}")
+            if missed := sorted(set(found) - set(job.replaced) - theirs):
+                fail("I6", f"job {job.name} is decided, and does not replace {missed}")
+
+    def _counted(self, job: Job, planned: list[str]) -> list[str]:
+        request = json.loads(self._seen.body(job.directory.request))
+        if request["action"] != "commit":
+            fail("I2", f"job {job.name} is decided, and its request says {request['action']}")
+        if "attempts" not in request:
+            return planned  # which of those that come late count is not for the request to say
+        digests = [attempt["sha256"] for attempt in request["attempts"]]
+        return [upload for digest in digests for upload in self._seen.manifests[digest]]
+
+    def _planned(self, job: Job, record: JobRecord) -> list[str]:
+        plan = job.directory.plan(record.plan.sha256 if record.plan else "")
+        return [
+            upload
+            for unit in json.loads(self._seen.body(plan))
+            for part in unit["slices"]
+            for upload in self._seen.manifests[part["sha256"]][part["from"] : part["to"]]
+        ]
+
+    def _list(self, job: Job, record: JobRecord) -> Iterable[tuple[str, str]]:
+        if record.replaced is None:
+            fail("I10", f"job {job.name} replaces, and is decided without a list")
+        index = json.loads(self._seen.body(job.directory.replaced(record.replaced.sha256)))
+        job.pages = {job.directory.page(page) for page in index["pages"]}
+        for page in index["pages"]:
+            for line in self._seen.body(job.directory.page(page)).splitlines():
+                one = json.loads(line)
+                yield one["key"], one["etag"]

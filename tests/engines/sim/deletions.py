@@ -1,0 +1,125 @@
+"""What was deleted, by whom, and whether it might be (I2, I5, I7, I10)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model.states import JobState
+from s3commit.core.ports.objects import ListedObject, ObjectFacts, StoredObject
+from s3commit.core.ports.survey import SeenObject
+from s3commit.testing.bucket import Version
+from tests.engines.sim.documents import decision_of
+from tests.engines.sim.keeping import may_retire
+from tests.engines.sim.model import UNDOING, File, Job
+from tests.engines.sim.scheduler import Process, fail
+
+if TYPE_CHECKING:
+    from tests.engines.sim.observer import Observer
+
+# In these alone visible files of a job go: it was decided, and is undone (I12).
+ROLLING = frozenset({JobState.ROLLING_BACK, JobState.ROLLED_BACK})
+
+
+def shown_by(result: Any) -> Iterator[tuple[str, str]]:
+    """The objects that an answer of S3's tells of: keys, each with its etag."""
+    for one in result if isinstance(result, list) else [result]:
+        facts = one.facts if isinstance(one, StoredObject) else one
+        if isinstance(facts, ListedObject | SeenObject | ObjectFacts):
+            yield facts.key, facts.etag
+
+
+def check_deleted(
+    observer: Observer, process: Process, key: str, seen: tuple[Version, File | None]
+) -> None:
+    """Something visible was deleted, or covered with a delete marker."""
+    if process.role in {"saboteur", "foreign"}:
+        return
+    process.effects["deleted"] += 1
+    process.deleted_at = observer.scheduler.steps
+    job = observer.job_of(process, key)
+    version, file = seen
+    if (key, version.etag) not in process.shown and not (job and key in _listed(process, job)):
+        fail("I5", f"{process.name} deleted {key}, which is not the object that it has seen")
+    if job is None and process.role == "fsck":
+        _check_document(observer, process, key, version)
+        return
+    if job is not None and key.startswith(job.directory.pipeline_prefix):
+        _check_pipelines_own(observer, process, job, key, version)
+        return
+    if job is None or not key.startswith(job.reach):
+        fail("I7", f"{process.name} deleted {key}, which lies outside")
+    directory = job.directory_of(key)
+    if directory is not None:
+        _check_working(observer, process, job, directory, key, version)
+    elif file is not None and file.job == job.name:
+        late = process.since <= job.lost_step
+        if job.record_state not in ROLLING and not late:
+            fail("I2", f"own file {key} was deleted while the job was {job.record_state}")
+    else:
+        _check_replaced(observer, process, job, key, version)
+
+
+def _check_pipelines_own(
+    observer: Observer, process: Process, job: Job, key: str, version: Version
+) -> None:
+    """Working objects go when the job has ended, the decision as documents do (I8)."""
+    if key == job.directory.decision:
+        may_retire(process, job, key, observer.bucket.current(job.directory.result) or version)
+    elif not job.over:
+        fail("I2", f"{key} was deleted, and job {job.name} is {job.record_state}")
+
+
+def _check_working(
+    observer: Observer,
+    process: Process,
+    job: Job,
+    directory: JobDirectory,
+    key: str,
+    version: Version,
+) -> None:
+    """Working objects go when the job has ended; the others when they were kept long enough."""
+    if key.startswith(directory.scratch):
+        if not job.over:
+            fail("I2", f"{key} was deleted, and job {job.name} is {job.record_state}")
+    else:
+        may_retire(process, job, key, observer.bucket.current(job.directory.result) or version)
+
+
+def _check_document(observer: Observer, process: Process, key: str, version: Version) -> None:
+    """A marker or a key's note that a check takes away says nothing that is true."""
+    said = json.loads(version.body or b"{}").get("jobId")
+    told = [
+        job
+        for job in observer.jobs.values()
+        if job.directory.job_id == said
+        and key.startswith((job.directory.success, f"{job.prefix}_commits/once/"))
+    ]
+    if not told:
+        fail("I5", f"{process.name} deleted {key}, which is nobody's")
+    if any(job.record_state not in UNDOING and job.result != "ABORTED" for job in told):
+        fail("I9", f"{process.name} deleted {key}, which names a job that stands")
+
+
+def _listed(process: Process, job: Job) -> dict[str, str]:
+    """The decided replace list; to a step of before the loss, which it does not know of, that."""
+    return job.before_loss[1] if process.since <= job.lost_step else job.replaced
+
+
+def _check_replaced(
+    observer: Observer, process: Process, job: Job, key: str, version: Version
+) -> None:
+    listed = _listed(process, job)
+    if process.since <= job.lost_step and listed.get(key) == version.etag:
+        return
+    if listed.get(key) != version.etag:
+        fail("I5", f"{process.name} deleted {key}, which no replace list names")
+    if job.record_state not in {JobState.PUBLISHING, JobState.COMMITTED}:
+        fail("I10", f"{key} of before was deleted while the job was {job.record_state}")
+    if decision_of(observer, job)["state"] not in {JobState.PUBLISHING, JobState.COMMITTED}:
+        fail("I8", f"{key} of before was deleted, and decision.json does not say PUBLISHING")
+    missing = observer.missing(job)
+    if missing and job.record_state is not JobState.COMMITTED:
+        fail("I10", f"{key} of before was deleted, and {missing} are not visible")

@@ -1,0 +1,113 @@
+"""The documents of a job say what is true when they are put: marker, list, result (I2, I9)."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from s3commit.core.model.states import JobState
+from s3commit.testing.bucket import Version
+from tests.engines.sim.model import ENDED, Job
+from tests.engines.sim.scheduler import Process, fail
+
+if TYPE_CHECKING:
+    from tests.engines.sim.observer import Observer
+
+
+def check_own_object(
+    observer: Observer, process: Process, key: str, before: Version | None
+) -> None:
+    """The pipeline has put, or completed, one of the job's own objects."""
+    job = observer.job_of(process, key)
+    if job is None or not observer.is_own_key(process, key):
+        fail("I7", f"{process.name} wrote {key}, which is not the job's")
+    if process.since <= job.lost_step:
+        _take_for_true(observer, job, key)  # a step of before the loss, which it does not know of
+    if key.startswith(job.directory.pages) and "/RemoveReplaced" in process.name:
+        if key not in job.pages and process.since > job.lost_step:
+            fail("I10", f"{process.name} wrote {key}, no page of the list that was decided")
+    elif key == job.directory.decision:
+        _check_decision_record(observer, process, job, before)
+    elif key == job.directory.success:
+        _check_marker(observer, job)
+    elif key == job.directory.commits:
+        _check_commits(observer, process, job)
+    elif key == job.directory.result:
+        _check_result(observer, process, job, before)
+
+
+def _take_for_true(observer: Observer, job: Job, key: str) -> None:
+    """What stands in S3 from now on is what the ledger is made from."""
+    if key == job.directory.decision and not job.over and not job.decided:
+        said = JobState(decision_of(observer, job)["state"])
+        if job.record_state is None:
+            job.record_state, job.decided = said, True
+            job.planned, job.replaced, job.plan = job.before_loss
+    elif key == job.directory.result and not job.ended:
+        job.record_state = job.lost_as
+
+
+def decision_of(observer: Observer, job: Job) -> dict[str, Any]:
+    """The job's decision record; empty if there is none."""
+    version = observer.bucket.current(job.directory.decision)
+    found: dict[str, Any] = json.loads(version.body or b"{}") if version else {}
+    return found
+
+
+def _check_decision_record(
+    observer: Observer, process: Process, job: Job, before: Version | None
+) -> None:
+    """It says what the ledger has said before, and never less than it has said itself (I8)."""
+    said = JobState(decision_of(observer, job)["state"])
+    was = JobState(json.loads(before.body or b"{}")["state"]) if before else None
+    if was in ENDED and said is not was:
+        fail("I8", f"decision.json of job {job.name} said {was}, and says {said}")
+    if was is JobState.PUBLISHING and said not in {was, JobState.COMMITTED}:
+        fail("I8", f"decision.json of job {job.name} said {was}, and says {said}")
+    if process.since <= job.lost_step or job.settled:
+        return
+    known = {JobState.COMMITTING, job.record_state}
+    if job.record_state is JobState.COMMITTED:
+        known.add(JobState.PUBLISHING)
+    if not job.decided or said not in known:
+        fail("I8", f"decision.json says {said}, and job {job.name} is {job.record_state}")
+
+
+def _check_marker(observer: Observer, job: Job) -> None:
+    if job.record_state is not JobState.PUBLISHING:
+        fail("I9", f"_SUCCESS of job {job.name} was put while it was {job.record_state}")
+    if missing := observer.missing(job):
+        fail("I9", f"_SUCCESS of job {job.name} was put, and {missing} are not visible")
+    if observer.bucket.current(job.directory.commits) is None:
+        fail("I9", f"_SUCCESS of job {job.name} was put before its manifest in _commits/")
+
+
+def _check_commits(observer: Observer, process: Process, job: Job) -> None:
+    late = process.since <= job.lost_step  # S3 says no more than COMMITTING of what is published
+    if job.record_state is not JobState.PUBLISHING and not job.ended and not late:
+        fail("I9", f"_commits/ of job {job.name} was put while it was {job.record_state}")
+    body = observer.bucket.objects[job.directory.commits][-1].body or b""
+    lines = [json.loads(line) for line in body.splitlines()]
+    named = sorted(
+        (line["key"], line["length"]) for line in lines[1:] if line["key"] not in job.spoiled
+    )
+    files = (file for file in job.planned.values() if file.key not in job.spoiled)
+    if named != sorted((file.key, len(file.body)) for file in files):
+        fail("I2", f"_commits/ of job {job.name} names {named}")
+
+
+def _check_result(observer: Observer, process: Process, job: Job, before: Version | None) -> None:
+    said = json.loads(observer.body(job.directory.result))
+    if before is not None:
+        fail("I2", f"result.json of job {job.name} was put twice")
+    job.result = said["outcome"]
+    job.failure = (said["error"] or {}).get("code", "")
+    job.message = (said["error"] or {}).get("message", "")
+    told = decision_of(observer, job).get("state", JobState.ABORTED)
+    if told != job.result and not (job.settled or process.since <= job.lost_step):
+        fail("I8", f"result.json of job {job.name} says {job.result}, and decision.json {told}")
+    if job.record_state is None or job.result != job.record_state.value:
+        fail("I2", f"result.json says {job.result}, and job {job.name} is {job.record_state}")
+    marker = observer.bucket.current(job.directory.success)
+    if job.result == "COMMITTED" and marker is None:
+        fail("I9", f"result.json says {job.result}, and there is no _SUCCESS")

@@ -1,0 +1,157 @@
+"""The fakes behind a door at which the scheduler, the faults and the observer stand."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import greenlet
+
+from s3commit.core.model.errors import PreconditionError, S3CommitError, TransientError
+from s3commit.testing.faults import Crash
+from s3commit.testing.memory import MemoryLedger, MemoryObjectStore
+from tests.engines.sim.decisions import Decisions
+from tests.engines.sim.deletions import shown_by
+from tests.engines.sim.faults import READS, Faults
+from tests.engines.sim.observer import Observer
+from tests.engines.sim.scheduler import Process, Scheduler
+from tests.engines.sim.trace import Line, brief, in_words, told
+
+_OBSERVED = frozenset({"put", "delete", "delete_seen", "abort_upload", "complete_upload"})
+_MOVES = frozenset({"open_job", "take_over", "advance", "decide", "note", "take_turn"})
+
+
+@dataclass
+class Door:
+    """Every port call goes through `call`."""
+
+    scheduler: Scheduler
+    faults: Faults
+    observer: Observer
+    decisions: Decisions
+    store: MemoryObjectStore
+    ledger: MemoryLedger
+    rng: random.Random
+    announce: Callable[[Process, str], None]
+    page: int = 1000
+    trace: list[Line] | None = None
+    writes: int = 0
+    strokes: int = 0
+
+    def call(self, verb: str, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """One call: others may run first, then it may fail, and all are told what it did."""
+        self.scheduler.pause()
+        process = self.scheduler.current
+        assert process is not None
+        conditional = verb in {"put", "complete_upload"} and bool(
+            kwargs.get("if_absent") or kwargs.get("if_match")
+        )
+        kind = self.faults.draw(verb.partition(" ")[0], conditional=conditional)
+        if verb.partition(" ")[0] not in READS:
+            self.writes += 1
+            process.writes += 1
+        self.strokes += bool(kind)
+        try:
+            if kind:
+                result = self._struck(kind, process, verb, method, args, kwargs)
+            else:
+                result = self._perform(process, verb, method, args, kwargs)
+        except BaseException as error:
+            if self.trace is not None and not isinstance(error, greenlet.GreenletExit):
+                self._write(process, verb, args, kwargs, told(error), kind)
+            raise
+        if self.trace is not None:
+            self._write(process, verb, args, kwargs, brief(result), kind)
+        return result
+
+    def _struck(
+        self,
+        kind: str,
+        process: Process,
+        verb: str,
+        method: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        perform = partial(self._perform, process, verb, method, args, kwargs)
+        if kind == "crash before":
+            raise Crash(f"before {verb}")
+        if kind in {"error", "throttled"}:
+            raise TransientError("500" if kind == "error" else "503 Slow Down")
+        if kind == "conflict 409":
+            return self._conflict(verb, args)
+        if kind == "clock jump":
+            self.scheduler.seconds += self.faults.stall()
+        if kind == "stall before":
+            self.scheduler.sleep(self.faults.stall())
+        if kind == "sent twice":
+            with suppress(S3CommitError):
+                perform()
+            self.scheduler.pause()
+        if kind == "answer lost" and verb in {"delete_seen", "record_attempts"}:
+            self.faults.strike("half done")
+            many = list(args[-1])
+            perform = partial(
+                self._perform, process, verb, method, (*args[:-1], many[: len(many) // 2]), kwargs
+            )
+        result = perform()
+        if kind == "crash after":
+            raise Crash(f"after {verb}")
+        if kind == "answer lost":
+            raise TransientError("the answer was lost")
+        if kind == "stall after":
+            self.scheduler.sleep(self.faults.stall())
+        return result
+
+    def _conflict(self, verb: str, args: tuple[Any, ...]) -> Any:
+        """S3's 409: nothing has happened; after a completion the parts have to be sent again."""
+        if verb == "put":
+            raise TransientError("409", code="CONFLICT")
+        file = self.observer.files.get(args[2])
+        if file is not None:
+            self.observer.jobs[file.job].sabotaged.add("409")
+        self.store.abort_upload(*args[:3])
+        raise PreconditionError("409", code="CONFLICT")
+
+    def _perform(
+        self,
+        process: Process,
+        verb: str,
+        method: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        if verb in _OBSERVED:
+            result = getattr(self.observer, verb)(process, partial(method, *args, **kwargs), args)
+            if verb == "put":
+                self.announce(process, args[1])
+            return result
+        if verb == "create_upload":
+            return self.observer.create_upload(process, partial(method, *args, **kwargs), args)
+        result = method(*args, **kwargs)
+        process.shown.update(shown_by(result))
+        if verb in _MOVES:
+            self.decisions.moved(process, result)
+        elif verb == "put_claim":
+            self.decisions.claimed(process, args[0])
+        elif verb in {"start", "forget"}:
+            process.effects[verb] += bool(result)
+        return result
+
+    def _write(
+        self,
+        process: Process,
+        verb: str,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        outcome: str,
+        kind: str,
+    ) -> None:
+        assert self.trace is not None
+        what, outcome = in_words(verb, args, kwargs, outcome, kind)
+        number, seconds = self.scheduler.steps, self.scheduler.seconds
+        self.trace.append(Line(number, seconds, process.name, what, outcome))

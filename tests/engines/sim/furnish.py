@@ -1,0 +1,151 @@
+"""What there is in a run: strangers' files and uploads, and one to three jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from s3commit.core.formats.layout import META_JOB, JobDirectory
+from s3commit.core.model.conditions import Conditions
+from s3commit.core.model.job import Conflict, Destination, JobSpec, Names, Scope
+from tests.engines.sim.clients import BUCKET
+from tests.engines.sim.model import Job
+from tests.engines.sim.troubles import add_troubles
+
+if TYPE_CHECKING:
+    from tests.engines.sim.world import World
+
+STRANGER = "99999999-0000-4000-8000-000000000099"
+_OUTSIDE = {"dt=8/": "moved/dt=8/", "dt=9/": "moved/dt=9/"}
+
+
+def furnish(world: World) -> None:
+    """Files, markers and uploads of others, from before."""
+    rng = world.rng
+    for key in (
+        "sales/old.parquet", "sales/dt=1/old.parquet", "sales/dt=2/old.parquet",
+        "moved/dt=8/old.parquet",
+    ):  # fmt: skip
+        if rng.random() < 0.35:
+            _foreign(world, key)
+    if rng.random() < 0.3:
+        _foreign(world, "sales/part-t0-0.parquet")
+    for key in ("sales/_hidden/keep", "sales/.keep", "sales2/theirs.parquet", "moved/theirs"):
+        _foreign(world, key)
+    if rng.random() < 0.3:
+        world.store.put(BUCKET, "sales/_SUCCESS", b"")
+    # The name of the first is written to by nobody, that of the second is like that of a job's,
+    # and the third one's tells nothing.
+    for key in ("sales2/theirs", f"sales/part-0-{STRANGER}-c000.parquet", "sales/upload.bin",
+                f"salesroom/part-0-{STRANGER}.parquet"):  # fmt: skip
+        world.foreign_uploads.add(_upload(world, key))
+    if rng.random() < 0.3:
+        world.observer.orphans.add(_upload(world, f"sales/dt=1/part-0-{STRANGER}.parquet"))
+
+
+def _foreign(world: World, key: str) -> None:
+    world.foreign[key] = f"foreign {key}".encode()
+    world.store.put(BUCKET, key, world.foreign[key])
+
+
+def _look_alike(world: World, directory: JobDirectory) -> None:
+    """Older than the job, and made to look like its own: it is not, whatever is undone (I12)."""
+    key = f"{directory.destination.prefix}part-t9-0-{directory.job_id}.parquet"
+    world.foreign[key] = f"foreign {key}".encode()
+    metadata = {META_JOB: directory.job_id}
+    upload_id = world.store.create_upload(BUCKET, key, metadata=metadata, content_type="x")
+    etag = world.store.upload_part(BUCKET, key, upload_id, 1, world.foreign[key])
+    length = len(world.foreign[key])
+    world.store.complete_upload(BUCKET, key, upload_id, [etag], length=length)
+
+
+def _upload(world: World, key: str) -> str:
+    upload_id = world.store.create_upload(BUCKET, key, metadata={}, content_type="x")
+    etag = world.store.upload_part(BUCKET, key, upload_id, 1, b"theirs")
+    world.clients.prey.append((key, upload_id, etag))
+    return upload_id
+
+
+def add_job(world: World, prefix: str = "") -> None:
+    """A job of any kind, at ``prefix`` or anywhere, and what happens to it."""
+    rng, number = world.rng, len(world.observer.jobs)
+    name = "ABCDEFGH"[number]
+    kind = rng.random()
+    anywhere = rng.choice(["sales/"] * 6 + ["sales/dt=1/", "sales2/", "moved/dt=9/"])
+    is_free, prefix = not prefix, prefix or anywhere
+    job_id = f"{number + 1:08d}-0000-4000-8000-00000000000{number + 1}"
+    twins = [job for job in world.observer.jobs.values() if job.prefix == "twin/"]
+    outer = ""
+    if is_free and number and kind < 0.06 and not twins:
+        prefix, job_id = "twin/", world.observer.jobs["A"].directory.job_id
+    elif is_free and number and kind < 0.1 and _may_nest(world):
+        prefix, job_id, outer = "sales/dt=1/", world.observer.jobs["A"].directory.job_id, "A"
+    directory = JobDirectory(Destination(BUCKET, prefix), job_id)
+    of_s3a = kind > 0.9
+    job = Job(name, directory, _spec(world, directory, of_s3a=of_s3a), of_s3a=of_s3a)
+    job.counts_all = of_s3a or rng.random() < 0.1
+    job.outer = outer
+    job.hostile = rng.random() < 0.3 and prefix == "sales/dt=1/" and not job.exact
+    job.disowned = bool(job.spec.locations) and rng.random() < 0.1
+    world.observer.jobs[name] = job
+    tasks = [_file_names(world, job, f"t{task}") for task in range(rng.choice([1, 1, 2, 2, 3]))]
+    job.expected_refusal = gives_up = rng.random() < 0.08
+    dies = rng.random() < (0.4 if of_s3a else 0.04)
+    driver = partial(world.clients.driver, job, tasks, gives_up=gives_up, dies=dies)
+    world.later(
+        f"{name}:driver",
+        partial(_behind, world, world.observer.jobs[outer], driver) if outer else driver,
+        role="driver",
+        job=name,
+        most=rng.choice([0.0, 0.0, 60.0, 1000.0]),
+    )
+    if rng.random() < 0.1:
+        _look_alike(world, directory)
+    add_troubles(world, job)
+
+
+def _may_nest(world: World) -> bool:
+    """Whether job A has a destination in which another one with its id can lie."""
+    jobs = world.observer.jobs
+    nested = any(job.nested for job in jobs.values())
+    return jobs["A"].prefix == "sales/" and not jobs["A"].of_s3a and not nested
+
+
+def _behind(world: World, outer: Job, driver: Callable[[], None]) -> None:
+    """An id is known once its directory is there: a nested job comes after that."""
+    for _ in range(100):
+        if world.bucket.current(outer.directory.job) is not None:
+            driver()
+            return
+        world.scheduler.sleep(20)
+
+
+def _spec(world: World, directory: JobDirectory, *, of_s3a: bool) -> JobSpec:
+    rng, destination = world.rng, directory.destination
+    if of_s3a:
+        return JobSpec(directory.job_id, destination, names=Names.EXACT)
+    return JobSpec(
+        directory.job_id,
+        destination,
+        conflict=rng.choice([Conflict.APPEND] * 3 + [Conflict.REPLACE] * 3 + [Conflict.FAIL]),
+        scope=rng.choice(list(Scope)),
+        idempotency_key="daily" if rng.random() < 0.3 else None,
+        conditions=Conditions(min_files=rng.choice([1, 2])) if rng.random() < 0.1 else Conditions(),
+        names=Names.EXACT if rng.random() < 0.18 else Names.UNIQUE,
+        locations=_OUTSIDE if destination.prefix == "sales/" and rng.random() < 0.2 else {},
+    )
+
+
+def _file_names(world: World, job: Job, task: str) -> list[str]:
+    rng = world.rng
+    suffix = "" if job.exact else f"-{job.directory.job_id}"
+    # A ledger that is lost leaves nothing to tell by whose files are that carry no id at all.
+    if job.of_s3a and (world.loses or rng.random() < 0.5):
+        suffix = f"-{STRANGER}-c000"  # Spark's own id, of the write
+    locations = list(job.spec.locations)[job.disowned :] * 2
+    partitions = ["", "dt=1/", "dt=2/", "dt=1/h=3/", *locations]
+    if job.prefix in {"sales/dt=1/", "moved/dt=9/"} or (job.exact and rng.random() < 0.5):
+        partitions = [""]
+    count = rng.choice([0, 1, 1, 1, 2, 2]) or int(job.hostile)
+    return [f"{rng.choice(partitions)}part-{task}-{n}{suffix}.parquet" for n in range(count)]

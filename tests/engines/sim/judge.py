@@ -1,0 +1,153 @@
+"""The end of a run: everything is quiet, and each job has ended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from s3commit.core.model.job import Conflict, Names
+from s3commit.core.model.states import JobState
+from tests.engines.sim.model import Job
+from tests.engines.sim.recovery import leaks, locks_of
+from tests.engines.sim.scheduler import fail
+
+if TYPE_CHECKING:
+    from tests.engines.sim.world import World
+
+# Why a job may be refused, and when that is no mistake.
+_ALWAYS = {"ABORTED_BY_CLIENT", "DESTINATION_BUSY", "STALLED"}
+_LOSSES = {"UPLOAD_GONE", "UPLOADS_LOST"}
+
+
+def judge_end(world: World) -> None:
+    """Raise `Violation` for what does not hold now."""
+    for job in world.observer.jobs.values():
+        if job.record_state is None:
+            continue
+        if job.record_state is JobState.COMMITTED:
+            _committed(world, job)
+        else:
+            _undone(world, job)
+    _foreign(world)
+    _markers(world)
+    _once(world)
+    for job in world.observer.jobs.values():
+        if nodes := locks_of(world, job):
+            fail("I6", f"job {job.name} holds {nodes} at the end")
+
+
+def _committed(world: World, job: Job) -> None:
+    if job.nested:
+        fail("I12", f"job {job.name} is COMMITTED with the id of job {job.outer} further up")
+    if job.hostile or job.disowned:
+        fail("I7", f"job {job.name} named a stranger's upload, and is COMMITTED")
+    later = [other for other in world.observer.jobs.values() if other is not job]
+    for key, file in job.planned.items():
+        seen = world.observer.visible(key)
+        if seen is not None and seen[1] is file and seen[0].body == file.body:
+            continue
+        if world.observer.excuses(key):
+            continue
+        replaced = any(
+            other.record_state is JobState.COMMITTED
+            and (key in other.replaced or key in other.covered)
+            for other in later
+        )
+        if not replaced:
+            fail("I2", f"job {job.name} is COMMITTED, and {key} is not visible")
+    counted = {(file.task, file.attempt) for file in job.planned.values()}
+    for file in world.observer.visible_files(job):
+        if (file.task, file.attempt) not in counted:
+            fail("I3", f"{file.key} of attempt {file.attempt} is visible, and was not counted")
+
+
+def _undone(world: World, job: Job) -> None:
+    if seen := world.observer.visible_files(job):
+        fail("I2", f"job {job.name} is {job.record_state}, and {[f.key for f in seen]} are visible")
+    allowed = set(_ALWAYS)
+    if job.given_up:
+        allowed.add("ABANDONED")
+    if job.reset:
+        allowed |= {*_LOSSES, "MANIFEST_MISSING", "KEY_IN_DOUBT"}
+    if job.nested:
+        allowed.add("JOB_ID_TAKEN")
+    if job.disowned:
+        allowed.add("LOCATION_NOT_AGREED")
+    if job.sabotaged or job.counts_all:
+        allowed |= _LOSSES
+    if job.hostile:
+        allowed |= {"NOT_CONTAINED", "COUNTS_DIFFER", "NAME_NOT_UNIQUE"}
+    if "manifest" in job.sabotaged:
+        allowed |= {"MANIFEST_MISSING", "MANIFEST_CHANGED", "BAD_FIELD"}
+    if job.counts_all:
+        allowed |= {"TWO_ATTEMPTS", "MANIFEST_MISSING"}
+    if job.spec.conflict is Conflict.FAIL:
+        allowed.add("DESTINATION_NOT_EMPTY")
+    if job.spec.idempotency_key:
+        allowed.add("ALREADY_COMMITTED")
+    if job.spec.conditions:
+        allowed.add("CONDITION_FAILED")
+    if job.spec.names is Names.EXACT:
+        allowed |= {"KEY_EXISTS", *_LOSSES}
+    if job.failure not in allowed:
+        fail("refusal", f"job {job.name} ended {job.failure} ({job.message}), for no reason")
+
+
+def _foreign(world: World) -> None:
+    listed = {
+        key
+        for job in world.observer.jobs.values()
+        if job.record_state is JobState.COMMITTED
+        for key in {*job.replaced, *job.covered}
+    }
+    for key, body in world.foreign.items():
+        version = world.bucket.current(key)
+        changed = version is None or version.body != body
+        if key not in listed and changed and not world.observer.excuses(key):
+            fail("I5", f"foreign {key} is not what it was")
+    for upload_id in sorted(world.foreign_uploads):
+        if upload_id not in world.bucket.uploads:
+            fail("I5", f"foreign upload {upload_id} is gone")
+    if left := leaks(world):
+        fail("I4", f"uploads are open at the end: {[file.key for file in left]}")
+    strange = set(world.bucket.uploads) - world.foreign_uploads - world.observer.known_uploads
+    if strange:
+        keys = sorted(world.bucket.uploads[one].key for one in strange)
+        fail("I4", f"uploads of the pipeline's own are open at the end: {keys}")
+
+
+def _markers(world: World) -> None:
+    for prefix in sorted({job.prefix for job in world.observer.jobs.values()}):
+        here = [job for job in world.observer.jobs.values() if job.prefix == prefix]
+        committed = [job for job in here if job.record_state is JobState.COMMITTED]
+        if not committed:
+            continue
+        marker = world.bucket.current(f"{prefix}_SUCCESS")
+        body = (marker.body if marker else b"") or b""
+        owner = [job for job in committed if job.directory.job_id.encode() in body]
+        if not owner:
+            fail("I9", f"{prefix}_SUCCESS is of no committed job")
+        gone = world.observer.missing(owner[0])
+        elsewhere = {
+            key
+            for job in world.observer.jobs.values()
+            if job.prefix != prefix and job.record_state is JobState.COMMITTED
+            for key in {*job.replaced, *job.covered}
+        }
+        if set(gone) - elsewhere:
+            fail("I9", f"{prefix}_SUCCESS is of job {owner[0].name}, and {gone} are not visible")
+
+
+def _once(world: World) -> None:
+    jobs = list(world.observer.jobs.values())
+    for job in jobs:
+        if job.failure != "ALREADY_COMMITTED":
+            continue
+        named = [
+            other
+            for other in jobs
+            if other.directory.job_id in job.message
+            and other is not job
+            and other.prefix == job.prefix
+        ]
+        if not named or named[0].record_state is not JobState.COMMITTED:
+            fail("I11", f"job {job.name} was told that its data is committed: {job.message}")

@@ -1,0 +1,74 @@
+"""What a sweep and a check may touch: judged at the very call, by what the simulation knows."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+
+from s3commit.core.sweep.sweep import Sweep
+from s3commit.testing.bucket import Version
+from tests.engines.sim.model import Job
+from tests.engines.sim.scheduler import Process, Scheduler, fail, moment
+
+
+@dataclass
+class Orphans:
+    """Uploads of ids of which nobody knows anything; by upload id, with the time of the last part.
+
+    ``managed`` says whether a job has been at work in a directory above the key.
+    """
+
+    scheduler: Scheduler
+    since: dict[str, str] = field(default_factory=dict)
+
+    def add(self, upload_id: str) -> None:
+        """Note one that has had its last part now."""
+        self.since[upload_id] = moment(self.scheduler.seconds)
+
+
+def may_abort(
+    process: Process, job: Job | None, key: str, upload_id: str, orphans: Orphans
+) -> None:
+    """An upload goes if its job has ended, or if nobody knows its job and it is old."""
+    if job is not None:
+        if not job.over:
+            fail("I4", f"{process.name} aborted {key} of job {job.name}, {job.record_state}")
+        return
+    since = orphans.since.get(upload_id)
+    if since is None or process.role != "sweep":
+        fail("I5", f"{process.name} aborted a foreign upload of {key}")
+    sweep: Sweep = process.about
+    if since >= sweep.ago(sweep.limits.orphaned):
+        fail("I5", f"{process.name} aborted an upload of {key} that is not old enough")
+
+
+def may_speak(
+    process: Process,
+    job: Job | None,
+    key: str,
+    before: Version | None,
+    body: bytes,
+    signs: list[str],
+) -> None:
+    """A sweep puts one word, the abort of a job of ours that shows no sign of life (ADR 14)."""
+    sweep: Sweep = process.about
+    if job is None or key != job.directory.request or process.role != "sweep":
+        fail("I7", f"{process.name} wrote {key}")
+    if before is not None or json.loads(body)["action"] != "abort":
+        fail("I2", f"{process.name} spoke over the driver of job {job.name}")
+    if job.of_s3a:
+        fail("sweep", f"{process.name} gave up job {job.name}, which is S3A's")
+    began, since = moment(process.scheduled), sweep.ago(sweep.limits.abandoned)
+    alive = [sign for sign in signs if since <= sign < began]
+    job.given_up = True
+    if alive:
+        fail("sweep", f"{process.name} gave up job {job.name}, alive at {max(alive)} ({since})")
+
+
+def may_retire(process: Process, job: Job, key: str, result: Version) -> None:
+    """The documents of a job stay as long as the retention says after its end."""
+    if process.role != "sweep":
+        fail("I7", f"{process.name} deleted {key}")
+    sweep: Sweep = process.about
+    if not job.over or result.modified >= sweep.ago(sweep.limits.retention):
+        fail("sweep", f"{process.name} retired {key} of job {job.name}, {job.record_state}")

@@ -1,0 +1,209 @@
+"""The pipeline's processes: handlers, executions and their steps, as deployed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from s3commit.core.commit.complete_unit import complete_unit
+from s3commit.core.commit.ingest_pendingsets import judge_arrival, note_arrivals
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.plan import MAX_PLAN_BYTES, decode_plan
+from s3commit.core.formats.ticket import Ticket, UnitResult
+from s3commit.core.job.record import beside_twins
+from s3commit.core.model.errors import (
+    AccessError,
+    InvalidInputError,
+    JobRefusedError,
+    NotFoundError,
+    TransientError,
+)
+from s3commit.core.model.job import Failure
+from s3commit.core.model.record import JobRecord
+from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.executions import FORGOTTEN, Execution
+from s3commit.core.ports.ledger import LostRaceError
+from s3commit.testing.execution import REFUSING, RETRIES, ROUTES, STEPS
+from s3commit.testing.faults import Crash
+from tests.engines.sim.clients import BUCKET
+from tests.engines.sim.faults import Faults
+from tests.engines.sim.model import Job
+from tests.engines.sim.observer import Observer
+from tests.engines.sim.scheduler import Process, Scheduler, Violation
+
+
+@dataclass
+class Machine:
+    """Starts handlers and executions. Implements `Executions`."""
+
+    scheduler: Scheduler
+    faults: Faults
+    ports: Ports
+    observer: Observer
+    executions: set[str] = field(default_factory=set)  # their names
+    entered: Counter[str] = field(default_factory=Counter)
+    closed: bool = False  # the queues are stopped
+    dead_letters: list[str] = field(default_factory=list)  # keys of manifests
+
+    # Handlers.
+
+    def ingest(self, key: str) -> None:
+        """The handler of a manifest's event; SQS brings the event again if it fails."""
+        for _ in range(4):
+            try:
+                self.while_closed()
+                arrival = judge_arrival(self.ports, BUCKET, key)
+                note_arrivals(self.ports, [arrival])
+                return
+            except InvalidInputError:
+                return  # for a person to look at; the request will be refused for it
+            except (TransientError, Crash):
+                self.scheduler.sleep(30)
+        self.dead_letters.append(key)
+
+    def dispatch(self, job: Job) -> None:
+        """The handler of a request's event: an execution by the job's ref, once."""
+        self.while_closed()
+        self._start(job.directory.ref, job)
+
+    def while_closed(self) -> None:
+        """Wait as long as queues and schedules are stopped."""
+        while self.closed:
+            self.scheduler.sleep(60)
+
+    # Step Functions.
+
+    def describe(self, execution: str) -> Execution:
+        """See `Executions.describe`."""
+        running = any(one.name == execution for one in self.scheduler.living)
+        return Execution("RUNNING" if running else FORGOTTEN)
+
+    def start(self, name: str, directory: JobDirectory) -> str | None:
+        """See `Executions.start`."""
+        job = self.observer.job_at(directory.prefix)
+        if job is None:
+            raise Violation("I7", f"execution {name} is started for {directory.prefix}")
+        return name if self._start(name, job) else None
+
+    def _start(self, name: str, job: Job) -> bool:
+        if name in self.executions:
+            return False
+        self.execute(job, name)
+        return True
+
+    def execute(self, job: Job, name: str) -> Process:
+        """Start an execution."""
+        self.executions.add(name)
+        return self.scheduler.spawn(
+            name, partial(self._execution, job, name), role="execution", job=job.name
+        )
+
+    def _execution(self, job: Job, execution: str) -> str:
+        ticket = Ticket(job.directory.job_id, BUCKET, job.directory.prefix, execution=execution)
+        name = "SealJob"
+        while name:
+            self.entered[name] += 1
+            try:
+                ticket = self._tried(job, name, ticket)
+                following = ROUTES[name](ticket)
+            except LostRaceError:
+                return "Superseded"
+            except (JobRefusedError, InvalidInputError) as error:
+                if name not in REFUSING and (job.intruder or "published" in job.sabotaged):
+                    job.message = f"{name}: {error}"
+                    return "failed"  # until what it misses is there again, if ever
+                if job.settled:
+                    raise  # the table was set back behind what the job's objects still say
+                if name not in REFUSING:
+                    raise Violation("progress", f"{execution} failed at {name}: {error}") from error
+                ticket = replace(ticket, refusal=Failure(error.code, error.message))
+                following = "AbortJob"
+            if self.faults.chance(0.02):
+                self.faults.strike("execution killed")
+                return "killed"
+            if following == name:
+                self.scheduler.sleep(float(ticket.pause) if name == "AcquireDestination" else 5)
+            name = following
+        return "ended"
+
+    def _tried(self, job: Job, name: str, ticket: Ticket) -> Ticket:
+        """A step, tried again as the machine does; a try that is given up goes on unheard."""
+        for number in range(RETRIES):
+            label = f"{ticket.execution}/{name}" + (f"#{number + 1}" if number else "")
+            body = (
+                partial(self._map, job, ticket, label)
+                if name == "CompleteUploads"
+                else partial(self._step, name, ticket)
+            )
+            begun = self.scheduler.steps
+            child = self.scheduler.spawn(label, body, role="pipeline", job=job.name)
+            if self.faults.chance(0.03):
+                self.faults.strike("given up")
+                self.scheduler.sleep(self.faults.stall())
+                continue
+            self.scheduler.join(child)
+            if child.error is None:
+                if name == "TidyUp":
+                    self.observer.check_closed(job, begun)
+                result: Ticket = child.result
+                return result
+            if not isinstance(child.error, TransientError | Crash):
+                raise child.error
+            if number == RETRIES - 1:
+                raise child.error
+            self.scheduler.sleep(2.0 * 2**number)
+        raise TransientError("every try was given up")
+
+    def _step(self, name: str, ticket: Ticket) -> Ticket:
+        with beside_twins(ticket):
+            return STEPS[name](self.ports, ticket)
+
+    def _map(self, job: Job, ticket: Ticket, label: str) -> Ticket:
+        """The Map: a worker a unit, all at once, each tried again."""
+        try:
+            stored = self.ports.store.get(BUCKET, ticket.plan, max_bytes=MAX_PLAN_BYTES)
+            units = decode_plan(stored.body)
+        except (NotFoundError, AccessError, InvalidInputError):
+            return ticket
+        workers = [
+            self.scheduler.spawn(
+                f"{label}/{unit.number}",
+                partial(self._worker, partial(complete_unit, self.ports, ticket, unit)),
+                role="pipeline",
+                job=job.name,
+            )
+            for unit in units
+        ]
+        self.scheduler.join(*workers)
+        for worker in workers:
+            if worker.error is not None:
+                raise worker.error
+        return replace(ticket, completed=tuple(worker.result for worker in workers))
+
+    def _worker(self, complete: Callable[[], UnitResult]) -> UnitResult:
+        for _ in range(4):
+            try:
+                return complete()
+            except TransientError:
+                self.scheduler.sleep(1)
+        return complete()
+
+
+@dataclass(frozen=True)
+class Commands:
+    """What a person's command does with the machine. Implements `Hands`, as the command's does."""
+
+    machine: Machine
+
+    def is_running(self, directory: JobDirectory, record: JobRecord | None) -> bool:
+        """See `Hands.is_running`."""
+        return self.machine.describe((record and record.execution) or directory.ref).is_running
+
+    def start(self, directory: JobDirectory, record: JobRecord | None) -> bool:
+        """See `Hands.start`."""
+        hour = int(self.machine.scheduler.seconds // 3600)
+        generation = record.generation if record else 0
+        name = f"{directory.ref}-fsck-{generation}-{hour}"
+        return self.machine.start(name, directory) is not None

@@ -1,0 +1,155 @@
+"""What the processes see of the fakes: each port of the code under test, behind the door."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, cast
+
+from s3commit.core.fsck.ports import Hands
+from s3commit.core.model.locks import Claim, Claimed
+from s3commit.core.model.record import JobRecord
+from s3commit.core.model.states import JobState
+from s3commit.core.ports.executions import Executions
+from s3commit.core.ports.ledger import Ledger
+from s3commit.core.ports.objects import ListedObject, ObjectStore, OpenUpload
+from s3commit.core.ports.survey import SeenObject, Survey
+from s3commit.testing.survey import MemorySurvey
+from tests.engines.sim.door import Door
+
+STORE_VERBS = (
+    "get", "first_bytes", "head", "is_versioned", "upload_is_open", "put", "delete", "delete_seen",
+    "create_upload", "upload_part", "abort_upload", "complete_upload",
+)  # fmt: skip
+LEDGER_VERBS = (
+    "job", "open_job", "take_over", "advance", "decide", "note", "begin_unit",
+    "record_attempts", "attempts", "jobs_with_id", "take_turn", "put_claim", "drop_claim",
+    "forget",
+)  # fmt: skip
+STALE = 0.2  # the share of listings of jobs that are answered from the past
+
+
+def as_store(door: Door) -> ObjectStore:
+    """The object store."""
+    return cast("ObjectStore", _Store(door))
+
+
+def as_ledger(door: Door) -> Ledger:
+    """The ledger."""
+    return cast("Ledger", _Ledger(door))
+
+
+def as_survey(door: Door) -> Survey:
+    """Listings with times, and versions."""
+    return _Survey(door)
+
+
+def as_executions(door: Door, machine: Executions) -> Executions:
+    """Step Functions, for the sweep."""
+    return cast("Executions", _Verbs(door, machine, ("describe", "start")))
+
+
+def as_hands(door: Door, hands: Hands) -> Hands:
+    """Step Functions, for a check."""
+    return cast("Hands", _Verbs(door, hands, ("is_running", "start")))
+
+
+class _Verbs:
+    def __init__(self, door: Door, target: object, verbs: tuple[str, ...]) -> None:
+        self._door = door
+        for verb in verbs:
+            if hasattr(target, verb):
+                setattr(self, verb, partial(door.call, verb, getattr(target, verb)))
+
+    def _pages(
+        self, verb: str, read: Callable[..., Any], mark: Callable[[Any], Any], first: Any
+    ) -> Iterator[Any]:
+        """Page by page: others may change what the next page shows."""
+        last = first
+        while True:
+            found = self._door.call(verb, read, last)
+            yield from found[: self._door.page]
+            if len(found) <= self._door.page:
+                return
+            last = mark(found[self._door.page - 1])
+
+
+class _Store(_Verbs):
+    def __init__(self, door: Door) -> None:
+        super().__init__(door, door.store, STORE_VERBS)
+
+    def list(self, bucket: str, prefix: str) -> Iterator[ListedObject]:
+        def read(after: str) -> Any:
+            return [one for one in self._door.store.list(bucket, prefix) if one.key > after]
+
+        return self._pages(f"list {prefix}", read, lambda one: one.key, "")
+
+    def list_uploads(self, bucket: str, prefix: str) -> Iterator[OpenUpload]:
+        def read(after: tuple[str, str, str]) -> Any:
+            found = self._door.store.list_uploads(bucket, prefix)
+            return sorted((one for one in found if _mark(one) > after), key=_mark)
+
+        return self._pages(f"list_uploads {prefix}", read, _mark, ("", "", ""))
+
+
+def _mark(one: OpenUpload) -> tuple[str, str, str]:
+    return one.key, one.initiated, one.upload_id
+
+
+class _Ledger(_Verbs):
+    def __init__(self, door: Door) -> None:
+        super().__init__(door, door.ledger, LEDGER_VERBS)
+        self._past: dict[str, JobRecord] = {}
+
+    def jobs_in(self, state: JobState, *, before: str, since: str = "") -> Iterator[JobRecord]:
+        """From an index that may lag behind the table."""
+
+        def read(state: JobState, since: str, before: str) -> list[JobRecord]:
+            if self._door.faults.rate == 0 or self._door.rng.random() >= STALE:
+                self._past = dict(self._door.ledger._jobs)
+            found = [
+                record
+                for record in self._past.values()
+                if record.state is state and since <= record.updated_at < before
+            ]
+            return sorted(found, key=lambda record: record.updated_at)
+
+        yield from self._door.call("jobs_in", read, state, since, before)
+
+    def claims(self, claim: Claim, *, below: bool) -> Iterator[Claimed]:
+        """Page by page, and consistently."""
+
+        def read(after: tuple[str, str]) -> list[Claimed]:
+            found = self._door.ledger.claims(claim, below=below)
+            return [one for one in found if (one.claim.node, one.ref) > after]
+
+        def mark(one: Claimed) -> tuple[str, str]:
+            return one.claim.node, one.ref
+
+        return self._pages(f"claims {claim.mode} {claim.node}", read, mark, ("", ""))
+
+
+class _Survey(_Verbs):
+    def __init__(self, door: Door) -> None:
+        self._survey = MemorySurvey(door.store)
+        super().__init__(door, self._survey, ("parts", "versions"))
+
+    def objects(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[SeenObject]:
+        """See `Survey.objects`."""
+
+        def read(last: str) -> Any:
+            return list(self._survey.objects(bucket, prefix, after=last))
+
+        return self._pages(f"objects {prefix}", read, lambda one: one.key, after)
+
+    def uploads(self, bucket: str, *prefix: str, **after: str) -> Iterator[OpenUpload]:
+        """See `Survey.uploads`."""
+
+        def read(last: tuple[str, str, str]) -> Any:
+            found = self._survey.uploads(bucket, *prefix, **after)
+            return sorted((one for one in found if _mark(one) > last), key=_mark)
+
+        return self._pages("uploads", read, _mark, ("", "", ""))
+
+    parts: Any
+    versions: Any

@@ -1,0 +1,185 @@
+"""After the run nothing fails any more: what the deployed system has brings all jobs to an end.
+
+That is the sweep, again and again, and what it starts. A person is asked for what it leaves to
+people: jobs of S3A's, and a ledger that was lost.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.sweep.directories import WINDOW
+from s3commit.core.sweep.sweep import DAY, HOUR
+from tests.engines.sim.model import File, Job
+from tests.engines.sim.scheduler import Violation, fail, moment
+from tests.engines.sim.strangers import put_over_document
+
+if TYPE_CHECKING:
+    from tests.engines.sim.world import World
+
+# Seconds between sweeps: the pause before a job is gone on with doubles, up to a day.
+PAUSES = (1000, 1000, 2000, 4000, 8000, 16000, 32000, 64000, DAY, DAY, DAY, DAY)
+LAST_RESORT = 8
+
+
+def recover(world: World) -> None:
+    """Sweep until nothing is left to do. Raises `Violation` if that never comes."""
+    world.faults.rate = 0.0
+    for key in world.machine.dead_letters:  # redriven
+        job = world.observer.job_in(key)
+        assert job is not None
+        redriven = partial(world.machine.ingest, key)
+        world.later(f"{job.name}:redriven", redriven, job=job.name, most=1.0)
+    for number, pause in enumerate(PAUSES):
+        unfinished = [job for job in world.observer.jobs.values() if _needs_help(world, job)]
+        if not unfinished and not world.unsettled():
+            return
+        world.rounds += 1
+        world.scheduler.seconds += pause
+        if number == 1:
+            _rescue(world)
+        if number == LAST_RESORT:
+            _repair(world)
+        world.keepers.sweep(f"recovery{number}")
+        world.scheduler.run()
+    unfinished = [job for job in world.observer.jobs.values() if _needs_help(world, job)]
+    if not unfinished and not world.unsettled():
+        return
+    left = [*(f"{job.name} ({job.record_state})" for job in unfinished), *world.unsettled()]
+    stuck = ", ".join(left)
+    raise Violation("progress", f"not ended after {len(PAUSES)} sweeps: {stuck}")
+
+
+def _rescue(world: World) -> None:
+    """To end S3A's jobs is left to people."""
+    for job in world.observer.jobs.values():
+        if (
+            job.of_s3a
+            and world.bucket.current(job.directory.request) is None
+            and _begun(world, job)
+        ):
+            world.scheduler.spawn(
+                f"{job.name}:rescue",
+                partial(world.clients.request_abort, job, "its driver is dead"),
+                role="driver",
+                job=job.name,
+            )
+
+
+def _repair(world: World) -> None:
+    """As is to hear a request at a destination where no other job has been lately."""
+    world.faults.strike("repaired by hand")
+    for prefix in sorted({job.prefix for job in world.observer.jobs.values()}):
+        world.keepers.command(f"repair {prefix}", partial(world.keepers.repair, prefix))
+
+
+def _begun(world: World, job: Job) -> bool:
+    directories = tuple(one.prefix for one in job.directories)
+    return any(
+        key.startswith(directories) and world.bucket.current(key) for key in world.bucket.objects
+    )
+
+
+def _needs_help(world: World, job: Job) -> bool:
+    directory, untidy = job.directory, is_untidy(world, job)
+    if not _begun(world, job) and not untidy and job.record_state is None:
+        return False
+    held = bool(locks_of(world, job))
+    asked = world.bucket.current(directory.request) is not None
+    if not asked and job.record_state is None and not _open_uploads(world, job):
+        return False  # its driver has died, and a few small objects are all that is left of it
+    return not job.ended or not job.result or untidy or held
+
+
+def locks_of(world: World, job: Job) -> list[str]:
+    """The nodes that the job claims.
+
+    If its record was lost, its end did not find them, and a late waker puts them after it: nobody
+    minds them, and they go by themselves.
+    """
+    if (job.reset or job.woke_late) and job.over:
+        return []
+    ref = job.directory.ref
+    return [claim.node for owner, claim in world.ledger._claims if owner == ref]
+
+
+def is_untidy(world: World, job: Job) -> bool:
+    """Whether uploads or working objects of the job are there."""
+    scratch = tuple(prefix for one in job.directories for prefix in one.scratch)
+    # Of one that the ledger has forgotten the pipeline's own objects go with its documents.
+    known = job.directory.ref in world.ledger._jobs
+    left = any(
+        (key.startswith(scratch) or (known and job.is_working(key))) and world.bucket.current(key)
+        for key in world.bucket.objects
+    )
+    return left or _open_uploads(world, job)
+
+
+def _open_uploads(world: World, job: Job) -> bool:
+    return any(file.job == job.name for file in leaks(world)) or any(
+        one.key == job.directory.commits for one in world.bucket.uploads.values()
+    )
+
+
+def leaks(world: World) -> list[File]:
+    """The open uploads of jobs that somebody has to abort.
+
+    What nobody can tell from a stranger's the bucket's lifecycle rule aborts, and it is none here:
+    an upload with an exact name that neither manifest nor note names, or of a job of which the
+    ledger has never heard and that asked for nothing.
+    """
+    observer = world.observer
+    found = (observer.files.get(upload_id) for upload_id in sorted(world.bucket.uploads))
+    return [file for file in found if file is not None and not _is_left(world, file)]
+
+
+def _is_left(world: World, file: File) -> bool:
+    job = world.observer.jobs[file.job]
+    unnamed = job.exact and not world.observer.is_named(file.upload_id)
+    asked = world.bucket.current(job.directory.request) is not None
+    unheard = job.exact and job.record_state is None and not asked
+    return unnamed or unheard
+
+
+def settle(world: World) -> None:
+    """Long after: a check has nothing to say, and documents go when they were kept long enough."""
+    prefixes = sorted({job.prefix for job in world.observer.jobs.values()})
+    for prefix in prefixes:
+        body = partial(world.keepers.check, prefix)
+        check = world.scheduler.spawn(f"check {prefix}", body, role="fsck", job="")
+        world.scheduler.run()
+        # Notes of keys that nobody needs may be left, and what looks like a job's and is older.
+        # A list that was made while a file was another's has other counts than the ledger.
+        spoiled = any("published" in job.sabotaged for job in world.observer.jobs.values())
+        fine = ("ONCE_LEFT ", "UNREADABLE ") if spoiled else ("ONCE_LEFT ",)
+        found = [
+            one
+            for one in check.result or ()
+            if not one.startswith(fine) and one.split()[1] not in world.foreign
+        ]
+        if (check.error or found) and not world.is_written_to(prefix):
+            fail("fsck", f"a check of {prefix} ends with {check.error or found}")
+    world.scheduler.seconds += world.keepers.limits.retention + 3 * HOUR
+    for job in world.observer.jobs.values():
+        if world.rng.random() < 0.5:
+            put_over = partial(put_over_document, world, job)
+            world.scheduler.spawn(f"{job.name}:copy", put_over, role="foreign", job=job.name)
+    world.keepers.sweep("retirement")
+    world.scheduler.run()
+    last = world.scheduler.seconds - world.keepers.limits.retention - 2 * HOUR
+    first = moment(last - WINDOW + 4 * HOUR)
+    for job in world.observer.jobs.values():
+        record = world.ledger._jobs.get(job.directory.ref)
+        result = world.bucket.current(job.directory.result)
+        if "document" in job.sabotaged:
+            continue
+        if (
+            record is None
+            or JobDirectory.of(record).prefix != job.directory.prefix
+            or result is None
+        ):
+            continue
+        if record.updated_at > first and result.modified < moment(last):
+            fail("sweep", f"documents of job {job.name} are there after their time")

@@ -1,0 +1,203 @@
+"""What happens to jobs beside faults at calls: events, second executions, accidents, time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from s3commit.core.formats.layout import NOTE_SUFFIX
+from tests.engines.sim.losing import copy_table, lose_everything, lose_jobs, lose_notes, set_back
+from tests.engines.sim.model import KEEPERS, Job
+from tests.engines.sim.recovery import is_untidy
+from tests.engines.sim.scheduler import Process
+from tests.engines.sim.strangers import lose_upload, spoil_manifest, spoil_published
+
+if TYPE_CHECKING:
+    from tests.engines.sim.world import World
+
+_JOBS_OWN = {"task", "driver"}
+
+
+def add_troubles(world: World, job: Job) -> None:
+    """Those of one job."""
+    rng, faults = world.rng, world.faults
+    while faults.chance(0.15):
+        again = f"{job.directory.job_id}-again{rng.randrange(1000)}"
+        world.later(f"{again}!", partial(_execute_again, world, job, again), job=job.name)
+    while faults.chance(0.2):
+        again = f"{job.directory.job_id}-duel{rng.randrange(1000)}"
+        begin = partial(_execute_again, world, job, again)
+        late = partial(world.later, f"{again}!", begin, job=job.name, most=0.05)
+        _at_decision(world, job, late)
+    if faults.chance(0.2 if job.exact else 0.08):
+        _sabotage(world, "upload lost", job, lose_upload)
+    if faults.chance(0.04):
+        _sabotage(world, "manifest spoiled", job, spoil_manifest)
+    if faults.chance(0.4):
+        spoil = partial(spoil_published, world, job)
+        spoiled = partial(world.later, f"{job.name}:spoil", spoil, job=job.name, role="saboteur")
+        _at_decision(world, job, partial(spoiled, most=0.0))
+    # Before its job.json is there a job passes for S3A's, of which the manifests are believed.
+    if faults.chance(0.1) and not job.hostile:
+        body = partial(world.clients.request_abort, job, "a person gave it up")
+        world.later(f"{job.name}:abort", body, role="driver", job=job.name)
+    if job.of_s3a and not world.loses and faults.chance(0.3):
+        retries = partial(world.clients.retry_late, job, "t0")
+        world.later(f"{job.name}:late", retries, role="task", job=job.name)
+    if faults.chance(0.1):
+        world.later(f"{job.name}:ttl", partial(_forget, world, job), role="ttl", job=job.name)
+
+
+def _sabotage(world: World, kind: str, job: Job, deed: Callable[[World, Job], None]) -> None:
+    """At any time, or right after the decision."""
+
+    def begin(most: float | None = None) -> None:
+        world.faults.strike(kind)
+        body = partial(deed, world, job)
+        world.later(f"{job.name}:{kind}", body, role="saboteur", job=job.name, most=most)
+
+    if world.rng.random() < 0.6:
+        _at_decision(world, job, partial(begin, 0.01))
+    else:
+        begin()
+
+
+def _at_decision(world: World, job: Job, begin: Callable[[], object]) -> None:
+    world.decisions.at_decision.setdefault(job.name, []).append(begin)
+
+
+def _execute_again(world: World, job: Job, name: str) -> None:
+    if world.bucket.current(job.directory.request) is not None:
+        world.faults.strike("duplicate execution")
+        world.machine.execute(job, name)
+
+
+def _forget(world: World, job: Job) -> None:
+    """The time to live of an ended job's record: longer than any handler or step lives."""
+    world.scheduler.sleep(world.rng.choice([10.0, 600.0, 6000.0]))
+    world.scheduler.pause()
+    roles = {other.role for other in world.scheduler.living if other.job == job.name}
+    if roles & {"pipeline", "execution"} or world.keepers.at_work():
+        return
+    owners = {owner for owner, _ in world.ledger._claims}
+    if job.ended and job.result and job.directory.ref not in owners:
+        if is_untidy(world, job):
+            return  # it outlives many sweeps
+        world.faults.strike("record expired")
+        job.expired = True
+        world.ledger._jobs.pop(job.directory.ref, None)
+        world.ledger._attempts.pop(job.directory.ref, None)
+
+
+# Events.
+
+
+def announce(world: World, process: Process, key: str) -> None:
+    """S3's notification of a put: once, twice, late, or lost."""
+    if process.role not in {*_JOBS_OWN, "sweep"}:
+        return
+    jobs = world.observer.jobs.values()
+    job = world.observer.jobs.get(process.job) or next(
+        one for one in jobs if key == one.directory.request
+    )
+    if key.endswith((".pendingset", ".pending", NOTE_SUFFIX)):
+        world.observer.note_manifest(key)
+    if key.endswith(".pendingset"):
+        _deliver(world, f"{job.name}:ingest", partial(world.machine.ingest, key), job)
+    elif key == job.directory.request:
+        _deliver(world, f"{job.name}:dispatch", partial(world.machine.dispatch, job), job)
+
+
+def _deliver(world: World, name: str, body: Any, job: Job) -> None:
+    faults, times = world.faults, 1
+    if not job.expired and faults.chance(0.1):
+        faults.strike("event lost")
+        times = 0
+    elif faults.chance(0.15):
+        faults.strike("event twice")
+        times = 2
+    for _ in range(times):
+        most = 0.5
+        if faults.chance(0.2):
+            faults.strike("event late")
+            most = world.rng.choice([30.0, 600.0, 5000.0])
+        world.later(name, body, job=job.name, most=most)
+
+
+# Of all jobs together.
+
+
+def add_keepers(world: World) -> None:
+    """Sweeps, at times two at once, behind which time has passed; checks and repairs."""
+    rng, faults = world.rng, world.faults
+    for number in range(rng.choice([0, 0, 1, 2])):
+        passed = rng.choice([0, 1000, world.keepers.limits.abandoned + 100])
+        dry = rng.random() < 0.1
+
+        def begin(number: int = number, passed: int = passed, dry: bool = dry) -> None:
+            world.scheduler.seconds += passed
+            faults.strike("swept")
+            world.keepers.sweep(f"sweep{number}", dry_run=dry)
+            if rng.random() < 0.3:
+                world.keepers.sweep(f"sweep{number}'")
+
+        world.later(f"sweep{number}!", begin, job="", role="clock", most=_when(world))
+    while rng.random() < 0.12:
+        faults.strike("checked")
+        name, prefix = f"fsck{rng.randrange(1000)}", rng.choice(["sales/", "sales/", "moved/"])
+        deed = world.keepers.repair if rng.random() < 0.7 else world.keepers.check
+        body = partial(world.keepers.command, name, partial(deed, prefix))
+        world.later(f"{name}!", body, job="", role="clock", most=_when(world))
+    if world.loses:
+        world.later("loss", partial(_lose, world), job="", role="clock", most=_when(world))
+
+
+def _when(world: World) -> float:
+    return world.rng.choice([0.3, 1.0, 60.0, 1000.0, 5000.0])
+
+
+def _lose(world: World) -> None:
+    """The table is lost; the queues are stopped, and it is made again (docs/fsck.md)."""
+    rng, kind = world.rng, world.rng.random()
+    if kind < 0.15:
+        world.faults.strike("notes lost")
+        lose_notes(world)
+        return
+    world.machine.closed = True
+    if kind < 0.3:
+        world.faults.strike("records lost")
+        lose_jobs(world, [name for name in world.observer.jobs if rng.random() < 0.6])
+    elif kind < 0.55:
+        world.machine.closed = False
+        table = copy_table(world)
+        world.scheduler.sleep(rng.choice([0.1, 1.0, 1000.0]))
+        world.faults.strike("ledger set back")
+        set_back(world, table)
+        if rng.random() < 0.5:
+            world.scheduler.seconds += world.keepers.limits.stuck + 100
+            world.scheduler.join(world.keepers.sweep("sweep of the past"))
+        world.scheduler.sleep(rng.choice([0.1, 1000.0]))
+        world.machine.closed = True
+        _wait_for_steps(world)
+        lose_everything(world)
+    else:
+        world.faults.strike("ledger lost")
+        lose_everything(world)
+    _wait_for_steps(world)
+    rebuild = world.keepers.command("rebuild", world.keepers.rebuild)
+    world.scheduler.join(rebuild)
+    for job in world.observer.jobs.values():
+        job.unlocked = not rebuild.result
+    world.machine.closed = False
+
+
+def _wait_for_steps(world: World) -> None:
+    """Until no step runs any more that asked the ledger of before: a quarter of an hour."""
+    lost = world.scheduler.steps
+    while any(_is_step(one) and one.since <= lost for one in world.scheduler.living):
+        world.scheduler.sleep(300)
+
+
+def _is_step(process: Process) -> bool:
+    return process.role in KEEPERS or (process.role == "pipeline" and "/" in process.name)

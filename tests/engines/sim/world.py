@@ -1,0 +1,210 @@
+"""One run: a world made from a seed, let go, recovered, and judged."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from s3commit.core.commit import acquire_destination as acquire
+from s3commit.core.ending import leftovers
+from s3commit.core.ending import uploads as own_uploads
+from s3commit.core.formats import plan
+from s3commit.core.fsck.ports import Fsck
+from s3commit.core.job import put_lines as upload
+from s3commit.core.job import replace_list as replaced
+from s3commit.core.model import locks
+from s3commit.core.ownership import other_jobs
+from s3commit.core.ports.bundle import Ports
+from s3commit.core.sweep.sweep import Limits
+from s3commit.testing.memory import MemoryLedger, MemoryObjectStore
+from tests.engines.sim.clients import BUCKET, Clients
+from tests.engines.sim.decisions import Decisions
+from tests.engines.sim.door import Door
+from tests.engines.sim.faults import Faults
+from tests.engines.sim.furnish import add_job, furnish
+from tests.engines.sim.judge import judge_end
+from tests.engines.sim.keepers import Keepers
+from tests.engines.sim.machine import Commands, Machine
+from tests.engines.sim.observer import Observer
+from tests.engines.sim.ports import (
+    as_executions,
+    as_hands,
+    as_ledger,
+    as_store,
+    as_survey,
+)
+from tests.engines.sim.recovery import recover, settle
+from tests.engines.sim.scheduler import Process, Scheduler
+from tests.engines.sim.trace import Line
+from tests.engines.sim.troubles import add_keepers, announce
+
+MAX_STEPS = 60_000
+
+# Small jobs have all that large ones have: several units, pages, parts and waits.
+_SCALED: list[tuple[tuple[Any, ...], str, list[int]]] = [
+    ((plan,), "UNIT_FILES", [1, 2]),
+    ((replaced,), "REPLACED_PAGE", [1, 2, 5000]),
+    ((replaced, leftovers), "DELETE_AT_ONCE", [1, 1000]),
+    ((upload,), "PUT_BYTES", [300, 8 * 1024 * 1024]),
+    ((own_uploads,), "ABORT_ROUNDS", [2, 5]),
+    ((acquire,), "MAX_WAITING", [1, 100]),
+    ((acquire,), "SHORTEST_WAIT", [300]),
+    ((acquire,), "LONGEST_WAIT", [300]),
+    ((locks,), "MAX_PARTITION_LOCKS", [2, 90]),
+    ((locks,), "WAITER_SECONDS", [900]),
+    ((other_jobs,), "ASKED_ONE_BY_ONE", [1, 64]),
+]
+
+
+@contextmanager
+def scaled(rng: random.Random) -> Iterator[None]:
+    """The numbers of the protocol, made small for one run."""
+    before = [
+        (module, name, getattr(module, name)) for modules, name, _ in _SCALED for module in modules
+    ]
+    for modules, name, values in _SCALED:
+        chosen = rng.choice(values)
+        for module in modules:
+            setattr(module, name, chosen)
+    try:
+        yield
+    finally:
+        for module, name, value in before:
+            setattr(module, name, value)
+
+
+class World:
+    """The world of one seed. After `run`, the counts say what happened.
+
+    ``losses`` is the share of runs in which the ledger's table is lost.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        *,
+        trace: bool = False,
+        losses: float = 0.2,
+        store: Callable[..., MemoryObjectStore] = MemoryObjectStore,
+        ledger: Callable[[], MemoryLedger] = MemoryLedger,
+    ) -> None:
+        self.seed = seed
+        self.rng = rng = random.Random(seed)
+        self.scheduler = Scheduler(rng, max_steps=MAX_STEPS)
+        self.store = store(
+            BUCKET,
+            versioned=rng.random() < 0.4,
+            repeats_complete=rng.random() < 0.5,
+            clock=self.scheduler.s3_clock,
+            min_part_bytes=1,
+        )
+        self.ledger = ledger()
+        self.bucket = self.store._buckets[BUCKET]
+        self.observer, self.decisions = self._make_judges()
+        self.faults = Faults(rng, rng.choice([0.0, 0.003, 0.01, 0.03, 0.08]))
+        self.trace: list[Line] | None = [] if trace else None
+        self.door = Door(
+            self.scheduler,
+            self.faults,
+            self.observer,
+            self.decisions,
+            self.store,
+            self.ledger,
+            rng,
+            self.announce,
+            page=rng.choice([1, 2, 1000]),
+            trace=self.trace,
+        )
+        self.ports = Ports(
+            as_store(self.door),
+            as_ledger(self.door),
+            self.scheduler,
+            self._shuffled_map if rng.random() < 0.3 else map,
+        )
+        self.clients = Clients(self.scheduler, self.ports.store, rng)
+        self.machine = Machine(self.scheduler, self.faults, self.ports, self.observer)
+        self.keepers = self._make_keepers()
+        self.loses = self.faults.rate > 0 and rng.random() < losses
+        self.foreign: dict[str, bytes] = {}
+        self.foreign_uploads: set[str] = set()
+        self.rounds = 0
+
+    def _make_keepers(self) -> Keepers:
+        limits = Limits(
+            abandoned=self.rng.choice([3600, 7200]),
+            orphaned=self.rng.choice([7200, 20_000]),
+            retention=3_000_000,
+        )
+        return Keepers(
+            self.scheduler,
+            self.door,
+            as_survey(self.door),
+            as_executions(self.door, self.machine),
+            self.machine,
+            Fsck(self.ports, as_survey(self.door), as_hands(self.door, Commands(self.machine))),
+            limits,
+            self.rng.choice([1, 3, 5000]),
+        )
+
+    def run(self) -> None:
+        """Let everything happen, recover, judge. Raises `Violation`."""
+        with scaled(self.rng):
+            try:
+                furnish(self)
+                for _ in range(self.rng.choice([1, 2, 2, 2, 3])):
+                    add_job(self)
+                add_keepers(self)
+                self.begin()
+                self.scheduler.run()
+                self.restart()
+                recover(self)
+                self.judge()
+                if self.rng.random() < 0.3:
+                    settle(self)
+            finally:
+                self.scheduler.stopped = True
+
+    def _make_judges(self) -> tuple[Observer, Decisions]:
+        observer = Observer(self.scheduler, self.bucket)
+        return observer, Decisions(self.scheduler, observer)
+
+    def announce(self, process: Process, key: str) -> None:
+        """An object was put: events follow."""
+        announce(self, process, key)
+
+    def begin(self) -> None:
+        """What else there is in a run; see `AttackedWorld`."""
+
+    def restart(self) -> None:
+        """What happens when all that was begun has ended."""
+
+    def judge(self) -> None:
+        """What holds at the end. Raises `Violation`."""
+        judge_end(self)
+
+    def unsettled(self) -> list[str]:
+        """What has to end beside the jobs, in words."""
+        return []
+
+    def is_written_to(self, prefix: str) -> bool:
+        """Whether somebody puts there what a check may stumble over."""
+        return False
+
+    def later(
+        self, name: str, body: Any, *, job: str, role: str = "pipeline", most: float | None = None
+    ) -> Process:
+        """Start a process within ``most`` seconds, or at any time."""
+        delay = self.rng.choice([0.0, 1.0, 30.0, 600.0, 3000.0]) if most is None else most
+
+        def delayed() -> None:
+            self.scheduler.sleep(self.rng.random() * delay)
+            body()
+
+        return self.scheduler.spawn(name, delayed, role=role, job=job)
+
+    def _shuffled_map(self, function: Any, items: Any) -> Iterator[Any]:
+        found = list(items)
+        self.rng.shuffle(found)
+        return map(function, found)
