@@ -115,17 +115,6 @@ def test_a_check_that_can_not_look_is_1_in_one_line(desk: Desk) -> None:
     assert "s3 is away" in desk.fails(*FSCK, exit_code=1)
 
 
-def test_the_version_to_restore_is_told(desk: Desk) -> None:
-    desk = Desk(world=Checked(type(desk.world)(versioned=True)).world)
-    desk.session.survey = MemorySurvey(desk.world.store)
-    desk.committed_job()
-    key = next(iter(desk.world.visible()))
-    facts = desk.world.store.head(BUCKET, key)
-    assert facts is not None
-    desk.world.store.delete(BUCKET, key)
-    assert f"(restore version {facts.version_id})" in desk.run(*FSCK, exit_code=1).stdout
-
-
 def test_an_execution_is_started_for_a_job_whose_own_has_died(desk: Desk) -> None:
     desk.job_at("DecideCommit")
     desk.run(*FSCK)

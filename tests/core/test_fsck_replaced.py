@@ -50,13 +50,6 @@ def clock_off(desk: Checked, seconds: int) -> Iterator[None]:
     desk.world.ports = normal
 
 
-def test_what_a_job_of_a_destination_above_replaced_is_not_missing(desk: Checked) -> None:
-    run(desk, JOB, SALES, Conflict.APPEND)
-    run(desk, OTHER_JOB, LAKE)
-    assert desk.world.visible(SALES) == {}
-    assert desk.findings() == []
-
-
 def test_what_a_job_of_a_destination_below_replaced_is_not_missing(desk: Checked) -> None:
     names = f"eu/part-{JOB}.csv", f"part-{JOB}.csv"
     run(desk, JOB, SALES, Conflict.APPEND, *names)
