@@ -222,22 +222,22 @@ MUTANTS = [
     # A check, and a ledger made again.
     Mutant(
         "a job that writes passes for ended, in a check",
-        "core/fsck/file_row.py",
-        "ENDED: Final = UNDONE | {Standing.COMMITTED}\n",
-        "ENDED: Final = UNDONE | {Standing.COMMITTED, Standing.OPEN}\n",
+        "core/fsck/jobs.py",
+        "        return self.phase in ENDED\n",
+        "        return self.phase in ENDED | {JobState.OPEN}\n",
         "I4",
     ),
     Mutant(
         "a machine's clock says which of two jobs came later, in a check",
-        "core/fsck/later.py",
-        "    return job.traces.listed_at or FOREVER, job",
+        "core/fsck/superseded.py",
+        "    return job.listed_at or FOREVER, job",
         '    return "", job',
         "fsck",
     ),
     Mutant(
         "a check does not know what jobs of other destinations have replaced",
-        "core/fsck/later.py",
-        "        return any(self._in(directory).since(since) for directory in directories)\n",
+        "core/fsck/superseded.py",
+        "        return any(self._in(one).removed_since(since) for one in directories)\n",
         "        return False\n",
         "fsck",
     ),
@@ -302,8 +302,8 @@ MUTANTS = [
     Mutant(
         "manifests at locations are left behind",
         "core/ending/leftovers.py",
-        "        for one in directories\n",
-        "        for one in directories[:1]\n",
+        "[listed for one in directories for listed in",
+        "[listed for one in directories[:1] for listed in",
         "sweep",
     ),
     Mutant(

@@ -182,8 +182,8 @@ MUTANTS = [
     Mutant(
         "a file is deleted without its version, and what it covered stays away",
         "core/ending/objects.py",
-        "            version_id=facts.version_id,\n",
-        "            version_id=None,\n",
+        "        store.delete(bucket, key, version_id=version_id)\n",
+        "        store.delete(bucket, key)\n",
         "I5",
         by="tests/sim/test_findings.py",
     ),

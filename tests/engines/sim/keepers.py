@@ -10,7 +10,7 @@ from s3commit.core.fsck.check import check
 from s3commit.core.fsck.ports import Fsck
 from s3commit.core.fsck.rebuild import rebuild
 from s3commit.core.fsck.repair import repair
-from s3commit.core.fsck.words import Level
+from s3commit.core.fsck.verdict import Level
 from s3commit.core.model.errors import TransientError
 from s3commit.core.model.job import Destination
 from s3commit.core.ports.executions import Executions

@@ -32,7 +32,6 @@ from tests.engines.sim.ports import (
     as_executions,
     as_hands,
     as_ledger,
-    as_looks,
     as_store,
     as_survey,
 )
@@ -144,7 +143,7 @@ class World:
             as_survey(self.door),
             as_executions(self.door, self.machine),
             self.machine,
-            Fsck(self.ports, as_looks(self.door), as_hands(self.door, Commands(self.machine))),
+            Fsck(self.ports, as_survey(self.door), as_hands(self.door, Commands(self.machine))),
             limits,
             self.rng.choice([1, 3, 5000]),
         )

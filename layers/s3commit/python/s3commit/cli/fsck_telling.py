@@ -10,7 +10,7 @@ from s3commit.cli.text import many
 from s3commit.core.fsck.findings import Finding, Tally
 from s3commit.core.fsck.rebuild import Rebuilt
 from s3commit.core.fsck.repair import Repaired
-from s3commit.core.fsck.words import Level, Verdict
+from s3commit.core.fsck.verdict import Level, Verdict
 from s3commit.core.model.job import Destination
 
 SHOWN: Final = 20  # lines of one kind, for people; programs and plans get all

@@ -11,7 +11,6 @@ from s3commit.writer.environment import Environment, SystemEnvironment
 
 if TYPE_CHECKING:
     from s3commit.aws.sweeping import Sweeper
-    from s3commit.core.fsck.ports import Looks
     from s3commit.core.ports.bundle import ParallelMap, Ports
     from s3commit.core.ports.executions import Executions
     from s3commit.core.ports.ledger import Ledger
@@ -35,8 +34,8 @@ class _Clock:
 class Session:
     """What one command works on, by the standard AWS configuration.
 
-    Tests set `store`, `survey`, `looks`, `parallel` and `environment`, and put a ledger into
-    `ledgers` and executions into `machines`.
+    Tests set `store`, `survey`, `parallel` and `environment`, and put a ledger into `ledgers` and
+    executions into `machines`.
     """
 
     def __init__(self) -> None:
@@ -53,17 +52,10 @@ class Session:
 
     @cached_property
     def survey(self) -> Survey:
-        """Listings with times."""
+        """Listings with times, and versions."""
         from s3commit.aws.s3_survey import S3Survey
 
         return S3Survey(self._client)
-
-    @cached_property
-    def looks(self) -> Looks:
-        """What a check looks at besides."""
-        from s3commit.cli.fsck_world import S3Looks
-
-        return S3Looks(self._client)
 
     def executions(self, machine: str) -> Executions:
         """The executions of the state machine with that ARN."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.ports.executions import FORGOTTEN, Execution
 from s3commit.core.ports.objects import OpenUpload
-from s3commit.core.ports.survey import SeenObject, UploadParts
+from s3commit.core.ports.survey import SeenObject, SeenVersion, UploadParts
 from s3commit.testing.store import MemoryObjectStore
 
 
@@ -37,6 +37,12 @@ class MemorySurvey:
         """See `Survey.parts`."""
         upload = self._store.upload(bucket, key, upload_id)
         return UploadParts(sum(map(len, upload.parts.values())), upload.modified)
+
+    def versions(self, bucket: str, key: str) -> Iterator[SeenVersion]:
+        """See `Survey.versions`."""
+        for one in reversed(self._store.bucket(bucket).objects.get(key, [])):
+            if one.body is not None:
+                yield SeenVersion(one.version_id or "null", one.etag, len(one.body))
 
 
 class MemoryExecutions:
