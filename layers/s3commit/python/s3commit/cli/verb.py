@@ -193,12 +193,14 @@ def table_option(function: Callable[..., Any]) -> Callable[..., Any]:
         envvar=env.TABLE,
         show_envvar=True,
         metavar="NAME",
-        help="The ledger's table (the stack's output TableName); '' does without.",
+        help="The ledger's table, the stack's output TableName; '' for none.",
     )(function)
 
 
 def dry_run_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """``--dry-run``."""
     return click.option(
-        "--dry-run", is_flag=True, help="Check everything, say what would be done, change nothing."
+        "--dry-run",
+        is_flag=True,
+        help="Check everything, print what would be done, and stop.",
     )(function)

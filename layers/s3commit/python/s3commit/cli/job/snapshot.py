@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import islice
 from typing import TypeVar
 
 from s3commit.cli.job.locate import Located
@@ -18,20 +18,16 @@ from s3commit.core.formats.documents import (
     decode_request,
     decode_result,
 )
-from s3commit.core.formats.hadoop import PENDING_SUFFIX
 from s3commit.core.formats.layout import (
-    NOTE_SUFFIX,
     PENDINGSET_SUFFIX,
     JobDirectory,
     belongs_to_job,
-    parse_directory,
 )
-from s3commit.core.formats.manifest import MAX_NOTE_BYTES, decode_note
 from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError
 from s3commit.core.model.job import AbortRequest, CommitRequest, Failure, JobResult, JobSpec, Names
 from s3commit.core.model.record import JobRecord, ReplacedFacts
 from s3commit.core.model.states import ENDED, JobState
-from s3commit.core.ownership.named_uploads import files_named_at
+from s3commit.core.ownership.named_uploads import uploads_named
 from s3commit.core.ports.executions import Execution
 from s3commit.core.ports.objects import OpenUpload
 
@@ -55,8 +51,7 @@ class Progress:
 class JobSnapshot:
     """One job as it stands. What is None is not there, or not known without the ledger.
 
-    ``manifests`` are keys, ``notes`` those of what names uploads of exact names beside them;
-    ``problems`` say which documents could not be read, and why.
+    ``manifests`` are keys; ``problems`` say which documents could not be read, and why.
     ``uploads_complete`` is False if counting stopped before the end of the listing. ``locks``
     and ``execution_found`` are None unless `show` has asked.
     """
@@ -70,7 +65,6 @@ class JobSnapshot:
     result: JobResult | None
     committed: bool
     manifests: tuple[str, ...]
-    notes: tuple[str, ...]
     uploads: tuple[OpenUpload, ...]
     uploads_complete: bool
     problems: tuple[str, ...]
@@ -204,7 +198,6 @@ def read_snapshot(session: Session, located: Located) -> JobSnapshot:
         result=reader.read(directory.result, MAX_RESULT_BYTES, decode_result),
         committed=store.head(directory.bucket, directory.commits) is not None,
         manifests=(),
-        notes=(),
         uploads=(),
         uploads_complete=True,
         problems=tuple(reader.problems),
@@ -216,7 +209,6 @@ def read_snapshot(session: Session, located: Located) -> JobSnapshot:
     return replace(
         snapshot,
         manifests=tuple(key for key in keys if key.endswith(PENDINGSET_SUFFIX)),
-        notes=tuple(key for key in keys if key.endswith((NOTE_SUFFIX, PENDING_SUFFIX))),
     )
 
 
@@ -270,24 +262,9 @@ def _own(
     if snapshot.names is Names.UNIQUE:
         yield from (one for one in uploads if belongs_to_job(one.key, snapshot.directory.job_id))
         return
-    keys = [*snapshot.manifests, *snapshot.notes]
-    bucket = snapshot.directory.bucket
-    named = set(chain(*session.parallel(lambda key: _named_at(session, bucket, key), keys)))
+    ports = session.ports(session.store, None)
+    named = {one for at in snapshot.directories for one in uploads_named(ports, at)}
     yield from (one for one in uploads if (one.key, one.upload_id) in named)
-
-
-def _named_at(session: Session, bucket: str, key: str) -> list[tuple[str, str]]:
-    """Key and upload id of what a manifest or note names; nothing if it is gone, or refused."""
-    directory = parse_directory(bucket, key)
-    if not key.endswith(NOTE_SUFFIX):
-        return [
-            (file.key, file.upload_id) for file in files_named_at(session.store, directory, key)
-        ]
-    try:
-        body = session.store.get(directory.bucket, key, max_bytes=MAX_NOTE_BYTES).body
-        return [decode_note(body, directory)]
-    except (NotFoundError, InvalidInputError):
-        return []
 
 
 def read_progress(located: Located) -> Progress | None:

@@ -38,14 +38,14 @@ def abort(
     reason: str,
     dry_run: bool,
 ) -> None:
-    """Give a job up: none of it gets visible.
+    """Abort a job: none of its files becomes visible.
 
-    Asks for the abort of JOB as its driver would: writes the job's request.json, once and for
-    good, so that a driver that still lives finds its place taken. Refused (exit 3) if a commit
-    was asked for before; that one decides. JOB is a job id or the s3:// URI of a job directory.
+    Writes the abort request in place of the job's driver. A request is written once and never
+    changes, so a driver that is still alive cannot commit any more. Refused (exit 3) if a commit
+    was requested before. JOB is a job id or the s3:// URI of a job directory.
 
-    If the abort was asked for before and the execution that worked on it has died (the ledger
-    names it), starts another one, which goes on.
+    If the abort was requested before and its execution failed (the ledger has its name), starts
+    another execution, which continues the abort.
     """
     snapshot = read_snapshot(session, locate(session, job, table, destination))
     last = read_execution_of(session, snapshot, machine)

@@ -36,12 +36,12 @@ TIMEOUT = 60.0  # seconds to get the request through
     "--tasks",
     type=click.IntRange(min=1),
     metavar="N",
-    help="How many tasks of the job have files, if its manifests don't say it.",
+    help="The number of the job's tasks that have files, if its manifests do not have it.",
 )
 @click.option(
     "--partial",
     is_flag=True,
-    help="Also if tasks may be missing: what they wrote, or would have, is not committed.",
+    help="Commit even if tasks may be missing. Their files are not committed.",
 )
 @dry_run_option
 def commit(
@@ -56,19 +56,21 @@ def commit(
     partial: bool,
     dry_run: bool,
 ) -> None:
-    """Finish a job whose driver, or execution, died.
+    """Finish a job whose driver or execution died.
 
-    Asks for the commit in the place of a driver that died before it could; every manifest
-    counts. JOBDIR is the s3:// URI of the job directory, or a job id. Be sure that no task of
-    the job is running any more. First every manifest is checked against the uploads that are
-    open. Refused (exit 3), with nothing changed, if a task has two manifests, or if tasks may be
-    missing: uploads are open that no manifest names; or there are not as many tasks as the
-    manifests say, or you by --tasks. Spark does not tell its Python tasks how many they are: for
-    its jobs look at the stage in Spark's UI or event log. A task without rows leaves no manifest.
+    Writes the commit request in place of the driver. Every manifest in the job directory counts.
+    JOB is a job id or the s3:// URI of a job directory. Make sure first that no task of the job is
+    still running.
 
-    If the commit was asked for before and the execution that worked on it has died (the ledger
-    names it), starts another one, which goes on where ledger and S3 say. So a destination is
-    freed that the job holds. Refused (exit 3) while an execution runs.
+    The command checks every manifest against the open uploads. It refuses (exit 3) and changes
+    nothing if a task has two manifests, or if tasks may be missing: an open upload is in no
+    manifest, or there are fewer tasks than the manifests or --tasks say. Spark does not tell its
+    Python tasks how many they are: look up the number in Spark's UI or event log. A task without
+    rows leaves no manifest.
+
+    If the commit was requested before and its execution failed (the ledger has its name), starts
+    another execution, which continues the commit and frees the job's destination. Refused (exit 3)
+    while an execution is running.
     """
     snapshot = read_snapshot(session, locate(session, jobdir, table, destination))
     last = read_execution_of(session, snapshot, machine)
@@ -112,7 +114,7 @@ def _tell(printer: Printer, snapshot: JobSnapshot, countable: Countable, dry_run
         )
     if countable.task_count is not None and countable.task_count > countable.tasks:
         missing = many(countable.task_count - countable.tasks, "task has", "tasks have")
-        printer.note(f"{missing} no manifest: what they wrote, or would have, is not committed")
+        printer.note(f"{missing} no manifest: their files are not committed")
 
 
 def _document(snapshot: JobSnapshot, countable: Countable, dry_run: bool) -> dict[str, Any]:

@@ -33,12 +33,12 @@ from s3commit.writer.environment import timestamp
 @click.argument("job", type=JOB)
 @table_option
 @destination_option
-@click.option("--replaced", is_flag=True, help="List the files of before that the job replaces.")
+@click.option("--replaced", is_flag=True, help="List the existing files that the job replaces.")
 @click.option(
     "--in-doubt",
     "in_doubt",
     is_flag=True,
-    help="List the files of which nobody can tell whether they are the job's.",
+    help="List the visible files that may or may not be the job's.",
 )
 def show(
     session: Session,
@@ -50,11 +50,11 @@ def show(
     replaced: bool,
     in_doubt: bool,
 ) -> None:
-    """Show one job, and what happens next.
+    """Show one job and what to do about it.
 
-    What it is, what it holds, who is in its way, why it ended as it did, and what to do. JOB is a
-    job id (with a table, or --destination), or the s3:// URI of a job directory, which works from
-    S3 alone; what it waits for the ledger knows:
+    Prints the job's state, its locks, the jobs that block it, its error, and the next step. JOB is
+    a job id (with a table or --destination), or the s3:// URI of a job directory. With a URI the
+    command needs S3 alone, but only the ledger knows which jobs a job waits for:
 
     \b
       s3commit show 7c9e6679-7425-40de-944b-e07fc1f90ae7 --table ledger

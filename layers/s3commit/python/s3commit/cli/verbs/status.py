@@ -74,14 +74,14 @@ def status(
     states: tuple[str, ...],
     limit: int,
 ) -> None:
-    """Show the jobs under way.
+    """List the jobs that have not ended.
 
-    What needs attention comes first, then the oldest. AGE is the time since the job's last
-    change of state, or its last sign of life while it waits for its destination; WAITS FOR says
-    for how long it has, and for whom; EXECUTION FAILED says with which code. A "!" marks a job
-    whose execution is dead, and one that is silent for longer than it should be: 40 minutes while
-    it is SEALED, an hour at work, a day while its tasks write. `s3commit show JOB` says what to
-    do.
+    Jobs that need attention come first, then the oldest. AGE is the time since the job's last
+    change of state, or since its last sign of life while it waits for its destination. WAITS FOR
+    has the time it has waited and the job that blocks it. EXECUTION FAILED has the error code. A
+    "!" marks a job whose execution is dead, and a job that has been silent for too long: 40
+    minutes in SEALED, an hour in later states, a day while its tasks write. Run `s3commit show
+    JOB` for the next step.
     """
     if not table:
         raise Problem(f"status reads the ledger: name its table with --table or {env.TABLE}", USAGE)

@@ -62,15 +62,15 @@ def watch(
     destination: Destination | None,
     timeout: int,
 ) -> None:
-    """Follow a job until it has ended.
+    """Follow a job until it ends.
 
-    Prints a line for each state it is seen in, for whom it waits, and twice a minute how much its
-    tasks have written. Exits 0 if it is
-    committed, or adds nothing since another job with its idempotency key was; 3 if it is aborted
-    or rolled back, 4 if it has not ended in time: it goes on then, watched or not.
+    Prints a line for each change of state, for each job that blocks it, and, at most twice a
+    minute, for what its tasks have written. Exits with 0 if the job is committed, or if another
+    job with its idempotency key was; with 3 if it is aborted or rolled back; with 4 if it has not
+    ended within --timeout. The job continues in that case.
 
-    JOB is a job id or the s3:// URI of a job directory; without a table only what S3 tells is
-    seen: OPEN, REQUESTED, and the end.
+    JOB is a job id or the s3:// URI of a job directory. Without a table, only the states OPEN and
+    REQUESTED and the outcome are visible.
     """
     located = locate(session, job, table, destination)
     read_snapshot(session, located)  # a job that is nowhere is an error now, not after the timeout
