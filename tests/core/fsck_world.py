@@ -92,13 +92,16 @@ def aborted(world: World, job_id: str = JOB, **spec: Any) -> JobDirectory:
     return directory
 
 
-def rolled_back(world: World, job_id: str = JOB) -> JobDirectory:
+def rolled_back(
+    world: World, job_id: str = JOB, prefix: str = "sales/", **spec: Any
+) -> JobDirectory:
     """A job of which an upload was lost after the decision; nothing of it is visible."""
-    directory = job_directory(job_id)
+    directory = job_directory(job_id, prefix)
+    world.open(directory, **spec)
     world.request(directory, world.attempt(directory, "t0"))
 
     def lose() -> None:
-        for upload in list(world.store.list_uploads(BUCKET, "sales/")):
+        for upload in list(world.store.list_uploads(BUCKET, prefix)):
             world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
 
     world.plan.run_after("decide", lose)

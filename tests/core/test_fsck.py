@@ -259,7 +259,7 @@ def test_jobs_of_s3a_are_for_the_rescue() -> None:
     assert [one.repairs for one in desk.findings()] == [(), ()]
 
 
-@pytest.mark.parametrize("what", ["", "_commits/"], ids=["all of it", "lists alone"])
+@pytest.mark.parametrize("what", ["", "_commits/", "__magic_job-"])
 def test_i5_nothing_of_a_copied_table_is_touched(what: str) -> None:
     desk = checked()
     world = desk.world

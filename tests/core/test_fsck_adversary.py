@@ -65,15 +65,27 @@ def changed_by_repair(desk: Checked) -> bool:
     return state() != before
 
 
-def test_i7_a_list_that_claims_a_strangers_directory_as_its_location_acts_nowhere_there() -> None:
+@pytest.mark.parametrize("is_known", [False, True], ids=["forgotten", "in the ledger"])
+def test_i7_a_list_that_claims_a_strangers_directory_as_its_location_acts_nowhere_there(
+    is_known: bool,
+) -> None:
     desk = checked()
     theirs = job_directory(JOB, "orders/")
     desk.world.open(theirs)
     desk.world.request(theirs, desk.world.attempt(theirs, "t0"))
     desk.world.run(theirs)
     start_upload(desk.world, f"orders/part-late-{JOB}.csv")
-    desk.lose_ledger()  # or it was forgotten after its 90 days
-    forge_list(desk.world, job_directory(), locations={"dt=1/": "orders/"})
+    files: list[CommittedFile] = []
+    if is_known:
+        committed(desk.world)
+        facts = desk.world.store.head(BUCKET, file_of(JOB))
+        assert facts is not None
+        files = [CommittedFile(facts.key, facts.length, facts.etag, None)]
+    else:
+        desk.lose_ledger()  # or it was forgotten after its 90 days
+    forge_list(desk.world, job_directory(), *files, locations={"dt=1/": "orders/"})
+    make(desk.world, f"orders/part-dead-{JOB}.csv")
+    assert desk.names() == []
     assert not changed_by_repair(desk)
 
 
@@ -165,29 +177,38 @@ def test_i5_a_result_that_lies_beside_another_jobs_directory_takes_nothing(lied_
     assert not changed_by_repair(there)
 
 
+@pytest.mark.parametrize("batch", [200_000, 1])
+@pytest.mark.parametrize(("wrong", "right"), [(JOB, OTHER_JOB), (OTHER_JOB, JOB)])
 def test_i5_a_file_that_another_jobs_list_has_is_never_deleted(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, wrong: str, right: str, batch: int
 ) -> None:
-    """A forged manifest of an aborted job with exact names proves by etag that the file is its."""
-    for batch in (200_000, 1):
-        monkeypatch.setattr("s3commit.core.fsck.expected.BATCH_FILES", batch)
-        for wrong, right in ((JOB, OTHER_JOB), (OTHER_JOB, JOB)):
-            desk = checked()
-            written = "0b6f6f0e-0000-4000-8000-00000000000f"  # S3A names a write so, and no job
-            key = f"sales/part-0-{written}.csv"
-            upload = start_upload(desk.world, key)
-            etag = desk.world.store.upload_part(BUCKET, key, upload, 1, b"x")
-            facts = desk.world.store.complete_upload(BUCKET, key, upload, [etag], length=1)
-            forge_list(desk.world, job_directory(right), CommittedFile(key, 1, facts.etag, None))
-            directory = aborted(desk.world, wrong, names=Names.EXACT)
-            file = desk.world.upload(directory, "z", b"x", task="t9", attempt="a9")
-            desk.world.store.abort_upload(BUCKET, file.key, file.upload_id)
-            forged = replace(file, key=key)
-            desk.world.drop(
-                directory, PendingSet(directory.job_id, (forged,), "t9", "a9"), "t9", "a9"
-            )
-            desk.repair()
-            assert key in desk.world.visible(), (batch, wrong)
+    """A forged manifest of a job with exact names proves by etag that the file is its."""
+    monkeypatch.setattr("s3commit.core.fsck.expected.BATCH_FILES", batch)
+    desk = checked()
+    directory = rolled_back(desk.world, wrong, names=Names.EXACT)
+    written = "0b6f6f0e-0000-4000-8000-00000000000f"  # S3A names a write so, and no job
+    key = f"sales/part-0-{written}.csv"
+    upload = start_upload(desk.world, key)
+    etag = desk.world.store.upload_part(BUCKET, key, upload, 1, b"x")
+    facts = desk.world.store.complete_upload(BUCKET, key, upload, [etag], length=1)
+    file = desk.world.upload(directory, "z", b"x", task="t9", attempt="a9")
+    desk.world.store.abort_upload(BUCKET, file.key, file.upload_id)
+    forged = PendingSet(directory.job_id, (replace(file, key=key),), "t9", "a9")
+    desk.world.drop(directory, forged, "t9", "a9")
+    assert "LEFT_VISIBLE" in desk.names(), "else there is nothing to be kept from"
+    forge_list(desk.world, job_directory(right), CommittedFile(key, 1, facts.etag, None))
+    desk.repair()
+    assert key in desk.world.visible()
+
+
+def test_i12_a_file_below_a_directory_that_has_a_job_of_the_same_id_is_left_to_that_one() -> None:
+    desk = Checked(World(), destination=Destination(BUCKET, "sales/dt=1/"))
+    rolled_back(desk.world, prefix="sales/dt=1/")
+    make(desk.world, f"sales/dt=1/part-{JOB}.csv")
+    assert desk.names() == ["LEFT_VISIBLE"]
+    desk.world.open(job_directory())
+    assert desk.names() == []
+    assert not changed_by_repair(desk)
 
 
 def test_i5_an_upload_of_a_live_job_that_an_ended_jobs_manifest_names_stays() -> None:
@@ -272,13 +293,18 @@ def test_i5_a_result_that_somebody_put_beside_a_live_job_ends_nothing(outcome: O
     assert not changed_by_repair(desk)
 
 
-def test_i5_a_job_directory_copied_under_another_id_is_unreadable_or_another_job() -> None:
+@pytest.mark.parametrize("whole", [False, True], ids=["list alone", "whole"])
+def test_i5_a_job_directory_copied_under_another_id_is_unreadable_or_another_job(
+    whole: bool,
+) -> None:
     desk = checked()
     directory = committed(desk.world)
-    for key in [*desk.world.all_keys(directory.prefix), directory.commits]:
+    own = desk.world.all_keys(directory.prefix) if whole else []
+    for key in [*own, directory.commits]:
         body = desk.world.store.get(BUCKET, key, max_bytes=10**6).body
         desk.world.store.put(BUCKET, key.replace(JOB, OTHER_JOB), body)
     make(desk.world, file_of(OTHER_JOB, "dead"), job_id=OTHER_JOB)
+    assert desk.names() == ([] if whole else ["UNREADABLE"])
     assert not changed_by_repair(desk)
 
 

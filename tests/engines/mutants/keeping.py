@@ -7,6 +7,7 @@ from tests.engines.mutants.mutant import Mutant
 FINDINGS = "tests/sim/test_findings.py"
 SWEEP = "tests/core/test_sweep.py"  # a person's repair, at the end of a run, would find them too
 COST = "tests/core/test_sweep_cost.py"
+REPLACED = "tests/core/test_fsck_replaced.py"
 LIFE = "tests/core/test_sweep_life.py"
 
 MUTANTS = [
@@ -233,6 +234,7 @@ MUTANTS = [
         "    return job.listed_at or FOREVER, job",
         '    return "", job',
         "fsck",
+        by=REPLACED,
     ),
     Mutant(
         "a check does not know what jobs of other destinations have replaced",
@@ -240,6 +242,7 @@ MUTANTS = [
         "        return any(self._in(one).removed_since(since) for one in directories)\n",
         "        return False\n",
         "fsck",
+        by=REPLACED,
     ),
     Mutant(
         "a restored table has a refused job decided anew",
@@ -278,7 +281,7 @@ MUTANTS = [
         "a ledger that is made again remembers no result and no list",
         "core/fsck/rebuild.py",
         "    return remembered(fsck.ports, directory, read_spec(fsck.ports, directory))\n",
-        "    from s3commit.core.ports.bundle import new_record\n\n"
+        "    from s3commit.core.job.record import new_record\n\n"
         "    spec = read_spec(fsck.ports, directory)\n"
         "    return new_record(spec, directory, fsck.ports.clock.now())\n",
         "I8",

@@ -7,6 +7,7 @@ from typing import Final
 
 from s3commit.core.formats.hadoop import MAGIC
 from s3commit.core.fsck.documents import check_keys, check_marker, check_scratch
+from s3commit.core.fsck.file_rules import INCOMPLETE
 from s3commit.core.fsck.files import check_files
 from s3commit.core.fsck.findings import Finding, Repair, Tally
 from s3commit.core.fsck.job_rules import NOT_GOING_ON, UNREADABLE
@@ -18,7 +19,6 @@ from s3commit.core.fsck.uploads import check_uploads, read_uploads
 from s3commit.core.fsck.verdict import Action, Level
 from s3commit.core.model.job import Destination
 
-_INCOMPLETE: Final = frozenset({"MISSING", "MISSING_BUT_UPLOADED", "CHANGED"})
 SHOWN: Final = 10  # names in a finding
 
 
@@ -39,7 +39,7 @@ def check(fsck: Fsck, destination: Destination, tally: Tally | None = None) -> I
     for finding in check_files(fsck, destination, jobs, uploads):
         if finding.verdict is UNREADABLE:
             unreadable.add(finding.job_id)
-        if finding.name in _INCOMPLETE:
+        if finding.name in INCOMPLETE:
             incomplete.add(finding.job_id)
         if finding.name == "MISSING_BUT_UPLOADED":
             kept.add(finding.key)
@@ -59,8 +59,14 @@ def _check_job(fsck: Fsck, job: Job) -> Iterator[Finding]:
     if job.verdict.level is not Level.FINE:
         repairs: tuple[Repair, ...] = ()
         if job.verdict.action is Action.START_EXECUTION:
-            name, generation = job.verdict.name, job.generation
-            start = Repair(job.verdict.action, name, bucket, prefix, job_id, generation=generation)
+            start = Repair(
+                job.verdict.action,
+                job.verdict.name,
+                bucket,
+                prefix,
+                job_id,
+                generation=job.record.generation if job.record else 0,
+            )
             repairs = (start,)
         state = f"{job.record.state}" if job.record else "not in the ledger"
         lost = _lost(fsck, job)

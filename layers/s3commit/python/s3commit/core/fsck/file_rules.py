@@ -209,6 +209,10 @@ FILE_TABLE: Final[DecisionTable[None]] = DecisionTable(
 )
 
 
+# The findings of a committed file that is not there, or not as it was written.
+INCOMPLETE: Final = frozenset({"MISSING", "MISSING_BUT_UPLOADED", "CHANGED"})
+
+
 def judge_file(phase: JobPhase, known: KnownFrom, found: ObjectState) -> Verdict:
     """What is true of a file."""
     return FILE_TABLE.row(phase, known, found).verdict

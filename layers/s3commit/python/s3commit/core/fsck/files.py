@@ -15,7 +15,13 @@ from operator import itemgetter
 
 from s3commit.core.formats.layout import META_JOB, JobDirectory, belongs_to_job, is_data, owner_of
 from s3commit.core.fsck.expected import Batch, Expected, batches
-from s3commit.core.fsck.file_rules import KnownFrom, ObjectState, judge_file, object_matters
+from s3commit.core.fsck.file_rules import (
+    INCOMPLETE,
+    KnownFrom,
+    ObjectState,
+    judge_file,
+    object_matters,
+)
 from s3commit.core.fsck.findings import Finding, Repair
 from s3commit.core.fsck.jobs import Job, outermost
 from s3commit.core.fsck.ports import Fsck
@@ -28,8 +34,6 @@ from s3commit.core.model.states import JobState
 from s3commit.core.ownership.identity import is_provably_ours
 from s3commit.core.ownership.other_jobs import is_further_up
 from s3commit.core.ports.objects import NULL_VERSION, ListedObject, ObjectFacts
-
-GONE_OR_CHANGED = frozenset({ObjectState.ABSENT, ObjectState.UPLOADING, ObjectState.OTHER})
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +126,8 @@ def _judge(
         return None  # of a job that ended a moment ago its execution tidies up
     if verdict.level is Level.NOTE and _has_moved(fsck, job):
         return None  # what was true of the job is no longer
-    if any(is_outers(directory) for directory in _named_in(job, key)):
+    own = [job.directory.at(place) for place in job.places if key.startswith(place)]
+    if belongs_to_job(key, job.directory.job_id) and any(map(is_outers, own)):
         return None  # whoever may write here alone can't speak for the job further up (I12)
     bucket, job_id = job.directory.bucket, job.directory.job_id
     repairs: tuple[Repair, ...] = ()
@@ -134,7 +139,7 @@ def _judge(
         )
         repairs = (delete,)
     restore = ""
-    if file.expected and file.is_listed and state in GONE_OR_CHANGED:
+    if file.expected and verdict.name in INCOMPLETE:
         restore = _restorable(fsck, bucket, key, file.expected)
     return Finding(verdict, bucket, key, job_id, "", restore, repairs)
 
@@ -154,12 +159,6 @@ def _state(
     if is_gone and uploads.are_open(file.key, file.job):
         state = ObjectState.UPLOADING
     return state, facts
-
-
-def _named_in(job: Job, key: str) -> Iterator[JobDirectory]:
-    """Where the job lies whose id the file's name carries, if that is the job's."""
-    if belongs_to_job(key, job.directory.job_id):
-        yield from (job.directory.at(one) for one in sorted(job.places) if key.startswith(one))
 
 
 def _has_moved(fsck: Fsck, job: Job) -> bool:

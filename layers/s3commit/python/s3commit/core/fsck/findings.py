@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from s3commit.core.formats.layout import parse_destination
 from s3commit.core.formats.strict_json import Fields, dump, parse
-from s3commit.core.fsck.verdict import Action, Level, Verdict
+from s3commit.core.fsck.verdict import Action, Verdict
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import Destination
 
@@ -57,11 +57,6 @@ class Finding:
     def name(self) -> str:
         """The row's name."""
         return self.verdict.name
-
-    @property
-    def level(self) -> Level:
-        """How much it matters."""
-        return self.verdict.level
 
 
 @dataclass(slots=True)

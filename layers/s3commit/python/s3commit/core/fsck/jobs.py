@@ -86,11 +86,6 @@ class Job:
         return key.startswith(tuple(one.destination.prefix for one in self.directories))
 
     @property
-    def generation(self) -> int:
-        """The ledger's generation of the job; 0 where it has none."""
-        return self.record.generation if self.record else 0
-
-    @property
     def may_replace(self) -> bool:
         """Whether the job may remove files of before at any moment."""
         record = self.record

@@ -66,9 +66,6 @@ MARKER_OF_INCOMPLETE: Final = finding(
     "`_SUCCESS` names a job of which committed files are missing or changed",
     "Nothing by itself: see the findings of its files",
 )
-MARKER_HONEST: Final = fine(
-    "MARKER_HONEST", "There is no `_SUCCESS`, or it is another program's, or names a complete job"
-)
 ONCE_LEFT: Final = finding(
     "ONCE_LEFT",
     "An idempotency-key record names a job that was aborted or rolled back; it keeps nobody out",
@@ -85,13 +82,10 @@ ONCE_UNREADABLE: Final = finding(
     "An idempotency-key record can't be read: each job with the key is refused",
     "Nothing by itself: delete it if `s3commit ls` shows no job with the key",
 )
-ONCE_HONEST: Final = fine(
-    "ONCE_HONEST", "An idempotency-key record names a job that has the key, or may get it"
-)
 
 OTHER_RULES: Final[dict[str, tuple[Verdict, ...]]] = {
     "open upload": (UPLOAD_LEFT, UPLOAD_OF_NOBODY, CLAIMED),
     "job directory": (COPY, LOCATION, SPEC_UNREADABLE, S3A_LEFTOVER, GOING_ON, SCRATCH_LEFT),
-    "`_SUCCESS`": (MARKER_OF_UNDONE, MARKER_WITHOUT_LIST, MARKER_OF_INCOMPLETE, MARKER_HONEST),
-    "`_commits/once/`": (ONCE_LEFT, ONCE_OF_NOBODY, ONCE_UNREADABLE, ONCE_HONEST),
+    "`_SUCCESS`": (MARKER_OF_UNDONE, MARKER_WITHOUT_LIST, MARKER_OF_INCOMPLETE),
+    "`_commits/once/`": (ONCE_LEFT, ONCE_OF_NOBODY, ONCE_UNREADABLE),
 }

@@ -20,7 +20,8 @@ from s3commit.core.formats.layout import MAGIC_PREFIX, PENDINGSET_SUFFIX, JobDir
 from s3commit.core.fsck.jobs import in_directories
 from s3commit.core.fsck.lost_documents import DECIDED
 from s3commit.core.fsck.ports import Fsck
-from s3commit.core.fsck.restored_locks import hold_again, release_if_ended
+from s3commit.core.fsck.restored_locks import hold_again
+from s3commit.core.job.claims import release_locks
 from s3commit.core.job.decision_record import read_decision
 from s3commit.core.job.documents import read_spec
 from s3commit.core.job.locations import is_location
@@ -153,9 +154,9 @@ def _second_pass(fsck: Fsck, directory: JobDirectory, dry_run: bool) -> Rebuilt:
     if made.state in DECIDED:
         made = hold_again(fsck.ports, directory, made, dry_run=dry_run)
     record = made if dry_run else fsck.ports.ledger.open_job(made)
-    if not dry_run:
-        release_if_ended(fsck.ports, record, made)
     if record.state in ENDED:
+        if not dry_run:
+            release_locks(fsck.ports, made)  # somebody else was faster
         return Rebuilt(directory, record.state, made=record == made)
     keys = (one.key for one in fsck.ports.store.list(directory.bucket, directory.prefix))
     attempts = 0 if dry_run else _note_attempts(fsck, directory, keys)

@@ -9,13 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.job.claims import release_locks
 from s3commit.core.job.locations import known_locations
 from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.job import Names, Scope
 from s3commit.core.model.locks import Claimed, claims
 from s3commit.core.model.record import JobRecord, Stage, Turn
-from s3commit.core.model.states import ENDED
 from s3commit.core.ports.bundle import Ports
 
 
@@ -44,9 +42,3 @@ def hold_again(
         ports.ledger.put_claim(Claimed(claim, record.ref))
     held = Turn(Stage.HELD, record.created_at, 1)
     return replace(record, locks=tuple(claim.node for claim in wanted), turn=held)
-
-
-def release_if_ended(ports: Ports, record: JobRecord, made: JobRecord) -> None:
-    """Give the claims back if the record that stands has ended: somebody else was faster."""
-    if record.state in ENDED:
-        release_locks(ports, made)
