@@ -14,6 +14,7 @@ from s3commit.aws import env
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.s3 import S3ObjectStore
+from s3commit.aws.s3_client import make_client
 from s3commit.core.ports.bundle import Ports
 from s3commit.testing.execution import run_execution
 from s3commit.writer.job import Job, open_job
@@ -106,6 +107,20 @@ def test_a_profile_that_is_not_there_is_one_line(
         told = run(*arguments, exit_code=1).stderr
         assert len(told.splitlines()) == 1
         assert "nobody" in told
+
+
+@pytest.mark.parametrize("name", ["AWS_REGION", "AWS_DEFAULT_REGION"])
+def test_either_variable_names_the_region(
+    ports: Ports, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """boto3 reads the second one alone; the AWS CLI and the other SDKs read both."""
+    region = os.environ["AWS_REGION"]
+    monkeypatch.delenv("AWS_REGION")
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+    monkeypatch.setenv(name, region)
+    assert make_client().meta.region_name == region
+    run("status")
+    run("uploads", f"s3://{os.environ[env.TABLE]}/t/")
 
 
 def test_without_a_region_the_ledger_is_one_line(

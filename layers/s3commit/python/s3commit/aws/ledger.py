@@ -9,6 +9,7 @@ write leaves a ``token`` of its own in the item: a loser that finds its token ha
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from functools import reduce
 from heapq import merge
@@ -18,6 +19,7 @@ from typing import Any
 from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 
+from s3commit.aws import settings
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.ledger_items import (
     SHELVES,
@@ -67,7 +69,7 @@ class DynamoLedger(DynamoLocks, DynamoNotes):
         page: int | None = None,
         job_days: int = JOB_DAYS,
     ) -> None:
-        items = bind(table, region=region, host=host)
+        items = bind(table, region=region or settings.region(os.environ), host=host)
         super().__init__(items, clock or SystemClock(), page)
         self._job_days = job_days
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from s3commit.aws.settings import region
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -62,4 +65,4 @@ def make_client(*, connections: int = MAX_POOL_CONNECTIONS, slows_down: bool = F
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
     )
-    return boto3.session.Session().client("s3", config=config)
+    return boto3.session.Session(region_name=region(os.environ)).client("s3", config=config)

@@ -48,3 +48,11 @@ def state_machine(environ: Mapping[str, str]) -> str:
         raise InvalidInputError(
             f"environment lacks {env.STATE_MACHINE}", code="BAD_SETTINGS"
         ) from None
+
+
+def region(environ: Mapping[str, str]) -> str | None:
+    """The region of AWS_REGION, which boto3 does not read; None: what boto3 finds by itself.
+
+    The other SDKs and the AWS CLI read it: https://docs.aws.amazon.com/sdkref/latest/guide/feature-region.html
+    """
+    return environ.get("AWS_REGION") or None
