@@ -1,13 +1,12 @@
 """Two processes at work on one job, the second one wholly at each single call of the first one.
 
-The first stalls before or after a call. Meanwhile another execution ends the job, or a twin of the
+The first stalls before a call. Meanwhile another execution ends the job, or a twin of the
 very step runs to its end (Lambda gave the first try up, and it runs all the same). Then the first
 one wakes: it must do no harm, and the job must come to its end (I1-I5, I9).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -40,11 +39,6 @@ class TwoFaced(World):
         self.ports = Ports(self.plan.wrap(self.store), self.plan.wrap(self.ledger), self.clock)
 
 
-def interrupted(world: World, when: str, point: int, action: Callable[[], object]) -> None:
-    """``action`` before or after the call number ``point`` of the world."""
-    {"before": world.plan.run_before, "after": world.plan.run_after}[when](None, action, nth=point)
-
-
 def reached(world: World, point: int) -> bool:
     return any(call.number == point for call in world.plan.fired)
 
@@ -73,13 +67,11 @@ UNVERSIONED = pytest.mark.parametrize(
     [way for way in EVERY_WAY if not way[1]] + ONE_WAY,
     ids=ids,
 )
-WHEN = pytest.mark.parametrize("when", ["before", "after"])
 
 
 @SCENARIO
-@WHEN
 def test_i1_i2_i4_i5_i6_i9_i10_i11_an_execution_that_was_overtaken_at_any_call_does_no_harm(
-    when: str, scenario: Scenario, versioned: bool, repeats: bool
+    scenario: Scenario, versioned: bool, repeats: bool
 ) -> None:
     point = 0
     while True:
@@ -90,7 +82,7 @@ def test_i1_i2_i4_i5_i6_i9_i10_i11_an_execution_that_was_overtaken_at_any_call_d
             world.run(job_directory(), "execution-2")
             check_ended(world, scenario)
 
-        interrupted(world, when, point, second)
+        world.plan.run_before(None, second, nth=point)
         world.store.create_upload(BUCKET, "sales2/theirs", metadata={}, content_type="x")
         scenario.prepare(world)
         world.run(job_directory(), "execution-1")
@@ -101,7 +93,7 @@ def test_i1_i2_i4_i5_i6_i9_i10_i11_an_execution_that_was_overtaken_at_any_call_d
 
 
 @UNVERSIONED
-@WHEN
+@pytest.mark.parametrize("when", ["before", "after"])
 def test_i1_i2_i4_i5_i6_i9_i10_i11_a_step_whose_twin_runs_at_any_call_goes_on(
     when: str,
     scenario: Scenario,
@@ -109,7 +101,10 @@ def test_i1_i2_i4_i5_i6_i9_i10_i11_a_step_whose_twin_runs_at_any_call_goes_on(
     repeats: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The machine hears of one of the two alone: that one must not give the job up."""
+    """The machine hears of one of the two alone: that one must not give the job up.
+
+    After the last call of a step its own twin runs, before the next call that of the next step.
+    """
     attempt = execution._attempt
     under_way: list[tuple[str, Ticket]] = []
 
@@ -127,7 +122,8 @@ def test_i1_i2_i4_i5_i6_i9_i10_i11_a_step_whose_twin_runs_at_any_call_goes_on(
             with suppress(S3CommitError):
                 attempt(world.ports, *under_way[-1])
 
-        interrupted(world, when, point, twin)
+        strike = {"before": world.plan.run_before, "after": world.plan.run_after}[when]
+        strike(None, twin, nth=point)
         world.store.create_upload(BUCKET, "sales2/theirs", metadata={}, content_type="x")
         scenario.prepare(world)
         entered = world.run(job_directory(), "execution-1")

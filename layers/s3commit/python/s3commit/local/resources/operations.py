@@ -40,7 +40,7 @@ def create_policy(context: Context, place: Place, properties: Properties) -> Cre
 def create_log_group(context: Context, place: Place, properties: Properties) -> Created:
     """The log group and its retention (nothing expires here)."""
     logs = context.client("logs")
-    name = place.name(512)
+    name = properties.get("LogGroupName") or place.name(512)
     logs.create_log_group(logGroupName=name, tags=tag_map(properties))
     logs.put_retention_policy(logGroupName=name, retentionInDays=properties["RetentionInDays"])
     arn = f"arn:aws:logs:{context.region}:{context.account}:log-group:{name}:*"
@@ -69,7 +69,9 @@ TYPES = {
     "AWS::IAM::Policy": ResourceType(
         create_policy, frozenset({"PolicyName", "PolicyDocument", "Roles"})
     ),
-    "AWS::Logs::LogGroup": ResourceType(create_log_group, frozenset({"RetentionInDays", "Tags"})),
+    "AWS::Logs::LogGroup": ResourceType(
+        create_log_group, frozenset({"LogGroupName", "RetentionInDays", "Tags"})
+    ),
     "AWS::CloudWatch::Alarm": ResourceType(
         create_alarm,
         frozenset(
