@@ -18,28 +18,20 @@ from s3commit.core.model.errors import AccessError, InvalidInputError, Transient
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.testing.execution import run_execution
-from s3commit.testing.survey import MemorySurvey
 from s3commit.writer.job import open_job
 from tests.cli.support import JOB, MACHINE, OTHER, REF, SALES, TABLE, Desk, arn_of, run, uri_of
 from tests.conftest import REGION
 from tests.contract.conftest import create_table
-from tests.core.fsck_world import Checked
+from tests.core.fsck_world import Checked, start_upload
 from tests.core.world import BUCKET, job_directory
 
 _NUMBERS = itertools.count()
 FSCK = ("fsck", SALES, "--table", TABLE)
 
 
-@pytest.fixture
-def desk(desk: Desk) -> Desk:
-    """The command over an empty world, with a look at versions."""
-    desk.session.survey = MemorySurvey(desk.world.store)
-    return desk
-
-
 def upload(desk: Desk, job_id: str) -> str:
     key = f"sales/part-late-{job_id}.csv"
-    desk.world.store.create_upload(BUCKET, key, metadata={}, content_type="")
+    start_upload(desk.world, key)
     return key
 
 
@@ -92,7 +84,7 @@ def test_i4_a_plan_is_written_and_done(desk: Desk, tmp_path: Path) -> None:
     assert head == {"version": 1, "destination": SALES}
     assert repair["action"] == "abort-upload"
     later = upload(desk, JOB).replace("late", "later")
-    desk.world.store.create_upload(BUCKET, later, metadata={}, content_type="")
+    start_upload(desk.world, later)
     result = desk.run(*FSCK, "--repair", "--plan", str(plan), exit_code=1)
     assert "not in the plan" in result.stdout
     result = desk.run(*FSCK, "--repair")
@@ -146,8 +138,7 @@ def test_a_first_execution_that_the_ledger_has_not_heard_of_is_seen(desk: Desk) 
 def test_many_findings_of_a_kind_are_told_in_short(desk: Desk) -> None:
     desk.aborted_job()
     for number in range(25):
-        key = f"sales/part-{number}-{JOB}.csv"
-        desk.world.store.create_upload(BUCKET, key, metadata={}, content_type="")
+        start_upload(desk.world, f"sales/part-{number}-{JOB}.csv")
     result = desk.run(*FSCK, exit_code=1)
     assert len(result.stdout.splitlines()) == 20
     assert "UPLOAD_LEFT (5 more): " in result.stderr

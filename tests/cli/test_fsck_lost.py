@@ -9,7 +9,6 @@ import pytest
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.fsck import check
 from s3commit.core.model.job import Conflict
-from s3commit.testing.survey import MemorySurvey
 from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk
 from tests.core.world import BUCKET
 
@@ -19,7 +18,6 @@ FSCK = ("fsck", SALES, "--table", TABLE)
 @pytest.fixture
 def desk(desk: Desk) -> Desk:
     """The command over a job's data that another one is about to replace."""
-    desk.session.survey = MemorySurvey(desk.world.store)
     desk.committed_job(OTHER)
     return desk
 

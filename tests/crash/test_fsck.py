@@ -175,9 +175,13 @@ def test_i2_i4_i5_a_job_that_is_committed_at_any_call_of_a_repair_is_whole(versi
 # The ledger.
 
 
-def prepared(scenario: Scenario, plan: FaultPlan, *, versioned: bool) -> Checked:
-    """A world in which the scenario's job is about to run, beside a foreign upload."""
-    desk = Checked(World(versioned=versioned, plan=plan))
+def prepared(scenario: Scenario, plan: FaultPlan) -> Checked:
+    """A world in which the scenario's job is about to run, beside a foreign upload.
+
+    Versioned if it can be: nothing is deleted in these tests but by the job's own execution, which
+    `test_crash_points` runs without versions too.
+    """
+    desk = Checked(World(versioned=scenario.versioned[-1], plan=plan))
     desk.world.store.create_upload(BUCKET, "sales2/theirs", metadata={}, content_type="x")
     scenario.prepare(desk.world)
     return desk
@@ -208,7 +212,7 @@ def check_after(desk: Checked, scenario: Scenario) -> None:
 def test_i8_a_ledger_that_is_lost_at_any_call_is_made_again(scenario: Scenario) -> None:
     for point in count(1):
         dying = FaultPlan().crash_after(nth=point)
-        desk = prepared(scenario, dying, versioned=scenario.versioned[-1])
+        desk = prepared(scenario, dying)
         with contextlib.suppress(Crash):
             desk.world.run(job_directory())
         if not [call for call in dying.fired if call.number == point]:
@@ -239,7 +243,7 @@ def test_i8_a_ledger_that_is_lost_at_any_call_is_made_again(scenario: Scenario) 
 @each_scenario
 def test_i8_a_rebuild_that_dies_anywhere_is_gone_on_with(when: str, scenario: Scenario) -> None:
     for point in count(1):
-        desk = prepared(scenario, FaultPlan(), versioned=scenario.versioned[-1])
+        desk = prepared(scenario, FaultPlan())
         desk.world.plan = FaultPlan().crash_after("decide")
         ports = desk.fsck.ports
         with contextlib.suppress(Crash):
@@ -268,7 +272,7 @@ def test_i2_i6_i8_the_execution_that_ran_when_the_ledger_was_lost_does_no_harm(
     """It goes on after others have made the ledger again and gone on with its job."""
     for point in count(1):
         plan = FaultPlan()
-        desk = prepared(scenario, plan, versioned=scenario.versioned[-1])
+        desk = prepared(scenario, plan)
         fired: list[int] = []
         other = Checked(desk.world)
 
@@ -298,18 +302,12 @@ def test_i2_i6_i8_the_execution_that_ran_when_the_ledger_was_lost_does_no_harm(
         check_after(desk, scenario)
 
 
-@pytest.mark.parametrize(
-    ("scenario", "versioned"),
-    [(one, versioned) for one in EVERY for versioned in one.versioned],
-    ids=lambda one: one.name if isinstance(one, Scenario) else f"versioned={one}",
-)
-def test_i5_a_repair_at_any_call_of_a_job_leaves_it_to_end_as_it_would(
-    scenario: Scenario, versioned: bool
-) -> None:
+@each_scenario
+def test_i5_a_repair_at_any_call_of_a_job_leaves_it_to_end_as_it_would(scenario: Scenario) -> None:
     """Nobody tells the check that the execution runs: the ledger's word is enough."""
     for point in count(1):
         plan = FaultPlan()
-        desk = prepared(scenario, plan, versioned=versioned)
+        desk = prepared(scenario, plan)
         done: list[Repaired] = []
 
         def look(desk: Checked = desk, done: list[Repaired] = done) -> None:

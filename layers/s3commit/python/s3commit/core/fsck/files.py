@@ -126,7 +126,7 @@ def _judge(
         return None  # of a job that ended a moment ago its execution tidies up
     if verdict.level is Level.NOTE and _has_moved(fsck, job):
         return None  # what was true of the job is no longer
-    own = [job.directory.at(place) for place in job.places if key.startswith(place)]
+    own = [job.directory.at(place) for place in sorted(job.places) if key.startswith(place)]
     if belongs_to_job(key, job.directory.job_id) and any(map(is_outers, own)):
         return None  # whoever may write here alone can't speak for the job further up (I12)
     bucket, job_id = job.directory.bucket, job.directory.job_id

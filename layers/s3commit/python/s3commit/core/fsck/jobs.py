@@ -118,7 +118,7 @@ def read_jobs(fsck: Fsck, destination: Destination) -> dict[str, Job]:
         directory = JobDirectory(destination, job_id)
         return _read(fsck, directory, found.get(job_id, Contents()), listed_at.get(job_id, ""))
 
-    jobs = fsck.ports.parallel(read, {*found, *listed_at, *recorded})
+    jobs = fsck.ports.parallel(read, sorted({*found, *listed_at, *recorded}))
     return {job.directory.job_id: job for job in sorted(jobs, key=lambda job: job.directory.job_id)}
 
 
