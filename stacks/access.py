@@ -69,7 +69,7 @@ def protected(names: str) -> tuple[str, ...]:
 def _leave(bucket_arn: str, names: str) -> dict[str, Any]:
     """Deny to change what the pipeline writes; also to abort its uploads, as long lists are."""
     return {
-        "Sid": "LeaveWhatThePipelineWrites",
+        "Sid": "ProtectPipelineObjects",
         "Effect": "Deny",
         "Action": [
             "s3:PutObject",
@@ -114,7 +114,7 @@ def writer_policy(bucket_arn: str, prefix: str) -> dict[str, Any]:
                 "Resource": f"{bucket_arn}/{prefix}/*",
             },
             {
-                "Sid": "SeeThatThereIsAPipelineAndWhatIsNotThereYet",
+                "Sid": "ListObjectsAndReadNotifications",
                 "Effect": "Allow",
                 "Action": ["s3:GetBucketNotification", "s3:ListBucket"],
                 "Resource": bucket_arn,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
@@ -41,7 +42,7 @@ class Observability(Construct):
         alarm_email: str | None,
     ) -> None:
         super().__init__(scope, construct_id)
-        self.topic = sns.Topic(self, "Alarms", enforce_ssl=True)
+        self.topic = self._topic()
         if alarm_email:
             self.topic.add_subscription(subscriptions.EmailSubscription(alarm_email))
         alarms = [
@@ -54,6 +55,26 @@ class Observability(Construct):
         for alarm in alarms:
             alarm.add_alarm_action(actions.SnsAction(self.topic))
         self._dashboard(alarms, {**functions, **sweepers}, machine, inboxes, refusing)
+
+    def _topic(self) -> sns.Topic:
+        """The topic of all alarms. Any policy of its own replaces the default one of SNS.
+
+        So CloudWatch has to be allowed to publish, for alarms of this account:
+        https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/Notify_Users_Alarm_Changes.html
+        """
+        topic = sns.Topic(self, "Alarms", enforce_ssl=True)
+        topic.add_to_resource_policy(
+            iam.PolicyStatement(
+                sid="CloudWatchAlarms",
+                actions=["sns:Publish"],
+                principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
+                resources=[topic.topic_arn],
+                conditions={
+                    "StringEquals": {"aws:SourceAccount": cdk.Stack.of(self).account},
+                },
+            )
+        )
+        return topic
 
     def _alarm(
         self, name: str, metric: cloudwatch.IMetric, *, threshold: float, meaning: str

@@ -95,7 +95,8 @@ class S3CommitStorage(cdk.Stack):
             lifecycle_rules=_lifecycle(config),
             server_access_logs_bucket=self._access_logs(config),
             server_access_logs_prefix="s3commit/" if config.access_logs_bucket else None,
-            removal_policy=cdk.RemovalPolicy.RETAIN,
+            # A first deployment that fails takes its empty bucket, and the bucket's name, back.
+            removal_policy=cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
         )
         if config.access_logs_bucket is None:
             acknowledge(

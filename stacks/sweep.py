@@ -9,13 +9,13 @@ import aws_cdk as cdk
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_logs as logs
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from stacks.checks import acknowledge_wildcard
 from stacks.config import DeployConfig, parameter_name
 from stacks.sweep_definition import sweep_definition
+from stacks.workflow import machine_logs
 
 LIMITS = ("stuck_minutes", "abandoned_hours", "orphaned_days", "retention_days")
 
@@ -33,9 +33,7 @@ class Sweep(Construct):
         config: DeployConfig,
     ) -> None:
         super().__init__(scope, construct_id)
-        log_group = logs.LogGroup(
-            self, "Logs", retention=config.log_retention, removal_policy=cdk.RemovalPolicy.DESTROY
-        )
+        log_group = machine_logs(self, "sweep", config.log_retention)
         role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("states.amazonaws.com"))
         role.add_to_policy(
             iam.PolicyStatement(

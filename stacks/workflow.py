@@ -16,6 +16,23 @@ from stacks.checks import acknowledge_wildcard
 from stacks.definition import definition
 
 
+def machine_logs(scope: Construct, name: str, retention: logs.RetentionDays) -> logs.LogGroup:
+    """The log group of a state machine.
+
+    Each group that Step Functions writes to takes a part of one resource policy of 5,120 characters
+    in the account, unless its name begins with ``/aws/vendedlogs/``:
+    https://docs.aws.amazon.com/step-functions/latest/dg/cw-logs.html
+    """
+    stack = cdk.Stack.of(scope)
+    return logs.LogGroup(
+        scope,
+        "Logs",
+        log_group_name=f"/aws/vendedlogs/states/{stack.stack_name}-{name}",
+        retention=retention,
+        removal_policy=cdk.RemovalPolicy.DESTROY,
+    )
+
+
 class Workflow(Construct):
     """The state machine, its log and its role: it invokes our functions and reads plans."""
 
@@ -32,9 +49,7 @@ class Workflow(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         stack = cdk.Stack.of(self)
-        log_group = logs.LogGroup(
-            self, "Logs", retention=log_retention, removal_policy=cdk.RemovalPolicy.DESTROY
-        )
+        log_group = machine_logs(self, "jobs", log_retention)
         self.role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("states.amazonaws.com"))
         plans = f"{bucket_arn}/{PLAN}"
         bus = stack.format_arn(service="events", resource="event-bus", resource_name="default")

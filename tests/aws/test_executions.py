@@ -68,19 +68,19 @@ def test_an_execution_runs_or_does_not(
     stub: StepFunctions, status: str, running: bool, execution: str
 ) -> None:
     describe(stub, status)
-    assert machine(stub).is_running(execution) is running
+    assert machine(stub).describe(execution).is_running is running
 
 
 def test_an_execution_that_step_functions_has_forgotten_does_not_run(stub: StepFunctions) -> None:
     """It does so 90 days after the end."""
     stub.add_client_error("describe_execution", "ExecutionDoesNotExist")
-    assert not machine(stub).is_running(EXECUTION)
+    assert not machine(stub).describe(EXECUTION).is_running
 
 
 def test_an_execution_of_a_machine_that_was_replaced_is_not_asked_for(stub: StepFunctions) -> None:
     """The role may ask for this machine's alone, and AccessDenied would hold up its jobs."""
     old = EXECUTION.replace(":s3commit:", ":s3commit-before:")
-    assert not machine(stub).is_running(old)
+    assert not machine(stub).describe(old).is_running
     stub.assert_no_pending_responses()
 
 
@@ -93,7 +93,7 @@ def test_what_is_not_known_is_not_taken_for_dead(
 ) -> None:
     stub.add_client_error("describe_execution", code)
     with pytest.raises(error):
-        machine(stub).is_running(EXECUTION)
+        machine(stub).describe(EXECUTION)
 
 
 def test_an_execution_is_started_by_name_for_its_place(stub: StepFunctions) -> None:
@@ -105,12 +105,12 @@ def test_an_execution_is_started_by_name_for_its_place(stub: StepFunctions) -> N
     stub.add_response(
         "start_execution", {"executionArn": EXECUTION, "startDate": "2026-11-22"}, expected
     )
-    assert machine(stub).start("again-1", DIRECTORY)
+    assert machine(stub).start("again-1", DIRECTORY) == EXECUTION
 
 
 def test_a_name_that_is_taken_starts_nothing(stub: StepFunctions) -> None:
     stub.add_client_error("start_execution", "ExecutionAlreadyExists")
-    assert not machine(stub).start("again-1", DIRECTORY)
+    assert machine(stub).start("again-1", DIRECTORY) is None
 
 
 def test_a_start_that_is_throttled_is_said_to_be_so(stub: StepFunctions) -> None:

@@ -10,15 +10,15 @@ from typing import Any
 from click.testing import CliRunner, Result
 
 from s3commit.cli.app import app
-from s3commit.cli.executions import FORGOTTEN, Execution
-from s3commit.cli.human import epoch_of
 from s3commit.cli.session import Session
+from s3commit.cli.text import epoch_of
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.model.errors import S3CommitError
+from s3commit.core.ports.executions import FORGOTTEN, Execution, Executions
 from s3commit.testing.clock import ManualClock
 from s3commit.testing.execution import ROUTES, _attempt
-from s3commit.testing.store import MemoryObjectStore
+from s3commit.testing.survey import MemorySurvey
 from tests.core.world import World, job_directory
 
 TABLE = "ledger"
@@ -63,16 +63,6 @@ class WorldEnvironment:
         self.on_sleep()
 
 
-class MemoryPeek:
-    """Looks into the store in memory."""
-
-    def __init__(self, store: MemoryObjectStore) -> None:
-        self._store = store
-
-    def uploaded_bytes(self, bucket: str, key: str, upload_id: str) -> int:
-        return sum(map(len, self._store._upload(bucket, key, upload_id).parts.values()))
-
-
 class FakeExecutions:
     """Step Functions: what a test says of executions; those that are started only stand there."""
 
@@ -80,18 +70,34 @@ class FakeExecutions:
         self.statuses: dict[str, str] = {}
         self.errors: dict[str, tuple[str, str]] = {}
         self.started: list[str] = []
+        self.machine = ""
         self.refusal: S3CommitError | None = None
 
-    def describe(self, arn: str) -> Execution:
+    def describe(self, execution: str) -> Execution:
         if self.refusal is not None:
             raise self.refusal
-        return Execution(self.statuses.get(arn, FORGOTTEN), *self.errors.get(arn, ()))
+        return Execution(self.statuses.get(execution, FORGOTTEN), *self.errors.get(execution, ()))
 
-    def start(self, machine: str, name: str, directory: JobDirectory) -> str:
-        arn = f"{machine.replace('stateMachine', 'execution')}:{name}"
+    def start(self, name: str, directory: JobDirectory) -> str:
+        arn = f"{self.machine.replace('stateMachine', 'execution')}:{name}"
         self.statuses[arn] = "RUNNING"
         self.started.append(arn)
         return arn
+
+
+class AnyMachine(dict[str, Executions]):
+    """The executions of any state machine."""
+
+    def __init__(self, executions: FakeExecutions) -> None:
+        super().__init__()
+        self._executions = executions
+
+    def __contains__(self, machine: object) -> bool:
+        return True
+
+    def __getitem__(self, machine: str) -> Executions:
+        self._executions.machine = machine
+        return self._executions
 
 
 @dataclass
@@ -105,8 +111,8 @@ class Desk:
         self.environment = WorldEnvironment(self.world.clock)
         self.session = Session()
         self.session.store = self.world.plan.wrap(self.world.store)
-        self.session.peek = MemoryPeek(self.world.store)
-        self.session.executions = self.executions
+        self.session.survey = MemorySurvey(self.world.store)
+        self.session.machines = AnyMachine(self.executions)
         self.session.parallel = map
         self.session.environment = self.environment
         self.session.ledgers[TABLE] = self.world.ledger
@@ -191,7 +197,7 @@ class Desk:
 
     def aborted_job(self, job_id: str = JOB) -> JobDirectory:
         directory = self.open_job(job_id)
-        self.world.ask_abort(directory)
+        self.world.request_abort(directory)
         self.world.run(directory)
         return directory
 

@@ -31,6 +31,7 @@ NEVER_AN_END = {
     "PRECONDITION_FAILED",
 }
 NO_CODES = {str(word) for words in (JobState, Outcome, LockMode, Stage) for word in words}
+NO_CODES |= {"RUNNING", "PENDING_REDRIVE", "FORGOTTEN"}  # statuses of executions
 
 
 def words_of(tree: ast.AST) -> Iterator[str]:

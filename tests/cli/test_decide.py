@@ -108,7 +108,7 @@ def test_a_commit_where_a_request_stands_is_refused(desk: Desk) -> None:
     line = desk.fails("commit", JOB, "--table", TABLE, exit_code=3)
     assert "its commit was requested before" in line
     directory = desk.open_job(OTHER)
-    desk.world.ask_abort(directory)
+    desk.world.request_abort(directory)
     line = desk.fails("commit", OTHER, "--table", TABLE, exit_code=3)
     assert "its abort was requested before" in line
 

@@ -7,13 +7,13 @@ import json
 import pytest
 
 from s3commit.aws.steps import run_step
-from s3commit.cli.executions import Execution
 from s3commit.core.formats.documents import encode_request
 from s3commit.core.formats.layout import META_JOB
 from s3commit.core.formats.ticket import Ticket, encode_ticket
 from s3commit.core.model.errors import IdentityUnknownError, NeedsOperatorError
 from s3commit.core.model.job import CommitRequest, Conflict, Failure, Outcome
 from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.executions import Execution
 from s3commit.testing.bucket import Version
 from s3commit.testing.faults import FaultPlan
 from tests.cli.left_behind import data
@@ -42,16 +42,18 @@ def test_a_failed_execution_says_why_in_a_line_and_what_to_do(desk: Desk) -> Non
         "JobRefusedError: sales/replaced.json is not the replace list that was decided"
         " [LIST_CHANGED]"
     )
-    assert lines["error"][1].startswith("All new files are visible, and so are old ones")
+    assert lines["error"][1].startswith(
+        "All new files are visible and the old files are still there"
+    )
     assert "publish_job.py" not in str(lines)
     assert lines["next"][-3:] == [
         "but its execution is FAILED, and nobody works on it",
-        "first: Bring `replaced-….json` and `replaced/` back, or move away what others have put"
-        " there, or remove the old files by hand",
+        "first: Restore `replaced-….json` and `replaced/`, or remove objects that others put"
+        " there, or delete the old files yourself",
         f"then: s3commit commit {JOB} starts another one, which goes on where the ledger says",
     ]
     error = desk.json("show", JOB, "--table", TABLE)["executionError"]
-    assert (error["code"], error["do"][:5]) == ("LIST_CHANGED", "Bring")
+    assert (error["code"], error["do"][:7]) == ("LIST_CHANGED", "Restore")
 
 
 @pytest.mark.parametrize(
@@ -97,7 +99,9 @@ def test_an_error_that_its_class_does_not_tell_carries_its_code(desk: Desk, code
 def test_a_job_that_is_refused_too_late_is_not_said_to_be_run_again(desk: Desk) -> None:
     desk.job_at("BeginPublish")
     desk.dies(JOB, error="JobRefusedError", says="[MANIFEST_CHANGED] manifest x has changed")
-    assert any("first: Bring back, as it was," in line for line in told(desk)["next"])
+    assert any(
+        "first: Restore what the message names as it was" in line for line in told(desk)["next"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -164,7 +168,7 @@ def in_doubt() -> tuple[Desk, Recorded]:
 def test_i2_i5_files_in_doubt_are_listed_and_settled_in_one_go() -> None:
     desk, recorded = in_doubt()
     job = recorded.directory.job_id
-    assert f"first: `s3commit show {job} --in-doubt` lists all such files" in str(told(desk, job))
+    assert f"first: List the files with `s3commit show {job} --in-doubt`" in str(told(desk, job))
     listed = desk.run("show", uri_of(recorded.directory), "--in-doubt")
     assert len(listed.stdout.splitlines()) == len(recorded.files) == 3
     assert listed.stderr.startswith(f"3 files: nobody can tell whether of job {job}. Say of each")

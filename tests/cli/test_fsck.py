@@ -18,11 +18,12 @@ from s3commit.core.model.errors import AccessError, InvalidInputError, Transient
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.testing.execution import run_execution
+from s3commit.testing.survey import MemorySurvey
 from s3commit.writer.job import open_job
 from tests.cli.support import JOB, MACHINE, OTHER, REF, SALES, TABLE, Desk, arn_of, run, uri_of
 from tests.conftest import REGION
 from tests.contract.conftest import create_table
-from tests.core.fsck_world import Checked, MemoryLooks
+from tests.core.fsck_world import Checked
 from tests.core.world import BUCKET, job_directory
 
 _NUMBERS = itertools.count()
@@ -32,7 +33,7 @@ FSCK = ("fsck", SALES, "--table", TABLE)
 @pytest.fixture
 def desk(desk: Desk) -> Desk:
     """The command over an empty world, with a look at versions."""
-    desk.session.looks = MemoryLooks(desk.world.store)
+    desk.session.survey = MemorySurvey(desk.world.store)
     return desk
 
 
@@ -59,7 +60,7 @@ def test_findings_are_1_and_nothing_is_changed(desk: Desk) -> None:
     result = desk.run(*FSCK, exit_code=1)
     assert result.stdout == f"UPLOAD_LEFT  {key.removeprefix('sales/')}  -> abort-upload\n"
     meaning, summary = result.stderr.splitlines()
-    assert meaning.startswith("UPLOAD_LEFT: An open upload of a job that has ended")
+    assert meaning.startswith("UPLOAD_LEFT: The upload is open and its job has ended")
     assert summary == "1 finding at s3://lake/sales/ (1 job); nothing was changed"
     assert desk.world.open_uploads() == [key]
 
@@ -112,17 +113,6 @@ def test_a_repair_of_which_nobody_knows_is_4(desk: Desk) -> None:
 def test_a_check_that_can_not_look_is_1_in_one_line(desk: Desk) -> None:
     desk.world.plan.fail("list", TransientError("s3 is away"), times=None)
     assert "s3 is away" in desk.fails(*FSCK, exit_code=1)
-
-
-def test_the_version_to_restore_is_told(desk: Desk) -> None:
-    desk = Desk(world=Checked(type(desk.world)(versioned=True)).world)
-    desk.session.looks = MemoryLooks(desk.world.store)
-    desk.committed_job()
-    key = next(iter(desk.world.visible()))
-    facts = desk.world.store.head(BUCKET, key)
-    assert facts is not None
-    desk.world.store.delete(BUCKET, key)
-    assert f"(restore version {facts.version_id})" in desk.run(*FSCK, exit_code=1).stdout
 
 
 def test_an_execution_is_started_for_a_job_whose_own_has_died(desk: Desk) -> None:

@@ -9,8 +9,8 @@ import pytest
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.fsck import check
 from s3commit.core.model.job import Conflict
+from s3commit.testing.survey import MemorySurvey
 from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk
-from tests.core.fsck_world import MemoryLooks
 from tests.core.world import BUCKET
 
 FSCK = ("fsck", SALES, "--table", TABLE)
@@ -19,7 +19,7 @@ FSCK = ("fsck", SALES, "--table", TABLE)
 @pytest.fixture
 def desk(desk: Desk) -> Desk:
     """The command over a job's data that another one is about to replace."""
-    desk.session.looks = MemoryLooks(desk.world.store)
+    desk.session.survey = MemorySurvey(desk.world.store)
     desk.committed_job(OTHER)
     return desk
 

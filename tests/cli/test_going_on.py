@@ -87,7 +87,7 @@ def test_a_request_that_nobody_took_up_is_taken_up(
 
 def test_i4_an_abort_whose_execution_died_is_gone_on_with(desk: Desk) -> None:
     directory = desk.open_job()
-    desk.world.ask_abort(directory)
+    desk.world.request_abort(directory)
     record = desk.world.record(directory)
     desk.world.ledger.take_over(
         REF, generation=record.generation, execution=arn_of(JOB), now=desk.world.clock.now()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from s3commit.cli.human import age, amount, many, number, parse_age, printable, size
+from s3commit.cli.text import age, amount, many, number, parse_age, printable, size
 
 
 @pytest.mark.parametrize(

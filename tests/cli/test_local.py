@@ -33,7 +33,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     for name, function in {
         "s3commit.local.server": run_foreground,
         "s3commit.local.synth": synthesize,
-        "s3commit.cli.demo": run_demo,
+        "s3commit.cli.demo.run": run_demo,
     }.items():
         module = ModuleType(name)
         setattr(module, function.__name__, function)

@@ -32,7 +32,7 @@ def test_i2_a_task_that_the_manifests_miss_needs_a_word(desk: Desk) -> None:
     assert f"job {JOB} has manifests of 2 tasks, not 3" in line
     assert not asked(desk, directory)
     told = desk.run("commit", uri_of(directory), "--partial")
-    assert "1 task has no manifest: what they wrote" in told.stderr
+    assert "1 task has no manifest: their files are not committed" in told.stderr
     desk.world.run(directory)
     assert len(desk.world.visible()) == 2
 

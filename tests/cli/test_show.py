@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from s3commit.cli.advice import MEANING, console_url
 from s3commit.cli.codes import CODES
-from s3commit.cli.facts import REQUESTED
+from s3commit.cli.job.snapshot import REQUESTED
+from s3commit.cli.output.advice import MEANING, console_url
 from s3commit.core.model.record import PlanFacts, Stage
 from s3commit.core.model.states import JobState
 from tests.cli.support import JOB, OTHER, REF, SALES, TABLE, Desk, arn_of, uri_of
@@ -125,7 +125,7 @@ def test_a_document_that_can_not_be_read_is_named(desk: Desk) -> None:
 def test_where_others_have_too_many_uploads_counting_stops(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("s3commit.cli.facts.SCANNED_UPLOADS", 1)
+    monkeypatch.setattr("s3commit.cli.job.snapshot.SCANNED_UPLOADS", 1)
     desk.open_job()
     document = desk.json("show", JOB, "--table", TABLE)
     assert (document["openUploads"], document["openUploadsComplete"]) == (1, False)

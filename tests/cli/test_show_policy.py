@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from s3commit.cli import advice, job_text
+from s3commit.cli.output import advice, job_text
 from s3commit.core.model.conditions import Conditions
 from s3commit.core.model.errors import AccessError
 from s3commit.core.model.job import Conflict, Names, Scope

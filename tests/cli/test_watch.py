@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from s3commit.cli.advice import MEANING
+from s3commit.cli.output.advice import MEANING
+from s3commit.cli.verbs.watch import COUNT_EVERY
 from s3commit.core.formats.documents import encode_result
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket
@@ -15,7 +16,7 @@ from s3commit.core.model.job import Conflict, JobResult, Outcome
 from s3commit.core.model.states import JobState
 from s3commit.testing.execution import STEPS
 from tests.cli.support import JOB, OTHER, REF, SALES, TABLE, Desk, arn_of, uri_of
-from tests.core.world import BUCKET
+from tests.core.world import BUCKET, job_directory
 
 
 def test_a_job_is_followed_to_its_commit(desk: Desk) -> None:
@@ -45,6 +46,23 @@ def test_each_state_is_a_line_of_json(desk: Desk) -> None:
     assert (changes[2]["files"], changes[2]["rows"]) == (2, 8)
 
 
+def test_the_progress_of_an_open_job_is_counted_twice_a_minute(desk: Desk) -> None:
+    world, directory = desk.world, job_directory(JOB)
+    attempts = [world.attempt(directory, task) for task in "01"]
+    world.announce(directory, attempts[0])
+
+    desk.while_it_waits(
+        lambda: world.announce(directory, attempts[1]),
+        lambda: world.clock.advance(COUNT_EVERY),
+        lambda: world.request(directory, *attempts),
+        lambda: world.run(directory),
+    )
+    output = desk.run("watch", JOB, "--table", TABLE, "--output", "json").stdout
+    changes = [json.loads(line) for line in output.splitlines()]
+    assert [change["state"] for change in changes] == ["OPEN", "OPEN", "COMMITTED"]
+    assert [change["noted"] and change["noted"]["tasks"] for change in changes] == [1, 2, None]
+
+
 def test_for_whom_a_job_waits_is_a_line_too(desk: Desk) -> None:
     other = desk.job_at("AcquireDestination", OTHER, conflict=Conflict.REPLACE)
     directory = desk.requested_job(JOB)
@@ -64,7 +82,7 @@ def test_for_whom_a_job_waits_is_a_line_too(desk: Desk) -> None:
     )
     lines = desk.run("watch", JOB, "--table", TABLE).stdout.splitlines()
     assert [line[21:].split(maxsplit=1) for line in lines] == [
-        ["OPEN", MEANING["OPEN"]],
+        ["OPEN", f"{MEANING['OPEN']}: 2 attempts of 2 tasks: 2 files, 8 B"],
         ["SEALED", MEANING["SEALED"]],
         ["SEALED", f"waits for {OTHER}"],
         ["SEALED", MEANING["SEALED"]],

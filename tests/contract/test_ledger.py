@@ -76,7 +76,6 @@ def a_job(job_id: str = "job-1", **fields: object) -> JobRecord:
     record = JobRecord(
         job_id=job_id,
         destination=Destination("lake", "table/"),
-        prefix=f"table/__magic_job-{job_id}/",
         job_sha256="",
         state=JobState.OPEN,
         generation=0,

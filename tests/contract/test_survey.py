@@ -104,3 +104,16 @@ def test_the_parts_of_an_upload_are_added_up(place: Place) -> None:
     place.store.abort_upload(place.bucket, key, upload_id)
     with pytest.raises(UploadGoneError):
         survey_of(place).parts(place.bucket, key, upload_id)
+
+
+def test_the_versions_of_an_object_are_its_own_and_those_that_have_bytes(versioned: Place) -> None:
+    store, bucket, key = versioned.store, versioned.bucket, versioned.key("a")
+    for body in (b"1", b"22"):
+        store.put(bucket, key, body)
+    store.put(bucket, versioned.key("ab"), b"another key")
+    newest = store.head(bucket, key)
+    assert newest is not None
+    store.delete(bucket, key)
+    found = list(survey_of(versioned).versions(bucket, key))
+    assert [one.length for one in found] == [2, 1]
+    assert (found[0].version_id, found[0].etag) == (newest.version_id, newest.etag)

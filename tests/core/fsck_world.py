@@ -2,39 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, field
+from typing import Any
 
-from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory
 from s3commit.core.fsck.check import check
 from s3commit.core.fsck.findings import Finding, Repair
-from s3commit.core.fsck.ports import Fsck, SeenVersion
+from s3commit.core.fsck.ports import Fsck
 from s3commit.core.fsck.rebuild import Rebuilt, rebuild
 from s3commit.core.fsck.repair import Repaired, repair
 from s3commit.core.model.job import Destination
 from s3commit.core.model.record import JobRecord
+from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
-from s3commit.core.ports.survey import SeenObject
-from s3commit.testing.memory import MemoryObjectStore
 from s3commit.testing.survey import MemorySurvey
-from tests.core.world import BUCKET, World
+from tests.core.world import BUCKET, JOB, World, job_directory
 
 SALES = Destination(BUCKET, "sales/")
-
-
-class MemoryLooks:
-    """Implements `Looks` on the store in memory."""
-
-    def __init__(self, store: MemoryObjectStore) -> None:
-        self._store = store
-
-    def objects(self, bucket: str, prefix: str) -> Iterator[SeenObject]:
-        return MemorySurvey(self._store).objects(bucket, prefix)
-
-    def versions(self, bucket: str, key: str) -> Iterator[SeenVersion]:
-        for version in reversed(self._store._bucket(bucket).objects.get(key, [])):
-            if version.body is not None:
-                yield SeenVersion(version.version_id or "null", version.etag, len(version.body))
 
 
 @dataclass
@@ -64,7 +49,7 @@ class Checked:
     def fsck(self) -> Fsck:
         world = self.world
         own = Ports(world.plan.wrap(world.store), world.plan.wrap(world.ledger), world.clock)
-        return Fsck(own, MemoryLooks(world.store), self.hands)
+        return Fsck(own, world.plan.wrap(MemorySurvey(world.store)), self.hands)
 
     def findings(self) -> list[Finding]:
         return list(check(self.fsck, self.destination))
@@ -84,3 +69,59 @@ class Checked:
         for table in (ledger._jobs, ledger._attempts, ledger._claims):
             table.clear()
         ledger._units.clear()
+
+
+def checked(versioned: bool = False) -> Checked:
+    """A check of a new world."""
+    return Checked(World(versioned=versioned))
+
+
+def committed(world: World, job_id: str = JOB, **spec: Any) -> JobDirectory:
+    directory = job_directory(job_id)
+    world.open(directory, **spec)
+    world.request(directory, world.attempt(directory, "t0"))
+    world.run(directory)
+    return directory
+
+
+def aborted(world: World, job_id: str = JOB, **spec: Any) -> JobDirectory:
+    directory = job_directory(job_id)
+    world.open(directory, **spec)
+    world.request_abort(directory)
+    world.run(directory)
+    return directory
+
+
+def rolled_back(
+    world: World, job_id: str = JOB, prefix: str = "sales/", **spec: Any
+) -> JobDirectory:
+    """A job of which an upload was lost after the decision; nothing of it is visible."""
+    directory = job_directory(job_id, prefix)
+    world.open(directory, **spec)
+    world.request(directory, world.attempt(directory, "t0"))
+
+    def lose() -> None:
+        for upload in list(world.store.list_uploads(BUCKET, prefix)):
+            world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
+
+    world.plan.run_after("decide", lose)
+    world.run(directory)
+    assert world.record(directory).state is JobState.ROLLED_BACK
+    return directory
+
+
+def make(world: World, key: str, body: bytes = b"x", job_id: str = JOB) -> None:
+    """An object at ``key`` that says it is the job's."""
+    metadata = {META_JOB: job_id, META_TASK: "t9", META_ATTEMPT: "a9"}
+    upload = world.store.create_upload(BUCKET, key, metadata=metadata, content_type="")
+    etag = world.store.upload_part(BUCKET, key, upload, 1, body)
+    world.store.complete_upload(BUCKET, key, upload, [etag], length=len(body))
+
+
+def file_of(job_id: str, task: str = "t0") -> str:
+    return f"sales/part-{task}-{job_id}.parquet"
+
+
+def start_upload(world: World, key: str) -> str:
+    """An upload without metadata, left open."""
+    return world.store.create_upload(BUCKET, key, metadata={}, content_type="")

@@ -14,7 +14,7 @@ from s3commit.core.ports.survey import UploadParts
 from s3commit.core.sweep.report import Report
 from s3commit.core.sweep.steps import STEPS, run_sweep
 from s3commit.core.sweep.sweep import Limits, Sweep
-from s3commit.core.sweep.turns import Sitting, Turn, call_step
+from s3commit.core.sweep.turns import Sitting, SweepTurn, call_step
 from s3commit.testing.survey import MemoryExecutions, MemorySurvey
 from tests.core.world import BUCKET, World
 
@@ -131,7 +131,7 @@ class Schedule:
         ports = replace(world.ports, store=self.requests.of(world.store))
         survey = self.requests.of(self.survey)
 
-        def make(turn: Turn) -> Sweep:
+        def make(turn: SweepTurn) -> Sweep:
             return Sweep(
                 BUCKET,
                 ports,

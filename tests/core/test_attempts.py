@@ -99,7 +99,7 @@ def test_i3_i4_a_loser_that_finishes_at_any_moment_neither_appears_nor_stays(
         world.open(directory, names=names)
         winner = tries(world, names, "t0", "a0")
         if fate is Outcome.ABORTED:
-            world.ask_abort(directory)
+            world.request_abort(directory)
         else:
             world.request(directory, winner)
         if fate is Outcome.ROLLED_BACK:

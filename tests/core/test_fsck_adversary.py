@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,12 +13,21 @@ from s3commit.core.formats.documents import encode_result
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.manifest import encode_pendingset
 from s3commit.core.formats.published import CommitHeader, CommittedFile, commit_lines
-from s3commit.core.fsck.words import Action
+from s3commit.core.fsck.rebuild import rebuild
+from s3commit.core.fsck.repair import PASSED_OVER
 from s3commit.core.model.job import Conflict, Destination, JobResult, Names, Outcome
 from s3commit.core.model.pending import PendingSet
 from s3commit.core.model.states import JobState
-from tests.core.fsck_world import Checked
-from tests.core.test_fsck import aborted, checked, committed, file_of, make, rolled_back
+from tests.core.fsck_world import (
+    Checked,
+    aborted,
+    checked,
+    committed,
+    file_of,
+    make,
+    rolled_back,
+    start_upload,
+)
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, REF, World, job_directory
 
 ELSEWHERE = "archive/dt=1/"
@@ -43,10 +53,6 @@ def forge_result(world: World, directory: JobDirectory, outcome: Outcome) -> Non
     world.store.put(BUCKET, directory.result, encode_result(result))
 
 
-def start_upload(world: World, key: str) -> str:
-    return world.store.create_upload(BUCKET, key, metadata={}, content_type="")
-
-
 def changed_by_repair(desk: Checked) -> bool:
     """Whether a repair of everything deletes or aborts anything at all."""
 
@@ -59,15 +65,27 @@ def changed_by_repair(desk: Checked) -> bool:
     return state() != before
 
 
-def test_i7_a_list_that_claims_a_strangers_directory_as_its_location_acts_nowhere_there() -> None:
+@pytest.mark.parametrize("is_known", [False, True], ids=["forgotten", "in the ledger"])
+def test_i7_a_list_that_claims_a_strangers_directory_as_its_location_acts_nowhere_there(
+    is_known: bool,
+) -> None:
     desk = checked()
     theirs = job_directory(JOB, "orders/")
     desk.world.open(theirs)
     desk.world.request(theirs, desk.world.attempt(theirs, "t0"))
     desk.world.run(theirs)
     start_upload(desk.world, f"orders/part-late-{JOB}.csv")
-    desk.lose_ledger()  # or it was forgotten after its 90 days
-    forge_list(desk.world, job_directory(), locations={"dt=1/": "orders/"})
+    files: list[CommittedFile] = []
+    if is_known:
+        committed(desk.world)
+        facts = desk.world.store.head(BUCKET, file_of(JOB))
+        assert facts is not None
+        files = [CommittedFile(facts.key, facts.length, facts.etag, None)]
+    else:
+        desk.lose_ledger()  # or it was forgotten after its 90 days
+    forge_list(desk.world, job_directory(), *files, locations={"dt=1/": "orders/"})
+    make(desk.world, f"orders/part-dead-{JOB}.csv")
+    assert desk.names() == []
     assert not changed_by_repair(desk)
 
 
@@ -121,7 +139,7 @@ def test_i4_an_aborted_jobs_uploads_at_its_location_are_found() -> None:
     desk = checked()
     directory = job_directory()
     desk.world.open(directory, locations={"dt=1/": ELSEWHERE})
-    desk.world.ask_abort(directory)
+    desk.world.request_abort(directory)
     desk.world.run(directory)
     desk.world.upload(directory.at(ELSEWHERE), f"late-{JOB}.csv", b"x", task="t0", attempt="a0")
     assert desk.names() == ["UPLOAD_LEFT"]
@@ -159,29 +177,38 @@ def test_i5_a_result_that_lies_beside_another_jobs_directory_takes_nothing(lied_
     assert not changed_by_repair(there)
 
 
+@pytest.mark.parametrize("batch", [200_000, 1])
+@pytest.mark.parametrize(("wrong", "right"), [(JOB, OTHER_JOB), (OTHER_JOB, JOB)])
 def test_i5_a_file_that_another_jobs_list_has_is_never_deleted(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, wrong: str, right: str, batch: int
 ) -> None:
-    """A forged manifest of an aborted job with exact names proves by etag that the file is its."""
-    for batch in (200_000, 1):
-        monkeypatch.setattr("s3commit.core.fsck.expecting.BATCH_FILES", batch)
-        for wrong, right in ((JOB, OTHER_JOB), (OTHER_JOB, JOB)):
-            desk = checked()
-            written = "0b6f6f0e-0000-4000-8000-00000000000f"  # S3A names a write so, and no job
-            key = f"sales/part-0-{written}.csv"
-            upload = start_upload(desk.world, key)
-            etag = desk.world.store.upload_part(BUCKET, key, upload, 1, b"x")
-            facts = desk.world.store.complete_upload(BUCKET, key, upload, [etag], length=1)
-            forge_list(desk.world, job_directory(right), CommittedFile(key, 1, facts.etag, None))
-            directory = aborted(desk.world, wrong, names=Names.EXACT)
-            file = desk.world.upload(directory, "z", b"x", task="t9", attempt="a9")
-            desk.world.store.abort_upload(BUCKET, file.key, file.upload_id)
-            forged = replace(file, key=key)
-            desk.world.drop(
-                directory, PendingSet(directory.job_id, (forged,), "t9", "a9"), "t9", "a9"
-            )
-            desk.repair()
-            assert key in desk.world.visible(), (batch, wrong)
+    """A forged manifest of a job with exact names proves by etag that the file is its."""
+    monkeypatch.setattr("s3commit.core.fsck.expected.BATCH_FILES", batch)
+    desk = checked()
+    directory = rolled_back(desk.world, wrong, names=Names.EXACT)
+    written = "0b6f6f0e-0000-4000-8000-00000000000f"  # S3A names a write so, and no job
+    key = f"sales/part-0-{written}.csv"
+    upload = start_upload(desk.world, key)
+    etag = desk.world.store.upload_part(BUCKET, key, upload, 1, b"x")
+    facts = desk.world.store.complete_upload(BUCKET, key, upload, [etag], length=1)
+    file = desk.world.upload(directory, "z", b"x", task="t9", attempt="a9")
+    desk.world.store.abort_upload(BUCKET, file.key, file.upload_id)
+    forged = PendingSet(directory.job_id, (replace(file, key=key),), "t9", "a9")
+    desk.world.drop(directory, forged, "t9", "a9")
+    assert "LEFT_VISIBLE" in desk.names(), "else there is nothing to be kept from"
+    forge_list(desk.world, job_directory(right), CommittedFile(key, 1, facts.etag, None))
+    desk.repair()
+    assert key in desk.world.visible()
+
+
+def test_i12_a_file_below_a_directory_that_has_a_job_of_the_same_id_is_left_to_that_one() -> None:
+    desk = Checked(World(), destination=Destination(BUCKET, "sales/dt=1/"))
+    rolled_back(desk.world, prefix="sales/dt=1/")
+    make(desk.world, f"sales/dt=1/part-{JOB}.csv")
+    assert desk.names() == ["LEFT_VISIBLE"]
+    desk.world.open(job_directory())
+    assert desk.names() == []
+    assert not changed_by_repair(desk)
 
 
 def test_i5_an_upload_of_a_live_job_that_an_ended_jobs_manifest_names_stays() -> None:
@@ -199,33 +226,46 @@ def test_i5_an_upload_of_a_live_job_that_an_ended_jobs_manifest_names_stays() ->
     assert desk.world.open_uploads() == ["sales/a.csv"]
 
 
+def shorten(body: bytes) -> bytes:
+    """The list without its last file, and with the counts that it has then."""
+    first, one, _ = body.splitlines()
+    head = json.loads(first) | {"files": 1, "bytes": json.loads(one)["length"]}
+    return json.dumps(head).encode() + b"\n" + one + b"\n"
+
+
+def cut_off(body: bytes) -> bytes:
+    return body.splitlines()[0]
+
+
+def miscount(body: bytes) -> bytes:
+    return body.replace(b'"length":5', b'"length":4')
+
+
 @pytest.mark.parametrize("is_known", [False, True], ids=["forgotten", "in the ledger"])
-def test_i5_a_list_that_somebody_shortened_takes_no_file_with_it(is_known: bool) -> None:
+@pytest.mark.parametrize("spoil", [shorten, cut_off, miscount, None])
+def test_i5_a_list_that_somebody_spoilt_takes_no_file_with_it(
+    spoil: Callable[[bytes], bytes] | None, is_known: bool
+) -> None:
+    """Nor what its job has left: what a list does not have would pass for an uncounted file."""
     desk = checked()
     directory = job_directory()
     desk.world.open(directory)
     desk.world.request(directory, *(desk.world.attempt(directory, task) for task in ("t0", "t1")))
     desk.world.run(directory)
+    desk.world.attempt(directory, "late")
+    make(desk.world, file_of(JOB, "dead"))
     if not is_known:
         desk.lose_ledger()
-    first, one, _ = desk.world.store.get(
-        BUCKET, directory.commits, max_bytes=10**6
-    ).body.splitlines()
-    counts = json.loads(one)
-    head = json.loads(first) | {"files": 1, "bytes": counts["length"]}
-    desk.world.store.put(BUCKET, directory.commits, json.dumps(head).encode() + b"\n" + one + b"\n")
-    (told,) = [one.detail for one in desk.findings() if one.name == "UNREADABLE"]
-    assert told == f"_commits/{JOB}.jsonl, {'COMMITTED' if is_known else 'not in the ledger'}"
-    assert not changed_by_repair(desk)
-
-
-def test_a_list_that_does_not_add_up_is_a_finding_and_its_manifests_stay() -> None:
-    desk = checked()
-    directory = committed(desk.world)
-    desk.world.attempt(directory, "late")
-    body = desk.world.store.get(BUCKET, directory.commits, max_bytes=10**6).body
-    desk.world.store.put(BUCKET, directory.commits, body.replace(b'"length":5', b'"length":4'))
-    assert desk.names() == ["UNREADABLE"]
+    if spoil is None:
+        desk.world.store.delete(BUCKET, directory.commits)
+        assert desk.names() == ["LIST_MISSING", "MARKER_WITHOUT_LIST"]
+    else:
+        body = desk.world.store.get(BUCKET, directory.commits, max_bytes=10**6).body
+        desk.world.store.put(BUCKET, directory.commits, spoil(body))
+        assert desk.names() == ["UNREADABLE"]
+    if spoil is shorten:
+        told = f"_commits/{JOB}.jsonl, {'COMMITTED' if is_known else 'not in the ledger'}"
+        assert desk.findings()[0].detail == told
     assert not changed_by_repair(desk)
 
 
@@ -253,13 +293,18 @@ def test_i5_a_result_that_somebody_put_beside_a_live_job_ends_nothing(outcome: O
     assert not changed_by_repair(desk)
 
 
-def test_i5_a_job_directory_copied_under_another_id_is_unreadable_or_another_job() -> None:
+@pytest.mark.parametrize("whole", [False, True], ids=["list alone", "whole"])
+def test_i5_a_job_directory_copied_under_another_id_is_unreadable_or_another_job(
+    whole: bool,
+) -> None:
     desk = checked()
     directory = committed(desk.world)
-    for key in [*desk.world.all_keys(directory.prefix), directory.commits]:
+    own = desk.world.all_keys(directory.prefix) if whole else []
+    for key in [*own, directory.commits]:
         body = desk.world.store.get(BUCKET, key, max_bytes=10**6).body
         desk.world.store.put(BUCKET, key.replace(JOB, OTHER_JOB), body)
     make(desk.world, file_of(OTHER_JOB, "dead"), job_id=OTHER_JOB)
+    assert desk.names() == ([] if whole else ["UNREADABLE"])
     assert not changed_by_repair(desk)
 
 
@@ -272,34 +317,6 @@ def test_i5_a_table_copied_from_another_bucket_is_let_be() -> None:
     desk.lose_ledger()
     make(desk.world, file_of(JOB, "dead"))
     assert desk.findings() == []
-
-
-def test_i5_the_null_version_of_a_suspended_bucket_goes_only_as_it_was_seen() -> None:
-    """Whoever writes the key next has version ``null`` too: a version id is no condition there."""
-    desk = checked()
-    rolled_back(desk.world)
-    make(desk.world, file_of(JOB, "zombie"))
-    versions = desk.world.store._bucket(BUCKET).objects[file_of(JOB, "zombie")]
-    versions[0] = replace(versions[0], version_id="null")
-    (found,) = desk.findings()
-    assert [(one.action, one.version_id) for one in found.repairs] == [(Action.DELETE_OBJECT, "")]
-
-    def another() -> None:
-        desk.world.store.put(BUCKET, file_of(JOB, "zombie"), b"another's")
-
-    desk.world.plan.run_before("delete", another)
-    desk.repair()
-    assert desk.world.visible()[file_of(JOB, "zombie")] == b"another's"
-
-
-def test_a_file_under_a_delete_marker_is_missing_and_its_version_named() -> None:
-    desk = checked(versioned=True)
-    committed(desk.world)
-    facts = desk.world.store.head(BUCKET, file_of(JOB))
-    desk.world.store.delete(BUCKET, file_of(JOB))
-    found = next(one for one in desk.findings() if one.name == "MISSING")
-    assert facts is not None
-    assert (found.restore, found.repairs) == (facts.version_id, ())
 
 
 @pytest.mark.parametrize("name", ["größe=ä/ü", "日=1/x", "a b+c%2F&", "dt=😀/a", "dt=\uffee/a"])
@@ -332,3 +349,67 @@ def test_a_ledger_that_was_set_back_is_a_finding_and_nothing_is_done() -> None:
     assert desk.names() == ["LEDGER_SET_BACK"]
     assert not changed_by_repair(desk)
     assert desk.hands.started == []
+
+
+@pytest.mark.parametrize("is_null", [False, True], ids=["plain", "suspended"])
+def test_i5_an_object_that_becomes_another_at_the_last_moment_stays(is_null: bool) -> None:
+    """Where versioning is suspended, whoever writes the key next has version ``null`` too."""
+    desk, key = checked(), file_of(JOB, "zombie")
+    rolled_back(desk.world)
+    make(desk.world, key)
+    if is_null:
+        versions = desk.world.store._bucket(BUCKET).objects[key]
+        versions[0] = replace(versions[0], version_id="null")
+    desk.world.plan.run_before("delete", lambda: desk.world.store.put(BUCKET, key, b"new"))
+    assert [one.outcomes for one in desk.repair()] == [(PASSED_OVER,)]
+    assert desk.world.visible() == {key: b"new"}
+
+
+@pytest.mark.parametrize("name", ["CHANGED", "MISSING"])
+def test_the_version_to_restore_is_named_on_a_versioned_bucket(name: str) -> None:
+    desk = checked(versioned=True)
+    committed(desk.world)
+    facts = desk.world.store.head(BUCKET, file_of(JOB))
+    if name == "CHANGED":
+        desk.world.store.put(BUCKET, file_of(JOB), b"other bytes")
+    else:
+        desk.world.store.delete(BUCKET, file_of(JOB))
+    found = next(one for one in desk.findings() if one.name == name)
+    assert facts is not None
+    assert (found.restore, found.repairs) == (facts.version_id, ())
+
+
+def test_files_at_a_jobs_locations_are_looked_at_where_they_lie() -> None:
+    desk = checked()
+    there = two_places(desk.world).at(ELSEWHERE)
+    assert desk.findings() == []
+    assert Checked(desk.world, destination=there.destination).findings() == []
+    desk.lose_ledger()
+    left_out = list(rebuild(desk.fsck, Destination(BUCKET, "archive/")))
+    assert [(one.state, one.is_left) for one in left_out] == [(None, False)]
+    desk.world.store.delete(BUCKET, f"{ELSEWHERE}part-t0-{JOB}.parquet")
+    assert "MISSING" in desk.names()
+
+
+def test_i5_an_upload_that_may_be_the_last_copy_of_a_committed_file_stays() -> None:
+    desk = checked()
+    committed(desk.world)
+    start_upload(desk.world, file_of(JOB))
+    start_upload(desk.world, file_of(JOB, "late"))
+    assert desk.names() == ["UPLOAD_LEFT", "UPLOAD_LEFT"]
+    desk.world.store.delete(BUCKET, file_of(JOB))
+    assert desk.names() == ["MARKER_OF_INCOMPLETE", "MISSING_BUT_UPLOADED", "UPLOAD_LEFT"]
+    desk.repair()
+    assert desk.world.open_uploads() == [file_of(JOB)]
+
+
+def test_i12_an_upload_that_is_older_than_its_job_stays() -> None:
+    """As the sweep has it: another program has begun it, whatever its name says."""
+    desk = checked()
+    start_upload(desk.world, f"sales/part-{JOB}.csv")
+    desk.world.clock.advance(60)
+    aborted(desk.world)
+    start_upload(desk.world, f"sales/late-{JOB}.csv")
+    desk.repair()
+    assert desk.world.open_uploads() == [f"sales/part-{JOB}.csv"]
+    assert desk.findings() == []

@@ -300,7 +300,7 @@ def test_i4_a_job_of_large_manifests_ends_as_one_of_small_ones(
         world.attempt(DIRECTORY, f"t{n}", files={f"{n}{mark}.csv": b"x"}, rows=1) for n in range(5)
     ]
     if ends == "aborted":
-        world.ask_abort(DIRECTORY)
+        world.request_abort(DIRECTORY)
     else:
         world.request(DIRECTORY, *attempts)
     if ends == "rolled back":
@@ -554,7 +554,7 @@ def test_i3_a_request_for_an_ended_job_changes_nothing(first: str) -> None:
     if first == "commit":
         world.request(DIRECTORY, attempt)
     else:
-        world.ask_abort(DIRECTORY)
+        world.request_abort(DIRECTORY)
     world.run(DIRECTORY)
     ended, seen = world.result(DIRECTORY), world.visible()
     late = world.attempt(DIRECTORY, "t1")

@@ -131,7 +131,7 @@ def test_an_abort_ends_the_job_with_nothing_visible_and_no_upload_open() -> None
     world, directory = World(), job_directory()
     world.open(directory)
     world.attempt(directory, "t0")
-    world.ask_abort(directory)
+    world.request_abort(directory)
     assert world.run(directory) == ["SealJob", "AbortJob", "TidyUp"]
     result = world.result(directory)
     assert result.outcome is Outcome.ABORTED
@@ -331,7 +331,7 @@ def test_a_completion_repeated_is_looked_at_even_if_s3_says_yes() -> None:
 def test_i4_a_task_that_nobody_has_stopped_is_waited_for_while_it_opens_uploads() -> None:
     world, directory = World(), job_directory()
     world.open(directory)
-    world.ask_abort(directory)
+    world.request_abort(directory)
     key = f"sales/part-t9-{JOB}.parquet"
 
     def zombie() -> None:

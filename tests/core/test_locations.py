@@ -286,7 +286,7 @@ def test_the_manifests_of_all_places_are_noted_under_the_one_job() -> None:
     for directory, counted in [(THERE, there(world)), (MAIN, here(world))]:
         assert world.announce(directory, counted) == 0
         assert world.announce(directory, counted) == 0
-    assert world.record(MAIN).prefix == MAIN.prefix
+    assert world.record(MAIN).destination == MAIN.destination
     notes = {(one.location, one.manifest) for one in world.ledger.attempts(REF)}
     name = MAIN.manifest_name("t0", "a0")
     assert notes == {("", MAIN.prefix + name), (PREFIX, THERE.prefix + name)}
@@ -300,7 +300,7 @@ def test_i3_i4_a_manifest_that_arrives_late_at_a_location_is_aborted(
     world = World()
     world.open(MAIN, locations=LOCATIONS)
     if abort:
-        world.ask_abort(MAIN)
+        world.request_abort(MAIN)
     else:
         world.request(MAIN, here(world), there(world))
     world.run(MAIN)
@@ -344,7 +344,7 @@ def test_i4_an_aborted_job_leaves_nothing_at_its_locations(names: Names) -> None
     if names is Names.EXACT:
         world.attempt(THERE, "t1", files={"exact.csv": b"x"})
     stranger = world.store.create_upload(BUCKET, "archive/x", metadata={}, content_type="x")
-    world.ask_abort(MAIN)
+    world.request_abort(MAIN)
     world.run(MAIN)
     assert world.result(MAIN).outcome is Outcome.ABORTED
     assert [one.upload_id for one in world.store.list_uploads(BUCKET, "")] == [stranger]

@@ -185,7 +185,6 @@ class Crowd:
         record = JobRecord(
             job_id,
             Destination("lake", prefix),
-            f"{prefix}__magic_job-{job_id}/",
             state,
             1,
             seen,
@@ -214,7 +213,9 @@ class Crowd:
 
     def ask(self, job_id: str) -> Ticket:
         record = self.record(job_id)
-        ticket = Ticket(job_id, "lake", record.prefix, execution=job_id).after(record)
+        ticket = Ticket(job_id, "lake", JobDirectory.of(record).prefix, execution=job_id).after(
+            record
+        )
         return acquire_destination(self.ports, ticket)
 
     def end(self, job_id: str) -> None:
@@ -670,7 +671,7 @@ class Queueing(RuleBasedStateMachine):
             plan.fail(None, TransientError("it dies here"), nth=call)
         ports = replace(crowd.ports, ledger=plan.wrap(crowd.ledger))
         record = crowd.record(name)
-        ticket = Ticket(name, "lake", record.prefix, execution=name).after(record)
+        ticket = Ticket(name, "lake", JobDirectory.of(record).prefix, execution=name).after(record)
         try:
             acquire_destination(ports, ticket)
         except LostRaceError:

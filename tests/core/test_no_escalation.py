@@ -123,7 +123,7 @@ def test_i12_a_job_that_takes_the_id_of_a_write_of_sparks_aborts_no_upload_of_it
     upload = world.store.create_upload(BUCKET, key, metadata={}, content_type="x")
     world.store.upload_part(BUCKET, key, upload, 1, b"theirs")
     world.open(evil)
-    world.ask_abort(evil)
+    world.request_abort(evil)
     world.run(evil)
     assert world.store.upload_is_open(BUCKET, key, upload)
 

@@ -53,7 +53,7 @@ def test_i4_what_a_dead_task_has_noted_is_aborted_when_the_job_is_committed(
 
 
 def test_i4_what_a_dead_task_has_noted_is_aborted_when_the_job_is(world: World) -> None:
-    world.ask_abort(DIRECTORY)
+    world.request_abort(DIRECTORY)
     world.run(DIRECTORY)
     assert world.open_uploads() == ["sales/stranger.csv"]
 
@@ -75,7 +75,7 @@ def test_i5_i7_a_broken_note_is_passed_over(world: World, body: bytes) -> None:
     with pytest.raises(InvalidInputError):
         decode_note(body, DIRECTORY)
     note(world, DIRECTORY, body)
-    world.ask_abort(DIRECTORY)
+    world.request_abort(DIRECTORY)
     world.run(DIRECTORY)
     assert world.open_uploads() == ["sales/stranger.csv"]
 
@@ -88,6 +88,6 @@ def test_i5_i7_a_note_does_not_reach_another_jobs_uploads(world: World, key: str
     world.open(job_directory(NEIGHBOUR))
     theirs = world.store.create_upload(BUCKET, key, metadata={}, content_type="x")
     note(world, DIRECTORY, json.dumps({"version": 1, "key": key, "uploadId": theirs}).encode())
-    world.ask_abort(DIRECTORY)
+    world.request_abort(DIRECTORY)
     world.run(DIRECTORY)
     assert sorted(world.open_uploads()) == sorted([key, "sales/stranger.csv"])

@@ -394,7 +394,7 @@ def test_i10_a_job_that_is_not_committed_removes_nothing(
     if when == "asked to abort":
         world.open(directory, conflict=Conflict.REPLACE, scope=scope)
         world.attempt(directory, "t", files={DT1: b"new"})
-        world.ask_abort(directory)
+        world.request_abort(directory)
     else:
         start(world, Conflict.REPLACE, scope, [DT1, DT2], directory)
         verb = {"refused": "list_uploads", "rolled back": "decide"}[when]

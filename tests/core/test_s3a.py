@@ -13,7 +13,7 @@ from s3commit.core.formats.documents import encode_request
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.errors import InvalidInputError, PreconditionError
 from s3commit.core.model.job import CommitRequest, Names, Outcome
-from s3commit.core.ownership.other_jobs import ASKED_ONE_BY_ONE, Neighbours
+from s3commit.core.ownership.other_jobs import ASKED_ONE_BY_ONE, OtherJobs
 from tests.core.world import BUCKET, NEIGHBOUR, OTHER_JOB, World, job_directory
 from tests.golden.s3a.replay import Recorded, read, renewed, replay
 
@@ -63,7 +63,7 @@ def test_i2_a_dead_drivers_job_is_committed_whole(case: str) -> None:
 @pytest.mark.parametrize("case", [*FINISHED, "task_running"])
 def test_i2_i4_a_dead_drivers_job_is_aborted_whole(case: str) -> None:
     world, recorded, directory = dead_job(case)
-    world.ask_abort(directory)
+    world.request_abort(directory)
     world.run(directory)
     assert outcome(world, directory) == (Outcome.ABORTED, "ABORTED_BY_CLIENT")
     # What the driver had completed before it died stays: of an undecided job nothing visible goes.
@@ -291,7 +291,7 @@ def test_i5_i7_a_hostile_pending_file_aborts_nothing_but_its_own() -> None:
     for name in ("elsewhere", f"part-0-{NEIGHBOUR}.parquet"):
         at = f"{pending.rsplit('/', 1)[0]}/{name}.pending"
         world.store.put(BUCKET, at, edited(lambda value: value.update(change), body))
-    world.ask_abort(directory)
+    world.request_abort(directory)
     world.run(directory)
     assert outcome(world, directory) == (Outcome.ABORTED, "ABORTED_BY_CLIENT")
     assert theirs.key in world.open_uploads()
@@ -303,13 +303,13 @@ def test_the_ids_of_names_are_asked_for_one_by_one_until_they_are_many() -> None
     world.open(job_directory(NEIGHBOUR))
     world.store.put(BUCKET, job_directory(OTHER_JOB).commits, b"{}")
     world.store.put(BUCKET, "sales/__magic_job-1/x", b"")
-    neighbours = Neighbours(world.store, directory)
+    other_jobs = OtherJobs(world.store, directory)
     strangers = [f"00000000-0000-4000-8000-{number:012d}" for number in range(ASKED_ONE_BY_ONE)]
     for ids in (strangers[:1], strangers):
-        assert [neighbours.own(f"sales/p-{one}.x") for one in ids] == [False] * len(ids)
+        assert [other_jobs.own(f"sales/p-{one}.x") for one in ids] == [False] * len(ids)
         assert [
-            neighbours.own(f"sales/p-{one}.x") for one in (directory.job_id, NEIGHBOUR, OTHER_JOB)
+            other_jobs.own(f"sales/p-{one}.x") for one in (directory.job_id, NEIGHBOUR, OTHER_JOB)
         ] == [False, True, True]
-    assert not neighbours.own("sales/part-00000.parquet")
+    assert not other_jobs.own("sales/part-00000.parquet")
     more = f"00000000-0000-4000-8000-{ASKED_ONE_BY_ONE:012d}"
-    assert not neighbours.own(f"sales/p-{more}.x")
+    assert not other_jobs.own(f"sales/p-{more}.x")

@@ -44,7 +44,7 @@ def test_i12_an_id_that_is_used_apart_is_another_job(first: bool) -> None:
     if not first:
         honest(world)
     world.announce(APART, world.attempt(APART, "t0"))
-    world.ask_abort(APART)
+    world.request_abort(APART)
     if first:
         world.run(APART)
         honest(world)
@@ -65,7 +65,7 @@ def test_i12_inside_a_job_of_the_id_nothing_of_it_is_touched(aborts: bool, names
     honest(world)
     world.open(INSIDE, names=names)
     if aborts:
-        world.ask_abort(INSIDE)
+        world.request_abort(INSIDE)
     else:
         world.request(INSIDE)
     world.run(INSIDE)
@@ -87,7 +87,7 @@ def test_i12_a_manifest_inside_names_no_upload_of_the_job_above() -> None:
     mine = world.upload(directory, "mine", b"m", task="t", attempt="a")
     stolen = type(mine)(BUCKET, upload.key, upload.upload_id, mine.etags, 1, OTHER_JOB, "t", "a")
     world.drop(directory, pending(OTHER_JOB, mine, stolen), "t", "a")
-    world.ask_abort(directory)
+    world.request_abort(directory)
     world.run(directory)
     assert world.result(directory).outcome is Outcome.ABORTED
     assert world.open_uploads() == [FILE]

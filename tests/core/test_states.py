@@ -53,7 +53,6 @@ class LedgerMachine(RuleBasedStateMachine):
             JobRecord(
                 directory.job_id,
                 directory.destination,
-                directory.prefix,
                 JobState.OPEN,
                 0,
                 now,

@@ -91,7 +91,7 @@ def test_an_ended_job_without_its_result_gets_it(world: Swept, state: JobState) 
         world.request(directory, world.attempt(directory, "t0"))
     else:
         world.open(directory)
-        world.ask_abort(directory)
+        world.request_abort(directory)
     world.run(directory)
     world.store.delete(BUCKET, directory.result)
     world.later(LIMITS.stuck + 1)
@@ -103,7 +103,7 @@ def test_an_ended_job_without_its_result_gets_it(world: Swept, state: JobState) 
 def test_a_request_that_nobody_heard_is_started(world: Swept) -> None:
     directory = job_directory()
     announced(world, directory)
-    world.ask_abort(directory)
+    world.request_abort(directory)
     world.later(LIMITS.stuck + 1)
     assert world.sweep().started == 1
     world.settle()
@@ -176,7 +176,7 @@ def test_an_execution_that_could_not_be_started_is_started_by_the_next_sweep(wor
 def test_of_an_execution_that_can_not_be_asked_for_nothing_is_believed(world: Swept) -> None:
     sealed(world, job_directory())
     world.later(LIMITS.stuck + 1)
-    world.plan.fail("is_running", TransientError("ThrottlingException: rate exceeded"))
+    world.plan.fail("describe", TransientError("ThrottlingException: rate exceeded"))
     report = world.sweep()
     assert (report.started, report.failed) == (0, 1)
 

@@ -26,7 +26,7 @@ from s3commit.core.sweep import cost as sweep_cost
 from s3commit.core.sweep import directories as sweep_directories
 from s3commit.core.sweep.cost import SHARES
 from s3commit.core.sweep.sweep import DAY, HOUR, MOST_PUT_OFF
-from s3commit.core.sweep.turns import CALLS_A_PASS, Sitting, Turn, kept_turn
+from s3commit.core.sweep.turns import CALLS_A_PASS, Sitting, SweepTurn, kept_turn
 from s3commit.testing.survey import MemorySurvey
 from tests.core.swept import LIMITS, MINUTE, Schedule, Swept, abandoned_at, announced, ended
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, job_directory
@@ -256,7 +256,7 @@ def test_a_request_for_an_old_record_is_heard_within_a_day(
     for _ in range(4 * 10):
         world.later(6 * HOUR)
         schedule.sweep()
-    world.ask_abort(directory)  # its event is lost
+    world.request_abort(directory)  # its event is lost
     world.later(LIMITS.stuck + 1)
     started = [bool(schedule.sweep().started)]
     for _ in range(4):
@@ -318,7 +318,7 @@ def test_i12_jobs_below_one_prefix_do_not_keep_those_of_another_from_their_turn(
     other = job_directory(OTHER_JOB, OURS)
     announced(world, other)
     world.later(LIMITS.abandoned - MINUTE)
-    world.ask_abort(other)  # its event is lost
+    world.request_abort(other)  # its event is lost
     world.later(LIMITS.stuck + 1)
     report = schedule.sweep()
     assert report.started == 1
@@ -371,7 +371,7 @@ def test_the_share_of_a_directory_is_half_of_the_one_above_at_most() -> None:
 
 
 def test_a_walk_that_was_broken_off_begins_anew_with_the_next_pass() -> None:
-    turn = Turn(cursor="x", walked=False, began="2026-11-22T10", before="2026-11-22T09")
+    turn = SweepTurn(cursor="x", walked=False, began="2026-11-22T10", before="2026-11-22T09")
     assert turn.opened("now") == replace(turn, cursor="x")
     anew = replace(turn, broken_off=True).opened("now")
     assert (anew.cursor, anew.began, anew.before) == ("", "now", "2026-11-22T09")
@@ -395,13 +395,13 @@ def test_of_two_sweeps_that_begin_at_once_one_does(world: Swept) -> None:
     first, second = (Sitting(world.ledger, name, world.clock.now()) for name in ("a", "b"))
     assert first.may_begin(note)
     assert second.may_begin(note)
-    assert first.put(note, "step", Turn())
-    assert second.put(note, "step", Turn()) is None
+    assert first.put(note, "step", SweepTurn())
+    assert second.put(note, "step", SweepTurn()) is None
 
 
 def test_a_sweep_that_died_keeps_the_next_one_waiting_for_half_an_hour(world: Swept) -> None:
     dead = Sitting(world.ledger, "dead", world.clock.now())
-    assert dead.put(world.ledger.sweep_note(), "step", Turn())
+    assert dead.put(world.ledger.sweep_note(), "step", SweepTurn())
     note = world.ledger.sweep_note()
     world.later(29 * MINUTE)
     assert not Sitting(world.ledger, "next", world.clock.now()).may_begin(note)

@@ -253,6 +253,6 @@ def test_files_of_attempts_that_were_not_committed_count_as_bytes_too(world: Swe
 def test_a_job_of_the_shared_directory_that_was_rescued_is_reported_no_more(world: Swept) -> None:
     announced(world, job_directory(OTHER_JOB))
     shared(world, f"job-{JOB}", 5)
-    world.ask_abort(job_directory())
+    world.request_abort(job_directory())
     world.later(LIMITS.abandoned + HOUR)
     assert world.sweep().s3a == 0

@@ -14,7 +14,7 @@ from s3commit.core.model.job import AbortRequest, Conflict, Names, Outcome
 from s3commit.core.model.pending import PendingSet
 from s3commit.core.sweep.steps import STEPS
 from s3commit.core.sweep.sweep import DAY, HOUR, Sweep, shifted
-from s3commit.core.sweep.turns import Turn, take_turn
+from s3commit.core.sweep.turns import SweepTurn, take_turn
 from s3commit.testing.survey import MemorySurvey
 from tests.core.swept import LIMITS, MINUTE, Swept, TimedSurvey, abandoned_at, announced, sealed
 from tests.core.world import BUCKET, JOB, OTHER_JOB, job_directory
@@ -238,10 +238,10 @@ def test_i5_a_part_that_comes_while_others_are_asked_for_hours_is_a_sign_of_life
 
 def looks_at_open_jobs(
     world: Swept, survey: MemorySurvey, *, call_items: int = 5_000
-) -> Iterator[Turn]:
+) -> Iterator[SweepTurn]:
     """The calls of the step in one pass, and then those in which what was put off has its turn."""
 
-    def make(turn: Turn) -> Sweep:
+    def make(turn: SweepTurn) -> Sweep:
         return Sweep(
             BUCKET,
             world.ports,
@@ -252,7 +252,7 @@ def looks_at_open_jobs(
             asked_at_once=2,
         )
 
-    turn = Turn(walked=False)
+    turn = SweepTurn(walked=False)
     while turn.more:
         turn = take_turn(make, STEPS["LookAtOpenJobs"], turn)
         yield turn

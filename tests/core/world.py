@@ -148,7 +148,7 @@ class World:
         body = encode_request(CommitRequest(directory.job_id, attempts))
         self.store.put(BUCKET, directory.request, body, if_absent=True)
 
-    def ask_abort(self, directory: JobDirectory, reason: str = "driver gave up") -> None:
+    def request_abort(self, directory: JobDirectory, reason: str = "driver gave up") -> None:
         body = encode_request(AbortRequest(directory.job_id, reason))
         self.store.put(BUCKET, directory.request, body, if_absent=True)
 

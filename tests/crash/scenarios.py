@@ -65,7 +65,7 @@ def aborting(world: World) -> None:
     directory = job_directory()
     world.open(directory)
     world.attempt(directory, "t0")
-    world.ask_abort(directory)
+    world.request_abort(directory)
 
 
 def refused(world: World) -> None:

@@ -31,7 +31,7 @@ def exact_aborting(world: World) -> None:
     directory = job_directory()
     world.open(directory, names=Names.EXACT)
     world.attempt(directory, "t0", files={"a.csv": b"a", "b.csv": b"b"})
-    world.ask_abort(directory)
+    world.request_abort(directory)
 
 
 ABORTS = [

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Callable
+from itertools import count
 
 import pytest
 
-from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory
+from s3commit.core.formats.layout import META_JOB, JobDirectory
 from s3commit.core.fsck.repair import Repaired
-from s3commit.core.fsck.words import Action
+from s3commit.core.fsck.verdict import Action
 from s3commit.core.model.errors import S3CommitError
 from s3commit.core.model.job import Names, Outcome
 from s3commit.core.model.locks import key_digest
@@ -18,7 +18,7 @@ from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.testing.execution import run_execution
 from s3commit.testing.faults import Crash, FaultPlan
-from tests.core.fsck_world import Checked
+from tests.core.fsck_world import Checked, make
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, REF, World, job_directory
 from tests.crash.scenarios import (
     KEY,
@@ -31,6 +31,7 @@ from tests.crash.scenarios import (
 )
 
 EVERY = [*SCENARIOS, *POLICIES]
+each_scenario = pytest.mark.parametrize("scenario", EVERY, ids=lambda one: one.name)
 FAULTS = ["before", "after", "answer lost"]
 
 
@@ -57,13 +58,6 @@ def disarm(world: World) -> None:
 # Repairs.
 
 
-def make(world: World, key: str, job_id: str) -> None:
-    metadata = {META_JOB: job_id, META_TASK: "t9", META_ATTEMPT: "a9"}
-    upload = world.store.create_upload(BUCKET, key, metadata=metadata, content_type="")
-    etag = world.store.upload_part(BUCKET, key, upload, 1, b"x")
-    world.store.complete_upload(BUCKET, key, upload, [etag], length=1)
-
-
 def spoil(world: World) -> None:
     """A destination with one of each thing that can be repaired, beside what must stay."""
     committed, undone, live = job_directory(), job_directory(OTHER_JOB), job_directory(NEIGHBOUR)
@@ -74,7 +68,7 @@ def spoil(world: World) -> None:
     world.request(undone, world.attempt(undone, "t0"))
     roll_back(world, undone)
     world.attempt(committed, "late", files={"late.csv": b"late"})
-    make(world, f"sales/zombie-{OTHER_JOB}.csv", OTHER_JOB)
+    make(world, f"sales/zombie-{OTHER_JOB}.csv", job_id=OTHER_JOB)
     world.attempt(undone, "late")
     note = b'{"version":1,"key":"' + KEY.encode() + b'","jobId":"' + OTHER_JOB.encode() + b'"}'
     world.store.put(BUCKET, undone.once(key_digest(KEY)), note)
@@ -124,10 +118,8 @@ def test_i2_i4_i5_a_repair_that_dies_anywhere_is_gone_on_with(when: str, version
     assert whole.names() == ["REQUEST_UNHEARD"], "its execution has not begun"
     expected = remains(whole.world)
     assert set(expected[0]) == {"sales/a.csv", "sales/theirs.csv"}
-    assert sorted(expected[2]) == [f"sales/part-t0-{NEIGHBOUR}.parquet", "sales/theirs-too.csv"]
-    point = 0
-    while True:
-        point += 1
+    assert sorted(expected[2]) == [ITS_FILE, "sales/theirs-too.csv"]
+    for point in count(1):
         plan = with_fault(when, point)
         desk = Checked(World(versioned=versioned, plan=plan))
         spoil(desk.world)
@@ -143,28 +135,52 @@ def test_i2_i4_i5_a_repair_that_dies_anywhere_is_gone_on_with(when: str, version
             return
 
 
+LIVE = job_directory(NEIGHBOUR)
+ITS_FILE = f"sales/part-t0-{NEIGHBOUR}.parquet"
+
+
+@pytest.mark.parametrize("versioned", [False, True], ids=["plain", "versioned"])
+def test_i2_i4_i5_a_job_that_is_committed_at_any_call_of_a_repair_is_whole(versioned: bool) -> None:
+    for point in count(1):
+        plan = FaultPlan()
+        desk = Checked(World(versioned=versioned, plan=plan))
+        spoil(desk.world)
+        came: list[int] = []
+
+        def commits(desk: Checked = desk, came: list[int] = came, plan: FaultPlan = plan) -> None:
+            came.append(1)
+            desk.world.plan = FaultPlan()
+            run_execution(unplanned(desk.world), LIVE)
+            desk.world.plan = plan
+
+        plan.run_before(None, commits, nth=point)
+        desk.repair()
+        disarm(desk.world)
+        if not came:
+            assert point > 25, "the enumeration must have reached the whole repair"
+            return
+        assert desk.world.record(LIVE).state is JobState.COMMITTED
+        assert desk.world.result(LIVE).outcome is Outcome.COMMITTED
+        desk.repair()
+        assert desk.findings() == []
+        assert set(desk.world.visible()) == {
+            "sales/a.csv",
+            "sales/theirs.csv",
+            ITS_FILE,
+        }
+        assert desk.world.open_uploads() == ["sales/theirs-too.csv"]
+        assert desk.world.store.head(BUCKET, LIVE.commits) is not None
+
+
 # The ledger.
 
 
-def at_every_call(scenario: Scenario, versioned: bool, check: Callable[[Checked], None]) -> None:
-    """``check`` a world in which the job of ``scenario`` died, with the ledger, after each call."""
-    point = 0
-    while True:
-        point += 1
-        dying = FaultPlan().crash_after(nth=point)
-        desk = Checked(World(versioned=versioned, plan=dying))
-        desk.world.store.create_upload(BUCKET, "sales2/theirs", metadata={}, content_type="x")
-        scenario.prepare(desk.world)
-        try:
-            desk.world.run(job_directory())
-        except Crash:
-            desk.lose_ledger()
-            disarm(desk.world)
-            check(desk)
-            continue
-        if not [call for call in dying.fired if call.number == point]:
-            assert point > 15, "the enumeration must have reached the whole job"
-            return
+def prepared(scenario: Scenario, plan: FaultPlan, *, versioned: bool) -> Checked:
+    """A world in which the scenario's job is about to run, beside a foreign upload."""
+    desk = Checked(World(versioned=versioned, plan=plan))
+    desk.world.store.create_upload(BUCKET, "sales2/theirs", metadata={}, content_type="x")
+    scenario.prepare(desk.world)
+    return desk
 
 
 def check_after(desk: Checked, scenario: Scenario) -> None:
@@ -188,18 +204,18 @@ def check_after(desk: Checked, scenario: Scenario) -> None:
         assert set(world.visible()) == {OTHERS_FILE}
 
 
-PARAMETERS = [
-    pytest.param(one, versioned, id=f"{one.name}-{'versioned' if versioned else 'plain'}")
-    for one in EVERY
-    for versioned in one.versioned
-]
-
-
-@pytest.mark.parametrize(("scenario", "versioned"), PARAMETERS)
-def test_i8_a_ledger_that_is_lost_at_any_call_is_made_again(
-    scenario: Scenario, versioned: bool
-) -> None:
-    def check(desk: Checked) -> None:
+@each_scenario
+def test_i8_a_ledger_that_is_lost_at_any_call_is_made_again(scenario: Scenario) -> None:
+    for point in count(1):
+        dying = FaultPlan().crash_after(nth=point)
+        desk = prepared(scenario, dying, versioned=scenario.versioned[-1])
+        with contextlib.suppress(Crash):
+            desk.world.run(job_directory())
+        if not [call for call in dying.fired if call.number == point]:
+            assert point > 15, "the enumeration must have reached the whole job"
+            return
+        desk.lose_ledger()
+        disarm(desk.world)
         ended = desk.world.store.head(BUCKET, job_directory().result) is not None
         [rebuilt] = [one for one in desk.rebuild() if one.directory == job_directory()]
         assert rebuilt.made
@@ -218,18 +234,12 @@ def test_i8_a_ledger_that_is_lost_at_any_call_is_made_again(
         desk.world.run(job_directory(), "execution-2")
         check_after(desk, scenario)
 
-    at_every_call(scenario, versioned, check)
-
 
 @pytest.mark.parametrize("when", FAULTS)
-@pytest.mark.parametrize("scenario", EVERY, ids=lambda one: one.name)
+@each_scenario
 def test_i8_a_rebuild_that_dies_anywhere_is_gone_on_with(when: str, scenario: Scenario) -> None:
-    point = 0
-    while True:
-        point += 1
-        desk = Checked(World(versioned=scenario.versioned[-1]))
-        desk.world.store.create_upload(BUCKET, "sales2/theirs", metadata={}, content_type="x")
-        scenario.prepare(desk.world)
+    for point in count(1):
+        desk = prepared(scenario, FaultPlan(), versioned=scenario.versioned[-1])
         desk.world.plan = FaultPlan().crash_after("decide")
         ports = desk.fsck.ports
         with contextlib.suppress(Crash):
@@ -251,21 +261,14 @@ def test_i8_a_rebuild_that_dies_anywhere_is_gone_on_with(when: str, scenario: Sc
             return
 
 
-@pytest.mark.parametrize("versioned", [False, True], ids=["plain", "versioned"])
-@pytest.mark.parametrize("scenario", EVERY, ids=lambda one: one.name)
+@each_scenario
 def test_i2_i6_i8_the_execution_that_ran_when_the_ledger_was_lost_does_no_harm(
-    scenario: Scenario, versioned: bool
+    scenario: Scenario,
 ) -> None:
     """It goes on after others have made the ledger again and gone on with its job."""
-    if versioned not in scenario.versioned:
-        versioned = scenario.versioned[0]
-    point = 0
-    while True:
-        point += 1
+    for point in count(1):
         plan = FaultPlan()
-        desk = Checked(World(versioned=versioned, plan=plan))
-        desk.world.store.create_upload(BUCKET, "sales2/theirs", metadata={}, content_type="x")
-        scenario.prepare(desk.world)
+        desk = prepared(scenario, plan, versioned=scenario.versioned[-1])
         fired: list[int] = []
         other = Checked(desk.world)
 
@@ -295,18 +298,18 @@ def test_i2_i6_i8_the_execution_that_ran_when_the_ledger_was_lost_does_no_harm(
         check_after(desk, scenario)
 
 
-@pytest.mark.parametrize(("scenario", "versioned"), PARAMETERS)
+@pytest.mark.parametrize(
+    ("scenario", "versioned"),
+    [(one, versioned) for one in EVERY for versioned in one.versioned],
+    ids=lambda one: one.name if isinstance(one, Scenario) else f"versioned={one}",
+)
 def test_i5_a_repair_at_any_call_of_a_job_leaves_it_to_end_as_it_would(
     scenario: Scenario, versioned: bool
 ) -> None:
     """Nobody tells the check that the execution runs: the ledger's word is enough."""
-    point = 0
-    while True:
-        point += 1
+    for point in count(1):
         plan = FaultPlan()
-        desk = Checked(World(versioned=versioned, plan=plan))
-        desk.world.store.create_upload(BUCKET, "sales2/theirs", metadata={}, content_type="x")
-        scenario.prepare(desk.world)
+        desk = prepared(scenario, plan, versioned=versioned)
         done: list[Repaired] = []
 
         def look(desk: Checked = desk, done: list[Repaired] = done) -> None:
@@ -345,7 +348,7 @@ def scramble(world: World, dice: random.Random) -> None:
             source = world.store.get(BUCKET, dice.choice(keys), max_bytes=10**6).body
             world.store.put(BUCKET, dice.choice(keys), source)
         elif choice == 3:
-            make(world, name, dice.choice(ids))
+            make(world, name, job_id=dice.choice(ids))
         elif choice == 4:
             world.store.put(BUCKET, name, b"by hand")
         elif choice == 5:
@@ -367,13 +370,10 @@ def listed_files(world: World) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("versioned", [False, True], ids=["plain", "versioned"])
-def test_i4_i5_whatever_happened_to_a_destination_a_repair_touches_only_what_is_proven(
-    versioned: bool,
-) -> None:
+def test_i4_i5_whatever_happened_to_a_destination_a_repair_touches_only_what_is_proven() -> None:
     for seed in range(300):
         dice = random.Random(seed)
-        desk = Checked(World(versioned=versioned))
+        desk = Checked(World(versioned=bool(seed % 2)))
         world = desk.world
         spoil(world)
         scramble(world, dice)

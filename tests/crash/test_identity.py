@@ -281,7 +281,7 @@ def test_i5_i12_an_abort_leaves_alone_what_may_be_the_jobs() -> None:
     world = World(opaque=True)
     recorded = read("halfway")
     replay(world.store, recorded)
-    world.ask_abort(recorded.directory)
+    world.request_abort(recorded.directory)
     before = data(world)
     assert len(before) == 1
     world.run(recorded.directory)

@@ -97,6 +97,22 @@ def has_ended(world: World, job_id: str) -> bool:
     return record is not None and record.state in ENDED
 
 
+def test_i6_i8_an_event_that_meets_the_empty_table_takes_no_locks_from_a_decided_job() -> None:
+    """Found by seed 2789: its record, opened without its locks, was left as it was."""
+    desk = Checked(World(plan=FaultPlan().crash_after("complete_upload")))
+    desk.world.open(DIRECTORY, conflict=Conflict.REPLACE)
+    attempt = desk.world.attempt(DIRECTORY, "t0")
+    desk.world.request(DIRECTORY, attempt)
+    with contextlib.suppress(Crash):
+        desk.world.run(DIRECTORY)
+    desk.lose_ledger()
+    disarm(desk.world)
+    desk.world.announce(DIRECTORY, attempt)
+    (rebuilt,) = desk.rebuild()
+    assert (rebuilt.made, rebuilt.locks, rebuilt.state) == (True, 1, JobState.COMMITTING)
+    assert desk.world.record(DIRECTORY).turn.stage is Stage.HELD
+
+
 @pytest.mark.parametrize("prepare", [*PAIRS, two_at_a_location], ids=lambda one: one.__name__)
 def test_i6_i8_who_was_decided_before_the_loss_has_its_locks_back(
     prepare: Callable[[World], None],

@@ -44,7 +44,7 @@ def given_up(world: World) -> Recorded:
     recorded.uploads = {key: part for key, part in recorded.uploads.items() if part is not None}
     recorded.ids = {key: old for key, old in recorded.ids.items() if key in recorded.uploads}
     replay(world.store, recorded)
-    world.ask_abort(recorded.directory)
+    world.request_abort(recorded.directory)
     return recorded
 
 

@@ -170,7 +170,7 @@ def test_a_rescue_and_a_sweep_at_once_end_the_job_as_the_rescue_says(word: str) 
         arrivals = [judge_arrival(world.ports, BUCKET, key) for key in recorded.manifests]
         note_arrivals(world.ports, arrivals)
         world.later(2 * DAY)
-        ask = partial(commit if word == "commit" else World.ask_abort, world, directory)
+        ask = partial(commit if word == "commit" else World.request_abort, world, directory)
         use(world, plan.run_before(None, ask, nth=point))
         report = world.sweep()
         assert (report.asked, report.uploads, report.failed) == (0, 0, 0)

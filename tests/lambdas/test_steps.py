@@ -143,7 +143,7 @@ def test_i12_a_job_that_ends_for_a_refused_document_is_counted(
 ) -> None:
     world.open(DIRECTORY)
     if request_json is None:
-        world.ask_abort(DIRECTORY)
+        world.request_abort(DIRECTORY)
     else:
         world.store.put("lake", DIRECTORY.request, request_json)
     ticket = step(call, "decide_job", "SealJob", execution_input(DIRECTORY))

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from s3commit.local.server import LocalRuntime
-from s3commit.local.worker import FunctionSpec, Outcome
+from s3commit.local.worker import CallOutcome, FunctionSpec
 from tests.local import templates
 
 # To see that a test holds a patch: name the patch, and see the test fail.
@@ -32,20 +32,20 @@ class FakeClock:
 class Calls:
     """Every outcome of every function, and a way to wait for one."""
 
-    seen: list[tuple[FunctionSpec, Outcome]] = field(default_factory=list)
+    seen: list[tuple[FunctionSpec, CallOutcome]] = field(default_factory=list)
     threads: dict[str, str] = field(default_factory=dict)
     changed: threading.Condition = field(default_factory=threading.Condition)
 
-    def __call__(self, spec: FunctionSpec, outcome: Outcome) -> None:
+    def __call__(self, spec: FunctionSpec, outcome: CallOutcome) -> None:
         with self.changed:
             self.seen.append((spec, outcome))
             self.threads[outcome.request_id] = threading.current_thread().name
             self.changed.notify_all()
 
-    def of(self, text: str) -> list[Outcome]:
+    def of(self, text: str) -> list[CallOutcome]:
         return [outcome for _, outcome in self.seen if text in outcome.logs]
 
-    def wait(self, text: str, count: int = 1, timeout: float = 20) -> list[Outcome]:
+    def wait(self, text: str, count: int = 1, timeout: float = 20) -> list[CallOutcome]:
         """The outcomes whose logs have ``text``, when there are ``count``."""
         with self.changed:
             assert self.changed.wait_for(lambda: len(self.of(text)) >= count, timeout), (

@@ -233,7 +233,7 @@ def test_i12_a_repair_further_down_leaves_alone_what_carries_the_id_of_the_job_f
     name = f"dt=1/part-t0-{JOB}.parquet"
     world.request(outer, world.attempt(outer, "t0", files={name: b"theirs"}))
     world.open(nested)
-    world.ask_abort(nested)
+    world.request_abort(nested)
     assert world.run(nested)[-1] == "TidyUp"
     below = Checked(world, destination=nested.destination)
     assert below.repair() == []

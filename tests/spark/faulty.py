@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 from s3commit.spark.attempt import TaskMessage
 from s3commit.spark.source import S3CommitDataSource
 from s3commit.spark.streaming import StreamWriter
-from s3commit.writer.asking import wait_for_result
+from s3commit.writer.requests import wait_for_result
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

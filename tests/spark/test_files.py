@@ -15,7 +15,7 @@ import pytest
 from s3commit.core.model.job import Destination
 from s3commit.spark.closing import WAITING
 from s3commit.spark.datafile import DataFile, Maker
-from s3commit.spark.files import CROWD, Limits, TaskFiles
+from s3commit.spark.files import CROWD, FileLimits, TaskFiles
 from s3commit.spark.formats import FORMATS
 from s3commit.spark.formats.encoders import Encoder, open_encoder
 from s3commit.spark.formats.parquet import dictionary_columns
@@ -81,8 +81,8 @@ def limits(
     buffer_bytes: int = 128 * MB,
     max_records: int | None = None,
     target_bytes: int | None = None,
-) -> Limits:
-    return Limits(64 * MB, MB, buffer_bytes, max_records, target_bytes)
+) -> FileLimits:
+    return FileLimits(64 * MB, MB, buffer_bytes, max_records, target_bytes)
 
 
 def batch(ids: range | list[int], width: int = 10) -> pa.RecordBatch:
@@ -199,7 +199,7 @@ def test_few_large_directories_are_written_as_row_groups_and_never_spilled() -> 
 
 def test_a_directory_that_grows_on_disk_is_written_before_the_end() -> None:
     disk = Disk()
-    files = TaskFiles(disk.maker(), Limits(4 * MB, MB, 8 * MB, None, None))
+    files = TaskFiles(disk.maker(), FileLimits(4 * MB, MB, 8 * MB, None, None))
     for start in range(0, 600_000, 1000):
         files.append(f"k={start // 1000 % 20}/", batch(range(start, start + 1000), 200))
     assert len(disk.outputs) == 20 > CROWD
@@ -262,7 +262,7 @@ def test_a_directory_that_comes_back_gets_a_second_file_and_no_more() -> None:
 
 def test_discarded_files_send_nothing_more_not_even_a_footer() -> None:
     disk = Disk()
-    files = TaskFiles(disk.maker(), Limits(MB, MB, 8 * MB, None, None))
+    files = TaskFiles(disk.maker(), FileLimits(MB, MB, 8 * MB, None, None))
     files.append("", batch(range(10_000), 200))
     output = disk.outputs["", 0]
     before = output.getvalue()
@@ -347,6 +347,6 @@ def test_columns_of_unlike_values_get_no_dictionary() -> None:
 
 def test_memory_is_shared_out_within_what_there_is() -> None:
     for memory in (16 * MB, 256 * MB, 4096 * MB):
-        shared = Limits.of(Options(Destination("bucket", "p/")), memory)
+        shared = FileLimits.of(Options(Destination("bucket", "p/")), memory)
         assert shared.buffer_bytes + 2 * shared.stage_bytes <= memory
         assert shared.row_group_bytes <= shared.buffer_bytes

@@ -26,7 +26,7 @@ class Assembly:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.storage = self._template("S3CommitStorage")
-        self.ports = self._template("S3CommitPipeline")
+        self.pipeline = self._template("S3CommitPipeline")
 
     def _template(self, stack: str) -> dict[str, Any]:
         text = (self.directory / f"{stack}.template.json").read_text()
@@ -65,7 +65,7 @@ def functions(template: dict[str, Any]) -> dict[str, tuple[str, Resource]]:
 
 def state_machine(assembly: Assembly, construct: str) -> Resource:
     """The one of the construct: ``CommitJob`` or ``Sweep``."""
-    machines = of_type(assembly.ports, "AWS::StepFunctions::StateMachine").items()
+    machines = of_type(assembly.pipeline, "AWS::StepFunctions::StateMachine").items()
     (machine,) = [resource for name, resource in machines if name.startswith(construct)]
     return machine
 

@@ -168,45 +168,45 @@ STATE_MACHINE = {
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_a_function_may_do_its_own_work_and_nothing_else(assembly: Assembly, name: str) -> None:
-    _, function = functions(assembly.ports)[name]
+    _, function = functions(assembly.pipeline)[name]
     role = function["Properties"]["Role"]["Fn::GetAtt"][0]
-    assert _rights(assembly.ports, role) == {**ALLOWED[name], **EVERY_FUNCTION}
+    assert _rights(assembly.pipeline, role) == {**ALLOWED[name], **EVERY_FUNCTION}
 
 
 def test_the_state_machine_invokes_its_steps_and_reads_plans(assembly: Assembly) -> None:
     role = state_machine(assembly, "CommitJob")["Properties"]["RoleArn"]["Fn::GetAtt"][0]
-    assert _rights(assembly.ports, role) == STATE_MACHINE
+    assert _rights(assembly.pipeline, role) == STATE_MACHINE
 
 
 def test_the_sweep_invokes_its_steps_and_its_schedule_starts_it(assembly: Assembly) -> None:
     role = state_machine(assembly, "Sweep")["Properties"]["RoleArn"]["Fn::GetAtt"][0]
     invokes = {name: {"lambda:InvokeFunction"} for name in SWEEPERS}
-    assert _rights(assembly.ports, role) == {**invokes, **LOGGED_AND_TRACED}
-    (target,) = only(assembly.ports, "AWS::Events::Rule")["Properties"]["Targets"]
+    assert _rights(assembly.pipeline, role) == {**invokes, **LOGGED_AND_TRACED}
+    (target,) = only(assembly.pipeline, "AWS::Events::Rule")["Properties"]["Targets"]
     starter = target["RoleArn"]["Fn::GetAtt"][0]
-    assert _rights(assembly.ports, starter) == {"SweepMachine": {"states:StartExecution"}}
+    assert _rights(assembly.pipeline, starter) == {"SweepMachine": {"states:StartExecution"}}
 
 
 def test_no_action_is_a_wildcard_and_no_managed_policy_is_used(assembly: Assembly) -> None:
-    for role in of_type(assembly.ports, "AWS::IAM::Role").values():
+    for role in of_type(assembly.pipeline, "AWS::IAM::Role").values():
         assert not {"ManagedPolicyArns", "Policies"} & set(role["Properties"])
-    for statement in _statements(assembly.ports):
+    for statement in _statements(assembly.pipeline):
         assert not [action for action in _many(statement["Action"]) if "*" in action]
 
 
 def test_each_function_has_a_role_of_its_own(assembly: Assembly) -> None:
     roles = [
         function["Properties"]["Role"]["Fn::GetAtt"][0]
-        for _, function in functions(assembly.ports).values()
+        for _, function in functions(assembly.pipeline).values()
     ]
     assert len(set(roles)) == len(roles) == len(FUNCTIONS)
 
 
 def test_the_key_is_used_by_those_that_read_or_write_objects(encrypted: Assembly) -> None:
     using = {}
-    for name, (_, function) in functions(encrypted.ports).items():
+    for name, (_, function) in functions(encrypted.pipeline).items():
         role = function["Properties"]["Role"]["Fn::GetAtt"][0]
-        using[name] = _rights(encrypted.ports, role).get(KEY_ARN, set())
+        using[name] = _rights(encrypted.pipeline, role).get(KEY_ARN, set())
     reads, writes = {"kms:Decrypt"}, {"kms:Decrypt", "kms:GenerateDataKey"}
     assert using == {
         "ingest_pendingsets": reads,

@@ -11,6 +11,7 @@ import pytest
 from s3commit.aws import env
 from stacks.dependencies import ROOT
 from stacks.functions import FUNCTIONS
+from tests.stacks.policies import Call, is_allowed
 from tests.stacks.synthesized import Assembly, Resource, functions, of_type, only
 
 PACKAGE = ROOT / "layers" / "s3commit" / "python" / "s3commit"
@@ -24,12 +25,12 @@ POWERTOOLS = {
 
 def test_every_function_has_its_handler_and_every_handler_its_function(assembly: Assembly) -> None:
     handlers = {path.stem for path in (ROOT / "lambdas").glob("*.py")} - {"__init__"}
-    assert set(functions(assembly.ports)) == set(FUNCTIONS) == handlers
+    assert set(functions(assembly.pipeline)) == set(FUNCTIONS) == handlers
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_a_function_is_given_the_variables_that_it_reads(assembly: Assembly, name: str) -> None:
-    _, function = functions(assembly.ports)[name]
+    _, function = functions(assembly.pipeline)[name]
     variables = function["Properties"]["Environment"]["Variables"]
     assert {key: variables.pop(key) for key in POWERTOOLS} == POWERTOOLS
     assert set(variables) == set(FUNCTIONS[name].reads)
@@ -69,7 +70,7 @@ def test_functions_run_on_one_architecture_with_both_layers(
     assembly: Assembly, encrypted: Assembly
 ) -> None:
     for each, architecture in ((assembly, "arm64"), (encrypted, "x86_64")):
-        for _, function in functions(each.ports).values():
+        for _, function in functions(each.pipeline).values():
             properties = function["Properties"]
             assert properties["Architectures"] == [architecture]
             assert properties["Runtime"] == "python3.13"
@@ -78,22 +79,22 @@ def test_functions_run_on_one_architecture_with_both_layers(
 
 
 def test_every_log_is_kept_for_a_set_time(assembly: Assembly) -> None:
-    for group in of_type(assembly.ports, "AWS::Logs::LogGroup").values():
+    for group in of_type(assembly.pipeline, "AWS::Logs::LogGroup").values():
         assert group["Properties"]["RetentionInDays"] == 30
-    for _, function in functions(assembly.ports).values():
+    for _, function in functions(assembly.pipeline).values():
         assert "LogGroup" in function["Properties"]["LoggingConfig"]
 
 
 def test_the_package_layer_holds_what_handlers_import_and_no_more(assembly: Assembly) -> None:
     content = _layer(assembly, "PackageLayer")
     assert {path.name for path in (content / "python" / "s3commit").iterdir()} == {
-        *("__init__.py", "py.typed", "aws", "core")
+        *("__init__.py", "version.py", "py.typed", "aws", "core")
     }
     assert not list(content.rglob("*.pyc"))
 
 
 def test_the_code_holds_the_handlers_alone(assembly: Assembly) -> None:
-    _, function = functions(assembly.ports)["decide_job"]
+    _, function = functions(assembly.pipeline)["decide_job"]
     content = assembly.asset_of(function)
     assert {path.suffix for path in content.rglob("*")} == {".py"}
     assert (content / "decide_job.py").is_file()
@@ -125,12 +126,12 @@ def test_a_message_stays_hidden_for_six_timeouts(assembly: Assembly, name: str, 
         for key, each in queues.items()
         if key.startswith(f"{queue}Queue")
     )
-    _, function = functions(assembly.ports)[name]
+    _, function = functions(assembly.pipeline)[name]
     assert hidden >= 6 * function["Properties"]["Timeout"]
 
 
 def test_alarms_watch_queues_jobs_and_functions(assembly: Assembly) -> None:
-    alarms = of_type(assembly.ports, "AWS::CloudWatch::Alarm")
+    alarms = of_type(assembly.pipeline, "AWS::CloudWatch::Alarm")
     watched = {re.sub(r"[0-9A-F]{8}$", "", key).removeprefix("Observability") for key in alarms}
     assert watched == {
         *("IngestDeadLetters", "IngestBacklog", "RequestDeadLetters", "RequestBacklog"),
@@ -148,32 +149,57 @@ def test_alarms_watch_queues_jobs_and_functions(assembly: Assembly) -> None:
 def test_i12_refused_documents_ring_and_the_dashboard_says_whose_they_are(
     assembly: Assembly,
 ) -> None:
-    alarms = of_type(assembly.ports, "AWS::CloudWatch::Alarm")
+    alarms = of_type(assembly.pipeline, "AWS::CloudWatch::Alarm")
     (alarm,) = [one["Properties"] for key, one in alarms.items() if "DocumentsRefused" in key]
     (metric,) = [one["MetricStat"] for one in alarm["Metrics"]]
     assert metric["Metric"]["MetricName"] == env.DOCUMENTS_REFUSED
     assert metric["Metric"]["Dimensions"] == [{"Name": "service", "Value": env.SERVICE}]
     assert (alarm["Threshold"], metric["Period"], metric["Stat"]) == (10, 300, "Sum")
-    board = json.dumps(only(assembly.ports, "AWS::CloudWatch::Dashboard")["Properties"])
+    board = json.dumps(only(assembly.pipeline, "AWS::CloudWatch::Dashboard")["Properties"])
     assert "by prefix, code" in board
     groups = set(re.findall(r"\b(\w+)Logs[0-9A-F]{8}\b", board))
     assert groups == {"IngestPendingsets", "DispatchRequests", "UndoJob"}
 
 
+@pytest.mark.parametrize(
+    ("account", "principal", "tls", "published"),
+    [
+        ("111122223333", "cloudwatch.amazonaws.com", "true", True),
+        ("444455556666", "cloudwatch.amazonaws.com", "true", False),  # another account's alarm
+        ("111122223333", "events.amazonaws.com", "true", False),
+        ("111122223333", "cloudwatch.amazonaws.com", "false", False),
+    ],
+)
+def test_cloudwatch_may_publish_the_alarms_of_the_account(
+    assembly: Assembly, account: str, principal: str, tls: str, published: bool
+) -> None:
+    policy = only(assembly.pipeline, "AWS::SNS::TopicPolicy")["Properties"]
+    ((topic, _),) = of_type(assembly.pipeline, "AWS::SNS::Topic").items()
+    assert policy["Topics"] == [{"Ref": topic}]
+    call = Call(
+        principal=principal,
+        action="sns:Publish",
+        resource=topic,
+        context={"aws:SourceAccount": account, "aws:SecureTransport": tls},
+    )
+    refs = {"AWS::AccountId": "111122223333", topic: topic}
+    assert is_allowed(policy["PolicyDocument"], call, refs) is published
+
+
 def test_alarms_are_mailed_if_an_address_is_given(assembly: Assembly, encrypted: Assembly) -> None:
-    assert not of_type(assembly.ports, "AWS::SNS::Subscription")
-    assert only(encrypted.ports, "AWS::SNS::Subscription")["Properties"]["Endpoint"] == (
+    assert not of_type(assembly.pipeline, "AWS::SNS::Subscription")
+    assert only(encrypted.pipeline, "AWS::SNS::Subscription")["Properties"]["Endpoint"] == (
         "oncall@example.com"
     )
 
 
 def test_the_state_machines_are_outputs(assembly: Assembly) -> None:
-    assert set(assembly.ports["Outputs"]) == {"StateMachineArn", "SweepStateMachineArn"}
+    assert set(assembly.pipeline["Outputs"]) == {"StateMachineArn", "SweepStateMachineArn"}
 
 
 def _mapping(assembly: Assembly, name: str) -> Resource:
-    logical_id, _ = functions(assembly.ports)[name]
-    mappings = of_type(assembly.ports, "AWS::Lambda::EventSourceMapping").values()
+    logical_id, _ = functions(assembly.pipeline)[name]
+    mappings = of_type(assembly.pipeline, "AWS::Lambda::EventSourceMapping").values()
     (mapping,) = [
         one for one in mappings if one["Properties"]["FunctionName"] == {"Ref": logical_id}
     ]
@@ -181,6 +207,6 @@ def _mapping(assembly: Assembly, name: str) -> Resource:
 
 
 def _layer(assembly: Assembly, name: str) -> Path:
-    layers = of_type(assembly.ports, "AWS::Lambda::LayerVersion")
+    layers = of_type(assembly.pipeline, "AWS::Lambda::LayerVersion")
     (layer,) = [resource for key, resource in layers.items() if key.startswith(name)]
     return assembly.asset_of(layer)

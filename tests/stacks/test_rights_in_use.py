@@ -267,7 +267,7 @@ def _committed(server: Server, directory: JobDirectory) -> None:
 
 def _aborted(server: Server, directory: JobDirectory) -> None:
     server.attempt(directory, "t0")
-    server.ask_abort(directory)
+    server.request_abort(directory)
     ticket = server.steps(execution_input(directory), "SealJob", "AbortJob", "AbortJob", "TidyUp")
     assert ticket["outcome"] == "ABORTED"
 
@@ -280,7 +280,7 @@ def _refused_inside(server: Server, directory: JobDirectory) -> None:
     server.request(inside)
     ticket = server.steps(execution_input(inside), "SealJob", "AbortJob", "AbortJob", "TidyUp")
     assert (ticket["outcome"], ticket["code"]) == ("ABORTED", "JOB_ID_TAKEN")
-    server.ask_abort(directory)
+    server.request_abort(directory)
     server.steps(execution_input(directory), "SealJob", "AbortJob", "TidyUp")
 
 

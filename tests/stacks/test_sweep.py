@@ -54,7 +54,7 @@ def test_a_step_that_fails_for_good_keeps_none_from_its_work(machine: dict[str, 
 
 
 def test_it_runs_on_its_schedule(assembly: Assembly) -> None:
-    rule = only(assembly.ports, "AWS::Events::Rule")["Properties"]
+    rule = only(assembly.pipeline, "AWS::Events::Rule")["Properties"]
     assert rule["ScheduleExpression"] == "rate(15 minutes)"
     assert rule["State"] == "ENABLED"
     (target,) = rule["Targets"]

@@ -178,7 +178,7 @@ def test_every_task_invokes_a_function_that_exists(assembly: Assembly) -> None:
         for state in _tasks(_deployed(assembly))
         if state["Resource"].endswith("lambda:invoke")
     }
-    ours = {logical_id: name for name, (logical_id, _) in functions(assembly.ports).items()}
+    ours = {logical_id: name for name, (logical_id, _) in functions(assembly.pipeline).items()}
     assert {ours[logical_id] for logical_id in invoked} == {*STEPS.values(), MAP_FUNCTION}
 
 
@@ -198,12 +198,23 @@ def test_only_json_path_is_used(machine: dict[str, Any]) -> None:
         assert word not in text
 
 
+def test_log_groups_of_machines_take_no_part_of_the_accounts_resource_policy(
+    assembly: Assembly,
+) -> None:
+    groups = of_type(assembly.pipeline, "AWS::Logs::LogGroup").values()
+    names = sorted(filter(None, (group["Properties"].get("LogGroupName") for group in groups)))
+    assert names == [
+        "/aws/vendedlogs/states/S3CommitPipeline-jobs",
+        "/aws/vendedlogs/states/S3CommitPipeline-sweep",
+    ]
+
+
 def test_executions_are_logged_whole_and_traced(assembly: Assembly) -> None:
     properties = state_machine(assembly, "CommitJob")["Properties"]
     assert properties["StateMachineType"] == "STANDARD"
     assert properties["TracingConfiguration"] == {"Enabled": True}
     assert properties["LoggingConfiguration"]["Level"] == "ALL"
-    assert len(of_type(assembly.ports, "AWS::Logs::LogGroup")) == len(FUNCTIONS) + 2
+    assert len(of_type(assembly.pipeline, "AWS::Logs::LogGroup")) == len(FUNCTIONS) + 2
 
 
 def _tickets(step: str) -> list[Ticket]:

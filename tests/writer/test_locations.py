@@ -12,8 +12,8 @@ from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import CommitRequest, CountedAttempt, JobResult, Names, Outcome
 from s3commit.testing.faults import FaultPlan
 from s3commit.testing.store import MemoryObjectStore
-from s3commit.writer.asking import Patience, ask_commit
 from s3commit.writer.job import Job, open_job
+from s3commit.writer.requests import Patience, request_commit
 from tests.writer.support import BUCKET, DESTINATION, JOB, ScriptedEnvironment, open_uploads
 
 THERE = "elsewhere/dt1/"
@@ -104,7 +104,7 @@ def test_i3_the_request_lists_every_manifest_of_the_attempt(
     assert request.attempts is not None
     assert [(one.location, one.bytes) for one in request.attempts] == [("", 2), (THERE, 1)]
     patience = Patience(job.environment, 1)
-    ask_commit(store, job.directory, request, patience)  # the same once more: nothing changes
+    request_commit(store, job.directory, request, patience)  # the same once more: nothing changes
 
 
 def end(store: MemoryObjectStore, job: Job) -> None:

@@ -21,9 +21,9 @@ from s3commit.core.model.errors import (
 from s3commit.core.model.job import Names
 from s3commit.testing.faults import Crash, FaultPlan
 from s3commit.testing.store import MemoryObjectStore
+from s3commit.writer.conditional_put import TURNS
 from s3commit.writer.job import Job, open_job
 from s3commit.writer.sizes import MIB
-from s3commit.writer.standing import TURNS
 from tests.writer.support import (
     BUCKET,
     DESTINATION,

@@ -18,7 +18,7 @@ from typing import Any
 from s3commit.core.sweep.sweep import shifted
 from s3commit.local.moto_patches import Patcher
 from s3commit.local.server import ACCOUNT, REGION
-from s3commit.local.worker import Outcome, Worker
+from s3commit.local.worker import CallOutcome, Worker
 
 
 class Clock:
@@ -48,9 +48,9 @@ class Calls:
         """Count all calls from now on."""
 
         def make_invoke(original: Any) -> Any:
-            def invoke(worker: Worker, payload: bytes) -> Outcome:
+            def invoke(worker: Worker, payload: bytes) -> CallOutcome:
                 with self._one():
-                    outcome: Outcome = original(worker, payload)
+                    outcome: CallOutcome = original(worker, payload)
                     return outcome
 
             return invoke

@@ -25,7 +25,7 @@ MUTANTS = [
         "an id is a job's own, whatever a directory above has",
         "core/ending/uploads.py",
         "        if is_named_so and upload.initiated >= record.opened_at and not"
-        " neighbours.own(upload.key):\n",
+        " other_jobs.own(upload.key):\n",
         "        if is_named_so:\n",
         "I12",
         by="adversary",

@@ -7,6 +7,7 @@ from tests.engines.mutants.mutant import Mutant
 FINDINGS = "tests/sim/test_findings.py"
 SWEEP = "tests/core/test_sweep.py"  # a person's repair, at the end of a run, would find them too
 COST = "tests/core/test_sweep_cost.py"
+REPLACED = "tests/core/test_fsck_replaced.py"
 LIFE = "tests/core/test_sweep_life.py"
 
 MUTANTS = [
@@ -95,7 +96,7 @@ MUTANTS = [
         "requests that nobody has heard are not heard",
         "core/sweep/jobs.py",
         "    if request is not None:\n"
-        "        go_on(sweep, directory, record, max(request.modified, record.updated_at))\n",
+        "        restart(sweep, directory, record, max(request.modified, record.updated_at))\n",
         "    if request is not None:\n        pass\n",
         "progress",
         by=SWEEP,
@@ -103,7 +104,7 @@ MUTANTS = [
             (
                 "core/sweep/directories.py",
                 "    elif found.request is not None:\n"
-                "        go_on(sweep, directory, None, found.request.modified)\n",
+                "        restart(sweep, directory, None, found.request.modified)\n",
                 "    elif found.request is not None:\n        pass\n",
             ),
         ),
@@ -222,29 +223,31 @@ MUTANTS = [
     # A check, and a ledger made again.
     Mutant(
         "a job that writes passes for ended, in a check",
-        "core/fsck/file_row.py",
-        "ENDED: Final = UNDONE | {Standing.COMMITTED}\n",
-        "ENDED: Final = UNDONE | {Standing.COMMITTED, Standing.OPEN}\n",
+        "core/fsck/jobs.py",
+        "        return self.phase in ENDED\n",
+        "        return self.phase in ENDED | {JobState.OPEN}\n",
         "I4",
     ),
     Mutant(
         "a machine's clock says which of two jobs came later, in a check",
-        "core/fsck/later.py",
-        "    return job.traces.listed_at or FOREVER, job",
+        "core/fsck/superseded.py",
+        "    return job.listed_at or FOREVER, job",
         '    return "", job',
         "fsck",
+        by=REPLACED,
     ),
     Mutant(
         "a check does not know what jobs of other destinations have replaced",
-        "core/fsck/later.py",
-        "        return any(self._in(directory).since(since) for directory in directories)\n",
+        "core/fsck/superseded.py",
+        "        return any(self._in(one).removed_since(since) for one in directories)\n",
         "        return False\n",
         "fsck",
+        by=REPLACED,
     ),
     Mutant(
         "a restored table has a refused job decided anew",
         "core/commit/seal_job.py",
-        "        return told_before(ports, ticket.directory, record)\n",
+        "        return recorded_failure(ports, ticket.directory, record)\n",
         "        return None\n",
         "I3",
         by="tests/core/test_set_back.py",
@@ -278,7 +281,7 @@ MUTANTS = [
         "a ledger that is made again remembers no result and no list",
         "core/fsck/rebuild.py",
         "    return remembered(fsck.ports, directory, read_spec(fsck.ports, directory))\n",
-        "    from s3commit.core.ports.bundle import new_record\n\n"
+        "    from s3commit.core.job.record import new_record\n\n"
         "    spec = read_spec(fsck.ports, directory)\n"
         "    return new_record(spec, directory, fsck.ports.clock.now())\n",
         "I8",
@@ -302,8 +305,8 @@ MUTANTS = [
     Mutant(
         "manifests at locations are left behind",
         "core/ending/leftovers.py",
-        "        for one in directories\n",
-        "        for one in directories[:1]\n",
+        "[listed for one in directories for listed in",
+        "[listed for one in directories[:1] for listed in",
         "sweep",
     ),
     Mutant(

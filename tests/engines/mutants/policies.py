@@ -154,7 +154,7 @@ MUTANTS = [
     Mutant(
         "an idempotency key is not reserved",
         "core/commit/check_conditions.py",
-        "    take_key(ports, directory, record, reserve=True)\n",
+        "    reserve_key(ports, directory, record)\n",
         "",
         "I11",
     ),

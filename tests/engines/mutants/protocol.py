@@ -52,8 +52,8 @@ MUTANTS = [
     Mutant(
         "an upload that is gone passes for completed",
         "core/commit/complete_unit.py",
-        "    return Whose.OURS if is_ours(file, facts) else Whose.ANOTHERS\n",
-        "    return Whose.OURS\n",
+        "    return ObjectOwner.OURS if is_ours(file, facts) else ObjectOwner.FOREIGN\n",
+        "    return ObjectOwner.OURS\n",
         "I2",
     ),
     Mutant(
@@ -182,8 +182,8 @@ MUTANTS = [
     Mutant(
         "a file is deleted without its version, and what it covered stays away",
         "core/ending/objects.py",
-        "            version_id=facts.version_id,\n",
-        "            version_id=None,\n",
+        "        store.delete(bucket, key, version_id=version_id)\n",
+        "        store.delete(bucket, key)\n",
         "I5",
         by="tests/sim/test_findings.py",
     ),

@@ -55,7 +55,7 @@ class AttackedWorld(World):
             self.escalation.intruders[job.directory.prefix] = job
         self._attack("adversary", self.dice.choice([1, 2, 3]))
 
-    def go_on(self) -> None:
+    def restart(self) -> None:
         """Then against what has ended: records expire, documents are retired, people look."""
         for job in self._everybody():
             if job.record_state in ENDED and self.dice.random() < 0.5 and not is_untidy(self, job):

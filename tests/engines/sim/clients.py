@@ -66,7 +66,7 @@ class Clients:
             self.put_once(directory.request, word)
         except S3CommitError:
             # Spark calls abort() after a commit() that raised
-            self.ask_abort(job, "the commit raised")
+            self.request_abort(job, "the commit raised")
         for _ in range(5):
             self.scheduler.sleep(60)
             if self.store.head(BUCKET, directory.result) is not None:
@@ -82,7 +82,7 @@ class Clients:
             self.put_once(job.directory.at(prefix).job, encode_location(job.spec, prefix))
         self.put_once(job.directory.job, encode_job(job.spec))
 
-    def ask_abort(self, job: Job, reason: str) -> None:
+    def request_abort(self, job: Job, reason: str) -> None:
         """The abort of a driver, or of a person; whoever spoke first is not spoken over."""
         with suppress(PreconditionError):
             word = encode_request(AbortRequest(job.directory.job_id, reason))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 
-from s3commit.core.formats.layout import belongs_to_job, is_data
+from s3commit.core.formats.layout import JobDirectory, belongs_to_job, is_data
 from s3commit.core.model.job import Conflict
 from s3commit.core.model.locks import Claimed
 from s3commit.core.model.record import JobRecord
@@ -28,9 +28,9 @@ class Decisions:
 
     def moved(self, process: Process, record: JobRecord) -> None:
         """The ledger has stored ``record``."""
-        job = self._seen.job_at(record.prefix)
+        job = self._seen.job_at(JobDirectory.of(record).prefix)
         if job is None:
-            fail("I7", f"{process.name} has opened a job at {record.prefix}")
+            fail("I7", f"{process.name} has opened a job at {JobDirectory.of(record).prefix}")
         if job.settled:
             return  # the ledger was set back behind the job's end: it tells nothing of this job
         if record.state is JobState.OPEN and job.ended and process.since <= job.lost_step:

@@ -303,7 +303,7 @@ class EscalatedDecisions(Decisions):
 
     def moved(self, process: Process, record: JobRecord) -> None:
         """See `Decisions.moved`."""
-        job = self._watch.job_at(record.prefix)
+        job = self._watch.job_at(JobDirectory.of(record).prefix)
         if job is None or not job.intruder:
             super().moved(process, record)
             return

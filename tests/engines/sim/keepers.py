@@ -10,7 +10,7 @@ from s3commit.core.fsck.check import check
 from s3commit.core.fsck.ports import Fsck
 from s3commit.core.fsck.rebuild import rebuild
 from s3commit.core.fsck.repair import repair
-from s3commit.core.fsck.words import Level
+from s3commit.core.fsck.verdict import Level
 from s3commit.core.model.errors import TransientError
 from s3commit.core.model.job import Destination
 from s3commit.core.ports.executions import Executions
@@ -18,7 +18,7 @@ from s3commit.core.ports.survey import Survey
 from s3commit.core.sweep.report import Report, decode_report, encode_report
 from s3commit.core.sweep.steps import STEPS
 from s3commit.core.sweep.sweep import Limits, Step, Sweep
-from s3commit.core.sweep.turns import Turn, take_turn
+from s3commit.core.sweep.turns import SweepTurn, take_turn
 from s3commit.testing.faults import Crash
 from tests.engines.sim.clients import BUCKET
 from tests.engines.sim.door import Door
@@ -55,7 +55,7 @@ class Keepers:
     def _sweep(self, name: str, dry_run: bool) -> None:
         report = Report()
         for label, step in STEPS.items():
-            turn = Turn(walked=False)
+            turn = SweepTurn(walked=False)
             while turn.more:
                 call = self._called(f"{name}/{label}", step, report, turn, dry_run)
                 if call is None:
@@ -65,8 +65,8 @@ class Keepers:
             setattr(self.swept, one, getattr(self.swept, one) + getattr(report, one))
 
     def _called(
-        self, name: str, step: Step, before: Report, turn: Turn, dry_run: bool
-    ) -> tuple[Report, Turn] | None:
+        self, name: str, step: Step, before: Report, turn: SweepTurn, dry_run: bool
+    ) -> tuple[Report, SweepTurn] | None:
         """One call of a step, tried again as the machine does."""
         for number in range(TRIES):
             self.machine.while_closed()
@@ -75,19 +75,21 @@ class Keepers:
             child = self.scheduler.spawn(label, body, role="sweep", job="")
             self.scheduler.join(child)
             if child.error is None:
-                found: tuple[Report, Turn] = child.result
+                found: tuple[Report, SweepTurn] = child.result
                 return found
             if not isinstance(child.error, TransientError | Crash):
                 raise child.error
             self.scheduler.sleep(2.0 * 2**number)
         return None
 
-    def _call(self, step: Step, before: Report, turn: Turn, dry_run: bool) -> tuple[Report, Turn]:
+    def _call(
+        self, step: Step, before: Report, turn: SweepTurn, dry_run: bool
+    ) -> tuple[Report, SweepTurn]:
         process = self.scheduler.current
         assert process is not None
         report = decode_report(encode_report(before))
 
-        def make(turn: Turn) -> Sweep:
+        def make(turn: SweepTurn) -> Sweep:
             sweep = Sweep(
                 BUCKET,
                 self.fsck.ports,

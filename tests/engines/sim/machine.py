@@ -23,6 +23,7 @@ from s3commit.core.model.errors import (
 from s3commit.core.model.job import Failure
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.executions import FORGOTTEN, Execution
 from s3commit.core.ports.ledger import LostRaceError
 from s3commit.testing.execution import REFUSING, RETRIES, ROUTES, STEPS
 from s3commit.testing.faults import Crash
@@ -74,16 +75,17 @@ class Machine:
 
     # Step Functions.
 
-    def is_running(self, execution: str) -> bool:
-        """See `Executions.is_running`."""
-        return any(one.name == execution for one in self.scheduler.living)
+    def describe(self, execution: str) -> Execution:
+        """See `Executions.describe`."""
+        running = any(one.name == execution for one in self.scheduler.living)
+        return Execution("RUNNING" if running else FORGOTTEN)
 
-    def start(self, name: str, directory: JobDirectory) -> bool:
+    def start(self, name: str, directory: JobDirectory) -> str | None:
         """See `Executions.start`."""
         job = self.observer.job_at(directory.prefix)
         if job is None:
             raise Violation("I7", f"execution {name} is started for {directory.prefix}")
-        return self._start(name, job)
+        return name if self._start(name, job) else None
 
     def _start(self, name: str, job: Job) -> bool:
         if name in self.executions:
@@ -197,10 +199,11 @@ class Commands:
 
     def is_running(self, directory: JobDirectory, record: JobRecord | None) -> bool:
         """See `Hands.is_running`."""
-        return self.machine.is_running((record and record.execution) or directory.ref)
+        return self.machine.describe((record and record.execution) or directory.ref).is_running
 
     def start(self, directory: JobDirectory, record: JobRecord | None) -> bool:
         """See `Hands.start`."""
         hour = int(self.machine.scheduler.seconds // 3600)
         generation = record.generation if record else 0
-        return self.machine.start(f"{directory.ref}-fsck-{generation}-{hour}", directory)
+        name = f"{directory.ref}-fsck-{generation}-{hour}"
+        return self.machine.start(name, directory) is not None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, cast
 
-from s3commit.core.fsck.ports import Hands, Looks, SeenVersion
+from s3commit.core.fsck.ports import Hands
 from s3commit.core.model.locks import Claim, Claimed
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
@@ -40,18 +40,13 @@ def as_ledger(door: Door) -> Ledger:
 
 
 def as_survey(door: Door) -> Survey:
-    """The sweep's look at S3."""
+    """Listings with times, and versions."""
     return _Survey(door)
-
-
-def as_looks(door: Door) -> Looks:
-    """The check's look at S3."""
-    return _Looks(door)
 
 
 def as_executions(door: Door, machine: Executions) -> Executions:
     """Step Functions, for the sweep."""
-    return cast("Executions", _Verbs(door, machine, ("is_running", "start")))
+    return cast("Executions", _Verbs(door, machine, ("describe", "start")))
 
 
 def as_hands(door: Door, hands: Hands) -> Hands:
@@ -137,7 +132,7 @@ class _Ledger(_Verbs):
 class _Survey(_Verbs):
     def __init__(self, door: Door) -> None:
         self._survey = MemorySurvey(door.store)
-        super().__init__(door, self._survey, ("parts",))
+        super().__init__(door, self._survey, ("parts", "versions"))
 
     def objects(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[SeenObject]:
         """See `Survey.objects`."""
@@ -157,25 +152,4 @@ class _Survey(_Verbs):
         return self._pages("uploads", read, _mark, ("", "", ""))
 
     parts: Any
-
-
-class _Looks(_Verbs):
-    def __init__(self, door: Door) -> None:
-        super().__init__(door, self, ())
-
-    def objects(self, bucket: str, prefix: str) -> Iterator[SeenObject]:
-        """See `Looks.objects`."""
-        return as_survey(self._door).objects(bucket, prefix)
-
-    def versions(self, bucket: str, key: str) -> Iterator[SeenVersion]:
-        """See `Looks.versions`."""
-
-        def read(key: str) -> list[SeenVersion]:
-            versions = reversed(self._door.store.bucket(bucket).objects.get(key, []))
-            return [
-                SeenVersion(one.version_id or "null", one.etag, len(one.body))
-                for one in versions
-                if one.body is not None
-            ]
-
-        yield from self._door.call("versions", read, key)
+    versions: Any

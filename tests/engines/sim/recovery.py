@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.sweep.directories import WINDOW
 from s3commit.core.sweep.sweep import DAY, HOUR
 from tests.engines.sim.model import File, Job
@@ -61,7 +62,7 @@ def _rescue(world: World) -> None:
         ):
             world.scheduler.spawn(
                 f"{job.name}:rescue",
-                partial(world.clients.ask_abort, job, "its driver is dead"),
+                partial(world.clients.request_abort, job, "its driver is dead"),
                 role="driver",
                 job=job.name,
             )
@@ -174,7 +175,11 @@ def settle(world: World) -> None:
         result = world.bucket.current(job.directory.result)
         if "document" in job.sabotaged:
             continue
-        if record is None or record.prefix != job.directory.prefix or result is None:
+        if (
+            record is None
+            or JobDirectory.of(record).prefix != job.directory.prefix
+            or result is None
+        ):
             continue
         if record.updated_at > first and result.modified < moment(last):
             fail("sweep", f"documents of job {job.name} are there after their time")

@@ -40,7 +40,7 @@ def add_troubles(world: World, job: Job) -> None:
         _at_decision(world, job, partial(spoiled, most=0.0))
     # Before its job.json is there a job passes for S3A's, of which the manifests are believed.
     if faults.chance(0.1) and not job.hostile:
-        body = partial(world.clients.ask_abort, job, "a person gave it up")
+        body = partial(world.clients.request_abort, job, "a person gave it up")
         world.later(f"{job.name}:abort", body, role="driver", job=job.name)
     if job.of_s3a and not world.loses and faults.chance(0.3):
         retries = partial(world.clients.retry_late, job, "t0")

@@ -15,7 +15,7 @@ from s3commit.core.fsck.ports import Fsck
 from s3commit.core.job import put_lines as upload
 from s3commit.core.job import replace_list as replaced
 from s3commit.core.model import locks
-from s3commit.core.ownership import other_jobs as neighbours
+from s3commit.core.ownership import other_jobs
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.sweep.sweep import Limits
 from s3commit.testing.memory import MemoryLedger, MemoryObjectStore
@@ -32,7 +32,6 @@ from tests.engines.sim.ports import (
     as_executions,
     as_hands,
     as_ledger,
-    as_looks,
     as_store,
     as_survey,
 )
@@ -55,7 +54,7 @@ _SCALED: list[tuple[tuple[Any, ...], str, list[int]]] = [
     ((acquire,), "LONGEST_WAIT", [300]),
     ((locks,), "MAX_PARTITION_LOCKS", [2, 90]),
     ((locks,), "WAITER_SECONDS", [900]),
-    ((neighbours,), "ASKED_ONE_BY_ONE", [1, 64]),
+    ((other_jobs,), "ASKED_ONE_BY_ONE", [1, 64]),
 ]
 
 
@@ -144,7 +143,7 @@ class World:
             as_survey(self.door),
             as_executions(self.door, self.machine),
             self.machine,
-            Fsck(self.ports, as_looks(self.door), as_hands(self.door, Commands(self.machine))),
+            Fsck(self.ports, as_survey(self.door), as_hands(self.door, Commands(self.machine))),
             limits,
             self.rng.choice([1, 3, 5000]),
         )
@@ -159,7 +158,7 @@ class World:
                 add_keepers(self)
                 self.begin()
                 self.scheduler.run()
-                self.go_on()
+                self.restart()
                 recover(self)
                 self.judge()
                 if self.rng.random() < 0.3:
@@ -178,7 +177,7 @@ class World:
     def begin(self) -> None:
         """What else there is in a run; see `AttackedWorld`."""
 
-    def go_on(self) -> None:
+    def restart(self) -> None:
         """What happens when all that was begun has ended."""
 
     def judge(self) -> None:

@@ -66,7 +66,6 @@ def loaded(request: pytest.FixtureRequest, moto_endpoint: str) -> tuple[Kept, Js
 # What stands in a document or an item, and what was read of it. A name stands for the attribute of
 # that name, or for one of these; those of the second list are not read, or not as they stand.
 ATTRIBUTES = {
-    "directory": "prefix",
     "commits": "files",
     "destinationKey": "key",
     "extraData": "extra",
@@ -76,7 +75,8 @@ ATTRIBUTES = {
     "unit": "number",
 }
 APART = {"version", "action", "filename", "date", "partCount", "iostatistics"}
-APART |= {"pk", "sk", "shelf", "token", "expires_at"}
+# An item's directory follows from its destination and its job's id.
+APART |= {"directory", "pk", "sk", "shelf", "token", "expires_at"}
 
 
 def agrees(stands: Any, read: Any) -> None:

@@ -38,7 +38,6 @@ def our_success() -> bytes:
     record = JobRecord(
         job_id=JOB,
         destination=Destination("lake", "sales/"),
-        prefix=f"sales/__magic_job-{JOB}/",
         state=JobState.COMMITTED,
         generation=1,
         created_at=now,

@@ -9,14 +9,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from s3commit.version import __version__
+
 if TYPE_CHECKING:
     from s3commit.aws.s3_client import Encryption
     from s3commit.core.model.errors import JobFailedError, OutcomeUnknownError, S3CommitError
     from s3commit.writer.job import Job, open_job
     from s3commit.writer.sizes import PartSizes, UploadSettings
     from s3commit.writer.task import Task
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Encryption",

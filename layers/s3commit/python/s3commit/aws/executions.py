@@ -1,4 +1,4 @@
-"""The executions of the pipeline's state machine, as the sweep needs them."""
+"""The executions of the pipeline's state machine, on Step Functions."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from botocore.config import Config
 from s3commit.aws.failures import translated
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import execution_input
+from s3commit.core.ports.executions import FORGOTTEN, Execution
 
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
-
-_ALIVE = frozenset({"RUNNING", "PENDING_REDRIVE"})
 
 
 class StateMachine:
@@ -29,30 +28,33 @@ class StateMachine:
             config=Config(retries={"mode": "standard", "total_max_attempts": 5}),
         )
 
-    def is_running(self, execution: str) -> bool:
-        """See `Executions.is_running`; one that Step Functions has forgotten is not.
+    def describe(self, execution: str) -> Execution:
+        """See `Executions.describe`; `FORGOTTEN` where Step Functions has none any more.
 
-        Nor is one of another machine, of a deployment before this one: this machine's role may not
+        So is one of another machine, of a deployment before this one: this machine's role may not
         ask for it, and an execution too many does no harm.
         """
         arn = execution if execution.startswith("arn:") else self._execution(execution)
         if not arn.startswith(self._execution("")):
-            return False
+            return Execution(FORGOTTEN)
         with translated(f"looking at execution {arn}"):
             try:
-                return self._client.describe_execution(executionArn=arn)["status"] in _ALIVE
+                found = self._client.describe_execution(executionArn=arn)
             except self._client.exceptions.ExecutionDoesNotExist:
-                return False
+                return Execution(FORGOTTEN)
+        return Execution(found["status"], found.get("error", ""), found.get("cause", ""))
 
-    def start(self, name: str, directory: JobDirectory) -> bool:
+    def start(self, name: str, directory: JobDirectory) -> str | None:
         """See `Executions.start`; a name is taken for 90 days."""
         document = json.dumps(execution_input(directory))
         with translated(f"starting execution {name}"):
             try:
-                self._client.start_execution(stateMachineArn=self._arn, name=name, input=document)
+                started = self._client.start_execution(
+                    stateMachineArn=self._arn, name=name, input=document
+                )
             except self._client.exceptions.ExecutionAlreadyExists:
-                return False
-        return True
+                return None
+        return started["executionArn"]
 
     def _execution(self, name: str) -> str:
         return f"{self._arn.replace(':stateMachine:', ':execution:', 1)}:{name}"

@@ -19,6 +19,7 @@ from s3commit.aws.ledger_items import (
     job_key,
     shelf_of,
 )
+from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.job import Conflict, Destination, Failure, Names, Scope
 from s3commit.core.model.locks import Claim, Claimed, LockMode
 from s3commit.core.model.record import (
@@ -80,7 +81,7 @@ def job_item(kind: type[JobItem], record: JobRecord, token: str) -> JobItem:
         job_id=record.job_id,
         bucket=record.destination.bucket,
         prefix=record.destination.prefix,
-        directory=record.prefix,
+        directory=JobDirectory.of(record).prefix,
         state=record.state.value,
         shelf=shelf_of(record.ref, record.state),
         generation=record.generation,
@@ -111,7 +112,6 @@ def job_record(item: JobItem) -> JobRecord:
     return JobRecord(
         job_id=item.job_id,
         destination=Destination(item.bucket, item.prefix),
-        prefix=item.directory,
         state=JobState(item.state),
         generation=int(item.generation),
         created_at=item.created_at,

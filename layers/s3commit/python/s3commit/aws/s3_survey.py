@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from s3commit.aws.failures import translated
 from s3commit.aws.s3_uploads import open_uploads, rfc3339
 from s3commit.core.ports.objects import OpenUpload
-from s3commit.core.ports.survey import SeenObject, UploadParts
+from s3commit.core.ports.survey import SeenObject, SeenVersion, UploadParts
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -60,3 +60,15 @@ class S3Survey:
                     size += part["Size"]
                     last = max(last, rfc3339(part["LastModified"]))
         return UploadParts(size, last)
+
+    def versions(self, bucket: str, key: str) -> Iterator[SeenVersion]:
+        """See `Survey.versions`."""
+        pages = self._client.get_paginator("list_object_versions").paginate(
+            Bucket=bucket, Prefix=key
+        )
+        with translated(f"listing the versions of s3://{bucket}/{key}"):
+            for page in pages:
+                for one in page.get("Versions", ()):
+                    if one["Key"] != key:
+                        return  # in the order of keys, and this one's come first
+                    yield SeenVersion(one["VersionId"], one["ETag"], one["Size"])

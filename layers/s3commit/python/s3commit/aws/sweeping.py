@@ -12,7 +12,7 @@ from s3commit.core.ports.executions import Executions
 from s3commit.core.ports.survey import Survey
 from s3commit.core.sweep.report import Report, decode_report, encode_report
 from s3commit.core.sweep.sweep import DAY, HOUR, Limits, Step, Sweep
-from s3commit.core.sweep.turns import Sitting, Turn, call_step
+from s3commit.core.sweep.turns import Sitting, SweepTurn, call_step
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def run_sweep_step(
     name, before = event["step"], event["sweep"]
     report = read_report(event)
 
-    def make(turn: Turn) -> Sweep:
+    def make(turn: SweepTurn) -> Sweep:
         return Sweep(
             event["bucket"],
             sweeper.ports,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from s3commit import __version__
 from s3commit.cli.verb import Verbs
 from s3commit.cli.verbs.abort import abort
 from s3commit.cli.verbs.commit import commit
@@ -18,23 +17,24 @@ from s3commit.cli.verbs.status import status
 from s3commit.cli.verbs.sweep import sweep
 from s3commit.cli.verbs.uploads import uploads
 from s3commit.cli.verbs.watch import watch
+from s3commit.version import __version__
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="s3commit")
 def app() -> None:
-    """All of a job's files appear in S3, or none do: look, wait, decide, tidy up.
+    """Inspect and manage jobs: all of a job's files appear in S3, or none do.
 
     Credentials, region and endpoint come from the standard AWS configuration (AWS_PROFILE,
-    AWS_REGION, AWS_ENDPOINT_URL and so on); the ledger's table from --table or S3COMMIT_TABLE.
-    Most verbs do without the table if they are given an s3:// URI.
+    AWS_REGION, AWS_ENDPOINT_URL and so on); the ledger's table comes from --table or
+    S3COMMIT_TABLE. Most commands work without it on an s3:// URI.
 
     \b
     Exit codes:
       0  done
       1  failed; the line on stderr says what is guaranteed
       2  usage
-      3  conflict, or refused: the job is not, or must not be, as was asked
+      3  refused, or a conflict: the job's state does not allow it
       4  the outcome is unknown: it may still be committed
 
     Data goes to stdout, everything else to stderr. NO_COLOR turns colours off.

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from s3commit.cli.human import parse_age
+from s3commit.cli.text import parse_age
 from s3commit.core.formats.layout import MAGIC_PREFIX, JobDirectory, check_job_id, parse_destination
 from s3commit.core.formats.layout import parse_directory as directory_of_key
 from s3commit.core.model.errors import InvalidInputError

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Final
 
-from s3commit.cli.human import many
-from s3commit.cli.render import Printer
+from s3commit.cli.printer import Printer
+from s3commit.cli.text import many
 from s3commit.core.fsck.findings import Finding, Tally
 from s3commit.core.fsck.rebuild import Rebuilt
 from s3commit.core.fsck.repair import Repaired
-from s3commit.core.fsck.words import Level, Verdict
+from s3commit.core.fsck.verdict import Level, Verdict
 from s3commit.core.model.job import Destination
 
 SHOWN: Final = 20  # lines of one kind, for people; programs and plans get all

@@ -1,52 +1,27 @@
-"""What a check reaches the world by: versions in S3, and the executions of Step Functions."""
+"""What a check reaches the world by: S3, the ledger, and the executions of Step Functions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from itertools import count
+from typing import Any, TypeVar, cast
 
 from s3commit.aws import env
-from s3commit.aws.failures import answered, translated
-from s3commit.aws.s3_survey import S3Survey
-from s3commit.cli.executions import is_arn, is_dead, machine_of
+from s3commit.aws.arns import is_arn, machine_of
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.fsck.ports import Fsck, SeenVersion
+from s3commit.core.fsck.ports import Fsck
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.record import JobRecord
-from s3commit.core.ports.objects import ListedObject, ObjectStore, OpenUpload
-from s3commit.core.ports.survey import SeenObject
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
+from s3commit.core.ports.objects import ObjectStore
+from s3commit.core.ports.survey import Survey
 
 NO_STATE_MACHINE = "NO_STATE_MACHINE"
 TELL_EVERY = 100_000  # keys
+LISTINGS = frozenset({"list", "list_uploads", "objects"})
 
 Listed = TypeVar("Listed")
-
-
-class S3Looks:
-    """Implements `Looks`."""
-
-    def __init__(self, client: S3Client) -> None:
-        self._s3 = client
-
-    def objects(self, bucket: str, prefix: str) -> Iterator[SeenObject]:
-        """See `Looks.objects`."""
-        return S3Survey(self._s3).objects(bucket, prefix)
-
-    def versions(self, bucket: str, key: str) -> Iterator[SeenVersion]:
-        """See `Looks.versions`."""
-        pages = self._s3.get_paginator("list_object_versions").paginate(Bucket=bucket, Prefix=key)
-        with translated(f"listing the versions of s3://{bucket}/{key}"):
-            for page in pages:
-                versions: list[Any] = [*page.get("Versions", ())]
-                for one in versions:
-                    if one["Key"] != key:
-                        return  # in the order of keys, and this one's come first
-                    yield SeenVersion(one["VersionId"], one["ETag"], one["Size"])
 
 
 class SessionHands:
@@ -67,7 +42,8 @@ class SessionHands:
                 return False
             # As the pipeline names the first one, which may not have come to the ledger yet.
             execution = f"{self._machine.replace(':stateMachine:', ':execution:')}:{directory.ref}"
-        return not is_dead(self._session.executions.describe(execution).status)
+        machine = machine_of(execution) or ""
+        return self._session.executions(machine).describe(execution).is_running
 
     def start(self, directory: JobDirectory, record: JobRecord | None) -> bool:
         """See `Hands.start`.
@@ -85,45 +61,36 @@ class SessionHands:
             )
         now = datetime.fromtimestamp(self._session.environment.epoch(), UTC)
         name = f"{directory.ref}-fsck-{generation}-{now:%Y%m%d%H}"
-        try:
-            self._session.executions.start(machine, name, directory)
-        except InvalidInputError as error:
-            if answered(error) != "ExecutionAlreadyExists":
-                raise
-            return False
-        return True
+        return self._session.executions(machine).start(name, directory) is not None
 
 
 class _Telling:
-    """The store, which says how far it is: whoever waits for a million keys wants to know."""
+    """Counts what a port lists: whoever waits for a million keys wants to know how far it is."""
 
-    def __init__(self, store: ObjectStore, tell: Callable[[str], None]) -> None:
-        self._store = store
+    def __init__(self, port: object, counter: Iterator[int], tell: Callable[[str], None]) -> None:
+        self._port = port
+        self._counter = counter
         self._tell = tell
-        self._listed = 0
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    def list(self, bucket: str, prefix: str) -> Iterator[ListedObject]:
-        """See `ObjectReader.list`."""
-        return self._counted(self._store.list(bucket, prefix))
-
-    def list_uploads(self, bucket: str, prefix: str) -> Iterator[OpenUpload]:
-        """See `ObjectReader.list_uploads`."""
-        return self._counted(self._store.list_uploads(bucket, prefix))
+        attribute = getattr(self._port, name)
+        if name not in LISTINGS:
+            return attribute
+        return lambda *where, **how: self._counted(attribute(*where, **how))
 
     def _counted(self, listing: Iterator[Listed]) -> Iterator[Listed]:
         for one in listing:
-            self._listed += 1
-            if self._listed % TELL_EVERY == 0:
-                self._tell(f"... {self._listed:,} keys listed")
+            listed = next(self._counter)
+            if listed % TELL_EVERY == 0:
+                self._tell(f"... {listed:,} keys listed")
             yield one
 
 
 def connect(session: Session, table: str, machine: str | None, tell: Callable[[str], None]) -> Fsck:
     """The check's ports; ``tell`` is told how far it is."""
+    counter = count(1)
     # The session's store is a writer's, so that no verb completes an upload; neither does a check.
-    telling = _Telling(cast("ObjectStore", session.store), tell)
-    ports = session.ports(telling, session.ledger(table))
-    return Fsck(ports, session.looks, SessionHands(session, machine))
+    store = cast("ObjectStore", _Telling(session.store, counter, tell))
+    survey = cast("Survey", _Telling(session.survey, counter, tell))
+    ports = session.ports(store, session.ledger(table))
+    return Fsck(ports, survey, SessionHands(session, machine))

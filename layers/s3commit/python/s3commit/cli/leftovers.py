@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from s3commit.cli.human import epoch_of
-from s3commit.cli.s3a_jobs import find_jobs, write_ids
+from s3commit.cli.rescue.jobs import find_jobs, write_ids
 from s3commit.cli.session import Session
+from s3commit.cli.text import epoch_of
 from s3commit.core.formats.layout import JobDirectory, owner_of, write_of
 from s3commit.core.model.errors import S3CommitError, UploadGoneError
 from s3commit.core.model.job import Destination
@@ -99,10 +99,10 @@ def measure(
     def one(leftover: Leftover) -> Leftover | None:
         upload = leftover.upload
         try:
-            count = session.peek.uploaded_bytes(destination.bucket, upload.key, upload.upload_id)
+            parts = session.survey.parts(destination.bucket, upload.key, upload.upload_id)
         except UploadGoneError:
             return None
-        return replace(leftover, bytes=count)
+        return replace(leftover, bytes=parts.bytes)
 
     return _in_order(filter(None, session.parallel(one, found)))
 

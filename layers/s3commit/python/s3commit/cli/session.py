@@ -11,13 +11,12 @@ from s3commit.writer.environment import Environment, SystemEnvironment
 
 if TYPE_CHECKING:
     from s3commit.aws.sweeping import Sweeper
-    from s3commit.cli.executions import Executions
-    from s3commit.cli.peek import Peek
-    from s3commit.core.fsck.ports import Looks
     from s3commit.core.ports.bundle import ParallelMap, Ports
+    from s3commit.core.ports.executions import Executions
     from s3commit.core.ports.ledger import Ledger
     from s3commit.core.ports.objects import ObjectStore
-    from s3commit.writer.standing import WriterStore
+    from s3commit.core.ports.survey import Survey
+    from s3commit.writer.conditional_put import WriterStore
 
 WORKERS = 16
 
@@ -35,13 +34,14 @@ class _Clock:
 class Session:
     """What one command works on, by the standard AWS configuration.
 
-    Tests set `store`, `peek`, `looks`, `executions`, `parallel` and `environment`, and put a ledger
-    into `ledgers`.
+    Tests set `store`, `survey`, `parallel` and `environment`, and put a ledger into `ledgers` and
+    executions into `machines`.
     """
 
     def __init__(self) -> None:
         self.environment: Environment = SystemEnvironment()
         self.ledgers: dict[str, Ledger] = {}
+        self.machines: dict[str, Executions] = {}
 
     @cached_property
     def store(self) -> WriterStore:
@@ -51,25 +51,21 @@ class Session:
         return S3ObjectStore(self._client)
 
     @cached_property
-    def peek(self) -> Peek:
-        """What the ports do not have."""
-        from s3commit.cli.peek import S3Peek
+    def survey(self) -> Survey:
+        """Listings with times, and versions."""
+        from s3commit.aws.s3_survey import S3Survey
 
-        return S3Peek(self._client)
+        return S3Survey(self._client)
 
-    @cached_property
-    def looks(self) -> Looks:
-        """What a check looks at besides."""
-        from s3commit.cli.fsck_world import S3Looks
+    def executions(self, machine: str) -> Executions:
+        """The executions of the state machine with that ARN."""
+        from s3commit.aws.executions import StateMachine
+        from s3commit.aws.failures import translated
 
-        return S3Looks(self._client)
-
-    @cached_property
-    def executions(self) -> Executions:
-        """The executions of the state machine."""
-        from s3commit.cli.step_functions import StepFunctions
-
-        return StepFunctions()
+        if machine not in self.machines:
+            with translated("connecting to Step Functions"):
+                self.machines[machine] = StateMachine(machine)
+        return self.machines[machine]
 
     @cached_property
     def parallel(self) -> ParallelMap:
@@ -101,17 +97,13 @@ class Session:
     def sweeper(self, table: str, machine: str) -> Sweeper:
         """What a sweep works on; ``machine`` is the state machine's ARN."""
         from s3commit.aws.clock import SystemClock
-        from s3commit.aws.executions import StateMachine
-        from s3commit.aws.failures import translated
         from s3commit.aws.s3 import S3ObjectStore
-        from s3commit.aws.s3_survey import S3Survey
         from s3commit.aws.sweeping import Sweeper
         from s3commit.core.ports.bundle import Ports
 
         store = S3ObjectStore(self._client)
         ports = Ports(store, self.ledger(table), SystemClock(), self.parallel)
-        with translated("connecting to Step Functions"):
-            return Sweeper(ports, S3Survey(self._client), StateMachine(machine))
+        return Sweeper(ports, self.survey, self.executions(machine))
 
     @cached_property
     def _client(self) -> Any:

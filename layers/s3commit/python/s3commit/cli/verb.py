@@ -14,9 +14,9 @@ from typing import Any
 import click
 
 from s3commit.aws import env
-from s3commit.cli.human import one_line
-from s3commit.cli.render import Printer
+from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
+from s3commit.cli.text import one_line
 from s3commit.core.model.errors import (
     AccessError,
     JobFailedError,
@@ -193,12 +193,14 @@ def table_option(function: Callable[..., Any]) -> Callable[..., Any]:
         envvar=env.TABLE,
         show_envvar=True,
         metavar="NAME",
-        help="The ledger's table (the stack's output TableName); '' does without.",
+        help="The ledger's table, the stack's output TableName; '' for none.",
     )(function)
 
 
 def dry_run_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """``--dry-run``."""
     return click.option(
-        "--dry-run", is_flag=True, help="Check everything, say what would be done, change nothing."
+        "--dry-run",
+        is_flag=True,
+        help="Check everything, print what would be done, and stop.",
     )(function)

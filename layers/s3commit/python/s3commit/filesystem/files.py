@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
 from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
 
-from s3commit import __version__
 from s3commit.aws.s3_client import Encryption, make_client
 from s3commit.core.formats.layout import parse_destination
 from s3commit.core.model.conditions import Conditions
@@ -24,6 +23,7 @@ from s3commit.core.model.errors import (
 from s3commit.core.model.job import Names
 from s3commit.filesystem.reading import Entry, Reader
 from s3commit.filesystem.transaction import JobTransaction, joined
+from s3commit.version import __version__
 from s3commit.writer.config import Config
 from s3commit.writer.job import Job, open_job
 from s3commit.writer.sizes import UploadSettings

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from fsspec.transaction import Transaction
 
@@ -15,12 +15,20 @@ from s3commit.core.model.errors import InvalidInputError, S3CommitError
 from s3commit.core.model.job import Destination, JobResult
 
 if TYPE_CHECKING:
-    from s3commit.filesystem.files import S3CommitFileSystem
     from s3commit.writer.job import Job
     from s3commit.writer.stream import PendingUpload
     from s3commit.writer.task import Task
 
 TASK: Final = "files"
+
+
+class _FileSystem(Protocol):
+    """The filesystem whose transaction it is."""
+
+    @property
+    def destination(self) -> Destination | None: ...
+
+    def open_job(self) -> Job: ...
 
 
 class JobTransaction(Transaction):  # type: ignore[misc]
@@ -32,7 +40,7 @@ class JobTransaction(Transaction):  # type: ignore[misc]
     a job's commit, and waits for the outcome.
     """
 
-    def __init__(self, fs: S3CommitFileSystem) -> None:
+    def __init__(self, fs: _FileSystem) -> None:
         super().__init__(fs)
         self.result: JobResult | None = None
         self._opener = fs.open_job

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from s3commit.local.packages import PackageStore
-from s3commit.local.worker import FunctionSpec, Outcome
+from s3commit.local.worker import CallOutcome, FunctionSpec
 
 _LOG_LOCK = threading.Lock()
 
@@ -41,7 +41,7 @@ def _layer_version(function: Any, arn: str) -> Any:
     return lambda_backends[function.account_id][function.region].layers_versions_by_arn(arn)
 
 
-def keep_logs(account: str, region: str, spec: FunctionSpec, outcome: Outcome) -> None:
+def keep_logs(account: str, region: str, spec: FunctionSpec, outcome: CallOutcome) -> None:
     """Put the lines of a call into the function's log group."""
     from moto.logs.models import logs_backends
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from s3commit.local.packages import PackageStore, link_runtime
 from s3commit.local.runtime_api import RuntimeApi
-from s3commit.local.worker import FunctionSpec, Outcome, Worker
+from s3commit.local.worker import CallOutcome, FunctionSpec, Worker
 
 MAX_WORKERS = max(4, 2 * (os.cpu_count() or 1))
-Observer = Callable[[FunctionSpec, Outcome], None]
+Observer = Callable[[FunctionSpec, CallOutcome], None]
 
 
 class _Pool:
@@ -50,11 +50,11 @@ class Executor:
         self._changed = threading.Condition()
         self._closing = threading.Event()
 
-    def invoke(self, spec: FunctionSpec, payload: bytes) -> Outcome:
-        """Call the function and wait; a failed call is an `Outcome` too."""
+    def invoke(self, spec: FunctionSpec, payload: bytes) -> CallOutcome:
+        """Call the function and wait; a failed call is an `CallOutcome` too."""
         worker = self._take(spec)
         if worker is None:
-            return Outcome(b'{"errorType": "Runtime.Stopping"}', True, "", "", "")
+            return CallOutcome(b'{"errorType": "Runtime.Stopping"}', True, "", "", "")
         try:
             outcome = worker.invoke(payload)
         finally:
@@ -128,7 +128,7 @@ class Executor:
         return Worker(spec, self._api, self._runtime, self._environment)
 
 
-def report_failures(spec: FunctionSpec, outcome: Outcome) -> None:
+def report_failures(spec: FunctionSpec, outcome: CallOutcome) -> None:
     """Print error lines of a function, and how a failed call ended, to stderr."""
     for line in outcome.logs.splitlines():
         if _is_error(line):

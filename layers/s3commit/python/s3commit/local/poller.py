@@ -11,11 +11,11 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from s3commit.local.worker import Outcome
+from s3commit.local.worker import CallOutcome
 
 MAX_THREADS = 4  # a mapping; Lambda starts with five pollers
 _WAIT = 0.25  # seconds until it looks again; a message that is sent wakes it
-Call = Callable[[bytes], Outcome]
+Call = Callable[[bytes], CallOutcome]
 
 
 class Poller:
@@ -73,7 +73,7 @@ class Poller:
             if message.id not in failed:
                 self._backend.delete_message(self._queue.name, message.receipt_handle)
 
-    def _failed(self, outcome: Outcome, ids: set[str]) -> set[str]:
+    def _failed(self, outcome: CallOutcome, ids: set[str]) -> set[str]:
         """The ids that stay in the queue: none, those reported, or all of them."""
         if outcome.failed:
             return ids

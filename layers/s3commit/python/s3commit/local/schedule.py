@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from s3commit.local.errors import UnsupportedTemplateError
 
 
-class Clock(Protocol):
+class ScheduleClock(Protocol):
     """Time comes in from outside."""
 
     def now(self) -> datetime:
@@ -27,7 +27,7 @@ class Clock(Protocol):
         ...
 
 
-class SystemClock:
+class MachineClock:
     """The machine's clock."""
 
     def now(self) -> datetime:
@@ -63,7 +63,7 @@ class Ticker:
     """
 
     def __init__(
-        self, timers: Callable[[], Iterable[Timer]], clock: Clock, *, interval: float = 1.0
+        self, timers: Callable[[], Iterable[Timer]], clock: ScheduleClock, *, interval: float = 1.0
     ) -> None:
         self._timers = timers
         self._clock = clock

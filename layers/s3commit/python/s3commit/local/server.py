@@ -24,8 +24,8 @@ from s3commit.local.lambda_executor import Executor, Observer, report_failures
 from s3commit.local.loader import check, data_bucket, load
 from s3commit.local.poller import Poller
 from s3commit.local.resources import Context
-from s3commit.local.schedule import Clock, SystemClock, Ticker, scheduled_rules
-from s3commit.local.worker import FunctionSpec, Outcome, Worker
+from s3commit.local.schedule import MachineClock, ScheduleClock, Ticker, scheduled_rules
+from s3commit.local.worker import CallOutcome, FunctionSpec, Worker
 
 ACCOUNT = "123456789012"
 REGION = "us-east-1"
@@ -52,7 +52,7 @@ class LocalRuntime:
         port: int = 0,
         bucket: str | None = None,
         verbose: bool = False,
-        clock: Clock | None = None,
+        clock: ScheduleClock | None = None,
         observe: Observer | None = None,
         middleware: Middleware | None = None,
         warm: bool = True,
@@ -62,7 +62,7 @@ class LocalRuntime:
         self._wanted_port = port
         self._wanted_bucket = bucket
         self._verbose = verbose
-        self._clock = clock or SystemClock()
+        self._clock = clock or MachineClock()
         self._observer = observe
         self._middleware = middleware
         self._warm = warm
@@ -210,7 +210,7 @@ class LocalRuntime:
         """The functions' processes that live now."""
         return self._executor.workers()
 
-    def invoke(self, function: Any, payload: bytes) -> Outcome:
+    def invoke(self, function: Any, payload: bytes) -> CallOutcome:
         """Call moto's function (for the patches)."""
         return self._executor.invoke(self._spec_of(function), payload)
 
@@ -219,7 +219,7 @@ class LocalRuntime:
         from moto.awslambda.models import lambda_backends
         from moto.sqs.models import sqs_backends
 
-        def call(payload: bytes) -> Outcome:
+        def call(payload: bytes) -> CallOutcome:
             function = lambda_backends[ACCOUNT][REGION].get_function(mapping.function_arn)
             return self.invoke(function, payload)
 
@@ -228,7 +228,7 @@ class LocalRuntime:
     def _spec_of(self, function: Any) -> FunctionSpec:
         return spec_of(function, self._executor.store)
 
-    def _observe(self, spec: FunctionSpec, outcome: Outcome) -> None:
+    def _observe(self, spec: FunctionSpec, outcome: CallOutcome) -> None:
         keep_logs(ACCOUNT, REGION, spec, outcome)
         report_failures(spec, outcome)
         if self._observer:

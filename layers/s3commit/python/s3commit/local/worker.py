@@ -41,7 +41,7 @@ class FunctionSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CallOutcome:
     """What a call came to: the payload of the answer, or of the error if ``failed``."""
 
     payload: bytes
@@ -112,7 +112,7 @@ class Worker:
         """Wait until the handler is imported; False if that failed or takes too long."""
         return self._channel.ready.wait(timeout) and self.alive
 
-    def invoke(self, payload: bytes) -> Outcome:
+    def invoke(self, payload: bytes) -> CallOutcome:
         """Call the handler with ``payload`` (JSON) and wait for what comes of it."""
         invocation = Invocation(str(uuid.uuid4()), self.spec.arn, payload, self.spec.timeout)
         if not self.wait_ready():
@@ -164,7 +164,7 @@ class Worker:
             return f"Runtime exited with error: exit status {status}"
         return "Runtime exited without providing a reason"
 
-    def _outcome(self, invocation: Invocation, error: bytes | None, took: float) -> Outcome:
+    def _outcome(self, invocation: Invocation, error: bytes | None, took: float) -> CallOutcome:
         request_id = invocation.request_id
         lines = self._take_log()
         if lines and not lines.endswith("\n"):
@@ -176,7 +176,7 @@ class Worker:
             f"Memory Size: {self.spec.memory} MB\n"
         )
         payload = invocation.result if error is None else error
-        return Outcome(payload, error is not None, logs, request_id, self.log_stream)
+        return CallOutcome(payload, error is not None, logs, request_id, self.log_stream)
 
     def _take_log(self) -> str:
         """What the worker wrote since the last time; a file has it all when a result arrives."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -13,10 +13,10 @@ from pyspark.sql.datasource import WriterCommitMessage
 from s3commit.core.model.errors import S3CommitError
 from s3commit.core.model.job import CountedAttempt, JobSpec
 from s3commit.spark.connection import shared_store
+from s3commit.spark.messages import say
 from s3commit.spark.options import Options
 from s3commit.spark.rows import write_rows
 from s3commit.spark.schema import WriteSchema
-from s3commit.spark.telling import say
 from s3commit.writer.job import Job, put_job
 from s3commit.writer.task import Task
 
@@ -90,5 +90,4 @@ def write_late(
         return TaskMessage(None, 0, job.spec)
     put_job(shared_store(job.encryption), job.spec)
     message = write_attempt(job, itertools.chain([first], batches), options, schema, context)
-    message.spec = job.spec
-    return message
+    return replace(message, spec=job.spec)

@@ -17,11 +17,11 @@ from s3commit.core.model.errors import S3CommitError
 from s3commit.core.model.job import JobSpec, Scope
 from s3commit.spark.attempt import TaskMessage, running_context, write_attempt, write_late
 from s3commit.spark.connection import shared_client, shared_store
+from s3commit.spark.messages import say, summary
 from s3commit.spark.options import Options
-from s3commit.spark.plainly import plainly
 from s3commit.spark.policy import policy_of, session_scope
 from s3commit.spark.schema import WriteSchema, check_schema, named_conditions
-from s3commit.spark.telling import say, summary
+from s3commit.spark.user_errors import short_errors
 from s3commit.writer.bucket import S3BucketProbe
 from s3commit.writer.environment import SystemEnvironment, timestamp
 from s3commit.writer.job import Job, put_job, start
@@ -78,21 +78,24 @@ class BatchWriter(DataSourceArrowWriter):
         context = running_context()
         if not self.by_session:
             return write_attempt(self.job, iterator, self.options, self.schema, context)
-        self.job.spec = replace(self.job.spec, scope=session_scope(context))
-        return write_late(self.job, iterator, self.options, self.schema, context)
+        spec = replace(self.job.spec, scope=session_scope(context))
+        return write_late(
+            replace(self.job, spec=spec), iterator, self.options, self.schema, context
+        )
 
-    @plainly
+    @short_errors
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Ask for the commit of the attempts that Spark counted, and wait for the outcome.
 
         Raises what `Job.commit` raises. Spark then calls `abort`, which finds the request.
         """
         counted = all_of(messages, self.job.job_id)
+        job = self.job
         if self.by_session:
-            self.job.spec = next(message.spec for message in counted if message.spec)
-        commit(self.job, counted, self.options, opened=not self.by_session)
+            job = replace(job, spec=next(message.spec for message in counted if message.spec))
+        commit(job, counted, self.options, opened=not self.by_session)
 
-    @plainly
+    @short_errors
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Ask for the abort; if a commit was asked for before, say so and change nothing."""
         self.job.connect(shared_store(self.job.encryption))

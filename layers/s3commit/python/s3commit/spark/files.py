@@ -20,7 +20,7 @@ CROWD: Final = 4  # open encoders
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class FileLimits:
     """Sizes in bytes of Arrow data, but ``target_bytes``, which is of encoded data."""
 
     row_group_bytes: int
@@ -30,7 +30,7 @@ class Limits:
     target_bytes: int | None
 
     @classmethod
-    def of(cls, options: Options, memory: int) -> Limits:
+    def of(cls, options: Options, memory: int) -> FileLimits:
         """Share ``memory`` bytes out: rows not yet sorted into directories, and open files.
 
         Sorting holds the staged rows twice, so the open files have what is left of that.
@@ -52,7 +52,7 @@ class TaskFiles:
     only `discard` may follow.
     """
 
-    def __init__(self, maker: Maker, limits: Limits) -> None:
+    def __init__(self, maker: Maker, limits: FileLimits) -> None:
         self.rows = 0
         self._maker = maker
         self._limits = limits

@@ -132,7 +132,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class RowsByPartition:
     """A batch's rows by directory, each directory once.
 
     ``in_order`` says that the batch already held each directory's rows together; the pieces then
@@ -144,14 +144,14 @@ class Split:
     in_order: bool
 
 
-def split(batch: pa.RecordBatch, names: tuple[str, ...]) -> Split:
+def split(batch: pa.RecordBatch, names: tuple[str, ...]) -> RowsByPartition:
     """The rows of ``batch`` by the values of the columns ``names``; their order is kept."""
     data = batch.drop_columns(list(names))
     if not batch.num_rows:
-        return Split([], in_order=True)
+        return RowsByPartition([], in_order=True)
     codes, directories = _codes(batch, names)
     if len(directories) == 1:
-        return Split([Piece(directories[0], data)], in_order=True)
+        return RowsByPartition([Piece(directories[0], data)], in_order=True)
     runs = pc.run_end_encode(codes)
     in_order = len(runs.values) == len(directories)
     order: pa.Array | None = None
@@ -165,7 +165,7 @@ def split(batch: pa.RecordBatch, names: tuple[str, ...]) -> Split:
         rows = data.slice(start, length) if order is None else data.take(order.slice(start, length))
         pieces.append(Piece(directories[code], rows))
         start = end
-    return Split(pieces, in_order)
+    return RowsByPartition(pieces, in_order)
 
 
 def _codes(batch: pa.RecordBatch, names: tuple[str, ...]) -> tuple[pa.Array, list[str]]:

@@ -25,9 +25,9 @@ from s3commit.core.model.errors import InvalidInputError, NotFoundError
 from s3commit.core.ports.objects import ListedObject
 from s3commit.spark.discover import FoundFile, data_files, partition_schema, typed
 from s3commit.spark.options import MB, Options
-from s3commit.spark.plainly import plainly
 from s3commit.spark.ranges import RangeFile
 from s3commit.spark.schema import ROW_METADATA
+from s3commit.spark.user_errors import short_errors
 from s3commit.spark.zones import session_zone
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ BATCH_ROWS: Final = 32 * 1024
 MAX_MANIFEST_BYTES: Final = 1024 * MB
 
 
-class Split(InputPartition):
+class FileSplit(InputPartition):
     """What one task reads: files, or the row groups in a range of one file's bytes."""
 
     def __init__(self, pieces: list[tuple[FoundFile, int, int]]) -> None:
@@ -75,7 +75,7 @@ class CommittedReader(DataSourceReader):
         self.options = options
         self.schema = schema
 
-    @plainly
+    @short_errors
     def partitions(self) -> Sequence[InputPartition]:
         """Splits of about 128 MB: large files by row groups, small ones together."""
         pieces = [
@@ -92,11 +92,11 @@ class CommittedReader(DataSourceReader):
                 filled = 0
             splits[-1].append(piece)
             filled += size
-        return [Split(split) for split in splits] or [Split([])]
+        return [FileSplit(split) for split in splits] or [FileSplit([])]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one split, in the types that Spark expects of the schema."""
-        assert isinstance(partition, Split)  # noqa: S101 - what partitions() returned
+        assert isinstance(partition, FileSplit)  # noqa: S101 - what partitions() returned
         target = to_arrow_schema(self.schema, timezone="UTC")
         for file, start, stop in partition.pieces:
             with closing(_open(self.bucket, file)) as opened:

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from s3commit.spark.datafile import Maker
-from s3commit.spark.files import Limits, TaskFiles
+from s3commit.spark.files import FileLimits, TaskFiles
 from s3commit.spark.formats import FORMATS
 from s3commit.spark.formats.encoders import Encoder, open_encoder
 from s3commit.spark.formats.sink import Sink
@@ -51,7 +51,7 @@ def write_rows(
 
     # The rest is for the encoders, for the copies of parts that are being sent and for what the
     # allocators keep: it is the process's peak that has to fit (bench/README.md measures it).
-    limits = Limits.of(options, options.memory_budget * 5 // 16)
+    limits = FileLimits.of(options, options.memory_budget * 5 // 16)
     files = TaskFiles(Maker(open_output, encoder, task.transfer.spool, null_columns), limits)
     router = Router(files, names, limits.stage_bytes)
     try:

@@ -8,7 +8,7 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 from s3commit.spark.options import parse_options
-from s3commit.spark.plainly import plainly
+from s3commit.spark.user_errors import short_errors
 from s3commit.writer.config import load_config
 
 if TYPE_CHECKING:
@@ -28,28 +28,28 @@ class S3CommitDataSource(DataSource):
         """The name of the format."""
         return "s3commit"
 
-    @plainly
+    @short_errors
     def schema(self) -> StructType:
         """The schema of what is committed at the path, for a read without one."""
         from s3commit.spark.reader import committed_schema  # noqa: PLC0415
 
         return committed_schema(parse_options(self.options))
 
-    @plainly
+    @short_errors
     def reader(self, schema: StructType) -> CommittedReader:
         """A read of the files that are visible now, or of one job's."""
         from s3commit.spark.reader import CommittedReader  # noqa: PLC0415
 
         return CommittedReader(parse_options(self.options), schema)
 
-    @plainly
+    @short_errors
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         """A batch write. Opens the job; all that can be refused is refused before that."""
         from s3commit.spark.batch import start_batch  # noqa: PLC0415
 
         return start_batch(parse_options(self.options, load_config()), schema, overwrite)
 
-    @plainly
+    @short_errors
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: N802
         """A stream's writer, made anew for each micro-batch, and again to commit it."""
         from s3commit.spark.streaming import start_stream  # noqa: PLC0415

@@ -26,11 +26,11 @@ from s3commit.core.model.job import Conflict, JobSpec, Scope
 from s3commit.spark.attempt import TaskMessage, running_context, write_late
 from s3commit.spark.batch import all_of, commit
 from s3commit.spark.connection import check_pipeline_once, shared_store
+from s3commit.spark.messages import say
 from s3commit.spark.options import Options
-from s3commit.spark.plainly import plainly
 from s3commit.spark.policy import policy_of, session_scope
 from s3commit.spark.schema import WriteSchema, check_schema, named_conditions
-from s3commit.spark.telling import say
+from s3commit.spark.user_errors import short_errors
 from s3commit.writer.environment import SystemEnvironment, timestamp
 from s3commit.writer.job import Job
 
@@ -83,7 +83,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         job = self._job(self._spec(context))
         return write_late(job, iterator, self.options, self.schema, context)
 
-    @plainly
+    @short_errors
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Commit the batch, or find that it was committed before; both let the query go on.
 
@@ -97,7 +97,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
             return
         commit(job, counted, self.options, opened=False, what=f"batch {batchId}: ")
 
-    @plainly
+    @short_errors
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Ask for the abort; if a commit was asked for before, say so and change nothing.
 

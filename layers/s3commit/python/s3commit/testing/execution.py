@@ -72,26 +72,26 @@ ENTRY: dict[JobState, str] = {
 }
 
 
-def go_on(ticket: Ticket) -> str:
+def proceed(ticket: Ticket) -> str:
     """The step with which an execution goes on; a plan without units has nothing to complete."""
     step = ENTRY[ticket.state]
     return "BeginPublish" if step == "CompleteUploads" and not ticket.units else step
 
 
 ROUTES: dict[str, Callable[[Ticket], str]] = {
-    "SealJob": go_on,
+    "SealJob": proceed,
     "VerifyManifests": lambda _: "AcquireDestination",
     "AcquireDestination": lambda ticket: (
         "CheckConditions" if ticket.acquired else "AcquireDestination"
     ),
     "CheckConditions": lambda _: "DecideCommit",
-    "DecideCommit": go_on,
+    "DecideCommit": proceed,
     "CompleteUploads": lambda _: "BeginPublish",
-    "BeginPublish": go_on,
+    "BeginPublish": proceed,
     "RemoveReplaced": lambda ticket: "RemoveReplaced" if ticket.page else "PublishSuccess",
     "PublishSuccess": lambda _: "TidyUp",
-    "AbortJob": lambda ticket: "TidyUp" if ticket.outcome else go_on(ticket),
-    "RollBack": lambda ticket: "TidyUp" if ticket.outcome else go_on(ticket),
+    "AbortJob": lambda ticket: "TidyUp" if ticket.outcome else proceed(ticket),
+    "RollBack": lambda ticket: "TidyUp" if ticket.outcome else proceed(ticket),
     "TidyUp": lambda _: "",
 }
 

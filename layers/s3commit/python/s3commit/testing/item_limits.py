@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from zlib import crc32
 
+from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.locks import Claimed
 from s3commit.core.model.record import AttemptRecord, JobRecord
@@ -34,6 +35,7 @@ def job_item(record: JobRecord) -> Item:
     """The item of a job's record."""
     fields = _fields(record) | _fields(record.destination)
     del fields["destination"]
+    fields["directory"] = JobDirectory.of(record).prefix
     fields["turn"] = _fields(record.turn)
     fields["shelf"] = f"{record.state}#{crc32(record.ref.encode()) % 16:02d}"
     if record.plan is not None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.ports.executions import FORGOTTEN, Execution
 from s3commit.core.ports.objects import OpenUpload
-from s3commit.core.ports.survey import SeenObject, UploadParts
+from s3commit.core.ports.survey import SeenObject, SeenVersion, UploadParts
 from s3commit.testing.store import MemoryObjectStore
 
 
@@ -37,6 +38,12 @@ class MemorySurvey:
         upload = self._store.upload(bucket, key, upload_id)
         return UploadParts(sum(map(len, upload.parts.values())), upload.modified)
 
+    def versions(self, bucket: str, key: str) -> Iterator[SeenVersion]:
+        """See `Survey.versions`."""
+        for one in reversed(self._store.bucket(bucket).objects.get(key, [])):
+            if one.body is not None:
+                yield SeenVersion(one.version_id or "null", one.etag, len(one.body))
+
 
 class MemoryExecutions:
     """Implements `s3commit.core.ports.executions.Executions`: starts each name once, by ``run``.
@@ -49,14 +56,14 @@ class MemoryExecutions:
         self.running: set[str] = set()
         self.started: dict[str, JobDirectory] = {}
 
-    def is_running(self, execution: str) -> bool:
-        """See `Executions.is_running`."""
-        return execution in self.running
+    def describe(self, execution: str) -> Execution:
+        """See `Executions.describe`."""
+        return Execution("RUNNING" if execution in self.running else FORGOTTEN)
 
-    def start(self, name: str, directory: JobDirectory) -> bool:
-        """See `Executions.start`."""
+    def start(self, name: str, directory: JobDirectory) -> str | None:
+        """See `Executions.start`; the name is the ARN."""
         if name in self.started:
-            return False
+            return None
         self.started[name] = directory
         self._run(directory, name)
-        return True
+        return name

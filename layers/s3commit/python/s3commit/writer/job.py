@@ -20,7 +20,6 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Final, Self
 
-from s3commit import __version__
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_client import Encryption, make_client
 from s3commit.core.formats.documents import (
@@ -35,6 +34,7 @@ from s3commit.core.formats.manifest import digest
 from s3commit.core.model.conditions import Conditions
 from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError, S3CommitError
 from s3commit.core.model.job import CommitRequest, CountedAttempt, JobResult, JobSpec, Names
+from s3commit.version import __version__
 from s3commit.writer.arguments import (
     choice,
     conditions_said,
@@ -43,8 +43,8 @@ from s3commit.writer.arguments import (
     scope_of,
     timeout_of,
 )
-from s3commit.writer.asking import AbortAnswer, Patience, ask_abort, ask_commit, wait_for_result
 from s3commit.writer.bucket import BucketProbe, S3BucketProbe, check_pipeline, no_bucket
+from s3commit.writer.conditional_put import WriterStore, put_first
 from s3commit.writer.config import Config, load_config
 from s3commit.writer.environment import Environment, SystemEnvironment, timestamp
 from s3commit.writer.options import (
@@ -53,8 +53,14 @@ from s3commit.writer.options import (
     encryption_of,
     upload_settings,
 )
+from s3commit.writer.requests import (
+    AbortAnswer,
+    Patience,
+    request_abort,
+    request_commit,
+    wait_for_result,
+)
 from s3commit.writer.sizes import UploadSettings
-from s3commit.writer.standing import WriterStore, put_first
 from s3commit.writer.task import Task
 
 DEFAULT_CLIENT: Final = f"s3commit-python/{__version__}"
@@ -135,12 +141,12 @@ class Job:
         self._asked = True  # from here on: a request that was never made leaves the job to abort
         limit = self.commit_timeout if timeout is None else timeout
         store, patience = self._connected(), Patience(self.environment, limit)
-        ask_commit(store, self.directory, request, patience)
+        request_commit(store, self.directory, request, patience)
         return wait_for_result(store, self.directory, patience)
 
     def abort(self, reason: str) -> AbortAnswer:
         """Ask for the abort; changes nothing, and says so, if a commit was asked for before."""
-        return ask_abort(self._connected(), self.directory, reason)
+        return request_abort(self._connected(), self.directory, reason)
 
     def __enter__(self) -> Self:
         return self

@@ -15,12 +15,12 @@ from s3commit.core.formats.manifest import digest, encode_pendingset
 from s3commit.core.model.errors import InvalidInputError, S3CommitError
 from s3commit.core.model.job import CountedAttempt, Names
 from s3commit.core.model.pending import PendingFile, PendingSet
+from s3commit.writer.conditional_put import WriterStore, put_own
 from s3commit.writer.connect import shared_store
 from s3commit.writer.environment import Environment
 from s3commit.writer.paths import encode_note, file_key, note_key
 from s3commit.writer.sizes import Upload, UploadSettings, upload_of
 from s3commit.writer.staged import StagedUpload
-from s3commit.writer.standing import WriterStore, put_own
 from s3commit.writer.stream import PendingUpload, StreamedUpload
 from s3commit.writer.transfer import Transfer
 from s3commit.writer.values import DEFAULT_CONTENT_TYPE, Target

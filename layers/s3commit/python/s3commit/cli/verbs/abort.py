@@ -5,16 +5,17 @@ from __future__ import annotations
 import click
 
 from s3commit.cli.arguments import JOB, JobName, destination_option
-from s3commit.cli.asking import is_given_up, refuse_second_word
-from s3commit.cli.facts import JobFacts, read_facts
-from s3commit.cli.going_on import go_on, read_hands, state_machine_option
-from s3commit.cli.locate import locate
-from s3commit.cli.render import Printer
+from s3commit.cli.job.locate import locate
+from s3commit.cli.job.requests import is_aborting, refuse_second_request
+from s3commit.cli.job.restart import read_execution_of, restart, state_machine_option
+from s3commit.cli.job.snapshot import JobSnapshot, read_snapshot
+from s3commit.cli.output.actions import print_restart
+from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
 from s3commit.cli.verb import dry_run_option, table_option, verb
 from s3commit.core.model.errors import PreconditionError
 from s3commit.core.model.job import AbortRequest, Destination
-from s3commit.writer.asking import ask_abort
+from s3commit.writer.requests import request_abort
 
 
 @verb(changes=True)
@@ -37,40 +38,41 @@ def abort(
     reason: str,
     dry_run: bool,
 ) -> None:
-    """Give a job up: none of it gets visible.
+    """Abort a job: none of its files becomes visible.
 
-    Asks for the abort of JOB as its driver would: writes the job's request.json, once and for
-    good, so that a driver that still lives finds its place taken. Refused (exit 3) if a commit
-    was asked for before; that one decides. JOB is a job id or the s3:// URI of a job directory.
+    Writes the abort request in place of the job's driver. A request is written once and never
+    changes, so a driver that is still alive cannot commit any more. Refused (exit 3) if a commit
+    was requested before. JOB is a job id or the s3:// URI of a job directory.
 
-    If the abort was asked for before and the execution that worked on it has died (the ledger
-    names it), starts another one, which goes on.
+    If the abort was requested before and its execution failed (the ledger has its name), starts
+    another execution, which continues the abort.
     """
-    facts = read_facts(session, locate(session, job, table, destination))
-    hands = read_hands(session, facts, machine)
-    gives_up = isinstance(facts.request, AbortRequest)
-    if gives_up and hands is not None and hands.free and hands.machine is not None:
-        go_on(session, printer, facts, hands, dry_run)
+    snapshot = read_snapshot(session, locate(session, job, table, destination))
+    last = read_execution_of(session, snapshot, machine)
+    gives_up = isinstance(snapshot.request, AbortRequest)
+    if gives_up and last is not None and last.machine is not None and not last.is_running:
+        started = restart(session, snapshot, last, dry_run)
+        print_restart(printer, snapshot, last, started)
         return
-    if is_given_up(facts):
-        _tell(printer, facts, False, dry_run, f"job {job.job_id} is given up already")
+    if is_aborting(snapshot):
+        _tell(printer, snapshot, False, dry_run, f"job {job.job_id} is given up already")
         return
-    refuse_second_word(facts)
+    refuse_second_request(snapshot)
     if not dry_run:
-        answer = ask_abort(session.store, facts.directory, reason)
+        answer = request_abort(session.store, snapshot.directory, reason)
         if not answer.accepted:
             raise PreconditionError(answer.message, code="OTHER_REQUEST")
-    _tell(printer, facts, not dry_run, dry_run, f"abort of job {job.job_id} requested")
+    _tell(printer, snapshot, not dry_run, dry_run, f"abort of job {job.job_id} requested")
 
 
-def _tell(printer: Printer, facts: JobFacts, written: bool, dry_run: bool, line: str) -> None:
-    uri = f"s3://{facts.directory.bucket}/{facts.directory.request}"
+def _tell(printer: Printer, snapshot: JobSnapshot, written: bool, dry_run: bool, line: str) -> None:
+    uri = f"s3://{snapshot.directory.bucket}/{snapshot.directory.request}"
     if printer.json:
         printer.document(
             {
-                "jobId": facts.directory.job_id,
+                "jobId": snapshot.directory.job_id,
                 "action": "abort",
-                "state": facts.state,
+                "state": snapshot.state,
                 "request": uri,
                 "written": written,
                 "dryRun": dry_run,
@@ -80,8 +82,10 @@ def _tell(printer: Printer, facts: JobFacts, written: bool, dry_run: bool, line:
         return
     if written:
         printer.line(f"{line}: wrote {uri}")
-        printer.note(f"follow it: s3commit watch {facts.located.name}")
-    elif is_given_up(facts):
-        printer.line(f"{line} ({facts.state}): nothing to do")
+        printer.note(f"follow it: s3commit watch {snapshot.located.name}")
+    elif is_aborting(snapshot):
+        printer.line(f"{line} ({snapshot.state}): nothing to do")
     else:
-        printer.line(f"dry run: would write {uri}, and with it abort job {facts.directory.job_id}")
+        printer.line(
+            f"dry run: would write {uri}, and with it abort job {snapshot.directory.job_id}"
+        )

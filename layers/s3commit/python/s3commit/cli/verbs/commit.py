@@ -7,21 +7,22 @@ from typing import Any
 import click
 
 from s3commit.cli.arguments import JOB, JobName, destination_option
-from s3commit.cli.asking import (
+from s3commit.cli.job.locate import locate
+from s3commit.cli.job.requests import (
     Countable,
     count_everything,
     refuse_incomplete,
-    refuse_second_word,
+    refuse_second_request,
 )
-from s3commit.cli.facts import JobFacts, read_facts
-from s3commit.cli.going_on import go_on, read_hands, state_machine_option
-from s3commit.cli.human import amount, many
-from s3commit.cli.locate import locate
-from s3commit.cli.render import Printer
+from s3commit.cli.job.restart import read_execution_of, restart, state_machine_option
+from s3commit.cli.job.snapshot import JobSnapshot, read_snapshot
+from s3commit.cli.output.actions import print_restart
+from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
+from s3commit.cli.text import amount, many
 from s3commit.cli.verb import dry_run_option, table_option, verb
 from s3commit.core.model.job import CommitRequest, Destination
-from s3commit.writer.asking import Patience, ask_commit
+from s3commit.writer.requests import Patience, request_commit
 
 TIMEOUT = 60.0  # seconds to get the request through
 
@@ -35,12 +36,12 @@ TIMEOUT = 60.0  # seconds to get the request through
     "--tasks",
     type=click.IntRange(min=1),
     metavar="N",
-    help="How many tasks of the job have files, if its manifests don't say it.",
+    help="The number of the job's tasks that have files, if its manifests do not have it.",
 )
 @click.option(
     "--partial",
     is_flag=True,
-    help="Also if tasks may be missing: what they wrote, or would have, is not committed.",
+    help="Commit even if tasks may be missing. Their files are not committed.",
 )
 @dry_run_option
 def commit(
@@ -55,67 +56,72 @@ def commit(
     partial: bool,
     dry_run: bool,
 ) -> None:
-    """Finish a job whose driver, or execution, died.
+    """Finish a job whose driver or execution died.
 
-    Asks for the commit in the place of a driver that died before it could; every manifest
-    counts. JOBDIR is the s3:// URI of the job directory, or a job id. Be sure that no task of
-    the job is running any more. First every manifest is checked against the uploads that are
-    open. Refused (exit 3), with nothing changed, if a task has two manifests, or if tasks may be
-    missing: uploads are open that no manifest names; or there are not as many tasks as the
-    manifests say, or you by --tasks. Spark does not tell its Python tasks how many they are: for
-    its jobs look at the stage in Spark's UI or event log. A task without rows leaves no manifest.
+    Writes the commit request in place of the driver. Every manifest in the job directory counts.
+    JOB is a job id or the s3:// URI of a job directory. Make sure first that no task of the job is
+    still running.
 
-    If the commit was asked for before and the execution that worked on it has died (the ledger
-    names it), starts another one, which goes on where ledger and S3 say. So a destination is
-    freed that the job holds. Refused (exit 3) while an execution runs.
+    The command checks every manifest against the open uploads. It refuses (exit 3) and changes
+    nothing if a task has two manifests, or if tasks may be missing: an open upload is in no
+    manifest, or there are fewer tasks than the manifests or --tasks say. Spark does not tell its
+    Python tasks how many they are: look up the number in Spark's UI or event log. A task without
+    rows leaves no manifest.
+
+    If the commit was requested before and its execution failed (the ledger has its name), starts
+    another execution, which continues the commit and frees the job's destination. Refused (exit 3)
+    while an execution is running.
     """
-    facts = read_facts(session, locate(session, jobdir, table, destination))
-    hands = read_hands(session, facts, machine)
-    if hands is not None and isinstance(facts.request, CommitRequest):
-        go_on(session, printer, facts, hands, dry_run)
+    snapshot = read_snapshot(session, locate(session, jobdir, table, destination))
+    last = read_execution_of(session, snapshot, machine)
+    if last is not None and isinstance(snapshot.request, CommitRequest):
+        started = restart(session, snapshot, last, dry_run)
+        print_restart(printer, snapshot, last, started)
         return
-    refuse_second_word(facts)
-    countable = count_everything(session, facts)
+    refuse_second_request(snapshot)
+    countable = count_everything(session, snapshot)
     if not partial:
-        refuse_incomplete(facts, countable, tasks)
+        refuse_incomplete(snapshot, countable, tasks)
     if not dry_run:
         patience = Patience(session.environment, TIMEOUT)
-        ask_commit(session.store, facts.directory, _request(facts, countable), patience)
-    _tell(printer, facts, countable, dry_run)
+        request_commit(session.store, snapshot.directory, _request(snapshot, countable), patience)
+    _tell(printer, snapshot, countable, dry_run)
 
 
-def _request(facts: JobFacts, countable: Countable) -> CommitRequest:
+def _request(snapshot: JobSnapshot, countable: Countable) -> CommitRequest:
     """By name and digest: what was looked at is what is committed, or the job is refused."""
-    said = facts.spec.sha256 if facts.spec is not None else ""
-    return CommitRequest(facts.directory.job_id, countable.attempts, job_sha256=said)
+    said = snapshot.spec.sha256 if snapshot.spec is not None else ""
+    return CommitRequest(snapshot.directory.job_id, countable.attempts, job_sha256=said)
 
 
-def _tell(printer: Printer, facts: JobFacts, countable: Countable, dry_run: bool) -> None:
+def _tell(printer: Printer, snapshot: JobSnapshot, countable: Countable, dry_run: bool) -> None:
     if printer.json:
-        printer.document(_document(facts, countable, dry_run))
+        printer.document(_document(snapshot, countable, dry_run))
         return
-    uri = f"s3://{facts.directory.bucket}/{facts.directory.request}"
+    uri = f"s3://{snapshot.directory.bucket}/{snapshot.directory.request}"
     content = amount(countable.files, countable.bytes, countable.rows)
     counted = f"{many(len(countable.attempts), 'manifest')}: {content}"
     if dry_run:
         printer.line(f"dry run: would write {uri}, and with it ask to commit {counted}")
     else:
-        printer.line(f"commit of job {facts.directory.job_id} requested ({counted}): wrote {uri}")
-        printer.note(f"follow it: s3commit watch {facts.located.name}")
+        printer.line(
+            f"commit of job {snapshot.directory.job_id} requested ({counted}): wrote {uri}"
+        )
+        printer.note(f"follow it: s3commit watch {snapshot.located.name}")
     if countable.unfinished:
         printer.note(
             f"{many(countable.unfinished, 'open upload')} in no manifest: to be aborted at the end"
         )
     if countable.task_count is not None and countable.task_count > countable.tasks:
         missing = many(countable.task_count - countable.tasks, "task has", "tasks have")
-        printer.note(f"{missing} no manifest: what they wrote, or would have, is not committed")
+        printer.note(f"{missing} no manifest: their files are not committed")
 
 
-def _document(facts: JobFacts, countable: Countable, dry_run: bool) -> dict[str, Any]:
+def _document(snapshot: JobSnapshot, countable: Countable, dry_run: bool) -> dict[str, Any]:
     return {
-        "jobId": facts.directory.job_id,
+        "jobId": snapshot.directory.job_id,
         "action": "commit",
-        "request": f"s3://{facts.directory.bucket}/{facts.directory.request}",
+        "request": f"s3://{snapshot.directory.bucket}/{snapshot.directory.request}",
         "written": not dry_run,
         "dryRun": dry_run,
         "started": None,

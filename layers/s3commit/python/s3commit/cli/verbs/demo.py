@@ -30,12 +30,12 @@ from s3commit.cli.verbs.local import require_local
 @click.option("--verbose", is_flag=True, help="Show the traceback of an error.")
 @click.pass_context
 def demo(ctx: click.Context, keep: bool, project: Path, pace: float, verbose: bool) -> None:
-    """See it work: a Spark job on this machine.
+    """Run a Spark job against a pipeline on this machine.
 
-    Runs the embedded pipeline and a Spark job against it, and shows what becomes visible when.
+    Starts the embedded runtime, writes a table with Spark, and shows what becomes visible when.
     """
     with reported(changes=False, verbose=verbose):
         require_local()
-        from s3commit.cli.demo import run_demo
+        from s3commit.cli.demo.run import run_demo
 
         ctx.exit(run_demo(keep=keep, project=project, pace=pace))

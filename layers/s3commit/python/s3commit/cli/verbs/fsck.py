@@ -13,10 +13,10 @@ import click
 from s3commit.aws import env
 from s3commit.cli.arguments import DESTINATION
 from s3commit.cli.fsck_telling import Teller, tell_rebuilt
-from s3commit.cli.going_on import state_machine_option
-from s3commit.cli.human import many
-from s3commit.cli.render import Printer
+from s3commit.cli.job.restart import state_machine_option
+from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
+from s3commit.cli.text import many
 from s3commit.cli.verb import (
     FAILED,
     UNKNOWN,

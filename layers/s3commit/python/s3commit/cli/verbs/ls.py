@@ -8,9 +8,9 @@ import click
 
 from s3commit.cli.arguments import DESTINATION, JOB, JobName
 from s3commit.cli.committed import committed_files, committed_jobs, files_gone
-from s3commit.cli.human import amount, many, moment, number, size
-from s3commit.cli.render import Printer
+from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
+from s3commit.cli.text import amount, many, moment, number, size
 from s3commit.cli.verb import verb
 from s3commit.core.formats.published import CommitHeader, CommittedFile
 from s3commit.core.model.job import Destination
@@ -22,9 +22,9 @@ from s3commit.core.model.job import Destination
 def ls(session: Session, printer: Printer, destination: Destination, job: JobName | None) -> None:
     """List the committed jobs of a destination.
 
-    The oldest first; times are UTC. They are read from _commits/, the immutable manifests that
-    stand there for good: what a reader who needs a snapshot reads. Of the files of one job those
-    are marked that are not there any more, since a later job replaced them or someone deleted them.
+    The oldest job comes first. Times are UTC. The list comes from _commits/, whose manifests never
+    change: readers that need a snapshot read them too. With a job, lists its files, and marks
+    those that no longer exist because a later job replaced them or someone deleted them.
     """
     if job is not None:
         header, files = committed_files(session, destination, job.job_id)

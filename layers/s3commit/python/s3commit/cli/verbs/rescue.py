@@ -7,17 +7,17 @@ from typing import Any
 import click
 
 from s3commit.cli.arguments import AGE
-from s3commit.cli.render import Printer
-from s3commit.cli.s3a_jobs import S3AJob, find_jobs, parse_target
-from s3commit.cli.s3a_judging import (
+from s3commit.cli.output.rescue import RescueReport, tell
+from s3commit.cli.printer import Printer
+from s3commit.cli.rescue.jobs import S3AJob, find_jobs, parse_target
+from s3commit.cli.rescue.judgement import (
     Judgement,
     judge,
     refuse_if_alive,
     refuse_in_doubt,
     refuse_to_commit,
 )
-from s3commit.cli.s3a_rescuing import ask_for_abort, ask_for_commit, await_end, remove_shared
-from s3commit.cli.s3a_telling import Report, tell
+from s3commit.cli.rescue.requests import abort_job, await_end, commit_job, remove_shared
 from s3commit.cli.session import Session
 from s3commit.cli.verb import USAGE, Problem, dry_run_option, verb
 from s3commit.core.model.errors import InvalidInputError, JobFailedError, NotFoundError
@@ -93,7 +93,7 @@ def rescue(
             code="NO_JOB",
         )
     found = [judge(session, job) for job in jobs if not job.ended]
-    report = Report(destination, word, dry_run, found, strangers)
+    report = RescueReport(destination, word, dry_run, found, strangers)
     for one in found if word else ():
         _refuse(one, word == COMMIT, partial, older_than)
     if report.changes:
@@ -111,12 +111,14 @@ def _refuse(one: Judgement, commit: bool, partial: bool, older_than: int) -> Non
         refuse_to_commit(one, partial=partial)
 
 
-def _act(session: Session, report: Report, jobs: list[S3AJob], reason: str, timeout: int) -> None:
+def _act(
+    session: Session, report: RescueReport, jobs: list[S3AJob], reason: str, timeout: int
+) -> None:
     for one in report.found:
         if report.word == COMMIT:
-            ask_for_commit(session, one)
+            commit_job(session, one)
         else:
-            ask_for_abort(session, one, reason)
+            abort_job(session, one, reason)
     for job in jobs:
         if timeout and not job.ended:
             report.results[job.directory.job_id] = await_end(session, job, timeout)
@@ -124,7 +126,7 @@ def _act(session: Session, report: Report, jobs: list[S3AJob], reason: str, time
             remove_shared(session, job)
 
 
-def _fail_if_not_as_asked(report: Report) -> None:
+def _fail_if_not_as_asked(report: RescueReport) -> None:
     if report.word != COMMIT:
         return
     for result in report.results.values():

@@ -8,21 +8,23 @@ from dataclasses import replace
 import click
 
 from s3commit.cli.arguments import JOB, JobName, destination_option
-from s3commit.cli.doubts import files_in_doubt, tell_doubts
-from s3commit.cli.executions import Execution, read_executions
-from s3commit.cli.facts import JobFacts, read_facts, some_uploads
-from s3commit.cli.human import many, size
-from s3commit.cli.job_json import job_document
-from s3commit.cli.job_text import job_pairs
-from s3commit.cli.locate import locate
-from s3commit.cli.render import Printer
+from s3commit.cli.executions import read_executions
+from s3commit.cli.job.files_in_doubt import files_in_doubt
+from s3commit.cli.job.locate import locate
+from s3commit.cli.job.snapshot import JobSnapshot, read_snapshot, some_uploads
+from s3commit.cli.job.waiting import InTheWay, LockStatus, read_lock_status
+from s3commit.cli.output.actions import print_files_in_doubt
+from s3commit.cli.output.job_json import job_document
+from s3commit.cli.output.job_text import job_pairs
+from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
+from s3commit.cli.text import many, size
 from s3commit.cli.verb import USAGE, Problem, table_option, verb
-from s3commit.cli.waiting import InTheWay, Standing, read_standing
 from s3commit.core.job.replace_list import listed_files
 from s3commit.core.model.errors import JobRefusedError, NotFoundError
 from s3commit.core.model.job import Destination
 from s3commit.core.model.states import ENDED
+from s3commit.core.ports.executions import Execution
 from s3commit.core.ports.objects import ListedObject
 from s3commit.writer.environment import timestamp
 
@@ -31,12 +33,12 @@ from s3commit.writer.environment import timestamp
 @click.argument("job", type=JOB)
 @table_option
 @destination_option
-@click.option("--replaced", is_flag=True, help="List the files of before that the job replaces.")
+@click.option("--replaced", is_flag=True, help="List the existing files that the job replaces.")
 @click.option(
     "--in-doubt",
     "in_doubt",
     is_flag=True,
-    help="List the files of which nobody can tell whether they are the job's.",
+    help="List the visible files that may or may not be the job's.",
 )
 def show(
     session: Session,
@@ -48,11 +50,11 @@ def show(
     replaced: bool,
     in_doubt: bool,
 ) -> None:
-    """Show one job, and what happens next.
+    """Show one job and what to do about it.
 
-    What it is, what it holds, who is in its way, why it ended as it did, and what to do. JOB is a
-    job id (with a table, or --destination), or the s3:// URI of a job directory, which works from
-    S3 alone; what it waits for the ledger knows:
+    Prints the job's state, its locks, the jobs that block it, its error, and the next step. JOB is
+    a job id (with a table or --destination), or the s3:// URI of a job directory. With a URI the
+    command needs S3 alone, but only the ledger knows which jobs a job waits for:
 
     \b
       s3commit show 7c9e6679-7425-40de-944b-e07fc1f90ae7 --table ledger
@@ -60,79 +62,81 @@ def show(
     """  # noqa: D301 - click wants the backspace
     if replaced and in_doubt:
         raise Problem("--replaced and --in-doubt exclude each other", USAGE)
-    facts = read_facts(session, locate(session, job, table, destination))
+    snapshot = read_snapshot(session, locate(session, job, table, destination))
     if in_doubt:
-        tell_doubts(printer, facts, files_in_doubt(session, facts))
+        print_files_in_doubt(printer, snapshot, files_in_doubt(session, snapshot))
         return
     if replaced:
-        _list_replaced(printer, facts, _replaced(session, facts))
+        _list_replaced(printer, snapshot, _replaced(session, snapshot))
         return
-    uploads, complete = some_uploads(session, facts)
-    facts = _with_others(session, replace(facts, uploads=uploads, uploads_complete=complete))
+    uploads, complete = some_uploads(session, snapshot)
+    snapshot = _with_others(session, replace(snapshot, uploads=uploads, uploads_complete=complete))
     now = session.environment.epoch()
     if printer.json:
-        printer.document(job_document(facts, now))
+        printer.document(job_document(snapshot, now))
     else:
-        printer.pairs(job_pairs(facts, now))
+        printer.pairs(job_pairs(snapshot, now))
 
 
-def _with_others(session: Session, facts: JobFacts) -> JobFacts:
+def _with_others(session: Session, snapshot: JobSnapshot) -> JobSnapshot:
     """The facts with the job's locks, those in its way, and whether their executions live."""
-    ledger, record = facts.located.ledger, facts.record
-    if ledger is None or record is None or facts.result is not None:
-        return facts
-    standing = read_standing(session, ledger, record, timestamp(session.environment))
-    others = standing.in_the_way if standing else ()
+    ledger, record = snapshot.located.ledger, snapshot.record
+    if ledger is None or record is None or snapshot.result is not None:
+        return snapshot
+    locks = read_lock_status(session, ledger, record, timestamp(session.environment))
+    others = locks.in_the_way if locks else ()
     executions = [other.record.execution for other in others]
-    found, problems = read_executions(session, [facts.execution, *executions])
+    found, problems = read_executions(session, [snapshot.execution, *executions])
     return replace(
-        facts,
-        standing=standing and _with_statuses(standing, found),
-        execution_found=found.get(facts.execution),
-        problems=facts.problems + problems,
+        snapshot,
+        locks=locks and _with_statuses(locks, found),
+        execution_found=found.get(snapshot.execution),
+        problems=snapshot.problems + problems,
     )
 
 
-def _with_statuses(standing: Standing, found: dict[str, Execution]) -> Standing:
+def _with_statuses(locks: LockStatus, found: dict[str, Execution]) -> LockStatus:
     def look(one: InTheWay) -> InTheWay:
         execution = found.get(one.record.execution)
-        return replace(one, execution=execution.status if execution else None)
+        return replace(one, execution=execution)
 
-    return replace(standing, in_the_way=tuple(map(look, standing.in_the_way)))
+    return replace(locks, in_the_way=tuple(map(look, locks.in_the_way)))
 
 
-def _replaced(session: Session, facts: JobFacts) -> Iterator[ListedObject]:
+def _replaced(session: Session, snapshot: JobSnapshot) -> Iterator[ListedObject]:
     """The files of the job's replace list, in key order."""
-    if facts.located.ledger is None:
+    if snapshot.located.ledger is None:
         raise Problem("which replace list counts the ledger knows: name it with --table", USAGE)
-    if facts.replaced is None:
+    if snapshot.replaced is None:
         raise NotFoundError(
-            f"job {facts.directory.job_id} has no replace list: it is {facts.state}, with conflict"
-            f" {facts.policy.conflict.value if facts.policy else 'unknown'!r}",
+            f"job {snapshot.directory.job_id} has no replace list: it is {snapshot.state}, with"
+            f" conflict {snapshot.policy.conflict.value if snapshot.policy else 'unknown'!r}",
             code="NO_REPLACE_LIST",
         )
     try:
-        for group in listed_files(session.store, facts.directories, facts.replaced):
+        for group in listed_files(session.store, snapshot.directories, snapshot.replaced):
             yield from group
     except JobRefusedError as error:
-        if facts.state not in ENDED:
+        if snapshot.state not in ENDED:
             raise
         raise NotFoundError(
-            f"the replace list of job {facts.directory.job_id} is gone: it is kept until the job"
-            f" has ended, for {many(facts.replaced.files, 'file')}",
+            f"the replace list of job {snapshot.directory.job_id} is gone: it is kept until the job"
+            f" has ended, for {many(snapshot.replaced.files, 'file')}",
             code="NO_REPLACE_LIST",
         ) from error
 
 
-def _list_replaced(printer: Printer, facts: JobFacts, files: Iterator[ListedObject]) -> None:
+def _list_replaced(printer: Printer, snapshot: JobSnapshot, files: Iterator[ListedObject]) -> None:
     if printer.json:
         documents = [{"key": one.key, "bytes": one.length, "etag": one.etag} for one in files]
         printer.document(
-            {"jobId": facts.directory.job_id, "state": facts.state, "replaced": documents}
+            {"jobId": snapshot.directory.job_id, "state": snapshot.state, "replaced": documents}
         )
         return
     count = 0
     for one in files:
         printer.line(f"{size(one.length):>10}  {one.key}")
         count += 1
-    printer.note(f"{many(count, 'file')} of before, of job {facts.directory.job_id}: {facts.state}")
+    printer.note(
+        f"{many(count, 'file')} of before, of job {snapshot.directory.job_id}: {snapshot.state}"
+    )

@@ -10,16 +10,17 @@ from typing import Any
 import click
 
 from s3commit.aws import env
-from s3commit.cli.advice import needs_attention
-from s3commit.cli.executions import Execution, is_dead, read_executions
-from s3commit.cli.human import age, epoch_of, many
-from s3commit.cli.render import Printer
+from s3commit.cli.executions import read_executions
+from s3commit.cli.job.waiting import first_in_the_way
+from s3commit.cli.output.advice import needs_attention
+from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
+from s3commit.cli.text import age, epoch_of, many
 from s3commit.cli.verb import USAGE, Problem, table_option, verb
-from s3commit.cli.waiting import first_in_the_way
 from s3commit.core.model.job import job_id_of
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
+from s3commit.core.ports.executions import Execution
 from s3commit.core.ports.ledger import Ledger
 from s3commit.writer.environment import timestamp
 
@@ -41,7 +42,7 @@ class _Line:
     def failed(self) -> str:
         """Why the job's execution is dead, in a word or two; empty if it is not known to be."""
         found = self.execution
-        if found is None or not is_dead(found.status) or found.status == "SUCCEEDED":
+        if found is None or found.is_running or found.status == "SUCCEEDED":
             return ""  # one that succeeded meanwhile has ended the job
         return found.failure.code if found.failure else found.status
 
@@ -73,14 +74,14 @@ def status(
     states: tuple[str, ...],
     limit: int,
 ) -> None:
-    """Show the jobs under way.
+    """List the jobs that have not ended.
 
-    What needs attention comes first, then the oldest. AGE is the time since the job's last
-    change of state, or its last sign of life while it waits for its destination; WAITS FOR says
-    for how long it has, and for whom; EXECUTION FAILED says with which code. A "!" marks a job
-    whose execution is dead, and one that is silent for longer than it should be: 40 minutes while
-    it is SEALED, an hour at work, a day while its tasks write. `s3commit show JOB` says what to
-    do.
+    Jobs that need attention come first, then the oldest. AGE is the time since the job's last
+    change of state, or since its last sign of life while it waits for its destination. WAITS FOR
+    has the time it has waited and the job that blocks it. EXECUTION FAILED has the error code. A
+    "!" marks a job whose execution is dead, and a job that has been silent for too long: 40
+    minutes in SEALED, an hour in later states, a day while its tasks write. Run `s3commit show
+    JOB` for the next step.
     """
     if not table:
         raise Problem(f"status reads the ledger: name its table with --table or {env.TABLE}", USAGE)
@@ -155,7 +156,7 @@ def _with_dead(
     known = {one.ref: one.execution for one in (*others, *at_work[:LOOKED_AT])}
     found, problems = read_executions(session, known.values())
     executions = {name: found[arn] for name, arn in known.items() if arn in found}
-    dead = {name for name, one in executions.items() if is_dead(one.status)}
+    dead = {name for name, one in executions.items() if not one.is_running}
     marked = [_marked(line, executions.get(line.record.ref), dead) for line in lines]
     return _in_order(marked), problems
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from s3commit.aws.arns import is_arn, machine_of
 from s3commit.cli.arguments import AGE
-from s3commit.cli.executions import is_arn, machine_of
-from s3commit.cli.going_on import state_machine_option
-from s3commit.cli.human import many
-from s3commit.cli.render import Printer
+from s3commit.cli.job.restart import state_machine_option
+from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
+from s3commit.cli.text import many
 from s3commit.cli.verb import FAILED, USAGE, Problem, dry_run_option, table_option, verb
 from s3commit.core.model.states import JobState
 
@@ -50,11 +50,11 @@ def sweep(
     retention: int,
     dry_run: bool,
 ) -> None:
-    """Go on with stuck jobs, end dead ones, free what is left.
+    """Run one pass of the scheduled sweep now.
 
-    One pass of what the deployment does on its schedule, now, with the caller's rights. Jobs that
-    show a sign of life, uploads that are not provably of a job that has ended, and whatever S3A
-    has left are never touched. The limits are those of the deployment's parameters.
+    Continues stuck jobs, aborts dead ones, and removes what ended jobs left behind, with the
+    rights of the caller and the limits of the deployment. Never touches jobs that give signs of
+    life, uploads that are not provably of an ended job, or anything that S3A left behind.
     """
     from s3commit.core.sweep.steps import run_sweep  # noqa: PLC0415 - as in `Session`
     from s3commit.core.sweep.sweep import Limits, Sweep  # noqa: PLC0415

@@ -9,10 +9,10 @@ from typing import Any
 import click
 
 from s3commit.cli.arguments import AGE, DESTINATION
-from s3commit.cli.human import age, many, size
 from s3commit.cli.leftovers import Leftover, abort_leftovers, find_leftovers, measure
-from s3commit.cli.render import Printer
+from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
+from s3commit.cli.text import age, many, size
 from s3commit.cli.verb import FAILED, USAGE, Problem, dry_run_option, table_option, verb
 from s3commit.core.model.job import Destination
 from s3commit.core.ownership.open_uploads import Ownership
@@ -21,7 +21,7 @@ from s3commit.core.ownership.open_uploads import Ownership
 @verb(changes=True)
 @click.argument("destination", type=DESTINATION)
 @table_option
-@click.option("--abort", is_flag=True, help="Abort those that no job can complete any more.")
+@click.option("--abort", is_flag=True, help="Abort the uploads that no job can complete.")
 @click.option(
     "--older-than",
     type=AGE,
@@ -29,7 +29,12 @@ from s3commit.core.ownership.open_uploads import Ownership
     show_default=True,
     help="Age from which an upload of an unknown job is aborted: 12h, 2d, 1w.",
 )
-@click.option("--bytes", "measured", is_flag=True, help="Add up their parts: a request an upload.")
+@click.option(
+    "--bytes",
+    "measured",
+    is_flag=True,
+    help="Add up the sizes of their parts: one request for each upload.",
+)
 @dry_run_option
 def uploads(
     session: Session,
@@ -42,16 +47,18 @@ def uploads(
     measured: bool,
     dry_run: bool,
 ) -> None:
-    """List open uploads; abort dead ones.
+    """List open uploads; abort those of ended jobs.
+
+    Lists the uploads below DESTINATION, the oldest first. Open uploads are invisible, and S3
+    charges for them. OWNER follows from the job id in the file name:
 
     \b
-    Below DESTINATION, the oldest first. They are invisible, and paid for.
-    OWNER is told by the job id in the file name:
-      ended      its job has ended; --abort aborts it, whatever its age
-      under way  its job may still commit it; never aborted
-      unknown    no trace of its job, and jobs have been in a directory above it;
-                 --abort aborts it if older than --older-than
-      foreign    no job id in its name, or no job was ever above it; never aborted
+      ended      the job has ended; --abort aborts the upload, whatever its age
+      under way  the job may still commit it; never aborted
+      unknown    no trace of the job, and a directory above it has had jobs;
+                 --abort aborts it if it is older than --older-than
+      foreign    no job id in the name, or no directory above it has had a job;
+                 never aborted
     """  # noqa: D301 - click wants the backspace
     if dry_run and not abort:
         raise Problem("--dry-run goes with --abort; without it nothing is changed anyway", USAGE)

@@ -3,34 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import click
 
-from s3commit.cli.advice import already_by, meaning_of
 from s3commit.cli.arguments import AGE, JOB, JobName, destination_option
-from s3commit.cli.facts import REQUESTED, read_facts, read_outcome
-from s3commit.cli.human import age, amount, moment
-from s3commit.cli.locate import Located, locate
-from s3commit.cli.render import Printer
+from s3commit.cli.job.locate import Located, locate
+from s3commit.cli.job.snapshot import (
+    REQUESTED,
+    Progress,
+    read_outcome,
+    read_progress,
+    read_snapshot,
+)
+from s3commit.cli.job.waiting import first_in_the_way
+from s3commit.cli.output.advice import already_by, meaning_of
+from s3commit.cli.output.job_text import progress_text
+from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
+from s3commit.cli.text import age, amount, moment
 from s3commit.cli.verb import table_option, verb
-from s3commit.cli.waiting import first_in_the_way
 from s3commit.core.model.errors import JobFailedError, OutcomeUnknownError, TransientError
 from s3commit.core.model.job import Destination, JobResult, Outcome, job_id_of
 from s3commit.core.model.states import JobState
-from s3commit.writer.asking import Patience
 from s3commit.writer.environment import timestamp
+from s3commit.writer.requests import Patience
+
+COUNT_EVERY = 30.0  # seconds; a job of many tasks has megabytes of attempts in the ledger
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A state, for whom the job waits in it, and the result if that is it."""
+    """A state, for whom the job waits in it, and the result if that is it.
+
+    ``progress`` counts the attempts whose manifests have arrived, while the job is OPEN.
+    """
 
     state: str
     waits_for: tuple[str, ...] = ()
     result: JobResult | None = None
+    progress: Progress | None = None
 
 
 @verb()
@@ -49,17 +62,18 @@ def watch(
     destination: Destination | None,
     timeout: int,
 ) -> None:
-    """Follow a job until it has ended.
+    """Follow a job until it ends.
 
-    Prints a line for each state it is seen in, and for whom it waits. Exits 0 if it is
-    committed, or adds nothing since another job with its idempotency key was; 3 if it is aborted
-    or rolled back, 4 if it has not ended in time: it goes on then, watched or not.
+    Prints a line for each change of state, for each job that blocks it, and, at most twice a
+    minute, for what its tasks have written. Exits with 0 if the job is committed, or if another
+    job with its idempotency key was; with 3 if it is aborted or rolled back; with 4 if it has not
+    ended within --timeout. The job continues in that case.
 
-    JOB is a job id or the s3:// URI of a job directory; without a table only what S3 tells is
-    seen: OPEN, REQUESTED, and the end.
+    JOB is a job id or the s3:// URI of a job directory. Without a table, only the states OPEN and
+    REQUESTED and the outcome are visible.
     """
     located = locate(session, job, table, destination)
-    read_facts(session, located)  # a job that is nowhere is an error now, not after the timeout
+    read_snapshot(session, located)  # a job that is nowhere is an error now, not after the timeout
     for seen in _follow(session, located, timeout):
         at = timestamp(session.environment)
         if printer.json:
@@ -72,10 +86,16 @@ def watch(
 def _follow(session: Session, located: Located, timeout: int) -> Iterator[_Seen]:
     """Each change, the last of which is the end."""
     patience = Patience(session.environment, timeout)
-    seen, trouble = _Seen(""), ""
+    seen, trouble, counted = _Seen(""), "", 0.0
     while True:
         try:
             found, trouble = _look(session, located), ""
+            if found.state == JobState.OPEN:
+                now = session.environment.epoch()
+                if now - counted >= COUNT_EVERY:
+                    found, counted = replace(found, progress=read_progress(located)), now
+                else:
+                    found = replace(found, progress=seen.progress)
         except TransientError as error:  # the next look may go through
             found, trouble = seen, f" ({error.message})"
         if found != seen:
@@ -108,6 +128,8 @@ def _line(at: str, seen: _Seen) -> str:
     told = meaning_of(seen.state, result.error if result else None)
     if seen.waits_for:
         told = f"waits for {', '.join(seen.waits_for)}"
+    if seen.progress is not None and seen.progress.tasks:
+        told = f"{told}: {progress_text(seen.progress)}"
     if result is not None and result.outcome is Outcome.COMMITTED:
         told = f"{told}: {amount(result.files, result.bytes, result.rows)}"
     return f"{moment(at)}  {seen.state:<12}  {told}"
@@ -121,6 +143,7 @@ def _document(located: Located, at: str, seen: _Seen) -> dict[str, Any]:
         "jobId": located.directory.job_id,
         "state": seen.state,
         "waitsFor": list(seen.waits_for),
+        "noted": asdict(seen.progress) if seen.progress else None,
         "outcome": result.outcome.value if result else None,
         "error": {"code": error.code, "message": error.message} if error else None,
         "alreadyCommittedBy": already_by(error),

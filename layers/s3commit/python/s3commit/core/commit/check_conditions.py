@@ -5,7 +5,7 @@ from __future__ import annotations
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.job.documents import read_spec_of
-from s3commit.core.job.idempotency_key import take_key
+from s3commit.core.job.idempotency_key import check_key, reserve_key
 from s3commit.core.job.plan import planned_files
 from s3commit.core.job.record import planned_record, unless_overtaken
 from s3commit.core.job.replace_list import write_list
@@ -29,14 +29,14 @@ def check_conditions(ports: Ports, ticket: Ticket) -> Ticket:
     record = planned_record(ports, ticket, JobState.SEALED)
     with unless_overtaken(ports, ticket, JobState.SEALED):
         # First, so that a job that is run again is told that, not that its files are in the way.
-        take_key(ports, directory, record, reserve=False)
+        check_key(ports, directory, record)
         _judge_counts(ports, directory, record)
         if record.conflict is Conflict.FAIL:
             _refuse_files(ports, directory, record)
         overwrites = record.names is Names.EXACT and _overwrites(ports, directory, record)
         if record.conflict is Conflict.REPLACE:
             record = _note_replaced(ports, directory, record, overwrites)
-        take_key(ports, directory, record, reserve=True)
+        reserve_key(ports, directory, record)
     return ticket.after(record)
 
 

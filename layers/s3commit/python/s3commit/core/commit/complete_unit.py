@@ -20,7 +20,7 @@ from s3commit.core.model.job import Names
 from s3commit.core.model.pending import PendingFile
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from s3commit.core.ownership.identity import Whose, described, is_in_doubt, is_ours
+from s3commit.core.ownership.identity import ObjectOwner, described, is_in_doubt, is_ours
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import LostRaceError
 from s3commit.core.ports.objects import ObjectFacts
@@ -46,13 +46,13 @@ def complete_unit(ports: Ports, ticket: Ticket, unit: Unit) -> UnitResult:
     began = ports.ledger.begin_unit(ticket.ref, unit.number)
     first_time = began and not is_recovered(record)  # a lost ledger has lost the notes of units too
 
-    def complete(file: PendingFile) -> tuple[Whose, str]:
+    def complete(file: PendingFile) -> tuple[ObjectOwner, str]:
         new = _must_be_new(record)
         return complete_file(ports, file, look=not first_time, if_absent=new), described(file)
 
     done = list(ports.parallel(complete, _files(ports, ticket, record, unit)))
-    visible = sum(found is Whose.OURS for found, _ in done)
-    doubted = sorted(text for found, text in done if found is Whose.UNKNOWN)
+    visible = sum(found is ObjectOwner.OURS for found, _ in done)
+    doubted = sorted(text for found, text in done if found is ObjectOwner.UNKNOWN)
     return UnitResult(
         unit.number,
         files=visible,
@@ -83,7 +83,9 @@ def _files(ports: Ports, ticket: Ticket, record: JobRecord, unit: Unit) -> Itera
             continue
 
 
-def complete_file(ports: Ports, file: PendingFile, *, look: bool, if_absent: bool = False) -> Whose:
+def complete_file(
+    ports: Ports, file: PendingFile, *, look: bool, if_absent: bool = False
+) -> ObjectOwner:
     """Complete one upload; OURS if the file is visible, ANOTHERS if it never can be.
 
     With ``look`` the object is inspected even if S3 says 200: the answer to a repeated completion
@@ -103,7 +105,7 @@ def complete_file(ports: Ports, file: PendingFile, *, look: bool, if_absent: boo
             if_absent=if_absent,
         )
         if not look:
-            return Whose.OURS
+            return ObjectOwner.OURS
     except (UploadGoneError, PreconditionError, JobRefusedError) as error:
         refused = error.code  # completed before, by us, with the response lost? the object tells
     facts = ports.store.head(file.bucket, file.key)
@@ -111,7 +113,7 @@ def complete_file(ports: Ports, file: PendingFile, *, look: bool, if_absent: boo
         # S3 answers 409 to one of two that complete at once, before the other one's is there.
         raise TransientError(f"another request completes the upload of {file.key}")
     if made is not None and facts is not None and facts.etag == made.etag:
-        return Whose.OURS
+        return ObjectOwner.OURS
     if is_in_doubt(ports.store, file, facts):
-        return Whose.UNKNOWN
-    return Whose.OURS if is_ours(file, facts) else Whose.ANOTHERS
+        return ObjectOwner.UNKNOWN
+    return ObjectOwner.OURS if is_ours(file, facts) else ObjectOwner.FOREIGN

@@ -14,10 +14,12 @@ from s3commit.core.model.errors import InvalidInputError, NotFoundError
 from s3commit.core.model.job import JobSpec
 from s3commit.core.model.pending import PendingSet
 from s3commit.core.model.record import AttemptRecord, JobRecord
-from s3commit.core.model.states import ENDED
-from s3commit.core.ownership.other_jobs import Neighbours
+from s3commit.core.model.states import ENDED, JobState
+from s3commit.core.ownership.other_jobs import OtherJobs
 from s3commit.core.ports.bundle import Ports
-from s3commit.core.recovery.lost_record import open_unknown
+from s3commit.core.recovery.lost_record import remembered
+
+_HAS_CLAIMS = frozenset({JobState.COMMITTING, JobState.PUBLISHING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ def judge_arrival(ports: Ports, bucket: str, key: str, *, size: int = 0) -> Arri
             files=len(pending.files),
             bytes=pending.bytes,
             rows=pending.rows,
-            location="" if record.prefix == directory.prefix else directory.destination.prefix,
+            location="" if JobDirectory.of(record) == directory else directory.destination.prefix,
         ),
     )
 
@@ -84,7 +86,12 @@ def _record(ports: Ports, directory: JobDirectory) -> JobRecord:
         return record
     home, spec = _home(ports, directory)
     record = ports.ledger.job(home.ref) if home != directory else None
-    return record or open_unknown(ports, home, spec)
+    if record is not None:
+        return record
+    found = remembered(ports, home, spec)
+    # A decided job whose record was lost: `--rebuild-ledger` puts its claims before the record, and
+    # leaves alone one that is there (I6).
+    return found if found.state in _HAS_CLAIMS else ports.ledger.open_job(found)
 
 
 def _home(ports: Ports, directory: JobDirectory) -> tuple[JobDirectory, JobSpec]:
@@ -114,8 +121,8 @@ def _abort_late(
     # The codec has seen to it that each file lies in the destination, and under a unique name is
     # the job's; an exact one must not be another job's (I5). A committed file has no upload left,
     # so aborting a counted one's is a no-op.
-    neighbours = Neighbours(ports.store, directory)
-    files = [file for file in pending.files if not neighbours.own(file.key)]
+    other_jobs = OtherJobs(ports.store, directory)
+    files = [file for file in pending.files if not other_jobs.own(file.key)]
     for _done in ports.parallel(
         lambda file: ports.store.abort_upload(file.bucket, file.key, file.upload_id), files
     ):

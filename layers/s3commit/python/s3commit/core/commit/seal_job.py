@@ -16,7 +16,7 @@ from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ownership.other_jobs import is_further_up
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import LostRaceError
-from s3commit.core.recovery.lost_record import open_unknown, told_before
+from s3commit.core.recovery.lost_record import open_unknown, recorded_failure
 
 ABORTED_BY_CLIENT = "ABORTED_BY_CLIENT"
 
@@ -74,7 +74,7 @@ def _why_refused(ports: Ports, ticket: Ticket, record: JobRecord) -> Failure | N
         return None
     failure = _why_not(ports, ticket.directory) if record.state is JobState.OPEN else None
     if failure is None and ticket.execution.rpartition(":")[2] != ticket.ref:
-        return told_before(ports, ticket.directory, record)
+        return recorded_failure(ports, ticket.directory, record)
     return failure
 
 

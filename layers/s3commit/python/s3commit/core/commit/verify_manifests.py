@@ -16,7 +16,7 @@ from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.job import Conflict, JobSpec, Scope
 from s3commit.core.model.pending import PendingSet
 from s3commit.core.model.states import JobState
-from s3commit.core.ownership.identity import Whose, described, in_doubt, is_ours, whose
+from s3commit.core.ownership.identity import ObjectOwner, described, in_doubt, is_ours, object_owner
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.verification.counted_attempts import (
     commit_request,
@@ -145,7 +145,7 @@ def _refuse_gone(
             continue
         # An S3A driver may have died in its own commit. Of ours nothing is visible yet.
         facts = ports.store.head(file.bucket, file.key) if not spec.sha256 else None
-        if whose(file, facts) is Whose.UNKNOWN:  # an abort would give its data up
+        if object_owner(file, facts) is ObjectOwner.UNKNOWN:  # an abort would give its data up
             raise in_doubt(directory.job_id, described(file))
         if not is_ours(file, facts):
             raise JobRefusedError(

@@ -19,18 +19,19 @@ def tidy(ports: Ports, directory: JobDirectory, record: JobRecord) -> bool:
     directories = job_directories(ports, directory, record)
     # Listed first: a manifest that comes later names uploads that nobody has aborted here, and it
     # is all that its own event finds them by.
-    scratch = [
-        listed
-        for one in directories
-        for listed in ports.store.list(one.bucket, one.prefix)
-        if listed.key.startswith(one.scratch)
-    ]
+    scratch = [listed for one in directories for listed in scratch_of(ports.store, one)]
     scratch += own_leftovers(ports.store, directory)
     # Of exact names nothing else tells whose an upload is that is still open.
     if not abort_uploads(ports, directory):
         return False
     _delete(ports, directory.bucket, scratch)
     return True
+
+
+def scratch_of(store: ObjectReader, directory: JobDirectory) -> list[ListedObject]:
+    """What a job that has ended needs no more in one of its directories."""
+    listed = store.list(directory.bucket, directory.prefix)
+    return [one for one in listed if one.key.startswith(directory.scratch)]
 
 
 def own_leftovers(store: ObjectReader, directory: JobDirectory) -> list[ListedObject]:

@@ -15,7 +15,7 @@ from s3commit.core.model.pending import PendingFile
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ownership.identity import described, in_doubt, is_in_doubt, is_ours
 from s3commit.core.ports.bundle import Ports
-from s3commit.core.ports.objects import NULL_VERSION, ListedObject, ObjectFacts
+from s3commit.core.ports.objects import NULL_VERSION, ListedObject, ObjectFacts, ObjectStore
 from s3commit.core.recovery.lost_plan import remade_plan
 
 
@@ -128,14 +128,19 @@ def delete_own_objects(ports: Ports, directory: JobDirectory, record: JobRecord)
 
 
 def _delete(ports: Ports, directory: JobDirectory, facts: ObjectFacts) -> None:
-    # By version on a versioned bucket, so that what the file covered comes back. Where versioning
-    # is suspended the version "null" is whatever was put last, so the etag has to tell.
-    if facts.version_id not in {None, NULL_VERSION}:
-        ports.store.delete(
-            directory.bucket,
-            facts.key,
-            version_id=facts.version_id,
-        )
-        return
     with suppress(PreconditionError):  # another one by now: the last look calls it ours, or not
-        ports.store.delete(directory.bucket, facts.key, if_match=facts.etag)
+        delete_as_seen(ports.store, directory.bucket, facts.key, facts.etag, facts.version_id)
+
+
+def delete_as_seen(
+    store: ObjectStore, bucket: str, key: str, etag: str, version_id: str | None
+) -> None:
+    """Delete an object, and no other that was put there since. Raises `PreconditionError`.
+
+    By version on a versioned bucket, so that what the file covered comes back. Where versioning is
+    suspended the version "null" is whatever was put last, so the etag has to tell.
+    """
+    if version_id in {None, "", NULL_VERSION}:
+        store.delete(bucket, key, if_match=etag)
+    else:
+        store.delete(bucket, key, version_id=version_id)

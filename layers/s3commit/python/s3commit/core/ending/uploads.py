@@ -10,10 +10,10 @@ from s3commit.core.model.job import Names
 from s3commit.core.model.limits import ABORT_ROUNDS
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ownership.named_uploads import named_uploads
-from s3commit.core.ownership.other_jobs import Neighbours
+from s3commit.core.ownership.other_jobs import OtherJobs
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import LostRaceError
-from s3commit.core.ports.objects import OpenUpload
+from s3commit.core.ports.objects import ObjectStore, OpenUpload
 
 
 def abort_uploads(ports: Ports, directory: JobDirectory) -> bool:
@@ -32,8 +32,10 @@ def abort_uploads(ports: Ports, directory: JobDirectory) -> bool:
         if not left:
             return True
         found = sorted(left, key=lambda upload: (upload.key, upload.upload_id))
-        answers = ports.parallel(lambda upload: _abort(ports, directory, upload), found)
-        left = {upload for upload in answers if upload is not None}
+        answers = ports.parallel(
+            lambda one: (one, abort(ports.store, directory.bucket, one.key, one.upload_id)), found
+        )
+        left = {upload for upload, is_gone in answers if not is_gone}
     return False
 
 
@@ -52,17 +54,16 @@ def own_uploads(ports: Ports, directory: JobDirectory) -> Iterator[OpenUpload]:
 
 def _uploads_at(ports: Ports, directory: JobDirectory, record: JobRecord) -> Iterator[OpenUpload]:
     """By name: what was begun before the job is another program's, whatever its name says (I12)."""
-    neighbours = Neighbours(ports.store, directory)
+    other_jobs = OtherJobs(ports.store, directory)
     for upload in ports.store.list_uploads(directory.bucket, directory.destination.prefix):
         is_named_so = belongs_to_job(upload.key, directory.job_id)
-        if is_named_so and upload.initiated >= record.opened_at and not neighbours.own(upload.key):
+        if is_named_so and upload.initiated >= record.opened_at and not other_jobs.own(upload.key):
             yield upload
     if record.names is Names.EXACT:
         yield from named_uploads(ports, directory)
 
 
-def _abort(ports: Ports, directory: JobDirectory, upload: OpenUpload) -> OpenUpload | None:
-    """Abort the upload; what is returned is still there."""
-    ports.store.abort_upload(directory.bucket, upload.key, upload.upload_id)
-    is_open = ports.store.upload_is_open(directory.bucket, upload.key, upload.upload_id)
-    return upload if is_open else None
+def abort(store: ObjectStore, bucket: str, key: str, upload_id: str) -> bool:
+    """Abort an upload; whether it is gone: S3 may keep parts that were in flight."""
+    store.abort_upload(bucket, key, upload_id)
+    return not store.upload_is_open(bucket, key, upload_id)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Self
 
 from s3commit.core.formats import hadoop
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import Destination, job_ref
+from s3commit.core.model.record import JobRecord
 
 MAGIC_PREFIX = hadoop.MAGIC_PREFIX
 
@@ -195,6 +197,11 @@ class JobDirectory:
 
     destination: Destination
     job_id: str
+
+    @classmethod
+    def of(cls, record: JobRecord) -> Self:
+        """The directory of a job in the ledger."""
+        return cls(record.destination, record.job_id)
 
     @property
     def bucket(self) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, Final, NoReturn
 
 from s3commit.core.formats import hadoop
@@ -179,6 +180,21 @@ def decode_pendingset(
     for file in pending.files:
         _check_contained(file, directory, names)
     return pending
+
+
+def with_ids(
+    files: Iterable[PendingFile], job_id: str, task_id: str, attempt_id: str
+) -> tuple[PendingFile, ...]:
+    """The files with the ids that their manifest's key gives, where S3A's manifests have none."""
+    return tuple(
+        replace(
+            file,
+            job_id=file.job_id or job_id,
+            task_id=file.task_id or task_id,
+            attempt_id=file.attempt_id or attempt_id,
+        )
+        for file in files
+    )
 
 
 def decode_pending(body: bytes, directory: JobDirectory, key: str) -> PendingFile:

@@ -6,6 +6,7 @@ Small and bounded, whatever the job's size: everything else is read from S3 and 
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +16,9 @@ from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import Failure, Outcome
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
+
+_REFUSAL = re.compile(r"\[([^\]]+)\] (.*)", re.DOTALL)  # as `refusal_text` words it
+_MESSAGE = re.compile(r'"errorMessage"\s*:\s*("(?:[^"\\]|\\.)*")')
 
 OUTCOMES: dict[JobState, Outcome] = {
     JobState.COMMITTED: Outcome.COMMITTED,
@@ -181,14 +185,24 @@ def refusal_text(code: str, message: str) -> str:
     return f"[{code}] {one_line(message)}"
 
 
-def parse_refusal(cause: str) -> Failure:
-    """Read the code and message out of a failed Lambda call's ``Cause``."""
+def parse_refusal(cause: str, code: str = "REFUSED") -> Failure:
+    """Read the code and message out of a failed Lambda call's ``Cause``; ``code`` if it has none.
+
+    The cause of a step that raised is JSON with ``errorType``, ``errorMessage`` and ``stackTrace``:
+    https://docs.aws.amazon.com/lambda/latest/dg/python-exceptions.html. Of a longer one than 32,768
+    characters Step Functions keeps a part.
+    """
+    text = _message_of(cause)
+    refusal = _REFUSAL.fullmatch(text)
+    if refusal is not None:
+        return Failure(one_line(refusal[1], 100), one_line(refusal[2]))
+    return Failure(code, one_line(" ".join(text.split()), 1000) or "refused")
+
+
+def _message_of(cause: str) -> str:
     try:
         found = json.loads(cause)
-        text = str(found["errorMessage"])
+        return str(found["errorMessage"])
     except (ValueError, KeyError, TypeError):
-        text = cause
-    if text.startswith("[") and "] " in text:
-        code, message = text[1:].split("] ", 1)
-        return Failure(one_line(code, 100), one_line(message))
-    return Failure("REFUSED", one_line(text, 1000) or "refused")
+        cut = _MESSAGE.search(cause)
+        return str(json.loads(cut[1], strict=False)) if cut else cause

@@ -1,20 +1,34 @@
-"""What is true of each file of a destination's jobs, and what follows from it."""
+"""What is true of each file of a destination's jobs, and what follows from it.
+
+The files that jobs name, and the objects, both come in the order of keys. So one pass over the
+listing judges a batch of jobs with memory for the batch's files alone.
+"""
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
+from itertools import groupby
+from operator import itemgetter
 
-from s3commit.core.formats.layout import META_JOB, JobDirectory, belongs_to_job, owner_of
-from s3commit.core.fsck.expecting import Expected, batches
-from s3commit.core.fsck.file_table import judge_file, thing_matters
+from s3commit.core.formats.layout import META_JOB, JobDirectory, belongs_to_job, is_data, owner_of
+from s3commit.core.fsck.expected import Batch, Expected, batches
+from s3commit.core.fsck.file_rules import (
+    INCOMPLETE,
+    KnownFrom,
+    ObjectState,
+    judge_file,
+    object_matters,
+)
 from s3commit.core.fsck.findings import Finding, Repair
-from s3commit.core.fsck.jobs import Job
-from s3commit.core.fsck.later import Later
-from s3commit.core.fsck.merging import Cell, cells
+from s3commit.core.fsck.jobs import Job, outermost
 from s3commit.core.fsck.ports import Fsck
-from s3commit.core.fsck.sparing import Claims, unless_listed
-from s3commit.core.fsck.words import Action, Level, Named, Standing, Thing, Upload, Verdict
+from s3commit.core.fsck.safeguards import unless_listed
+from s3commit.core.fsck.superseded import Replacements
+from s3commit.core.fsck.uploads import JobUploads
+from s3commit.core.fsck.verdict import Action, Level
 from s3commit.core.model.job import Destination
 from s3commit.core.model.states import JobState
 from s3commit.core.ownership.identity import is_provably_ours
@@ -22,14 +36,35 @@ from s3commit.core.ownership.other_jobs import is_further_up
 from s3commit.core.ports.objects import NULL_VERSION, ListedObject, ObjectFacts
 
 
-def check_files(fsck: Fsck, destination: Destination, jobs: Mapping[str, Job]) -> Iterator[Finding]:
+@dataclass(frozen=True, slots=True)
+class _File:
+    """One file of one job as it was found. ``expected`` is None if its name alone is the job's."""
+
+    job: Job
+    key: str
+    expected: Expected | None
+    found: ListedObject | None
+
+    @property
+    def known(self) -> KnownFrom:
+        return self.expected.known if self.expected else KnownFrom.NAME
+
+    @property
+    def is_listed(self) -> bool:
+        return self.known is KnownFrom.COMMIT_MANIFEST
+
+
+def check_files(
+    fsck: Fsck, destination: Destination, jobs: Mapping[str, Job], uploads: JobUploads
+) -> Iterator[Finding]:
     """What is to be said of the jobs' files; rows that are fine are left out.
 
-    Requests: for each 200,000 files that jobs name, a listing of all objects and one of all
-    uploads; a HEAD for each object where length and etag leave a doubt that matters; what `Later`
-    asks where a file is gone.
+    Requests: for each 200,000 files that jobs name, a listing of all objects; a HEAD for each
+    object where length and etag leave a doubt that matters; what `Replacements` asks where a file
+    is gone; each commit manifest once more if there is an object to delete.
     """
-    later, claims = Later(fsck, destination, jobs), Claims(fsck)
+    replacements = Replacements(fsck, destination, jobs)
+    deleting: list[Finding] = []
 
     @cache
     def is_outers(directory: JobDirectory) -> bool:
@@ -39,52 +74,91 @@ def check_files(fsck: Fsck, destination: Destination, jobs: Mapping[str, Job]) -
         if isinstance(batch, Finding):
             yield batch
             continue
-        deleting: list[Finding] = []
-        for judged in fsck.ports.parallel(
-            lambda cell: _judge(fsck, destination, cell, is_outers),
-            cells(fsck, destination, jobs, batch, later),
+        for one in fsck.ports.parallel(
+            lambda file: _judge(fsck, file, uploads, replacements, is_outers),
+            _files(fsck, destination, batch),
         ):
-            if judged is None:
-                continue
-            found = claims.respected(judged, jobs)
-            if any(one.action is Action.DELETE_OBJECT for one in found.repairs):
-                deleting.append(found)
-            else:
-                yield found
-        yield from unless_listed(fsck, jobs, batch, deleting)
+            if one is not None and one.repairs:
+                deleting.append(one)
+            elif one is not None:
+                yield one
+    yield from unless_listed(fsck, jobs, deleting)
+
+
+def _files(fsck: Fsck, destination: Destination, batch: Batch) -> Iterator[_File]:
+    """Every file of the batch's jobs, and every object that is one by its name, in key order."""
+    places = {destination.prefix, *(prefix for job in batch.jobs.values() for prefix in job.places)}
+
+    def objects() -> Iterator[tuple[str, ListedObject | None]]:
+        for outer in outermost(places):
+            within = [one for one in places if one.startswith(outer)]
+            for listed in fsck.ports.store.list(destination.bucket, outer):
+                key = listed.key
+                if any(key.startswith(one) and is_data(key[len(one) :]) for one in within):
+                    yield key, listed
+
+    expected: Iterator[tuple[str, ListedObject | None]] = (
+        (key, None) for key in sorted(batch.files, key=str.encode)
+    )
+    merged = heapq.merge(objects(), expected, key=lambda one: one[0].encode())
+    for key, group in groupby(merged, key=itemgetter(0)):
+        found = next((one for _, one in group if one is not None), None)
+        of_jobs = batch.files.get(key, {})
+        owner = owner_of(key) if found else None
+        for job_id in sorted({*of_jobs, owner or ""} & batch.jobs.keys()):
+            job = batch.jobs[job_id]
+            # By its name alone, where the job has no place, nobody knows whose a file is.
+            if job_id in of_jobs or job.acts_at(key):
+                yield _File(job, key, of_jobs.get(job_id), found)
 
 
 def _judge(
-    fsck: Fsck, destination: Destination, cell: Cell, is_outers: Callable[[JobDirectory], bool]
+    fsck: Fsck,
+    file: _File,
+    uploads: JobUploads,
+    replacements: Replacements,
+    is_outers: Callable[[JobDirectory], bool],
 ) -> Finding | None:
-    standing = cell.job.standing if cell.job else Standing.UNKNOWN
-    named = cell.expected.named if cell.expected else Named.NEITHER
-    upload = Upload.OPEN if cell.uploads else Upload.NONE
-    facts = None
-    thing = Thing.REPLACED if cell.replaced else Thing.ABSENT
-    if cell.found is not None:
-        thing = Thing.OTHER
-        if thing_matters(standing, named, upload):
-            thing, facts = _whose(fsck, cell, cell.found)
-    verdict = judge_file(standing, named, upload, thing)
-    if verdict.level is Level.FINE or (verdict.actions and cell.job and cell.job.running):
+    job, key = file.job, file.key
+    state, facts = _state(fsck, file, uploads, replacements)
+    verdict = judge_file(job.phase, file.known, state)
+    if verdict.level is Level.FINE or (verdict.action and job.running):
         return None  # of a job that ended a moment ago its execution tidies up
-    if cell.job and verdict.level is Level.NOTE and _has_moved(fsck, cell.job):
+    if verdict.level is Level.NOTE and _has_moved(fsck, job):
         return None  # what was true of the job is no longer
-    if cell.job and any(is_outers(directory) for directory in _named_in(cell.job, cell.key)):
+    own = [job.directory.at(place) for place in job.places if key.startswith(place)]
+    if belongs_to_job(key, job.directory.job_id) and any(map(is_outers, own)):
         return None  # whoever may write here alone can't speak for the job further up (I12)
-    job_id = cell.job.directory.job_id if cell.job else owner_of(cell.key) or ""
-    repairs = _repairs(destination.bucket, cell, verdict, facts, job_id)
+    bucket, job_id = job.directory.bucket, job.directory.job_id
+    repairs: tuple[Repair, ...] = ()
+    if verdict.action is Action.DELETE_OBJECT and facts is not None and _may_delete(job, facts):
+        # Where versioning is suspended, whoever writes the key next has the null version.
+        version = "" if facts.version_id == NULL_VERSION else facts.version_id or ""
+        delete = Repair(
+            verdict.action, verdict.name, bucket, key, job_id, etag=facts.etag, version_id=version
+        )
+        repairs = (delete,)
     restore = ""
-    if named is Named.LISTED and thing in {Thing.ABSENT, Thing.OTHER} and cell.expected:
-        restore = _restorable(fsck, destination.bucket, cell.key, cell.expected)
-    return Finding(verdict, destination.bucket, cell.key, job_id, "", restore, repairs)
+    if file.expected and verdict.name in INCOMPLETE:
+        restore = _restorable(fsck, bucket, key, file.expected)
+    return Finding(verdict, bucket, key, job_id, "", restore, repairs)
 
 
-def _named_in(job: Job, key: str) -> Iterator[JobDirectory]:
-    """Where the job lies whose id the file's name carries, if that is the job's."""
-    if belongs_to_job(key, job.directory.job_id):
-        yield from (job.directory.at(one) for one in sorted(job.looked_at) if key.startswith(one))
+def _state(
+    fsck: Fsck, file: _File, uploads: JobUploads, replacements: Replacements
+) -> tuple[ObjectState, ObjectFacts | None]:
+    """What lies at the key; with the object's facts if they were asked for."""
+    state, facts = ObjectState.ABSENT, None
+    if file.found is not None:
+        state = ObjectState.OTHER
+        if object_matters(file.job.phase, file.known):
+            state, facts = _whose(fsck, file, file.found)
+    elif file.is_listed and replacements.removed(file.key, file.job):
+        state = ObjectState.REPLACED
+    is_gone = state is ObjectState.ABSENT or (file.is_listed and state is ObjectState.OTHER)
+    if is_gone and uploads.are_open(file.key, file.job):
+        state = ObjectState.UPLOADING
+    return state, facts
 
 
 def _has_moved(fsck: Fsck, job: Job) -> bool:
@@ -92,25 +166,25 @@ def _has_moved(fsck: Fsck, job: Job) -> bool:
     return (record and record.state) != (job.record and job.record.state)
 
 
-def _whose(fsck: Fsck, cell: Cell, found: ListedObject) -> tuple[Thing, ObjectFacts | None]:
+def _whose(fsck: Fsck, file: _File, found: ListedObject) -> tuple[ObjectState, ObjectFacts | None]:
     """Whose the object is. Listed ones are told by length and etag, if these are as expected."""
-    job, expected = cell.job, cell.expected
-    listed = expected is not None and expected.named is Named.LISTED
-    if expected and listed and (found.length, found.etag) == (expected.length, expected.etag):
-        return Thing.OURS, None
-    facts = fsck.ports.store.head(job.directory.bucket if job else "", cell.key)
-    if facts is None or job is None:
-        return Thing.ABSENT, None
+    expected = file.expected
+    listed = expected if file.is_listed else None
+    if listed and (found.length, found.etag) == (listed.length, listed.etag):
+        return ObjectState.OURS, None
+    facts = fsck.ports.store.head(file.job.directory.bucket, file.key)
+    if facts is None:
+        return ObjectState.ABSENT, None
     if META_JOB in facts.metadata:
-        if facts.metadata[META_JOB] != job.directory.job_id:
-            return Thing.ANOTHERS, facts
-        whole = not expected or not listed or facts.length == expected.length
-        return (Thing.OURS if whole else Thing.OTHER), facts
-    if expected and listed and _is_alike(expected, facts):
-        return Thing.ALIKE, facts
+        if facts.metadata[META_JOB] != file.job.directory.job_id:
+            return ObjectState.FOREIGN, facts
+        is_whole = listed is None or facts.length == listed.length
+        return (ObjectState.OURS if is_whole else ObjectState.OTHER), facts
+    if listed and _is_alike(listed, facts):
+        return ObjectState.ALIKE, facts
     pending = expected.pending if expected else None
     proven = pending is not None and is_provably_ours(pending, facts)
-    return (Thing.OURS if proven else Thing.OTHER), facts
+    return (ObjectState.OURS if proven else ObjectState.OTHER), facts
 
 
 def _is_alike(expected: Expected, facts: ObjectFacts) -> bool:
@@ -120,37 +194,12 @@ def _is_alike(expected: Expected, facts: ObjectFacts) -> bool:
     return same_parts and facts.length == expected.length
 
 
-def _repairs(
-    bucket: str, cell: Cell, verdict: Verdict, facts: ObjectFacts | None, job_id: str
-) -> tuple[Repair, ...]:
-    repairs: list[Repair] = []
-    if Action.ABORT_UPLOAD in verdict.actions:
-        repairs += [
-            Repair(Action.ABORT_UPLOAD, verdict.name, bucket, cell.key, job_id, upload.upload_id)
-            for upload in cell.uploads
-        ]
-    if Action.DELETE_OBJECT in verdict.actions and facts is not None and _may_delete(cell, facts):
-        repairs.append(
-            Repair(
-                Action.DELETE_OBJECT,
-                verdict.name,
-                bucket,
-                cell.key,
-                job_id,
-                etag=facts.etag,
-                # Where versioning is suspended, whoever writes the key next has the null version.
-                version_id="" if facts.version_id == NULL_VERSION else facts.version_id or "",
-            )
-        )
-    return tuple(repairs)
-
-
-def _may_delete(cell: Cell, facts: ObjectFacts) -> bool:
+def _may_delete(job: Job, facts: ObjectFacts) -> bool:
     """Whether the ledger has it that the job was decided and undone, and it is no older (I12).
 
-    A result and a list in ``_commits/`` prove nothing: whoever may put objects can write them.
+    A result and a commit manifest prove nothing: whoever may put objects can write them.
     """
-    record = cell.job.record if cell.job else None
+    record = job.record
     return (
         record is not None
         and record.state is JobState.ROLLED_BACK
@@ -163,7 +212,7 @@ def _restorable(fsck: Fsck, bucket: str, key: str, expected: Expected) -> str:
     """The newest version that still has the file's bytes; empty if there is none."""
     if not fsck.ports.store.is_versioned(bucket):
         return ""
-    for version in fsck.looks.versions(bucket, key):
+    for version in fsck.survey.versions(bucket, key):
         known = expected.etag in {"", version.etag}
         if known and version.length == expected.length:
             return version.version_id

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from s3commit.core.formats.layout import parse_destination
 from s3commit.core.formats.strict_json import Fields, dump, parse
-from s3commit.core.fsck.words import Action, Level, Verdict
+from s3commit.core.fsck.verdict import Action, Verdict
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import Destination
 
@@ -58,11 +58,6 @@ class Finding:
         """The row's name."""
         return self.verdict.name
 
-    @property
-    def level(self) -> Level:
-        """How much it matters."""
-        return self.verdict.level
-
 
 @dataclass(slots=True)
 class Tally:
@@ -86,11 +81,13 @@ def _document(one: Repair) -> dict[str, Any]:
         "key": one.key,
         "jobId": one.job_id,
     }
-    if one.action is Action.ABORT_UPLOAD:
-        return {**document, "uploadId": one.upload_id}
-    if one.action is Action.START_EXECUTION:
-        return {**document, "generation": one.generation}
-    return {**document, "etag": one.etag, "versionId": one.version_id}
+    conditions = {
+        "uploadId": one.upload_id,
+        "etag": one.etag,
+        "versionId": one.version_id,
+        "generation": one.generation,
+    }
+    return document | {name: value for name, value in conditions.items() if value}
 
 
 def decode_plan(body: bytes, destination: Destination) -> list[Repair]:

@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from s3commit.core.formats.documents import (
-    MAX_JOB_BYTES,
-    MAX_RESULT_BYTES,
-    decode_job,
-    decode_main,
-    decode_result,
-)
 from s3commit.core.formats.layout import (
     COMMITS,
     MAGIC_PREFIX,
@@ -22,24 +15,25 @@ from s3commit.core.formats.layout import (
     parse_directory,
 )
 from s3commit.core.formats.published import CommitHeader
-from s3commit.core.fsck.job_table import LIST_CONTRADICTS, RETIRED, judge_job
-from s3commit.core.fsck.other_table import COPY, GOING_ON, LOCATION, SPEC_UNREADABLE
-from s3commit.core.fsck.ports import Fsck
-from s3commit.core.fsck.words import (
-    Action,
-    Commits,
-    Record,
-    Request,
-    Result,
-    Standing,
-    Verdict,
+from s3commit.core.fsck.job_rules import (
+    LIST_CONTRADICTS,
+    RETIRED,
+    UNREADABLE,
+    JobPhase,
+    WithoutState,
+    judge_job,
 )
-from s3commit.core.job.documents import read_commit_header
+from s3commit.core.fsck.other_rules import COPY, GOING_ON, LOCATION, SPEC_UNREADABLE
+from s3commit.core.fsck.ports import Fsck
+from s3commit.core.fsck.verdict import Action, Verdict
+from s3commit.core.job.contents import Contents
 from s3commit.core.job.locations import known_locations
-from s3commit.core.model.errors import InvalidInputError, NotFoundError
-from s3commit.core.model.job import Conflict, Destination, JobResult, JobSpec, Names, Outcome
+from s3commit.core.job.snapshot import JobSnapshot, Presence, read_snapshot
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.job import Conflict, Destination, JobSpec, Names, Outcome
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
+from s3commit.core.ports.survey import SeenObject
 
 LIST_SUFFIX: Final = ".jsonl"
 FOREVER: Final = "9999-12-31T23:59:59.999Z"
@@ -47,74 +41,49 @@ WORKING: Final = frozenset(JobState) - ENDED
 _PUBLISHED: Final = frozenset({JobState.PUBLISHING, JobState.COMMITTED})
 
 
-@dataclass(slots=True)
-class Traces:
-    """Which of a job's objects are there, by the listings."""
-
-    job: bool = False
-    request: bool = False
-    result: bool = False
-    scratch: bool = False
-    of_s3a: bool = False
-    listed_at: str = ""  # when S3 has got the list in `_commits/`
-
-    @property
-    def listed(self) -> bool:
-        """Whether there is a list in ``_commits/``."""
-        return self.listed_at != ""
-
-    @property
-    def directory(self) -> bool:
-        """Whether there is anything in the job's directory that the protocol knows."""
-        return self.job or self.request or self.result or self.scratch or self.of_s3a
-
-
 @dataclass(frozen=True, slots=True)
 class Job:
     """One job: what is there of it, the row of the table that is true of it, and what follows.
 
-    ``about`` says what kind of directory it is if it is no job of this place, or not a plain one.
-    ``record`` is None if the ledger has none for a job at this place. ``locations`` are those that
-    are known to be the job's (docs/adr/0013): what its list alone says is looked at, no more.
+    ``listed_at`` is when S3 got its commit manifest (empty: a listing has shown none). ``kind``
+    says what its directory is if it is no job of this place, or not a plain one. ``record`` is None
+    if the ledger has none for a job at this place. ``locations`` are those that are known to be the
+    job's (docs/adr/0013): what its commit manifest alone says is looked at, no more. ``unreadable``
+    is the document that can't be read, relative to the destination.
     """
 
     directory: JobDirectory
+    contents: Contents
+    listed_at: str
     verdict: Verdict
-    standing: Standing
+    phase: JobPhase
     names: Names
-    record: JobRecord | None = None
+    record: JobRecord | None
     header: CommitHeader | None = None
-    traces: Traces = field(default_factory=Traces)
-    about: Verdict | None = None
+    kind: Verdict | None = None
     running: bool = False
     locations: Mapping[str, str] = field(default_factory=dict)
-    unreadable: str = ""  # the name of the document, relative to the destination
+    unreadable: str = ""
 
     @property
-    def is_in_doubt(self) -> bool:
-        """Whether nothing of it is judged, since its documents contradict each other."""
-        return self.standing is Standing.IN_DOUBT
+    def has_ended(self) -> bool:
+        """Whether it has ended, beyond doubt."""
+        return self.phase in ENDED
 
     @property
     def directories(self) -> tuple[JobDirectory, ...]:
-        """Where the job may be acted on: its directory, and those at its locations."""
+        """Where the job may be acted on (I7): its directory, and those at its locations."""
         return (self.directory, *map(self.directory.at, self.locations.values()))
 
     @property
-    def looked_at(self) -> frozenset[str]:
+    def places(self) -> frozenset[str]:
         """The prefixes where files of the job may lie, by whatever says so."""
         said = self.header.locations.values() if self.header else ()
         return frozenset({self.directory.destination.prefix, *self.locations.values(), *said})
 
     def acts_at(self, key: str) -> bool:
         """Whether the key lies where the job may be acted on (I7)."""
-        prefixes = (self.directory.destination.prefix, *self.locations.values())
-        return key.startswith(prefixes)
-
-    @property
-    def generation(self) -> int:
-        """The ledger's generation of the job; 0 where it has none."""
-        return self.record.generation if self.record else 0
+        return key.startswith(tuple(one.destination.prefix for one in self.directories))
 
     @property
     def may_replace(self) -> bool:
@@ -122,7 +91,7 @@ class Job:
         record = self.record
         if record is None or record.conflict is not Conflict.REPLACE or record.state in ENDED:
             return False
-        return self.traces.request or record.state is not JobState.OPEN
+        return self.contents.request is not None or record.state is not JobState.OPEN
 
 
 def read_jobs(fsck: Fsck, destination: Destination) -> dict[str, Job]:
@@ -130,114 +99,128 @@ def read_jobs(fsck: Fsck, destination: Destination) -> dict[str, Job]:
 
     Requests: the listings of the job directories and of ``_commits/``; the ledger's listings of the
     jobs that have not ended; for each job a read of the ledger and up to three of S3, and of its
-    execution where somebody has to work on it. Memory: a few hundred bytes a job.
+    execution where somebody has to work on it. Memory: about a kilobyte a job.
     """
-    traces: dict[str, Traces] = defaultdict(Traces)
-    for directory, key in directory_keys(fsck, destination):
-        _note(traces[directory.job_id], directory, key)
-    for job_id, put in listings(fsck, destination):
-        traces[job_id].listed_at = put
-    for state in sorted(WORKING):
-        for record in fsck.ports.ledger.jobs_in(state, before=FOREVER):
-            if record.destination == destination:
-                traces.setdefault(record.job_id, Traces())
-    directories = [(JobDirectory(destination, job_id), found) for job_id, found in traces.items()]
-    jobs = fsck.ports.parallel(lambda one: _read(fsck, *one), directories)
+    bucket = destination.bucket
+    found: dict[str, Contents] = defaultdict(Contents)
+    objects = fsck.survey.objects(bucket, destination.prefix + MAGIC_PREFIX)
+    for directory, listed in in_directories(bucket, objects):
+        found[directory.job_id].add(directory, listed)
+    listed_at = dict(commit_manifests(fsck, destination))
+    recorded = [
+        record.job_id
+        for state in sorted(WORKING)
+        for record in fsck.ports.ledger.jobs_in(state, before=FOREVER)
+        if record.destination == destination
+    ]
+
+    def read(job_id: str) -> Job:
+        directory = JobDirectory(destination, job_id)
+        return _read(fsck, directory, found.get(job_id, Contents()), listed_at.get(job_id, ""))
+
+    jobs = fsck.ports.parallel(read, {*found, *listed_at, *recorded})
     return {job.directory.job_id: job for job in sorted(jobs, key=lambda job: job.directory.job_id)}
 
 
-def directory_keys(fsck: Fsck, destination: Destination) -> Iterator[tuple[JobDirectory, str]]:
-    """Every object in a job directory of the destination."""
-    bucket, prefix = destination.bucket, destination.prefix + MAGIC_PREFIX
-    for listed in fsck.ports.store.list(bucket, prefix):
+def in_directories(
+    bucket: str, objects: Iterable[SeenObject]
+) -> Iterator[tuple[JobDirectory, SeenObject]]:
+    """Those of the objects that lie in job directories, each with its directory."""
+    for listed in objects:
         try:
-            yield parse_directory(bucket, listed.key), listed.key
+            yield parse_directory(bucket, listed.key), listed
         except InvalidInputError:
-            continue  # the name of no job of ours
+            continue  # no job's of ours
 
 
-def _note(found: Traces, directory: JobDirectory, key: str) -> None:
-    found.job |= key == directory.job
-    found.request |= key == directory.request
-    found.result |= key == directory.result
-    found.scratch |= key.startswith(directory.scratch)
-    found.of_s3a |= key.startswith(directory.s3a)
-
-
-def listings(fsck: Fsck, destination: Destination) -> Iterator[tuple[str, str]]:
-    """The ids of the jobs that have a list in ``_commits/``, each with when S3 has got it."""
+def commit_manifests(fsck: Fsck, destination: Destination) -> Iterator[tuple[str, str]]:
+    """The ids of the jobs that have a commit manifest, each with when S3 has got it."""
     prefix = destination.prefix + COMMITS
-    for listed in fsck.looks.objects(destination.bucket, prefix):
+    for listed in fsck.survey.objects(destination.bucket, prefix):
         name = listed.key[len(prefix) :]
         if not name.endswith(LIST_SUFFIX):
             continue
         try:
             yield check_job_id(name.removesuffix(LIST_SUFFIX)), listed.modified
         except InvalidInputError:
-            continue  # nobody's of ours
+            continue  # no job's of ours
 
 
-def _read(fsck: Fsck, directory: JobDirectory, traces: Traces) -> Job:
-    record = fsck.ports.ledger.job(directory.ref)
-    # The listings are older than the record: what a job has left since then is looked for anew.
-    ended = record is not None and record.state in ENDED
-    header, commits = _header(fsck, directory) if traces.listed or ended else (None, Commits.ABSENT)
-    spec, about = _spec(fsck, directory) if traces.job else (None, None)
-    if header is not None and header.destination != directory.destination.uri:
-        about, header = COPY, None
-    names = record.names if record else spec.names if spec else _unknown_names(traces)
-    if about in {COPY, LOCATION}:
-        return Job(directory, about, Standing.IN_DOUBT, names, record, None, traces, about)
-    told, result = _result(fsck, directory) if traces.result or ended else (Result.ABSENT, None)
-    if header is not None and _counts_otherwise(header, record, result):
-        commits = Commits.UNREADABLE
-    verdict, standing = judge_job(
-        Record(record.state) if record else Record.ABSENT,
+def outermost(prefixes: Iterable[str]) -> list[str]:
+    """Those of the prefixes that lie in no other: locations of jobs may lie in each other."""
+    found: list[str] = []
+    for prefix in sorted(prefixes, key=str.encode):
+        if not found or not prefix.startswith(found[-1]):
+            found.append(prefix)
+    return found
+
+
+def _read(fsck: Fsck, directory: JobDirectory, contents: Contents, listed_at: str) -> Job:
+    seen = read_snapshot(fsck.ports, directory, contents, is_listed=listed_at != "")
+    record, header, kind = seen.record, seen.commits.value, _kind(directory, seen)
+    spec = seen.spec.value if isinstance(seen.spec.value, JobSpec) else None
+    unknown = Names.EXACT if contents.of_s3a.objects else Names.UNIQUE
+    names = record.names if record else spec.names if spec else unknown
+    if kind in {COPY, LOCATION}:
+        doubt = WithoutState.IN_DOUBT
+        return Job(directory, contents, listed_at, kind, doubt, names, record, kind=kind)
+    commits, result = seen.commits.presence, seen.result.presence
+    if header is not None and _counts_otherwise(header, seen):
+        commits = Presence.UNREADABLE
+    verdict, phase = judge_job(
+        record.state if record else None,
         commits,
-        told,
-        Request.THERE if traces.request else Request.ABSENT,
+        seen.result.value.outcome if seen.result.value else result,
+        Presence.THERE if contents.request else Presence.ABSENT,
     )
-    if verdict is RETIRED and traces.directory:
-        # Nobody asked to commit what lies in the directory: the list is of something else.
-        verdict, standing = LIST_CONTRADICTS, Standing.IN_DOUBT
-    running = False
-    if Action.START_EXECUTION in verdict.actions or traces.scratch:
-        running = fsck.hands.is_running(directory, record)
-    if running and Action.START_EXECUTION in verdict.actions:
-        verdict = GOING_ON
-    locations = _locations(fsck, directory, record, spec)
+    if verdict is RETIRED and (contents.own or contents.scratch):
+        # Nobody requested what lies in the directory: the commit manifest is of something else.
+        verdict, phase = LIST_CONTRADICTS, WithoutState.IN_DOUBT
+    starts = verdict.action is Action.START_EXECUTION
+    running = (starts or contents.scratch > 0) and fsck.hands.is_running(directory, record)
     unreadable = ""
-    if Commits.UNREADABLE is commits or told is Result.UNREADABLE:
-        document = directory.result if told is Result.UNREADABLE else directory.commits
-        unreadable = directory.relative(document)
+    if verdict is UNREADABLE:
+        key = directory.result if result is Presence.UNREADABLE else directory.commits
+        unreadable = directory.relative(key)
     return Job(
         directory,
-        verdict,
-        standing,
+        contents,
+        listed_at,
+        GOING_ON if running and starts else verdict,
+        phase,
         names,
         record,
         header,
-        traces,
-        about,
+        kind,
         running,
-        locations,
+        _locations(fsck, directory, record, spec),
         unreadable,
     )
 
 
-def _counts_otherwise(
-    header: CommitHeader, record: JobRecord | None, result: JobResult | None
-) -> bool:
-    """Whether the list is not the one of the job that the ledger or the result counted.
+def _kind(directory: JobDirectory, seen: JobSnapshot) -> Verdict | None:
+    header, spec = seen.commits.value, seen.spec
+    is_copied = spec.error is not None and spec.error.code == "WRONG_JOB"
+    if is_copied or (header is not None and header.destination != directory.destination.uri):
+        return COPY
+    if isinstance(spec.value, JobDirectory):
+        return LOCATION
+    return SPEC_UNREADABLE if spec.error is not None else None
 
-    What it does not have would pass for a dead attempt's, and be deleted.
+
+def _counts_otherwise(header: CommitHeader, seen: JobSnapshot) -> bool:
+    """Whether the commit manifest is not the one that the ledger or the result counted.
+
+    What it does not have would pass for an uncounted attempt's, and be deleted.
     """
     counted = (header.files, header.bytes)
+    record, result = seen.record, seen.result.value
     plan = record.plan if record and record.state in _PUBLISHED else None
     if plan is not None and (plan.files, plan.bytes) != counted:
         return True
-    committed = result is not None and result.outcome is Outcome.COMMITTED
-    return committed and result is not None and (result.files, result.bytes) != counted
+    if result is None or result.outcome is not Outcome.COMMITTED:
+        return False
+    return (result.files, result.bytes) != counted
 
 
 def _locations(
@@ -247,52 +230,3 @@ def _locations(
     if not planned and not (spec and spec.locations):
         return {}
     return known_locations(fsck.ports, directory, record)
-
-
-def _unknown_names(traces: Traces) -> Names:
-    return Names.EXACT if traces.of_s3a else Names.UNIQUE
-
-
-def _header(fsck: Fsck, directory: JobDirectory) -> tuple[CommitHeader | None, Commits]:
-    try:
-        return list_of(fsck, directory), Commits.THERE
-    except NotFoundError:
-        return None, Commits.ABSENT
-    except InvalidInputError:
-        return None, Commits.UNREADABLE
-
-
-def list_of(fsck: Fsck, directory: JobDirectory) -> CommitHeader:
-    """How the job's list in ``_commits/`` begins.
-
-    Raises `NotFoundError`, and `InvalidInputError` for one that can't be read, or is another job's.
-    """
-    header = read_commit_header(fsck.ports, directory)
-    if header.job_id != directory.job_id:
-        raise InvalidInputError(f"{directory.commits} is another job's", code="WRONG_JOB")
-    return header
-
-
-def _spec(fsck: Fsck, directory: JobDirectory) -> tuple[JobSpec | None, Verdict | None]:
-    try:
-        body = fsck.ports.store.get(directory.bucket, directory.job, max_bytes=MAX_JOB_BYTES).body
-        if decode_main(body, directory) is not None:
-            return None, LOCATION
-        return decode_job(body, directory), None
-    except NotFoundError:
-        return None, None
-    except InvalidInputError as error:
-        return None, COPY if error.code == "WRONG_JOB" else SPEC_UNREADABLE
-
-
-def _result(fsck: Fsck, directory: JobDirectory) -> tuple[Result, JobResult | None]:
-    try:
-        stored = fsck.ports.store.get(
-            directory.bucket, directory.result, max_bytes=MAX_RESULT_BYTES
-        )
-        result = decode_result(stored.body, directory)
-    except NotFoundError:
-        return Result.ABSENT, None
-    except InvalidInputError:
-        return Result.UNREADABLE, None
-    return Result(result.outcome.value), result

@@ -2,35 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.bundle import Ports
-from s3commit.core.ports.survey import SeenObject
-
-
-@dataclass(frozen=True, slots=True)
-class SeenVersion:
-    """One version of an object that has bytes (no delete marker)."""
-
-    version_id: str
-    etag: str
-    length: int
-
-
-class Looks(Protocol):
-    """Looks into S3 that the protocol itself never takes."""
-
-    def objects(self, bucket: str, prefix: str) -> Iterator[SeenObject]:
-        """The objects whose keys start with ``prefix``, in key order, with when each was put."""
-        ...
-
-    def versions(self, bucket: str, key: str) -> Iterator[SeenVersion]:
-        """The versions of the object, the newest first."""
-        ...
+from s3commit.core.ports.survey import Survey
 
 
 class Hands(Protocol):
@@ -53,5 +31,5 @@ class Fsck:
     """What a check works on. Of the pipeline's store it never completes an upload."""
 
     ports: Ports
-    looks: Looks
+    survey: Survey
     hands: Hands

@@ -1,28 +1,27 @@
 """The ledger's records made again from S3 alone, after the table was lost (I8).
 
-Three passes. The first makes the records of jobs that have ended, or that nobody has asked for.
-The second makes those of jobs that were asked for, and gives back to each one that was decided
+Three passes. The first makes the records of jobs that have ended, or that nobody has requested.
+The second makes those of jobs that were requested, and gives back to each one that was decided
 before the loss what it locked (I6): only then does the third start an execution for each of them,
 so that none can be decided beside one whose lock is not back yet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby, islice
 from operator import itemgetter
+from typing import TypeVar
 
 from s3commit.core.commit.ingest_pendingsets import Arrival, judge_arrival, note_arrivals
-from s3commit.core.formats.layout import (
-    MAGIC_PREFIX,
-    PENDINGSET_SUFFIX,
-    JobDirectory,
-    parse_directory,
-)
+from s3commit.core.formats.layout import MAGIC_PREFIX, PENDINGSET_SUFFIX, JobDirectory
+from s3commit.core.fsck.jobs import in_directories
 from s3commit.core.fsck.lost_documents import DECIDED
 from s3commit.core.fsck.ports import Fsck
-from s3commit.core.fsck.relocking import hold_again, release_if_ended
+from s3commit.core.fsck.restored_locks import hold_again
+from s3commit.core.job.claims import release_locks
 from s3commit.core.job.decision_record import read_decision
 from s3commit.core.job.documents import read_spec
 from s3commit.core.job.locations import is_location
@@ -31,6 +30,8 @@ from s3commit.core.model.job import Destination
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.recovery.lost_record import remembered
+
+T = TypeVar("T")
 
 NOTED_AT_ONCE = 1_000  # manifests
 # What a document of one job can bring about, and no other job has to wait for (I12).
@@ -51,9 +52,9 @@ class Rebuilt:
     """One job directory, and what became of it: ``state`` is None if it was left out, and why.
 
     ``made`` is False for a job that the ledger has. ``attempts`` counts the manifests that were
-    noted, ``locks`` the nodes that it holds again. ``goes_on``: somebody has to work on the job;
-    ``started``: an execution was started for it; ``running``: one was at work already. ``failed``:
-    a person has to look at it.
+    noted, ``locks`` the nodes that it holds again. ``record`` is that of a job on which somebody
+    has to work; ``started``: an execution was started for it; ``running``: one was at work already.
+    ``failed``: a person has to look at it.
     """
 
     directory: JobDirectory
@@ -61,11 +62,16 @@ class Rebuilt:
     made: bool = False
     attempts: int = 0
     locks: int = 0
-    goes_on: bool = False
+    record: JobRecord | None = None
     started: bool = False
     running: bool = False
     failed: bool = False
     why: str = ""
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether somebody has to work on the job."""
+        return self.record is not None
 
     @property
     def is_left(self) -> bool:
@@ -82,90 +88,79 @@ def rebuild(fsck: Fsck, destination: Destination, *, dry_run: bool = False) -> I
     means the whole bucket.
 
     Requests: the listing of everything below the destination, and once more of each destination
-    where a job was asked for and has not ended; as many for a job as its first event would have
+    where a job was requested and has not ended; as many for a job as its first event would have
     taken, and two for each of its locks. Memory: a few hundred bytes for each job that was asked
     for and has not ended.
     """
-    asked_for: list[JobDirectory] = []
-    waiting: list[tuple[Rebuilt, JobRecord]] = []
+    requested: list[JobDirectory] = []
+    waiting: list[Rebuilt] = []
     for directory, keys in _directories(fsck, destination):
-        try:
-            one, record = _first_pass(fsck, directory, keys, dry_run)
-        except _OF_ONE_JOB as error:
-            one, record = Rebuilt(directory, None, failed=True, why=error.message), None
+        one = _of_one_job(directory, partial(_first_pass, fsck, directory, keys, dry_run))
         if one is None:
-            asked_for.append(directory)
-        elif one.goes_on and record is not None:
-            waiting.append((one, record))
+            requested.append(directory)
+        elif one.record is not None:
+            waiting.append(one)
         else:
             yield one
-    for directory in asked_for:
-        try:
-            one, record = _second_pass(fsck, directory, dry_run)
-        except _OF_ONE_JOB as error:
-            one, record = Rebuilt(directory, None, failed=True, why=error.message), None
-        if one.goes_on and record is not None:
-            waiting.append((one, record))
+    for directory in requested:
+        one = _of_one_job(directory, partial(_second_pass, fsck, directory, dry_run))
+        if one.record is not None:
+            waiting.append(one)
         else:
             yield one
-    for found, its_record in waiting:
-        yield _start(fsck, found, its_record, dry_run)
+    for one in waiting:
+        yield _start(fsck, one, dry_run)
 
 
 def _directories(
     fsck: Fsck, destination: Destination
 ) -> Iterator[tuple[JobDirectory, Iterator[str]]]:
     """Each job directory with the keys in it, which have to be read before the next one's."""
+    objects = fsck.survey.objects(destination.bucket, destination.prefix)
+    inside = in_directories(destination.bucket, (one for one in objects if MAGIC_PREFIX in one.key))
+    for directory, group in groupby(inside, key=itemgetter(0)):
+        yield directory, (listed.key for _, listed in group)
 
-    def keys() -> Iterator[tuple[JobDirectory, str]]:
-        for listed in fsck.ports.store.list(destination.bucket, destination.prefix):
-            if MAGIC_PREFIX not in listed.key:
-                continue
-            try:
-                yield parse_directory(destination.bucket, listed.key), listed.key
-            except InvalidInputError:
-                continue
 
-    for directory, group in groupby(keys(), key=itemgetter(0)):
-        yield directory, (key for _, key in group)
+def _of_one_job(directory: JobDirectory, step: Callable[[], T]) -> T | Rebuilt:
+    """What becomes of the job by ``step``; its failure keeps no other job waiting (I12)."""
+    try:
+        return step()
+    except _OF_ONE_JOB as error:
+        return Rebuilt(directory, None, failed=True, why=error.message)
 
 
 def _first_pass(
     fsck: Fsck, directory: JobDirectory, keys: Iterator[str], dry_run: bool
-) -> tuple[Rebuilt | None, JobRecord | None]:
+) -> Rebuilt | None:
     """What becomes of a directory; None if the second pass is to see to it."""
     record = fsck.ports.ledger.job(directory.ref)
     if record is not None and not _gave_way(fsck, directory, record, dry_run):
-        return _standing(fsck, directory, record, keys, dry_run)
+        return _in_ledger(fsck, directory, record, keys, dry_run)
     try:
         made = _remembered(fsck, directory)
     except InvalidInputError as error:
-        return _left_out(fsck, directory, error), None
-    if made.state not in ENDED and _is_asked_for(fsck, directory, made):
-        return None, None
-    record = made if dry_run else fsck.ports.ledger.open_job(made)
-    if made.state in ENDED:
-        return Rebuilt(directory, record.state, made=True), None
-    attempts = 0 if dry_run else _note_attempts(fsck, directory, keys)
-    return Rebuilt(directory, record.state, made=True, attempts=attempts), None
+        return _left_out(fsck, directory, error)
+    if made.state not in ENDED and _is_requested(fsck, directory, made):
+        return None
+    opened = made if dry_run else fsck.ports.ledger.open_job(made)
+    attempts = 0 if dry_run or made.state in ENDED else _note_attempts(fsck, directory, keys)
+    return Rebuilt(directory, opened.state, made=True, attempts=attempts)
 
 
-def _second_pass(
-    fsck: Fsck, directory: JobDirectory, dry_run: bool
-) -> tuple[Rebuilt, JobRecord | None]:
-    """Make the record of a job that was asked for, under the locks of one that was decided."""
+def _second_pass(fsck: Fsck, directory: JobDirectory, dry_run: bool) -> Rebuilt:
+    """Make the record of a job that was requested, under the locks of one that was decided."""
     made = _remembered(fsck, directory)
     if made.state in DECIDED:
         made = hold_again(fsck.ports, directory, made, dry_run=dry_run)
     record = made if dry_run else fsck.ports.ledger.open_job(made)
-    if not dry_run:
-        release_if_ended(fsck.ports, record, made)
     if record.state in ENDED:
-        return Rebuilt(directory, record.state, made=record == made), None
+        if not dry_run:
+            release_locks(fsck.ports, made)  # somebody else was faster
+        return Rebuilt(directory, record.state, made=record == made)
     keys = (one.key for one in fsck.ports.store.list(directory.bucket, directory.prefix))
     attempts = 0 if dry_run else _note_attempts(fsck, directory, keys)
-    found = Rebuilt(directory, record.state, True, attempts, len(made.locks), goes_on=True)
-    return found, record
+    return Rebuilt(directory, record.state, True, attempts, len(made.locks), record)
 
 
 def _gave_way(fsck: Fsck, directory: JobDirectory, record: JobRecord, dry_run: bool) -> bool:
@@ -186,23 +181,24 @@ def _remembered(fsck: Fsck, directory: JobDirectory) -> JobRecord:
     return remembered(fsck.ports, directory, read_spec(fsck.ports, directory))
 
 
-def _standing(
+def _in_ledger(
     fsck: Fsck, directory: JobDirectory, record: JobRecord, keys: Iterator[str], dry_run: bool
-) -> tuple[Rebuilt, JobRecord | None]:
+) -> Rebuilt:
     """A job that the ledger has."""
     if record.state in ENDED:
-        return Rebuilt(directory, record.state), None
+        return Rebuilt(directory, record.state)
     if _is_further(fsck, directory, record):
         why = (
             f"the ledger has it as {record.state}, and {directory.decision} says that it was"
             " further: the table was restored to a moment of before; make it again in an empty one"
         )
-        return Rebuilt(directory, None, failed=True, why=why), None
+        return Rebuilt(directory, None, failed=True, why=why)
     attempts = 0 if dry_run else _note_attempts(fsck, directory, keys)
     found = Rebuilt(directory, record.state, attempts=attempts)
-    if not _is_asked_for(fsck, directory, record):
-        return found, None
-    return replace(found, goes_on=True, running=fsck.hands.is_running(directory, record)), record
+    if not _is_requested(fsck, directory, record):
+        return found
+    running = fsck.hands.is_running(directory, record)
+    return replace(found, record=record, running=running)
 
 
 def _is_further(fsck: Fsck, directory: JobDirectory, record: JobRecord) -> bool:
@@ -217,11 +213,11 @@ def _is_further(fsck: Fsck, directory: JobDirectory, record: JobRecord) -> bool:
     return now is not None and now.state is record.state  # else it has ended since it was read
 
 
-def _start(fsck: Fsck, found: Rebuilt, record: JobRecord, dry_run: bool) -> Rebuilt:
+def _start(fsck: Fsck, found: Rebuilt, dry_run: bool) -> Rebuilt:
     if dry_run or found.running:
         return found
     try:
-        fsck.hands.start(found.directory, record)
+        fsck.hands.start(found.directory, found.record)
     except InvalidInputError as error:
         return replace(found, why=error.message)
     return replace(found, started=True)
@@ -234,7 +230,7 @@ def _left_out(fsck: Fsck, directory: JobDirectory, error: InvalidInputError) -> 
     return Rebuilt(directory, None, failed=error.code != "WRONG_JOB", why=error.message)
 
 
-def _is_asked_for(fsck: Fsck, directory: JobDirectory, record: JobRecord) -> bool:
+def _is_requested(fsck: Fsck, directory: JobDirectory, record: JobRecord) -> bool:
     if record.state is not JobState.OPEN:
         return True
     return fsck.ports.store.head(directory.bucket, directory.request) is not None

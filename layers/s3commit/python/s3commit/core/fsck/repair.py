@@ -1,5 +1,8 @@
 """Applying repairs: each conditional on what was seen, each harmless when repeated.
 
+They abort and delete as the protocol's own steps do, but one by one: those steps end all of a job,
+and a plan chooses single uploads and objects.
+
 What is applied is what a check finds now; a plan chooses among that. So a plan that has grown old,
 or that somebody has changed, touches nothing that is not to be repaired any more, and whoever
 begins again after a crash finds what is left to do.
@@ -11,12 +14,14 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from s3commit.core.ending.objects import delete_as_seen
+from s3commit.core.ending.uploads import abort
 from s3commit.core.formats.layout import parse_directory
 from s3commit.core.fsck.check import check
 from s3commit.core.fsck.findings import Finding, Repair, Tally
-from s3commit.core.fsck.other_table import SCRATCH_LEFT
+from s3commit.core.fsck.other_rules import SCRATCH_LEFT
 from s3commit.core.fsck.ports import Fsck
-from s3commit.core.fsck.words import Action
+from s3commit.core.fsck.verdict import Action
 from s3commit.core.model.errors import (
     NotFoundError,
     PreconditionError,
@@ -93,17 +98,9 @@ def _apply(fsck: Fsck, one: Repair) -> tuple[str, str]:
 def _do(fsck: Fsck, one: Repair) -> bool:
     store = fsck.ports.store
     if one.action is Action.ABORT_UPLOAD:
-        store.abort_upload(one.bucket, one.key, one.upload_id)
-        # S3 may keep parts that were in flight: the next look tells.
-        return not store.upload_is_open(one.bucket, one.key, one.upload_id)
+        return abort(store, one.bucket, one.key, one.upload_id)
     if one.action is Action.DELETE_OBJECT:
-        # By version on a versioned bucket, so that what the file covered comes back.
-        store.delete(
-            one.bucket,
-            one.key,
-            if_match=None if one.version_id else one.etag,
-            version_id=one.version_id or None,
-        )
+        delete_as_seen(store, one.bucket, one.key, one.etag, one.version_id)
         return True
     directory = parse_directory(one.bucket, one.key)
     record = fsck.ports.ledger.job(directory.ref)

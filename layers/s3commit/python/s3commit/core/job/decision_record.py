@@ -36,7 +36,7 @@ DECIDED = frozenset(
 
 def put_decision(ports: Ports, record: JobRecord) -> None:
     """Put the record of a job in COMMITTING; one that is there stays."""
-    directory = JobDirectory(record.destination, record.job_id)
+    directory = JobDirectory.of(record)
     with suppress(PreconditionError):  # an earlier try, or execution, has put it
         body = _encode(record, JobState.COMMITTING)
         ports.store.put(directory.bucket, directory.decision, body, if_absent=True)
@@ -47,7 +47,7 @@ def note_publishing(ports: Ports, record: JobRecord) -> None:
 
     Conditional on the record that was read: a late waker must not set an ended job back.
     """
-    directory = JobDirectory(record.destination, record.job_id)
+    directory = JobDirectory.of(record)
     try:
         stored = ports.store.get(directory.bucket, directory.decision, max_bytes=MAX_DECISION_BYTES)
     except NotFoundError:
@@ -63,7 +63,7 @@ def note_end(ports: Ports, record: JobRecord) -> None:
     """Say how a decided job has ended. It stays as long as the job's documents do."""
     if record.decided_at is None:
         return
-    directory = JobDirectory(record.destination, record.job_id)
+    directory = JobDirectory.of(record)
     ports.store.put(directory.bucket, directory.decision, _encode(record, record.state))
 
 
@@ -135,7 +135,6 @@ def _decode(body: bytes, directory: JobDirectory) -> JobRecord:
     return JobRecord(
         job_id=job_id,
         destination=destination,
-        prefix=directory.prefix,
         state=_state(fields),
         generation=0,
         created_at="",

@@ -32,29 +32,43 @@ _HAS_IT = frozenset({JobState.PUBLISHING, JobState.COMMITTED})
 _MAY_GET_IT = frozenset({JobState.COMMITTING, JobState.ROLLING_BACK})
 
 
-def take_key(ports: Ports, directory: JobDirectory, record: JobRecord, *, reserve: bool) -> None:
-    """See that no other job has been committed under the job's key; with ``reserve`` note the job.
+def check_key(ports: Ports, directory: JobDirectory, record: JobRecord) -> None:
+    """See that no other job has been committed under the job's key. Asked under the key's lock.
 
     Raises `JobRefusedError`: ``ALREADY_COMMITTED``, and names the other job; ``KEY_IN_DOUBT`` if
     the other one may have been decided and has not ended. That one needs the key's lock to end, so
     it can't be waited for with the lock held.
     """
+    _free_key(ports, directory, record)
+
+
+def reserve_key(ports: Ports, directory: JobDirectory, record: JobRecord) -> None:
+    """Put the key's note with the job's name. Raises as `check_key`, and `TransientError`."""
     key = record.idempotency_key
     if key is None:
         return
-    name = directory.once(key_digest(key))
-    holder, etag = _holder(ports, directory, name, key)
+    holder, etag = _free_key(ports, directory, record)
     if holder == directory.job_id:
         return
-    if holder and _has_it(ports, JobDirectory(directory.destination, holder)):
-        raise _already(ports, record, key, holder)
-    if not reserve:
-        return
     body = dump({"version": VERSION, "key": key, "jobId": directory.job_id})
+    name = directory.once(key_digest(key))
     try:
         ports.store.put(directory.bucket, name, body, if_absent=etag is None, if_match=etag)
     except (PreconditionError, NotFoundError) as error:
         raise TransientError(f"idempotencyKey {key[:200]!r} is being taken by another") from error
+
+
+def _free_key(ports: Ports, directory: JobDirectory, record: JobRecord) -> tuple[str, str | None]:
+    """The job that the key's note names, which is not committed, and the note's etag."""
+    key = record.idempotency_key
+    if key is None:
+        return "", None
+    holder, etag = _holder(ports, directory, directory.once(key_digest(key)), key)
+    if holder not in {"", directory.job_id} and _has_it(
+        ports, JobDirectory(directory.destination, holder)
+    ):
+        raise _already(ports, record, key, holder)
+    return holder, etag
 
 
 def refuse_taken_key(ports: Ports, directory: JobDirectory, record: JobRecord) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from typing import Any
 
 from s3commit.core.formats.layout import JobDirectory, parse_manifest_key
@@ -12,6 +11,7 @@ from s3commit.core.formats.manifest import (
     SMALL_MANIFEST_BYTES,
     decode_pendingset,
     digest,
+    with_ids,
 )
 from s3commit.core.formats.strict_json import TOO_LARGE
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError, NotFoundError
@@ -76,11 +76,12 @@ def read_manifest(
         _, task_id, attempt_id = parse_manifest_key(directory.bucket, directory.prefix + name)
     except InvalidInputError as error:
         raise JobRefusedError(f"manifest {name}: {error.message}", code=error.code) from error
-    return _with_ids(pending, directory.job_id, task_id, attempt_id)
+    _refuse_other_ids(pending, task_id, attempt_id)
+    files = with_ids(pending.files, directory.job_id, task_id, attempt_id)
+    return PendingSet(directory.job_id, files, task_id, attempt_id, pending.task_count)
 
 
-def _with_ids(pending: PendingSet, job_id: str, task_id: str, attempt_id: str) -> PendingSet:
-    """Fill in the ids that the manifest's place gives; refuse a manifest that says others."""
+def _refuse_other_ids(pending: PendingSet, task_id: str, attempt_id: str) -> None:
     for said_task, said_attempt in [
         (pending.task_id, pending.attempt_id),
         *((file.task_id, file.attempt_id) for file in pending.files),
@@ -91,8 +92,3 @@ def _with_ids(pending: PendingSet, job_id: str, task_id: str, attempt_id: str) -
                 f" {said_task[:80]!r}, {said_attempt[:80]!r}",
                 code="WRONG_JOB",
             )
-    files = tuple(
-        replace(file, job_id=job_id, task_id=task_id, attempt_id=attempt_id)
-        for file in pending.files
-    )
-    return PendingSet(job_id, files, task_id, attempt_id, pending.task_count)

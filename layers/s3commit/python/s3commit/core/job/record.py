@@ -21,7 +21,6 @@ def new_record(spec: JobSpec, directory: JobDirectory, now: str) -> JobRecord:
     return JobRecord(
         job_id=directory.job_id,
         destination=directory.destination,
-        prefix=directory.prefix,
         state=JobState.OPEN,
         generation=first_generation(now),
         created_at=now,

@@ -100,7 +100,6 @@ class JobRecord:
 
     job_id: str
     destination: Destination
-    prefix: str
     state: JobState
     generation: int
     created_at: str

@@ -11,15 +11,15 @@ from s3commit.core.model.pending import PendingFile
 from s3commit.core.ports.objects import ObjectFacts, ObjectReader
 
 
-class Whose(Enum):
+class ObjectOwner(Enum):
     """The answer: the file's own, certainly not, or nothing in S3 can tell."""
 
     OURS = auto()
-    ANOTHERS = auto()
+    FOREIGN = auto()
     UNKNOWN = auto()
 
 
-def whose(file: PendingFile, facts: ObjectFacts | None) -> Whose:
+def object_owner(file: PendingFile, facts: ObjectFacts | None) -> ObjectOwner:
     """Whether the object is this very file, completed: by its length, and metadata or etag.
 
     The attempt's id in the metadata is proof: it is unique to the try. Where the writer left no
@@ -29,24 +29,24 @@ def whose(file: PendingFile, facts: ObjectFacts | None) -> Whose:
     other name nobody can tell.
     """
     if facts is None or facts.length != file.length:
-        return Whose.ANOTHERS
+        return ObjectOwner.FOREIGN
     if META_JOB in facts.metadata:
         ours = (
             facts.metadata[META_JOB] == file.job_id
             and facts.metadata.get(META_TASK) == file.task_id
             and facts.metadata.get(META_ATTEMPT) == file.attempt_id
         )
-        return Whose.OURS if ours else Whose.ANOTHERS
+        return ObjectOwner.OURS if ours else ObjectOwner.FOREIGN
     if facts.etag == expected_etag(file):
-        return Whose.OURS
+        return ObjectOwner.OURS
     if not facts.opaque:
-        return Whose.ANOTHERS
-    return Whose.OURS if belongs_to_job(file.key, file.job_id) else Whose.UNKNOWN
+        return ObjectOwner.FOREIGN
+    return ObjectOwner.OURS if belongs_to_job(file.key, file.job_id) else ObjectOwner.UNKNOWN
 
 
 def is_ours(file: PendingFile, facts: ObjectFacts | None) -> bool:
     """Whether the object is certainly this very file, completed."""
-    return whose(file, facts) is Whose.OURS
+    return object_owner(file, facts) is ObjectOwner.OURS
 
 
 def is_provably_ours(file: PendingFile, facts: ObjectFacts | None) -> bool:
@@ -65,7 +65,7 @@ def is_in_doubt(store: ObjectReader, file: PendingFile, facts: ObjectFacts | Non
 
     While the upload is open the object is another's: an upload that is completed is gone.
     """
-    if whose(file, facts) is not Whose.UNKNOWN:
+    if object_owner(file, facts) is not ObjectOwner.UNKNOWN:
         return False
     return not store.upload_is_open(file.bucket, file.key, file.upload_id)
 

@@ -9,7 +9,6 @@ name, and the ``.pending`` files of attempts that were never committed. Each is 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from s3commit.core.formats.hadoop import PENDING_SUFFIX
 from s3commit.core.formats.layout import (
@@ -25,13 +24,14 @@ from s3commit.core.formats.manifest import (
     decode_note,
     decode_pending,
     decode_pendingset,
+    with_ids,
 )
 from s3commit.core.formats.strict_json import TOO_LARGE
 from s3commit.core.job.manifests import each_manifest
 from s3commit.core.model.errors import InvalidInputError, NotFoundError
 from s3commit.core.model.job import Names
 from s3commit.core.model.pending import PendingFile
-from s3commit.core.ownership.other_jobs import Neighbours
+from s3commit.core.ownership.other_jobs import OtherJobs
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ObjectReader, OpenUpload
 
@@ -58,20 +58,20 @@ def uploads_named(ports: Ports, directory: JobDirectory) -> Iterator[tuple[str, 
     """
     for file in named_files(ports, directory):
         yield file.key, file.upload_id
-    neighbours = Neighbours(ports.store, directory)
+    other_jobs = OtherJobs(ports.store, directory)
     notes = (
         listed.key
         for listed in ports.store.list(directory.bucket, directory.tasks)
         if listed.key.endswith(NOTE_SUFFIX)
     )
     for noted in ports.parallel(lambda key: _noted_at(ports.store, directory, key), notes):
-        if noted is not None and not neighbours.own(noted[0]):
+        if noted is not None and not other_jobs.own(noted[0]):
             yield noted
 
 
 def named_files(ports: Ports, directory: JobDirectory) -> Iterator[PendingFile]:
     """Every file that an acceptable manifest of the job names; none of another job's."""
-    neighbours = Neighbours(ports.store, directory)
+    other_jobs = OtherJobs(ports.store, directory)
     keys = (
         listed.key
         for prefix in (directory.tasks, directory.s3a)
@@ -84,7 +84,7 @@ def named_files(ports: Ports, directory: JobDirectory) -> Iterator[PendingFile]:
 
     for files in each_manifest(ports, read, keys):
         for file in files:
-            if not neighbours.own(file.key):
+            if not other_jobs.own(file.key):
                 yield file
 
 
@@ -111,31 +111,15 @@ def files_named_at(
             ).body
             return (decode_pending(body, directory, key),)
         body = store.get(directory.bucket, key, max_bytes=max_bytes).body
-        return _with_ids(
-            directory, key, decode_pendingset(body, directory, names=Names.EXACT).files
-        )
+        files = decode_pendingset(body, directory, names=Names.EXACT).files
     except NotFoundError:
         return ()
     except InvalidInputError as error:
         if error.code == TOO_LARGE and max_bytes < MAX_MANIFEST_BYTES:
             raise
         return ()
-
-
-def _with_ids(
-    directory: JobDirectory, key: str, files: tuple[PendingFile, ...]
-) -> tuple[PendingFile, ...]:
-    """With the ids that the manifest's place gives, where S3A's says none: objects carry them."""
     try:
         _, task_id, attempt_id = parse_manifest_key(directory.bucket, key)
     except InvalidInputError:
         return files
-    return tuple(
-        replace(
-            file,
-            job_id=file.job_id or directory.job_id,
-            task_id=file.task_id or task_id,
-            attempt_id=file.attempt_id or attempt_id,
-        )
-        for file in files
-    )
+    return with_ids(files, directory.job_id, task_id, attempt_id)

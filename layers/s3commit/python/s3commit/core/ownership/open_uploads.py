@@ -130,7 +130,7 @@ class UploadOwners:
     def _prefixes_of(self, record: JobRecord) -> tuple[str, ...]:
         """Where the job's files lie: its destination, and its locations."""
         if record.ref not in self._prefixes:
-            main = JobDirectory(record.destination, record.job_id)
+            main = JobDirectory.of(record)
             directories = job_directories(self.ports, main, record)
             self._prefixes[record.ref] = tuple(one.destination.prefix for one in directories)
         return self._prefixes[record.ref]

@@ -46,7 +46,7 @@ def is_further_up(store: ObjectReader, directory: JobDirectory) -> bool:
     )
 
 
-class Neighbours:
+class OtherJobs:
     """The other jobs at a job's destination; asks S3 once for each id that names carry."""
 
     def __init__(self, store: ObjectReader, directory: JobDirectory) -> None:

@@ -27,6 +27,15 @@ class UploadParts:
     modified: str
 
 
+@dataclass(frozen=True, slots=True)
+class SeenVersion:
+    """One version of an object that has bytes (no delete marker)."""
+
+    version_id: str
+    etag: str
+    length: int
+
+
 class Survey(Protocol):
     """Looking at much of S3, with times; strongly consistent, as S3 is."""
 
@@ -46,4 +55,8 @@ class Survey(Protocol):
 
     def parts(self, bucket: str, key: str, upload_id: str) -> UploadParts:
         """The parts of an upload, however many pages. Raises `UploadGoneError`."""
+        ...
+
+    def versions(self, bucket: str, key: str) -> Iterator[SeenVersion]:
+        """The versions of the object, the newest first."""
         ...

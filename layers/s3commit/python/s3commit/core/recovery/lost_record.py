@@ -67,7 +67,7 @@ def remembered(ports: Ports, directory: JobDirectory, spec: JobSpec) -> JobRecor
     )
 
 
-def told_before(ports: Ports, directory: JobDirectory, record: JobRecord) -> Failure | None:
+def recorded_failure(ports: Ports, directory: JobDirectory, record: JobRecord) -> Failure | None:
     """Why the undecided job of ``record`` was refused before; None if it was not.
 
     The ledger was restored to a moment of before: decided anew, the job could replace what its

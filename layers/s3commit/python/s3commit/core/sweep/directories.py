@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from itertools import chain, groupby, islice
 
 from s3commit.core.ending.leftovers import own_leftovers, tidy
 from s3commit.core.formats.layout import MAGIC_PREFIX, JobDirectory, parse_directory
 from s3commit.core.job.claims import release_locks
+from s3commit.core.job.contents import Contents
 from s3commit.core.job.locations import job_directories, says_elsewhere
 from s3commit.core.model.errors import InvalidInputError, PreconditionError
 from s3commit.core.model.job import Destination
@@ -17,8 +17,8 @@ from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.survey import SeenObject
 from s3commit.core.sweep.jobs import abandon_if_silent, is_resting
-from s3commit.core.sweep.s3a import Left, report_left, report_shared
-from s3commit.core.sweep.sweep import DAY, Sweep, go_on, seen
+from s3commit.core.sweep.s3a import report_left, report_shared
+from s3commit.core.sweep.sweep import DAY, Sweep, restart, seen
 
 DESTINATIONS_A_CALL = 500
 
@@ -32,37 +32,15 @@ WINDOW = 2 * DAY  # in which a sweep must have run, lest something waits for the
 TIDIED_HERE = 2_000  # objects; more are for an execution, which has the time
 
 
-@dataclass(slots=True)
-class Found:
-    """What lies in a job directory; constant in size, however much that is.
-
-    ``is_all`` is False where there is more: then ``newest`` may be wrong.
-    """
-
-    job: SeenObject | None = None
-    request: SeenObject | None = None
-    result: SeenObject | None = None
-    scratch: int = 0
-    scratch_bytes: int = 0
-    of_s3a: Left = field(default_factory=Left)
-    oldest: str = ""
-    newest: str = ""
-    last: str = ""
-    is_all: bool = True
-
-    @property
-    def own(self) -> tuple[SeenObject, ...]:
-        """The protocol's three objects, as far as they are there; the result comes last."""
-        return tuple(filter(None, (self.job, self.request, self.result)))
-
-
-def read_directory(sweep: Sweep, directory: JobDirectory) -> Found | None:
+def read_directory(sweep: Sweep, directory: JobDirectory) -> Contents | None:
     """List a job's directory, as far as `LISTED`; None if nothing is in it."""
     return _summary(sweep, directory, sweep.survey.objects(directory.bucket, directory.prefix))
 
 
-def _summary(sweep: Sweep, directory: JobDirectory, objects: Iterable[SeenObject]) -> Found | None:
-    found = Found()
+def _summary(
+    sweep: Sweep, directory: JobDirectory, objects: Iterable[SeenObject]
+) -> Contents | None:
+    found = Contents()
     for number, listed in enumerate(objects):
         if number == LISTED:
             found.is_all = False
@@ -70,20 +48,7 @@ def _summary(sweep: Sweep, directory: JobDirectory, objects: Iterable[SeenObject
             found.request = seen(sweep, directory.bucket, directory.request)
             found.result = seen(sweep, directory.bucket, directory.result)
             break
-        if listed.key == directory.job:
-            found.job = listed
-        elif listed.key == directory.request:
-            found.request = listed
-        elif listed.key == directory.result:
-            found.result = listed
-        elif listed.key.startswith(directory.scratch):
-            found.scratch += 1
-            found.scratch_bytes += listed.length
-        if listed.key.startswith(directory.s3a) and listed.key != directory.s3a:
-            found.of_s3a.add(listed)
-        found.oldest = min(found.oldest or listed.modified, listed.modified)
-        found.newest = max(found.newest, listed.modified)
-        found.last = listed.key
+        found.add(directory, listed)
     return found if found.last else None
 
 
@@ -187,19 +152,19 @@ def _tidy_group(sweep: Sweep, bucket: str, prefix: str, group: Iterator[SeenObje
     return is_all
 
 
-def _judge(sweep: Sweep, directory: JobDirectory, found: Found) -> None:
+def _judge(sweep: Sweep, directory: JobDirectory, found: Contents) -> None:
     record = sweep.ports.ledger.job(directory.ref)
     if record is None:
         judge_unknown(sweep, directory, found)
     elif record.state in ENDED:
         _judge_ended(sweep, directory, record, found)
     elif record.state is JobState.OPEN and found.request is not None:
-        go_on(sweep, directory, record, max(found.request.modified, record.updated_at))
+        restart(sweep, directory, record, max(found.request.modified, record.updated_at))
     elif record.state is JobState.OPEN and not found.own:
         report_left(sweep, directory, found.of_s3a)
 
 
-def judge_unknown(sweep: Sweep, directory: JobDirectory, found: Found) -> None:
+def judge_unknown(sweep: Sweep, directory: JobDirectory, found: Contents) -> None:
     """A directory of which the ledger has no record: what an event should have brought about.
 
     A job that was asked for is started; one that never was is given up when it is silent. One with
@@ -207,11 +172,11 @@ def judge_unknown(sweep: Sweep, directory: JobDirectory, found: Found) -> None:
     """
     if found.result is not None:
         if found.scratch:
-            go_on(sweep, directory, None, found.newest)  # the ledger is told, and TidyUp runs
+            restart(sweep, directory, None, found.newest)  # the ledger is told, and TidyUp runs
         elif found.result.modified < sweep.ago(sweep.limits.retention):
             _retire(sweep, directory, None, found)
     elif found.request is not None:
-        go_on(sweep, directory, None, found.request.modified)
+        restart(sweep, directory, None, found.request.modified)
     elif found.job is not None and found.is_all:
         since = sweep.ago(sweep.limits.abandoned)
         if found.newest < since:
@@ -220,7 +185,7 @@ def judge_unknown(sweep: Sweep, directory: JobDirectory, found: Found) -> None:
         report_left(sweep, directory, found.of_s3a)
 
 
-def _judge_ended(sweep: Sweep, directory: JobDirectory, record: JobRecord, found: Found) -> None:
+def _judge_ended(sweep: Sweep, directory: JobDirectory, record: JobRecord, found: Contents) -> None:
     is_due = found.result is not None and found.result.modified < sweep.ago(sweep.limits.retention)
     # Between these two nobody lists the locations of all ended jobs with every sweep.
     asked = is_due or found.scratch > 0 or record.updated_at >= sweep.ago(WINDOW)
@@ -232,7 +197,9 @@ def _judge_ended(sweep: Sweep, directory: JobDirectory, record: JobRecord, found
     own = own_leftovers(sweep.ports.store, directory) if asked else []
     scratch = sum(one.scratch for one in everywhere) + len(own)
     if scratch > TIDIED_HERE:
-        go_on(sweep, directory, record, max(record.updated_at, *(one.newest for one in everywhere)))
+        restart(
+            sweep, directory, record, max(record.updated_at, *(one.newest for one in everywhere))
+        )
         return
     if scratch and all(one.is_all for one in everywhere):
         if not sweep.dry_run and not tidy(sweep.ports, directory, record):
@@ -244,10 +211,12 @@ def _judge_ended(sweep: Sweep, directory: JobDirectory, record: JobRecord, found
     if is_due:
         _retire(sweep, directory, record, found)
     elif found.own and found.result is None:
-        go_on(sweep, directory, record, record.updated_at)
+        restart(sweep, directory, record, record.updated_at)
 
 
-def _retire(sweep: Sweep, directory: JobDirectory, record: JobRecord | None, found: Found) -> None:
+def _retire(
+    sweep: Sweep, directory: JobDirectory, record: JobRecord | None, found: Contents
+) -> None:
     """The retention time is over: nothing of the directory stays; ``_commits/`` does.
 
     The decision goes last, behind the result: while one of the two is there, a late manifest does

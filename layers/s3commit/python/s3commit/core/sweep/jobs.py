@@ -12,7 +12,7 @@ from s3commit.core.model.job import Conflict, Names
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.sweep.signs_of_life import Suspect, last_sign
-from s3commit.core.sweep.sweep import DAY, Sweep, ask_to_abort, go_on, seen, shifted
+from s3commit.core.sweep.sweep import DAY, Sweep, abort_abandoned, restart, seen, shifted
 
 # In these somebody has to work on a job, or wait for its destination.
 AT_WORK = (
@@ -52,7 +52,7 @@ def go_on_with_stuck_jobs(sweep: Sweep, cursor: str) -> str:
     before = sweep.ago(sweep.limits.stuck)
 
     def visit(record: JobRecord, _left: str) -> str:
-        go_on(sweep, _directory(record), record, record.updated_at)
+        restart(sweep, JobDirectory.of(record), record, record.updated_at)
         return ""
 
     return _each_job(sweep, AT_WORK, cursor, visit, before)
@@ -84,10 +84,10 @@ def _each_job(
                 continue
             sweep.took()
             cursor = f"{state} {record.updated_at} {record.ref} "
-            with sweep.each(f"job {record.job_id}", record.prefix, cursor=cursor):
+            with sweep.each(f"job {record.job_id}", JobDirectory.of(record).prefix, cursor=cursor):
                 more = visit(record, left)
                 if more:
-                    sweep.postpone(record.prefix, cursor + more)
+                    sweep.postpone(JobDirectory.of(record).prefix, cursor + more)
     return ""
 
 
@@ -95,9 +95,9 @@ def _has_its_turn(sweep: Sweep, record: JobRecord) -> bool:
     """Whether the job is visited now: not if it is put off, or its directory's share is up."""
     if sweep.alone:
         return True
-    if record.prefix in sweep.put_off or is_resting(sweep, record):
+    if JobDirectory.of(record).prefix in sweep.put_off or is_resting(sweep, record):
         return False
-    if sweep.cost.overspent(record.prefix):
+    if sweep.cost.overspent(JobDirectory.of(record).prefix):
         sweep.report.postponed += 1
         return False
     return True
@@ -119,15 +119,11 @@ def _last_heard(record: JobRecord) -> str:
     return max(record.updated_at, record.created_at)
 
 
-def _directory(record: JobRecord) -> JobDirectory:
-    return JobDirectory(record.destination, record.job_id)
-
-
 def _look(sweep: Sweep, record: JobRecord, left: str) -> str:
-    directory = _directory(record)
+    directory = JobDirectory.of(record)
     request = seen(sweep, directory.bucket, directory.request)
     if request is not None:
-        go_on(sweep, directory, record, max(request.modified, record.updated_at))
+        restart(sweep, directory, record, max(request.modified, record.updated_at))
     elif _last_heard(record) < sweep.ago(sweep.limits.abandoned):
         since = shifted(_last_heard(record), sweep.limits.abandoned)
         if left or sweep.is_due(since, sweep.limits.stuck, LONGEST_SILENCE):
@@ -182,5 +178,5 @@ def abandon_if_silent(
     suspect = Suspect(directories, spec.names, since)
     life = last_sign(sweep, suspect, known=max(known, heard), left=left)
     if not life.left and life.last < since:
-        ask_to_abort(sweep, directory, life.last)
+        abort_abandoned(sweep, directory, life.last)
     return life.left

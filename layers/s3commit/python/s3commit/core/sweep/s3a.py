@@ -6,53 +6,22 @@ directory of its own, before that all jobs of a destination share ``__magic/``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from itertools import groupby, islice
 from typing import Final
 
-from s3commit.core.formats.hadoop import JOB_PREFIX, MAGIC, PENDING_SUFFIX
-from s3commit.core.formats.layout import PENDINGSET_SUFFIX, JobDirectory, check_job_id
+from s3commit.core.formats.hadoop import JOB_PREFIX, MAGIC
+from s3commit.core.formats.layout import JobDirectory, check_job_id
+from s3commit.core.job.contents import S3aContents
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import Destination
 from s3commit.core.ownership.named_uploads import files_named_at
-from s3commit.core.ports.survey import SeenObject
 from s3commit.core.sweep.report import priced
 from s3commit.core.sweep.sweep import Sweep, seconds_between, seen, spelled
-
-MANIFESTS_READ: Final = 100  # of one job, to say how much it left
-
-
-BYTES_READ: Final = 64 * 2**20
-
 
 SHARED_LISTED: Final = 100_000  # objects of the directory that all jobs of a destination share
 
 
-@dataclass(slots=True)
-class Left:
-    """The objects of one job of S3A's; constant in size, however many they are."""
-
-    objects: int = 0
-    newest: str = ""
-    manifests: list[str] = field(default_factory=list)
-    bytes: int = 0
-    is_all: bool = True
-
-    def add(self, listed: SeenObject) -> None:
-        """Take one object of a listing in."""
-        self.objects += 1
-        self.newest = max(self.newest, listed.modified)
-        is_manifest = listed.key.endswith((PENDINGSET_SUFFIX, PENDING_SUFFIX))
-        if not is_manifest:
-            return
-        if len(self.manifests) < MANIFESTS_READ and self.bytes + listed.length <= BYTES_READ:
-            self.manifests.append(listed.key)
-            self.bytes += listed.length
-        else:
-            self.is_all = False
-
-
-def report_left(sweep: Sweep, directory: JobDirectory, left: Left, root: str = "") -> None:
+def report_left(sweep: Sweep, directory: JobDirectory, left: S3aContents, root: str = "") -> None:
     """Say what a job has left behind, unless something has come within ``abandonedHours``.
 
     ``root`` is the key prefix where it lies, if that is not the job's own directory.
@@ -83,7 +52,7 @@ def report_shared(sweep: Sweep, destination: Destination) -> None:
     prefix = f"{destination.prefix}{MAGIC}/"
     objects = islice(sweep.survey.objects(destination.bucket, prefix), SHARED_LISTED)
     for name, group in groupby(objects, lambda listed: listed.key[len(prefix) :].split("/")[0]):
-        left = Left()
+        left = S3aContents()
         for listed in group:
             if "/" in listed.key[len(prefix) :]:
                 left.add(listed)

@@ -9,7 +9,7 @@ from s3commit.core.sweep.directories import tidy_job_directories
 from s3commit.core.sweep.jobs import go_on_with_stuck_jobs, look_at_open_jobs
 from s3commit.core.sweep.report import Report
 from s3commit.core.sweep.sweep import Step, Sweep
-from s3commit.core.sweep.turns import Turn, take_turn
+from s3commit.core.sweep.turns import SweepTurn, take_turn
 from s3commit.core.sweep.uploads import abort_orphaned_uploads
 
 STEPS: dict[str, Step] = {
@@ -27,13 +27,13 @@ def run_sweep(make: Callable[[Report], Sweep]) -> Report:
     """
     report = Report()
 
-    def begun(turn: Turn) -> Sweep:
+    def begun(turn: SweepTurn) -> Sweep:
         sweep = make(report)
         sweep.put_off.update(turn.put_off)
         return sweep
 
     for step in STEPS.values():
-        turn = Turn(walked=False)
+        turn = SweepTurn(walked=False)
         while turn.more:
             turn = take_turn(begun, step, turn)
             if turn.walked and not turn.waiting:

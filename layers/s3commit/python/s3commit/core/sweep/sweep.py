@@ -193,7 +193,7 @@ def seen(sweep: Sweep, bucket: str, key: str) -> SeenObject | None:
     return first if first is not None and first.key == key else None
 
 
-def go_on(sweep: Sweep, directory: JobDirectory, record: JobRecord | None, since: str) -> None:
+def restart(sweep: Sweep, directory: JobDirectory, record: JobRecord | None, since: str) -> None:
     """Start an execution for a job on which nobody works since ``since``, unless it is too soon.
 
     The pause doubles with each execution that took the job over, and while nothing comes of one,
@@ -205,7 +205,8 @@ def go_on(sweep: Sweep, directory: JobDirectory, record: JobRecord | None, since
     before = min(max(0, takeovers(record) - 1), 16) if record else 0
     silent = seconds_between(since, sweep.now)
     tries = tries_due(silent, min(stuck << before, longest), longest)
-    if not tries or sweep.executions.is_running((record and record.execution) or directory.ref):
+    execution = (record and record.execution) or directory.ref
+    if not tries or sweep.executions.describe(execution).is_running:
         return
     name = f"{directory.ref}-{record.generation if record else 0}-{tries}"
     if sweep.says(directory):
@@ -231,7 +232,7 @@ def tries_due(silent: int, pause: int, longest: int) -> int:
     return tries
 
 
-def ask_to_abort(sweep: Sweep, directory: JobDirectory, last: str) -> None:
+def abort_abandoned(sweep: Sweep, directory: JobDirectory, last: str) -> None:
     """Speak the driver's last word for it; a driver that wakes finds its place taken.
 
     ``last`` is when there was a sign of life.

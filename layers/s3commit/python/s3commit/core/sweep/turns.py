@@ -23,7 +23,7 @@ LEASE_SECONDS: Final = 1_800  # a call ends within 900 (Lambda), and its repetit
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class SweepTurn:
     """How far a step has come.
 
     ``cursor`` is the walk's, ``put_off`` what waits for its end; ``waiting`` are those of them that
@@ -45,7 +45,7 @@ class Turn:
         """Whether there is something left to do in this pass."""
         return not self.walked or bool(self.waiting)
 
-    def opened(self, now: str) -> Turn:
+    def opened(self, now: str) -> SweepTurn:
         """The first turn of a pass: a walk that is through begins anew, another one goes on.
 
         Save one that was broken off: what is behind the place where it breaks waits, as long as it
@@ -58,7 +58,7 @@ class Turn:
         return replace(turn, cursor="", walked=False, began=now, before=before)
 
 
-def take_turn(make: Callable[[Turn], Sweep], step: Step, turn: Turn) -> Turn:
+def take_turn(make: Callable[[SweepTurn], Sweep], step: Step, turn: SweepTurn) -> SweepTurn:
     """One call of the step; ``make`` gives it its `Sweep`, with times and put off things of it."""
     calls = turn.calls + 1
     if not turn.walked:
@@ -94,7 +94,7 @@ class Sitting:
         """Whether no other sweep is at work."""
         return note.holder in {"", self.holder} or note.until <= self.now
 
-    def put(self, note: SweepNote, name: str, turn: Turn) -> SweepNote | None:
+    def put(self, note: SweepNote, name: str, turn: SweepTurn) -> SweepNote | None:
         """Note how far the step has come, and hold the note until well after the call's end.
 
         None if another sweep was faster. Two calls of different sweeps never run at once: each
@@ -116,16 +116,16 @@ class Sitting:
             self.ledger.put_sweep_note(replace(note, holder="", until=""))
 
 
-def kept_turn(note: SweepNote, name: str) -> Turn:
+def kept_turn(note: SweepNote, name: str) -> SweepTurn:
     """How far the step had come; the very beginning if nobody knows."""
     if name not in note.turns:
-        return Turn()
+        return SweepTurn()
     found = json.loads(note.turns[name])
-    return Turn(**{**found, "waiting": tuple(found["waiting"])})
+    return SweepTurn(**{**found, "waiting": tuple(found["waiting"])})
 
 
 def call_step(
-    sitting: Sitting, make: Callable[[Turn], Sweep], name: str, step: Step, *, first: bool
+    sitting: Sitting, make: Callable[[SweepTurn], Sweep], name: str, step: Step, *, first: bool
 ) -> bool:
     """One call of a step in a scheduled pass; whether it is to be called again in this pass.
 

@@ -10,10 +10,11 @@ from s3commit.core.formats.layout import (
     JobDirectory,
     owner_of,
 )
+from s3commit.core.job.contents import Contents
 from s3commit.core.model.errors import UploadGoneError
 from s3commit.core.ownership.open_uploads import Ownership, Trace, UploadOwners
 from s3commit.core.ports.objects import OpenUpload
-from s3commit.core.sweep.directories import Found, judge_unknown, read_directory
+from s3commit.core.sweep.directories import judge_unknown, read_directory
 from s3commit.core.sweep.report import priced
 from s3commit.core.sweep.sweep import Sweep
 
@@ -110,7 +111,7 @@ def _owners(sweep: Sweep) -> UploadOwners:
     """Whose uploads are; a request that nobody has heard is heard here, if the ledger is lost."""
 
     def unended(directory: JobDirectory, found: Trace) -> None:
-        if isinstance(found, Found) and found.own:
+        if isinstance(found, Contents) and found.own:
             judge_unknown(sweep, directory, found)
 
     look = partial(read_directory, sweep)

@@ -19,7 +19,7 @@ from s3commit.core.formats.strict_json import TOO_LARGE
 from s3commit.core.job.documents import JOB_CHANGED, read_request
 from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.job import CommitRequest, CountedAttempt, JobSpec
-from s3commit.core.ownership.other_jobs import Neighbours
+from s3commit.core.ownership.other_jobs import OtherJobs
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ListedObject
 
@@ -78,7 +78,7 @@ class Site:
         outside: frozenset[str] = frozenset(),
     ) -> None:
         self.directory = directory
-        self.neighbours = Neighbours(ports.store, directory)
+        self.other_jobs = OtherJobs(ports.store, directory)
         self._partition = partition
         self._outside = outside
 

@@ -81,7 +81,7 @@ def _read(
         names=record.names,
         max_bytes=max_bytes,
     )
-    site.neighbours.refuse(pending.files)
+    site.other_jobs.refuse(pending.files)
     told = (attempt.files, attempt.bytes)
     if told not in {(len(pending.files), pending.bytes), (-1, -1)}:
         raise JobRefusedError(

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from s3commit.local.errors import LocalRuntimeError
-from s3commit.local.worker import Outcome
+from s3commit.local.worker import CallOutcome
 
 MOTO_VERSION = "5.2.5"  # the patches touch private names; a newer moto is looked at first
 
@@ -21,7 +21,7 @@ class Host(Protocol):
         """The URL of the moto server."""
         ...
 
-    def invoke(self, function: Any, payload: bytes) -> Outcome:
+    def invoke(self, function: Any, payload: bytes) -> CallOutcome:
         """Call moto's ``LambdaFunction``."""
         ...
 

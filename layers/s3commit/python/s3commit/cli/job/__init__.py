@@ -1,0 +1,1 @@
+"""One job, as the command reads it and acts on it."""

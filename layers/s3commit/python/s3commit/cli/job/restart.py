@@ -1,0 +1,108 @@
+"""Going on with a job whose execution has died: another execution takes it over.
+
+That is safe at any time and any number of times: the new one raises the job's generation, so the
+ledger refuses whatever an older one still tries, and it goes on where ledger and S3 say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from s3commit.aws import env
+from s3commit.aws.arns import is_arn, machine_of
+from s3commit.cli.executions import describe
+from s3commit.cli.job.requests import requested
+from s3commit.cli.job.snapshot import JobSnapshot
+from s3commit.cli.session import Session
+from s3commit.core.model.errors import PreconditionError
+from s3commit.core.ports.executions import Execution
+
+
+@dataclass(frozen=True, slots=True)
+class LastExecution:
+    """The execution that the ledger names for a job that was requested and has not ended.
+
+    ``execution`` is None if it names none; ``machine`` is where another one can be started, None
+    if nobody knows.
+    """
+
+    execution: Execution | None
+    machine: str | None
+
+    @property
+    def status(self) -> str | None:
+        """Its status; None if the ledger names none."""
+        return self.execution.status if self.execution else None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it may still work on the job."""
+        return self.execution is not None and self.execution.is_running
+
+    @property
+    def failed(self) -> str:
+        """The code with which it failed; empty if it says none."""
+        failure = self.execution.failure if self.execution else None
+        return failure.code if failure else ""
+
+
+def state_machine_option(function: Any) -> Any:
+    """``--state-machine``: where to start an execution."""
+    return click.option(
+        "--state-machine",
+        "machine",
+        envvar=env.STATE_MACHINE,
+        show_envvar=True,
+        metavar="ARN",
+        help="The stack's output StateMachineArn, if the ledger names no execution of the job.",
+    )(function)
+
+
+def read_execution_of(
+    session: Session, snapshot: JobSnapshot, machine: str | None
+) -> LastExecution | None:
+    """Who works on the job, or None if it has its result, no request, or no ledger was named."""
+    if snapshot.result is not None or snapshot.request is None or snapshot.located.ledger is None:
+        return None
+    execution = snapshot.record.execution if snapshot.record is not None else ""
+    if not is_arn(execution):
+        return LastExecution(None, machine)
+    return LastExecution(describe(session, execution), machine or machine_of(execution))
+
+
+def restart(
+    session: Session, snapshot: JobSnapshot, last: LastExecution, dry_run: bool
+) -> str | None:
+    """Start an execution for the job. Returns its ARN; None if the run is dry.
+
+    Raises `PreconditionError` (``OTHER_REQUEST``) if one runs, or if nobody knows the machine.
+    """
+    job = snapshot.directory.job_id
+    before = f"job {job}: its {requested(snapshot)} was requested before"
+    if last.is_running:
+        raise PreconditionError(
+            f"{before}, and its execution is {last.status}: it decides; see:"
+            f" s3commit show {snapshot.located.name}",
+            code="OTHER_REQUEST",
+        )
+    if last.machine is None:
+        raise PreconditionError(
+            f"{before}, and decides; see: s3commit show {snapshot.located.name}. If no execution"
+            " works on it, start one: name the state machine with --state-machine or"
+            f" {env.STATE_MACHINE}",
+            code="OTHER_REQUEST",
+        )
+    if dry_run:
+        return None
+    name = _name(session, snapshot.directory.ref)
+    return session.executions(last.machine).start(name, snapshot.directory) or name
+
+
+def _name(session: Session, ref: str) -> str:
+    """A name that no execution has: two that are started within a second are one."""
+    now = datetime.fromtimestamp(session.environment.epoch(), UTC)
+    return f"{ref}-{now:%Y%m%dT%H%M%SZ}"

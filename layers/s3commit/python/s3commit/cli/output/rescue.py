@@ -1,0 +1,135 @@
+"""What a rescue found, and what came of it, for people and for programs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from s3commit.cli.printer import Printer
+from s3commit.cli.rescue.judgement import Judgement, incomplete
+from s3commit.cli.text import age, amount, many, number, size
+from s3commit.core.model.job import Destination, Failure, JobResult
+
+
+@dataclass
+class RescueReport:
+    """All of one call; ``word`` is commit, abort, or None for a look."""
+
+    destination: Destination
+    word: str | None
+    dry_run: bool
+    found: list[Judgement]
+    strangers: list[str] = field(default_factory=list)
+    results: dict[str, JobResult] = field(default_factory=dict)
+
+    @property
+    def changes(self) -> bool:
+        """Whether anything is asked for."""
+        return self.word is not None and not self.dry_run
+
+
+def tell(printer: Printer, report: RescueReport) -> None:
+    """Print it."""
+    if printer.json:
+        printer.document(_document(report))
+        return
+    if report.changes:
+        for one in report.found:
+            printer.line(_outcome(report, one))
+    elif report.found:
+        _table(printer, report)
+    _notes(printer, report)
+
+
+def _table(printer: Printer, report: RescueReport) -> None:
+    headers = ["JOB", "QUIET", "TASKS", "FILES", "SIZE", "VISIBLE", "UNFINISHED", "COMMIT"]
+    rows = [
+        [
+            one.job.directory.job_id,
+            age(one.quiet),
+            number(one.tasks),
+            number(one.files),
+            size(one.bytes),
+            number(len(one.visible)),
+            number(len(one.unfinished)),
+            _verdict(one),
+        ]
+        for one in report.found
+    ]
+    printer.table(headers, rows, right=["TASKS", "FILES", "SIZE", "VISIBLE", "UNFINISHED"])
+
+
+def _verdict(one: Judgement) -> str:
+    if one.job.requested:
+        return "asked for"
+    if one.problem:
+        return f"no: {one.problem.code}"
+    return "with --partial" if incomplete(one) else "yes"
+
+
+def _notes(printer: Printer, report: RescueReport) -> None:
+    if not report.changes:
+        for one in report.found:
+            for problem in _reasons(one):
+                printer.note(f"{one.job.directory.job_id}: {problem.message} [{problem.code}]")
+    for directory in report.strangers:
+        printer.note(
+            f"s3://{report.destination.bucket}/{directory} is left out: its id is no UUID; see:"
+            f" s3commit uploads {report.destination.uri}"
+        )
+    jobs = f"{many(len(report.found), 'job')} of S3A's left behind at {report.destination.uri}"
+    if not report.found:
+        printer.note(f"no job of S3A's is left behind at {report.destination.uri}")
+    elif not report.changes:
+        where = report.found[0].job.uri if len(report.found) == 1 else report.destination.uri
+        hint = f"dry run: would {report.word}" if report.word else "to finish or to give up"
+        printer.note(
+            f"{jobs}; nothing was changed; {hint}: s3commit rescue {where}"
+            f" {'--' + report.word if report.word else '--commit|--abort'}"
+        )
+
+
+def _reasons(one: Judgement) -> list[Failure]:
+    hint = incomplete(one)
+    return [*one.problems, *([hint] if hint else [])]
+
+
+def _outcome(report: RescueReport, one: Judgement) -> str:
+    result = report.results.get(one.job.directory.job_id)
+    job = f"job {one.job.directory.job_id}"
+    if result is None:
+        return f"{job}: {report.word} requested; follow it: s3commit watch {one.job.directory.uri}"
+    content = amount(result.files, result.bytes, result.rows)
+    return f"{job}: {result.outcome}{f', {content}' if result.files else ''}"
+
+
+def _document(report: RescueReport) -> dict[str, Any]:
+    return {
+        "destination": report.destination.uri,
+        "action": report.word,
+        "dryRun": not report.changes,
+        "jobs": [_job(report, one) for one in report.found],
+        "leftOut": report.strangers,
+    }
+
+
+def _job(report: RescueReport, one: Judgement) -> dict[str, Any]:
+    result = report.results.get(one.job.directory.job_id)
+    return {
+        "jobId": one.job.directory.job_id,
+        "directory": one.job.uri,
+        "requested": one.job.requested or report.changes,
+        "quietSeconds": one.quiet,
+        "tasks": one.tasks,
+        "tasksWithoutPendingset": list(one.began),
+        "files": one.files,
+        "bytes": one.bytes,
+        "visibleFiles": len(one.visible),
+        "unfinishedUploads": [
+            {"key": upload.key, "uploadId": upload.upload_id} for upload in one.unfinished
+        ],
+        "problems": [
+            {"code": problem.code, "message": problem.message} for problem in _reasons(one)
+        ],
+        "outcome": result.outcome.value if result else None,
+    }

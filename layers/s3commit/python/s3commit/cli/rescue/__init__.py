@@ -1,0 +1,1 @@
+"""Jobs of Hadoop's S3A committers, read, judged, and finished or aborted."""

@@ -1,0 +1,136 @@
+"""The open uploads at a destination and at the locations of its jobs (I4, I5).
+
+Whose an upload is `UploadOwners` says, as for the sweep and for `s3commit uploads`. fsck is
+stricter: it needs no age to abort an upload, so it leaves alone what anything speaks against.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+
+from s3commit.core.formats.layout import (
+    JobDirectory,
+    belongs_to_job,
+    directories_above,
+    owner_of,
+)
+from s3commit.core.fsck.expected import DECIDED_BY_MANIFEST
+from s3commit.core.fsck.findings import Finding, Repair
+from s3commit.core.fsck.jobs import Job, outermost
+from s3commit.core.fsck.other_rules import CLAIMED, UPLOAD_LEFT, UPLOAD_OF_NOBODY
+from s3commit.core.fsck.ports import Fsck
+from s3commit.core.fsck.verdict import Action
+from s3commit.core.job.contents import Contents
+from s3commit.core.model.job import Destination, Names
+from s3commit.core.model.states import JobState
+from s3commit.core.ownership.named_uploads import uploads_named
+from s3commit.core.ownership.open_uploads import Ownership, UploadOwners
+from s3commit.core.ownership.other_jobs import is_there
+from s3commit.core.ports.objects import OpenUpload
+
+
+@dataclass(slots=True)
+class JobUploads:
+    """Open uploads by key, each with its job; ``unknown`` are those of no job that is known.
+
+    Of a job in OPEN there are none: its tasks write, and nothing is to be said of that.
+    """
+
+    of_jobs: dict[str, list[tuple[OpenUpload, Job]]] = field(default_factory=dict)
+    unknown: list[OpenUpload] = field(default_factory=list)
+
+    def are_open(self, key: str, job: Job) -> bool:
+        """Whether an upload of the job is open at the key."""
+        return any(one is job for _, one in self.of_jobs.get(key, ()))
+
+
+def read_uploads(fsck: Fsck, destination: Destination, jobs: Mapping[str, Job]) -> JobUploads:
+    """List the open uploads. Memory: some 500 bytes for each one of a job that is not in OPEN."""
+    found, named = JobUploads(), _uploads_of_exact_names(fsck, jobs)
+    places = {destination.prefix, *(prefix for job in jobs.values() for prefix in job.places)}
+    for prefix in outermost(places):
+        for upload in fsck.ports.store.list_uploads(destination.bucket, prefix):
+            owner = owner_of(upload.key)
+            job = named.get((upload.key, upload.upload_id)) or jobs.get(owner or "")
+            if job is None:
+                if owner and upload.key.startswith(destination.prefix):
+                    found.unknown.append(upload)
+            elif job.phase is not JobState.OPEN and job.acts_at(upload.key):
+                found.of_jobs.setdefault(upload.key, []).append((upload, job))
+    return found
+
+
+def _uploads_of_exact_names(fsck: Fsck, jobs: Mapping[str, Job]) -> dict[tuple[str, str], Job]:
+    """The uploads that manifests and notes name, of exact names, each with its job.
+
+    Of what two jobs name the one that has not ended counts: whoever wrote the other's manifest, the
+    upload may be completed yet.
+    """
+    exact = [job for job in jobs.values() if job.names is Names.EXACT]
+
+    def named(some: Iterable[Job]) -> dict[tuple[str, str], Job]:
+        return {
+            one: job
+            for job in some
+            if job.contents.scratch or job.locations
+            for directory in job.directories
+            for one in uploads_named(fsck.ports, directory)
+        }
+
+    left = named(job for job in exact if job.has_ended)
+    under_way = (job for job in exact if not job.has_ended)
+    return left | named(job for job in under_way if left or job.phase in DECIDED_BY_MANIFEST)
+
+
+def check_uploads(
+    fsck: Fsck,
+    destination: Destination,
+    jobs: Mapping[str, Job],
+    uploads: JobUploads,
+    kept: Collection[str],
+) -> Iterator[Finding]:
+    """The uploads of jobs that have ended, and of jobs of which nothing is known.
+
+    Those of other jobs than ``jobs`` are left alone, and those at the keys ``kept``, where one may
+    be the last copy of a committed file.
+    """
+    bucket = destination.bucket
+
+    def look(directory: JobDirectory) -> Contents | None:
+        found = Contents()
+        for listed in fsck.survey.objects(directory.bucket, directory.prefix):
+            found.add(directory, listed)
+        return found if found.last else None
+
+    @cache
+    def has_job(prefix: str, job_id: str) -> bool:
+        return is_there(fsck.ports.store, JobDirectory(Destination(bucket, prefix), job_id))
+
+    ask = fsck.ports.ledger.jobs_with_id
+    owners = UploadOwners(fsck.ports, bucket, ask, look)
+
+    def claimed_at(key: str, job: Job) -> str:
+        """Where else the id of a job that the ledger does not know has a job."""
+        own = {one.destination.prefix for one in job.directories}
+        others = () if job.record else (one for one in directories_above(key) if one not in own)
+        return next((one for one in others if has_job(one, job.directory.job_id)), "")
+
+    for key, of_key in uploads.of_jobs.items():
+        for upload, job in of_key:
+            job_id = job.directory.job_id
+            if job_id not in jobs or not job.has_ended or job.running or key in kept:
+                continue  # a job that ended a moment ago its execution tidies up
+            if belongs_to_job(key, job_id) and owners.of(upload) is not Ownership.ENDED:
+                continue
+            if claimed := claimed_at(key, job):
+                yield Finding(CLAIMED, bucket, key, job_id, claimed)
+                continue
+            abort = Repair(
+                Action.ABORT_UPLOAD, UPLOAD_LEFT.name, bucket, key, job_id, upload.upload_id
+            )
+            yield Finding(UPLOAD_LEFT, bucket, key, job_id, repairs=(abort,))
+    for upload in uploads.unknown:
+        if owners.of(upload) is Ownership.UNKNOWN:
+            yield Finding(UPLOAD_OF_NOBODY, bucket, upload.key, owner_of(upload.key) or "")

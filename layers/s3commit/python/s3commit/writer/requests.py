@@ -1,0 +1,202 @@
+"""The driver's one word on its job, and the wait for the answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from s3commit.core.formats.documents import (
+    MAX_REQUEST_BYTES,
+    MAX_RESULT_BYTES,
+    decode_request,
+    decode_result,
+    encode_request,
+)
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model.errors import (
+    AccessError,
+    InvalidInputError,
+    JobFailedError,
+    JobRefusedError,
+    NotFoundError,
+    OutcomeUnknownError,
+    PreconditionError,
+    S3CommitError,
+    TransientError,
+)
+from s3commit.core.model.job import AbortRequest, CommitRequest, JobResult, Outcome
+from s3commit.writer.conditional_put import WriterStore, put_first
+from s3commit.writer.environment import Environment
+
+FIRST_PAUSE: Final = 0.02  # seconds
+LONGEST_PAUSE: Final = 1.0
+GROWTH: Final = 1.2  # a pause is a fifth of the time waited: the answer is late by that at most
+
+
+@dataclass(frozen=True, slots=True)
+class AbortAnswer:
+    """What became of `Job.abort`.
+
+    ``accepted`` is False if a commit request stands: it decides, or has; nothing was changed.
+    """
+
+    accepted: bool
+    message: str
+
+
+class Patience:
+    """Pauses that grow with the time waited, 20 ms to 1 s, until ``timeout`` seconds are over."""
+
+    def __init__(self, environment: Environment, timeout: float) -> None:
+        self.timeout = timeout
+        self._environment = environment
+        self._deadline = environment.monotonic() + timeout
+        self._pause = FIRST_PAUSE
+
+    def pause(self) -> bool:
+        """Wait a little; False, without waiting, when the time is over."""
+        left = self._deadline - self._environment.monotonic()
+        if left <= 0:
+            return False
+        self._environment.sleep(min(self._pause, left))
+        self._pause = min(GROWTH * self._pause, LONGEST_PAUSE)
+        return True
+
+
+def request_commit(
+    store: WriterStore, directory: JobDirectory, request: CommitRequest, patience: Patience
+) -> None:
+    """Make ``request`` the job's one word, or find that it is already.
+
+    Raises `JobRefusedError` (``ABORT_REQUESTED``) if an abort stands, `PreconditionError`
+    (``OTHER_REQUEST``) if another commit does, `OutcomeUnknownError` if S3 could not be reached
+    and the request may have arrived.
+    """
+    stands = _put_commit(store, directory, encode_request(request), patience)
+    standing = _read(stands, directory)
+    if standing == request:
+        return
+    if isinstance(standing, AbortRequest):
+        raise JobRefusedError(
+            f"job {directory.job_id} is not committed: its abort was requested first"
+            f" ({standing.reason or 'no reason given'})",
+            code="ABORT_REQUESTED",
+        )
+    raise PreconditionError(
+        f"job {directory.job_id}: another commit request, with {_count(standing)}, stands and"
+        f" decides; see {_uri(directory)}",
+        code="OTHER_REQUEST",
+    )
+
+
+def request_abort(store: WriterStore, directory: JobDirectory, reason: str) -> AbortAnswer:
+    """Request the abort, unless the job has its word. Raises S3's errors.
+
+    Spark asks for it after a commit that failed: then the answer is how the job has ended.
+    """
+    body = encode_request(AbortRequest(directory.job_id, reason))
+    stands = put_first(
+        store, directory.bucket, directory.request, body, max_bytes=MAX_REQUEST_BYTES
+    )
+    job_id = directory.job_id
+    if stands == body:
+        return AbortAnswer(True, f"abort of job {job_id} requested")
+    standing = _read(stands, directory)
+    if isinstance(standing, AbortRequest):
+        return AbortAnswer(True, f"abort of job {job_id} was requested before")
+    ended = _ended(store, directory)
+    if ended is not None and ended.outcome is not Outcome.COMMITTED:
+        line = f"job {job_id} has ended {ended.outcome}: none of its files is visible"
+        return AbortAnswer(False, line)
+    return AbortAnswer(
+        False,
+        f"job {job_id} is not aborted: its commit was requested first, and the pipeline decides;"
+        f" see: s3commit show {directory.uri}",
+    )
+
+
+def wait_for_result(store: WriterStore, directory: JobDirectory, patience: Patience) -> JobResult:
+    """Poll ``result.json`` and return it if the job is committed, or its data was by another job.
+
+    Raises `JobFailedError` with the result's code and message if it is not,
+    `OutcomeUnknownError` when the time is over or the result can't be read.
+    """
+    while True:
+        try:
+            body = store.get(directory.bucket, directory.result, max_bytes=MAX_RESULT_BYTES).body
+            return _judged(decode_result(body, directory))
+        except JobFailedError:
+            raise
+        # Without s3:ListBucket, S3 answers 403 for an object that is not there (yet).
+        except (NotFoundError, AccessError, TransientError) as error:
+            if not patience.pause():
+                why = f"no result after {patience.timeout:g} s ({error.message})"
+                raise _unknown(directory, why) from error
+        except S3CommitError as error:
+            raise _unknown(directory, error.message) from error
+
+
+def _ended(store: WriterStore, directory: JobDirectory) -> JobResult | None:
+    """The job's result, if there is one that can be read."""
+    try:
+        stored = store.get(directory.bucket, directory.result, max_bytes=MAX_RESULT_BYTES)
+        return decode_result(stored.body, directory)
+    except S3CommitError:
+        return None
+
+
+def _put_commit(
+    store: WriterStore, directory: JobDirectory, body: bytes, patience: Patience
+) -> bytes:
+    doubtful = False
+    while True:
+        try:
+            return put_first(
+                store, directory.bucket, directory.request, body, max_bytes=MAX_REQUEST_BYTES
+            )
+        except TransientError as error:
+            doubtful = True  # it may have happened
+            if not patience.pause():
+                raise _unknown(directory, error.message) from error
+        except S3CommitError as error:
+            if doubtful:
+                raise _unknown(directory, error.message) from error
+            raise
+
+
+def _read(body: bytes, directory: JobDirectory) -> CommitRequest | AbortRequest:
+    try:
+        return decode_request(body, directory)
+    except InvalidInputError as error:
+        raise PreconditionError(
+            f"job {directory.job_id}: a request that can not be read stands at {_uri(directory)}:"
+            f" {error.message}",
+            code="OTHER_REQUEST",
+        ) from error
+
+
+def _judged(result: JobResult) -> JobResult:
+    if result.outcome is Outcome.COMMITTED or result.already_committed:
+        return result
+    error = result.error
+    raise JobFailedError(
+        f"job {result.job_id} ended {result.outcome}, none of its files is visible:"
+        f" {error.message if error else 'no reason given'}",
+        code=error.code if error else None,
+    )
+
+
+def _unknown(directory: JobDirectory, why: str) -> OutcomeUnknownError:
+    job_id = directory.job_id
+    return OutcomeUnknownError(
+        f"outcome of job {job_id} unknown: {why}; it may still be committed. Look it up with"
+        f" `s3commit show {directory.uri}`, or as execution {job_id} in the Step Functions console"
+    )
+
+
+def _count(request: CommitRequest) -> str:
+    return "every attempt" if request.attempts is None else f"{len(request.attempts)} attempts"
+
+
+def _uri(directory: JobDirectory) -> str:
+    return f"s3://{directory.bucket}/{directory.request}"
