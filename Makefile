@@ -9,7 +9,8 @@ STAMP := $(VENV)/.s3commit-installed
 CDK_VERSION := 2.1148.1
 OUT ?= cdk.out
 ARGS ?=
-PYTEST_ARGS ?= -n 2 --dist loadfile
+# Files in their order: those of few but long tests are not left to the end.
+PYTEST_ARGS ?= -n 2 --dist loadfile --no-loadscope-reorder
 
 # The CDK command comes from npm. It needs Node >= 18: the machine's own, else the wheel's.
 define CDK
@@ -67,8 +68,8 @@ test-long: setup java ## What the tests search for longer than one waits every d
 	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) -m long
 
 .PHONY: quick
-quick: lint ## Lint, and the tests that need neither Spark nor the embedded runtime: for every day
-	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) $(addprefix --ignore tests/,local spark e2e stacks sim chaos)
+quick: lint ## Lint, and the tests of core, writer, functions and documents: for every day
+	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) $(addprefix tests/,core writer lambdas testing docs ported fuzz)
 
 .PHONY: soak
 soak: setup ## Simulate until stopped: make soak ARGS="--minutes 10", or ARGS="--seed 17"

@@ -58,7 +58,9 @@ def test_a_unit_of_several_files_stays_within_its_parts(found: Manifests) -> Non
 
 @settings(max_examples=5)
 @given(st.sampled_from([1, 10, 100]), st.integers(1, 10_000))
-@pytest.mark.parametrize("files", [MAX_UNITS + 100, 20_000, 100_000, 1_000_000])
+@pytest.mark.parametrize(
+    "files", [MAX_UNITS + 100, 20_000, 100_000, pytest.param(1_000_000, marks=pytest.mark.long)]
+)
 def test_many_files_make_no_more_units_than_the_state_machine_carries(
     files: int, per_task: int, parts: int
 ) -> None:
