@@ -15,7 +15,7 @@ from s3commit.core.fsck.file_rules import FILE_TABLE, KnownFrom, ObjectState
 from s3commit.core.fsck.job_rules import JOB_TABLE, UNDONE, WithoutState
 from s3commit.core.fsck.other_rules import OTHER_RULES
 from s3commit.core.fsck.verdict import Action, DecisionTable, Level, Verdict
-from s3commit.core.job.snapshot import Presence
+from s3commit.core.job.stored_job import Presence
 from s3commit.core.model.states import JobState
 
 ROOT = Path(__file__).parents[2]

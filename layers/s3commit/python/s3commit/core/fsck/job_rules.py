@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final
 
 from s3commit.core.fsck.verdict import Action, DecisionTable, Row, Verdict, finding, fine
-from s3commit.core.job.snapshot import Presence
+from s3commit.core.job.stored_job import Presence
 from s3commit.core.model.job import Outcome
 from s3commit.core.model.states import ENDED, JobState
 

@@ -28,7 +28,7 @@ from s3commit.core.fsck.ports import Fsck
 from s3commit.core.fsck.verdict import Action, Verdict
 from s3commit.core.job.contents import Contents
 from s3commit.core.job.locations import known_locations
-from s3commit.core.job.snapshot import JobSnapshot, Presence, read_snapshot
+from s3commit.core.job.stored_job import Presence, StoredJob, read_stored_job
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import Conflict, Destination, JobSpec, Names, Outcome
 from s3commit.core.model.record import JobRecord
@@ -156,7 +156,7 @@ def outermost(prefixes: Iterable[str]) -> list[str]:
 
 
 def _read(fsck: Fsck, directory: JobDirectory, contents: Contents, listed_at: str) -> Job:
-    seen = read_snapshot(fsck.ports, directory, contents, is_listed=listed_at != "")
+    seen = read_stored_job(fsck.ports, directory, contents, is_listed=listed_at != "")
     record, header, kind = seen.record, seen.commits.value, _kind(directory, seen)
     spec = seen.spec.value if isinstance(seen.spec.value, JobSpec) else None
     unknown = Names.EXACT if contents.of_s3a.objects else Names.UNIQUE
@@ -198,7 +198,7 @@ def _read(fsck: Fsck, directory: JobDirectory, contents: Contents, listed_at: st
     )
 
 
-def _kind(directory: JobDirectory, seen: JobSnapshot) -> Verdict | None:
+def _kind(directory: JobDirectory, seen: StoredJob) -> Verdict | None:
     header, spec = seen.commits.value, seen.spec
     is_copied = spec.error is not None and spec.error.code == "WRONG_JOB"
     if is_copied or (header is not None and header.destination != directory.destination.uri):
@@ -208,7 +208,7 @@ def _kind(directory: JobDirectory, seen: JobSnapshot) -> Verdict | None:
     return SPEC_UNREADABLE if spec.error is not None else None
 
 
-def _counts_otherwise(header: CommitHeader, seen: JobSnapshot) -> bool:
+def _counts_otherwise(header: CommitHeader, seen: StoredJob) -> bool:
     """Whether the commit manifest is not the one that the ledger or the result counted.
 
     What it does not have would pass for an uncounted attempt's, and be deleted.

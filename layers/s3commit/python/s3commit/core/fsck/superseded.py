@@ -17,7 +17,7 @@ from s3commit.core.formats.published import CommitHeader
 from s3commit.core.fsck.jobs import FOREVER, Job, commit_manifests, in_directories
 from s3commit.core.fsck.ports import Fsck
 from s3commit.core.job.contents import Contents
-from s3commit.core.job.snapshot import commit_document, spec_document
+from s3commit.core.job.stored_job import commit_document, spec_document
 from s3commit.core.model.job import Destination
 
 _Moment = tuple[str, str]  # by S3, to the second; within one by the machines of the two jobs

@@ -45,7 +45,7 @@ class Document(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class JobSnapshot:
+class StoredJob:
     """One job. ``spec`` is the main directory where this one is of a location (docs/adr/0013)."""
 
     record: JobRecord | None
@@ -54,9 +54,9 @@ class JobSnapshot:
     commits: Document[CommitHeader]
 
 
-def read_snapshot(
+def read_stored_job(
     ports: Ports, directory: JobDirectory, contents: Contents, *, is_listed: bool
-) -> JobSnapshot:
+) -> StoredJob:
     """Read the job's record, and each document that a listing has shown.
 
     ``is_listed``: a listing has shown the job's commit manifest. The listings are older than the
@@ -64,7 +64,7 @@ def read_snapshot(
     """
     record = ports.ledger.job(directory.ref)
     ended = record is not None and record.state in ENDED
-    return JobSnapshot(
+    return StoredJob(
         record,
         spec_document(ports, directory) if contents.job else Document(),
         result_document(ports, directory) if contents.result or ended else Document(),
