@@ -1,7 +1,5 @@
-"""The version of the package."""
+"""The version of the package. The build reads it here."""
 
 from __future__ import annotations
 
-from typing import Final
-
-__version__: Final = "0.1.0"
+__version__ = "0.1.0"
