@@ -76,6 +76,8 @@ class FakeExecutions:
     def describe(self, execution: str) -> Execution:
         if self.refusal is not None:
             raise self.refusal
+        if not execution.startswith("arn:"):
+            execution = f"{self.machine.replace('stateMachine', 'execution')}:{execution}"
         return Execution(self.statuses.get(execution, FORGOTTEN), *self.errors.get(execution, ()))
 
     def start(self, name: str, directory: JobDirectory) -> str:

@@ -211,6 +211,19 @@ def test_i12_a_file_below_a_directory_that_has_a_job_of_the_same_id_is_left_to_t
     assert not changed_by_repair(desk)
 
 
+@pytest.mark.parametrize("outer", [False, True])
+def test_i12_so_is_an_upload_there(outer: bool) -> None:
+    """The job further up has ended too: of which of the two the upload is, nobody knows."""
+    desk = Checked(World(), destination=Destination(BUCKET, "sales/dt=1/"))
+    rolled_back(desk.world, prefix="sales/dt=1/")
+    if outer:
+        aborted(desk.world)
+    key = f"sales/dt=1/part-{JOB}.csv"
+    desk.world.store.create_upload(BUCKET, key, metadata={}, content_type="")
+    assert desk.names() == ([] if outer else ["UPLOAD_LEFT"])
+    assert changed_by_repair(desk) is not outer
+
+
 def test_i5_an_upload_of_a_live_job_that_an_ended_jobs_manifest_names_stays() -> None:
     desk = checked()
     live = job_directory(OTHER_JOB)

@@ -34,8 +34,10 @@ def _applies(statement: dict[str, Any], call: Call, refs: Mapping[str, str]) -> 
     known = {"Sid", "Effect", "Principal", "Action", "Resource", "Condition"}
     assert statement.keys() <= known, "this evaluation does not know all of the statement"
     principal = statement["Principal"]
+    everybody = principal in ("*", {"AWS": "*"})
+    assert everybody or principal.keys() == {"Service"}, "this evaluation knows services alone"
     return (
-        (principal == "*" or call.principal in _values(principal.get("Service", []), refs))
+        (everybody or call.principal in _values(principal["Service"], refs))
         and any(fnmatchcase(call.action, one) for one in _values(statement["Action"], refs))
         and any(fnmatchcase(call.resource, one) for one in _values(statement["Resource"], refs))
         and all(

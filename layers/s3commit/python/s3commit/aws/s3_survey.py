@@ -1,4 +1,4 @@
-"""The sweep's look at S3: listings with times that are gone on with from a key."""
+"""Listings of objects, versions and uploads with times, which can be resumed from a key."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any, TypeVar, cast
 
 from s3commit.aws import env
-from s3commit.aws.arns import is_arn, machine_of
+from s3commit.aws.arns import machine_of
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.fsck.ports import Fsck
@@ -37,12 +37,12 @@ class SessionHands:
     def is_running(self, directory: JobDirectory, record: JobRecord | None) -> bool:
         """See `Hands.is_running`."""
         execution = record.execution if record else ""
-        if not is_arn(execution):
-            if self._machine is None:
-                return False
+        machine = machine_of(execution)
+        if machine is None:
             # As the pipeline names the first one, which may not have come to the ledger yet.
-            execution = f"{self._machine.replace(':stateMachine:', ':execution:')}:{directory.ref}"
-        machine = machine_of(execution) or ""
+            machine, execution = self._machine, directory.ref
+        if machine is None:
+            return False
         return self._session.executions(machine).describe(execution).is_running
 
     def start(self, directory: JobDirectory, record: JobRecord | None) -> bool:

@@ -79,7 +79,8 @@ def restart(
 ) -> str | None:
     """Start an execution for the job. Returns its ARN; None if the run is dry.
 
-    Raises `PreconditionError` (``OTHER_REQUEST``) if one runs, or if nobody knows the machine.
+    Raises `PreconditionError` (``OTHER_REQUEST``) if one runs, or was started a moment ago, or if
+    nobody knows the machine.
     """
     job = snapshot.directory.job_id
     before = f"job {job}: its {requested(snapshot)} was requested before"
@@ -99,7 +100,14 @@ def restart(
     if dry_run:
         return None
     name = _name(session, snapshot.directory.ref)
-    return session.executions(last.machine).start(name, snapshot.directory) or name
+    started = session.executions(last.machine).start(name, snapshot.directory)
+    if started is None:
+        raise PreconditionError(
+            f"{before}, and execution {name} was started for it a moment ago; see:"
+            f" s3commit show {snapshot.located.name}",
+            code="OTHER_REQUEST",
+        )
+    return started
 
 
 def _name(session: Session, ref: str) -> str:

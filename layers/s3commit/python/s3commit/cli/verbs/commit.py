@@ -59,8 +59,8 @@ def commit(
     """Finish a job whose driver or execution died.
 
     Writes the commit request in place of the driver. Every manifest in the job directory counts.
-    JOB is a job id or the s3:// URI of a job directory. Make sure first that no task of the job is
-    still running.
+    JOBDIR is the s3:// URI of a job directory, or a job id. Make sure first that no task of the
+    job is still running.
 
     The command checks every manifest against the open uploads. It refuses (exit 3) and changes
     nothing if a task has two manifests, or if tasks may be missing: an open upload is in no

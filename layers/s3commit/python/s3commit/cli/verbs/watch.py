@@ -91,11 +91,11 @@ def _follow(session: Session, located: Located, timeout: int) -> Iterator[_Seen]
         try:
             found, trouble = _look(session, located), ""
             if found.state == JobState.OPEN:
+                found = replace(found, progress=seen.progress)
                 now = session.environment.epoch()
                 if now - counted >= COUNT_EVERY:
-                    found, counted = replace(found, progress=read_progress(located)), now
-                else:
-                    found = replace(found, progress=seen.progress)
+                    counted = now  # also if it fails: a table that is throttled gets its pause
+                    found = replace(found, progress=read_progress(located))
         except TransientError as error:  # the next look may go through
             found, trouble = seen, f" ({error.message})"
         if found != seen:

@@ -14,12 +14,10 @@ from s3commit.core.model.errors import InvalidInputError, NotFoundError
 from s3commit.core.model.job import JobSpec
 from s3commit.core.model.pending import PendingSet
 from s3commit.core.model.record import AttemptRecord, JobRecord
-from s3commit.core.model.states import ENDED, JobState
+from s3commit.core.model.states import ENDED, UNDER_COMMIT
 from s3commit.core.ownership.other_jobs import OtherJobs
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.recovery.lost_record import remembered
-
-_HAS_CLAIMS = frozenset({JobState.COMMITTING, JobState.PUBLISHING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +89,7 @@ def _record(ports: Ports, directory: JobDirectory) -> JobRecord:
     found = remembered(ports, home, spec)
     # A decided job whose record was lost: `--rebuild-ledger` puts its claims before the record, and
     # leaves alone one that is there (I6).
-    return found if found.state in _HAS_CLAIMS else ports.ledger.open_job(found)
+    return found if found.state in UNDER_COMMIT else ports.ledger.open_job(found)
 
 
 def _home(ports: Ports, directory: JobDirectory) -> tuple[JobDirectory, JobSpec]:

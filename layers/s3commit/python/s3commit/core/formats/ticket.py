@@ -174,7 +174,8 @@ def _refusal(fields: Fields) -> Failure | None:
     if not fields.has("refusal"):
         return None
     cause = fields.mapping("refusal").get("Cause", "")
-    return parse_refusal(cause if isinstance(cause, str) else "")
+    found = parse_refusal(cause if isinstance(cause, str) else "")
+    return found if found.message else replace(found, message="refused")
 
 
 def refusal_text(code: str, message: str) -> str:
@@ -196,7 +197,7 @@ def parse_refusal(cause: str, code: str = "REFUSED") -> Failure:
     refusal = _REFUSAL.fullmatch(text)
     if refusal is not None:
         return Failure(one_line(refusal[1], 100), one_line(refusal[2]))
-    return Failure(code, one_line(" ".join(text.split()), 1000) or "refused")
+    return Failure(code, one_line(" ".join(text.split()), 1000))
 
 
 def _message_of(cause: str) -> str:

@@ -12,12 +12,13 @@ from s3commit.core.fsck.files import check_files
 from s3commit.core.fsck.findings import Finding, Repair, Tally
 from s3commit.core.fsck.job_rules import NOT_GOING_ON, UNREADABLE
 from s3commit.core.fsck.jobs import Job, read_jobs
-from s3commit.core.fsck.lost_documents import DECIDED, lost_documents
+from s3commit.core.fsck.lost_documents import lost_documents
 from s3commit.core.fsck.other_rules import S3A_LEFTOVER, SPEC_UNREADABLE
 from s3commit.core.fsck.ports import Fsck
 from s3commit.core.fsck.uploads import check_uploads, read_uploads
 from s3commit.core.fsck.verdict import Action, Level
 from s3commit.core.model.job import Destination
+from s3commit.core.model.states import UNDER_COMMIT
 
 SHOWN: Final = 10  # names in a finding
 
@@ -82,7 +83,7 @@ def _check_job(fsck: Fsck, job: Job) -> Iterator[Finding]:
 def _lost(fsck: Fsck, job: Job) -> str:
     """The documents without which the job may not go on; reads them, of such a job alone."""
     record = job.record
-    if job.verdict is not NOT_GOING_ON or record is None or record.state not in DECIDED:
+    if job.verdict is not NOT_GOING_ON or record is None or record.state not in UNDER_COMMIT:
         return ""
     names = lost_documents(fsck, job.directory, record, listed=job.header is not None)
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""

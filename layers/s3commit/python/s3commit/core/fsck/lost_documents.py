@@ -7,7 +7,6 @@ fail until somebody brings the document back, and has to know which.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.manifest import MAX_MANIFEST_BYTES, digest
@@ -18,9 +17,6 @@ from s3commit.core.job.replace_list import MAX_PAGE_BYTES, read_index
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError, NotFoundError
 from s3commit.core.model.job import CommitRequest
 from s3commit.core.model.record import JobRecord
-from s3commit.core.model.states import JobState
-
-DECIDED: Final = frozenset({JobState.COMMITTING, JobState.PUBLISHING})
 
 _Needed = tuple[str, str]  # a key, and the digest of the bytes that were decided
 

@@ -18,7 +18,6 @@ from typing import TypeVar
 from s3commit.core.commit.ingest_pendingsets import Arrival, judge_arrival, note_arrivals
 from s3commit.core.formats.layout import MAGIC_PREFIX, PENDINGSET_SUFFIX, JobDirectory
 from s3commit.core.fsck.jobs import in_directories
-from s3commit.core.fsck.lost_documents import DECIDED
 from s3commit.core.fsck.ports import Fsck
 from s3commit.core.fsck.restored_locks import hold_again
 from s3commit.core.job.claims import release_locks
@@ -28,7 +27,7 @@ from s3commit.core.job.locations import is_location
 from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError
 from s3commit.core.model.job import Destination
 from s3commit.core.model.record import JobRecord
-from s3commit.core.model.states import ENDED, JobState
+from s3commit.core.model.states import ENDED, UNDER_COMMIT, JobState
 from s3commit.core.recovery.lost_record import remembered
 
 T = TypeVar("T")
@@ -151,7 +150,7 @@ def _first_pass(
 def _second_pass(fsck: Fsck, directory: JobDirectory, dry_run: bool) -> Rebuilt:
     """Make the record of a job that was requested, under the locks of one that was decided."""
     made = _remembered(fsck, directory)
-    if made.state in DECIDED:
+    if made.state in UNDER_COMMIT:
         made = hold_again(fsck.ports, directory, made, dry_run=dry_run)
     record = made if dry_run else fsck.ports.ledger.open_job(made)
     if record.state in ENDED:

@@ -27,7 +27,7 @@ from s3commit.core.model.job import Destination, Names
 from s3commit.core.model.states import JobState
 from s3commit.core.ownership.named_uploads import uploads_named
 from s3commit.core.ownership.open_uploads import Ownership, UploadOwners
-from s3commit.core.ownership.other_jobs import is_there
+from s3commit.core.ownership.other_jobs import is_further_up, is_there
 from s3commit.core.ports.objects import OpenUpload
 
 
@@ -117,13 +117,22 @@ def check_uploads(
         others = () if job.record else (one for one in directories_above(key) if one not in own)
         return next((one for one in others if has_job(one, job.directory.job_id)), "")
 
+    @cache
+    def is_outers(directory: JobDirectory) -> bool:
+        return is_further_up(fsck.ports.store, directory)
+
     for key, of_key in uploads.of_jobs.items():
         for upload, job in of_key:
             job_id = job.directory.job_id
             if job_id not in jobs or not job.has_ended or job.running or key in kept:
                 continue  # a job that ended a moment ago its execution tidies up
-            if belongs_to_job(key, job_id) and owners.of(upload) is not Ownership.ENDED:
-                continue
+            if belongs_to_job(key, job_id):
+                if owners.of(upload) is not Ownership.ENDED:
+                    continue
+                # As for files: whoever may write here alone can't speak for the job further up.
+                own = [job.directory.at(one) for one in job.places if key.startswith(one)]
+                if any(map(is_outers, own)):
+                    continue
             if claimed := claimed_at(key, job):
                 yield Finding(CLAIMED, bucket, key, job_id, claimed)
                 continue

@@ -46,7 +46,7 @@ class Execution:
         if not self.error and not self.cause:
             return None
         code = _CODES.get(self.error, self.error) or self.status
-        refusal = parse_refusal(self.cause, code) if self.cause else Failure(code, "")
+        refusal = parse_refusal(self.cause, code)
         message = refusal.message
         if len(message) > SHOWN_MESSAGE:
             message = message[:SHOWN_MESSAGE] + "..."
