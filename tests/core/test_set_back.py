@@ -98,3 +98,19 @@ def test_a_jobs_first_execution_asks_for_no_result() -> None:
         seal_job(world.ports, Ticket(JOB, BUCKET, directory.prefix, execution=execution))
         calls.append(world.plan.counts())
     assert calls[0]["get"] + 2 == calls[1]["get"]
+
+
+def test_i2_a_committed_job_that_the_table_has_as_rolling_back_keeps_its_files() -> None:
+    """The table was set back to COMMITTING, and a later job has since replaced one of the files."""
+    world, directory = World(), job_directory()
+    world.request(directory, world.attempt(directory, "t0"))
+    world.run(directory)
+    committed, lost = world.visible(), Failure("UPLOADS_LOST", "a file is gone")
+    record = replace(world.record(directory), state=JobState.ROLLING_BACK, failure=lost)
+    world.ledger._jobs[REF] = replace(record, finished_at=None)
+    for number in range(2):  # the sweep tries again
+        with pytest.raises(S3CommitError, match="restored to a moment of before") as raised:
+            world.run(directory, f"execution-{number + 2}")
+        assert raised.value.code == "LEDGER_SET_BACK"
+    assert len(committed) == 1
+    assert world.visible() == committed

@@ -266,7 +266,7 @@ MUTANTS = [
         " {JobState.COMMITTING, JobState.ROLLED_BACK}:\n",
         "    if False:\n",
         "I2",
-        by=FINDINGS,
+        by="tests/core/test_set_back.py",
     ),
     Mutant(
         "a ledger that lost the job says that it has no uploads",

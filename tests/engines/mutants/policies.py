@@ -27,7 +27,7 @@ MUTANTS = [
         "if not is_data(relative) or belongs_to_job(listed.key, directory.job_id):",
         "if not is_data(relative):",
         "I2",
-        by="tests/sim/test_findings.py",
+        by="tests/core/test_remove.py",
     ),
     Mutant(
         "a page of the replace list that is made again is not compared",
