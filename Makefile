@@ -63,6 +63,10 @@ test: lint java ## Lint, then all tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) tests/spark
 	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) tests/local
 
+.PHONY: contract
+contract: setup ## The store and ledger suite on AWS: make contract ARGS="--bucket … --versioned-bucket … --table …"
+	$(BIN)/python -m pytest tests/contract $(ARGS)
+
 .PHONY: test-long
 test-long: setup java ## What the tests search for longer than one waits every day
 	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) -m long

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,7 @@ from typing import Any, TypeVar
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 
 from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.s3 import S3ObjectStore
@@ -21,6 +23,16 @@ from s3commit.core.ports.ledger import Ledger
 from s3commit.core.ports.objects import ObjectFacts, ObjectStore
 from s3commit.testing.memory import MemoryLedger, MemoryObjectStore
 from tests.conftest import REGION
+from tests.contract.given import (
+    GivenLedger,
+    add_options,
+    clear,
+    empty,
+    given,
+    items,
+    make_bucket,
+    own_prefix,
+)
 
 T = TypeVar("T")
 
@@ -42,6 +54,7 @@ class Differences:
         True  # False: a part that was sent again completes by either etag
     )
     completes_atomically: bool = True  # False: completions at once with If-None-Match may all win
+    deletes_atomically: bool = True  # False: a put between a delete's look and its act is lost
     names_null_version: bool = True  # False: HEAD does not say that a version is "null"
     null_version: bool = False  # True: a completion without versioning has the version "null"
     bounds_keys: bool = True  # False: a key may have more than 1,024 bytes
@@ -57,6 +70,7 @@ class Differences:
 
 
 KNOWN = {
+    "aws": Differences(),
     "memory": Differences(),
     "moto": Differences(
         newline_in_keys=False,
@@ -76,6 +90,7 @@ KNOWN = {
         encodes_upload_keys=False,
         forgets_replaced_parts=False,
         completes_atomically=False,
+        deletes_atomically=False,
         bounds_keys_read=False,
         bounds_metadata=False,
         escapes_unspeakable=True,
@@ -87,7 +102,10 @@ KNOWN = {
 
 @dataclass
 class Backend:
-    """One implementation with its two buckets, one of them versioned."""
+    """One implementation with its two buckets, one of them versioned.
+
+    ``base`` is the prefix below which the suite works there.
+    """
 
     name: str
     store: ObjectStore
@@ -95,8 +113,10 @@ class Backend:
     known: Differences
     bucket: str = "contract"
     versioned: str = "contract-versioned"
+    base: str = ""
     places: Iterator[int] = field(default_factory=itertools.count)
     client: Any = None  # what lays the obstacles on S3; None: the store in memory does
+    made: list[str] = field(default_factory=list)
 
     def archive(self, key: str, body: bytes) -> None:
         """An object in the archive, as a lifecycle rule or its writer puts it there."""
@@ -122,12 +142,35 @@ class Backend:
             "Action": list(actions),
             "Resource": f"arn:aws:s3:::{self.bucket}/{prefix}*",
         }
-        policy = {"Version": "2012-10-17", "Statement": [statement]}
+        before = self._policy()
+        policy = {**before, "Statement": [*before["Statement"], statement]}
         self.client.put_bucket_policy(Bucket=self.bucket, Policy=json.dumps(policy))
         try:
             yield
         finally:
-            self.client.delete_bucket_policy(Bucket=self.bucket)
+            if before["Statement"]:
+                self.client.put_bucket_policy(Bucket=self.bucket, Policy=json.dumps(before))
+            else:
+                self.client.delete_bucket_policy(Bucket=self.bucket)
+
+    def _policy(self) -> dict[str, Any]:
+        try:
+            return dict(json.loads(self.client.get_bucket_policy(Bucket=self.bucket)["Policy"]))
+        except ClientError:
+            return {"Version": "2012-10-17", "Statement": []}
+
+    def make_bucket(self) -> str:
+        """A bucket of a test's own; goes at the end if all are somebody's."""
+        self.made.append(make_bucket(self.client, f"own-{uuid.uuid4().hex}"))
+        return self.made[-1]
+
+    def clean_up(self) -> None:
+        """Leave nothing in buckets that somebody has given."""
+        for bucket in (self.bucket, self.versioned):
+            empty(self.client, bucket, self.base)
+        for bucket in self.made:
+            empty(self.client, bucket, "")
+            self.client.delete_bucket(Bucket=bucket)
 
 
 @dataclass
@@ -196,18 +239,55 @@ def _s3_backend(name: str, endpoint: str) -> Backend:
     bucket = f"contract-{uuid.uuid4().hex}"
     backend = Backend(name, store, store, KNOWN[name], bucket, f"{bucket}-versioned", client=client)
     for bucket in (backend.bucket, backend.versioned):
-        client.create_bucket(
-            Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": "eu-central-1"}
-        )
+        make_bucket(client, bucket)
     client.put_bucket_versioning(
         Bucket=backend.versioned, VersioningConfiguration={"Status": "Enabled"}
     )
     return backend
 
 
-@pytest.fixture(scope="session", params=sorted(KNOWN))
-def backend(request: pytest.FixtureRequest) -> Backend:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """See `tests.contract.given`."""
+    add_options(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Some of the options without the others are an error of usage."""
+    given(config)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Each implementation in turn, or the one that is given."""
+    is_given = bool(given(metafunc.config))
+    if "backend" in metafunc.fixturenames:
+        names = ["given"] if is_given else ["memory", "moto", "weed"]
+        metafunc.parametrize("backend", names, indirect=True, scope="session")
+    if "ledger" in metafunc.fixturenames:
+        names = ["given"] if is_given else ["memory", "moto"]
+        metafunc.parametrize("ledger", names, indirect=True)
+
+
+@pytest.fixture(scope="session")
+def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
     """Each object store in turn."""
+    if request.param == "given":
+        backend = _given_backend(request.config)
+        yield backend
+        backend.clean_up()
+    else:
+        yield _backend(request)
+
+
+def _given_backend(config: pytest.Config) -> Backend:
+    options = given(config)
+    client = make_client()
+    store = S3ObjectStore(client, page=PAGE)
+    buckets = options["--bucket"], options["--versioned-bucket"]
+    known = KNOWN[config.getoption("differences")]
+    return Backend("given", store, store, known, *buckets, base=own_prefix(), client=client)
+
+
+def _backend(request: pytest.FixtureRequest) -> Backend:
     if request.param == "memory":
         plain = MemoryObjectStore("contract")
         versioned = MemoryObjectStore("contract-versioned", versioned=True)
@@ -218,14 +298,14 @@ def backend(request: pytest.FixtureRequest) -> Backend:
 @pytest.fixture
 def place(backend: Backend) -> Place:
     """A prefix of its own in the bucket without versions."""
-    prefix = f"place-{next(backend.places)}/"
+    prefix = f"{backend.base}place-{next(backend.places)}/"
     return Place(backend.store, backend.bucket, prefix, backend.known)
 
 
 @pytest.fixture
 def versioned(backend: Backend) -> Place:
     """A prefix of its own in the bucket with versions."""
-    prefix = f"place-{next(backend.places)}/"
+    prefix = f"{backend.base}place-{next(backend.places)}/"
     return Place(backend.versioned_store, backend.versioned, prefix, backend.known)
 
 
@@ -255,15 +335,22 @@ def create_table(name: str, endpoint: str) -> None:
     )
 
 
-@pytest.fixture(params=["memory", "moto"])
-def ledger(request: pytest.FixtureRequest) -> Ledger:
+@pytest.fixture
+def ledger(request: pytest.FixtureRequest) -> Iterator[Ledger]:
     """Each ledger in turn, empty."""
     if request.param == "memory":
-        return MemoryLedger()
-    endpoint = request.getfixturevalue("moto_endpoint")
-    table = f"ledger-{next(_TABLES)}"
-    create_table(table, endpoint)
-    return DynamoLedger(table, region=REGION, host=endpoint, page=PAGE)
+        yield MemoryLedger()
+    elif request.param == "given":
+        table = given(request.config)["--table"]
+        if next(items(table), None) is not None:
+            pytest.exit(f"table {table} has items: give the suite one that is empty", 2)
+        yield GivenLedger(table, host=os.environ.get("AWS_ENDPOINT_URL"), page=PAGE)
+        clear(table)
+    else:
+        endpoint = request.getfixturevalue("moto_endpoint")
+        table = f"ledger-{next(_TABLES)}"
+        create_table(table, endpoint)
+        yield DynamoLedger(table, region=REGION, host=endpoint, page=PAGE)
 
 
 _TABLES = itertools.count()

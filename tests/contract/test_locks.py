@@ -10,6 +10,7 @@ import pytest
 from s3commit.core.model.locks import Claim, Claimed, LockMode
 from s3commit.core.ports.ledger import Ledger
 from tests.contract.conftest import THREADS, at_once
+from tests.contract.locking import MOMENT
 
 NODE = "lake/table/"
 MANY = 300
@@ -66,6 +67,44 @@ def test_a_claim_is_put_again_and_says_then_whether_its_job_waits(ledger: Ledger
     assert found(ledger, NODE) == [waits]
     ledger.put_claim(first)
     assert found(ledger, NODE) == [first]
+
+
+@pytest.mark.parametrize("stands", [3, 5])
+def test_i6_a_claim_of_another_epoch_is_not_replaced_by_one_that_waits(
+    ledger: Ledger, stands: int
+) -> None:
+    """A stalled try must not say of a job that holds that it waits."""
+    holds = Claimed(Claim(NODE, LockMode.SHARED), "job-1", epoch=stands)
+    ledger.put_claim(holds)
+    ledger.put_claim(Claimed(holds.claim, "job-1", waits=True, asked=MOMENT, epoch=4))
+    assert found(ledger, NODE, "S") == [holds]
+
+
+def test_a_claim_is_replaced_by_one_of_a_later_epoch_and_by_none_of_an_earlier(
+    ledger: Ledger,
+) -> None:
+    one, two = (Claimed(Claim(NODE, LockMode.SHARED), "job-1", epoch=epoch) for epoch in (1, 2))
+    for put in (one, two, one):
+        ledger.put_claim(put)
+    assert found(ledger, NODE, "S") == [two]
+
+
+def test_who_waits_is_put_nowhere_that_the_job_has_no_claim(ledger: Ledger) -> None:
+    ledger.put_claim(Claimed(Claim(NODE, LockMode.SHARED), "job-1", True, MOMENT, 1))
+    assert found(ledger, NODE, "S") == []
+
+
+def test_who_waits_and_has_asked_later_is_left_out_if_that_is_asked_for(ledger: Ledger) -> None:
+    earlier, later = "2026-11-21T21:59:59.999Z", "2026-11-21T22:00:00.001Z"
+    asked = {"before": earlier, "at-once": MOMENT, "after": later}
+    for ref, moment in asked.items():
+        first = claim(ledger, NODE, ref, "S")
+        ledger.put_claim(Claimed(first.claim, ref, waits=True, asked=moment))
+    claim(ledger, f"{NODE}p/", "holds", "S")
+    everything = found(ledger, NODE, "S", below=True)
+    assert {one.ref for one in everything} == {*asked, "holds"}
+    some = ledger.claims(Claim(NODE, LockMode.SHARED), below=True, asked=MOMENT)
+    assert list(some) == [one for one in everything if one.ref != "after"]
 
 
 def test_who_drops_a_claim_drops_its_own(ledger: Ledger) -> None:

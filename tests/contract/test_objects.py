@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import uuid
 from functools import partial
 
 import pytest
@@ -77,7 +78,7 @@ def test_what_is_not_there_has_no_first_bytes_and_what_is_empty_neither(place: P
 
 
 def test_a_bucket_that_is_not_there_is_said_to_be_missing(backend: Backend) -> None:
-    store, nowhere = backend.store, "no-such-bucket"
+    store, nowhere = backend.store, f"no-such-bucket-{uuid.uuid4().hex}"
     for call in (
         lambda: store.get(nowhere, "k", max_bytes=1),
         lambda: store.put(nowhere, "k", b""),

@@ -21,20 +21,11 @@ from s3commit.testing.memory import MemoryObjectStore
 from tests.contract.conftest import PAGE, Backend, Place
 
 
-def bucket_of_its_own(backend: Backend) -> str:
-    assert isinstance(backend.store, S3ObjectStore)
-    client, bucket = backend.store._client, f"own-{uuid.uuid4().hex}"
-    client.create_bucket(
-        Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": "eu-central-1"}
-    )
-    return bucket
-
-
 @pytest.fixture
 def once_versioned(backend: Backend) -> Iterator[Place]:
     """A bucket that kept versions, has one of ``data``, and keeps none any more."""
     if isinstance(backend.store, S3ObjectStore):
-        bucket, client = bucket_of_its_own(backend), backend.store._client
+        bucket, client = backend.make_bucket(), backend.store._client
         client.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
         place = Place(backend.store, bucket, "place/", backend.known)
         place.store.put(bucket, place.key(), b"before")
