@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
@@ -73,7 +74,7 @@ def _side_by_side(body: bytes) -> None:
                 raise InvalidInputError("too large", code="TOO_LARGE")
             return StoredObject(ObjectFacts(key, '"e"', len(body)), bytes(bytearray(body)))
 
-        def list(self, bucket: str, prefix: str) -> Iterator[ListedObject]:
+        def list(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[ListedObject]:
             if prefix == DIRECTORY.tasks:
                 for number in range(SIDE_BY_SIDE):
                     yield ListedObject(DIRECTORY.manifest(f"t{number}", "a"), '"e"', len(body))
@@ -93,10 +94,14 @@ def _whole_job(_body: bytes) -> None:
             made = encode_pendingset(_task(int(task)))
             return StoredObject(ObjectFacts(key, '"e"', len(made)), made)
 
-        def list_uploads(self, bucket: str, prefix: str) -> Iterator[OpenUpload]:
-            for task in range(TASKS):
+        def list_uploads(
+            self, bucket: str, prefix: str, *, after: str = ""
+        ) -> Iterator[OpenUpload]:
+            first = bisect_right(range(TASKS), after, key=lambda task: _task(task).files[-1].key)
+            for task in range(first, TASKS):
                 for file in _task(task).files:
-                    yield OpenUpload(file.key, file.upload_id, "")
+                    if file.key > after:
+                        yield OpenUpload(file.key, file.upload_id, "")
 
     store = Store(BUCKET)
     pipeline = _pipeline(store)

@@ -54,6 +54,14 @@ class Access:
         """Whether it writes objects, and so needs kms:GenerateDataKey there."""
         return any("PutObject" in actions for actions in self.objects.values())
 
+    @property
+    def completes(self) -> bool:
+        """Whether it completes uploads, and so needs both rights on the keys that jobs name.
+
+        https://docs.aws.amazon.com/AmazonS3/latest/userguide/mpuAndPermissions.html
+        """
+        return "PutObject" in self.objects.get(DATA, ())
+
 
 def protected(names: str) -> tuple[str, ...]:
     """The patterns of the keys that the pipeline alone writes: ``documents``, or ``all`` of them.

@@ -8,6 +8,7 @@ from typing import Any
 
 import aws_cdk as cdk
 
+from s3commit.aws import env
 from stacks.checks import add_checks
 from stacks.config import DeployConfig
 from stacks.dependencies import ROOT
@@ -25,8 +26,8 @@ def build(parameters: Mapping[str, Any] | None = None, outdir: str | None = None
     context = json.loads((ROOT / "cdk.json").read_text())["context"]
     app = cdk.App(context={**context, **(parameters or {})}, outdir=outdir)
     config = DeployConfig.from_context(app.node.get_all_context())
-    storage = S3CommitStorage(app, "S3CommitStorage", config=config)
-    S3CommitPipeline(app, "S3CommitPipeline", config=config, storage=storage)
+    storage = S3CommitStorage(app, env.STORAGE_STACK, config=config)
+    S3CommitPipeline(app, env.PIPELINE_STACK, config=config, storage=storage)
     cdk.Tags.of(app).add("application", "s3commit")
     add_checks(app)
     return app

@@ -10,10 +10,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from aws_cdk.aws_logs import RetentionDays
+
+from s3commit.aws import env
+from s3commit.aws.concurrency import FULL, LEAST, MOST_WORKERS, Shares, shares
 
 PREFIX = "s3commit:"
 
@@ -30,10 +33,6 @@ LOG_PERIODS: dict[int, RetentionDays] = {
     3653: RetentionDays.TEN_YEARS,
 }
 
-
-# With so many workers, of `core.policy.COMPLETE_WORKERS` completions each, one job stays below what
-# S3 takes below a prefix; more of them would meet 503 (docs/operations.md has the arithmetic).
-MOST_WORKERS = 40
 
 MOST_LISTED_BYTES = 2_000
 
@@ -101,6 +100,7 @@ _ROLES = _listed(
     r"arn:aws[a-z\-]*:iam::\d{12}:(?:role|user)/[\w+=.@/*\-]+",
     "ARNs of roles or users, with commas",
 )
+_KEY = r"arn:aws[a-z\-]*:kms:[a-z0-9\-]+:\d{12}:key/[A-Za-z0-9\-]+"
 _BUCKET = _matching(r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]", "a bucket's name")
 
 
@@ -117,8 +117,9 @@ class DeployConfig:
     )
     bucket_name: str | None = _parameter(_BUCKET)
     import_bucket: str | None = _parameter(_BUCKET)
-    kms_key_arn: str | None = _parameter(
-        _matching(r"arn:aws[a-z\-]*:kms:[a-z0-9\-]+:\d{12}:key/[A-Za-z0-9\-]+", "a KMS key's ARN")
+    kms_key_arn: str | None = _parameter(_matching(_KEY, "a KMS key's ARN"))
+    job_key_arns: tuple[str, ...] = _parameter(
+        _listed(_KEY, "ARNs of KMS keys, with commas"), default=()
     )
     access_logs_bucket: str | None = _parameter(_BUCKET)
     versioned: bool = _parameter(_flag, default=False)
@@ -126,8 +127,12 @@ class DeployConfig:
     abort_incomplete_days: int = _parameter(_number(2, 365), default=7)
     ledger_ttl_days: int = _parameter(_number(1, 3650), default=90)
     log_retention_days: int = _parameter(_log_period, default=30)
+    execution_logs: str = _parameter(
+        _matching("errors|events|data", "errors, events or data"), default="errors"
+    )
     architecture: str = _parameter(_matching("arm64|x86_64", "arm64 or x86_64"), default="arm64")
     max_concurrency: int = _parameter(_number(1, MOST_WORKERS), default=MOST_WORKERS)
+    lambda_concurrency: int = _parameter(_number(LEAST, 100_000), default=FULL)
     sweep_minutes: int = _parameter(_number(5, 1440), default=15)
     stuck_minutes: int = _parameter(_number(5, 1440), default=15)
     abandoned_hours: int = _parameter(_number(1, 8760), default=24)
@@ -192,12 +197,18 @@ class DeployConfig:
         return LOG_PERIODS[self.log_retention_days]
 
     @property
+    def shares(self) -> Shares:
+        """How many functions run at once, of each kind; no more workers than are wanted."""
+        found = shares(self.lambda_concurrency)
+        return replace(found, workers=min(found.workers, self.max_concurrency))
+
+    @property
     def role_path(self) -> str:
         """The path of the functions' roles, by which a bucket's policy knows them all.
 
         Their names are CloudFormation's, and their stack needs the bucket first.
         """
-        return f"/{self.stack_name('S3CommitPipeline')}/"
+        return f"/{self.stack_name(env.PIPELINE_STACK)}/"
 
     def stack_name(self, stack: str) -> str:
         """The name of a stack, so that several deployments fit into one account and region."""

@@ -37,7 +37,6 @@ MAP_FUNCTION = "complete_unit"
 REFUSING = frozenset({"VerifyManifests", "AcquireDestination", "CheckConditions", "DecideCommit"})
 
 EXECUTION_HOURS = 24
-NEXT_ROUND_SECONDS = 5
 
 _THROTTLED = [
     "TransientError",
@@ -127,8 +126,9 @@ def _choice(variable: str, targets: Mapping[str, str]) -> State:
     }
 
 
-def _wait(seconds: int, following: str) -> State:
-    return {"Type": "Wait", "Seconds": seconds, "Next": following}
+def _wait(following: str) -> State:
+    """The step says for how long: the longer it takes, the more seldom it comes again."""
+    return {"Type": "Wait", "SecondsPath": "$.pause", "Next": following}
 
 
 def _complete_uploads(functions: Mapping[str, str], max_concurrency: int) -> State:
@@ -222,12 +222,7 @@ def _until_decided(functions: Mapping[str, str]) -> dict[str, State]:
                 {"Variable": "$.acquired", "BooleanEquals": False, "Next": "WaitForDestination"},
             ],
         },
-        # The step says for how long: the longer a job waits, the more seldom it asks.
-        "WaitForDestination": {
-            "Type": "Wait",
-            "SecondsPath": "$.pause",
-            "Next": "AcquireDestination",
-        },
+        "WaitForDestination": _wait("AcquireDestination"),
         "CheckConditions": _step("CheckConditions", functions, "DecideCommit"),
         "DecideCommit": _step("DecideCommit", functions, "AnythingToComplete"),
         # What a Map does with an empty dataset is not documented; a job without files has one.
@@ -253,7 +248,7 @@ def _until_published(functions: Mapping[str, str], max_concurrency: int) -> dict
                 "COMMITTING": "WaitForNextRound",
             },
         ),
-        "WaitForNextRound": _wait(NEXT_ROUND_SECONDS, "AnythingToComplete"),
+        "WaitForNextRound": _wait("AnythingToComplete"),
         # A long list takes more than one call has time for: in rounds, page by page.
         "RemoveReplaced": _step("RemoveReplaced", functions, "AllRemoved"),
         "AllRemoved": {
@@ -276,7 +271,7 @@ def _until_ended(functions: Mapping[str, str]) -> dict[str, State]:
     return {
         "AbortJob": _step("AbortJob", functions, "Undone"),
         "RollBack": _step("RollBack", functions, "Undone"),
-        # A task that nobody has stopped yet may still open uploads.
+        # A task that nobody has stopped yet may still open uploads; or a call's time was over.
         "Undone": _choice(
             "$.state",
             {
@@ -286,7 +281,7 @@ def _until_ended(functions: Mapping[str, str]) -> dict[str, State]:
                 "ROLLING_BACK": "WaitForUploads",
             },
         ),
-        "WaitForUploads": _wait(NEXT_ROUND_SECONDS, "WhereToGoOn"),
+        "WaitForUploads": _wait("WhereToGoOn"),
         "AnnounceOutcome": _announce(),
         "TidyUp": _step("TidyUp", functions, "HowItEnded"),
         "HowItEnded": _choice("$.outcome", ends),

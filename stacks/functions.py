@@ -34,7 +34,9 @@ _SWEEP = (*_LEDGER, env.STATE_MACHINE)
 # What the largest documents take, which anybody may write who may write below one prefix, decides
 # (docs/protocol.md, "Formats"; measured by `python -m bench --only documents`): one manifest at a
 # time 1,024 MB; many small ones side by side, or a request, 1,769 MB; a million files with exact
-# names, of a job that replaces, besides 3,008 MB. A Lambda gets a whole processor at 1,769 MB.
+# names, of a job that replaces, besides 3,008 MB. A Lambda gets a whole processor at 1,769 MB
+# (https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html): where a call makes
+# requests by the hundred thousand it is the processor that takes the time.
 _ONE = 1024
 _MANY = 1769
 _JOB = 3008
@@ -75,6 +77,7 @@ class Surroundings:
     bucket_arn: str
     table_arn: str
     kms_key_arn: str | None
+    job_key_arns: tuple[str, ...]
     values: dict[str, str]
 
 
@@ -147,10 +150,15 @@ class PipelineFunction(Construct):
         if access.index:
             index = f"{surroundings.table_arn}/index/{BY_STATE}"
             self.allow([f"dynamodb:{action}" for action in access.index], index)
-        if surroundings.kms_key_arn and access.decrypts:
-            self.allow(["kms:Decrypt"], surroundings.kms_key_arn)
         if surroundings.kms_key_arn and access.encrypts:
             self.allow(["kms:GenerateDataKey"], surroundings.kms_key_arn)
+        if surroundings.kms_key_arn and access.decrypts:
+            self.allow(["kms:Decrypt"], surroundings.kms_key_arn)
+        for key in surroundings.job_key_arns:
+            if access.decrypts:
+                self.allow(["kms:Decrypt"], key)
+            if access.completes:
+                self.allow(["kms:GenerateDataKey"], key)
 
 
 def _environment(facts: Function, surroundings: Surroundings) -> dict[str, str]:

@@ -9,6 +9,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from s3commit.aws import env
+from s3commit.version import __version__
 from stacks.checks import acknowledge_wildcard
 from stacks.config import DeployConfig
 from stacks.definition import MAP_FUNCTION, STEPS
@@ -56,11 +57,9 @@ class S3CommitPipeline(cdk.Stack):
                 for name in sorted({*STEPS.values(), MAP_FUNCTION})
             },
             bucket_arn=storage.bucket_arn,
-            kms_key_arn=config.kms_key_arn,
-            max_concurrency=config.max_concurrency,
-            log_retention=config.log_retention,
+            config=config,
         )
-        self._connect(functions, workflow, storage)
+        self._connect(functions, workflow, storage, config)
         sweep = Sweep(
             self,
             "Sweep",
@@ -84,6 +83,9 @@ class S3CommitPipeline(cdk.Stack):
         )
         cdk.CfnOutput(self, "StateMachineArn", value=workflow.machine.state_machine_arn)
         cdk.CfnOutput(self, "SweepStateMachineArn", value=sweep.machine.state_machine_arn)
+        # For `s3commit doctor`.
+        cdk.CfnOutput(self, env.VERSION_OUTPUT, value=__version__)
+        cdk.CfnOutput(self, env.CONCURRENCY_OUTPUT, value=str(config.lambda_concurrency))
 
     def _surroundings(self, config: DeployConfig, storage: S3CommitStorage) -> Surroundings:
         return Surroundings(
@@ -99,6 +101,7 @@ class S3CommitPipeline(cdk.Stack):
             bucket_arn=storage.bucket_arn,
             table_arn=storage.ledger.table_arn,
             kms_key_arn=config.kms_key_arn,
+            job_key_arns=config.job_key_arns,
             values={
                 env.TABLE: storage.ledger.table_name,
                 env.LEDGER_TTL_DAYS: str(config.ledger_ttl_days),
@@ -134,6 +137,7 @@ class S3CommitPipeline(cdk.Stack):
         functions: dict[str, PipelineFunction],
         workflow: Workflow,
         storage: S3CommitStorage,
+        config: DeployConfig,
     ) -> None:
         sweepers = [functions[name] for name in _SWEEPERS]
         for starter in (functions["dispatch_requests"], *sweepers):
@@ -155,7 +159,7 @@ class S3CommitPipeline(cdk.Stack):
             "IngestQueue",
             inbox=storage.ingest,
             consumer=functions["ingest_pendingsets"],
-            max_concurrency=20,
+            max_concurrency=config.shares.manifests,
             batch_size=1,
         )
         consume(
@@ -163,6 +167,6 @@ class S3CommitPipeline(cdk.Stack):
             "RequestQueue",
             inbox=storage.requests,
             consumer=functions["dispatch_requests"],
-            max_concurrency=5,
+            max_concurrency=config.shares.requests,
             batch_size=10,
         )

@@ -14,6 +14,7 @@ from aws_cdk import aws_s3_notifications as notifications
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from s3commit.aws import env
 from stacks.access import protection
 from stacks.checks import acknowledge, acknowledge_wildcard
 from stacks.config import DeployConfig
@@ -50,7 +51,7 @@ class S3CommitStorage(cdk.Stack):
         else:
             self.bucket = self._import_bucket(config.import_bucket)
             self.bucket_arn = self.bucket.bucket_arn
-        cdk.CfnOutput(self, "BucketName", value=self.bucket.bucket_name)
+        cdk.CfnOutput(self, env.BUCKET_OUTPUT, value=self.bucket.bucket_name)
         cdk.CfnOutput(self, "TableName", value=self.ledger.table_name)
 
     def _import_key(self, config: DeployConfig) -> kms.IKey | None:

@@ -15,7 +15,7 @@ from constructs import Construct
 from stacks.checks import acknowledge_wildcard
 from stacks.config import DeployConfig, parameter_name
 from stacks.sweep_definition import sweep_definition
-from stacks.workflow import machine_logs
+from stacks.workflow import acknowledge_logs, machine_logs
 
 LIMITS = ("stuck_minutes", "abandoned_hours", "orphaned_days", "retention_days")
 
@@ -33,7 +33,6 @@ class Sweep(Construct):
         config: DeployConfig,
     ) -> None:
         super().__init__(scope, construct_id)
-        log_group = machine_logs(self, "sweep", config.log_retention)
         role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("states.amazonaws.com"))
         role.add_to_policy(
             iam.PolicyStatement(
@@ -57,10 +56,9 @@ class Sweep(Construct):
             ),
             role=role,
             tracing_enabled=True,
-            logs=sfn.LogOptions(
-                destination=log_group, level=sfn.LogLevel.ALL, include_execution_data=True
-            ),
+            logs=machine_logs(self, "sweep", config),
         )
+        acknowledge_logs(self.machine, config)
         events.Rule(
             self,
             "Schedule",

@@ -12,25 +12,50 @@ from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from stacks.access import PLAN, REASONS
-from stacks.checks import acknowledge_wildcard
+from stacks.checks import acknowledge, acknowledge_wildcard
+from stacks.config import DeployConfig
 from stacks.definition import definition
 
+# The level, and whether the data that states are given and give goes with it: keys, hence names of
+# partitions, below prefixes of customers.
+LOGGED = {
+    "errors": (sfn.LogLevel.ERROR, False),
+    "events": (sfn.LogLevel.ALL, False),
+    "data": (sfn.LogLevel.ALL, True),
+}
 
-def machine_logs(scope: Construct, name: str, retention: logs.RetentionDays) -> logs.LogGroup:
-    """The log group of a state machine.
+
+def machine_logs(scope: Construct, name: str, config: DeployConfig) -> sfn.LogOptions:
+    """What a state machine logs, and the group that it logs to.
 
     Each group that Step Functions writes to takes a part of one resource policy of 5,120 characters
     in the account, unless its name begins with ``/aws/vendedlogs/``:
     https://docs.aws.amazon.com/step-functions/latest/dg/cw-logs.html
     """
     stack = cdk.Stack.of(scope)
-    return logs.LogGroup(
+    group = logs.LogGroup(
         scope,
         "Logs",
         log_group_name=f"/aws/vendedlogs/states/{stack.stack_name}-{name}",
-        retention=retention,
+        retention=config.log_retention,
         removal_policy=cdk.RemovalPolicy.DESTROY,
     )
+    level, data = LOGGED[config.execution_logs]
+    return sfn.LogOptions(destination=group, level=level, include_execution_data=data)
+
+
+def acknowledge_logs(machine: sfn.StateMachine, config: DeployConfig) -> None:
+    """Say why fewer events than all are logged, where it is so."""
+    if config.execution_logs == "errors":
+        acknowledge(
+            machine,
+            "AwsSolutions-SF1",
+            "Step Functions itself keeps the history of a standard execution for 90 days, for "
+            "those who may read it: "
+            "https://docs.aws.amazon.com/step-functions/latest/dg/choosing-workflow-type.html. "
+            "A log of all events would be a copy with a longer list of readers; the parameter "
+            "executionLogs turns it on.",
+        )
 
 
 class Workflow(Construct):
@@ -43,21 +68,18 @@ class Workflow(Construct):
         *,
         functions: Mapping[str, str],
         bucket_arn: str,
-        kms_key_arn: str | None,
-        max_concurrency: int,
-        log_retention: logs.RetentionDays,
+        config: DeployConfig,
     ) -> None:
         super().__init__(scope, construct_id)
         stack = cdk.Stack.of(self)
-        log_group = machine_logs(self, "jobs", log_retention)
         self.role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("states.amazonaws.com"))
         plans = f"{bucket_arn}/{PLAN}"
         bus = stack.format_arn(service="events", resource="event-bus", resource_name="default")
         self._allow(["lambda:InvokeFunction"], *functions.values())
         self._allow(["s3:GetObject"], plans)
         self._allow(["events:PutEvents"], bus)
-        if kms_key_arn:
-            self._allow(["kms:Decrypt"], kms_key_arn)
+        if config.kms_key_arn:
+            self._allow(["kms:Decrypt"], config.kms_key_arn)
         acknowledge_wildcard(self.role, plans, REASONS[PLAN])
         acknowledge_wildcard(
             self.role,
@@ -72,14 +94,13 @@ class Workflow(Construct):
             state_machine_type=sfn.StateMachineType.STANDARD,
             # Not `Stack.to_json_string`: it drops each null, and a ResultPath of null means a lot.
             definition_body=sfn.DefinitionBody.from_string(
-                json.dumps(definition(functions, max_concurrency))
+                json.dumps(definition(functions, config.shares.workers))
             ),
             role=self.role,
             tracing_enabled=True,
-            logs=sfn.LogOptions(
-                destination=log_group, level=sfn.LogLevel.ALL, include_execution_data=True
-            ),
+            logs=machine_logs(self, "jobs", config),
         )
+        acknowledge_logs(self.machine, config)
         self._allow_map_runs()
 
     @property

@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.ledger import JOB_DAYS, DynamoLedger
-from s3commit.aws.ledger_items import SHELVES
+from s3commit.aws.ledger_items import SHELVES, claim_key
 from s3commit.aws.ledger_notes import NOTE_DAYS
 from s3commit.aws.locks import CLAIM_DAYS
 from s3commit.core.model.errors import NotFoundError, TransientError
@@ -127,6 +127,21 @@ def test_items_can_be_read_without_this_code(
         "overwrites": False,
     }
     assert job["turn"] == {"stage": "WAITING", "since": T0, "epoch": 2}
+
+
+def test_i6_a_claim_of_an_earlier_version_is_replaced_by_one_who_enters_alone(
+    ledger: DynamoLedger, table: str, moto_endpoint: str
+) -> None:
+    """It has no epoch, so nobody can tell whether a job that holds has put it."""
+    pk, sk = claim_key(REF, A_CLAIM)
+    client = boto3.resource("dynamodb", endpoint_url=moto_endpoint, region_name=REGION)
+    client.Table(table).put_item(Item={"pk": pk, "sk": sk, "expires_at": 1, "waits": True})
+    stands = Claimed(A_CLAIM, REF, waits=True)
+
+    ledger.put_claim(Claimed(A_CLAIM, REF, waits=True, asked=T0, epoch=5))
+    assert list(ledger.claims(A_CLAIM, below=False, asked="2000-01-01T00:00:00.000Z")) == [stands]
+    ledger.put_claim(Claimed(A_CLAIM, REF, epoch=5))
+    assert list(ledger.claims(A_CLAIM, below=False)) == [Claimed(A_CLAIM, REF, epoch=5)]
 
 
 def test_only_what_has_ended_expires(

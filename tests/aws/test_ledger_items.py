@@ -66,7 +66,8 @@ def test_the_item_of_an_attempt_is_what_the_fake_counts(location: str) -> None:
 
 @pytest.mark.parametrize("waits", [True, False])
 def test_the_item_of_a_claim_is_what_the_fake_counts(waits: bool) -> None:
-    claimed = Claimed(Claim("lake/a/b/", LockMode.SHARED), "job-1-0f", waits)
+    asked = "2026-11-21T22:00:00.000Z" if waits else ""
+    claimed = Claimed(Claim("lake/a/b/", LockMode.SHARED), "job-1-0f", waits, asked, 7)
 
     item = claim_item(ITEMS.claim, claimed, EXPIRES_AT)
 

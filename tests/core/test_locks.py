@@ -195,8 +195,12 @@ class Crowd:
             turn=Turn(stage, "" if stage is Stage.NONE else since, int(stage is not Stage.NONE)),
             execution=job_id,
         )
+        turn = record.turn
         for claim in own:
-            self.ledger.put_claim(Claimed(claim, record.ref, waits))
+            self.ledger.put_claim(Claimed(claim, record.ref, epoch=turn.epoch))
+            if waits:
+                asked = Claimed(claim, record.ref, True, turn.since, turn.epoch)
+                self.ledger.put_claim(asked)
         self.ledger._jobs[record.ref] = record
         self.refs[job_id] = record.ref
         return record
@@ -211,12 +215,11 @@ class Crowd:
         assert record is not None
         return record
 
-    def ask(self, job_id: str) -> Ticket:
+    def ask(self, job_id: str, before: Ticket | None = None) -> Ticket:
+        """Ask; ``before`` is what it was told when it asked last, if the same execution asks."""
         record = self.record(job_id)
-        ticket = Ticket(job_id, "lake", JobDirectory.of(record).prefix, execution=job_id).after(
-            record
-        )
-        return acquire_destination(self.ports, ticket)
+        first = Ticket(job_id, "lake", JobDirectory.of(record).prefix, execution=job_id)
+        return acquire_destination(self.ports, before or first.after(record))
 
     def end(self, job_id: str) -> None:
         record = self.record(job_id)
@@ -377,8 +380,8 @@ def test_a_job_alone_enters_looks_and_holds() -> None:
     crowd = Crowd()
     job = crowd.new(1)
     ticket = crowd.ask(job)
-    assert (ticket.acquired, ticket.epoch) == (True, 1)
-    assert crowd.record(job).turn == Turn(Stage.HELD, NOW, 1)
+    assert (ticket.acquired, ticket.epoch) == (True, 2)
+    assert crowd.record(job).turn == Turn(Stage.HELD, NOW, 2)
     assert crowd.plan.counts() == {
         "job": 1, "take_turn": 2, "put_claim": 1, "claims": 2,
     }  # fmt: skip
@@ -482,7 +485,7 @@ def test_a_waiting_job_is_noted_as_seen_now_and_then_alone() -> None:
 
 @pytest.mark.parametrize(
     ("waited", "ahead", "pause"),
-    [(0, 0, 5), (60, 0, 5), (1800, 0, 30), (3599, 0, 59), (0, 3, 15), (0, 80, 60)],
+    [(0, 0, 5), (25, 0, 5), (150, 0, 30), (3599, 0, 60), (0, 3, 15), (0, 80, 60)],
 )
 def test_who_waits_long_or_behind_many_asks_seldom(waited: int, ahead: int, pause: int) -> None:
     crowd = Crowd()
@@ -562,10 +565,163 @@ def test_who_has_seen_one_in_the_way_reads_no_more_records(
     monkeypatch.setattr(rivals, "RECORDS_AT_ONCE", 3)
     crowd = Crowd()
     for number in range(10):
-        crowd.put(f"w{number}", [Claim("lake/t/", X)], Stage.WAITING, since=at(9), waits=True)
+        crowd.put(f"w{number}", [Claim("lake/t/", X)], Stage.WAITING, since=at(-9), waits=True)
     crowd.put("zz", [Claim("lake/t/", X)], Stage.HELD)
     crowd.ask(crowd.new(1))
     assert crowd.plan.count("job") == 1 + 3
+
+
+# A replace of a directory with a thousand appends below it, and more that keep coming
+
+
+def appends(crowd: Crowd, count: int, stage: Stage, since: str, first: int = 0) -> list[str]:
+    """Jobs that append to a table of their own below ``w/``."""
+    refs = []
+    for number in range(first, first + count):
+        prefix = f"w/t{number}/"
+        own = [Claim(f"lake/{prefix}", S)]
+        job_id = JOB_ID.format(number)
+        crowd.put(
+            job_id,
+            own,
+            stage,
+            since=since,
+            seen=NOW,
+            conflict=Conflict.APPEND,
+            prefix=prefix,
+            waits=stage is Stage.WAITING,
+        )
+        refs.append(job_id)
+    return refs
+
+
+def test_a_replace_gets_its_turn_though_more_appends_wait_behind_it_than_anybody_reads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rivals, "MAX_CLAIMS_READ", 10)
+    crowd = Crowd()
+    holders = appends(crowd, 10, Stage.HELD, at(-60))
+    replacing = crowd.new(900, "w/")
+    told = crowd.ask(replacing)
+    assert not told.acquired
+    appends(crowd, 200, Stage.WAITING, at(1), first=100)
+    crowd.clock.advance(5)
+    told = crowd.ask(replacing, told)
+    assert not told.acquired
+    for holder in holders:
+        crowd.end(holder)
+    before = crowd.plan.count("job")
+    assert crowd.ask(replacing, told).acquired
+    assert crowd.plan.count("job") <= before + 2  # its own, and the one that it waited for
+
+
+def test_appends_that_asked_before_a_replace_go_before_it_and_those_after_behind_it() -> None:
+    crowd = Crowd()
+    first = crowd.new(800, "w/")
+    assert crowd.ask(first).acquired
+    crowd.clock.advance(1)
+    early = crowd.new(1, "w/t1/", Conflict.APPEND)
+    crowd.ask(early)
+    crowd.clock.advance(1)
+    second = crowd.new(900, "w/")
+    crowd.ask(second)
+    crowd.clock.advance(1)
+    late = crowd.new(2, "w/t2/", Conflict.APPEND)
+    crowd.ask(late)
+    crowd.end(first)
+    assert not crowd.ask(late).acquired
+    assert not crowd.ask(second).acquired
+    assert crowd.ask(early).acquired
+    assert not crowd.ask(second).acquired
+    crowd.end(early)
+    assert crowd.ask(second).acquired
+    assert not crowd.ask(late).acquired
+    crowd.end(second)
+    assert crowd.ask(late).acquired
+
+
+def test_who_waits_for_one_that_is_still_there_reads_its_record_and_no_claims() -> None:
+    crowd = Crowd()
+    holder = crowd.new(1, "w/")
+    crowd.ask(holder)
+    waiting = crowd.new(2, "w/t/", Conflict.APPEND)
+    told = crowd.ask(waiting)
+    assert told.behind == crowd.refs[holder]
+    before = crowd.plan.counts()
+    crowd.clock.advance(told.pause)
+    told = crowd.ask(waiting, told)
+    assert crowd.plan.count("claims") == before["claims"]
+    assert crowd.plan.count("job") == before["job"] + 2
+    crowd.end(holder)
+    assert crowd.ask(waiting, told).acquired
+
+
+def test_who_waits_behind_many_asks_no_sooner_for_looking_at_one_alone() -> None:
+    crowd = Crowd()
+    crowd.put("holder", [Claim("lake/t/", X)], Stage.HELD)
+    for number in range(6):
+        crowd.put(f"w{number}", [Claim("lake/t/", X)], Stage.WAITING, since=at(-9), waits=True)
+    job = crowd.new(1)
+    told = crowd.ask(job)
+    assert told.pause == 6 * SHORTEST_WAIT
+    assert crowd.ask(job, told).pause == 6 * SHORTEST_WAIT
+
+
+def test_i6_a_stalled_try_does_not_hide_the_claim_of_a_job_that_holds_by_now() -> None:
+    """It would have said that the job waits; meanwhile its twin has entered, and holds."""
+    crowd = Crowd()
+    holder = crowd.new(1)
+    crowd.ask(holder)
+    job = crowd.new(2)
+    late = FaultPlan()
+
+    def twin() -> None:
+        crowd.end(holder)
+        assert crowd.ask(job).acquired
+
+    late.run_before("put_claim", twin, nth=2)  # it says that the job waits
+    stalled = replace(crowd.ports, ledger=late.wrap(crowd.ledger))
+    record = crowd.record(job)
+    ticket = Ticket(job, "lake", JobDirectory.of(record).prefix, execution=job).after(record)
+    acquire_destination(stalled, ticket)
+    assert crowd.stage(job) is Stage.HELD
+    early = crowd.new(3)
+    crowd.ledger._jobs[crowd.refs[early]] = replace(
+        crowd.record(early), turn=Turn(Stage.WAITING, at(-9), 1), updated_at=crowd.clock.now()
+    )
+    assert not crowd.ask(early).acquired
+
+
+def test_i6_a_job_whose_record_was_lost_and_made_anew_is_found_by_its_old_claim() -> None:
+    crowd = Crowd()
+    holder = crowd.new(1)
+    crowd.ask(holder)
+    job = crowd.new(2)
+    for _ in range(5):
+        crowd.ask(job)
+    lost = crowd.record(job)
+    crowd.end(holder)
+    crowd.ledger._jobs[lost.ref] = replace(lost, turn=Turn(), locks=(), generation=9)
+    assert crowd.ask(job).acquired
+    early = crowd.new(3)
+    crowd.put(early, [Claim("lake/t/", X)], Stage.WAITING, since=at(-9))
+    assert not crowd.ask(early).acquired
+
+
+def test_i6_who_waited_and_enters_says_so_before_it_looks() -> None:
+    """A replace that looks then finds it, although it came later."""
+    crowd = Crowd()
+    holder = crowd.new(1, "w/")
+    crowd.ask(holder)
+    append = crowd.new(2, "w/t/", Conflict.APPEND)
+    crowd.ask(append)
+    crowd.end(holder)
+    assert crowd.ask(append).acquired
+    [claim] = crowd.ledger.claims(Claim("lake/w/t/", S), below=False)
+    assert not claim.waits
+    replacing = crowd.new(3, "w/")
+    crowd.put(replacing, [Claim("lake/w/", X)], Stage.WAITING, since=at(-9), prefix="w/")
+    assert not crowd.ask(replacing).acquired
 
 
 # Jobs that come, ask, stop anywhere, and go on

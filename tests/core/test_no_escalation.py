@@ -146,3 +146,36 @@ def test_i12_a_document_that_nobody_may_read_stops_no_command_for_the_others(com
     checked = Checked(world)
     done = checked.rebuild() if command == "rebuild" else checked.repair()
     assert any(OTHER_JOB in str(one) for one in done)
+
+
+def test_i12_a_repair_goes_on_where_nobody_may_read_an_ended_jobs_document() -> None:
+    """It asks where the job's files lie, since an upload that carries its id is open."""
+    world, evil, honest = World(), job_directory(prefix=BELOW), job_directory(OTHER_JOB)
+    world.open(evil)
+    world.request_abort(evil)
+    world.run(evil)
+    for directory in (evil, honest):
+        world.upload(directory, f"late-{directory.job_id}.x", b"1", task="t9", attempt="a9")
+    world.request_abort(honest)
+    world.run(honest)
+    world.upload(honest, f"late-{OTHER_JOB}.x", b"1", task="t9", attempt="a9")
+    denied = AccessError(f"{evil.job} is encrypted under another's key")
+    world.plan.fail("get", denied, times=None, where=lambda call: call.key == evil.job)
+    Checked(world).repair()
+    assert not [key for key in world.open_uploads() if OTHER_JOB in key]
+
+
+def test_i12_a_job_that_counts_an_upload_of_before_completes_and_aborts_none_of_it() -> None:
+    """Its name carries the id of the job, which was chosen for that; its parts are not known."""
+    world, evil = World(), job_directory(WRITE, BELOW)
+    key = f"{BELOW}part-00000-{WRITE}.parquet"
+    upload = world.store.create_upload(BUCKET, key, metadata={}, content_type="x")
+    world.store.upload_part(BUCKET, key, upload, 1, b"theirs")
+    world.open(evil)
+    file = PendingFile(BUCKET, key, upload, ("etag",), 6, WRITE, "t0", "a0")
+    world.request(evil, world.drop(evil, PendingSet(WRITE, (file,), "t0", "a0"), "t0", "a0"))
+    world.run(evil)
+    error = world.result(evil).error
+    assert error is not None
+    assert error.code == "BAD_FIELD"
+    assert world.store.upload_is_open(BUCKET, key, upload)

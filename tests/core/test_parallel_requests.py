@@ -7,7 +7,7 @@ call is begun anew for ever.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -15,10 +15,8 @@ import pytest
 
 from s3commit.aws.parallel import ThreadMap
 from s3commit.core.job import plan as planned
-from s3commit.core.job import replaced_files as replacing
-from s3commit.core.model.job import Conflict, Names, Outcome, Scope
+from s3commit.core.model.job import Names, Outcome
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.objects import ListedObject
 from s3commit.testing.faults import Crash
 from tests.core.world import BUCKET, JOB, REF, World, job_directory
 
@@ -141,48 +139,3 @@ def test_the_uploads_of_a_manifest_that_comes_too_late() -> None:
     assert world.announce(job_directory(), late) == TASKS
     assert meeting.met
     assert world.open_uploads() == []
-
-
-class Counting:
-    """A store that counts what its listings have given."""
-
-    def __init__(self, store: Any) -> None:
-        self._store = store
-        self.given = 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    def list(self, bucket: str, prefix: str) -> Iterator[ListedObject]:
-        for listed in self._store.list(bucket, prefix):
-            self.given += 1
-            yield listed
-
-
-def test_of_a_partition_to_be_replaced_the_beginning_is_in_memory_and_all_of_it_is_found(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(replacing, "LISTED_AHEAD", 3)
-    world, directory = World(), job_directory()
-    before = [f"sales/dt={day}/{number:02d}.csv" for day in (1, 2) for number in range(20)]
-    for key in before:
-        world.store.put(BUCKET, key, b"old")
-    world.open(directory, conflict=Conflict.REPLACE, scope=Scope.PARTITION)
-    files = {f"dt={day}/new-{JOB}.csv": b"new" for day in (1, 2)}
-    world.request(directory, world.attempt(directory, "t0", files=files))
-    seen: list[int] = []
-    found: list[str] = []
-
-    def look() -> None:
-        store: Any = Counting(world.store)
-        ports = replace(world.ports, store=store)
-        listing = replacing.files_of_before(ports, directory, world.record(directory))
-        found.append(next(listing).key)
-        seen.append(store.given)
-        found.extend(listed.key for listed in listing)
-
-    world.plan.run_before("decide", look)
-    world.run(directory)
-    assert found == before
-    assert seen == [3]
-    assert set(world.visible()) == {f"sales/{name}" for name in files}

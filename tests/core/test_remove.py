@@ -15,7 +15,7 @@ from s3commit.core.formats.ticket import Ticket, decode_ticket, encode_ticket
 from s3commit.core.job import replace_list
 from s3commit.core.model.errors import JobRefusedError, TransientError
 from s3commit.core.model.job import Conflict, Names, Outcome, Scope
-from s3commit.core.model.limits import REMOVE_SECONDS
+from s3commit.core.model.limits import CALL_SECONDS
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.testing.execution import STEPS, run_execution
@@ -69,7 +69,7 @@ def test_i10_a_long_list_is_gone_through_in_calls_that_end_in_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     world, directory = replacing()
-    slow_deletes(world, REMOVE_SECONDS / 12)  # three calls for a page: four pages in the time
+    slow_deletes(world, CALL_SECONDS / 12)  # three calls for a page: four pages in the time
     lasted: list[float] = []
 
     def timed(ports: Ports, ticket: Ticket) -> Ticket:
@@ -95,7 +95,7 @@ def test_a_call_that_takes_no_time_does_all() -> None:
 
 def test_i10_a_round_that_dies_is_repeated_from_its_own_page() -> None:
     world, directory = replacing()
-    slow_deletes(world, REMOVE_SECONDS)
+    slow_deletes(world, CALL_SECONDS)
     world.plan.fail("delete_seen", TransientError("503"), nth=5)
     assert world.run(directory).count("RemoveReplaced") == PAGES
     assert set(world.visible()) == {NEW}

@@ -190,7 +190,7 @@ def test_i5_i12_a_roll_back_leaves_what_an_exact_name_would_have_covered() -> No
 
 
 def test_i12_a_result_tells_nothing_of_a_job_elsewhere() -> None:
-    """A key note that names the id of a job at another directory."""
+    """A key record that names the id of a job at another directory."""
     world = World()
     elsewhere = job_directory(OTHER_JOB, "secret/")
     world.request(elsewhere, world.attempt(elsewhere, "t0"))

@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any, cast
 
 import pytest
 
@@ -20,13 +21,17 @@ from s3commit.core.job.documents import read_spec
 from s3commit.core.job.record import new_record
 from s3commit.core.model.errors import TransientError
 from s3commit.core.model.pending import PendingSet
+from s3commit.core.model.record import JobRecord
+from s3commit.core.model.states import JobState
 from s3commit.core.ownership import open_uploads
+from s3commit.core.ports.ledger import Ledger
 from s3commit.core.ports.survey import SeenObject
 from s3commit.core.sweep import cost as sweep_cost
 from s3commit.core.sweep import directories as sweep_directories
 from s3commit.core.sweep.cost import SHARES
 from s3commit.core.sweep.sweep import DAY, HOUR, MOST_PUT_OFF
 from s3commit.core.sweep.turns import CALLS_A_PASS, Sitting, SweepTurn, kept_turn
+from s3commit.testing.item_limits import item_size, job_item
 from s3commit.testing.survey import MemorySurvey
 from tests.core.swept import LIMITS, MINUTE, Schedule, Swept, abandoned_at, announced, ended
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, job_directory
@@ -407,3 +412,125 @@ def test_a_sweep_that_died_keeps_the_next_one_waiting_for_half_an_hour(world: Sw
     assert not Sitting(world.ledger, "next", world.clock.now()).may_begin(note)
     world.later(MINUTE)
     assert Sitting(world.ledger, "next", world.clock.now()).may_begin(note)
+
+
+# A table in which jobs have ended
+
+
+class Reads:
+    """The ledger of a sweep: reads of single jobs, and the records that the index has brought."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self.jobs = 0
+        self.listed = 0
+        self.bytes = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ledger, name)
+
+    def job(self, ref: str) -> JobRecord | None:
+        self.jobs += 1
+        return self._ledger.job(ref)
+
+    def jobs_in(self, state: JobState, *, before: str, since: str = "") -> Iterator[JobRecord]:
+        for record in self._ledger.jobs_in(state, before=before, since=since):
+            self.listed += 1
+            self.bytes += item_size(job_item(record))
+            yield record
+
+
+def table_of(world: Swept, days: int, a_day: int) -> None:
+    """A table to which so many jobs a day were written for so many days, the last one just now."""
+    template = job_directory(prefix=OURS)
+    ended(world, template)
+    record = world.record(template)
+    bodies = {
+        name: world.store.get(BUCKET, getattr(template, name), max_bytes=10_000).body
+        for name in ("job", "request", "result")
+    }
+    for job_id in ids(days * a_day):
+        world.later(DAY / a_day)
+        directory = job_directory(job_id, OURS)
+        for name, body in bodies.items():
+            world.store.put(BUCKET, getattr(directory, name), body)
+        now = world.clock.now()
+        one = replace(record, job_id=job_id, updated_at=now, finished_at=now)
+        world.ledger._jobs[one.ref] = one
+
+
+def passes(world: Swept, count: int) -> tuple[Reads, int]:
+    """What so many passes, a quarter of an hour apart, take of the ledger, and requests of S3.
+
+    After a first pass, which looks at all that nobody knows when it was looked at.
+    """
+    reads, spent = Reads(world.ledger), 0
+    schedule = Schedule(world, MemorySurvey(world.store))
+    for number in range(count + 1):
+        if number == 1:
+            world.ports = replace(world.ports, ledger=cast("Ledger", reads))
+        schedule.sweep()
+        spent += schedule.spent if number else 0
+        world.later(QUARTER)
+    return reads, spent
+
+
+def test_i12_a_pass_reads_no_record_of_jobs_that_ended_long_ago_and_need_nothing() -> None:
+    """Their directories are listed, which says it all."""
+    taken = []
+    for days in (5, 25):
+        world = Swept()
+        table_of(world, days, a_day=20)
+        reads, _ = passes(world, 3)
+        taken.append((reads.jobs, reads.listed, reads.bytes))
+    assert taken[0] == taken[1]
+    assert taken[0][0] <= 3  # at most as many as have ended a day ago, in three quarters of an hour
+
+
+def test_a_pass_behind_three_hundred_thousand_ended_jobs_costs_less_than_a_cent() -> None:
+    """A hundred a day for 29 days, in four passes; ten thousand a day cost a hundred times that.
+
+    us-east-1: https://aws.amazon.com/s3/pricing/ and
+    https://aws.amazon.com/dynamodb/pricing/on-demand/
+    """
+    world, count = Swept(), 4
+    table_of(world, days=1, a_day=1)
+    _, always = passes(world, count)
+    world = Swept()
+    table_of(world, days=29, a_day=100)
+    reads, spent = passes(world, count)
+    jobs, listed, size, lists = (
+        100 * one / count for one in (reads.jobs, reads.listed, reads.bytes, spent - always)
+    )
+    lists += always / count  # whatever has ended
+    units = jobs + size / 4096 / 2  # single records consistently; the index can not be read so
+    dollars = lists * 0.005 / 1000 + units * 0.25 / 1e6
+    seconds = lists * 0.060 + jobs * 0.005 + listed * 0.0002
+    print(
+        f"{lists:.0f} requests of S3, {jobs:.0f} records one by one, {listed:.0f} from the index"
+        f" ({size / 2**20:.0f} MB): {dollars:.4f} USD, {seconds:.0f} s"
+    )
+    assert dollars <= 0.01
+    listing = 0.060 * 3 * 29 * 10_000 / 1000  # three documents of each job
+    assert listing < seconds <= listing + 15
+
+
+def test_i4_what_somebody_late_has_put_beside_the_directory_goes_a_day_after_the_end(
+    world: Swept, schedule: Schedule
+) -> None:
+    """A location's manifest, and a plan: the directory itself does not tell of them."""
+    directory = job_directory(prefix=OURS)
+    there = directory.at("elsewhere/dt1/")
+    world.open(directory, locations={"dt=1/": there.destination.prefix})
+    world.request(directory, world.attempt(directory, "t0"))
+    world.run(directory)
+    schedule.sweep()
+    world.later(HOUR)
+    plan = directory.plan("0" * 64)
+    world.store.put(BUCKET, plan, b"{}")
+    world.store.put(BUCKET, there.manifest("t9", "late"), b"{}")
+    for hours, tidied in ((1, 0), (10, 0), (11, 0), (2, 1), (1, 0)):
+        world.later(hours * HOUR)
+        assert schedule.sweep().tidied == tidied, hours
+    assert world.all_keys(there.prefix) == [there.job]
+    assert plan not in world.all_keys()

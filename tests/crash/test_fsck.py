@@ -368,8 +368,11 @@ def listed_files(world: World) -> set[str]:
     return found
 
 
-def test_i4_i5_whatever_happened_to_a_destination_a_repair_touches_only_what_is_proven() -> None:
-    for seed in range(300):
+@pytest.mark.parametrize("seeds", [80, pytest.param(300, marks=pytest.mark.long)])
+def test_i4_i5_whatever_happened_to_a_destination_a_repair_touches_only_what_is_proven(
+    seeds: int,
+) -> None:
+    for seed in range(seeds):
         dice = random.Random(seed)
         desk = Checked(World(versioned=bool(seed % 2)))
         world = desk.world

@@ -335,9 +335,9 @@ def test_a_conflict_after_which_the_upload_is_gone_is_a_loss() -> None:
 class Checksummed(MemoryObjectStore):
     """One upload was created with checksums of its parts."""
 
-    def list_uploads(self, bucket: str, prefix: str) -> Iterator[OpenUpload]:
+    def list_uploads(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[OpenUpload]:
         """With the word that S3 has for it."""
-        for upload in super().list_uploads(bucket, prefix):
+        for upload in super().list_uploads(bucket, prefix, after=after):
             yield replace(upload, composite="part-t1-" in upload.key)
 
 

@@ -317,8 +317,8 @@ def test_i8_a_whole_bucket_of_destinations_is_read_as_it_is_listed() -> None:
         def __getattr__(self, name: str) -> object:
             return getattr(desk.world.store, name)
 
-        def list(self, bucket: str, prefix: str) -> Iterator[ListedObject]:
-            for listed in desk.world.store.list(bucket, prefix):
+        def list(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[ListedObject]:
+            for listed in desk.world.store.list(bucket, prefix, after=after):
                 if not prefix:
                     read.append(listed.key)
                 yield listed

@@ -6,8 +6,9 @@ import importlib
 
 import pytest
 
+from s3commit.aws.concurrency import MOST_WORKERS
 from s3commit.core.model.limits import COMPLETE_WORKERS, UNIT_FILES
-from stacks.config import MOST_WORKERS, ConfigError, DeployConfig
+from stacks.config import ConfigError, DeployConfig
 from stacks.functions import FUNCTIONS
 from tests.lambdas.conftest import ENVIRONMENT
 

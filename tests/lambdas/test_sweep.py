@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from s3commit.aws.sweeping import Sweeper
+from s3commit.core.ports.bundle import Sweeper
 from s3commit.core.sweep.sweep import DAY
 from s3commit.core.sweep.turns import CALLS_A_PASS
 from s3commit.testing.survey import MemoryExecutions, MemorySurvey

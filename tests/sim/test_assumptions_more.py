@@ -6,7 +6,8 @@ promise kept. A1 to A3 are in test_assumptions.py.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,9 +17,9 @@ from s3commit.core.model.job import Names, Outcome
 from s3commit.core.model.pending import PendingFile, PendingSet
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
-from s3commit.core.ports.objects import ObjectFacts
+from s3commit.core.ports.objects import ObjectFacts, OpenUpload
 from s3commit.testing.bucket import Upload
-from s3commit.testing.faults import Crash
+from s3commit.testing.faults import Call, Crash
 from s3commit.testing.memory import MemoryObjectStore
 from tests.core.world import BUCKET, JOB, REF, World, job_directory
 from tests.crash.scenarios import lose_second_upload
@@ -62,6 +63,14 @@ class UndeadStore(MemoryObjectStore):
         )
 
 
+class Unlisted(MemoryObjectStore):
+    """No listing shows an open upload."""
+
+    def list_uploads(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[OpenUpload]:
+        """Late, for ever."""
+        return iter(())
+
+
 class Undead(UndeadStore):
     """An aborted upload can be completed."""
 
@@ -81,11 +90,15 @@ def world_on(store: type[MemoryObjectStore]) -> World:
     return world
 
 
-def counterexamples(store: type[MemoryObjectStore]) -> list[str]:
+def is_undoing(call: Call) -> bool:
+    return call.arguments["target"] is JobState.ROLLING_BACK
+
+
+def counterexamples(store: type[MemoryObjectStore], *, brought_back: bool = False) -> list[str]:
     """The calls at which a worker that stalls, while another execution rolls back, does harm.
 
     What the job loses is a manifest that the stalled worker has read, so that its upload is aborted
-    by the roll back, and not completed before.
+    by the roll back, and not completed before. ``brought_back``: the manifest is there again then.
     """
     directory, found, point = job_directory(), [], 0
     while True:
@@ -97,8 +110,16 @@ def counterexamples(store: type[MemoryObjectStore]) -> list[str]:
 
         def meanwhile(world: World = world, lost: str = tasks[1].manifest) -> None:
             record = world.ledger.job(REF)
+            key = directory.prefix + lost
             if record is not None and record.state is JobState.COMMITTING:
-                world.store.delete(BUCKET, directory.prefix + lost)
+                body = world.store.get(BUCKET, key, max_bytes=10**6).body
+                world.store.delete(BUCKET, key)
+                if brought_back:
+                    world.plan.run_after(
+                        "advance",
+                        partial(world.store.put, BUCKET, key, body),
+                        where=is_undoing,
+                    )
             world.run(directory, "execution-2")
 
         world.plan.run_before(None, meanwhile, nth=point)
@@ -122,6 +143,17 @@ def test_without_a4_a_stalled_worker_makes_a_file_of_a_rolled_back_job_visible(
 
 def test_with_a4_kept_no_stalled_worker_does_harm_at_any_call() -> None:
     assert counterexamples(MemoryObjectStore) == []
+
+
+def test_i2_where_no_listing_shows_an_upload_the_manifests_name_it() -> None:
+    """A worker that has read a manifest finds its uploads aborted, since the roll back reads it."""
+    assert counterexamples(Unlisted, brought_back=True) == []
+
+
+def test_without_a1_for_uploads_and_a6_a_stalled_worker_makes_a_file_visible() -> None:
+    """Where its manifest is gone, nothing but a listing shows an upload."""
+    found = counterexamples(Unlisted)
+    assert any("complete_upload" in line for line in found)
 
 
 def test_without_a4_a_late_worker_brings_back_what_the_next_job_has_replaced() -> None:

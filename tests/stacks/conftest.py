@@ -14,7 +14,13 @@ def assembly() -> Assembly:
 
 @pytest.fixture(scope="session")
 def imported() -> Assembly:
-    return synthesize(importBucket="lake", kmsKeyArn=KEY_ARN, name="dev")
+    return synthesize(
+        importBucket="lake",
+        kmsKeyArn=KEY_ARN,
+        name="dev",
+        executionLogs="events",
+        lambdaConcurrency="10",
+    )
 
 
 @pytest.fixture(scope="session")
@@ -28,4 +34,5 @@ def encrypted() -> Assembly:
         architecture="x86_64",
         protectNames="documents",
         operators=OPERATOR,
+        executionLogs="data",
     )

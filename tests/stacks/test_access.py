@@ -15,7 +15,15 @@ from s3commit.core.model.job import Destination
 from stacks.access import ACCESS, DATA, REQUEST, protected, protection, writer_policy
 from stacks.dependencies import ROOT
 from stacks.functions import FUNCTIONS
-from tests.stacks.synthesized import KEY_ARN, Assembly, functions, of_type, only, state_machine
+from tests.stacks.synthesized import (
+    KEY_ARN,
+    Assembly,
+    functions,
+    of_type,
+    only,
+    state_machine,
+    synthesize,
+)
 
 JOB = "bucket/*/__magic_job-*/"
 OWN = "bucket/_s3commit/*/"
@@ -221,6 +229,18 @@ def test_the_key_is_used_by_those_that_read_or_write_objects(encrypted: Assembly
         "sweep_uploads": writes,
         "sweep_directories": writes,
     }
+
+
+def test_a_key_that_jobs_name_is_used_by_those_that_read_or_complete_what_they_write() -> None:
+    pipeline = synthesize(jobKeyArns=f"{KEY_ARN},{KEY_ARN}2").pipeline
+    for key in (KEY_ARN, f"{KEY_ARN}2"):
+        using = {}
+        for name, (_, function) in functions(pipeline).items():
+            role = function["Properties"]["Role"]["Fn::GetAtt"][0]
+            using[name] = _rights(pipeline, role).get(key, set())
+        assert using.pop("complete_unit") == {"kms:Decrypt", "kms:GenerateDataKey"}
+        assert using.pop("dispatch_requests") == set()
+        assert set(map(frozenset, using.values())) == {frozenset({"kms:Decrypt"})}
 
 
 JOB_ID = "0b6f6f0e-0000-4000-8000-000000000001"

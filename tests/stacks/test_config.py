@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from s3commit.aws.concurrency import FULL, LEAST, STEPS, Shares, shares
 from stacks.config import LOG_PERIODS, ConfigError, DeployConfig, parameter_name
 from stacks.dependencies import ROOT
 from tests.stacks.synthesized import KEY_ARN, OPERATOR
@@ -19,14 +20,17 @@ GOOD: dict[str, tuple[Any, Any]] = {
     "bucketName": ("my-lake", "my-lake"),
     "importBucket": ("my.lake", "my.lake"),
     "kmsKeyArn": (KEY_ARN, KEY_ARN),
+    "jobKeyArns": (KEY_ARN, (KEY_ARN,)),
     "accessLogsBucket": ("logs", "logs"),
     "versioned": ("true", True),
     "noncurrentDays": ("7", 7),
     "abortIncompleteDays": (3, 3),
     "ledgerTtlDays": ("90", 90),
     "logRetentionDays": ("365", 365),
+    "executionLogs": ("data", "data"),
     "architecture": ("x86_64", "x86_64"),
     "maxConcurrency": ("20", 20),
+    "lambdaConcurrency": ("10", 10),
     "sweepMinutes": ("5", 5),
     "stuckMinutes": (30, 30),
     "abandonedHours": ("48", 48),
@@ -42,14 +46,17 @@ BAD: dict[str, list[Any]] = {
     "bucketName": ["x", "My-Lake", "a/b"],
     "importBucket": ["s3://lake"],
     "kmsKeyArn": ["alias/mine", "arn:aws:kms:eu-central-1:111122223333:alias/mine"],
+    "jobKeyArns": ["alias/mine", [7], None],
     "accessLogsBucket": ["-"],
     "versioned": ["yes", 1, None],
     "noncurrentDays": ["0", "a week", True],
     "abortIncompleteDays": ["1", "366", "-3"],
     "ledgerTtlDays": ["1.5"],
     "logRetentionDays": ["31", None],
+    "executionLogs": ["ALL", "", True],
     "architecture": ["arm"],
     "maxConcurrency": ["0", "41"],
+    "lambdaConcurrency": ["7", "", "all"],
     "sweepMinutes": ["4", "1441"],
     "stuckMinutes": ["0"],
     "abandonedHours": ["0", "a day"],
@@ -145,3 +152,16 @@ def test_every_parameter_is_in_the_deployment_guide() -> None:
     rows = set(re.findall(r"^\| `([A-Za-z]+)` \|", guide, re.MULTILINE))
     assert set(GOOD) <= rows
     assert all(f"{days}" in guide for days in LOG_PERIODS)
+
+
+def test_of_few_functions_at_once_each_kind_has_a_share() -> None:
+    """The least that AWS takes for a queue is two."""
+    assert _read(lambdaConcurrency=10).shares == Shares(requests=2, manifests=3, workers=2)
+    assert _read(lambdaConcurrency=LEAST).shares == Shares(requests=2, manifests=2, workers=1)
+    assert _read().shares == Shares(requests=5, manifests=20, workers=40)
+    assert _read(lambdaConcurrency=1000, maxConcurrency=7).shares.workers == 7
+    for total in range(LEAST, FULL + 1):
+        found = shares(total)
+        assert min(found.requests, found.manifests) >= 2
+        assert found.workers >= 1
+        assert found.requests + found.manifests + found.workers + STEPS <= total

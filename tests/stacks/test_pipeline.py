@@ -9,10 +9,18 @@ from pathlib import Path
 import pytest
 
 from s3commit.aws import env
+from s3commit.version import __version__
 from stacks.dependencies import ROOT
 from stacks.functions import FUNCTIONS
 from tests.stacks.policies import Call, is_allowed
-from tests.stacks.synthesized import Assembly, Resource, functions, of_type, only
+from tests.stacks.synthesized import (
+    Assembly,
+    Resource,
+    functions,
+    of_type,
+    only,
+    state_machine,
+)
 
 PACKAGE = ROOT / "layers" / "s3commit" / "python" / "s3commit"
 VARIABLES = {env.TABLE, env.STATE_MACHINE, env.LEDGER_TTL_DAYS, env.REPLACE_BELOW}
@@ -52,13 +60,15 @@ def test_no_other_module_reads_the_environment() -> None:
 def test_no_credential_can_reach_a_log() -> None:
     modules = [*(ROOT / "lambdas").glob("*.py"), *(PACKAGE / "aws").glob("*.py")]
     telling = (
-        r"presigned|log_event|set_stream_logger|get_credentials|logger\.\w+\(.*(event|environ)\b"
+        r"presigned|log_event|set_stream_logger|get_credentials(?!\(\) is None)"
+        r"|logger\.\w+\(.*(event|environ)\b"
     )
     assert [path.stem for path in modules if re.search(telling, path.read_text())] == []
 
 
 def test_every_metric_of_the_vocabulary_is_counted_somewhere() -> None:
     vocabulary = (PACKAGE / "aws" / "env.py").read_text()
+    _, vocabulary = vocabulary.split("# Metrics:")
     names = re.findall(r"^([A-Z_]+): Final = \"[A-Z][a-z]", vocabulary, re.MULTILINE)
     counting = [*(ROOT / "lambdas").glob("*.py"), PACKAGE / "aws" / "telemetry.py"]
     code = "".join(path.read_text() for path in counting)
@@ -194,7 +204,8 @@ def test_alarms_are_mailed_if_an_address_is_given(assembly: Assembly, encrypted:
 
 
 def test_the_state_machines_are_outputs(assembly: Assembly) -> None:
-    assert set(assembly.pipeline["Outputs"]) == {"StateMachineArn", "SweepStateMachineArn"}
+    told = {"Version", "LambdaConcurrency"}
+    assert set(assembly.pipeline["Outputs"]) == {"StateMachineArn", "SweepStateMachineArn", *told}
 
 
 def _mapping(assembly: Assembly, name: str) -> Resource:
@@ -210,3 +221,28 @@ def _layer(assembly: Assembly, name: str) -> Path:
     layers = of_type(assembly.pipeline, "AWS::Lambda::LayerVersion")
     (layer,) = [resource for key, resource in layers.items() if key.startswith(name)]
     return assembly.asset_of(layer)
+
+
+def test_an_account_with_ten_functions_at_once_takes_the_template(imported: Assembly) -> None:
+    """It may reserve none, and its functions have 3,008 MB at most.
+
+    https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html
+    https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
+    """
+    for _, function in functions(imported.pipeline).values():
+        assert "ReservedConcurrentExecutions" not in function["Properties"]
+        assert function["Properties"]["MemorySize"] <= 3008
+    assert not of_type(imported.pipeline, "AWS::Lambda::Alias")  # provisioned concurrency is theirs
+    queues = {
+        name: _mapping(imported, name)["Properties"]["ScalingConfig"]["MaximumConcurrency"]
+        for name in ("ingest_pendingsets", "dispatch_requests")
+    }
+    assert queues == {"ingest_pendingsets": 3, "dispatch_requests": 2}
+    definition = json.dumps(state_machine(imported, "CommitJob")["Properties"]["DefinitionString"])
+    assert r"\"MaxConcurrency\": 2," in definition
+
+
+def test_the_outputs_say_what_is_deployed(imported: Assembly, assembly: Assembly) -> None:
+    outputs = {name: each["Value"] for name, each in imported.pipeline["Outputs"].items()}
+    assert (outputs["Version"], outputs["LambdaConcurrency"]) == (__version__, "10")
+    assert assembly.pipeline["Outputs"]["LambdaConcurrency"]["Value"] == "68"

@@ -61,10 +61,9 @@ def test_it_runs_on_its_schedule(assembly: Assembly) -> None:
     assert target["Arn"]["Ref"].startswith("SweepMachine")
 
 
-def test_it_is_logged_and_traced_as_the_jobs_are(assembly: Assembly) -> None:
+def test_it_is_traced_as_the_jobs_are(assembly: Assembly) -> None:
     properties = state_machine(assembly, "Sweep")["Properties"]
     assert properties["TracingConfiguration"] == {"Enabled": True}
-    assert properties["LoggingConfiguration"]["Level"] == "ALL"
 
 
 @pytest.mark.parametrize(

@@ -209,11 +209,25 @@ def test_log_groups_of_machines_take_no_part_of_the_accounts_resource_policy(
     ]
 
 
-def test_executions_are_logged_whole_and_traced(assembly: Assembly) -> None:
+@pytest.mark.parametrize("machine", ["CommitJob", "Sweep"])
+@pytest.mark.parametrize(
+    ("deployment", "level", "data"),
+    [("assembly", "ERROR", False), ("imported", "ALL", False), ("encrypted", "ALL", True)],
+)
+def test_what_executions_log_is_the_deployments_to_say(
+    deployment: str, level: str, data: bool, machine: str, request: pytest.FixtureRequest
+) -> None:
+    """By default no data: keys have the names of partitions, and of customers."""
+    logged = state_machine(request.getfixturevalue(deployment), machine)["Properties"]
+    assert logged["LoggingConfiguration"]["Level"] == level
+    assert logged["LoggingConfiguration"]["IncludeExecutionData"] is data
+    assert len(logged["LoggingConfiguration"]["Destinations"]) == 1
+
+
+def test_executions_are_traced_and_have_logs(assembly: Assembly) -> None:
     properties = state_machine(assembly, "CommitJob")["Properties"]
     assert properties["StateMachineType"] == "STANDARD"
     assert properties["TracingConfiguration"] == {"Enabled": True}
-    assert properties["LoggingConfiguration"]["Level"] == "ALL"
     assert len(of_type(assembly.pipeline, "AWS::Logs::LogGroup")) == len(FUNCTIONS) + 2
 
 

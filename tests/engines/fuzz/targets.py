@@ -62,20 +62,24 @@ def run_mutated(seed: int) -> str:
     """
     chance = random.Random(seed)
     world = Neighbourhood()
+
+    def put(key: str, body: bytes) -> None:
+        changed = mutated(chance, body, SOUND).replace(b'"replace"', b'"append"')
+        world.store.put(BUCKET, key, changed if chance.random() < 0.3 else body)
+
+    def change(key: str) -> None:
+        put(key, world.store.get(BUCKET, key, max_bytes=10**6).body)
+
     world.open(DIRECTORY, idempotency_key="k")
+    change(DIRECTORY.job)  # before the uploads, which else would be older than the job
     attempts = tuple(world.attempt(DIRECTORY, f"t{number}") for number in range(2))
     named = attempts if chance.random() < 0.7 else None
     world.store.put(BUCKET, DIRECTORY.request, encode_request(CommitRequest(JOB, named)))
-    of_the_job = [
-        DIRECTORY.job,
-        DIRECTORY.request,
-        *(DIRECTORY.prefix + one.manifest for one in attempts),
-    ]
-    bodies = {key: world.store.get(BUCKET, key, max_bytes=10**6).body for key in of_the_job}
-    bodies |= {key: body for key, body in ELSEWHERE.items() if chance.random() < 0.15}
-    for key, body in bodies.items():
-        changed = mutated(chance, body, SOUND).replace(b'"replace"', b'"append"')
-        world.store.put(BUCKET, key, changed if chance.random() < 0.3 else body)
+    for key in (DIRECTORY.request, *(DIRECTORY.prefix + one.manifest for one in attempts)):
+        change(key)
+    for key, body in ELSEWHERE.items():
+        if chance.random() < 0.15:
+            put(key, body)
     world.plan.forget_calls()
     for one in attempts:
         with suppress(S3CommitError):

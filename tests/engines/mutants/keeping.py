@@ -62,6 +62,7 @@ MUTANTS = [
         "        if found is Ownership.UNKNOWN and is_of_other_writers(upload.key):\n",
         "        if False:\n",
         "I5",
+        by="tests/cli/test_upload_owners.py",
     ),
     Mutant(
         "an id in a name is enough where no job has ever been",
@@ -162,6 +163,22 @@ MUTANTS = [
         "        waiting = () if cursor else tuple(sweep.put_off)\n",
         "        waiting = ()\n",
         "I12",
+        by=COST,
+    ),
+    Mutant(
+        "the ledger is asked for each job directory",
+        "core/sweep/directories.py",
+        "    return not _may_have_left_more(sweep, found.result.modified)\n",
+        "    return False\n",
+        "I12",
+        by=COST,
+    ),
+    Mutant(
+        "what lies beside the directory of a job that has ended is not looked for",
+        "core/sweep/directories.py",
+        "    return since >= sweep.ago(WINDOW) and sweep.is_due(since, pause, WINDOW)\n",
+        "    return False\n",
+        "I4",
         by=COST,
     ),
     Mutant(
@@ -326,9 +343,17 @@ MUTANTS = [
     Mutant(
         "files of before at locations are not replaced",
         "core/job/replaced_files.py",
-        "for one in (directory, *map(directory.at, locations.values())):",
-        "for one in (directory,):",
+        "(root, *locations.values())",
+        "(root,)",
         "I6",
+    ),
+    Mutant(
+        "a listing in ranges leaves out the key that it is cut at",
+        "core/job/listings.py",
+        "if item.key <= one.last]",
+        "if item.key[:-1] < one.last[:-1]]",
+        "I4",
+        by="tests/core/test_listings.py",
     ),
     # An id that is taken.
 ]

@@ -129,31 +129,40 @@ MUTANTS = [
     Mutant(
         "a roll back deletes first, aborts the uploads then, and does not look again",
         "core/commit/roll_back.py",
-        "        if not abort_uploads(ports, ticket.directory):\n"
-        "            return ticket.after(record)\n"
-        "        with unless_overtaken(ports, ticket, JobState.ROLLING_BACK):\n"
-        "            delete_own_objects(ports, ticket.directory, record)\n"
-        "            _verify_undone(ports, ticket.directory, record)\n",
-        "        delete_own_objects(ports, ticket.directory, record)\n"
-        "        if not abort_uploads(ports, ticket.directory):\n"
-        "            return ticket.after(record)\n",
+        "        stages = (self._judge, self._fence, self._abort, self._delete, self._is_undone)\n",
+        "        stages = (self._judge, self._delete, self._fence, self._abort)\n",
         "I2",
         by="tests/sim/test_findings.py",
     ),
+    Mutant(
+        "a unit of which a file is lost passes for complete in the next round",
+        "core/commit/complete_unit.py",
+        "    if visible == unit.files:\n",
+        "    if True:\n",
+        "I2",
+        by="tests/core/test_units_again.py",
+    ),
     # Undoing.
+    Mutant(
+        "a roll back aborts the uploads that a listing shows, and no others",
+        "core/commit/roll_back.py",
+        "        stages = (self._judge, self._fence, self._abort, self._delete, self._is_undone)\n",
+        "        stages = (self._judge, self._abort, self._delete, self._is_undone)\n",
+        "I4",
+    ),
     Mutant(
         "a roll back deletes nothing",
         "core/commit/roll_back.py",
-        "            delete_own_objects(ports, ticket.directory, record)\n"
-        "            _verify_undone(ports, ticket.directory, record)\n",
-        "            pass\n",
+        "        stages = (self._judge, self._fence, self._abort, self._delete, self._is_undone)\n",
+        "        stages = (self._judge, self._fence, self._abort)\n",
         "I2",
     ),
     Mutant(
         "an aborted job's uploads stay open",
         "core/commit/abort_job.py",
         "    if record.state is JobState.ABORTING:\n"
-        "        if not abort_uploads(ports, ticket.directory):\n",
+        "        time = CallTime(ports.clock)\n"
+        "        if not abort_uploads(ports, ticket.directory, time):\n",
         "    if record.state is JobState.ABORTING:\n        if False:\n",
         "I4",
     ),
@@ -167,8 +176,8 @@ MUTANTS = [
     Mutant(
         "the last look of a roll back does not see uploads",
         "core/commit/roll_back.py",
-        "    if next(own_uploads(ports, directory), None) is not None:\n",
-        "    if False:\n",
+        "        return next(own_uploads(self._ports, self._directory), None) is None\n",
+        "        return True\n",
         "I4",
         by="tests/crash/test_roll_back.py",
     ),

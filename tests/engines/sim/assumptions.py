@@ -36,15 +36,15 @@ class StaleStore(MemoryObjectStore):
         with self._then(bucket):
             return super().head(bucket, key)
 
-    def list(self, bucket: str, prefix: str) -> Iterator[ListedObject]:
+    def list(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[ListedObject]:
         """From the past, now and then."""
         with self._then(bucket):
-            return super().list(bucket, prefix)
+            return super().list(bucket, prefix, after=after)
 
-    def list_uploads(self, bucket: str, prefix: str) -> Iterator[OpenUpload]:
+    def list_uploads(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[OpenUpload]:
         """From the past, now and then."""
         with self._then(bucket):
-            return super().list_uploads(bucket, prefix)
+            return super().list_uploads(bucket, prefix, after=after)
 
     def _then(self, bucket: str) -> _Then:
         holder = self._buckets[bucket]

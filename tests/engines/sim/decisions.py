@@ -22,6 +22,7 @@ class Decisions:
 
     def __init__(self, scheduler: Scheduler, observer: Observer) -> None:
         self.at_decision: dict[str, list[Callable[[], object]]] = {}
+        self.at_roll_back: dict[str, Callable[[], object]] = {}
         self._scheduler = scheduler
         self._seen = observer
         self._bucket = observer.bucket
@@ -48,6 +49,7 @@ class Decisions:
             fail("I8", f"job {job.name} was {before}, and is {record.state} again")
         if record.state in {JobState.ABORTING, JobState.ROLLING_BACK}:
             job.undoing_since = self._scheduler.steps
+            self.at_roll_back.pop(job.name, lambda: None)()
         if record.state is JobState.COMMITTING:
             job.decided, job.plan = True, record.plan.sha256 if record.plan else ""
             self._check_decision(job, record)

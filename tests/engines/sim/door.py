@@ -12,6 +12,7 @@ from typing import Any
 import greenlet
 
 from s3commit.core.model.errors import PreconditionError, S3CommitError, TransientError
+from s3commit.core.model.states import JobState
 from s3commit.testing.faults import Crash
 from s3commit.testing.memory import MemoryLedger, MemoryObjectStore
 from tests.engines.sim.decisions import Decisions
@@ -38,6 +39,7 @@ class Door:
     rng: random.Random
     announce: Callable[[Process, str], None]
     page: int = 1000
+    late_uploads: bool = False
     trace: list[Line] | None = None
     writes: int = 0
     strokes: int = 0
@@ -67,6 +69,20 @@ class Door:
         if self.trace is not None:
             self._write(process, verb, args, kwargs, brief(result), kind)
         return result
+
+    def is_late(self, upload_id: str) -> bool:
+        """Whether listings of the pipeline lack this upload: a planned one of a job rolled back.
+
+        AWS promises strong consistency for objects, and says nothing of listings of uploads
+        (docs/adr/0022). All others are listed: of those nothing else tells.
+        """
+        file = self.observer.files.get(upload_id)
+        if not self.late_uploads or file is None:
+            return False
+        job = self.observer.jobs[file.job]
+        is_undone = job.record_state in {JobState.ROLLING_BACK, JobState.ROLLED_BACK}
+        is_planned = is_undone and job.planned.get(file.key) is file
+        return is_planned and not job.reset and "manifest" not in job.sabotaged
 
     def _struck(
         self,

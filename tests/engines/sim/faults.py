@@ -8,13 +8,13 @@ from collections import Counter
 READS = frozenset(
     {"get", "head", "list", "list_uploads", "is_versioned", "upload_is_open", "job", "claims",
      "attempts", "jobs_with_id", "objects", "uploads", "parts", "describe", "is_running", "jobs_in",
-     "first_bytes", "versions"}
+     "first_bytes", "versions", "unit_ended"}
 )  # fmt: skip
 # What botocore may send again by itself after a lost answer, so that the caller sees the second.
 RESENT = frozenset(
     {"put", "delete", "complete_upload", "create_upload", "abort_upload", "delete_seen",
      "take_over", "advance", "note", "take_turn", "put_claim", "drop_claim", "open_job",
-     "begin_unit", "record_attempts"}
+     "begin_unit", "end_unit", "record_attempts"}
 )  # fmt: skip
 
 KINDS = (

@@ -123,8 +123,8 @@ class Machine:
             if self.faults.chance(0.02):
                 self.faults.strike("execution killed")
                 return "killed"
-            if following == name:
-                self.scheduler.sleep(float(ticket.pause) if name == "AcquireDestination" else 5)
+            if ticket.pause or following == name:
+                self.scheduler.sleep(float(ticket.pause or 5))
             name = following
         return "ended"
 

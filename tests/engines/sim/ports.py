@@ -22,9 +22,9 @@ STORE_VERBS = (
     "create_upload", "upload_part", "abort_upload", "complete_upload",
 )  # fmt: skip
 LEDGER_VERBS = (
-    "job", "open_job", "take_over", "advance", "decide", "note", "begin_unit",
-    "record_attempts", "attempts", "jobs_with_id", "take_turn", "put_claim", "drop_claim",
-    "forget",
+    "job", "open_job", "take_over", "advance", "decide", "note", "begin_unit", "end_unit",
+    "unit_ended", "record_attempts", "attempts", "jobs_with_id", "take_turn", "put_claim",
+    "drop_claim", "forget",
 )  # fmt: skip
 STALE = 0.2  # the share of listings of jobs that are answered from the past
 
@@ -78,16 +78,17 @@ class _Store(_Verbs):
     def __init__(self, door: Door) -> None:
         super().__init__(door, door.store, STORE_VERBS)
 
-    def list(self, bucket: str, prefix: str) -> Iterator[ListedObject]:
-        def read(after: str) -> Any:
-            return [one for one in self._door.store.list(bucket, prefix) if one.key > after]
+    def list(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[ListedObject]:
+        def read(last: str) -> Any:
+            return list(self._door.store.list(bucket, prefix, after=last))
 
-        return self._pages(f"list {prefix}", read, lambda one: one.key, "")
+        return self._pages(f"list {prefix}", read, lambda one: one.key, after)
 
-    def list_uploads(self, bucket: str, prefix: str) -> Iterator[OpenUpload]:
-        def read(after: tuple[str, str, str]) -> Any:
-            found = self._door.store.list_uploads(bucket, prefix)
-            return sorted((one for one in found if _mark(one) > after), key=_mark)
+    def list_uploads(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[OpenUpload]:
+        def read(last: tuple[str, str, str]) -> Any:
+            found = self._door.store.list_uploads(bucket, prefix, after=after)
+            shown = (one for one in found if not self._door.is_late(one.upload_id))
+            return sorted((one for one in shown if _mark(one) > last), key=_mark)
 
         return self._pages(f"list_uploads {prefix}", read, _mark, ("", "", ""))
 
@@ -116,11 +117,11 @@ class _Ledger(_Verbs):
 
         yield from self._door.call("jobs_in", read, state, since, before)
 
-    def claims(self, claim: Claim, *, below: bool) -> Iterator[Claimed]:
+    def claims(self, claim: Claim, *, below: bool, asked: str = "") -> Iterator[Claimed]:
         """Page by page, and consistently."""
 
         def read(after: tuple[str, str]) -> list[Claimed]:
-            found = self._door.ledger.claims(claim, below=below)
+            found = self._door.ledger.claims(claim, below=below, asked=asked)
             return [one for one in found if (one.claim.node, one.ref) > after]
 
         def mark(one: Claimed) -> tuple[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from s3commit.core.model.states import JobState
@@ -52,6 +53,31 @@ def spoil_manifest(world: World, job: Job) -> None:
             world.store.delete(BUCKET, key)
         else:
             world.store.put(BUCKET, key, b'{"version":3,"commits":[]}')
+
+
+def take_manifest(world: World, job: Job) -> None:
+    """Someone takes a manifest away at the decision, and brings it back for the roll back.
+
+    No upload of the manifest is completed, whoever has not read it yet, and one of them is lost:
+    the others are open when the job is rolled back, and it names them.
+    """
+    named = [job.directory.manifest(file.task, file.attempt) for file in job.planned.values()]
+    there = [key for key in named if world.bucket.current(key)]
+    of_several = sorted({key for key in there if named.count(key) > 1})
+    if job.exact or world.loses or not of_several:
+        return
+    key = world.rng.choice(of_several)
+    version = world.bucket.current(key)
+    file = next(
+        one for one in job.planned.values() if job.directory.manifest(one.task, one.attempt) == key
+    )
+    if version is None or file.upload_id not in world.bucket.uploads:
+        return
+    world.faults.strike("manifest taken away")
+    job.sabotaged.add("upload")
+    world.bucket.uploads.pop(file.upload_id)
+    world.bucket.remove(key, "gone")
+    world.decisions.at_roll_back[job.name] = partial(world.bucket.add, key, version)
 
 
 def spoil_published(world: World, job: Job) -> None:

@@ -11,7 +11,12 @@ from tests.engines.sim.losing import copy_table, lose_everything, lose_jobs, los
 from tests.engines.sim.model import KEEPERS, Job
 from tests.engines.sim.recovery import is_untidy
 from tests.engines.sim.scheduler import Process
-from tests.engines.sim.strangers import lose_upload, spoil_manifest, spoil_published
+from tests.engines.sim.strangers import (
+    lose_upload,
+    spoil_manifest,
+    spoil_published,
+    take_manifest,
+)
 
 if TYPE_CHECKING:
     from tests.engines.sim.world import World
@@ -34,6 +39,8 @@ def add_troubles(world: World, job: Job) -> None:
         _sabotage(world, "upload lost", job, lose_upload)
     if faults.chance(0.04):
         _sabotage(world, "manifest spoiled", job, spoil_manifest)
+    if faults.chance(0.05):
+        _at_decision(world, job, partial(take_manifest, world, job))
     if faults.chance(0.4):
         spoil = partial(spoil_published, world, job)
         spoiled = partial(world.later, f"{job.name}:spoil", spoil, job=job.name, role="saboteur")

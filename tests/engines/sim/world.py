@@ -8,14 +8,16 @@ from contextlib import contextmanager
 from typing import Any
 
 from s3commit.core.commit import acquire_destination as acquire
-from s3commit.core.ending import leftovers
+from s3commit.core.ending import leftovers, objects
 from s3commit.core.ending import uploads as own_uploads
 from s3commit.core.formats import plan
 from s3commit.core.fsck.ports import Fsck
+from s3commit.core.job import listings
 from s3commit.core.job import put_lines as upload
 from s3commit.core.job import replace_list as replaced
 from s3commit.core.model import locks
 from s3commit.core.ownership import other_jobs
+from s3commit.core.ports import clock
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.sweep.sweep import Limits
 from s3commit.testing.memory import MemoryLedger, MemoryObjectStore
@@ -43,12 +45,16 @@ from tests.engines.sim.troubles import add_keepers, announce
 MAX_STEPS = 60_000
 
 # Small jobs have all that large ones have: several units, pages, parts and waits.
-_SCALED: list[tuple[tuple[Any, ...], str, list[int]]] = [
+_SCALED: list[tuple[tuple[Any, ...], str, list[Any]]] = [
     ((plan,), "UNIT_FILES", [1, 2]),
     ((replaced,), "REPLACED_PAGE", [1, 2, 5000]),
+    ((listings,), "PAGE", [1, 2, 1000]),
+    ((listings,), "RANGES", [2, 32]),
     ((replaced, leftovers), "DELETE_AT_ONCE", [1, 1000]),
     ((upload,), "PUT_BYTES", [300, 8 * 1024 * 1024]),
     ((own_uploads,), "ABORT_ROUNDS", [2, 5]),
+    ((clock,), "CALL_SECONDS", [0.002, 600]),
+    ((objects,), "FILES_AT_ONCE", [1, 4096]),
     ((acquire,), "MAX_WAITING", [1, 100]),
     ((acquire,), "SHORTEST_WAIT", [300]),
     ((acquire,), "LONGEST_WAIT", [300]),
@@ -115,6 +121,7 @@ class World:
             rng,
             self.announce,
             page=rng.choice([1, 2, 1000]),
+            late_uploads=rng.random() < 0.5,
             trace=self.trace,
         )
         self.ports = Ports(

@@ -124,7 +124,8 @@ def attempt(world: Kept, raw: Json) -> None:
 def claim(world: Kept, raw: Json) -> None:
     node, _, ref = raw["sk"].rpartition("/")
     one = Claim(node, LockMode(raw["pk"].split("#")[1]))
-    claimed = Claimed(one, ref, raw.get("waits", False))
+    epoch = int(raw.get("epoch", 0))
+    claimed = Claimed(one, ref, raw.get("waits", False), raw.get("asked", ""), epoch)
     assert claimed in list(world.ledger.claims(one, below=False))
 
 

@@ -14,6 +14,13 @@ POWERTOOLS_SERVICE_NAME: Final = "POWERTOOLS_SERVICE_NAME"
 POWERTOOLS_METRICS_NAMESPACE: Final = "POWERTOOLS_METRICS_NAMESPACE"
 POWERTOOLS_LOG_LEVEL: Final = "POWERTOOLS_LOG_LEVEL"
 
+# The stacks, and those of their outputs that the command reads.
+STORAGE_STACK: Final = "S3CommitStorage"
+PIPELINE_STACK: Final = "S3CommitPipeline"
+BUCKET_OUTPUT: Final = "BucketName"
+VERSION_OUTPUT: Final = "Version"
+CONCURRENCY_OUTPUT: Final = "LambdaConcurrency"
+
 SERVICE: Final = "s3commit"
 METRICS_NAMESPACE: Final = "s3commit"
 

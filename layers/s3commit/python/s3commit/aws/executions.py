@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-import boto3
 from botocore.config import Config
 
 from s3commit.aws.failures import translated
+from s3commit.aws.session import make_session
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import execution_input
 from s3commit.core.ports.executions import FORGOTTEN, Execution
@@ -22,9 +22,8 @@ class StateMachine:
 
     def __init__(self, arn: str, client: SFNClient | None = None) -> None:
         self._arn = arn
-        self._client = client or boto3.client(
+        self._client = client or make_session(arn.split(":")[3] or None).client(
             "stepfunctions",
-            region_name=arn.split(":")[3] or None,
             config=Config(retries={"mode": "standard", "total_max_attempts": 5}),
         )
 

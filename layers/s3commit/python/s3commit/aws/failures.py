@@ -101,7 +101,6 @@ _STATUSES: dict[int, _Kind] = {
 }
 
 _NO_CREDENTIALS = (
-    NoCredentialsError,
     PartialCredentialsError,
     CredentialRetrievalError,
     SSOError,
@@ -124,6 +123,8 @@ def translate(error: Exception, what: str) -> S3CommitError:
     """Give this package's error for one that botocore raised while doing ``what``."""
     if isinstance(error, ClientError):
         return _from_answer(error, what)
+    if isinstance(error, NoCredentialsError):
+        return no_credentials()
     if isinstance(error, _NO_CREDENTIALS):
         return AccessError(f"{what}: {error}; check with `aws sts get-caller-identity`")
     if isinstance(error, _UNHEARD):
@@ -131,6 +132,18 @@ def translate(error: Exception, what: str) -> S3CommitError:
     if isinstance(error, BotoCoreError):  # a parameter or a setting that no retry mends
         return InvalidInputError(f"{what}: {error}")
     return S3CommitError(f"{what}: {error}")
+
+
+def no_credentials() -> AccessError:
+    """What to say where no credentials were found."""
+    return AccessError(
+        "no AWS credentials were found, so no request was made and nothing was changed: set"
+        " AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the machine a role."
+        " If it has one, its metadata service did not answer in time: raise"
+        " AWS_METADATA_SERVICE_NUM_ATTEMPTS and AWS_METADATA_SERVICE_TIMEOUT (on Spark for driver"
+        " and executors, spark.executorEnv.…)",
+        code="NO_CREDENTIALS",
+    )
 
 
 @contextmanager

@@ -161,13 +161,17 @@ class AttemptItem(LedgerItem):
 
 
 class UnitItem(LedgerItem):
-    """A unit that a worker has begun; that it is there says all."""
+    """A unit that a worker has begun; with ``plan`` it is complete, of the plan of that digest."""
+
+    plan = UnicodeAttribute(null=True)
 
 
 class ClaimItem(LedgerItem):
-    """`Claimed`; its keys say all but ``waits``."""
+    """`Claimed`; its keys say whose claim of what it is. ``asked`` is there if the job waits."""
 
     waits = BooleanAttribute(null=True)
+    asked = UnicodeAttribute(null=True)
+    epoch = NumberAttribute(null=True)
 
 
 class SweepItem(LedgerItem):

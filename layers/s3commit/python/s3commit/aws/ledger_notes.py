@@ -69,6 +69,21 @@ class DynamoNotes(LedgerTable):
             return False  # or our own, with the answer lost: then the worker looks in vain
         return True
 
+    def end_unit(self, ref: str, unit: int, plan: str) -> None:
+        """See `Ledger.end_unit`."""
+        expires_at = self._expiry(NOTE_DAYS)
+        with translated(f"ending unit {unit} of job {ref}"):
+            self._items.unit(*unit_key(ref, unit), plan=plan, expires_at=expires_at).save()
+
+    def unit_ended(self, ref: str, unit: int, plan: str) -> bool:
+        """See `Ledger.unit_ended`."""
+        with translated(f"reading unit {unit} of job {ref}"):
+            try:
+                item = self._items.unit.get(*unit_key(ref, unit), consistent_read=True)
+            except self._items.unit.DoesNotExist:
+                return False
+        return item.plan == plan
+
     def record_attempts(self, attempts: Iterable[AttemptRecord]) -> None:
         """See `Ledger.record_attempts`.
 

@@ -160,13 +160,21 @@ def _replaced_facts(replaced: ReplacedMap) -> ReplacedFacts:
 def claim_item(kind: type[ClaimItem], claimed: Claimed, expires_at: int) -> ClaimItem:
     """The item of a claim."""
     pk, sk = claim_key(claimed.ref, claimed.claim)
-    return kind(pk, sk, expires_at=expires_at, waits=claimed.waits or None)
+    return kind(
+        pk,
+        sk,
+        expires_at=expires_at,
+        waits=claimed.waits or None,
+        asked=(claimed.waits and claimed.asked) or None,
+        epoch=claimed.epoch,
+    )
 
 
 def claim_record(mode: LockMode, item: ClaimItem) -> Claimed:
     """The record of an item."""
     node, _, ref = item.sk.rpartition("/")
-    return Claimed(Claim(node, mode), ref, bool(item.waits))
+    epoch = int(item.epoch or 0)
+    return Claimed(Claim(node, mode), ref, bool(item.waits), item.asked or "", epoch)
 
 
 def attempt_item(kind: type[AttemptItem], attempt: AttemptRecord, expires_at: int) -> AttemptItem:

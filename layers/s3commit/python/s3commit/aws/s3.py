@@ -93,19 +93,20 @@ class S3ObjectStore:
         except NotFoundError:
             return None
 
-    def list(self, bucket: str, prefix: str) -> Iterator[ListedObject]:
+    def list(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[ListedObject]:
         """See `ObjectReader.list`."""
+        start: Any = {"StartAfter": after} if after else {}
         pages = self._client.get_paginator("list_objects_v2").paginate(
-            Bucket=bucket, Prefix=prefix, PaginationConfig={"PageSize": self._page}
+            Bucket=bucket, Prefix=prefix, PaginationConfig={"PageSize": self._page}, **start
         )
         with translated(f"listing s3://{bucket}/{prefix}"):
             for page in pages:
                 for found in page.get("Contents", ()):
                     yield ListedObject(found["Key"], found["ETag"], found["Size"])
 
-    def list_uploads(self, bucket: str, prefix: str) -> Iterator[OpenUpload]:
+    def list_uploads(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[OpenUpload]:
         """See `ObjectReader.list_uploads`."""
-        return open_uploads(self._client, bucket, prefix, page_size=self._page)
+        return open_uploads(self._client, bucket, prefix, after=after, page_size=self._page)
 
     def is_versioned(self, bucket: str) -> bool:
         """See `ObjectReader.is_versioned`."""

@@ -56,3 +56,8 @@ def region(environ: Mapping[str, str]) -> str | None:
     The other SDKs and the AWS CLI read it: https://docs.aws.amazon.com/sdkref/latest/guide/feature-region.html
     """
     return environ.get("AWS_REGION") or None
+
+
+def metadata_disabled(environ: Mapping[str, str]) -> bool:
+    """Whether botocore is told not to ask a machine's metadata service at all."""
+    return environ.get("AWS_EC2_METADATA_DISABLED", "").lower() == "true"

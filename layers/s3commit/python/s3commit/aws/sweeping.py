@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from s3commit.aws.telemetry import logger
-from s3commit.core.ports.bundle import Ports
-from s3commit.core.ports.executions import Executions
-from s3commit.core.ports.survey import Survey
+from s3commit.core.ports.bundle import Sweeper
 from s3commit.core.sweep.report import Report, decode_report, encode_report
 from s3commit.core.sweep.sweep import DAY, HOUR, Limits, Step, Sweep
 from s3commit.core.sweep.turns import Sitting, SweepTurn, call_step
-
-
-@dataclass(frozen=True, slots=True)
-class Sweeper:
-    """The ports that a sweep works on."""
-
-    ports: Ports
-    survey: Survey
-    executions: Executions
 
 
 def run_sweep_step(

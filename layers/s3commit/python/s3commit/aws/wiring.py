@@ -12,8 +12,7 @@ from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_client import MAX_POOL_CONNECTIONS, make_client
 from s3commit.aws.s3_survey import S3Survey
 from s3commit.aws.settings import Settings, state_machine
-from s3commit.aws.sweeping import Sweeper
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import Ports, Sweeper
 
 
 def make_ports(*, workers: int = MAX_POOL_CONNECTIONS, slows_down: bool = False) -> Ports:

@@ -105,8 +105,8 @@ def run_execution(
 ) -> list[str]:
     """Run the machine for the job until it ends; return the names of the states it entered.
 
-    ``pause`` stands for the machine's wait before the job asks for its turn again; without it a
-    `ManualClock` is moved on. `TransientError` is retried as the machine does; `Crash` and what the
+    ``pause`` stands for the machine's wait before a step comes again; without it a `ManualClock` is
+    moved on. `TransientError` is retried as the machine does; `Crash` and what the
     machine would fail on come out of here.
     """
     ticket = Ticket(directory.job_id, directory.bucket, directory.prefix, execution=execution)
@@ -116,7 +116,7 @@ def run_execution(
         entered.append(name)
         try:
             ticket = _attempt(ports, name, ticket)
-            if name == "AcquireDestination" and not ticket.acquired:
+            if ticket.pause:
                 _pause(ports, ticket) if pause is None else pause()
             name = ROUTES[name](ticket)
         except LostRaceError:

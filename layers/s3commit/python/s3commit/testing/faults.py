@@ -210,20 +210,19 @@ class _Wrapped:
         if name.startswith("_") or not callable(attribute):
             return attribute
         function = getattr(attribute, "__func__", None)
-        signature = _signature(function) if function else inspect.signature(attribute)
+        names = _names(function)[1:] if function else _names(attribute)
 
         def method(*args: Any, **kwargs: Any) -> Any:
-            arguments = signature.bind(*args, **kwargs).arguments
+            arguments = {**dict(zip(names, args, strict=False)), **kwargs}
             return self._plan.perform(name, arguments, lambda: attribute(*args, **kwargs))
 
         return method
 
 
 @functools.cache
-def _signature(function: Callable[..., Any]) -> inspect.Signature:
-    """A method's, without ``self``. Kept: to compute it takes longer than most calls of a fake."""
-    signature = inspect.signature(function)
-    return signature.replace(parameters=list(signature.parameters.values())[1:])
+def _names(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The parameters' names. Kept: to find them takes longer than most calls of a fake."""
+    return tuple(inspect.signature(function).parameters)
 
 
 def _before(rule: _Rule, call: Call) -> None:

@@ -72,6 +72,8 @@ def claim_item(claimed: Claimed) -> Item:
         f"{claim.node}/{claimed.ref}",
         expires_at=_EXPIRES_AT,
         waits=claimed.waits or None,
+        asked=(claimed.waits and claimed.asked) or None,
+        epoch=claimed.epoch,
     )
 
 
@@ -88,6 +90,8 @@ def check_item(item: Mapping[str, Any]) -> None:
     for key, most in (("pk", MAX_PARTITION_KEY_BYTES), ("sk", MAX_SORT_KEY_BYTES)):
         if not 1 <= len(item[key].encode()) <= most:
             raise InvalidInputError(f"{item['pk'][:200]}: {key} has more than {most} bytes")
+    if 4 * len(repr(item)) <= MAX_ITEM_BYTES:
+        return  # nearly all: a character has four bytes at most, and to count takes its time
     size = item_size(item)
     if size > MAX_ITEM_BYTES:
         raise InvalidInputError(

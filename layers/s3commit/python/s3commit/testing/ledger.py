@@ -36,7 +36,7 @@ class MemoryLedger:
         self._jobs: dict[str, JobRecord] = {}
         self._attempts: dict[str, dict[tuple[str, str, str], AttemptRecord]] = {}
         self._claims: dict[tuple[str, Claim], Claimed] = {}
-        self._units: set[tuple[str, int]] = set()
+        self._units: set[tuple[str, int, str]] = set()  # with the plan: ended; without: begun
         self._sweep_note = SweepNote()
         self._lock = threading.RLock()
 
@@ -157,9 +157,19 @@ class MemoryLedger:
     def begin_unit(self, ref: str, unit: int) -> bool:
         """See `Ledger.begin_unit`."""
         with self._lock:
-            first = (ref, unit) not in self._units
-            self._units.add((ref, unit))
+            first = (ref, unit, "") not in self._units
+            self._units.add((ref, unit, ""))
             return first
+
+    def end_unit(self, ref: str, unit: int, plan: str) -> None:
+        """See `Ledger.end_unit`."""
+        with self._lock:
+            self._units |= {(ref, unit, ""), (ref, unit, plan)}
+
+    def unit_ended(self, ref: str, unit: int, plan: str) -> bool:
+        """See `Ledger.unit_ended`."""
+        with self._lock:
+            return (ref, unit, plan) in self._units
 
     def record_attempts(self, attempts: Iterable[AttemptRecord]) -> None:
         """See `Ledger.record_attempts`."""
@@ -180,14 +190,18 @@ class MemoryLedger:
         """See `Ledger.put_claim`."""
         check_item(claim_item(claim))
         with self._lock:
-            self._claims[claim.ref, claim.claim] = claim
+            stands = self._claims.get((claim.ref, claim.claim))
+            is_its_own = stands is not None and stands.epoch == claim.epoch
+            is_none_of_a_later_epoch = stands is None or stands.epoch <= claim.epoch
+            if is_its_own if claim.waits else is_none_of_a_later_epoch:
+                self._claims[claim.ref, claim.claim] = claim
 
     def drop_claim(self, ref: str, claim: Claim) -> None:
         """See `Ledger.drop_claim`."""
         with self._lock:
             self._claims.pop((ref, claim), None)
 
-    def claims(self, claim: Claim, *, below: bool) -> Iterator[Claimed]:
+    def claims(self, claim: Claim, *, below: bool, asked: str = "") -> Iterator[Claimed]:
         """See `Ledger.claims`."""
         with self._lock:
             found = [
@@ -196,6 +210,7 @@ class MemoryLedger:
                 if one.claim.mode is claim.mode
                 and (one.claim.node == claim.node or below)
                 and one.claim.node.startswith(claim.node)
+                and not (asked and one.waits and one.asked > asked)
             ]
         return iter(sorted(found))
 

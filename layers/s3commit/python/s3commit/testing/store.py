@@ -119,20 +119,21 @@ class MemoryObjectStore:
             version = holder.seen(key) if holder else None
             return version.facts(key) if version else None
 
-    def list(self, bucket: str, prefix: str) -> Iterator[ListedObject]:
+    def list(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[ListedObject]:
         """See `ObjectReader.list`."""
         with self._lock:
             self._bucket(bucket).permit(prefix, LIST)
-            return iter(self._bucket(bucket).listing(prefix))
+            found = self._bucket(bucket).listing(prefix)
+        return (one for one in found if one.key > after)
 
-    def list_uploads(self, bucket: str, prefix: str) -> Iterator[OpenUpload]:
+    def list_uploads(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[OpenUpload]:
         """See `ObjectReader.list_uploads`."""
         with self._lock:
             self._bucket(bucket).permit(prefix, LIST_UPLOADS)
             found = [
                 OpenUpload(upload.key, upload_id, upload.initiated)
                 for upload_id, upload in self._bucket(bucket).uploads.items()
-                if upload.key.startswith(prefix)
+                if upload.key.startswith(prefix) and upload.key > after
             ]
         return iter(sorted(found, key=lambda upload: (upload.key.encode(), upload.initiated)))
 

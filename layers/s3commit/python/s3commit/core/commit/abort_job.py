@@ -5,12 +5,11 @@ from __future__ import annotations
 from s3commit.core.ending.result import conclude, end_job
 from s3commit.core.ending.uploads import abort_uploads
 from s3commit.core.formats.ticket import Ticket
-from s3commit.core.job.record import own_record
+from s3commit.core.job.record import coming_again, own_record
 from s3commit.core.model.job import Failure
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
-
-REFUSED = Failure("REFUSED", "the job was refused")
+from s3commit.core.ports.clock import CallTime
 
 
 def abort_job(ports: Ports, ticket: Ticket) -> Ticket:
@@ -18,7 +17,8 @@ def abort_job(ports: Ports, ticket: Ticket) -> Ticket:
 
     Nothing visible is deleted: before its decision a job has completed nothing (I12).
     A SEALED job comes here with the refusal of the step that refused it. While uploads are still
-    being opened the job stays ABORTING, and the caller comes again. Raises `LostRaceError`.
+    being opened, or the call has no time for all, the job stays ABORTING, and the caller comes
+    again. Raises `LostRaceError`.
     """
     record = own_record(ports, ticket, JobState.SEALED, JobState.ABORTING, JobState.ABORTED)
     if record.state is JobState.SEALED:
@@ -28,10 +28,12 @@ def abort_job(ports: Ports, ticket: Ticket) -> Ticket:
             target=JobState.ABORTING,
             generation=record.generation,
             now=ports.clock.now(),
-            failure=ticket.refusal or REFUSED,
+            # Without a refusal the ledger was restored to a moment before this step had noted it.
+            failure=ticket.refusal or Failure(ticket.code or "REFUSED", "the job was refused"),
         )
     if record.state is JobState.ABORTING:
-        if not abort_uploads(ports, ticket.directory):
-            return ticket.after(record)
+        time = CallTime(ports.clock)
+        if not abort_uploads(ports, ticket.directory, time):
+            return coming_again(ports, ticket, record, time)
         record = end_job(ports, record, JobState.ABORTED)
     return conclude(ports, ticket, record)

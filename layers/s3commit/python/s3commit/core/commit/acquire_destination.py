@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import islice
 
 from s3commit.core.formats.ticket import Ticket
-from s3commit.core.job.claims import BUSY, Rival, claimants, with_records
+from s3commit.core.job.claims import BUSY, claimants, with_records
 from s3commit.core.job.idempotency_key import refuse_taken_key
 from s3commit.core.job.partitions import read_partitions
 from s3commit.core.job.record import planned_record
@@ -57,10 +57,12 @@ def acquire_destination(ports: Ports, ticket: Ticket) -> Ticket:
     record = planned_record(ports, ticket, JobState.SEALED)
     wanted = _claims_of(ports, ticket, record)
     if holds(record, wanted):
-        return replace(ticket, acquired=True, epoch=record.turn.epoch)
+        return replace(ticket, acquired=True, epoch=record.turn.epoch, pause=0)
     nodes = tuple(sorted({*record.locks, *(claim.node for claim in wanted)}))
     if record.turn.stage is Stage.WAITING and nodes == record.locks:
-        found = _in_the_way(ports, record, _claimants(ports, record))
+        found = _still_in_the_way(ports, ticket, record) or _in_the_way(
+            ports, record, _claimants(ports, record)
+        )
         if found:
             return _wait(ports, ticket, record, found)
     newcomer = not record.turn.since
@@ -69,7 +71,7 @@ def acquire_destination(ports: Ports, ticket: Ticket) -> Ticket:
     found = _in_the_way(ports, record, rivals)
     if not found:
         record = _move(ports, record, Stage.HELD)
-        return replace(ticket, acquired=True, epoch=record.turn.epoch)
+        return replace(ticket, acquired=True, epoch=record.turn.epoch, pause=0)
     if newcomer:
         _refuse_a_crowd(ports, record, rivals)
     return _wait(ports, ticket, record, found)
@@ -95,13 +97,17 @@ def _enter(ports: Ports, record: JobRecord, nodes: tuple[str, ...]) -> JobRecord
 
     So whoever ends the job finds them; those that a try puts after its end are in nobody's way. A
     claim that is there already is put again: a try of before may have died in between.
+
+    The epoch is above the generation, which follows the time: were a lost record made anew, its
+    claims would else be of earlier epochs than those that the ledger still has.
     """
     now = ports.clock.now()
+    epoch = max(record.turn.epoch, record.generation) + 1
     record = ports.ledger.take_turn(
         record.ref,
         generation=record.generation,
         before=record.turn,
-        after=Turn(Stage.ENTERING, record.turn.since or now, record.turn.epoch + 1),
+        after=Turn(Stage.ENTERING, record.turn.since or now, epoch),
         locks=nodes,
         now=now,
     )
@@ -111,7 +117,8 @@ def _enter(ports: Ports, record: JobRecord, nodes: tuple[str, ...]) -> JobRecord
 
 def _put_claims(ports: Ports, record: JobRecord, *, waits: bool = False) -> None:
     def put(claim: Claim) -> None:
-        ports.ledger.put_claim(Claimed(claim, record.ref, waits))
+        asked = record.turn.since if waits else ""
+        ports.ledger.put_claim(Claimed(claim, record.ref, waits, asked, record.turn.epoch))
 
     for _ in ports.parallel(put, claimed(record)):
         pass
@@ -127,8 +134,12 @@ def _move(ports: Ports, record: JobRecord, stage: Stage) -> JobRecord:
     )
 
 
-def _wait(ports: Ports, ticket: Ticket, record: JobRecord, found: list[Rival]) -> Ticket:
-    """Say that the job waits, now and then alone, and for how long before it asks again."""
+def _wait(ports: Ports, ticket: Ticket, record: JobRecord, found: list[JobRecord]) -> Ticket:
+    """Say that the job waits, now and then alone, and for how long before it asks again.
+
+    That grows with the time, so that a thousand who wait for one ask some two hundred times a
+    second at first, and fewer later; and it learns of its turn a fifth of its wait late at most.
+    """
     refuse_taken_key(ports, ticket.directory, record)
     now = ports.clock.now()
     waited = seconds(record.turn.since, now)
@@ -143,29 +154,42 @@ def _wait(ports: Ports, ticket: Ticket, record: JobRecord, found: list[Rival]) -
         _put_claims(ports, record, waits=True)
     elif seconds(record.updated_at, now) >= WAITER_REFRESH_SECONDS:
         record = _move(ports, record, Stage.WAITING)
-    ahead = sum(one.record is not None and _is_waiting(one.record) for one in found)
-    pause = max(SHORTEST_WAIT, SHORTEST_WAIT * ahead, int(waited) // 60)
-    return replace(ticket, acquired=False, pause=min(pause, LONGEST_WAIT))
+    ahead = sum(_is_waiting(one) for one in found)
+    pause = max(SHORTEST_WAIT, SHORTEST_WAIT * ahead, int(waited) // 5)
+    behind = found[0].ref
+    if behind == ticket.behind:  # it may have looked at that one alone, and not at who waits too
+        pause = max(pause, ticket.pause)
+    return replace(ticket, acquired=False, pause=min(pause, LONGEST_WAIT), behind=behind)
 
 
 def _is_waiting(record: JobRecord) -> bool:
     return record.state is JobState.SEALED and record.turn.stage is Stage.WAITING
 
 
-def _names(record: JobRecord, found: Iterable[Rival]) -> str:
+def _names(record: JobRecord, found: Iterable[JobRecord]) -> str:
     """Those at the job's own destination by id; of others nobody may learn from a result."""
     own = destination_node(record)
-    inside = sorted(
-        one.record.job_id
-        for one in found
-        if one.record and destination_node(one.record).startswith(own)
-    )
+    inside = sorted(one.job_id for one in found if destination_node(one).startswith(own))
     shown = inside[:5] + ([f"{len(inside) - 5} more"] if len(inside) > 5 else [])
     return ", ".join(shown) if inside else "a job that works on a directory above or on a location"
 
 
 def _claimants(ports: Ports, record: JobRecord) -> list[Claimed]:
-    return claimants(ports.ledger, ports.parallel, record)
+    """Those who may be in the way.
+
+    Who waits and has asked later is not: it looks again before it holds, and then finds the job.
+    """
+    return claimants(ports.ledger, ports.parallel, record, asked=record.turn.since)
+
+
+def _still_in_the_way(ports: Ports, ticket: Ticket, record: JobRecord) -> list[JobRecord]:
+    """The one that the job waited for when it asked last, if it has to go on doing so.
+
+    Then nobody else needs to be looked at. Who gives up says whom else it has waited for.
+    """
+    gives_up = seconds(record.turn.since, ports.clock.now()) >= MAX_WAIT_SECONDS
+    other = ports.ledger.job(ticket.behind) if ticket.behind and not gives_up else None
+    return [other] if other and _has_to_be_waited_for(ports, other, record) else []
 
 
 def _refuse_a_crowd(ports: Ports, record: JobRecord, found: Iterable[Claimed]) -> None:
@@ -183,21 +207,20 @@ def _refuse_a_crowd(ports: Ports, record: JobRecord, found: Iterable[Claimed]) -
         )
 
 
-def _in_the_way(ports: Ports, record: JobRecord, found: Iterable[Claimed]) -> list[Rival]:
+def _in_the_way(ports: Ports, record: JobRecord, found: Iterable[Claimed]) -> list[JobRecord]:
     """Those for whom the job has to wait: some of them, and none if there is none.
 
     While it enters, others that do, and go after it, are pushed back.
     """
     for group in with_records(ports.ledger, ports.parallel, found):
-        here = [one for one in group if _has_to_be_waited_for(ports, one.record, record)]
+        records = [one.record for one in group if one.record]
+        here = [other for other in records if _has_to_be_waited_for(ports, other, record)]
         if here:
             return here
     return []
 
 
-def _has_to_be_waited_for(ports: Ports, other: JobRecord | None, own: JobRecord) -> bool:
-    if other is None:
-        return False
+def _has_to_be_waited_for(ports: Ports, other: JobRecord, own: JobRecord) -> bool:
     now = ports.clock.now()
     if in_the_way(other, own, now):
         return not _is_dead(ports, other, now)
@@ -213,7 +236,7 @@ def _has_to_be_waited_for(ports: Ports, other: JobRecord | None, own: JobRecord)
             now=other.updated_at,  # it is no sign of its life
         )
     except LostRaceError as error:
-        return _has_to_be_waited_for(ports, error.found, own)
+        return error.found is not None and _has_to_be_waited_for(ports, error.found, own)
     return False
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.job.plan import read_plan
-from s3commit.core.job.record import own_record, unless_overtaken
+from s3commit.core.job.record import next_round, own_record, unless_overtaken
 from s3commit.core.model.errors import JobRefusedError, NeedsOperatorError, NotFoundError
 from s3commit.core.model.job import Failure
 from s3commit.core.model.record import JobRecord
@@ -35,7 +35,8 @@ def begin_publish(ports: Ports, ticket: Ticket) -> Ticket:
         except (NotFoundError, JobRefusedError):
             if not plan_again(ports, ticket.directory, record):
                 raise
-            return ticket.after(record)  # completed once more, by the plan that is there again
+            # Completed once more, by the plan that is there again.
+            return next_round(ports, ticket, record)
     if units and not ticket.completed:
         raise NeedsOperatorError(
             f"Step Functions could not read {ticket.plan}: see the cause of"
@@ -56,7 +57,7 @@ def begin_publish(ports: Ports, ticket: Ticket) -> Ticket:
         return _move(ports, ticket, record, JobState.ROLLING_BACK, failure)
     counts = sorted((result.unit, result.files) for result in ticket.completed)
     if counts != sorted((number, unit.files) for number, unit in units.items()):
-        return ticket.after(record)
+        return next_round(ports, ticket, record)
     return _move(ports, ticket, record, JobState.PUBLISHING, None)
 
 

@@ -33,6 +33,9 @@ def complete_unit(ports: Ports, ticket: Ticket, unit: Unit) -> UnitResult:
 
     A file of which nobody can tell is named in the result, and BeginPublish stops the job.
 
+    A unit that a worker has completed before, by the ledger, is not looked at again: when one unit
+    fails the Map, the next round of it works on those that are left (docs/adr/0005).
+
     Repeating it is harmless. The job's state and generation are asked first, so that nothing is
     completed before the decision (I1) or during a roll back; a worker that stalls right after
     asking is fenced by the uploads themselves, which a roll back aborts before it deletes.
@@ -44,7 +47,11 @@ def complete_unit(ports: Ports, ticket: Ticket, unit: Unit) -> UnitResult:
     except LostRaceError:
         return UnitResult(unit.number, files=0, lost=0)
     began = ports.ledger.begin_unit(ticket.ref, unit.number)
-    first_time = began and not is_recovered(record)  # a lost ledger has lost the notes of units too
+    plan = record.plan.sha256 if record.plan else ""
+    recovered = is_recovered(record)  # a lost ledger has lost the notes of units too, or some
+    if not began and not recovered and ports.ledger.unit_ended(ticket.ref, unit.number, plan):
+        return UnitResult(unit.number, files=unit.files, lost=0)
+    first_time = began and not recovered
 
     def complete(file: PendingFile) -> tuple[ObjectOwner, str]:
         new = _must_be_new(record)
@@ -52,6 +59,8 @@ def complete_unit(ports: Ports, ticket: Ticket, unit: Unit) -> UnitResult:
 
     done = list(ports.parallel(complete, _files(ports, ticket, record, unit)))
     visible = sum(found is ObjectOwner.OURS for found, _ in done)
+    if visible == unit.files:
+        ports.ledger.end_unit(ticket.ref, unit.number, plan)
     doubted = sorted(text for found, text in done if found is ObjectOwner.UNKNOWN)
     return UnitResult(
         unit.number,

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
 from itertools import chain
 
 from s3commit.core.ending.commit_manifest import publish_manifest
@@ -30,10 +29,10 @@ from s3commit.core.job.replace_list import (
 )
 from s3commit.core.job.replaced_files import files_to_replace
 from s3commit.core.model.errors import JobRefusedError
-from s3commit.core.model.limits import REMOVE_SECONDS
 from s3commit.core.model.record import JobRecord, ReplacedFacts
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.clock import CallTime
 from s3commit.core.ports.objects import ListedObject
 
 
@@ -63,7 +62,7 @@ def remove_listed(
     """Delete what the decided list names from page ``first`` on; repeatable.
 
     Each file only with the etag that was seen. Returns the page to go on with when
-    `REMOVE_SECONDS` are over, 0 when all is done. Raises `JobRefusedError` (``LIST_CHANGED``) if
+    the call's time is over, 0 when all is done. Raises `JobRefusedError` (``LIST_CHANGED``) if
     the list is not the one that was decided, and nothing proves what that said.
     """
     if record.replaced is None or not record.replaced.files:
@@ -94,7 +93,7 @@ class _Removal:
         self._record = record
         self._replaced = replaced
         self._pages: Sequence[str] = ()
-        self._until = self._now() + timedelta(seconds=REMOVE_SECONDS)
+        self._time = CallTime(ports.clock)
         self._following = 0
 
     def run(self, first: int) -> int:
@@ -143,11 +142,8 @@ class _Removal:
             *map(self._directory.at, plan.locations.values() if plan else ()),
         )
         for number in range(first, len(self._pages)):
-            if number > first and self._now() >= self._until:
+            if number > first and self._time.is_over():
                 self._following = number
                 return
             self.reading = number
             yield from read_page(self._ports.store, directories, self._pages[number])
-
-    def _now(self) -> datetime:
-        return datetime.fromisoformat(self._ports.clock.now())

@@ -8,13 +8,15 @@ from dataclasses import replace
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.job.documents import read_spec_of
+from s3commit.core.job.listings import list_uploads
 from s3commit.core.job.locations import verified_locations
 from s3commit.core.job.manifests import each_manifest, read_manifest
 from s3commit.core.job.partitions import write_partitions
 from s3commit.core.job.record import own_record
 from s3commit.core.model.errors import JobRefusedError
-from s3commit.core.model.job import Conflict, JobSpec, Scope
+from s3commit.core.model.job import Conflict, JobSpec, Names, Scope
 from s3commit.core.model.pending import PendingSet
+from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ownership.identity import ObjectOwner, described, in_doubt, is_ours, object_owner
 from s3commit.core.ports.bundle import Ports
@@ -53,7 +55,7 @@ def verify_manifests(ports: Ports, ticket: Ticket) -> Ticket:
     visible = 0
     for prefix, site in sites.items():
         there = [one for one in verified if one.attempt.location == prefix]
-        visible += _refuse_missing_uploads(ports, site.directory, there, spec)
+        visible += _refuse_missing_uploads(ports, site.directory, there, spec, record)
     facts, body = make_plan(verified)
     facts = replace(facts, locations=locations, visible_before=visible)
     if record.conflict is not Conflict.APPEND and record.scope is Scope.PARTITION:
@@ -105,7 +107,11 @@ def _refuse_shared_keys(verified: list[Verified]) -> None:
 
 
 def _refuse_missing_uploads(
-    ports: Ports, directory: JobDirectory, verified: list[Verified], spec: JobSpec
+    ports: Ports,
+    directory: JobDirectory,
+    verified: list[Verified],
+    spec: JobSpec,
+    record: JobRecord,
 ) -> int:
     """One listing for all; a file that it lacks is looked at by itself before it is refused.
 
@@ -113,13 +119,23 @@ def _refuse_missing_uploads(
     """
     missing = {upload for one in verified for upload in one.uploads}
     if missing:
-        for upload in ports.store.list_uploads(directory.bucket, directory.destination.prefix):
+        for upload in list_uploads(ports, directory.bucket, directory.destination.prefix):
+            if not missing:
+                break  # the rest is others'
             counted = short_digest(upload.key, upload.upload_id)
             if upload.composite and counted in missing:
                 raise JobRefusedError(
                     f"the upload of {upload.key!r} has checksums of its parts, which a manifest"
                     " does not carry and S3 wants again at its completion",
                     code="UNSUPPORTED_CHECKSUM",
+                )
+            is_older = spec.names is Names.UNIQUE and upload.initiated < record.opened_at
+            if is_older and counted in missing:
+                # Another program's, whatever its name says: not to be completed, or aborted (I12).
+                raise JobRefusedError(
+                    f"the upload of {upload.key[:200]!r} was started before the job's job.json was"
+                    " put",
+                    code="BAD_FIELD",
                 )
             missing.discard(counted)
     doubted = (one for one in verified if not missing.isdisjoint(one.uploads))

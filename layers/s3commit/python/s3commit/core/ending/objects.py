@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from s3commit.core.formats.layout import META_JOB, JobDirectory, belongs_to_job, is_hidden
 from s3commit.core.formats.plan import Unit, decode_plan
 from s3commit.core.job.locations import job_directories
-from s3commit.core.job.plan import by_manifest, read_plan
+from s3commit.core.job.plan import FILES_AT_ONCE, by_manifest, read_plan
 from s3commit.core.model.errors import JobRefusedError, NotFoundError, PreconditionError
-from s3commit.core.model.job import Names
 from s3commit.core.model.pending import PendingFile
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ownership.identity import described, in_doubt, is_in_doubt, is_ours
@@ -19,22 +18,13 @@ from s3commit.core.ports.objects import NULL_VERSION, ListedObject, ObjectFacts,
 from s3commit.core.recovery.lost_plan import remade_plan
 
 
-def own_objects(ports: Ports, directory: JobDirectory, record: JobRecord) -> Iterator[ObjectFacts]:
-    """What is visible of a job in ROLLING_BACK: found by name, proven by metadata, or plan (I5).
-
-    The listing, not the plan, since a manifest may be what was lost. An object that is older than
-    the job's ``job.json`` is not its own, whatever it looks like: a client may plan a file that
-    lies there already, and lose its upload, to have that deleted (I12).
-    """
-    found = _exact_objects if record.names is Names.EXACT else _unique_objects
-    return (
-        facts for facts in found(ports, directory, record) if facts.modified >= record.opened_at
-    )
-
-
-def _unique_objects(
+def listed_objects(
     ports: Ports, directory: JobDirectory, record: JobRecord
 ) -> Iterator[ObjectFacts]:
+    """What is visible of a job with unique names in ROLLING_BACK: proven by metadata, or plan (I5).
+
+    Found by listing, not by the plan, since a manifest may be what was lost.
+    """
     planned: dict[str, PendingFile] | None = None
     for facts in ports.parallel(
         lambda listed: ports.store.head(directory.bucket, listed.key),
@@ -43,13 +33,24 @@ def _unique_objects(
         if facts is None:
             continue
         if META_JOB in facts.metadata:
-            if facts.metadata[META_JOB] == directory.job_id:
+            if facts.metadata[META_JOB] == directory.job_id and _is_of_its_time(facts, record):
                 yield facts
             continue
         if planned is None:
-            planned = {file.key: file for file in _planned(ports, directory, record)}
-        if facts.key in planned and is_ours(planned[facts.key], facts):
+            units = decided_plan(ports, directory, record)
+            planned = {file.key: file for file in _files_of(ports, directory, record, units)}
+        file = planned.get(facts.key)
+        if file is not None and is_ours(file, facts) and _is_of_its_time(facts, record):
             yield facts
+
+
+def _is_of_its_time(facts: ObjectFacts, record: JobRecord) -> bool:
+    """An object that is older than the job's ``job.json`` is not its own, whatever it looks like.
+
+    A client may plan a file that lies there already, and lose its upload, to have that deleted
+    (I12).
+    """
+    return facts.modified >= record.opened_at
 
 
 def _own_names(ports: Ports, directories: Iterable[JobDirectory]) -> Iterator[ListedObject]:
@@ -60,10 +61,12 @@ def _own_names(ports: Ports, directories: Iterable[JobDirectory]) -> Iterator[Li
                 yield listed
 
 
-def _exact_objects(
-    ports: Ports, directory: JobDirectory, record: JobRecord
+def planned_objects(
+    ports: Ports, record: JobRecord, files: Iterable[PendingFile]
 ) -> Iterator[ObjectFacts]:
-    """Names of the program's own say nothing: the plan does, and the object itself.
+    """Which of the planned files of a job with exact names in ROLLING_BACK are visible (I5).
+
+    Names of the program's own say nothing: the plan does, and the object itself.
 
     A decided job found no file of another's in its place, and covered none: what is there by the
     etag is its own. Save where S3A's committer had begun: what it made visible the pipeline has not
@@ -77,36 +80,58 @@ def _exact_objects(
             return None
         return facts if is_ours(file, facts) else None
 
-    for facts in ports.parallel(prove, _planned(ports, directory, record)):
-        if facts is not None:
+    for facts in ports.parallel(prove, files):
+        if facts is not None and _is_of_its_time(facts, record):
             yield facts
 
 
-def stop_in_doubt(ports: Ports, directory: JobDirectory, record: JobRecord) -> None:
-    """Raise before anything is touched if an object may be the job's and may be another's.
+def stop_in_doubt(ports: Ports, job_id: str, files: Iterable[PendingFile]) -> None:
+    """Raise if an object may be the job's, with exact names, and may be another's.
 
     Left where it is, it would break I2; deleted, I5. Names that carry the job's id leave no doubt.
     """
-    if record.names is not Names.EXACT:
-        return
 
     def judge(file: PendingFile) -> None:
         if is_in_doubt(ports.store, file, ports.store.head(file.bucket, file.key)):
-            raise in_doubt(directory.job_id, described(file))
+            raise in_doubt(job_id, described(file))
 
-    for _done in ports.parallel(judge, _planned(ports, directory, record)):
+    for _done in ports.parallel(judge, files):
         pass
 
 
-def _planned(ports: Ports, directory: JobDirectory, record: JobRecord) -> Iterator[PendingFile]:
-    # Without its manifest a file can only be proven by its metadata.
-    for _, files in by_manifest(ports, directory, record, _plan(ports, directory, record)):
+def planned_portions(
+    ports: Ports, directory: JobDirectory, record: JobRecord, units: Sequence[Unit], first: int
+) -> Iterator[tuple[int, list[PendingFile]]]:
+    """The files of the plan in portions of some thousands, from the unit ``first`` on.
+
+    Each with the number of its first unit. A file whose manifest is gone is in none of them:
+    nothing but its metadata proves it, and a listing alone shows its upload.
+    """
+    number = first
+    while number < len(units):
+        portion = [units[number]]
+        while number + len(portion) < len(units):
+            following = units[number + len(portion)]
+            if sum(unit.files for unit in portion) + following.files > FILES_AT_ONCE:
+                break
+            portion.append(following)
+        yield number, list(_files_of(ports, directory, record, portion))
+        number += len(portion)
+
+
+def _files_of(
+    ports: Ports, directory: JobDirectory, record: JobRecord, units: Iterable[Unit]
+) -> Iterator[PendingFile]:
+    for _, files in by_manifest(ports, directory, record, units):
         if not isinstance(files, JobRefusedError):
             yield from files
 
 
-def _plan(ports: Ports, directory: JobDirectory, record: JobRecord) -> list[Unit]:
-    """The decided plan; one that is lost is made again of request and manifests (docs/adr/0016)."""
+def decided_plan(ports: Ports, directory: JobDirectory, record: JobRecord) -> list[Unit]:
+    """The decided plan; one that is lost is made again of request and manifests (docs/adr/0016).
+
+    Raises as `read_plan` if they don't make the same one.
+    """
     try:
         return read_plan(ports, directory, record)
     except (JobRefusedError, NotFoundError):
@@ -116,14 +141,9 @@ def _plan(ports: Ports, directory: JobDirectory, record: JobRecord) -> list[Unit
         return decode_plan(body)
 
 
-def delete_own_objects(ports: Ports, directory: JobDirectory, record: JobRecord) -> None:
-    """Delete what is visible of the job.
-
-    Each as it is found: a call that runs out of time leaves less to the next one.
-    """
-    for _done in ports.parallel(
-        lambda facts: _delete(ports, directory, facts), own_objects(ports, directory, record)
-    ):
+def delete_objects(ports: Ports, directory: JobDirectory, found: Iterable[ObjectFacts]) -> None:
+    """Delete visible objects of the job, each as it is found."""
+    for _done in ports.parallel(lambda facts: _delete(ports, directory, facts), found):
         pass
 
 

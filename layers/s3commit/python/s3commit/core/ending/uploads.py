@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from s3commit.core.formats.layout import JobDirectory, belongs_to_job
+from s3commit.core.job.listings import list_uploads
 from s3commit.core.job.locations import job_directories
 from s3commit.core.model.job import Names
 from s3commit.core.model.limits import ABORT_ROUNDS
+from s3commit.core.model.pending import PendingFile
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ownership.named_uploads import named_uploads
 from s3commit.core.ownership.other_jobs import OtherJobs
 from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.clock import CallTime
 from s3commit.core.ports.ledger import LostRaceError
 from s3commit.core.ports.objects import ObjectStore, OpenUpload
 
 
-def abort_uploads(ports: Ports, directory: JobDirectory) -> bool:
+def abort_uploads(ports: Ports, directory: JobDirectory, time: CallTime | None = None) -> bool:
     """Abort every open upload of the job, counted or not; True if none is left (I4, I5).
+
+    Each as it is listed: a call that ends before, by ``time`` or by a crash, leaves less to the
+    next one.
 
     The job's id in the file name, before the first dot, proves whose an upload is; manifests are
     not asked, since an attempt that was killed has none, save where names are exact. Listed again
@@ -26,17 +33,44 @@ def abort_uploads(ports: Ports, directory: JobDirectory) -> bool:
     way may have survived the abort
     (https://docs.aws.amazon.com/AmazonS3/latest/API/API_AbortMultipartUpload.html).
     """
-    left: set[OpenUpload] = set()
+    left: list[OpenUpload] = []
+    listed: Iterable[OpenUpload]
     for _ in range(ABORT_ROUNDS):
-        left.update(own_uploads(ports, directory))
+        known, is_cut = set(left), time is not None and time.is_cut
+        listed = () if is_cut else own_uploads(ports, directory)
+        new = (one for one in (time.take(listed) if time else listed) if one not in known)
+        found, left = _abort_each(ports, directory, chain(left, new))
+        if not found:
+            return not is_cut
+    return False
+
+
+def abort_planned(ports: Ports, directory: JobDirectory, files: Iterable[PendingFile]) -> bool:
+    """Abort the uploads of these files; True if none is left.
+
+    They are known by their manifests, so no listing has to show them.
+    """
+    left = [OpenUpload(file.key, file.upload_id, "") for file in files]
+    for _ in range(ABORT_ROUNDS):
+        _, left = _abort_each(ports, directory, left)
         if not left:
             return True
-        found = sorted(left, key=lambda upload: (upload.key, upload.upload_id))
-        answers = ports.parallel(
-            lambda one: (one, abort(ports.store, directory.bucket, one.key, one.upload_id)), found
-        )
-        left = {upload for upload, is_gone in answers if not is_gone}
     return False
+
+
+def _abort_each(
+    ports: Ports, directory: JobDirectory, uploads: Iterable[OpenUpload]
+) -> tuple[int, list[OpenUpload]]:
+    """Abort each; how many they were, and those of which S3 still holds parts."""
+    found = 0
+    left = []
+    for upload, is_gone in ports.parallel(
+        lambda one: (one, abort(ports.store, directory.bucket, one.key, one.upload_id)), uploads
+    ):
+        found += 1
+        if not is_gone:
+            left.append(upload)
+    return found, left
 
 
 def own_uploads(ports: Ports, directory: JobDirectory) -> Iterator[OpenUpload]:
@@ -55,7 +89,7 @@ def own_uploads(ports: Ports, directory: JobDirectory) -> Iterator[OpenUpload]:
 def _uploads_at(ports: Ports, directory: JobDirectory, record: JobRecord) -> Iterator[OpenUpload]:
     """By name: what was begun before the job is another program's, whatever its name says (I12)."""
     other_jobs = OtherJobs(ports.store, directory)
-    for upload in ports.store.list_uploads(directory.bucket, directory.destination.prefix):
+    for upload in list_uploads(ports, directory.bucket, directory.destination.prefix):
         is_named_so = belongs_to_job(upload.key, directory.job_id)
         if is_named_so and upload.initiated >= record.opened_at and not other_jobs.own(upload.key):
             yield upload

@@ -104,7 +104,7 @@ _OTHER_WRITERS = re.compile(rf"{_JOB_ID.pattern}[-.]c\d+(?:\.|\Z)")
 
 
 # Names that the protocol uses itself. A job that wrote or replaced files below one of them could
-# remove the manifests and key notes of a table, or another job's documents (I8, I11).
+# remove the manifests and key records of a table, or another job's documents (I8, I11).
 _RESERVED = frozenset({COMMITS[:-1], SUCCESS, PIPELINE[:-1], hadoop.MAGIC})
 
 

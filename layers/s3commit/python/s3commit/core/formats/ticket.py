@@ -17,7 +17,7 @@ from s3commit.core.model.job import Failure, Outcome
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 
-_REFUSAL = re.compile(r"\[([^\]]+)\] (.*)", re.DOTALL)  # as `refusal_text` words it
+_REFUSAL = re.compile(r"\[([A-Z][A-Z0-9_]*)\] (.*)", re.DOTALL)  # as `refusal_text` words it
 _MESSAGE = re.compile(r'"errorMessage"\s*:\s*("(?:[^"\\]|\\.)*")')
 
 OUTCOMES: dict[JobState, Outcome] = {
@@ -31,9 +31,11 @@ OUTCOMES: dict[JobState, Outcome] = {
 class Ticket:
     """One execution's view of a job; ``generation`` is the one that its writes are fenced by.
 
-    ``acquired`` says that the job holds what it claims, since it entered under ``epoch``; else the
-    machine waits for ``pause`` seconds before it asks again.
-    ``page`` is the page of the replace list that RemoveReplaced goes on with; 0 when it is through.
+    ``acquired`` says that the job holds what it claims, since it entered under ``epoch``; else it
+    waits for the job ``behind``, by its ref, or for others as well.
+    ``pause`` is for how many seconds the machine waits before the step, or its state, comes again.
+    ``page`` is where a step that hands over to another call goes on: RemoveReplaced with that page
+    of the replace list, RollBack with that portion of its work; 0 is the beginning.
     """
 
     job_id: str
@@ -49,6 +51,7 @@ class Ticket:
     acquired: bool = False
     epoch: int = 0
     pause: int = 0
+    behind: str = ""
     page: int = 0
     outcome: str = ""
     code: str = ""
@@ -83,6 +86,7 @@ class Ticket:
             bytes=plan.bytes if plan else 0,
             outcome=OUTCOMES.get(record.state, ""),
             code=record.failure.code if record.failure else "",
+            pause=0,
             completed=(),
             refusal=None,
         )
@@ -122,6 +126,7 @@ def encode_ticket(ticket: Ticket) -> dict[str, Any]:
         "acquired": ticket.acquired,
         "epoch": ticket.epoch,
         "pause": ticket.pause,
+        "behind": ticket.behind,
         "page": ticket.page,
         "outcome": str(ticket.outcome),
         "code": ticket.code,
@@ -146,6 +151,7 @@ def decode_ticket(value: object, *, execution: str = "") -> Ticket:
         acquired=fields.value.get("acquired") is True,
         epoch=fields.integer("epoch", 0),
         pause=fields.integer("pause", 0),
+        behind=fields.text("behind", ""),
         page=fields.integer("page", 0),
         outcome=fields.text("outcome", ""),
         code=fields.text("code", ""),

@@ -1,4 +1,4 @@
-"""What lies beside the files: `_SUCCESS`, idempotency-key records, manifests that were left."""
+"""What lies beside the files: `_SUCCESS`, key records, manifests that were left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be true of uploads, job directories, `_SUCCESS` and idempotency-key records."""
+"""What can be true of uploads, job directories, `_SUCCESS` and key records."""
 
 from __future__ import annotations
 
@@ -68,18 +68,18 @@ MARKER_OF_INCOMPLETE: Final = finding(
 )
 ONCE_LEFT: Final = finding(
     "ONCE_LEFT",
-    "An idempotency-key record names a job that was aborted or rolled back; it keeps nobody out",
+    "A key record names a job that was aborted or rolled back; it keeps nobody out",
     "Delete it, as it was seen",
     Action.DELETE_OBJECT,
 )
 ONCE_OF_NOBODY: Final = note(
     "ONCE_OF_NOBODY",
-    "An idempotency-key record names a job of which nothing is known; it keeps nobody out",
+    "A key record names a job of which nothing is known; it keeps nobody out",
     "Nothing: the next job with the key overwrites it",
 )
 ONCE_UNREADABLE: Final = finding(
     "ONCE_UNREADABLE",
-    "An idempotency-key record can't be read: each job with the key is refused",
+    "A key record can't be read: each job with the key is refused",
     "Nothing by itself: delete it if `s3commit ls` shows no job with the key",
 )
 

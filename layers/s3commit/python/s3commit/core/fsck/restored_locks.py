@@ -38,7 +38,7 @@ def hold_again(
         )
     except JobRefusedError:
         return record  # it was never decided
+    held = Turn(Stage.HELD, record.created_at, record.generation + 1)
     for claim in () if dry_run else wanted:
-        ports.ledger.put_claim(Claimed(claim, record.ref))
-    held = Turn(Stage.HELD, record.created_at, 1)
+        ports.ledger.put_claim(Claimed(claim, record.ref, epoch=held.epoch))
     return replace(record, locks=tuple(claim.node for claim in wanted), turn=held)

@@ -28,16 +28,20 @@ class Rival:
     record: JobRecord | None
 
 
-def claimants(ledger: Ledger, parallel: ParallelMap, record: JobRecord) -> list[Claimed]:
+def claimants(
+    ledger: Ledger, parallel: ParallelMap, record: JobRecord, *, asked: str = ""
+) -> list[Claimed]:
     """The highest claim of each job that claims what can't stand beside the record's own.
 
-    Those first that are not known to wait. Raises `JobRefusedError` (``DESTINATION_BUSY``) if there
-    are more claims than anybody reads.
+    Those first that are not known to wait; with ``asked`` without jobs that wait and have asked
+    after that moment, however many they are. Raises `JobRefusedError` (``DESTINATION_BUSY``) if
+    there are more claims than anybody reads.
     """
     own = claimed(record)
 
     def read(look: Look) -> list[Claimed]:
-        found = list(islice(ledger.claims(look.claim, below=look.below), MAX_CLAIMS_READ + 1))
+        claims = ledger.claims(look.claim, below=look.below, asked=asked)
+        found = list(islice(claims, MAX_CLAIMS_READ + 1))
         if len(found) > MAX_CLAIMS_READ:
             raise JobRefusedError(
                 "so many jobs are at work at the destination and below it that the job can't look"

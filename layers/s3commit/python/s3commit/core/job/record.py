@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.model.errors import JobRefusedError, NotFoundError, TransientError
 from s3commit.core.model.job import JobSpec
+from s3commit.core.model.limits import LONGEST_ROUND_WAIT, SHORTEST_WAIT, WAITED_SHARE
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.clock import CallTime
 from s3commit.core.ports.ledger import LostRaceError
 
 
@@ -47,6 +50,24 @@ def first_generation(created_at: str) -> int:
 def takeovers(record: JobRecord) -> int:
     """How many executions have taken the job over since its record was made."""
     return max(0, record.generation - first_generation(record.created_at))
+
+
+def next_round(ports: Ports, ticket: Ticket, record: JobRecord) -> Ticket:
+    """The ticket of a step that others keep from ending the job's state: it comes again.
+
+    The longer the job has been in the state, under this execution, the longer the pause.
+    """
+    now, since = map(datetime.fromisoformat, (ports.clock.now(), record.updated_at))
+    pause = int((now - since).total_seconds()) // WAITED_SHARE
+    return replace(ticket.after(record), pause=max(SHORTEST_WAIT, min(pause, LONGEST_ROUND_WAIT)))
+
+
+def coming_again(
+    ports: Ports, ticket: Ticket, record: JobRecord, time: CallTime, page: int = 0
+) -> Ticket:
+    """As `next_round`, from ``page`` on; soon if it was the call's time that was over."""
+    again = replace(next_round(ports, ticket, record), page=page)
+    return replace(again, pause=SHORTEST_WAIT) if time.is_cut else again
 
 
 def own_record(ports: Ports, ticket: Ticket, *expected: JobState) -> JobRecord:

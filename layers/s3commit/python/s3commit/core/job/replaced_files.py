@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping
 
 from s3commit.core.formats.layout import JobDirectory, belongs_to_job, is_data, partition_of
+from s3commit.core.job.listings import list_objects
 from s3commit.core.job.partitions import read_partitions
 from s3commit.core.job.plan import planned_files
 from s3commit.core.model.job import Names, Scope
@@ -13,11 +13,6 @@ from s3commit.core.model.pending import PendingFile
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ListedObject
-
-LISTED_AHEAD = 5_000  # files of a partition, while others are listed
-
-
-_Reach = tuple[JobDirectory, str, bool]  # a place, a prefix in it, and whether that reaches down
 
 
 def files_of_before(
@@ -27,51 +22,36 @@ def files_of_before(
 
     Hidden names are no data. In scope partition a partition reaches down to every depth; the root
     as a partition means the files directly in it. A partition at a location is all that lies there,
-    and in scope directory all of the job's locations are in reach. The partitions are listed side
-    by side: thousands of them are more than one listing after the other could take. In memory is
-    the beginning of each, so that one of millions of files fits as well.
+    and in scope directory all of the job's locations are in reach. The order is the same for the
+    same files.
     """
     locations = record.plan.locations if record.plan else {}
-    if record.scope is Scope.DIRECTORY:
-        for one in (directory, *map(directory.at, locations.values())):
-            yield from _in_reach(ports, one, one.destination.prefix, deep=True)
-        return
-
-    def begin(reach: _Reach) -> tuple[list[ListedObject], Iterator[ListedObject]]:
-        found = _in_reach(ports, reach[0], reach[1], deep=reach[2])
-        return list(islice(found, LISTED_AHEAD)), found
-
-    partitions = _partitions(ports, directory, record, locations)
-    for beginning, rest in ports.parallel(begin, partitions):
-        yield from beginning
-        yield from rest
-
-
-def _in_reach(
-    ports: Ports, directory: JobDirectory, prefix: str, *, deep: bool
-) -> Iterator[ListedObject]:
-    for listed in ports.store.list(directory.bucket, prefix):
-        relative = directory.relative(listed.key)
+    root = directory.destination.prefix
+    is_deep = record.scope is Scope.DIRECTORY
+    if is_deep:
+        prefixes: Iterable[str] = (root, *locations.values())
+    else:
+        prefixes = _partitions(ports, directory, record, locations)
+    at_location = {prefix: directory.at(prefix) for prefix in locations.values()}
+    for prefix, listed in list_objects(ports, directory.bucket, prefixes):
+        relative = at_location.get(prefix, directory).relative(listed.key)
         if not is_data(relative) or belongs_to_job(listed.key, directory.job_id):
             continue
-        if deep or not partition_of(relative):
+        if is_deep or prefix != root or not partition_of(relative):
             yield listed
 
 
 def _partitions(
     ports: Ports, directory: JobDirectory, record: JobRecord, locations: Mapping[str, str]
-) -> Iterator[_Reach]:
-    """The prefixes to list."""
-    root = directory.destination.prefix
+) -> Iterator[str]:
+    """The prefixes to list; none lies inside another, save in the root."""
     covered = ""
     for name in sorted(read_partitions(ports, directory, record)):
-        if not name:
-            yield directory, root, False
-        elif name in locations:
-            yield directory.at(locations[name]), locations[name], True
-        elif not covered or not name.startswith(covered):  # one inside another is listed already
+        if name in locations:
+            yield locations[name]
+        elif not covered or not name.startswith(covered):
             covered = name
-            yield directory, root + name, True
+            yield directory.destination.prefix + name
 
 
 def files_to_replace(

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 
 from s3commit.core.model.conditions import Conditions
 
@@ -60,7 +61,12 @@ def job_ref(job_id: str, destination: Destination) -> str:
     is another job there, so that nobody can take a job's record, execution or lock from it. At
     most 53 of the 80 characters that Step Functions gives a name.
     """
-    return f"{job_id}-{hashlib.sha256(destination.uri.encode()).hexdigest()[:16]}"
+    return f"{job_id}-{_digits(destination)}"
+
+
+@lru_cache(maxsize=1024)
+def _digits(destination: Destination) -> str:
+    return hashlib.sha256(destination.uri.encode()).hexdigest()[:16]
 
 
 def job_id_of(ref: str) -> str:

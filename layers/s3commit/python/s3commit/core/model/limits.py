@@ -35,13 +35,24 @@ UNIT_PARTS: Final = 20_000
 MAX_JOB_FILES: Final = 1_000_000
 
 
-# A job that waits for its destination asks again after 5 s at first, and more seldom the longer it
-# waits and the more go before it: each time costs three transitions of the state machine. After an
-# hour it gives up.
+# A job that waits for its destination asks again after 5 s at first, then after a fifth of the time
+# that it has waited, and later if many go before it: each time costs three transitions of the state
+# machine. After an hour it gives up.
 SHORTEST_WAIT: Final = 5
 
 
 LONGEST_WAIT: Final = 60
+
+
+# A state that is entered again until others let it end, as ABORTING is while tasks open uploads,
+# waits from SHORTEST_WAIT up to this, and never longer than a twelfth of what it has waited so far.
+# A standard execution fails at 25,000 events of its history:
+# https://docs.aws.amazon.com/step-functions/latest/dg/bp-history-limit.html. In its 24 hours these
+# are some 200 rounds of at most 82 events, each retry counted (tests/stacks/test_history.py).
+LONGEST_ROUND_WAIT: Final = 600
+
+
+WAITED_SHARE: Final = 12
 
 
 MAX_WAIT_SECONDS: Final = 3_600
@@ -111,7 +122,8 @@ REPLACED_PAGE: Final = 5_000
 DELETE_AT_ONCE: Final = 1_000
 
 
-# RemoveReplaced hands over to another call after that. S3 takes 3,500 deletes a second below a
-# prefix, so five million files take 24 minutes, and Lambda gives a call 15. What is under way when
-# the time is over, some 130,000 files, takes less than another minute.
-REMOVE_SECONDS: Final = 600
+# A call of a step, or of the sweep, hands over to another one after that; Lambda gives it 900. S3
+# takes 3,500 deletes a second below a prefix, so to remove five million files takes 24 minutes; and
+# an abort is 4 ms of a processor, so to abort a million uploads takes over an hour. What is under
+# way when the time is over takes less than two minutes.
+CALL_SECONDS: Final = 600

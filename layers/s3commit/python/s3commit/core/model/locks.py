@@ -70,11 +70,17 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Claimed:
-    """A claim that the ledger has, and whose; ``waits`` is a hint for those who count only."""
+    """A claim that the ledger has, and whose; its job has put it in ``epoch`` (`Turn`).
+
+    ``waits``: the job has waited since then, and first asked at ``asked`` (RFC 3339; empty: not
+    known). Who enters again puts its claims again before it looks at others.
+    """
 
     claim: Claim
     ref: str
     waits: bool = False
+    asked: str = ""
+    epoch: int = 0
 
 
 @dataclass(frozen=True, slots=True)

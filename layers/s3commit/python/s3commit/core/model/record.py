@@ -77,8 +77,8 @@ class Turn:
     """A job's turn among those that claim the same, as its record has it.
 
     ``since`` is when it first asked (RFC 3339, UTC; empty: not yet): who asked first goes first.
-    ``epoch`` grows by one with every ENTERING, so that what was seen in an earlier one counts no
-    more.
+    ``epoch`` grows with every ENTERING, so that what was seen in an earlier one counts no more; it
+    is above the generation that the job had then.
     """
 
     stage: Stage = Stage.NONE

@@ -27,6 +27,7 @@ from s3commit.core.formats.manifest import (
     with_ids,
 )
 from s3commit.core.formats.strict_json import TOO_LARGE
+from s3commit.core.job.listings import list_uploads
 from s3commit.core.job.manifests import each_manifest
 from s3commit.core.model.errors import InvalidInputError, NotFoundError
 from s3commit.core.model.job import Names
@@ -40,7 +41,7 @@ def named_uploads(ports: Ports, directory: JobDirectory) -> Iterator[OpenUpload]
     """The open uploads of a job with exact names; none of another job's."""
     still_open = {
         (upload.key, upload.upload_id): upload
-        for upload in ports.store.list_uploads(directory.bucket, directory.destination.prefix)
+        for upload in list_uploads(ports, directory.bucket, directory.destination.prefix)
     }
     if not still_open:
         return

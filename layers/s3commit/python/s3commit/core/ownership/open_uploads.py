@@ -22,7 +22,7 @@ from s3commit.core.formats.layout import (
 )
 from s3commit.core.job.documents import read_spec
 from s3commit.core.job.locations import job_directories, main_of
-from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.errors import AccessError, InvalidInputError
 from s3commit.core.model.job import Destination
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED
@@ -131,7 +131,10 @@ class UploadOwners:
         """Where the job's files lie: its destination, and its locations."""
         if record.ref not in self._prefixes:
             main = JobDirectory.of(record)
-            directories = job_directories(self.ports, main, record)
+            try:
+                directories = job_directories(self.ports, main, record)
+            except AccessError:  # a job.json that nobody may read: its locations are not known
+                directories = (main,)
             self._prefixes[record.ref] = tuple(one.destination.prefix for one in directories)
         return self._prefixes[record.ref]
 

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from s3commit.core.ports.clock import Clock
+from s3commit.core.ports.executions import Executions
 from s3commit.core.ports.ledger import Ledger
 from s3commit.core.ports.objects import ObjectStore
+from s3commit.core.ports.survey import Survey
 
 
 class ParallelMap(Protocol):
@@ -32,3 +34,12 @@ class Ports:
     clock: Clock
     parallel: ParallelMap = field(default=map)
     replace_below: tuple[str, ...] = ("",)
+
+
+@dataclass(frozen=True, slots=True)
+class Sweeper:
+    """The ports that a sweep works on."""
+
+    ports: Ports
+    survey: Survey
+    executions: Executions

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from typing import Protocol, TypeVar
+
+from s3commit.core.model.limits import CALL_SECONDS
+
+T = TypeVar("T")
 
 
 class Clock(Protocol):
@@ -11,3 +17,27 @@ class Clock(Protocol):
     def now(self) -> str:
         """The present as RFC 3339 in UTC with milliseconds: ``2026-11-21T22:07:22.123Z``."""
         ...
+
+
+class CallTime:
+    """The time of one call of a step: after `CALL_SECONDS` it hands over to another call.
+
+    ``is_cut`` says that it has left something to that one.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._until = datetime.fromisoformat(clock.now()) + timedelta(seconds=CALL_SECONDS)
+        self.is_cut = False
+
+    def is_over(self) -> bool:
+        """Whether the call should begin nothing more."""
+        return datetime.fromisoformat(self._clock.now()) >= self._until
+
+    def take(self, items: Iterable[T]) -> Iterator[T]:
+        """The items until the time is over, and one at least; then ``is_cut``, if some are left."""
+        for number, item in enumerate(items):
+            if number and self.is_over():
+                self.is_cut = True
+                return
+            yield item

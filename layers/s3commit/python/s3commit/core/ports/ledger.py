@@ -153,6 +153,14 @@ class Ledger(Protocol):
         """
         ...
 
+    def end_unit(self, ref: str, unit: int, plan: str) -> None:
+        """Note that every file of the unit is visible, of the plan with this digest."""
+        ...
+
+    def unit_ended(self, ref: str, unit: int, plan: str) -> bool:
+        """Whether `end_unit` has noted so, of this very plan; read consistently."""
+        ...
+
     def record_attempts(self, attempts: Iterable[AttemptRecord]) -> None:
         """Note arrived manifests; repeated notes of the same attempt change nothing.
 
@@ -165,17 +173,22 @@ class Ledger(Protocol):
         ...
 
     def put_claim(self, claim: Claimed) -> None:
-        """Store a job's claim of a node, whether there is one or not."""
+        """Store a job's claim of a node, unless the job has put it in a later epoch already.
+
+        One that ``waits`` replaces one of its own epoch alone. So a stalled try, which would say of
+        a job that has gone on that it waits, changes nothing.
+        """
         ...
 
     def drop_claim(self, ref: str, claim: Claim) -> None:
         """Remove a job's claim of a node, if there is one."""
         ...
 
-    def claims(self, claim: Claim, *, below: bool) -> Iterator[Claimed]:
+    def claims(self, claim: Claim, *, below: bool, asked: str = "") -> Iterator[Claimed]:
         """All claims of the mode at the node and, with ``below``, at every node below it.
 
-        By node, read consistently: each claim that was there before the call is among them.
+        By node, read consistently: each claim that was there before the call is among them. With
+        ``asked`` without those of jobs that wait and have asked after that moment.
         """
         ...
 

@@ -85,12 +85,18 @@ class ObjectReader(Protocol):
         """The facts of the object, or None if there is none."""
         ...
 
-    def list(self, bucket: str, prefix: str) -> Iterator[ListedObject]:
-        """Every object whose key starts with ``prefix``, in key order, however many pages."""
+    def list(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[ListedObject]:
+        """Every object whose key starts with ``prefix`` and comes after ``after``.
+
+        In key order, however many pages.
+        """
         ...
 
-    def list_uploads(self, bucket: str, prefix: str) -> Iterator[OpenUpload]:
-        """Every open upload whose key starts with ``prefix``, however many pages."""
+    def list_uploads(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[OpenUpload]:
+        """Every open upload whose key starts with ``prefix`` and comes after ``after``.
+
+        In key order, however many pages.
+        """
         ...
 
     def is_versioned(self, bucket: str) -> bool:

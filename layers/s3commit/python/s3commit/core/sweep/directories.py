@@ -32,6 +32,12 @@ WINDOW = 2 * DAY  # in which a sweep must have run, lest something waits for the
 TIDIED_HERE = 2_000  # objects; more are for an execution, which has the time
 
 
+# So many times `stuck` after a job's end its locations and its place in _s3commit/ are listed:
+# somebody late may have put something there, and nothing into the job's directory. A day, with 15
+# minutes; the next time, after three days, is beyond `WINDOW`.
+LISTED_AFTER = 96
+
+
 def read_directory(sweep: Sweep, directory: JobDirectory) -> Contents | None:
     """List a job's directory, as far as `LISTED`; None if nothing is in it."""
     return _summary(sweep, directory, sweep.survey.objects(directory.bucket, directory.prefix))
@@ -129,7 +135,6 @@ def _tidy_destination(sweep: Sweep, destination: Destination, after: str) -> str
             if has_to_wait or (looked and sweep.spent):
                 return last
             last, looked = name, True
-            sweep.took()
             if not _tidy_group(sweep, destination.bucket, f"{prefix}{name}/", group):
                 goes_on = True  # the rest of the directory is not listed
                 break
@@ -143,13 +148,40 @@ def _tidy_group(sweep: Sweep, bucket: str, prefix: str, group: Iterator[SeenObje
         try:
             directory = parse_directory(bucket, prefix)
         except InvalidInputError:
+            sweep.took()
             return sum(1 for _ in islice(group, LISTED)) < LISTED  # of no job of ours
         found = _summary(sweep, directory, group)
         is_all = found is None or found.is_all
-        # What changes right now is not judged: somebody is at work.
-        if found is not None and found.newest < sweep.ago(sweep.limits.stuck):
+        if found is not None and not _has_nothing_to_do(sweep, found):
+            sweep.took()
             _judge(sweep, directory, found)
+        else:
+            sweep.report.looked += 1
     return is_all
+
+
+def _has_nothing_to_do(sweep: Sweep, found: Contents) -> bool:
+    """Whether the listing alone tells that nothing is to be done, whatever the ledger says.
+
+    What changes right now is not judged: somebody is at work. A job with a result and without
+    scratch has ended, and was tidied up behind; if a client has put that result, the ledger's
+    record leads to the job (`s3commit.core.sweep.jobs`).
+    """
+    if found.newest >= sweep.ago(sweep.limits.stuck):
+        return True
+    if found.result is None or found.scratch or not found.is_all or _is_due(sweep, found):
+        return False
+    return not _may_have_left_more(sweep, found.result.modified)
+
+
+def _is_due(sweep: Sweep, found: Contents) -> bool:
+    return found.result is not None and found.result.modified < sweep.ago(sweep.limits.retention)
+
+
+def _may_have_left_more(sweep: Sweep, since: str) -> bool:
+    """Whether places other than its directory are to be listed for a job that ended then."""
+    pause = min(LISTED_AFTER * sweep.limits.stuck, WINDOW)
+    return since >= sweep.ago(WINDOW) and sweep.is_due(since, pause, WINDOW)
 
 
 def _judge(sweep: Sweep, directory: JobDirectory, found: Contents) -> None:
@@ -186,9 +218,10 @@ def judge_unknown(sweep: Sweep, directory: JobDirectory, found: Contents) -> Non
 
 
 def _judge_ended(sweep: Sweep, directory: JobDirectory, record: JobRecord, found: Contents) -> None:
-    is_due = found.result is not None and found.result.modified < sweep.ago(sweep.limits.retention)
-    # Between these two nobody lists the locations of all ended jobs with every sweep.
-    asked = is_due or found.scratch > 0 or record.updated_at >= sweep.ago(WINDOW)
+    is_due = _is_due(sweep, found)
+    # Between these nobody lists the locations of all ended jobs with every sweep.
+    ended = found.result.modified if found.result else record.updated_at
+    asked = is_due or found.scratch > 0 or _may_have_left_more(sweep, ended)
     directories = job_directories(sweep.ports, directory, record) if asked else ()
     elsewhere = [one for at in directories[1:] if (one := read_directory(sweep, at))]
     if any(one.newest >= sweep.ago(sweep.limits.stuck) for one in elsewhere):

@@ -20,6 +20,7 @@ from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.job.record import takeovers
 from s3commit.core.model.errors import PreconditionError, S3CommitError
 from s3commit.core.model.job import AbortRequest
+from s3commit.core.model.limits import CALL_SECONDS
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.executions import Executions
@@ -32,9 +33,6 @@ HOUR: Final = 3600
 
 
 DAY: Final = 24 * HOUR
-
-
-CALL_SECONDS: Final = 600  # a call hands over to the next one after that; Lambda gives 900
 
 
 THING_ENDS: Final = 800  # what is looked at then is left alone: seconds after a call began

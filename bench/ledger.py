@@ -1,0 +1,176 @@
+"""Benchmark 7: the ledger with many jobs in it, on moto, by the adapter that is deployed.
+
+moto's time is not DynamoDB's, so the ratios count: a job among a thousand others beside one that is
+alone, and a pass of the sweep behind many ended jobs beside one behind few. What AWS would charge
+and allow is computed in tests/aws/test_units.py and tests/core/test_sweep_cost.py.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Final
+
+import boto3
+from moto import mock_aws
+
+from bench.figures import Figure, Sample
+from s3commit.aws.clock import SystemClock
+from s3commit.aws.ledger import DynamoLedger
+from s3commit.aws.ledger_items import bind
+from s3commit.aws.s3 import S3ObjectStore
+from s3commit.aws.s3_client import make_client
+from s3commit.aws.s3_survey import S3Survey
+from s3commit.core.commit.acquire_destination import acquire_destination
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.ticket import Ticket
+from s3commit.core.job.claims import release_locks
+from s3commit.core.model.job import Destination
+from s3commit.core.model.locks import Claim, Claimed, LockMode
+from s3commit.core.model.record import JobRecord, PlanFacts
+from s3commit.core.model.states import JobState
+from s3commit.core.ports.bundle import Ports
+from s3commit.core.sweep.directories import tidy_job_directories
+from s3commit.core.sweep.sweep import DAY, HOUR, Sweep, shifted
+from s3commit.testing.survey import MemoryExecutions
+
+REGION: Final = "eu-central-1"
+BUCKET: Final = "bench"
+TABLE: Final = "ledger"
+HOLDERS: Final = 1_000
+APPENDS: Final = 100
+ENDED: Final = (10, 500)
+APPEND_GOAL: Final = 1.25
+PASS_GOAL: Final = 1.1
+
+
+def ledger(
+    say: Callable[[str], None],
+    *,
+    holders: int = HOLDERS,
+    appends: int = APPENDS,
+    ended: tuple[int, int] = ENDED,
+) -> list[Figure]:
+    """The locks of an append below a crowded directory, and a pass of the sweep."""
+    with _moto() as ports:
+        figures = [_locks(ports, holders, appends)]
+        say(f"ledger: {appends} appends among {holders} holders")
+        figures.append(_sweep(ports, *ended))
+        say(f"ledger: a pass behind {ended[1]} jobs that have ended")
+    return figures
+
+
+def _locks(ports: Ports, holders: int, appends: int) -> Figure:
+    """Entering, looking and holding, and giving it all back."""
+    for number in range(holders):
+        claim = Claim(f"{BUCKET}/warehouse/sales.db/t{number}/", LockMode.SHARED)
+        ports.ledger.put_claim(Claimed(claim, f"{uuid.uuid4()}-{number:016x}", epoch=1))
+    taken: dict[str, list[float]] = {"warehouse/": [], "alone/": []}
+    for number in range(appends + 1):
+        for root, times in taken.items():
+            seconds = _append(ports, f"{root}sales.db/t7/")
+            if number:  # the first one is warm-up
+                times.append(seconds)
+    return Figure(
+        "locks on moto",
+        f"locks of an append among {holders} below one directory",
+        "s",
+        Sample(tuple(taken["warehouse/"])),
+        "the same append alone",
+        Sample(tuple(taken["alone/"])),
+        goal=APPEND_GOAL,
+    )
+
+
+def _append(ports: Ports, prefix: str) -> float:
+    record = _record(prefix, JobState.SEALED, ports.clock.now())
+    ports.ledger.open_job(record)
+    directory = JobDirectory.of(record)
+    ticket = Ticket(record.job_id, BUCKET, directory.prefix, execution="bench").after(record)
+    start = time.perf_counter()
+    ticket = acquire_destination(ports, ticket)
+    assert ticket.acquired
+    held = ports.ledger.job(record.ref)
+    assert held is not None
+    release_locks(ports, held)
+    return time.perf_counter() - start
+
+
+def _sweep(ports: Ports, few: int, many: int) -> Figure:
+    """Requests of a pass to DynamoDB: behind many jobs that ended long ago, and behind few."""
+    made = {count: _requests(ports, count) for count in (few, many)}
+    return Figure(
+        "the sweep on moto",
+        f"requests to DynamoDB of TidyJobDirectories, {many} jobs ended three days ago",
+        "requests",
+        Sample((made[many],)),
+        f"{few} jobs ended then",
+        Sample((made[few],)),
+        goal=PASS_GOAL,
+    )
+
+
+def _requests(ports: Ports, ended: int) -> int:
+    """Of a pass as if in three days: what lies in the bucket was put now."""
+    now = ports.clock.now()
+    in_three_days = shifted(now, 3 * DAY)
+    table = f"{TABLE}-{ended}"
+    ledger = _make_ledger(table)
+    ports = replace(ports, ledger=ledger)
+    for number in range(ended + 1):  # and one that has just ended, which leads the sweep there
+        moment = now if number else shifted(in_three_days, -HOUR)
+        record = _record(f"{table}/", JobState.COMMITTED, moment)
+        ledger.open_job(record)
+        directory = JobDirectory.of(record)
+        for key in (directory.job, directory.request, directory.result):
+            ports.store.put(BUCKET, key, b"{}")
+    made: list[str] = []
+    client = ledger._items.job._get_connection().connection.client
+    client.meta.events.register("before-call", lambda model, **_: made.append(model.name))
+    sweep = Sweep(BUCKET, ports, S3Survey(make_client()), MemoryExecutions(), now=in_three_days)
+    assert not tidy_job_directories(sweep, "")
+    assert sweep.report.looked == ended + 1, sweep.report
+    return len(made)
+
+
+def _record(prefix: str, state: JobState, now: str) -> JobRecord:
+    record = JobRecord(
+        str(uuid.uuid4()),
+        Destination(BUCKET, prefix),
+        state,
+        1,
+        now,
+        now,
+        plan=PlanFacts("0" * 64, 1, 1, 1, 1),
+    )
+    return replace(record, finished_at=now) if state is JobState.COMMITTED else record
+
+
+def _make_ledger(table: str) -> DynamoLedger:
+    bind(table, region=REGION, host=None).job.create_table(billing_mode="PAY_PER_REQUEST")
+    return DynamoLedger(table, region=REGION)
+
+
+@contextmanager
+def _moto() -> Iterator[Ports]:
+    before = dict(os.environ)
+    os.environ.update(
+        AWS_ACCESS_KEY_ID="testing",
+        AWS_SECRET_ACCESS_KEY="testing",
+        AWS_REGION=REGION,
+        AWS_DEFAULT_REGION=REGION,
+    )
+    os.environ.pop("AWS_ENDPOINT_URL", None)
+    try:
+        with mock_aws():
+            boto3.client("s3").create_bucket(
+                Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION}
+            )
+            yield Ports(S3ObjectStore(make_client()), _make_ledger(TABLE), SystemClock())
+    finally:
+        os.environ.clear()
+        os.environ.update(before)

@@ -1,0 +1,209 @@
+"""Credentials of a machine's role, from a metadata service that throttles."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from s3commit.aws.executions import StateMachine
+from s3commit.aws.s3_client import make_client
+from s3commit.aws.session import ATTEMPTS, PATIENCE, TIMEOUT, make_session
+from s3commit.core.model.errors import AccessError
+from s3commit.spark.connection import shared_client
+from tests.conftest import REGION
+
+ROLE = "/latest/meta-data/iam/security-credentials/"
+KEYS = {
+    "Code": "Success",
+    "AccessKeyId": "of-the-role",
+    "SecretAccessKey": "secret",
+    "Token": "token",
+    "Expiration": "2099-01-01T00:00:00Z",
+}
+
+
+@dataclass
+class Metadata:
+    """An instance's metadata service; it answers the first ``refused`` requests with 503."""
+
+    url: str = ""
+    refused: int = 0
+    seen: list[str] = field(default_factory=list)
+
+    def answer(self, method: str, path: str, token: str | None) -> tuple[int, str]:
+        self.seen.append(f"{method} {path}")
+        if len(self.seen) <= self.refused:
+            return 503, "slow down"
+        if method == "PUT":
+            return 200, "session"
+        if token != "session":
+            return 401, "no token"
+        return 200, json.dumps(KEYS) if path.endswith("/worker") else "worker"
+
+
+@pytest.fixture
+def metadata(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Metadata]:
+    """A machine whose only credentials are its role's."""
+    service = Metadata()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            token = self.headers.get("x-aws-ec2-metadata-token")
+            status, body = service.answer(self.command, self.path, token)
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        def do_PUT(self) -> None:
+            self.do_GET()
+
+        def log_message(self, *_arguments: object) -> None:
+            pass
+
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_EC2_METADATA_DISABLED"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        service.url = f"http://127.0.0.1:{server.server_port}/"
+        monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", service.url)
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        yield service
+        server.shutdown()
+        thread.join()
+
+
+@dataclass
+class Time:
+    """A clock that sleeping alone moves."""
+
+    now: float = 0.0
+    pauses: list[float] = field(default_factory=list)
+
+    def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.now += seconds
+
+    def clock(self) -> float:
+        return self.now
+
+
+def key_of(time: Time) -> str:
+    found = make_session(REGION, sleep=time.sleep, clock=time.clock).get_credentials()
+    assert found is not None
+    return str(found.access_key)
+
+
+def test_a_service_that_answers_is_asked_three_times(metadata: Metadata) -> None:
+    time = Time()
+    assert key_of(time) == "of-the-role"
+    assert metadata.seen == ["PUT /latest/api/token", f"GET {ROLE}", f"GET {ROLE}worker"]
+    assert time.pauses == []
+
+
+def test_a_refused_request_is_repeated_at_once(metadata: Metadata) -> None:
+    metadata.refused = ATTEMPTS - 1
+    time = Time()
+    assert key_of(time) == "of-the-role"
+    assert time.pauses == []
+
+
+def test_a_service_that_throttles_for_longer_is_asked_again_after_growing_pauses(
+    metadata: Metadata,
+) -> None:
+    metadata.refused = 20
+    time = Time()
+    assert key_of(time) == "of-the-role"
+    assert 2 <= len(time.pauses) <= 4
+    assert all(after > before for before, after in zip(time.pauses, time.pauses[1:], strict=False))
+
+
+def test_workers_that_started_together_do_not_ask_again_together(metadata: Metadata) -> None:
+    times = [Time() for _ in range(8)]
+    for time in times:
+        metadata.refused = len(metadata.seen) + 7
+        key_of(time)
+    assert len({time.pauses[0] for time in times}) == len(times)
+
+
+def test_a_service_that_never_answers_ends_in_one_line(metadata: Metadata) -> None:
+    metadata.refused = 10**6
+    time = Time()
+    with pytest.raises(AccessError) as caught:
+        key_of(time)
+    assert caught.value.code == "NO_CREDENTIALS"
+    assert caught.value.message.startswith(
+        "no AWS credentials were found, so no request was made and nothing was changed: set "
+    )
+    assert "AWS_METADATA_SERVICE_NUM_ATTEMPTS" in caught.value.message
+    assert "\n" not in caught.value.message
+    assert sum(time.pauses[:-1]) < PATIENCE <= sum(time.pauses)
+
+
+@pytest.mark.parametrize("by", ["environment", "profile"])
+def test_what_the_user_sets_counts(
+    metadata: Metadata, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, by: str
+) -> None:
+    if by == "environment":
+        monkeypatch.setenv("AWS_METADATA_SERVICE_NUM_ATTEMPTS", "1")
+        monkeypatch.setenv("AWS_METADATA_SERVICE_TIMEOUT", "7")
+    else:
+        (tmp_path / "config").write_text(
+            "[default]\nmetadata_service_num_attempts = 1\nmetadata_service_timeout = 7\n"
+        )
+    metadata.refused = 2
+    time = Time()
+    with pytest.raises(AccessError):
+        key_of(time)
+    assert (len(metadata.seen), time.pauses) == (2, [])
+    core = make_session(REGION)._session
+    assert core.get_config_variable("metadata_service_timeout") == 7
+
+
+def test_without_a_setting_the_defaults_are_ours(metadata: Metadata) -> None:
+    core = make_session(REGION)._session
+    assert core.get_config_variable("metadata_service_timeout") == TIMEOUT
+    assert core.get_config_variable("metadata_service_num_attempts") == ATTEMPTS
+
+
+def test_a_machine_that_is_told_not_to_ask_fails_at_once(
+    metadata: Metadata, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    time = Time()
+    with pytest.raises(AccessError):
+        key_of(time)
+    assert (metadata.seen, time.pauses) == ([], [])
+
+
+MACHINE = f"arn:aws:states:{REGION}:123456789012:stateMachine:x"
+
+
+@pytest.mark.parametrize("make", [make_client, lambda: StateMachine(MACHINE)])
+def test_every_client_of_ours_asks_so(metadata: Metadata, make: Callable[[], object]) -> None:
+    metadata.refused = ATTEMPTS - 1
+    make()
+    assert metadata.seen[-1] == f"GET {ROLE}worker"
+
+
+def test_a_worker_that_found_none_finds_some_when_it_is_used_again(
+    metadata: Metadata, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark gives a worker process the next task, and its one client must not be without keys."""
+    shared_client.cache_clear()
+    monkeypatch.setenv("AWS_METADATA_SERVICE_NUM_ATTEMPTS", "1")
+    metadata.refused = 2
+    with pytest.raises(AccessError):
+        shared_client()
+    assert shared_client().meta.region_name == REGION
+    asked = len(metadata.seen)
+    shared_client()
+    assert len(metadata.seen) == asked
+    shared_client.cache_clear()

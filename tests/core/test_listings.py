@@ -1,0 +1,157 @@
+"""Many keys are listed in ranges side by side: each key once, and none that is not there."""
+
+from __future__ import annotations
+
+import random
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from s3commit.core.job import listings
+from s3commit.core.job.listings import list_objects, list_uploads
+from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.objects import ListedObject, OpenUpload
+from tests.core.world import BUCKET, JOB, World, job_directory
+
+KEYS = st.text(st.sampled_from("\x01 /=0159az~\x7f\u00e9\U0001f600"), min_size=1, max_size=6)
+
+
+class Keys:
+    """Listings of given keys; counts the requests, and those that had to wait for one another."""
+
+    def __init__(self, keys: Iterable[str]) -> None:
+        self.keys = sorted(keys, key=str.encode)
+        self.requests = self.rounds = 0
+
+    @property
+    def ports(self) -> Ports:
+        store: Any = self
+        return replace(World().ports, store=store, parallel=self._round)
+
+    def list(self, _bucket: str, prefix: str, *, after: str = "") -> Iterator[ListedObject]:
+        """As `ObjectReader.list`."""
+        return self._listing(prefix, after, lambda key: ListedObject(key, '"e"', 1))
+
+    def list_uploads(self, _bucket: str, prefix: str, *, after: str = "") -> Iterator[OpenUpload]:
+        """As `ObjectReader.list_uploads`."""
+        return self._listing(prefix, after, lambda key: OpenUpload(key, "u", "2026"))
+
+    def _listing(self, prefix: str, after: str, made: Callable[[str], Any]) -> Iterator[Any]:
+        at = bisect_right(self.keys, max(after.encode(), prefix[:-1].encode()), key=str.encode)
+        while True:
+            self.requests += 1
+            page = self.keys[at : at + listings.PAGE]
+            for key in page:
+                if key.startswith(prefix):
+                    yield made(key)
+                elif key.encode() > prefix.encode():
+                    return
+            if len(page) < listings.PAGE:
+                return
+            at += listings.PAGE
+
+    def _round(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+        self.rounds += 1
+        done = [function(item) for item in items]
+        random.Random(len(done)).shuffle(done)  # results come in any order
+        return iter(done)
+
+
+@given(st.sets(KEYS, max_size=60), st.sampled_from(["", "a", "a/", "\u00e9"]), st.integers(1, 4))
+def test_i4_every_upload_below_the_prefix_is_listed_once(
+    found: set[str], prefix: str, size: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(listings, "PAGE", size)
+        patch.setattr(listings, "RANGES", 3)
+        keys = Keys(found)
+        listed = [one.key for one in list_uploads(keys.ports, BUCKET, prefix)]
+        assert sorted(listed) == sorted(key for key in found if key.startswith(prefix))
+        assert [one.key for one in list_uploads(keys.ports, BUCKET, prefix)] == listed
+
+
+def test_i4_all_uploads_of_one_key_are_listed_whatever_lies_around_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(listings, "PAGE", 2)
+    world = World()
+    for key in ("t/a", *["t/b"] * 7, "t/c", "t/d"):
+        world.store.create_upload(BUCKET, key, metadata={}, content_type="text/csv")
+    found = list(list_uploads(world.ports, BUCKET, "t/"))
+    assert len({one.upload_id for one in found}) == len(found) == 10
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("part-{0:06}-7f-c000.parquet".format, id="one directory"),
+        pytest.param(
+            lambda n: f"dt=2026-{n % 12:02}/hour={n % 24}/{n:06}.parquet", id="partitions"
+        ),
+        pytest.param(lambda n: f"\u00e9/{n:06}", id="beyond ASCII"),
+    ],
+)
+def test_2_400_pages_take_a_tenth_of_the_rounds_and_less_than_twice_the_requests(
+    monkeypatch: pytest.MonkeyPatch, name: Callable[[int], str]
+) -> None:
+    monkeypatch.setattr(listings, "PAGE", 50)
+    pages = 2_400
+    keys = Keys(f"lake/sales/{name(number)}" for number in range(pages * listings.PAGE))
+    listed = sum(1 for _ in list_objects(keys.ports, BUCKET, ["lake/sales/"]))
+    assert listed == pages * listings.PAGE
+    assert keys.requests <= 2 * pages
+    assert keys.rounds <= pages / 10
+
+
+def test_prefixes_are_listed_side_by_side_and_a_page_of_each_is_in_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(listings, "PAGE", 5)
+    monkeypatch.setattr(listings, "RANGES", 4)
+    keys = Keys(f"t/dt={day}/{number:02}" for day in range(10) for number in range(20))
+    found = list_objects(keys.ports, BUCKET, (f"t/dt={day}/" for day in range(10)))
+    assert len(list(islice(found, 1))) == keys.rounds == 1
+    assert keys.requests <= 4
+    assert sorted(one.key for _, one in found) == keys.keys[1:]
+
+
+class Counting:
+    """A store that counts the uploads that its listings have given."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+        self.given = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def list_uploads(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[OpenUpload]:
+        for upload in self._store.list_uploads(bucket, prefix, after=after):
+            self.given += 1
+            yield upload
+
+
+def test_manifests_are_verified_without_listing_what_others_have_open_behind_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(listings, "PAGE", 1)
+    monkeypatch.setattr(listings, "RANGES", 1)
+    world, directory = World(), job_directory()
+    store: Any = Counting(world.ports.store)
+    world.ports = replace(world.ports, store=store)
+    for number in range(20):
+        key = f"sales/z{number:02}.csv"
+        world.store.create_upload(BUCKET, key, metadata={}, content_type="text/csv")
+    world.open(directory)
+    files = {f"{name}-{JOB}.csv": b"x" for name in "ab"}
+    world.request(directory, world.attempt(directory, "t0", files=files))
+    seen: list[int] = []
+    world.plan.run_before("decide", lambda: seen.append(store.given))
+    world.run(directory)
+    assert seen == [3]

@@ -1,0 +1,237 @@
+"""AbortJob and RollBack of many files: in calls that end in time, as in one that does all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+import pytest
+
+from s3commit.core.ending import objects
+from s3commit.core.formats import plan
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.ticket import Ticket, decode_ticket, encode_ticket
+from s3commit.core.model.errors import IdentityUnknownError
+from s3commit.core.model.job import Conflict, Names, Outcome
+from s3commit.core.model.limits import CALL_SECONDS
+from s3commit.core.model.states import JobState
+from s3commit.core.ports.bundle import Ports
+from s3commit.testing.execution import STEPS
+from s3commit.testing.faults import Call, Crash
+from tests.core.world import BUCKET, JOB, World, job_directory
+
+TASKS = 12
+SLOW = CALL_SECONDS / 5  # seconds of a request: five in a call, and what it has begun
+
+
+@pytest.fixture(autouse=True)
+def small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "UNIT_FILES", 1)
+    monkeypatch.setattr(objects, "FILES_AT_ONCE", 2)
+
+
+class Slow:
+    """A store on which some requests take their time."""
+
+    def __init__(self, world: World) -> None:
+        self._store = world.ports.store
+        self._clock = world.clock
+
+    def __getattr__(self, verb: str) -> Any:
+        method = getattr(self._store, verb)
+        if verb not in {"abort_upload", "head", "delete"}:
+            return method
+
+        def slowly(*args: Any, **named: Any) -> Any:
+            self._clock.advance(SLOW)
+            return method(*args, **named)
+
+        return slowly
+
+
+def to_be_aborted(names: Names = Names.UNIQUE) -> World:
+    world, directory = World(), job_directory()
+    _write(world, directory, names)
+    world.request_abort(directory)
+    return world
+
+
+def to_be_rolled_back(names: Names = Names.UNIQUE, *, versioned: bool = False) -> World:
+    """One upload is lost after the decision; a file of exact names covers one of before."""
+    world, directory = World(versioned=versioned), job_directory()
+    if versioned:
+        world.store.put(BUCKET, "sales/t1.csv", b"before")
+    tasks = _write(world, directory, names, conflict=Conflict.REPLACE)
+    world.request(directory, *tasks)
+    (victim,) = world.store.list_uploads(BUCKET, "sales/t5")
+    world.plan.run_after(
+        "decide", partial(world.store.abort_upload, BUCKET, victim.key, victim.upload_id)
+    )
+    return world
+
+
+def _write(world: World, directory: JobDirectory, names: Names, **spec: Any) -> list[Any]:
+    world.open(directory, names=names, **spec)
+    mark = "" if names is Names.EXACT else f"-{JOB}"
+    return [
+        world.attempt(directory, f"t{number}", files={f"t{number}{mark}.csv": b"x"})
+        for number in range(TASKS)
+    ]
+
+
+CASES: dict[str, Callable[[], World]] = {
+    "abort": to_be_aborted,
+    "abort exact": partial(to_be_aborted, Names.EXACT),
+    "roll back": to_be_rolled_back,
+    "roll back exact": partial(to_be_rolled_back, Names.EXACT, versioned=True),
+}
+
+
+@pytest.fixture(params=CASES)
+def make(request: pytest.FixtureRequest) -> Callable[[], World]:
+    return CASES[request.param]
+
+
+def is_undoing(call: Call) -> bool:
+    return call.arguments.get("target") is JobState.ROLLING_BACK
+
+
+def slowed(world: World) -> World:
+    store: Any = Slow(world)
+    world.ports = replace(world.ports, store=store)
+    return world
+
+
+def left(world: World) -> tuple[Any, ...]:
+    """What a job has left: all that anybody can see of it."""
+    result = replace(world.result(job_directory()), decided_at="", finished_at="", execution="")
+    return result, world.visible(), world.open_uploads(), world.record(job_directory()).state
+
+
+@pytest.fixture
+def lasted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
+    """How long each call of the two steps took; the ticket travels as it does between them."""
+    found: list[float] = []
+
+    def timed(step: Callable[[Ports, Ticket], Ticket], ports: Ports, ticket: Ticket) -> Ticket:
+        before = datetime.fromisoformat(ports.clock.now())
+        refusal = ticket.refusal
+        after = step(ports, replace(decode_ticket(encode_ticket(ticket)), refusal=refusal))
+        found.append((datetime.fromisoformat(ports.clock.now()) - before).total_seconds())
+        return after
+
+    for name in ("AbortJob", "RollBack"):
+        monkeypatch.setitem(STEPS, name, partial(timed, STEPS[name]))
+    return iter([found])
+
+
+def test_i2_i4_many_files_are_undone_in_calls_that_end_in_time(
+    make: Callable[[], World], lasted: Iterator[list[float]]
+) -> None:
+    at_once = make()
+    at_once.run(job_directory())
+    (calls,) = lasted
+    assert len(calls) == 1
+    calls.clear()
+    world = slowed(make())
+    world.run(job_directory())
+    assert left(world) == left(at_once)
+    assert len(calls) > 2
+    portion = 3 * 2 * SLOW  # up to three requests for each file of a portion
+    assert max(calls) < CALL_SECONDS + portion
+
+
+def test_a_call_goes_on_where_the_last_one_has_stopped() -> None:
+    world = slowed(to_be_rolled_back(Names.EXACT, versioned=True))
+    entered = world.run(job_directory())
+    aborts = [
+        call.arguments["upload_id"] for call in world.plan.calls if call.verb == "abort_upload"
+    ]
+    assert entered.count("RollBack") > 5
+    assert sorted(aborts) == sorted(set(aborts))
+    assert len(aborts) == TASKS
+
+
+@pytest.mark.parametrize("names", list(Names))
+def test_i2_i4_a_crash_in_any_call_of_many_changes_nothing(names: Names) -> None:
+    expected = to_be_rolled_back(names, versioned=names is Names.EXACT)
+    expected.run(job_directory())
+    point = 0
+    while True:
+        point += 1
+        world = slowed(to_be_rolled_back(names, versioned=names is Names.EXACT))
+
+        def undoing(_call: Any, world: World = world) -> bool:
+            record = world.ledger.job(job_directory().ref)
+            return record is not None and record.state is JobState.ROLLING_BACK
+
+        world.plan.crash_before(None, nth=point, where=undoing)
+        try:
+            world.run(job_directory())
+        except Crash:
+            world.run(job_directory(), "execution-2")
+        assert left(world) == left(expected)
+        if not world.plan.fired[1:]:  # the lost upload alone
+            assert point > 4 * TASKS
+            return
+
+
+def test_i5_nothing_is_touched_until_every_call_has_judged_its_part() -> None:
+    """The file in doubt is in the last portion; the calls before have judged the others."""
+    world = World(opaque=True)
+    directory = job_directory()
+    tasks = _write(world, directory, Names.EXACT)
+    world.request(directory, *tasks)
+    last = sorted(upload.key for upload in world.store.list_uploads(BUCKET, "sales/"))[-1]
+    (victim,) = world.store.list_uploads(BUCKET, "sales/t0")
+    world.plan.run_after(
+        "decide", partial(world.store.abort_upload, BUCKET, victim.key, victim.upload_id)
+    )
+    # Another object of the same length, or the same one without what says so: nobody can tell.
+    doubtful = partial(world.store.put, BUCKET, last, b"x")
+    world.plan.run_after("advance", doubtful, where=is_undoing)
+    slowed(world)
+    with pytest.raises(IdentityUnknownError, match=last):
+        world.run(directory)
+    calls = world.plan.calls
+    (began,) = (number for number, call in enumerate(calls) if is_undoing(call))
+    verbs = [call.verb for call in calls[began:]]
+    assert verbs.count("head") == TASKS
+    assert not {"abort_upload", "delete", "delete_seen"} & set(verbs)
+    assert world.record(directory).state is JobState.ROLLING_BACK
+
+
+def test_i4_while_tasks_open_uploads_the_pauses_grow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task that nobody stops: an upload is open whenever the step looks again."""
+    world, directory = World(), job_directory()
+    world.open(directory)
+    world.request_abort(directory)
+    tasks_end = datetime.fromisoformat(world.clock.now()).timestamp() + 4 * 3600
+    pauses: list[int] = []
+    create = partial(world.store.create_upload, BUCKET, f"sales/x-{JOB}.csv")
+
+    def busy(ports: Ports, ticket: Ticket) -> Ticket:
+        list_uploads = world.store.list_uploads
+
+        def listing(bucket: str, prefix: str, *, after: str = "") -> Any:
+            if datetime.fromisoformat(world.clock.now()).timestamp() < tasks_end:
+                create(metadata={}, content_type="")
+            return list_uploads(bucket, prefix, after=after)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(world.store, "list_uploads", listing)
+            after = abort(ports, ticket)
+        pauses.append(after.pause)
+        return after
+
+    abort = STEPS["AbortJob"]
+    monkeypatch.setitem(STEPS, "AbortJob", busy)
+    world.run(directory)
+    assert world.result(directory).outcome is Outcome.ABORTED
+    assert world.open_uploads() == []
+    assert pauses == [*sorted(pauses[:-1]), 0]
+    assert (pauses[0], pauses[-2]) == (5, 600)
+    assert len(pauses) < 100
