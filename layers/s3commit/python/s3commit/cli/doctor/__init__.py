@@ -1,0 +1,1 @@
+"""What `s3commit doctor` checks: one function a check."""

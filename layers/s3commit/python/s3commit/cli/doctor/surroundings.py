@@ -1,0 +1,77 @@
+"""What the checks look at. They change nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from s3commit.aws import env
+from s3commit.core.model.errors import AccessError, NotFoundError
+
+
+class NoBucketError(NotFoundError):
+    """Nobody has said which bucket is meant, so nothing of it is looked at."""
+
+
+@dataclass
+class Surroundings:
+    """Account, region and deployment. ``connect`` gives a boto3 client; tests give their own.
+
+    ``name`` is the deployment's parameter of that name, ``bucket`` the data bucket if no stack is
+    to be asked for it; ``role`` is the ARN of a Spark role that writes below ``prefix``.
+    """
+
+    region: str | None
+    connect: Callable[[str], Any]
+    name: str | None = None
+    bucket: str | None = None
+    role: str | None = None
+    prefix: str = ""
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    _outputs: dict[str, dict[str, str] | None] = field(default_factory=dict)
+
+    def stack(self, stack: str) -> str:
+        """The stack's name in this deployment."""
+        return f"{stack}-{self.name}" if self.name else stack
+
+    def outputs(self, stack: str) -> dict[str, str] | None:
+        """The stack's outputs by name; None if it is not deployed.
+
+        Raises `AccessError` if the caller may not read it.
+        """
+        if stack not in self._outputs:
+            self._outputs[stack] = self._read(self.stack(stack))
+        return self._outputs[stack]
+
+    def data_bucket(self) -> str:
+        """The name that was given, or the one that the storage stack says.
+
+        Raises `NoBucketError` if neither does.
+        """
+        found = self.bucket or (self.outputs(env.STORAGE_STACK) or {}).get(env.BUCKET_OUTPUT)
+        if found is None:
+            raise NoBucketError("no stack says which bucket: name it with --bucket")
+        return found
+
+    def _read(self, name: str) -> dict[str, str] | None:
+        from botocore.exceptions import ClientError  # noqa: PLC0415 - as in `Session`
+
+        from s3commit.aws.failures import translated  # noqa: PLC0415
+
+        client = self.connect("cloudformation")
+        try:
+            with translated(f"reading stack {name}"):
+                (stack,) = client.describe_stacks(StackName=name)["Stacks"]
+        except AccessError:
+            raise
+        except NotFoundError:
+            return None
+        except Exception as error:
+            # CloudFormation says ValidationError of a stack that is not there.
+            cause = error.__cause__
+            if isinstance(cause, ClientError) and "does not exist" in str(cause):
+                return None
+            raise
+        return {each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", [])}

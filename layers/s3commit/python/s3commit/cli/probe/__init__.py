@@ -1,0 +1,1 @@
+"""What `s3commit doctor --probe` does: it shows in an account what correctness rests on."""

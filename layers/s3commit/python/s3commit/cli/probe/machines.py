@@ -1,0 +1,200 @@
+"""Step Functions, on a state machine of the run's own: names of executions, a Map's datasets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from s3commit.cli.probe.model import Case, Cost, Probe, Seen
+from s3commit.cli.probe.place import answer_of
+from s3commit.cli.probe.world import World, option
+
+STARTS = "https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html"
+ERRORS = "https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html"
+
+UNREAD = "States.ItemReaderFailed"  # what `stacks/definition.py` catches
+RUNNING_SECONDS = 60  # of the execution whose name is used again; it is stopped before
+END_SECONDS = 120
+PAUSE = 0.5
+TAKEN = "400 ExecutionAlreadyExists"
+
+
+def definition(partition: str) -> dict[str, Any]:
+    """A machine that waits for ``$.seconds``, or maps over the plan at ``$.plan``.
+
+    The Map reads, and runs its children, as that of `stacks/definition.py` does.
+    """
+    return {
+        "Comment": "made by s3commit doctor --probe; may be deleted",
+        "StartAt": "What",
+        "TimeoutSeconds": 5 * END_SECONDS,
+        "States": {
+            "What": {
+                "Type": "Choice",
+                "Choices": [{"Variable": "$.seconds", "NumericGreaterThan": 0, "Next": "Wait"}],
+                "Default": "Units",
+            },
+            "Wait": {"Type": "Wait", "SecondsPath": "$.seconds", "End": True},
+            "Units": {
+                "Type": "Map",
+                "MaxConcurrency": 1,
+                "ItemReader": {
+                    "Resource": f"arn:{partition}:states:::s3:getObject",
+                    "ReaderConfig": {"InputType": "JSON"},
+                    "Parameters": {"Bucket.$": "$.bucket", "Key.$": "$.plan"},
+                },
+                "ItemProcessor": {
+                    "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "EXPRESS"},
+                    "StartAt": "Unit",
+                    "States": {"Unit": {"Type": "Pass", "End": True}},
+                },
+                "ResultPath": "$.completed",
+                "Catch": [_catch(UNREAD), _catch("States.ALL")],
+                "End": True,
+            },
+            UNREAD: {"Type": "Pass", "Result": UNREAD, "ResultPath": "$.caught", "End": True},
+            "States.ALL": {
+                "Type": "Pass",
+                "Result": "States.ALL",
+                "ResultPath": "$.caught",
+                "End": True,
+            },
+        },
+    }
+
+
+def _catch(error: str) -> dict[str, Any]:
+    return {"ErrorEquals": [error], "ResultPath": "$.error", "Next": error}
+
+
+class Machine:
+    """The run's own state machine, which goes with the run."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._client = world.client("stepfunctions")
+        role = world.given.machine_role or ""
+        _, partition, _, _, account, _ = role.split(":", 5)
+        region = self._client.meta.region_name
+        self.arn = f"arn:{partition}:states:{region}:{account}:stateMachine:{world.name}"
+        # Before it is made: an interruption right after that leaves nothing either.
+        world.undo.callback(self._client.delete_state_machine, stateMachineArn=self.arn)
+        self._client.create_state_machine(
+            name=world.name, definition=json.dumps(definition(partition)), roleArn=role
+        )
+
+    def start(self, name: str, **given: Any) -> tuple[str, str]:
+        """The answer and the ARN of an execution, if there is one."""
+        answer: dict[str, Any] = {}
+
+        def start() -> dict[str, Any]:
+            answer.update(
+                self._client.start_execution(
+                    stateMachineArn=self.arn, name=name, input=json.dumps(given)
+                )
+            )
+            return answer
+
+        return answer_of(start), answer.get("executionArn", "")
+
+    def stop(self, arn: str) -> str:
+        """Stop an execution; how it ended."""
+        self._client.stop_execution(executionArn=arn)
+        return str(self.end(arn)["status"])
+
+    def end(self, arn: str) -> Any:
+        """The execution when it has ended, or as it is after `END_SECONDS`."""
+
+        def ended() -> Any:
+            found = self._client.describe_execution(executionArn=arn)
+            return found if found["status"] != "RUNNING" else None
+
+        found = self._world.wait(ended, END_SECONDS, PAUSE)
+        return found or self._client.describe_execution(executionArn=arn)
+
+
+def _names(world: World) -> Iterator[Seen]:
+    machine = Machine(world)
+    told, first = machine.start("named", seconds=RUNNING_SECONDS)
+    yield Seen("start", (told,))
+    if not first:
+        return
+    try:
+        told, again = machine.start("named", seconds=RUNNING_SECONDS)
+        yield Seen("same name and input while it runs", (told,))
+        yield Seen("whose execution that is", ("the same",) if again == first else ("another",))
+        told, _ = machine.start("named", seconds=RUNNING_SECONDS + 1)
+        yield Seen("same name, other input, while it runs", (told,))
+    finally:
+        ended = machine.stop(first)
+    yield Seen("stop", (ended,))
+    told, _ = machine.start("named", seconds=RUNNING_SECONDS)
+    yield Seen("same name and input after its end", (told,))
+
+
+_NAMES = {
+    "start": Case(("200",)),
+    # `StateMachine.start` takes the refusal for "started before" as well
+    "same name and input while it runs": Case(("200", TAKEN)),
+    "whose execution that is": Case(("the same",)),
+    "same name, other input, while it runs": Case((TAKEN,)),
+    "stop": Case(("ABORTED",)),
+    "same name and input after its end": Case((TAKEN,)),
+}
+
+
+def _datasets(world: World) -> Iterator[Seen]:
+    machine = Machine(world)
+    place = world.place
+    place.put("one.json", b'[{"unit": 0}]')
+    place.put("none.json", b"[]")
+    for case, plan in (
+        ("a plan of one unit", "one.json"),
+        ("a plan of no unit", "none.json"),
+        ("a plan that is missing", "missing.json"),
+    ):
+        given = {"seconds": 0, "bucket": place.bucket, "plan": place.prefix + plan}
+        _, arn = machine.start(plan, **given)
+        yield Seen(case, *_outcome(machine.end(arn)))
+
+
+def _outcome(execution: Any) -> tuple[tuple[str, ...], str]:
+    """The number of results, or who caught what."""
+    if execution["status"] != "SUCCEEDED":
+        return (execution["status"],), execution.get("error", "")
+    output = json.loads(execution["output"])
+    if "caught" in output:
+        return (f"caught by {output['caught']}",), output["error"].get("Error", "")
+    return (f"{len(output['completed'])} done",), ""
+
+
+_DATASETS = {
+    "a plan of one unit": Case(("1 done",)),
+    # not documented, and never relied on: AnythingToComplete goes around the Map
+    "a plan of no unit": Case(("0 done",), matters=False),
+    "a plan that is missing": Case((f"caught by {UNREAD}",)),
+}
+
+PROBES: tuple[Probe[World], ...] = (
+    Probe(
+        "execution-names",
+        "an execution's name is used once",
+        ("aws/executions.py",),
+        STARTS,
+        _NAMES,
+        _names,
+        Cost(transitions=8),
+        lacks=option("machine-role"),
+    ),
+    Probe(
+        "map-datasets",
+        "a distributed Map and its plan",
+        ("ADR 3",),
+        ERRORS,
+        _DATASETS,
+        _datasets,
+        Cost(requests=10, transitions=20),
+        lacks=option("machine-role"),
+    ),
+)

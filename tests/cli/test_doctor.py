@@ -1,0 +1,435 @@
+"""`s3commit doctor`: one line a check, and nothing is changed."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+
+from s3commit.aws import env
+from s3commit.cli.doctor import installed, rights
+from s3commit.cli.doctor.checks import HERE, ON_AWS, examine
+from s3commit.cli.doctor.finding import Verdict
+from s3commit.cli.doctor.surroundings import Surroundings
+from s3commit.core.model.errors import AccessError
+from s3commit.version import __version__
+from s3commit.writer.bucket import MANIFEST_SUFFIX, REQUEST_SUFFIX
+from stacks.access import writer_policy
+from tests.cli.support import Desk, run
+from tests.conftest import REGION
+
+ROLE = "arn:aws:iam::123456789012:role/spark"
+_NUMBERS = itertools.count()
+READING = ("get_", "list_", "describe_", "head_", "meta", "can_paginate", "_", "exceptions")
+
+
+class Account:
+    """An account on moto; Lambda's and Service Quotas' answers are told, which moto lacks."""
+
+    def __init__(self, endpoint: str) -> None:
+        self.endpoint = endpoint
+        self.name = f"doctor{next(_NUMBERS)}"
+        self.free, self.rate = 1000, 800.0
+        self.denied: set[str] = set()
+        self.lacking: set[str] = set()
+        self.calls: list[str] = []
+
+    def client(self, service: str) -> Any:
+        return boto3.client(service, region_name=REGION, endpoint_url=self.endpoint)  # type: ignore[call-overload]
+
+    def connect(self, service: str) -> Any:
+        if service == "none":
+            raise AccessError("no AWS credentials were found", code="NO_CREDENTIALS")
+        client = self.client(service)
+        client.meta.events.register("before-call", self._note)
+        stub = Stubber(client)
+        if service in self.denied:
+            for method in ("get_account_settings", "list_service_quotas", "describe_stacks"):
+                if hasattr(client, method):
+                    stub.add_client_error(method, "AccessDeniedException", "not allowed")
+        elif service == "lambda":
+            limit = {"ConcurrentExecutions": self.free, "UnreservedConcurrentExecutions": self.free}
+            stub.add_response("get_account_settings", {"AccountLimit": limit}, {})
+        elif service == "service-quotas":
+            names = ("StateTransition throttle token refill rate per second", "Open executions")
+            quotas = [{"QuotaName": name, "Value": self.rate} for name in names]
+            stub.add_response("list_service_quotas", {"Quotas": quotas}, {"ServiceCode": "states"})
+        elif service == "iam":
+            for actions in (rights.ON_OBJECTS, rights.ON_BUCKET):
+                decided = [
+                    {
+                        "EvalActionName": action,
+                        "EvalDecision": "implicitDeny" if action in self.lacking else "allowed",
+                    }
+                    for action in actions
+                ]
+                stub.add_response("simulate_principal_policy", {"EvaluationResults": decided})
+        else:
+            return client
+        stub.activate()
+        return client
+
+    def _note(self, model: Any, **_parameters: Any) -> None:
+        self.calls.append(model.name)
+
+    def deploy(self, stack: str, **outputs: str) -> None:
+        template = {
+            "Resources": {"Topic": {"Type": "AWS::SNS::Topic"}},
+            "Outputs": {name: {"Value": value} for name, value in outputs.items()},
+        }
+        self.client("cloudformation").create_stack(
+            StackName=f"{stack}-{self.name}", TemplateBody=json.dumps(template)
+        )
+
+    def make_bucket(self, *suffixes: str) -> str:
+        s3 = self.client("s3")
+        s3.create_bucket(Bucket=self.name, CreateBucketConfiguration={"LocationConstraint": REGION})
+        arn = self.make_queue()
+        queues = [
+            {
+                "QueueArn": arn,
+                "Events": ["s3:ObjectCreated:*"],
+                "Filter": {"Key": {"FilterRules": [{"Name": "suffix", "Value": suffix}]}},
+            }
+            for suffix in suffixes
+        ]
+        s3.put_bucket_notification_configuration(
+            Bucket=self.name, NotificationConfiguration={"QueueConfigurations": queues}
+        )
+        s3.put_bucket_lifecycle_configuration(
+            Bucket=self.name, LifecycleConfiguration={"Rules": [aborting(7)]}
+        )
+        return self.name
+
+    def make_queue(self, principal: str = "s3.amazonaws.com") -> str:
+        statement = {
+            "Effect": "Allow",
+            "Principal": {"Service": principal},
+            "Action": "sqs:SendMessage",
+            "Resource": "*",
+        }
+        sqs = self.client("sqs")
+        url = sqs.create_queue(QueueName=self.name)["QueueUrl"]
+        policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+        sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": policy})
+        return f"arn:aws:sqs:{REGION}:123456789012:{self.name}"
+
+    def ask(self, region: str | None = REGION, **more: Any) -> dict[str, tuple[str, str]]:
+        around = Surroundings(region, more.pop("connect", self.connect), self.name, **more)
+        return {name: (found.verdict.value, found.text) for name, found in examine(around)}
+
+
+def aborting(days: int) -> dict[str, Any]:
+    return {
+        "ID": f"after {days}",
+        "Status": "Enabled",
+        "Filter": {"Prefix": ""},
+        "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": days},
+    }
+
+
+@pytest.fixture
+def account(moto_endpoint: str) -> Account:
+    return Account(moto_endpoint)
+
+
+@pytest.fixture
+def deployed(account: Account) -> Account:
+    bucket = account.make_bucket(REQUEST_SUFFIX, MANIFEST_SUFFIX)
+    account.deploy(env.STORAGE_STACK, BucketName=bucket)
+    account.deploy(env.PIPELINE_STACK, Version=__version__, LambdaConcurrency="68")
+    return account
+
+
+def test_where_all_is_well_every_line_says_so(deployed: Account) -> None:
+    found = deployed.ask(role=ROLE, prefix="sales/")
+    assert {verdict for verdict, _ in found.values()} == {"ok"}
+    assert list(found) == [name for name, _ in (*HERE, *ON_AWS)]
+    assert all("\n" not in text for _, text in found.values())
+
+
+def test_it_changes_nothing(deployed: Account) -> None:
+    deployed.ask()
+    assert deployed.calls
+    assert [
+        call
+        for call in deployed.calls
+        if not call.startswith(("Get", "List", "Describe", "Simulate"))
+    ] == []
+
+
+def test_before_the_first_deployment_it_says_what_to_set(account: Account) -> None:
+    account.free = 10
+    found = account.ask()
+    assert found["functions at once"] == (
+        "do",
+        "10 functions at once are not reserved (the quota is 10), and the deployment may use 68:"
+        " deploy with -c s3commit:lambdaConcurrency=10 (it then works, slower), or request an"
+        " increase at https://console.aws.amazon.com/servicequotas/",
+    )
+    assert found["pipeline"][0] == found["notifications"][0] == "skipped"
+    assert "name it with --name" in found["pipeline"][1]
+
+
+def test_a_deployment_that_has_the_parameter_is_well(deployed: Account) -> None:
+    deployed.free = 10
+    assert deployed.ask()["functions at once"][0] == "do"
+    deployed.client("cloudformation").delete_stack(
+        StackName=f"{env.PIPELINE_STACK}-{deployed.name}"
+    )
+    deployed.deploy(env.PIPELINE_STACK, Version=__version__, LambdaConcurrency="10")
+    assert deployed.ask()["functions at once"][0] == "ok"
+
+
+def test_with_too_few_functions_a_quota_has_to_be_asked_for(account: Account) -> None:
+    account.free = 7
+    verdict, text = account.ask()["functions at once"]
+    assert verdict == "do"
+    assert "the pipeline needs 8: request an increase" in text
+
+
+def test_a_low_rate_of_transitions_makes_jobs_wait(account: Account) -> None:
+    account.rate = 16
+    verdict, text = account.ask()["state transitions"]
+    assert verdict == "do"
+    assert text.startswith("16 state transitions a second are 0.8 jobs a second: more jobs than")
+
+
+def test_another_version_of_the_pipeline_is_said(account: Account) -> None:
+    account.deploy(env.PIPELINE_STACK, Version="9.9.9")
+    verdict, text = account.ask()["pipeline"]
+    assert verdict == "do"
+    assert f"is 9.9.9 and this package {__version__}: install 9.9.9 here, or deploy" in text
+
+
+def test_a_pipeline_without_a_version_is_deployed_again(account: Account) -> None:
+    account.deploy(env.PIPELINE_STACK, StateMachineArn="arn")
+    assert account.ask()["pipeline"][0] == "do"
+
+
+@pytest.mark.parametrize(
+    ("there", "lacking"), [(MANIFEST_SUFFIX, REQUEST_SUFFIX), (REQUEST_SUFFIX, MANIFEST_SUFFIX)]
+)
+def test_a_bucket_that_does_not_notify_is_said(account: Account, there: str, lacking: str) -> None:
+    bucket = account.make_bucket(there)
+    verdict, text = account.ask(bucket=bucket)["notifications"]
+    assert verdict == "do"
+    assert f"notifies no queue of keys that end in {lacking}: deploy again" in text
+
+
+def test_a_bucket_that_is_not_there_is_said(account: Account) -> None:
+    assert "does not exist" in account.ask(bucket="nobodys-lake")["notifications"][1]
+
+
+@pytest.mark.parametrize("service", ["lambda", "service-quotas", "cloudformation"])
+def test_what_may_not_be_read_is_skipped_and_fails_nothing(deployed: Account, service: str) -> None:
+    deployed.denied = {service}
+    found = deployed.ask()
+    assert "skipped" in {verdict for verdict, _ in found.values()}
+    assert "do" not in {verdict for verdict, _ in found.values()}
+
+
+def test_without_a_region_nothing_is_asked(account: Account) -> None:
+    found = account.ask(None)
+    assert found["region"] == ("do", "no region: set AWS_REGION, or region in the profile")
+    assert {found[name][0] for name, _ in ON_AWS} == {"skipped"}
+
+
+def test_without_credentials_the_rest_is_skipped(account: Account) -> None:
+    found = account.ask(connect=lambda _service: account.connect("none"))
+    assert found["credentials"] == ("do", "no AWS credentials were found")
+    assert {found[name][0] for name, _ in ON_AWS} == {"skipped"}
+
+
+def test_old_or_missing_packages_are_named_with_what_to_install(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def version(package: str) -> str:
+        if package == "boto3":
+            raise PackageNotFoundError
+        return "3.5.6"
+
+    monkeypatch.setattr(installed, "version", version)
+    verdict, text = account.ask()["versions"]
+    assert verdict == "do"
+    assert "boto3 is not installed: pip install 'boto3>=1.44'" in text
+    assert "pyspark 3.5.6 is too old" in text
+
+
+def test_the_versions_are_those_that_the_package_declares() -> None:
+    project = (Path(__file__).parents[2] / "pyproject.toml").read_text()
+    for package, least in installed.LEAST.items():
+        wanted = ".".join(map(str, least)).removesuffix(".0")
+        where = project if package != "pyspark" else Path("requirements.txt").read_text()
+        assert re.search(rf"{package}>={re.escape(wanted)}\b", where), package
+    python = ".".join(map(str, installed.PYTHON))
+    assert f'requires-python = ">={python}"' in project
+
+
+def test_a_clock_that_goes_wrong_is_said(deployed: Account) -> None:
+    verdict, text = deployed.ask(now=lambda: datetime.now(UTC) + timedelta(minutes=10))["clock"]
+    assert verdict == "do"
+    assert re.match(r"this machine's clock is (59|6\d)\d s off AWS's: let it follow", text)
+
+
+def test_where_requests_go_is_said(deployed: Account) -> None:
+    assert deployed.ask()["endpoint"] == ("ok", f"{deployed.endpoint}, which is not AWS")
+
+
+@pytest.mark.parametrize(
+    ("statement", "verdict"),
+    [
+        ({"Effect": "Deny", "Condition": {"Null": {"s3:If-None-Match": "true"}}}, "do"),
+        ({"Effect": "Deny", "Condition": {"Null": {"s3:if-match": "true"}}}, "do"),
+        ({"Effect": "Allow", "Condition": {"Null": {"s3:if-match": "true"}}}, "ok"),
+        ({"Effect": "Deny", "Condition": {"Bool": {"aws:SecureTransport": "false"}}}, "ok"),
+        ({"Effect": "Allow"}, "ok"),
+    ],
+)
+def test_a_policy_that_demands_conditional_writes_is_said(
+    deployed: Account, statement: dict[str, Any], verdict: str
+) -> None:
+    common = {
+        "Sid": "Writes",
+        "Principal": "*",
+        "Action": "s3:PutObject",
+        "Resource": f"arn:aws:s3:::{deployed.name}/*",
+    }
+    policy = {"Version": "2012-10-17", "Statement": [{**common, **statement}]}
+    deployed.client("s3").put_bucket_policy(Bucket=deployed.name, Policy=json.dumps(policy))
+    found, text = deployed.ask()["bucket policy"]
+    assert found == verdict
+    assert ("(statement Writes)" in text) == (verdict == "do")
+
+
+@pytest.mark.parametrize(
+    ("rules", "says"),
+    [
+        ([], "aborts incomplete uploads: add one, of more days than your longest job takes"),
+        ([aborting(1), aborting(7)], "aborts uploads after 1 day: a job that takes longer loses"),
+        ([{**aborting(7), "Status": "Disabled"}], "add one"),
+    ],
+)
+def test_uploads_that_nobody_aborts_or_that_are_aborted_too_early_are_said(
+    deployed: Account, rules: list[dict[str, Any]], says: str
+) -> None:
+    s3 = deployed.client("s3")
+    s3.delete_bucket_lifecycle(Bucket=deployed.name)
+    if rules:
+        s3.put_bucket_lifecycle_configuration(
+            Bucket=deployed.name, LifecycleConfiguration={"Rules": rules}
+        )
+    verdict, text = deployed.ask()["lifecycle"]
+    assert verdict == "do"
+    assert says in text
+
+
+def test_a_key_that_is_disabled_is_said(deployed: Account) -> None:
+    kms = deployed.client("kms")
+    key = kms.create_key()["KeyMetadata"]["Arn"]
+    default = {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": key}
+    deployed.client("s3").put_bucket_encryption(
+        Bucket=deployed.name,
+        ServerSideEncryptionConfiguration={
+            "Rules": [{"ApplyServerSideEncryptionByDefault": default}]
+        },
+    )
+    assert deployed.ask()["encryption"] == (
+        "ok",
+        f"bucket {deployed.name} encrypts with key {key}, which is enabled",
+    )
+    kms.disable_key(KeyId=key.rpartition("/")[2])
+    verdict, text = deployed.ask()["encryption"]
+    assert verdict == "do"
+    assert "is Disabled: enable it" in text
+
+
+def test_a_queue_that_s3_may_not_send_to_is_said(deployed: Account) -> None:
+    deployed.make_queue(principal="events.amazonaws.com")
+    verdict, text = deployed.ask()["queues"]
+    assert verdict == "do"
+    assert "does not let S3 send to it" in text
+
+
+def test_messages_that_wait_are_counted(deployed: Account) -> None:
+    sqs = deployed.client("sqs")
+    url = sqs.get_queue_url(QueueName=deployed.name)["QueueUrl"]
+    before = re.findall(r"(\d+) messages? waits?", deployed.ask()["queues"][1])
+    sqs.send_message(QueueUrl=url, MessageBody="x")
+    after = re.findall(r"(\d+) messages? waits?", deployed.ask()["queues"][1])
+    assert int(after[0]) == int(before[0]) + 1
+
+
+def test_what_a_role_lacks_is_named(deployed: Account) -> None:
+    deployed.lacking = {"s3:AbortMultipartUpload", "s3:ListBucket"}
+    verdict, text = deployed.ask(role=ROLE, prefix="sales/")["rights"]
+    assert verdict == "do"
+    assert f"lacks s3:AbortMultipartUpload, s3:ListBucket at s3://{deployed.name}/sales/" in text
+
+
+def test_the_rights_are_those_that_the_documentation_gives() -> None:
+    objects, bucket, _ = writer_policy("arn", "p")["Statement"]
+    assert sorted(objects["Action"]) == sorted(rights.ON_OBJECTS)
+    assert sorted(bucket["Action"]) == sorted(rights.ON_BUCKET)
+
+
+def test_without_a_deployment_a_bucket_or_a_role_there_is_nothing_to_look_at(
+    account: Account,
+) -> None:
+    found = account.ask()
+    skipped = ("queues", "bucket policy", "lifecycle", "encryption", "rights")
+    assert {found[name][0] for name in skipped} == {"skipped"}
+
+
+Asking = Callable[[str | None, str | None], Surroundings]
+
+
+@pytest.fixture
+def asked(deployed: Account, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Account:
+    def surroundings(*, name: str | None, **options: Any) -> Surroundings:
+        assert name == "dev"
+        return Surroundings(REGION, deployed.connect, deployed.name, **options)
+
+    monkeypatch.setattr(desk.session, "surroundings", surroundings)
+    return deployed
+
+
+def test_a_line_a_check_and_exit_code_0(desk: Desk, asked: Account) -> None:
+    result = desk.run("doctor", "--name", "dev", "--role", ROLE)
+    assert [line[:8] for line in result.stdout.splitlines()] == ["ok      "] * 14
+    assert result.stderr == ""
+
+
+def test_json_and_exit_code_1_if_one_fails(desk: Desk, asked: Account) -> None:
+    asked.free = 10
+    result = desk.run("doctor", "--name", "dev", "--output", "json", exit_code=1)
+    told = json.loads(result.stdout)
+    assert told["ok"] is False
+    assert [one["check"] for one in told["checks"] if one["verdict"] == Verdict.DO] == [
+        "functions at once"
+    ]
+    assert result.stderr == "error: 1 check of 14 failed: functions at once\n"
+
+
+def test_as_it_is_run_it_finds_its_own_region_and_credentials(
+    moto_endpoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", moto_endpoint)
+    monkeypatch.delenv("AWS_REGION")
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+    result = run("doctor", exit_code=1)
+    assert "do      region: no region: set AWS_REGION" in result.stdout
+    monkeypatch.setenv("AWS_REGION", REGION)
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    result = run("doctor", exit_code=1)
+    assert f"ok      region: {REGION}" in result.stdout
+    assert "skipped notifications: not without region and credentials" in result.stdout
