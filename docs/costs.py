@@ -1,0 +1,165 @@
+"""Prints the cost tables of docs/deploy.md: listed prices times what the code does.
+
+The prices are those of us-east-1 without free tiers. `tests/docs/test_costs.py` takes the counts
+from the template and from jobs that it runs; only the durations are assumptions, and are marked.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Final
+
+PRICED: Final = "2026-11"
+
+# US dollars, each with AWS's page.
+S3: Final = "https://aws.amazon.com/s3/pricing/"
+S3_WRITE: Final = 0.005 / 1000  # PUT, POST and LIST; a delete or an abort is free
+S3_READ: Final = 0.0004 / 1000  # GET and HEAD
+FUNCTIONS: Final = "https://aws.amazon.com/lambda/pricing/"
+LAMBDA_CALL: Final = 0.20 / 1e6
+LAMBDA_GB_SECOND: Final = 0.0000133334  # arm64
+WORKFLOWS: Final = "https://aws.amazon.com/step-functions/pricing/"
+TRANSITION: Final = 0.025 / 1000
+EXPRESS_RUN: Final = 1.00 / 1e6
+EXPRESS_GB_SECOND: Final = 0.00001667
+TABLES: Final = "https://aws.amazon.com/dynamodb/pricing/on-demand/"
+WRITE_UNIT: Final = 0.625 / 1e6
+READ_UNIT: Final = 0.125 / 1e6
+QUEUES: Final = "https://aws.amazon.com/sqs/pricing/"
+SQS_REQUEST: Final = 0.40 / 1e6
+CLOUDWATCH: Final = "https://aws.amazon.com/cloudwatch/pricing/"
+ALARM_METRIC: Final = 0.10  # a month; an alarm on a sum of metrics is billed for each of them
+DASHBOARD: Final = 3.00
+CUSTOM_METRIC: Final = 0.30
+
+MINUTES: Final = 30 * 24 * 60  # of a month
+
+# What is deployed.
+ALARM_METRICS: Final = 24  # of ten alarms: two are sums over eight functions
+METRICS: Final = 13
+SWEEP_MINUTES: Final = 15
+SWEEP_TRANSITIONS: Final = 12  # of a sweep with nothing to do, its start included
+SWEEP_CALLS: Final = 5
+SWEEP_LISTINGS: Final = 1
+SWEEP_QUERIES: Final = 18  # by state, each of as many shelves
+SHELVES: Final = 16
+SWEEP_MB: Final = 1769
+SWEEP_SECONDS: Final = 0.5  # assumed, of a call with nothing to do
+POLLERS: Final = 5  # of a queue with a limit of its own; see services-sqs-scaling.html
+POLL_SECONDS: Final = 20  # a long poll
+
+# What a job does.
+FILES: Final = 1_000_000
+FILES_PER_TASK: Final = 100
+FILES_PER_UNIT: Final = 32
+JOB_TRANSITIONS: Final = 19
+FILE_WRITES: Final = 3  # create, one part, complete
+TASK_WRITES: Final = 1
+MANIFEST_READS: Final = 4  # on arrival, verified, by the worker, for the commit manifest
+JOB_READS: Final = 12
+JOB_WRITES: Final = 6
+JOB_LISTINGS: Final = 3
+UPLOADS_LISTED: Final = 2  # times, a thousand a request
+JOB_RECORD_WRITES: Final = 9  # each is two more in the index
+MESSAGE_REQUESTS: Final = 3  # sent, received, deleted
+ONE_MB, JOB_MB = 1024, 3008
+INGEST_SECONDS: Final = 0.3  # assumed, of one manifest
+UNIT_SECONDS: Final = 0.8  # assumed, of one unit
+STEPS_SECONDS: Final = 900  # assumed, of all steps of such a job
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One row: what, how often, for how much in US dollars, and by which of AWS's pages."""
+
+    what: str
+    how_often: str
+    cost: float
+    source: str
+
+
+def at_rest() -> list[Line]:
+    """A month without jobs."""
+    sweeps = MINUTES // SWEEP_MINUTES
+    polls = 2 * POLLERS * MINUTES * 60 // POLL_SECONDS
+    seconds = sweeps * SWEEP_CALLS * SWEEP_SECONDS * SWEEP_MB / 1024
+    reads = sweeps * SWEEP_QUERIES * SHELVES * 0.5
+    return [
+        Line("dashboard", "1", DASHBOARD, CLOUDWATCH),
+        Line("alarms", f"{ALARM_METRICS} metrics", ALARM_METRICS * ALARM_METRIC, CLOUDWATCH),
+        Line(
+            "sweep: state transitions",
+            f"{sweeps:,} sweeps of {SWEEP_TRANSITIONS}",
+            sweeps * SWEEP_TRANSITIONS * TRANSITION,
+            WORKFLOWS,
+        ),
+        Line(
+            "sweep: functions",
+            f"{sweeps * SWEEP_CALLS:,} calls, {seconds:,.0f} GB-s",
+            sweeps * SWEEP_CALLS * LAMBDA_CALL + seconds * LAMBDA_GB_SECOND,
+            FUNCTIONS,
+        ),
+        Line("sweep: reads of the ledger", f"{reads:,.0f} units", reads * READ_UNIT, TABLES),
+        Line("sweep: listings", f"{sweeps:,}", sweeps * SWEEP_LISTINGS * S3_WRITE, S3),
+        Line("polling of the queues", f"{polls:,} requests", polls * SQS_REQUEST, QUEUES),
+    ]
+
+
+def million() -> list[Line]:
+    """A job of a million small files."""
+    tasks, units = FILES // FILES_PER_TASK, -(-FILES // FILES_PER_UNIT)
+    own = tasks * TASK_WRITES + JOB_WRITES + JOB_LISTINGS + UPLOADS_LISTED * FILES // 1000
+    reads = tasks * MANIFEST_READS + JOB_READS
+    ingest = tasks * INGEST_SECONDS * ONE_MB / 1024
+    complete = units * UNIT_SECONDS * ONE_MB / 1024
+    steps = STEPS_SECONDS * JOB_MB / 1024
+    units_written = tasks + units + 3 * JOB_RECORD_WRITES
+    return [
+        Line(
+            "files: create, part, complete",
+            f"{FILES * FILE_WRITES:,} requests",
+            FILES * FILE_WRITES * S3_WRITE,
+            S3,
+        ),
+        Line("manifests and documents: put, list", f"{own:,} requests", own * S3_WRITE, S3),
+        Line("manifests and documents: get", f"{reads:,} requests", reads * S3_READ, S3),
+        Line(
+            "functions",
+            f"{tasks + units:,} calls, {ingest + complete + steps:,.0f} GB-s",
+            (tasks + units) * LAMBDA_CALL + (ingest + complete + steps) * LAMBDA_GB_SECOND,
+            FUNCTIONS,
+        ),
+        Line(
+            "state machine",
+            f"{JOB_TRANSITIONS} transitions, {units:,} Express executions",
+            JOB_TRANSITIONS * TRANSITION
+            + units * (EXPRESS_RUN + UNIT_SECONDS / 16 * EXPRESS_GB_SECOND),
+            WORKFLOWS,
+        ),
+        Line("ledger", f"{units_written:,} write units", units_written * WRITE_UNIT, TABLES),
+        Line(
+            "queues",
+            f"{tasks * MESSAGE_REQUESTS:,} requests",
+            tasks * MESSAGE_REQUESTS * SQS_REQUEST,
+            QUEUES,
+        ),
+    ]
+
+
+def table(lines: list[Line], title: str) -> str:
+    """The lines in Markdown, with their sum."""
+    rows = [f"| {title} | how often | USD | price |", "|---|---|---|---|"]
+    rows += [f"| {one.what} | {one.how_often} | {one.cost:.2f} | <{one.source}> |" for one in lines]
+    total = sum(one.cost for one in lines)
+    return "\n".join([*rows, f"| **together** | | **{total:.2f}** | |"])
+
+
+def costs() -> str:
+    """Both tables."""
+    files = f"one job of {FILES:,} small files, {FILES_PER_TASK} a task"
+    return f"{table(at_rest(), 'a month without jobs')}\n\n{table(million(), files)}\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(costs())

@@ -1,0 +1,151 @@
+"""The costs in docs/deploy.md are the script's, and the script's counts are the code's."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import subprocess
+import sys
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from docs import costs
+from s3commit.aws.ledger_items import SHELVES
+from s3commit.cli.doctor.account import TRANSITIONS_OF_A_JOB
+from s3commit.core.model.limits import UNIT_FILES
+from stacks.functions import FUNCTIONS
+from tests.core.swept import Swept
+from tests.core.test_job import COMMIT_PATH
+from tests.core.world import World, job_directory
+from tests.stacks.synthesized import Assembly, of_type, state_machine, synthesize
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "deploy.md").read_text()
+STATES = ("advance", "take_over", "take_turn", "decide", "note", "open_job")
+
+
+@pytest.fixture(scope="module")
+def assembly() -> Assembly:
+    return synthesize()
+
+
+def test_the_pages_tables_are_the_scripts() -> None:
+    made = subprocess.run(
+        [sys.executable, str(ROOT / "docs" / "costs.py")],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert made in PAGE
+    assert costs.PRICED in PAGE
+    metrics = costs.METRICS * costs.CUSTOM_METRIC
+    assert f"{costs.METRICS} metrics of its own" in PAGE
+    assert f"{metrics:.2f} USD" in PAGE
+
+
+def test_what_the_page_says_in_words_is_what_the_tables_say() -> None:
+    rest = sum(one.cost for one in costs.at_rest())
+    million = sum(one.cost for one in costs.million())
+    words = " ".join(PAGE.split())
+    assert f"about {rest:.0f} USD a month" in words
+    assert f"about {million:.0f} USD, of which more than 95 % are" in words
+    assert costs.million()[0].cost / million > 0.95
+
+
+def test_the_calls_of_a_job_are_counted() -> None:
+    counts = [_committed(tasks) for tasks in (10, 20)]
+    more = {verb: counts[1][verb] - counts[0].get(verb, 0) for verb in counts[1]}
+    assert (more["get"], more["record_attempts"]) == (10 * costs.MANIFEST_READS, 10)
+    assert more["complete_upload"] == 10
+    few = counts[0]
+    assert few["get"] - 10 * costs.MANIFEST_READS == costs.JOB_READS
+    assert (few["put"], few["list"]) == (costs.JOB_WRITES, costs.JOB_LISTINGS)
+    assert few["list_uploads"] == costs.UPLOADS_LISTED
+    assert sum(few[verb] for verb in STATES) == costs.JOB_RECORD_WRITES
+    assert few["begin_unit"] == 1
+    assert costs.FILES_PER_UNIT == UNIT_FILES
+
+
+def _committed(tasks: int) -> dict[str, int]:
+    world, directory = World(), job_directory()
+    world.open(directory)
+    attempts = [world.attempt(directory, f"t{number}") for number in range(tasks)]
+    for attempt in attempts:
+        world.announce(directory, attempt)
+    world.request(directory, *attempts)
+    world.run(directory, directory.ref)
+    return dict(world.plan.counts())
+
+
+def test_the_calls_of_a_sweep_with_nothing_to_do_are_counted() -> None:
+    world = Swept()
+    world.sweep()
+    counts = dict(world.plan.counts())
+    assert counts == {"jobs_in": costs.SWEEP_QUERIES, "uploads": costs.SWEEP_LISTINGS}
+    assert world.calls + 1 == costs.SWEEP_CALLS  # and the report
+    assert costs.SHELVES == SHELVES
+    assert {FUNCTIONS[name].memory for name in FUNCTIONS if "sweep" in name} == {costs.SWEEP_MB}
+
+
+def test_the_states_of_a_job_and_of_a_sweep_are_counted(assembly: Assembly) -> None:
+    job = _definition(assembly, "CommitJob")
+    passed = [*COMMIT_PATH, "JobCommitted"]
+    entered = 1 + sum(
+        _steps(job["States"], here, there) for here, there in itertools.pairwise(passed)
+    )
+    assert 1 + entered == costs.JOB_TRANSITIONS <= TRANSITIONS_OF_A_JOB
+    sweep = _definition(assembly, "Sweep")
+    entered = 1 + _steps(sweep["States"], sweep["StartAt"], "Swept")
+    assert 1 + entered == costs.SWEEP_TRANSITIONS
+
+
+def _definition(assembly: Assembly, construct: str) -> dict[str, Any]:
+    parts = state_machine(assembly, construct)["Properties"]["DefinitionString"]["Fn::Join"][1]
+    definition: dict[str, Any] = json.loads(
+        "".join(part if isinstance(part, str) else "x" for part in parts)
+    )
+    return definition
+
+
+def _steps(states: dict[str, Any], here: str, there: str) -> int:
+    """How many states are entered from one to the other, without waiting and repeating."""
+    seen, left = {here}, deque([(here, 0)])
+    while left:
+        name, count = left.popleft()
+        if name == there:
+            return count
+        state = states[name]
+        for following in (state.get("Next"), *(one["Next"] for one in state.get("Choices", []))):
+            if following and following not in seen:
+                seen.add(following)
+                left.append((following, count + 1))
+    raise AssertionError(f"no way from {here} to {there}")
+
+
+def test_alarms_and_metrics_are_those_of_the_template(assembly: Assembly) -> None:
+    alarms = of_type(assembly.pipeline, "AWS::CloudWatch::Alarm")
+    metrics = [
+        sum("MetricStat" in one for one in alarm["Properties"].get("Metrics", [])) or 1
+        for alarm in alarms.values()
+    ]
+    assert sum(metrics) == costs.ALARM_METRICS
+    assert len(of_type(assembly.pipeline, "AWS::CloudWatch::Dashboard")) == 1
+    vocabulary = (ROOT / "layers/s3commit/python/s3commit/aws/env.py").read_text()
+    own = re.findall(
+        r"^[A-Z0-9_]+: Final = \"[A-Z]", vocabulary.split("# Metrics:")[1], re.MULTILINE
+    )
+    assert len(own) == costs.METRICS
+
+
+def test_every_alarm_is_explained(assembly: Assembly) -> None:
+    """By its name in the template, which the notification carries."""
+    _, table = PAGE.split("| alarm | means | do |\n|---|---|---|\n")
+    named = re.findall(r"`([A-Za-z]+)`", "".join(re.findall(r"^\| (.*?) \|", table, re.MULTILINE)))
+    alarms = of_type(assembly.pipeline, "AWS::CloudWatch::Alarm")
+    found = {re.sub(r"^Observability|[0-9A-F]{8}$", "", name) for name in alarms}
+    assert found == set(named)
+    assert len(named) == len(alarms)
