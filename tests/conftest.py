@@ -26,8 +26,14 @@ REGION = "eu-central-1"
 
 
 @pytest.fixture(scope="session", autouse=True)
-def aws_environment() -> Iterator[None]:
-    """No settings of the machine's: test credentials, and an endpoint where nobody listens."""
+def aws_environment(request: pytest.FixtureRequest) -> Iterator[None]:
+    """No settings of the machine's: test credentials, and an endpoint where nobody listens.
+
+    Save for the contract suite on buckets and a table that are given.
+    """
+    if request.config.getoption("table", None):
+        yield
+        return
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("AWS_")]:
             patch.delenv(name)

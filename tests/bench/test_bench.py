@@ -13,7 +13,7 @@ from rich.console import Console
 
 import s3commit
 from bench import __main__ as command
-from bench import documents, imports
+from bench import documents, imports, ledger
 from bench.figures import Figure, Sample, show
 from bench.pipeline import BUCKET, BenchWeed, Committer, make_pipeline
 from bench.processes import Meter, Stat, largest_peak, reset_peaks, tree
@@ -128,6 +128,12 @@ def test_the_handlers_are_imported_with_nothing_but_the_layers() -> None:
     assert "dispatch_requests" in imports.handlers()
     with pytest.raises(subprocess.CalledProcessError):
         imports._times("import rich", "")
+
+
+def test_the_ledger_is_measured_among_others_and_alone() -> None:
+    locks, sweep = ledger.ledger(lambda _: None, holders=5, appends=2, ended=(1, 4))
+    assert len(locks.measured.values) == len(locks.against.values) == 2
+    assert sweep.measured == sweep.against  # no request for a job that has ended long ago
 
 
 def test_the_command_keeps_machine_and_figures_in_the_file(

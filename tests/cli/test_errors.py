@@ -125,7 +125,7 @@ def test_without_click_it_says_what_to_install() -> None:
     )
     assert done.returncode == 1
     assert done.stderr == (
-        "error: the command needs click; install it with: pip install 's3commit[cli]'\n"
+        "error: the command needs click: pip install '.[cli]' in a checkout of s3commit\n"
     )
 
 

@@ -112,6 +112,7 @@ def test_a_job_that_is_refused_too_late_is_not_said_to_be_run_again(desk: Desk) 
         ('{"errorMessage": "two\\nlines", "stackTrace": []}', "States.Timeout: two lines"),
         ('{"errorMessage": "a \\"cut\\" one", "stackTr', 'States.Timeout: a "cut" one'),
         ("[1]", "States.Timeout: [1]"),
+        ("[Errno 2] no file", "States.Timeout: [Errno 2] no file"),  # not a code of ours
         ("x" * 9999, f"States.Timeout: {'x' * 600}..."),
     ],
 )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -11,6 +13,7 @@ from typing import Any
 import pytest
 
 from s3commit.local.errors import LocalRuntimeError
+from s3commit.local.running import FILE, announced
 from tests.cli.support import Desk
 
 
@@ -23,8 +26,10 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
         made.append(("synthesize", project, out))
         return out
 
-    def run_foreground(assembly: Path, port: int, bucket: str | None, *, verbose: bool) -> None:
-        made.append(("run", assembly, port, bucket, verbose))
+    def run_foreground(
+        assembly: Path, port: int, bucket: str | None, *, project: Path, verbose: bool
+    ) -> None:
+        made.append(("run", assembly, port, bucket, project, verbose))
 
     def run_demo(*, keep: bool, project: Path, pace: float) -> int:
         made.append(("demo", keep, project, pace))
@@ -46,14 +51,14 @@ def test_up_synthesizes_the_project_and_serves_it(
 ) -> None:
     desk.run("local", "up", "--project", str(tmp_path), "--port", "4566", "--bucket", "lake")
     out = tmp_path / ".s3commit" / "assembly"
-    assert calls == [("synthesize", tmp_path, out), ("run", out, 4566, "lake", False)]
+    assert calls == [("synthesize", tmp_path, out), ("run", out, 4566, "lake", tmp_path, False)]
 
 
 def test_up_serves_an_assembly_as_it_is(
     desk: Desk, calls: list[tuple[Any, ...]], tmp_path: Path
 ) -> None:
     desk.run("local", "up", "--assembly", str(tmp_path), "--verbose")
-    assert calls == [("run", tmp_path, 0, None, True)]
+    assert calls == [("run", tmp_path, 0, None, Path(), True)]
 
 
 def test_what_the_runtime_can_not_do_is_one_line(
@@ -78,7 +83,7 @@ def test_without_the_extra_it_says_what_to_install(
         lambda name: None if name == "moto" else known(name),
     )
     assert desk.fails(*verb, exit_code=1) == (
-        "error: the embedded runtime needs moto; install: pip install 's3commit[local]'"
+        "error: the embedded runtime needs moto: pip install '.[local]' in a checkout of s3commit"
     )
 
 
@@ -91,3 +96,59 @@ def test_the_demo_ends_with_its_own_code(
 
 def test_a_project_that_is_not_there_is_usage(desk: Desk) -> None:
     desk.fails("local", "up", "--project", "/nowhere", exit_code=2)
+
+
+HOSTILE = "it's $(touch pwned) `touch pwned`; \\ \"\n!"
+
+
+def in_shell(script: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["/bin/sh", "-c", script],
+        cwd=cwd,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_shell_gets_the_values_as_they_are_whatever_they_are(tmp_path: Path) -> None:
+    found = {"AWS_ENDPOINT_URL": "http://127.0.0.1:4566", "BUCKET": HOSTILE}
+    script = (
+        f'eval "$({sys.executable} -m s3commit local env)"\n'
+        'printf "%s|%s|%s" "$AWS_ENDPOINT_URL" "$BUCKET" "${AWS_PROFILE-none}"'
+    )
+    with announced(tmp_path, found) as first:
+        done = in_shell(script, tmp_path, AWS_PROFILE="work")
+    assert first
+    assert (done.stdout, done.stderr) == (f"http://127.0.0.1:4566|{HOSTILE}|none", "")
+    assert [path.name for path in tmp_path.iterdir()] == [".s3commit"]
+
+
+def test_without_a_runtime_a_shell_gets_one_line_and_nothing_to_run(
+    desk: Desk, tmp_path: Path
+) -> None:
+    line = desk.fails("local", "env", "--project", str(tmp_path), exit_code=1)
+    assert line.startswith(f"error: no runtime of {tmp_path} is up: start one with `s3commit local")
+    with announced(tmp_path, {"BUCKET": "lake"}):
+        assert "export BUCKET=lake" in desk.run("local", "env", "--project", str(tmp_path)).stdout
+    assert desk.fails("local", "env", "--project", str(tmp_path), exit_code=1) == line
+
+
+def test_what_a_killed_runtime_left_behind_is_no_runtime(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / FILE).parent.mkdir()
+    (tmp_path / FILE).write_text('{"BUCKET": "lake"}')
+    assert "no runtime" in desk.fails("local", "env", "--project", str(tmp_path), exit_code=1)
+
+
+def test_of_two_runtimes_the_first_is_found(desk: Desk, tmp_path: Path) -> None:
+    with announced(tmp_path, {"BUCKET": "first"}):
+        with announced(tmp_path, {"BUCKET": "second"}) as found:
+            assert not found
+        assert "BUCKET=first" in desk.run("local", "env", "--project", str(tmp_path)).stdout
+
+
+def test_where_nothing_can_be_written_a_runtime_runs_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / ".s3commit").write_text("a file")
+    with announced(tmp_path, {"BUCKET": "lake"}) as found:
+        assert not found

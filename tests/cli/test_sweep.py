@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from s3commit.aws.sweeping import Sweeper
 from s3commit.cli.session import Session
 from s3commit.core.model.errors import AccessError
+from s3commit.core.ports.bundle import Sweeper
 from s3commit.core.sweep.sweep import DAY
 from s3commit.testing.survey import MemoryExecutions, MemorySurvey
 from tests.cli.support import JOB, MACHINE, OTHER, TABLE, Desk

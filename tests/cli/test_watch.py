@@ -183,7 +183,7 @@ def test_an_interrupt_stops_the_watching_alone(desk: Desk) -> None:
     desk.environment.on_sleep = interrupt
     ended = desk.run("watch", JOB, "--table", TABLE, exit_code=130)
     assert ended.stderr == (
-        "error: interrupted; the jobs go on, whatever was asked for before stands\n"
+        "error: interrupted; the jobs continue, and what was requested stands\n"
     )
 
 

@@ -18,6 +18,7 @@ import pytest
 
 from s3commit.local.endpoint import Endpoint
 from s3commit.local.errors import LocalRuntimeError
+from s3commit.local.running import read_running
 from s3commit.local.server import LocalRuntime
 from tests.local.conftest import Local
 
@@ -25,16 +26,16 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from s3commit.local.server import run_foreground
-run_foreground(Path(sys.argv[1]), 0, sys.argv[2])
+run_foreground(Path(sys.argv[1]), 0, sys.argv[2], project=Path(sys.argv[3]))
 """
 KEYS = ["endpoint", "bucket", "region", "table", "stateMachine", "accessKey", "secretKey"]
 
 
 @pytest.fixture
-def program(assembly: Path) -> Iterator[subprocess.Popen[str]]:
+def program(assembly: Path, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     source = Path(__file__).parents[2] / "layers/s3commit/python"
     with subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, str(assembly), "my-bucket"],
+        [sys.executable, "-c", PROGRAM, str(assembly), "my-bucket", str(tmp_path)],
         env=os.environ | {"PYTHONPATH": str(source)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -115,6 +116,18 @@ def test_its_workers_end_when_it_is_killed(program: subprocess.Popen[str]) -> No
     program.kill()
     program.wait()
     assert gone(worker)
+
+
+def test_it_is_found_while_it_runs(program: subprocess.Popen[str], tmp_path: Path) -> None:
+    line = ready(program)
+    found = read_running(tmp_path)
+    assert found["AWS_ENDPOINT_URL"] == line["endpoint"]
+    assert (found["S3COMMIT_TABLE"], found["BUCKET"]) == (line["table"], "my-bucket")
+    assert found["S3COMMIT_STATE_MACHINE"] == line["stateMachine"]
+    program.kill()
+    program.wait(30)
+    with pytest.raises(LocalRuntimeError, match="no runtime of"):
+        read_running(tmp_path)
 
 
 def test_a_call_that_runs_does_not_hold_up_the_end(program: subprocess.Popen[str]) -> None:

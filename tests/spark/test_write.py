@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyspark
 import pytest
 
 from s3commit.core.model.states import JobState
 from s3commit.spark import arrange
+from s3commit.spark.formats.types import ORC_INSTANTS
 from tests.spark.tiny import BUCKET, Place
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ def local_directories(root: Path) -> dict[str, int]:
     found = {str(path.parent.relative_to(root)) for path in root.rglob("*.parquet")}
     return dict.fromkeys(sorted(found), 1)
 
+
+READS_ORC_INSTANTS = tuple(map(int, pyspark.__version__.split(".")[:2])) >= ORC_INSTANTS
 
 PLAIN_TYPES = """
     id,
@@ -116,7 +120,8 @@ def test_a_dataframe_without_rows_is_one_file_that_keeps_the_schema(
 ) -> None:
     empty = spark.createDataFrame([], "id bigint, s string, t array<timestamp>")
     for file_format in ("parquet", "orc", "csv", "json"):
-        written = empty.select("id", "s") if file_format == "csv" else empty
+        lacks_times = file_format == "csv" or (file_format == "orc" and not READS_ORC_INSTANTS)
+        written = empty.select("id", "s") if lacks_times else empty
         save(written, place, partitionBy="", fileFormat=file_format)
         (name,) = [name for name in place.data if name.endswith((f".{file_format}", ".gz"))]
         copy = f"{place.download(tmp_path / file_format)}/{name}"

@@ -89,5 +89,5 @@ def test_missing_credentials_are_one_clear_line(
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
-    with pytest.raises(AccessError, match=r"no access to s3://lake/t/.*credentials"):
+    with pytest.raises(AccessError, match=r"no AWS credentials .* no request was made"):
         s3commit.open_job(DESTINATION)

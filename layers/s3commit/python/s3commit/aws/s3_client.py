@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from s3commit.aws.session import make_session
 from s3commit.aws.settings import region
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class Encryption:
 def make_client(*, connections: int = MAX_POOL_CONNECTIONS, slows_down: bool = False) -> S3Client:
     """An S3 client by the standard AWS configuration (region, credentials, AWS_ENDPOINT_URL).
 
+    Raises `AccessError` (``NO_CREDENTIALS``) if there are no credentials.
+
     With ``slows_down`` an answer of 503 SlowDown makes it send less for a while, and not that one
     request later alone: https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html
 
@@ -49,9 +52,7 @@ def make_client(*, connections: int = MAX_POOL_CONNECTIONS, slows_down: bool = F
     manifest of Hadoop's format can not carry; stores other than AWS refuse the trailer. TLS
     guards the way, etags and MpuObjectSize the parts, digests our own documents.
     """
-    # Spark imports the data source in processes of which some make no client: 0.15 s each.
-    import boto3.session  # noqa: PLC0415
-    from botocore.config import Config  # noqa: PLC0415
+    from botocore.config import Config  # noqa: PLC0415 - as in `make_session`
 
     config = Config(
         signature_version="s3v4",
@@ -65,4 +66,4 @@ def make_client(*, connections: int = MAX_POOL_CONNECTIONS, slows_down: bool = F
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
     )
-    return boto3.session.Session(region_name=region(os.environ)).client("s3", config=config)
+    return make_session(region(os.environ)).client("s3", config=config)

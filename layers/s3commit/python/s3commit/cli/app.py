@@ -8,6 +8,7 @@ from s3commit.cli.verb import Verbs
 from s3commit.cli.verbs.abort import abort
 from s3commit.cli.verbs.commit import commit
 from s3commit.cli.verbs.demo import demo
+from s3commit.cli.verbs.doctor import doctor
 from s3commit.cli.verbs.fsck import fsck
 from s3commit.cli.verbs.local import local
 from s3commit.cli.verbs.ls import ls
@@ -41,5 +42,20 @@ def app() -> None:
     """  # noqa: D301 - click wants the backspace
 
 
-for _verb in (status, show, watch, ls, abort, commit, rescue, uploads, sweep, fsck, local, demo):
+_VERBS = (
+    status,
+    show,
+    watch,
+    ls,
+    abort,
+    commit,
+    rescue,
+    uploads,
+    sweep,
+    fsck,
+    doctor,
+    local,
+    demo,
+)
+for _verb in _VERBS:
     app.add_command(_verb)

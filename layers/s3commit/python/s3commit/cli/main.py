@@ -12,5 +12,5 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name != "click":
             raise
-        sys.exit("error: the command needs click; install it with: pip install 's3commit[cli]'")
+        sys.exit("error: the command needs click: pip install '.[cli]' in a checkout of s3commit")
     app(prog_name="s3commit")

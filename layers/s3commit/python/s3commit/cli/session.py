@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from s3commit.writer.environment import Environment, SystemEnvironment
 
 if TYPE_CHECKING:
-    from s3commit.aws.sweeping import Sweeper
-    from s3commit.core.ports.bundle import ParallelMap, Ports
+    from s3commit.cli.doctor.surroundings import Surroundings
+    from s3commit.core.ports.bundle import ParallelMap, Ports, Sweeper
     from s3commit.core.ports.executions import Executions
     from s3commit.core.ports.ledger import Ledger
     from s3commit.core.ports.objects import ObjectStore
@@ -98,12 +98,27 @@ class Session:
         """What a sweep works on; ``machine`` is the state machine's ARN."""
         from s3commit.aws.clock import SystemClock
         from s3commit.aws.s3 import S3ObjectStore
-        from s3commit.aws.sweeping import Sweeper
-        from s3commit.core.ports.bundle import Ports
+        from s3commit.core.ports.bundle import Ports, Sweeper
 
         store = S3ObjectStore(self._client)
         ports = Ports(store, self.ledger(table), SystemClock(), self.parallel)
         return Sweeper(ports, self.survey, self.executions(machine))
+
+    def surroundings(self, **options: Any) -> Surroundings:
+        """What `doctor` looks at, with the options of `Surroundings`."""
+        import os
+
+        import boto3.session
+
+        from s3commit.aws.failures import translated
+        from s3commit.aws.session import make_session
+        from s3commit.aws.settings import region
+        from s3commit.cli.doctor.surroundings import Surroundings
+
+        with translated("reading the AWS configuration"):
+            where = region(os.environ) or boto3.session.Session().region_name
+        session = cache(lambda: make_session(where))
+        return Surroundings(where, cache(lambda service: session().client(service)), **options)
 
     @cached_property
     def _client(self) -> Any:

@@ -139,7 +139,7 @@ def reported(*, changes: bool, verbose: bool) -> Iterator[None]:
     except (click.ClickException, click.exceptions.Exit, BrokenPipeError):
         raise
     except KeyboardInterrupt:
-        line = "interrupted; the jobs go on, whatever was asked for before stands"
+        line = "interrupted; the jobs continue, and what was requested stands"
         raise Problem(line, INTERRUPTED) from None
     except S3CommitError as error:
         _show_traceback(verbose)

@@ -1,7 +1,7 @@
 """``s3commit://`` for libraries that take a URL: an fsspec filesystem whose transactions are jobs.
 
-fsspec finds it by itself where this package is installed (`pip install 's3commit[fsspec]'`); from
-a zip on the path, call `register` once.
+fsspec finds it by itself where this package is installed (`pip install '.[fsspec]'`); from a zip on
+the path, call `register` once.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ try:
     import fsspec
 except ImportError as error:
     raise ImportError(
-        "s3commit:// needs fsspec: pip install 's3commit[fsspec]', or write through"
-        " s3commit.open_job, which needs nothing"
+        "s3commit:// needs fsspec: install it, or this package with its extra (pip install"
+        " '.[fsspec]' in a checkout), or write through s3commit.open_job, which needs nothing"
     ) from error
 
 from s3commit.filesystem.files import S3CommitFileSystem

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from s3commit.aws import env
 from s3commit.local import moto_patches
 from s3commit.local.assembly import load_assembly
 from s3commit.local.endpoint import Endpoint, Middleware, forget_everything
@@ -24,6 +25,7 @@ from s3commit.local.lambda_executor import Executor, Observer, report_failures
 from s3commit.local.loader import check, data_bucket, load
 from s3commit.local.poller import Poller
 from s3commit.local.resources import Context
+from s3commit.local.running import BUCKET, announced
 from s3commit.local.schedule import MachineClock, ScheduleClock, Ticker, scheduled_rules
 from s3commit.local.worker import CallOutcome, FunctionSpec, Worker
 
@@ -177,6 +179,15 @@ class LocalRuntime:
             "AWS_EC2_METADATA_DISABLED": "true",
         }
 
+    def names(self) -> dict[str, str]:
+        """The `environment`, and what the command and a program name: table, machine, bucket."""
+        return {
+            **self.environment(),
+            env.TABLE: self.table,
+            env.STATE_MACHINE: self.state_machine_arn,
+            BUCKET: self.bucket,
+        }
+
     def client(self, service: str) -> Any:
         """A boto3 client of this runtime; the process's AWS configuration is not looked at."""
         import boto3
@@ -260,9 +271,16 @@ class LocalRuntime:
 
 
 def run_foreground(
-    assembly: Path, port: int = 0, bucket: str | None = None, *, verbose: bool = False
+    assembly: Path,
+    port: int = 0,
+    bucket: str | None = None,
+    *,
+    project: Path,
+    verbose: bool = False,
 ) -> None:
     """Run until SIGINT or SIGTERM; stdout gets the ready line and nothing else.
+
+    ``project`` is where `s3commit.local.running` says that it is up.
 
     Raises `LocalRuntimeError` if it cannot start. To be called in the main thread.
     """
@@ -277,7 +295,15 @@ def run_foreground(
     sys.stdout.flush()
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever a library prints goes to stderr
     try:
-        with LocalRuntime(assembly, port=port, bucket=bucket, verbose=verbose) as runtime:
+        with (
+            LocalRuntime(assembly, port=port, bucket=bucket, verbose=verbose) as runtime,
+            announced(project, runtime.names()) as found,
+        ):
+            if not found:
+                sys.stderr.write(
+                    "`s3commit local env` does not find this runtime: another one is up here, or"
+                    " the directory can not be written\n"
+                )
             print(runtime.ready_line(), file=out, flush=True)
             woken.recv(1)
     finally:

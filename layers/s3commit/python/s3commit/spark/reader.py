@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyarrow import parquet
 from pyspark.sql.datasource import DataSourceReader, InputPartition
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField, StructType, TimestampType
 
 from s3commit.aws.failures import translated
@@ -26,7 +26,7 @@ from s3commit.core.ports.objects import ListedObject
 from s3commit.spark.discover import FoundFile, data_files, partition_schema, typed
 from s3commit.spark.options import MB, Options
 from s3commit.spark.ranges import RangeFile
-from s3commit.spark.schema import ROW_METADATA
+from s3commit.spark.schema import ROW_METADATA, arrow_schema
 from s3commit.spark.user_errors import short_errors
 from s3commit.spark.zones import session_zone
 
@@ -97,7 +97,7 @@ class CommittedReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one split, in the types that Spark expects of the schema."""
         assert isinstance(partition, FileSplit)  # noqa: S101 - what partitions() returned
-        target = to_arrow_schema(self.schema, timezone="UTC")
+        target = arrow_schema(self.schema)
         for file, start, stop in partition.pieces:
             with closing(_open(self.bucket, file)) as opened:
                 groups = [

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from s3commit.spark.datafile import Maker
 from s3commit.spark.files import FileLimits, TaskFiles
@@ -14,7 +13,7 @@ from s3commit.spark.formats.encoders import Encoder, open_encoder
 from s3commit.spark.formats.sink import Sink
 from s3commit.spark.options import Options
 from s3commit.spark.router import Router
-from s3commit.spark.schema import WriteSchema
+from s3commit.spark.schema import WriteSchema, arrow_schema
 from s3commit.writer.stream import PendingUpload
 from s3commit.writer.task import Task
 
@@ -62,7 +61,7 @@ def write_rows(
             router.add(batch)
         router.drain()
         if partition == 0 and not names and not files.rows:
-            data_schema = data_schema or to_arrow_schema(schema.data, timezone="UTC")
+            data_schema = data_schema or arrow_schema(schema.data)
             data_schema = data_schema.with_metadata(metadata)
             files.touch("")
         files.close_all()

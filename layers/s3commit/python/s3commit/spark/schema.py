@@ -6,9 +6,13 @@ that were written (void, intervals, variants, collations and comments are lost w
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass, replace
+from typing import Any
 
+import pyarrow as pa
 import pyspark
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
     CalendarIntervalType,
@@ -38,6 +42,16 @@ _UNREADABLE = {
     "geometry": "it has no parquet form that Spark reads back",
     "geography": "it has no parquet form that Spark reads back",
 }
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """The Arrow types that Spark takes and gives, with instants in UTC.
+
+    PySpark asks for the time zone since 4.2; before, it always took UTC.
+    """
+    named = inspect.signature(to_arrow_schema).parameters
+    zone: Any = {"timezone": "UTC"} if "timezone" in named else {}
+    return to_arrow_schema(schema, **zone)
 
 
 @dataclass(frozen=True, slots=True)

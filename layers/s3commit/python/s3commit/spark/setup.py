@@ -16,7 +16,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _NEEDED: Final = "import s3commit.spark.streaming, s3commit.spark.reader"
-_LEAST: Final = {"pyspark": (4, 1), "pyarrow": (18, 0)}
+LEAST: Final = {"pyspark": (4, 1), "pyarrow": (18, 0)}
+# Spark is the cluster's: another one of pip's would cover it, and may not fit its Java part.
+_SOURCES: Final = {
+    "pyspark": "run this with the cluster's Python; where there is no cluster, pip install pyspark",
+    "pyarrow": "pip install '.[spark]' in a checkout of s3commit, or pyarrow alone",
+}
 
 
 class WrongPythonError(S3CommitError):
@@ -59,13 +64,13 @@ def arrange(frame: DataFrame, *by: str, files: int | None = None) -> DataFrame:
 
 
 def _check_versions() -> None:
-    for package, least in _LEAST.items():
+    for package, least in LEAST.items():
         wanted = ".".join(map(str, least))
         try:
             found = str(__import__(package).__version__)
         except ImportError as error:
             raise WrongPythonError(
-                f"{package} is not installed here: pip install 's3commit[spark]'"
+                f"{package} is not installed here: {_SOURCES[package]}"
             ) from error
         if tuple(int(number) for number in found.split(".")[:2]) < least:
             raise WrongPythonError(

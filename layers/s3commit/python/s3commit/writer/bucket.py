@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 REQUEST_SUFFIX = f"/{REQUEST_FILE}"
+MANIFEST_SUFFIX = ".pendingset"
 
 
 class BucketProbe(Protocol):
@@ -40,11 +41,15 @@ class S3BucketProbe:
                 answer = self._client.get_bucket_notification_configuration(Bucket=bucket)
         except AccessError:
             return None
-        return [
-            configuration["QueueArn"]
-            for configuration in answer.get("QueueConfigurations", [])
-            if _suffix(configuration) == REQUEST_SUFFIX
-        ]
+        return queues_by_suffix(answer).get(REQUEST_SUFFIX, [])
+
+
+def queues_by_suffix(answer: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The ARNs of the queues in a GetBucketNotificationConfiguration, by the suffix of the keys."""
+    found: dict[str, list[str]] = {}
+    for configuration in answer.get("QueueConfigurations", []):
+        found.setdefault(_suffix(configuration), []).append(configuration["QueueArn"])
+    return found
 
 
 def check_pipeline(probe: BucketProbe, destination: Destination) -> None:

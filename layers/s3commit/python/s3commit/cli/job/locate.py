@@ -32,11 +32,6 @@ class Located:
         """The record as it is now."""
         return self.ledger.job(self.directory.ref) if self.ledger else None
 
-    @property
-    def uri(self) -> str:
-        """The job directory."""
-        return f"s3://{self.directory.bucket}/{self.directory.prefix}"
-
 
 def locate(
     session: Session, job: JobName, table: str | None, destination: Destination | None = None
@@ -48,7 +43,7 @@ def locate(
     ledger = session.ledger(table) if table else None
     directory = job.directory or (JobDirectory(destination, job.job_id) if destination else None)
     if directory is not None:
-        return Located(f"s3://{directory.bucket}/{directory.prefix}", directory, ledger)
+        return Located(directory.uri, directory, ledger)
     if ledger is None:
         raise Problem(
             f"to find job {job.job_id} by its id name the ledger's table with --table or"

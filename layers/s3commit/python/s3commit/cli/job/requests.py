@@ -65,7 +65,7 @@ def requested(snapshot: JobSnapshot) -> str:
 
 
 def is_aborting(snapshot: JobSnapshot) -> bool:
-    """Whether the job's abort was asked for, or it has ended without being committed."""
+    """Whether the job's abort was requested, or it has ended without being committed."""
     if snapshot.ended:
         return snapshot.state in {JobState.ABORTED, JobState.ROLLED_BACK}
     return isinstance(snapshot.request, AbortRequest)
@@ -152,7 +152,7 @@ def _refuse_jobs_of_s3a(snapshot: JobSnapshot) -> None:
     if snapshot.of_s3a:
         raise JobRefusedError(
             f"job {snapshot.directory.job_id} was written by Hadoop's S3A committer; see what can"
-            f" be done: s3commit rescue {snapshot.located.uri}",
+            f" be done: s3commit rescue {snapshot.directory.uri}",
             code="S3A_JOB",
         )
 

@@ -20,9 +20,9 @@ OPEN_PATIENCE = 86400  # an OPEN job waits for its tasks, which may take their t
 SHOWN_BLOCKERS = 5
 
 MEANING: dict[str, str] = {
-    JobState.OPEN: "tasks are writing; nothing was asked for yet",
+    JobState.OPEN: "tasks are writing; neither commit nor abort was requested yet",
     REQUESTED: "the driver has asked; the pipeline works on it",
-    JobState.SEALED: "asked for; being verified, nothing decided yet",
+    JobState.SEALED: "requested; being verified, nothing decided yet",
     JobState.COMMITTING: "decided: the files are being made visible",
     JobState.PUBLISHING: "all files are visible; being published",
     JobState.COMMITTED: "ended: all files are visible",
@@ -125,7 +125,7 @@ def _after_the_end(snapshot: JobSnapshot) -> list[str]:
 
 
 def _while_open(snapshot: JobSnapshot) -> list[str]:
-    uri = snapshot.located.uri
+    uri = snapshot.directory.uri
     if snapshot.of_s3a:
         return [
             "it waits for its driver, which writes with Hadoop's S3A committer",
@@ -139,13 +139,13 @@ def _while_open(snapshot: JobSnapshot) -> list[str]:
 
 
 def _verb(snapshot: JobSnapshot) -> str:
-    """The verb that goes on with what was asked for."""
+    """The verb that resumes what was requested."""
     return "abort" if isinstance(snapshot.request, AbortRequest) else "commit"
 
 
 def _before_the_pipeline(snapshot: JobSnapshot) -> list[str]:
     asked = _verb(snapshot)
-    lines = [f"the {asked} was asked for and stands; the pipeline takes it up within seconds"]
+    lines = [f"the {asked} was requested, and that stands; the pipeline takes it up within seconds"]
     if snapshot.record is None and snapshot.located.ledger is None:
         lines.append("how far it is the ledger knows: name it with --table")
     else:

@@ -22,7 +22,7 @@ def job_document(snapshot: JobSnapshot, now: float) -> dict[str, Any]:
     return {
         "jobId": snapshot.directory.job_id,
         "destination": snapshot.directory.destination.uri,
-        "directory": snapshot.located.uri,
+        "directory": snapshot.directory.uri,
         "state": snapshot.state,
         "inLedger": record is not None,
         "createdAt": spec.created_at if spec else record.created_at if record else None,

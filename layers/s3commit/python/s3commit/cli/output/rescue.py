@@ -24,7 +24,7 @@ class RescueReport:
 
     @property
     def changes(self) -> bool:
-        """Whether anything is asked for."""
+        """Whether anything is requested."""
         return self.word is not None and not self.dry_run
 
 
@@ -61,7 +61,7 @@ def _table(printer: Printer, report: RescueReport) -> None:
 
 def _verdict(one: Judgement) -> str:
     if one.job.requested:
-        return "asked for"
+        return "requested"
     if one.problem:
         return f"no: {one.problem.code}"
     return "with --partial" if incomplete(one) else "yes"

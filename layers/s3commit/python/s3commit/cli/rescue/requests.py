@@ -35,7 +35,7 @@ def commit_job(session: Session, found: Judgement) -> None:
 
 
 def abort_job(session: Session, found: Judgement, reason: str) -> None:
-    """Have the job aborted. Raises `PreconditionError` if its commit was asked for before.
+    """Have the job aborted. Raises `PreconditionError` if its commit was requested before.
 
     What its driver had made visible the pipeline does not delete, since it has completed nothing of
     the job: that is done here, by the rights of the person who gives the job up.

@@ -80,13 +80,13 @@ def fsck(
 ) -> None:
     """Check a destination against the ledger; repair.
 
-    Compares the ledger's records, the lists in _commits/, the open uploads and the objects at
+    Compares the ledger's records, the commit manifests, the open uploads and the objects at
     DESTINATION, and says what does not fit. Changes nothing without --repair, never touches a job
     that has not ended, and nothing that is not provably a job's. Each repair is conditional, and
     is done only if a new check finds it too, so a plan may be old, and repeating does no harm.
 
     --rebuild-ledger makes the records of the jobs below DESTINATION again from what is in S3,
-    after the table was lost, and starts an execution for each job that was asked for. It takes a
+    after the table was lost, and starts an execution for each job that was requested. It takes a
     whole bucket, s3://BUCKET/, too.
 
     Exit codes: 0 clean, or all repaired; 1 findings are left; 4 a repair's outcome is unknown.

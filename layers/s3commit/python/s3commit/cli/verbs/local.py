@@ -13,6 +13,15 @@ from s3commit.cli.verb import FAILED, Problem, Verbs, reported
 NEEDED = ("moto", "flask", "awslambdaric")  # of the extra `local`
 
 
+_project_option = click.option(
+    "--project",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=".",
+    show_default=True,
+    help="A checkout of s3commit, with its app.py.",
+)
+
+
 @click.group(cls=Verbs)
 def local() -> None:
     """Run the pipeline here, without AWS."""
@@ -23,8 +32,8 @@ def require_local() -> None:
     lacking = [name for name in NEEDED if find_spec(name) is None]
     if lacking:
         raise Problem(
-            f"the embedded runtime needs {', '.join(lacking)}; install:"
-            " pip install 's3commit[local]'",
+            f"the embedded runtime needs {', '.join(lacking)}:"
+            " pip install '.[local]' in a checkout of s3commit",
             FAILED,
         )
 
@@ -37,19 +46,14 @@ def require_local() -> None:
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="A synthesized cloud assembly; else the project's app is synthesized.",
 )
-@click.option(
-    "--project",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    default=".",
-    show_default=True,
-    help="A checkout of s3commit, with its app.py.",
-)
+@_project_option
 @click.option("--verbose", is_flag=True, help="Log each request; show the traceback of an error.")
 def up(port: int, bucket: str | None, assembly: Path | None, project: Path, verbose: bool) -> None:
     """Serve the real stacks on 127.0.0.1 until interrupted: real handlers, real state machine.
 
     When it is ready it prints one line of JSON on stdout, with the endpoint, the bucket, the
-    table, the state machine and the keys. All state is in memory and gone at the end.
+    table, the state machine and the keys; `s3commit local env` prints them for a shell. All state
+    is in memory and gone at the end.
     """
     with reported(changes=False, verbose=verbose):
         require_local()
@@ -57,4 +61,18 @@ def up(port: int, bucket: str | None, assembly: Path | None, project: Path, verb
         from s3commit.local.synth import synthesize
 
         chosen = assembly or synthesize(project, project / ".s3commit" / "assembly")
-        run_foreground(chosen, port, bucket, verbose=verbose)
+        run_foreground(chosen, port, bucket, project=project, verbose=verbose)
+
+
+@local.command("env")
+@_project_option
+def env(project: Path) -> None:
+    """Print the exports that lead a shell to the runtime that is up.
+
+    Run it in another terminal than `local up`: eval "$(s3commit local env)". Then boto3, Spark, the
+    AWS command line and this command work on the runtime; $BUCKET is its data bucket.
+    """
+    with reported(changes=False, verbose=False):
+        from s3commit.local.running import exports, read_running
+
+        click.echo(exports(read_running(project)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+import pyspark
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -14,12 +15,14 @@ from pyspark.sql.types import (
     StringType,
     StructType,
     TimestampNTZType,
+    TimestampType,
     UserDefinedType,
     VariantType,
 )
 
 from s3commit.core.model.errors import InvalidInputError
 
+ORC_INSTANTS: Final = (4, 2)  # the version of Spark that reads them first
 _TO_STRING: Final = "cast it to string"
 _NO_BINARY: Final = "Spark itself cannot read it from CSV; write base64(column)"
 
@@ -57,8 +60,17 @@ def check_types(file_format: str, data: StructType) -> None:
         _check(file_format, column.name, column.dataType)
 
 
+def _refused(file_format: str) -> tuple[tuple[type[DataType], str], ...]:
+    """Older versions take ORC's type of an instant, which they do not write, for a syntax error."""
+    version = pyspark.__version__
+    if file_format == "orc" and tuple(map(int, version.split(".")[:2])) < ORC_INSTANTS:
+        why = f"Spark {version} cannot read it from ORC as s3commit writes it; write parquet"
+        return (*_REFUSED[file_format], (TimestampType, why))
+    return _REFUSED[file_format]
+
+
 def _check(file_format: str, path: str, kind: DataType) -> None:
-    for refused, why in _REFUSED[file_format]:
+    for refused, why in _refused(file_format):
         if isinstance(kind, refused):
             raise _no_type(file_format, path, kind, why)
     if isinstance(kind, UserDefinedType):

@@ -1,0 +1,237 @@
+"""What `s3commit --help` says of the environment holds for every verb, driver, task and worker."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from s3commit import open_job
+from s3commit.aws import env, wiring
+from s3commit.cli.app import app
+from s3commit.core.model.errors import S3CommitError
+from s3commit.filesystem import S3CommitFileSystem
+from s3commit.spark import connection, reader
+from s3commit.writer import connect
+from tests.cli.support import JOB
+
+REGION = "eu-north-1"
+KEY = "key-of-the-profile"
+MACHINE = f"arn:aws:states:{REGION}:123456789012:stateMachine:Machine"
+SIGNED = re.compile(r"Credential=([^/]+)/\d+/([^/]+)/([^/]+)/aws4_request")
+PLACE = "s3://lake/t/"
+DIRECTORY = f"{PLACE}__magic_job-{JOB}/"
+
+# Each verb, and the services that it asks, whatever they answer.
+VERBS: dict[str, tuple[list[str], set[str]]] = {
+    "status": (["status"], {"dynamodb"}),
+    "show": (["show", JOB], {"dynamodb"}),
+    "watch": (["watch", JOB], {"dynamodb"}),
+    "ls": (["ls", PLACE], {"s3"}),
+    "abort": (["abort", DIRECTORY], {"s3"}),
+    "commit": (["commit", DIRECTORY], {"s3"}),
+    "rescue": (["rescue", PLACE], {"s3"}),
+    "uploads": (["uploads", PLACE], {"s3"}),
+    "sweep": (["sweep", "--bucket", "lake"], {"dynamodb"}),
+    "fsck": (["fsck", PLACE], {"s3"}),
+    "doctor": (["doctor", "--probe", PLACE], {"s3"}),
+}
+NOT_ON_AWS = {"local", "demo"}
+
+
+@dataclass
+class Recorder:
+    """Says no to every request, and remembers who signed it and what it was about."""
+
+    url: str = ""
+    signed: set[tuple[str, str, str]] = field(default_factory=set)
+    bodies: list[str] = field(default_factory=list)
+
+    @property
+    def services(self) -> set[str]:
+        return {service for _, _, service in self.signed}
+
+
+@pytest.fixture
+def recorder() -> Iterator[Recorder]:
+    recorder = Recorder()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            found = SIGNED.search(self.headers.get("Authorization", ""))
+            recorder.signed.add((found[1], found[2], found[3]) if found else ("", "", ""))
+            size = int(self.headers.get("Content-Length") or 0)
+            recorder.bodies.append(self.rfile.read(size).decode(errors="replace"))
+            body = b'{"__type": "AccessDeniedException", "message": "no"}'
+            self.send_response(403)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(body)
+
+        def do_POST(self) -> None:
+            self.do_GET()
+
+        def do_PUT(self) -> None:
+            self.do_GET()
+
+        def do_HEAD(self) -> None:
+            self.do_GET()
+
+        def log_message(self, *_arguments: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        recorder.url = f"http://127.0.0.1:{server.server_port}"
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        yield recorder
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """An environment without any AWS setting."""
+    for name in [name for name in os.environ if name.startswith(("AWS_", "S3COMMIT_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for cached in (connection.shared_client, reader._client, connect._store_of):
+        cached.cache_clear()
+    return monkeypatch
+
+
+def by_profile(patch: pytest.MonkeyPatch, url: str, directory: Path) -> None:
+    """Everything by AWS_PROFILE: credentials, region and endpoint."""
+    (directory / "config").write_text(
+        f"[profile work]\nregion = {REGION}\nendpoint_url = {url}\n"
+        f"aws_access_key_id = {KEY}\naws_secret_access_key = secret\n"
+    )
+    patch.setenv("AWS_CONFIG_FILE", str(directory / "config"))
+    patch.setenv("AWS_PROFILE", "work")
+
+
+def by_variables(patch: pytest.MonkeyPatch, url: str, _directory: Path) -> None:
+    """Each by its own variable; AWS_REGION counts, as in the other SDKs."""
+    patch.setenv("AWS_ACCESS_KEY_ID", KEY)
+    patch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    patch.setenv("AWS_REGION", REGION)
+    patch.setenv("AWS_DEFAULT_REGION", "us-west-2")
+    patch.setenv("AWS_ENDPOINT_URL", url)
+
+
+def by_services(patch: pytest.MonkeyPatch, url: str, directory: Path) -> None:
+    """Endpoints of single services, and the older name of the region."""
+    by_variables(patch, "http://127.0.0.1:9", directory)
+    patch.delenv("AWS_REGION")
+    patch.setenv("AWS_DEFAULT_REGION", REGION)
+    for service in ("S3", "DYNAMODB", "SFN"):
+        patch.setenv(f"AWS_ENDPOINT_URL_{service}", url)
+
+
+WAYS = [by_profile, by_variables, by_services]
+Way = Callable[[pytest.MonkeyPatch, str, Path], None]
+
+
+def test_every_verb_is_here() -> None:
+    assert set(VERBS) | NOT_ON_AWS >= set(app.commands)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_asks_whom_the_environment_says_as_whom_it_says(
+    verb: str, way: Way, recorder: Recorder, bare: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    way(bare, recorder.url, tmp_path)
+    bare.setenv(env.STATE_MACHINE, MACHINE)
+    arguments, services = VERBS[verb]
+    if verb not in {"abort", "commit"}:  # with a table they would ask it first
+        bare.setenv(env.TABLE, "table-of-the-environment")
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code != 2, result.output
+    assert recorder.services >= services
+    assert {signed[:2] for signed in recorder.signed} == {(KEY, REGION)}
+    if services == {"dynamodb"}:
+        assert "table-of-the-environment" in recorder.bodies[0]
+
+
+@pytest.mark.parametrize("name", [env.TABLE, env.STATE_MACHINE])
+def test_a_verb_takes_the_variables_that_its_help_names(
+    name: str, bare: pytest.MonkeyPatch
+) -> None:
+    bare.setenv(name, MACHINE)
+    naming = [verb for verb, command in app.commands.items() if name in _help(command)]
+    assert naming
+    for verb in naming:
+        arguments = VERBS[verb][0][1:]
+        context = app.commands[verb].make_context(verb, arguments, resilient_parsing=False)
+        parameter = "table" if name == env.TABLE else "machine"
+        assert context.params[parameter] == MACHINE
+
+
+def _help(command: click.Command) -> str:
+    return command.get_help(click.Context(command, terminal_width=200))
+
+
+def of_the_filesystem() -> Any:
+    S3CommitFileSystem.clear_instance_cache()
+    return S3CommitFileSystem().reader._client
+
+
+CLIENTS: dict[str, Callable[[], Any]] = {
+    "a Spark driver or task that writes": connection.shared_client,
+    "a Spark task that reads": reader._client,
+    "a process that was sent a task": lambda: connect.shared_store(None)._client,
+    "s3commit://": of_the_filesystem,
+    "a function's": lambda: wiring.make_ports().store._client,  # type: ignore[attr-defined]
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("whose", CLIENTS)
+def test_every_process_asks_whom_the_environment_says(
+    whose: str, way: Way, recorder: Recorder, bare: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    way(bare, recorder.url, tmp_path)
+    bare.setenv(env.TABLE, "ledger")
+    bare.setenv(env.LEDGER_TTL_DAYS, "30")
+    client = CLIENTS[whose]()
+    assert (client.meta.region_name, client.meta.endpoint_url) == (REGION, recorder.url)
+    with pytest.raises(client.exceptions.ClientError):
+        client.list_objects_v2(Bucket="lake")
+    assert recorder.signed == {(KEY, REGION, "s3")}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_program_asks_whom_the_environment_says(
+    way: Way, recorder: Recorder, bare: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    way(bare, recorder.url, tmp_path)
+    with pytest.raises(S3CommitError):
+        open_job(PLACE)
+    assert recorder.signed == {(KEY, REGION, "s3")}
+
+
+@pytest.mark.parametrize("no_color", ["", "1"])
+def test_no_color_turns_colours_off(no_color: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from s3commit.cli.printer import Printer
+
+    @click.command()
+    def told() -> None:
+        Printer(json=False).table(["STATE"], [["COMMITTED"]])
+
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
+    monkeypatch.setenv("TERM", "xterm-256color")
+    if no_color:
+        monkeypatch.setenv("NO_COLOR", no_color)
+    green = "\x1b[32m"
+    assert (green in CliRunner().invoke(told, color=True).stdout) is not bool(no_color)

@@ -1,0 +1,205 @@
+"""What each extra brings is enough for its role, and brings nothing that others need."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from s3commit.aws import env
+from stacks.dependencies import REQUIREMENTS
+from tests.contract.conftest import create_table
+from tests.install.installed import ROOT, Machine, closure, declared, install, modules_of
+from tests.lake import Lake, lake_on
+from tests.stacks.synthesized import synthesize
+
+MACHINE = "arn:aws:states:eu-central-1:123456789012:stateMachine:x"
+IMPORT = "import importlib\nfor name in {names!r}: importlib.import_module(name)\n"
+
+WRITE = """
+import s3commit
+with s3commit.open_job({uri!r}) as job:
+    with job.task("0") as task, task.open("a.csv") as file:
+        file.write(b"1,2")
+    print(job.commit([task.counted]).files, "file")
+"""
+
+BY_URL = """
+import fsspec, s3commit.filesystem
+s3commit.filesystem.register()
+fs = fsspec.filesystem("s3commit", destination={uri!r})
+with fs.transaction, fs.open({uri!r}.replace("s3:", "s3commit:") + "a.csv", "wb") as file:
+    file.write(b"1,2")
+"""
+
+# What Spark does with a data source, in one process: a writer, a task, the commit.
+SPARK = """
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.types import LongType, StructField, StructType
+from s3commit.spark.source import S3CommitDataSource
+
+writer = S3CommitDataSource({{"path": {uri!r}}}).writer(
+    StructType([StructField("id", LongType())]), False
+)
+TaskContext._taskContext = context = object.__new__(TaskContext)
+context._partitionId, context._taskAttemptId, context._localProperties = 0, 0, {{}}
+message = writer.write(iter([pa.record_batch({{"id": [1, 2, 3]}})]))
+writer.commit([message])
+print(message.rows, "rows")
+"""
+
+LOCAL = """
+import os
+from pathlib import Path
+from s3commit.local.server import LocalRuntime
+
+with LocalRuntime(Path({assembly!r}), warm=False) as runtime:
+    os.environ.update(runtime.environment())
+    import s3commit
+    with s3commit.open_job(f"s3://{{runtime.bucket}}/t/") as job:
+        with job.task("0") as task, task.open("a.csv") as file:
+            file.write(b"1,2")
+        print(job.commit([task.counted]).files, "file")
+"""
+
+HANDLER = """
+from types import SimpleNamespace
+import ingest_pendingsets
+names = ("function_name", "memory_limit_in_mb", "invoked_function_arn", "aws_request_id")
+context = SimpleNamespace(**dict.fromkeys(names, "x"))
+body = '{"Service": "Amazon S3", "Event": "s3:TestEvent"}'
+record = {"messageId": "1", "body": body, "eventSource": "aws:sqs"}
+print(ingest_pendingsets.handler({"Records": [record]}, context))
+"""
+
+Installed = Callable[..., Machine]
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Installed:
+    """Install extras of this package, and what is there already (``beside``)."""
+
+    def make(*extras: str, beside: tuple[str, ...] = ()) -> Machine:
+        into = tmp_path / "site"
+        into.mkdir()
+        return install(into, [*declared(*extras), *beside])
+
+    return make
+
+
+@pytest.fixture
+def lake(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lake]:
+    """A bucket whose pipeline runs beside the programs of the test."""
+    over = threading.Event()
+    with lake_on(moto_endpoint, monkeypatch) as lake, ThreadPoolExecutor(1) as threads:
+
+        def serve() -> None:
+            while not over.wait(0.05):
+                lake.run_pipeline()
+
+        served = threads.submit(serve)
+        yield lake
+        over.set()
+        served.result()
+
+
+def does(machine: Machine, code: str, *more: Path, **environment: str) -> str:
+    done = machine.run(code, *more, **environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_what_is_not_declared_is_not_there(installed: Installed) -> None:
+    """Else the tests below would prove nothing."""
+    done = installed().run("import boto3, pynamodb")
+    assert "No module named 'pynamodb'" in done.stderr
+
+
+def test_a_writer_needs_boto3_alone(installed: Installed, lake: Lake) -> None:
+    assert [Requirement(text).name for text in declared()] == ["boto3"]
+    code = IMPORT.format(names=modules_of("core", "writer", "testing"))
+    told = does(installed(), code + WRITE.format(uri=f"s3://{lake.bucket}/t/"))
+    assert (told, len(lake.visible())) == ("1 file\n", 1)
+
+
+def test_the_file_system_needs_fsspec_beside(installed: Installed, lake: Lake) -> None:
+    code = IMPORT.format(names=modules_of("filesystem"))
+    does(installed("fsspec"), code + BY_URL.format(uri=f"s3://{lake.bucket}/t/"))
+    assert len(lake.visible()) == 1
+
+
+def test_a_spark_job_needs_pyarrow_beside_the_clusters_spark(
+    installed: Installed, lake: Lake
+) -> None:
+    code = IMPORT.format(names=modules_of("spark"))
+    machine = installed("spark", beside=("pyspark",))
+    assert does(machine, code + SPARK.format(uri=f"s3://{lake.bucket}/t/")) == "3 rows\n"
+    assert len(lake.visible()) == 1
+
+
+def test_no_extra_brings_a_spark_of_its_own(installed: Installed) -> None:
+    """It would cover the cluster's."""
+    extras = ("spark", "fsspec", "cli", "pipeline", "local")
+    assert "pyspark" not in closure(declared(*extras))
+    done = installed("spark").run(
+        "from s3commit.spark import register\n"
+        "try: register(None)\nexcept Exception as error: print(error)\n"
+    )
+    assert "pyspark is not installed here: run this with the cluster's Python" in done.stdout
+
+
+def test_the_functions_need_the_pipeline(installed: Installed) -> None:
+    handlers = sorted(path.stem for path in (ROOT / "lambdas").glob("[a-z]*.py"))
+    code = IMPORT.format(names=[*modules_of("core", "aws"), *handlers]) + HANDLER
+    told = does(
+        installed("pipeline"),
+        code,
+        ROOT / "lambdas",
+        **{
+            env.TABLE: "ledger",
+            env.LEDGER_TTL_DAYS: "30",
+            env.REPLACE_BELOW: "[]",
+            env.STATE_MACHINE: MACHINE,
+        },
+    )
+    assert told.splitlines()[-1] == "{'batchItemFailures': []}"
+
+
+def test_the_layer_pins_what_the_pipeline_declares() -> None:
+    pinned = {
+        canonicalize_name(found[1])
+        for line in REQUIREMENTS.read_text().splitlines()
+        if (found := re.match(r"([a-z0-9-]+)==", line))
+    }
+    assert pinned == closure(declared("pipeline"))
+
+
+def test_the_command_needs_cli(installed: Installed, lake: Lake, moto_endpoint: str) -> None:
+    machine = installed("cli")
+    does(machine, IMPORT.format(names=modules_of("cli")))
+    create_table(lake.bucket, moto_endpoint)
+    place, table = f"s3://{lake.bucket}/t/", f"--table {lake.bucket}"
+    for arguments in (
+        "--help",
+        f"status {table}",
+        f"fsck {place} {table}",
+        f"sweep --dry-run --bucket {lake.bucket} --state-machine {MACHINE} {table}",
+    ):
+        done = machine.run(arguments, module="s3commit")
+        assert done.returncode == 0, (arguments, done.stderr)
+    up = machine.run("local up", module="s3commit")
+    assert "the embedded runtime needs moto, flask, awslambdaric" in up.stderr
+
+
+def test_the_embedded_runtime_needs_local(installed: Installed) -> None:
+    machine = installed("local")
+    code = IMPORT.format(names=[name for name in modules_of("local") if "bootstrap" not in name])
+    told = does(machine, code + LOCAL.format(assembly=str(synthesize().directory)))
+    assert told.splitlines()[-1] == "1 file"
