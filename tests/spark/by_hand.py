@@ -14,8 +14,8 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
-from s3commit.spark.attempt import TaskMessage
 from s3commit.spark.batch import BatchWriter, start_batch
+from s3commit.spark.job import TaskMessage
 from s3commit.spark.options import parse_options
 from s3commit.writer.config import load_config
 from tests.spark.tiny import Place

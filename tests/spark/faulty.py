@@ -18,7 +18,7 @@ import pytest
 from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from s3commit.spark.attempt import TaskMessage
+from s3commit.spark.job import TaskMessage
 from s3commit.spark.source import S3CommitDataSource
 from s3commit.spark.streaming import StreamWriter
 from s3commit.writer.requests import wait_for_result
@@ -51,7 +51,7 @@ class FaultyWriter(StreamWriter):
     """Comes to each of `POINTS` in this order."""
 
     def __init__(self, inner: StreamWriter, faults: str) -> None:
-        super().__init__(inner.options, inner.schema, inner.unnamed, by_session=inner.by_session)
+        super().__init__(inner.unnamed, by_session=inner.by_session)
         self.faults = faults
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:

@@ -11,7 +11,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from s3commit.core.model.errors import InvalidInputError, JobFailedError, S3CommitError
 from s3commit.core.model.states import JobState
-from s3commit.spark.attempt import TaskMessage
+from s3commit.spark.job import TaskMessage
 from tests.spark.by_hand import batch, run_task, start
 from tests.spark.tiny import Place
 
@@ -24,7 +24,7 @@ def test_a_job_says_what_it_did_in_one_line(
     writer = start(place)
     messages = [run_task(writer, n, batch(range(500))) for n in (0, 1)]
     writer.commit(messages)
-    job, said = writer.job.job_id, capsys.readouterr()
+    job, said = writer.job.spec.job_id, capsys.readouterr()
     size = sum(file.length for file in place.committed()) / 1024
     assert said.err == (
         f"s3commit: committed 2 files, {size:.1f} KiB, 1000 rows;"
@@ -87,7 +87,7 @@ def test_a_manifest_changed_after_its_task_fails_the_job_in_one_line(place: Plac
     writer = start(place)
     message = run_task(writer, 0, batch(range(5)))
     assert message.attempt is not None
-    place.put(f"__magic_job-{writer.job.job_id}/{message.attempt.manifest}", b"{}")
+    place.put(f"__magic_job-{writer.job.spec.job_id}/{message.attempt.manifest}", b"{}")
     with pytest.raises(JobFailedError) as caught:
         writer.commit([message])
     assert "ended ABORTED, none of its files is visible: manifest" in caught.value.message

@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql.types import StructType
 
 from s3commit.core.model.states import JobState
-from s3commit.spark.attempt import TaskMessage
 from s3commit.spark.batch import BatchWriter
+from s3commit.spark.job import TaskMessage
 from s3commit.spark.source import S3CommitDataSource
 from tests.spark.test_write import load, save
 from tests.spark.tiny import Place
@@ -94,7 +94,7 @@ class DisturbedWriter(BatchWriter):
     """Calls ``disturb`` in the writer's own process: in the middle of a write, or at its end."""
 
     def __init__(self, inner: BatchWriter, disturb: Callable[[int, int], None], at_end: bool):
-        super().__init__(inner.options, inner.schema, inner.job)
+        super().__init__(inner.job, by_session=inner.by_session)
         self.disturb = disturb
         self.at_end = at_end
 

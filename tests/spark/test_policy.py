@@ -81,7 +81,7 @@ def test_i10_overwrite_replaces_the_files_of_before_and_says_how_many(
     assert "_hidden/x.parquet" in place.names
     said = capsys.readouterr().err
     assert said.startswith("s3commit: replaced 2 files with 1 file, ")
-    assert f"7 rows; see: s3commit show {writer.job.directory.uri}" in said
+    assert f"7 rows; see: s3commit show {writer.job.job.directory.uri}" in said
 
 
 def test_partitions_are_replaced_alone_by_option_configuration_or_session(
@@ -100,14 +100,14 @@ def test_partitions_are_replaced_alone_by_option_configuration_or_session(
     assert set(place.jobs) == jobs
     write(writer, batch(range(1)), batch(range(0)), **{SESSION: "Dynamic"})
     assert len(place.data) == 3
-    assert set(place.jobs) == jobs | {writer.job.job_id}
+    assert set(place.jobs) == jobs | {writer.job.spec.job_id}
 
     config = tmp_path / "s3commit.toml"
     config.write_text(f'["{place.uri}/"]\npartitionOverwriteMode = "dynamic"\nthreads = 2\n')
     with monkeypatch.context() as patch:
         patch.setenv("S3COMMIT_CONFIG", str(config))
         writer = start(place, overwrite=True, partitionBy="k")
-    assert writer.job.settings.threads == 2
+    assert writer.job.job.settings.threads == 2
     write(writer, batch(range(1)))
     assert len(place.data) == 3
 
@@ -198,5 +198,5 @@ def test_i11_a_daily_job_that_is_tried_again_adds_its_rows_once(
     assert said.endswith("; this job adds nothing\n")
     write(start(place, idempotencyKey="sales 2026-11-22"), batch(range(5)))
     assert len(place.data) == 2
-    place.tiny.wait_until_tidy(again.job.job_id)
+    place.tiny.wait_until_tidy(again.job.spec.job_id)
     assert place.uploads == []

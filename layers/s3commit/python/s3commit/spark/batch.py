@@ -1,4 +1,4 @@
-"""The batch write: one job, a task attempt for each Spark task attempt, one commit.
+"""The batch write of ``format("s3commit")``: one job, one commit.
 
 Spark makes the writer once, in a process of its own, and pickles it to the tasks and to the
 process that commits or aborts; none of these shares memory with another.
@@ -7,26 +7,16 @@ process that commits or aborts; none of these shares memory with another.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from s3commit.core.model.errors import S3CommitError
-from s3commit.core.model.job import JobSpec, Scope
-from s3commit.spark.attempt import TaskMessage, running_context, write_attempt, write_late
-from s3commit.spark.connection import shared_client, shared_store
-from s3commit.spark.messages import say, summary
+from s3commit.spark.job import SparkJob, TaskMessage, running_context, spark_job
 from s3commit.spark.options import Options
-from s3commit.spark.policy import policy_of, session_scope
-from s3commit.spark.schema import WriteSchema, check_schema, named_conditions
+from s3commit.spark.policy import policy_of, task_scope
 from s3commit.spark.user_errors import short_errors
-from s3commit.writer.bucket import S3BucketProbe
-from s3commit.writer.environment import SystemEnvironment, timestamp
-from s3commit.writer.job import Job, put_job, start
-
-CLIENT = "s3commit-spark"
 
 
 def start_batch(options: Options, schema: StructType, overwrite: bool) -> BatchWriter:
@@ -35,27 +25,9 @@ def start_batch(options: Options, schema: StructType, overwrite: bool) -> BatchW
     Raises `InvalidInputError`, `NotFoundError` or `AccessError` before any data is uploaded.
     """
     policy = policy_of(options, overwrite=overwrite)
-    checked = check_schema(schema, options.partition_by, options.file_format)
-    environment = SystemEnvironment()
-    spec = JobSpec(
-        job_id=environment.new_id(),
-        destination=options.destination,
-        conflict=policy.conflict,
-        scope=policy.scope or Scope.DIRECTORY,
-        partition_by=checked.partition_names,
-        idempotency_key=options.idempotency_key,
-        created_at=timestamp(environment),
-        client=CLIENT,
-        conditions=named_conditions(options.conditions, schema),
-        locations=options.locations,
-    )
-    job = start(
-        Job(spec, options.uploads, options.encryption),
-        shared_store(options.encryption),
-        S3BucketProbe(shared_client()),
-        opens=policy.scope is not None,
-    )
-    return BatchWriter(options, checked, job, by_session=policy.scope is None)
+    by_session = policy.scope is None
+    job = spark_job(options, schema, policy).open(by_tasks=by_session)
+    return BatchWriter(job, by_session=by_session)
 
 
 class BatchWriter(DataSourceArrowWriter):
@@ -65,23 +37,15 @@ class BatchWriter(DataSourceArrowWriter):
     opened by its tasks, which alone know.
     """
 
-    def __init__(
-        self, options: Options, schema: WriteSchema, job: Job, *, by_session: bool = False
-    ) -> None:
-        self.options = options
-        self.schema = schema
+    def __init__(self, job: SparkJob, *, by_session: bool = False) -> None:
         self.job = job
         self.by_session = by_session
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
-        """Write one partition's rows; see `write_attempt`."""
-        context = running_context()
+        """Write one partition's rows; see `SparkJob.write_task`."""
         if not self.by_session:
-            return write_attempt(self.job, iterator, self.options, self.schema, context)
-        spec = replace(self.job.spec, scope=session_scope(context))
-        return write_late(
-            replace(self.job, spec=spec), iterator, self.options, self.schema, context
-        )
+            return self.job.write_task(iterator)
+        return self.job.but(scope=task_scope(running_context())).open_and_write_task(iterator)
 
     @short_errors
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
@@ -89,17 +53,17 @@ class BatchWriter(DataSourceArrowWriter):
 
         Raises what `Job.commit` raises. Spark then calls `abort`, which finds the request.
         """
-        counted = all_of(messages, self.job.job_id)
+        counted = all_of(messages, self.job.spec.job_id)
         job = self.job
         if self.by_session:
-            job = replace(job, spec=next(message.spec for message in counted if message.spec))
-        commit(job, counted, self.options, opened=not self.by_session)
+            spec = next(message.spec for message in counted if message.spec)
+            job = job.but(scope=spec.scope)
+        job.commit(counted, opened=not self.by_session)
 
     @short_errors
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Ask for the abort; if a commit was asked for before, say so and change nothing."""
-        self.job.connect(shared_store(self.job.encryption))
-        say(self.job.abort("Spark gave the write up").message)
+        """See `SparkJob.abort`."""
+        self.job.abort("Spark gave the write up")
 
 
 def all_of(messages: Sequence[WriterCommitMessage | None], job: str) -> list[TaskMessage]:
@@ -115,15 +79,3 @@ def all_of(messages: Sequence[WriterCommitMessage | None], job: str) -> list[Tas
             code="TASK_MISSING",
         )
     return counted
-
-
-def commit(
-    job: Job, counted: Sequence[TaskMessage], options: Options, *, opened: bool, what: str = ""
-) -> None:
-    """Ask for the commit, wait for the outcome, and say it; ``opened``: ``job.json`` is there."""
-    store = shared_store(job.encryption)
-    if not opened and not any(message.attempt for message in counted):
-        put_job(store, job.spec)  # no task had rows, so that none has put it
-    job.connect(store)
-    result = job.commit((message.attempt for message in counted), timeout=options.commit_timeout)
-    say(summary(result, sum(message.rows for message in counted), job.directory, what))

@@ -22,7 +22,7 @@ SESSION_SCOPE: Final = "spark.sql.sources.partitionOverwriteMode"
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """``scope`` None: the session says, which only the tasks can hear (`session_scope`)."""
+    """``scope`` None: the session says, which only the tasks can hear (`task_scope`)."""
 
     conflict: Conflict
     scope: Scope | None
@@ -79,10 +79,14 @@ def _stray(options: Options) -> str:
     return ""
 
 
-def session_scope(context: TaskContext) -> Scope:
-    """What the session that runs the task says of replaced partitions; Spark's default is static.
+def task_scope(context: TaskContext) -> Scope:
+    """What the session that runs the task says of replaced partitions.
 
     Spark propagates a session's settings to its tasks, and to no other Python process.
     """
-    text = context.getLocalProperty(SESSION_SCOPE)
+    return scope_said(context.getLocalProperty(SESSION_SCOPE))
+
+
+def scope_said(text: str | None) -> Scope:
+    """What a session's setting means; Spark's default is static. Raises `InvalidInputError`."""
     return Scope.DIRECTORY if text is None else parse_scope(SESSION_SCOPE, text)

@@ -15,7 +15,6 @@ import pyspark
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
-    CalendarIntervalType,
     DataType,
     DayTimeIntervalType,
     MapType,
@@ -24,7 +23,6 @@ from pyspark.sql.types import (
     StructField,
     StructType,
     UserDefinedType,
-    VariantType,
     YearMonthIntervalType,
 )
 
@@ -38,6 +36,7 @@ SPARK_VERSION = b"org.apache.spark.version"
 
 # By name, because older versions of PySpark lack some of them.
 _UNREADABLE = {
+    "interval": "parquet has no such type",
     "time": "Spark itself cannot read it from parquet",
     "geometry": "it has no parquet form that Spark reads back",
     "geography": "it has no parquet form that Spark reads back",
@@ -144,8 +143,6 @@ def _check_type(path: str, kind: DataType) -> None:
         _check_type(path, kind.sqlType())
     elif isinstance(kind, YearMonthIntervalType):
         raise _no_type(path, kind, "Arrow has no such type; cast it, to int (months) for example")
-    elif isinstance(kind, CalendarIntervalType):
-        raise _no_type(path, kind, "parquet has no such type")
     elif kind.typeName() in _UNREADABLE:
         raise _no_type(path, kind, _UNREADABLE[kind.typeName()])
     elif isinstance(kind, StructType):
@@ -178,8 +175,8 @@ def _partition_column(name: str, by_name: dict[str, StructField]) -> StructField
         raise _refused(f"partitionBy column {name!r} is not in the DataFrame ({known})")
     kind = column.dataType
     collated = isinstance(kind, StringType) and kind.simpleString() != "string"
-    composite = (ArrayType, MapType, StructType, VariantType, NullType, UserDefinedType)
-    if collated or isinstance(kind, (*composite, DayTimeIntervalType)):
+    composite = (ArrayType, MapType, StructType, NullType, UserDefinedType, DayTimeIntervalType)
+    if collated or isinstance(kind, composite) or kind.typeName() == "variant":
         raise _refused(
             f"partitionBy column {column.name} has the type {kind.simpleString()}, which makes no "
             "directory name; cast it to string"

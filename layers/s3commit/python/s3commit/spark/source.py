@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyspark
+from pyspark.sql import datasource
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
+from s3commit.core.model.errors import InvalidInputError
 from s3commit.spark.options import parse_options
 from s3commit.spark.user_errors import short_errors
 from s3commit.writer.config import load_config
@@ -52,6 +55,12 @@ class S3CommitDataSource(DataSource):
     @short_errors
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: N802
         """A stream's writer, made anew for each micro-batch, and again to commit it."""
+        if not hasattr(datasource, "DataSourceStreamArrowWriter"):
+            raise InvalidInputError(
+                f"Spark {pyspark.__version__} has no streams for this format; 4.1 has. Use"
+                " .foreachBatch(s3commit.spark.batch_writer(path)). Nothing was written.",
+                code="NO_STREAMS",
+            )
         from s3commit.spark.streaming import start_stream  # noqa: PLC0415
 
         return start_stream(parse_options(self.options, load_config()), schema, overwrite)

@@ -22,24 +22,19 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 from pyspark.sql.types import StructType
 
 from s3commit.core.model.errors import S3CommitError
-from s3commit.core.model.job import Conflict, JobSpec, Scope
-from s3commit.spark.attempt import TaskMessage, running_context, write_late
-from s3commit.spark.batch import all_of, commit
-from s3commit.spark.connection import check_pipeline_once, shared_store
-from s3commit.spark.messages import say
+from s3commit.core.model.job import Conflict
+from s3commit.spark.batch import all_of
+from s3commit.spark.connection import check_pipeline_once
+from s3commit.spark.job import QUERY_ID, SparkJob, TaskMessage, running_context, spark_job
 from s3commit.spark.options import Options
-from s3commit.spark.policy import policy_of, session_scope
-from s3commit.spark.schema import WriteSchema, check_schema, named_conditions
+from s3commit.spark.policy import policy_of, task_scope
 from s3commit.spark.user_errors import short_errors
-from s3commit.writer.environment import SystemEnvironment, timestamp
-from s3commit.writer.job import Job
 
 CLIENT: Final = "s3commit-spark-streaming"
 # Ids of jobs, made of the query's run and the batch.
 _NAMESPACE: Final = uuid.UUID("5e6a7b0c-1c53-5d1c-9f7c-8f6d9d0f2a11")
 
-# Spark sets them for the jobs of a query (StreamExecution, MicroBatchExecution).
-_QUERY: Final = "sql.streaming.queryId"
+# As `QUERY_ID`, Spark sets them for the jobs of a query (StreamExecution, MicroBatchExecution).
 _BATCH: Final = "streaming.sql.batchId"
 _RUN: Final = "spark.jobGroup.id"
 
@@ -50,38 +45,21 @@ def start_stream(options: Options, schema: StructType, overwrite: bool) -> Strea
     Raises `InvalidInputError`, `NotFoundError` or `AccessError` before any data is uploaded.
     """
     policy = policy_of(options, overwrite=overwrite, stream=True)
-    checked = check_schema(schema, options.partition_by, options.file_format)
+    unnamed = spark_job(options, schema, policy, client=CLIENT)
     check_pipeline_once(options.destination.bucket)
-    unnamed = JobSpec(
-        job_id="",
-        destination=options.destination,
-        conflict=policy.conflict,
-        scope=policy.scope or Scope.DIRECTORY,
-        partition_by=checked.partition_names,
-        created_at=timestamp(SystemEnvironment()),
-        client=CLIENT,
-        conditions=named_conditions(options.conditions, schema),
-        locations=options.locations,
-    )
-    return StreamWriter(options, checked, unnamed, by_session=policy.scope is None)
+    return StreamWriter(unnamed, by_session=policy.scope is None)
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
     """Writes the micro-batches of a query, each as a job; see the module."""
 
-    def __init__(
-        self, options: Options, schema: WriteSchema, unnamed: JobSpec, *, by_session: bool
-    ) -> None:
-        self.options = options
-        self.schema = schema
+    def __init__(self, unnamed: SparkJob, *, by_session: bool) -> None:
         self.unnamed = unnamed
         self.by_session = by_session
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
-        """Write one partition's rows of a batch; see `write_late`."""
-        context = running_context()
-        job = self._job(self._spec(context))
-        return write_late(job, iterator, self.options, self.schema, context)
+        """Write one partition's rows of a batch; see `SparkJob.open_and_write_task`."""
+        return self._job(running_context()).open_and_write_task(iterator)
 
     @short_errors
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
@@ -91,11 +69,12 @@ class StreamWriter(DataSourceStreamArrowWriter):
         or a condition has to judge it. Raises what `Job.commit` raises.
         """
         counted = all_of(messages, f"of batch {batchId}")
-        job = self._job(_named(counted))
+        job = self._named(counted)
         empty = not any(message.attempt for message in counted)
-        if empty and job.spec.conflict is Conflict.APPEND and not job.spec.conditions:
+        spec = job.spec
+        if empty and spec.conflict is Conflict.APPEND and not spec.conditions:
             return
-        commit(job, counted, self.options, opened=False, what=f"batch {batchId}: ")
+        job.commit(counted, opened=False, what=f"batch {batchId}: ")
 
     @short_errors
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
@@ -106,29 +85,23 @@ class StreamWriter(DataSourceStreamArrowWriter):
         """
         told = [message for message in messages if isinstance(message, TaskMessage)]
         if any(message.attempt for message in told):
-            job = self._job(_named(told))
-            job.connect(shared_store(job.encryption))
-            say(f"batch {batchId}: {job.abort('Spark gave the batch up').message}")
+            self._named(told).abort("Spark gave the batch up", f"batch {batchId}: ")
 
-    def _job(self, spec: JobSpec) -> Job:
-        return Job(spec, self.options.uploads, self.options.encryption)
-
-    def _spec(self, context: TaskContext) -> JobSpec:
-        query, batch, run = map(context.getLocalProperty, (_QUERY, _BATCH, _RUN))
+    def _job(self, context: TaskContext) -> SparkJob:
+        query, batch, run = map(context.getLocalProperty, (QUERY_ID, _BATCH, _RUN))
         if not query or not batch or not run:
             raise S3CommitError(
                 "Spark does not say which query and batch this task belongs to, without which no"
                 " batch could be committed once; nothing was written",
                 code="NO_QUERY",
             )
-        scope = session_scope(context) if self.by_session else self.unnamed.scope
-        return replace(
-            self.unnamed,
-            job_id=str(uuid.uuid5(_NAMESPACE, f"{run}/{batch}/{self.unnamed.destination.uri}")),
+        spec = self.unnamed.spec
+        return self.unnamed.but(
+            job_id=str(uuid.uuid5(_NAMESPACE, f"{run}/{batch}/{spec.destination.uri}")),
             idempotency_key=f"{query}/{batch}",
-            scope=scope,
+            scope=task_scope(context) if self.by_session else spec.scope,
         )
 
-
-def _named(messages: Sequence[TaskMessage]) -> JobSpec:
-    return next(message.spec for message in messages if message.spec is not None)
+    def _named(self, messages: Sequence[TaskMessage]) -> SparkJob:
+        spec = next(message.spec for message in messages if message.spec is not None)
+        return replace(self.unnamed, job=replace(self.unnamed.job, spec=spec))

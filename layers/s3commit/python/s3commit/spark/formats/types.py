@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import pyspark
+import pyspark.sql.types
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -17,7 +18,6 @@ from pyspark.sql.types import (
     TimestampNTZType,
     TimestampType,
     UserDefinedType,
-    VariantType,
 )
 
 from s3commit.core.model.errors import InvalidInputError
@@ -25,6 +25,13 @@ from s3commit.core.model.errors import InvalidInputError
 ORC_INSTANTS: Final = (4, 2)  # the version of Spark that reads them first
 _TO_STRING: Final = "cast it to string"
 _NO_BINARY: Final = "Spark itself cannot read it from CSV; write base64(column)"
+
+
+class _NoVariant(DataType):
+    """Stands for the type that Spark 3.5 does not have."""
+
+
+VariantType: Final[type[DataType]] = getattr(pyspark.sql.types, "VariantType", _NoVariant)
 
 # For types and not names of types: subclasses are meant too.
 _REFUSED: Final[dict[str, tuple[tuple[type[DataType], str], ...]]] = {

@@ -1,0 +1,233 @@
+"""`write` a DataFrame on any Spark from 3.5 on, classic or Connect, and get the result.
+
+The rows go through ``mapInArrow``. Each task answers with one row, its `TaskMessage`, and Spark
+returns the row of exactly one attempt of each task: those are the attempts that the job counts.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from s3commit.core.model import errors
+from s3commit.core.model.errors import InvalidInputError, S3CommitError
+from s3commit.core.model.job import Conflict, JobResult
+from s3commit.spark.user_errors import short_errors
+from s3commit.writer.config import load_config
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from s3commit.spark.job import SparkJob, TaskMessage
+    from s3commit.spark.options import Options
+
+MODES: Final = ("error", "errorifexists", "append", "overwrite")
+_MESSAGE: Final = "message"
+
+
+@dataclass(frozen=True, slots=True)
+class CommitResult:
+    """What a write has committed. All values are plain: ``dataclasses.asdict`` of it is JSON.
+
+    ``replaced`` counts the older files that were removed. ``manifest`` is the list of the
+    committed files, empty if ``already_committed``: another job with the same idempotency key
+    was committed, and this one added nothing.
+    """
+
+    job_id: str
+    destination: str
+    files: int
+    rows: int
+    bytes: int
+    replaced: int
+    manifest: str
+    already_committed: bool = False
+
+
+def write(
+    frame: DataFrame,
+    path: str,
+    *,
+    mode: str = "error",
+    partition_by: str | Sequence[str] = (),
+    format: str = "parquet",
+    **options: Any,
+) -> CommitResult:
+    """Write the rows of ``frame`` to ``path`` (``s3://bucket/prefix/``); return once committed.
+
+    ``mode`` is Spark's: ``error`` (the default) refuses if files are there, ``append``,
+    ``overwrite``. ``partition_by`` names the columns for the directories. ``options`` are those
+    of ``format("s3commit")``, spelled the same: ``idempotencyKey="..."``,
+    ``**{"conditions.minRows": 1}``.
+
+    Raises `InvalidInputError`, `NotFoundError` or `AccessError` before any row is read;
+    `JobFailedError` if the job was not committed; `OutcomeUnknownError` after ``commitTimeout``;
+    what the tasks raised if they failed for good: then the job is aborted.
+    """
+    result = _write(frame, *_said(path, mode, partition_by, format, options))
+    assert result is not None  # noqa: S101 - a job without rows is committed too
+    return result
+
+
+def batch_writer(
+    path: str,
+    *,
+    query: str | None = None,
+    mode: str = "append",
+    partition_by: str | Sequence[str] = (),
+    format: str = "parquet",
+    **options: Any,
+) -> Callable[[DataFrame, int], None]:
+    """A function for ``foreachBatch`` that writes each micro-batch exactly once.
+
+    Spark gives a batch again if it can't know that it was written. The idempotency key is
+    therefore ``query``, which must stay the same when the stream is restarted, and the batch's
+    number; by default it is the query's id, which its checkpoint keeps. Spark Connect does not
+    tell it, so there ``query`` is needed. A batch without rows is not written if ``mode`` is
+    ``append`` and no condition has to judge it.
+
+    Raises as `write`, which ends the query; restarted, it gives the same batch again.
+    """
+    said, overwrite = _said(path, mode, partition_by, format, options)
+
+    def write_batch(frame: DataFrame, number: int) -> None:
+        key = f"{_query_id(frame) if query is None else query}/{number}"
+        _write(frame, replace(said, idempotency_key=key), overwrite, rows_needed=True)
+
+    return write_batch
+
+
+def _query_id(frame: DataFrame) -> str:
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    from s3commit.spark.job import QUERY_ID  # noqa: PLC0415
+
+    try:
+        found = frame.sparkSession.sparkContext.getLocalProperty(QUERY_ID)
+    except PySparkException:  # Spark Connect
+        found = None
+    if not found:
+        raise InvalidInputError(
+            "Spark does not say here which query the batch belongs to: give the query a name that"
+            " stays the same when it is restarted, batch_writer(path, query='...'). Nothing was"
+            " written.",
+            code="NO_QUERY",
+        )
+    return str(found)
+
+
+def _said(
+    path: str,
+    mode: str,
+    partition_by: str | Sequence[str],
+    file_format: str,
+    more: Mapping[str, Any],
+) -> tuple[Options, bool]:
+    """The options, and whether the mode is ``overwrite``."""
+    from s3commit.spark.options import parse_options  # noqa: PLC0415
+    from s3commit.spark.setup import check_versions  # noqa: PLC0415
+
+    check_versions("write")
+    if mode not in MODES:
+        raise InvalidInputError(
+            f"mode {mode!r} is none of {', '.join(MODES)}. Nothing was written.", code="BAD_OPTIONS"
+        )
+    raw = {"path": path, "fileFormat": file_format}
+    raw |= {name: _text(value) for name, value in more.items() if value is not None}
+    options = parse_options(raw, load_config())
+    columns = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
+    conflict = options.conflict or (Conflict.FAIL if mode.startswith("error") else None)
+    columns = columns or options.partition_by
+    return replace(options, partition_by=columns, conflict=conflict), mode == "overwrite"
+
+
+def _write(
+    frame: DataFrame, options: Options, overwrite: bool, *, rows_needed: bool = False
+) -> CommitResult | None:
+    """``rows_needed``: a job that would add nothing and remove nothing is given up: None."""
+    job = _open(frame, options, overwrite)
+    with job.connected():  # aborts the job in an error, or if no commit was asked for
+        messages = _run(frame, job)
+        rows = sum(message.rows for message in messages)
+        spec = job.spec
+        if rows_needed and not rows and spec.conflict is Conflict.APPEND and not spec.conditions:
+            return None
+        return _result(job, job.commit(messages, opened=True), rows)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return json.dumps(value) if isinstance(value, Mapping) else str(value)
+
+
+def _open(frame: DataFrame, options: Options, overwrite: bool) -> SparkJob:
+    from s3commit.spark.job import spark_job  # noqa: PLC0415
+    from s3commit.spark.policy import SESSION_SCOPE, policy_of, scope_said  # noqa: PLC0415
+
+    if frame.isStreaming:
+        raise InvalidInputError(
+            "this DataFrame is a stream: use .writeStream.format('s3commit'), or"
+            " .writeStream.foreachBatch(batch_writer(path)). Nothing was written.",
+            code="BAD_OPTIONS",
+        )
+    policy = policy_of(options, overwrite=overwrite)
+    if policy.scope is None:
+        said: str | None = frame.sparkSession.conf.get(SESSION_SCOPE, None)
+        policy = replace(policy, scope=scope_said(said))
+    return spark_job(options, frame.schema, policy).open(by_tasks=False)
+
+
+def _run(frame: DataFrame, job: SparkJob) -> list[TaskMessage]:
+    """Run the tasks; the messages of those attempts that Spark counts, one of each task."""
+    try:
+        rows = frame.mapInArrow(_task(job), f"{_MESSAGE} binary").collect()
+    except Exception as error:
+        told = _own_error(error)
+        if told is None:
+            raise
+        raise told from error
+    messages = [pickle.loads(row[_MESSAGE]) for row in rows]  # noqa: S301 - our own tasks' answers
+    # A plan without partitions runs no task: the file that keeps the schema is written here.
+    return messages or [job.write(iter(()), partition=0, attempt=0)]
+
+
+def _task(job: SparkJob) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow  # noqa: PLC0415
+
+        # Short, because Spark Connect hands on the first 2 KB of a traceback alone.
+        message = short_errors(job.write_task)(batches)
+        yield pyarrow.record_batch({_MESSAGE: [pickle.dumps(message)]})
+
+    return task
+
+
+def _own_error(error: Exception) -> S3CommitError | None:
+    """The error of ours that a task raised: Spark hands it on as a line of a long traceback."""
+    found = re.findall(rf"^{re.escape(errors.__name__)}\.(\w+): (.*)$", str(error), re.MULTILINE)
+    if not found:
+        return None
+    name, message = found[-1]
+    kind: type[S3CommitError] = getattr(errors, name, S3CommitError)
+    return kind(message)
+
+
+def _result(job: SparkJob, result: JobResult, rows: int) -> CommitResult:
+    added = not result.already_committed
+    directory = job.job.directory
+    return CommitResult(
+        job_id=result.job_id,
+        destination=directory.destination.uri,
+        files=result.files,
+        rows=rows if added else 0,
+        bytes=result.bytes,
+        replaced=result.replaced,
+        manifest=f"s3://{directory.bucket}/{directory.commits}" if added else "",
+        already_committed=not added,
+    )

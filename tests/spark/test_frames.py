@@ -1,0 +1,329 @@
+"""`write`: the function that commits a DataFrame on every Spark, classic and Connect."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyspark
+import pytest
+
+from s3commit.core.model.conditions import Conditions
+from s3commit.core.model.errors import InvalidInputError, JobFailedError, NotFoundError
+from s3commit.core.model.states import JobState
+from s3commit.spark import CommitResult, frames, write
+from s3commit.spark.options import parse_options
+from s3commit.spark.setup import WrongPythonError
+from tests.spark.tiny import Place
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+TYPES = """
+    id, cast(id as tinyint) byte, cast(id as float) float, cast(id as double) / 3 double,
+    id % 2 = 0 boolean, concat('text ', id) string, cast(concat('b', id) as binary) binary,
+    cast(id as decimal(38,10)) decimal, date_add(date'1500-01-01', cast(id * 50000 as int)) date,
+    timestamp'1600-03-01 12:13:14.123456' timestamp, timestamp_ntz'1600-03-01 12:13:14.123456' ntz,
+    array(cast(id as int), null) array, map('key', id) map,
+    named_struct('x', id, 'y', named_struct('z', cast(id as string))) struct,
+    make_dt_interval(cast(id as int)) daytime, if(id > 1, null, id) nullable
+"""
+
+
+def rows(frame: DataFrame) -> list[str]:
+    return sorted(map(repr, frame.collect()))
+
+
+def ids(session: SparkSession, place: Place, target: Path) -> list[int]:
+    """The column ``id`` of all files that are visible, read by Spark itself."""
+    assert place.data
+    return sorted(row.id for row in session.read.parquet(place.download(target)).collect())
+
+
+def test_types_and_values_come_back_as_they_were(
+    session: SparkSession, place: Place, tmp_path: Path
+) -> None:
+    written = session.sql(f"select {TYPES} from range(4)").repartition(2)
+    write(written, place.uri)
+    read = session.read.parquet(place.download(tmp_path))
+    assert read.dtypes == written.dtypes
+    assert rows(read) == rows(written)
+
+
+def test_the_result_says_what_was_committed(session: SparkSession, place: Place) -> None:
+    frame = session.range(0, 100, 1, 2).selectExpr("id", "id % 2 k")
+    result = write(frame, place.uri, partition_by="k")
+    assert dataclasses.asdict(result) == json.loads(json.dumps(dataclasses.asdict(result)))
+    (job,) = place.jobs
+    assert result == CommitResult(
+        job_id=job,
+        destination=place.destination.uri,
+        files=4,
+        rows=100,
+        bytes=sum(file.length for file in place.committed()),
+        replaced=0,
+        manifest=f"{place.destination.uri}_commits/{job}.jsonl",
+    )
+    assert place.tidy().state is JobState.COMMITTED
+
+
+def test_modes_are_sparks_own(session: SparkSession, place: Place, tmp_path: Path) -> None:
+    write(session.range(3), place.uri)
+    with pytest.raises(JobFailedError, match="is there already"):
+        write(session.range(9), place.uri)
+    with pytest.raises(JobFailedError, match="is there already"):
+        write(session.range(9), place.uri, mode="errorifexists")
+    assert write(session.range(3, 5), place.uri, mode="append").replaced == 0
+    assert ids(session, place, tmp_path / "1") == [0, 1, 2, 3, 4]
+    assert write(session.range(5, 7), place.uri, mode="overwrite").replaced > 0
+    assert ids(session, place, tmp_path / "2") == [5, 6]
+
+
+def test_partitions_are_replaced_alone_by_option_or_session(
+    session: SparkSession, place: Place, tmp_path: Path
+) -> None:
+    frame = session.range(6).selectExpr("id", "id % 3 k")
+    write(frame, place.uri, partition_by=["k"])
+    one = frame.where("id = 4")
+    dynamic = "partitionOverwriteMode"
+    write(one, place.uri, mode="overwrite", partition_by="k", **{dynamic: "dynamic"})
+    assert ids(session, place, tmp_path / "1") == [0, 2, 3, 4, 5]
+    session.conf.set(f"spark.sql.sources.{dynamic}", "dynamic")
+    try:
+        write(frame.where("id = 3"), place.uri, mode="overwrite", partition_by="k")
+        assert ids(session, place, tmp_path / "2") == [2, 3, 4, 5]
+    finally:
+        session.conf.unset(f"spark.sql.sources.{dynamic}")
+    write(frame.where("id = 0"), place.uri, mode="overwrite", partition_by="k")
+    assert ids(session, place, tmp_path / "3") == [0]
+
+
+@pytest.mark.parametrize(
+    ("said", "line"),
+    [
+        ({"mode": "ignore"}, "mode 'ignore' is none of error, errorifexists, append, overwrite"),
+        ({"mode": "append", "conflict": "replace"}, "contradicts mode 'append'"),
+        ({"idempotencykeys": "x"}, "Did you mean 'idempotencyKey'?"),
+        ({"partition_by": "no"}, "column 'no' is not in the DataFrame"),
+        ({"format": "xml"}, "fileFormat"),
+    ],
+)
+def test_bad_input_is_refused_before_any_task_runs(
+    session: SparkSession, place: Place, said: dict[str, Any], line: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=line):
+        write(session.range(1), place.uri, **said)
+    assert place.names == place.uploads == []
+
+
+def test_a_bucket_without_a_pipeline_is_refused_before_any_task_runs(
+    session: SparkSession, place: Place
+) -> None:
+    place.tiny.add_bucket("no-pipeline-here", notifies=False)
+    with pytest.raises(NotFoundError, match="no-pipeline-here"):
+        write(session.range(1), "s3://no-pipeline-here/table/")
+
+
+def test_a_stream_is_refused_with_the_ways_to_write_one(
+    session: SparkSession, place: Place
+) -> None:
+    stream = session.readStream.format("rate").load()
+    with pytest.raises(InvalidInputError, match="foreachBatch"):
+        write(stream, place.uri)
+    assert place.names == []
+
+
+@pytest.mark.parametrize("empty", ["id < 0", "false"], ids=["filtered", "no partition"])
+def test_a_dataframe_without_rows_is_one_file_that_keeps_the_schema(
+    session: SparkSession, place: Place, tmp_path: Path, empty: str
+) -> None:
+    frame = session.range(0, 4, 1, 3).selectExpr("id", "'x' s").where(empty)
+    result = write(frame, place.uri)
+    assert (result.files, result.rows) == (1, 0)
+    read = session.read.parquet(place.download(tmp_path))
+    assert (read.dtypes, read.count()) == (frame.dtypes, 0)
+
+
+def test_partitions_without_rows_make_no_file(session: SparkSession, place: Place) -> None:
+    frame = session.range(10).selectExpr("id", "id p").where("id < 0")
+    assert write(frame, place.uri, partition_by="p").files == 0
+    assert "_SUCCESS" in place.names
+    assert place.data == []
+
+
+@pytest.mark.parametrize("file_format", ["orc", "csv", "json"])
+def test_other_formats_are_read_by_spark(
+    session: SparkSession, place: Place, tmp_path: Path, file_format: str
+) -> None:
+    written = session.range(5).selectExpr("id", "concat('a,', id) s")
+    write(written, place.uri, format=file_format)
+    read = session.read.schema(written.schema).format(file_format)
+    assert rows(read.load(place.download(tmp_path))) == rows(written)
+
+
+def test_i11_a_job_that_is_run_again_with_its_key_adds_nothing(
+    session: SparkSession, place: Place, tmp_path: Path
+) -> None:
+    said: dict[str, Any] = {"mode": "append", "idempotencyKey": "2026-11-23"}
+    first = write(session.range(3), place.uri, **said)
+    again = write(session.range(3), place.uri, **said)
+    assert (first.already_committed, again.already_committed) == (False, True)
+    assert (again.files, again.rows, again.manifest) == (0, 0, "")
+    assert ids(session, place, tmp_path) == [0, 1, 2]
+
+
+def test_a_job_that_fails_its_condition_is_not_committed(
+    session: SparkSession, place: Place
+) -> None:
+    at_least: dict[str, Any] = {"conditions.minRows": 4}
+    with pytest.raises(JobFailedError, match="minRows"):
+        write(session.range(3), place.uri, **at_least)
+    assert place.data == []
+
+
+# What may happen to a task.
+
+
+def disturbed(frame: DataFrame, disturb: Callable[[int, int], None]) -> DataFrame:
+    """``frame`` with ``disturb(partition, attempt)`` called after the first batch of each task."""
+
+    def pass_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        for number, batch in enumerate(batches):
+            yield batch
+            if number == 0:
+                disturb(context.partitionId(), context.attemptNumber())
+
+    return frame.mapInArrow(pass_on, frame.schema)
+
+
+def fail_first_try(partition: int, attempt: int) -> None:
+    if partition == 1 and attempt == 0:
+        raise RuntimeError("the first try fails")
+
+
+def fail_always(partition: int, attempt: int) -> None:
+    if partition == 1:
+        raise RuntimeError("this task always fails")
+
+
+def kill_first_try(partition: int, attempt: int) -> None:
+    if partition == 1 and attempt == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.fixture
+def small_batches(session: SparkSession) -> Iterator[None]:
+    session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "100")
+    yield
+    session.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+
+
+@pytest.mark.usefixtures("small_batches")
+@pytest.mark.parametrize("disturb", [fail_first_try, kill_first_try])
+def test_i2_i3_a_task_that_fails_once_is_counted_once(
+    session: SparkSession, place: Place, tmp_path: Path, disturb: Callable[[int, int], None]
+) -> None:
+    frame = disturbed(session.range(0, 1000, 1, 2), disturb)
+    result = write(frame, place.uri, maxRecordsPerFile=50)
+    assert (result.files, result.rows) == (20, 1000)
+    assert ids(session, place, tmp_path) == list(range(1000))
+    place.tidy()
+    assert place.uploads == []
+
+
+@pytest.mark.usefixtures("small_batches")
+def test_i3_i4_of_two_attempts_that_finish_one_counts(
+    session: SparkSession, place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task_of = frames._task
+
+    def late(job: Any) -> Any:
+        """The first try fails when its manifest is in S3 and before Spark hears of it."""
+        task = task_of(job)
+
+        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            from pyspark import TaskContext
+
+            answers = list(task(batches))
+            context = TaskContext.get()
+            assert context is not None
+            fail_first_try(context.partitionId(), context.attemptNumber())
+            yield from answers
+
+        return run
+
+    monkeypatch.setattr(frames, "_task", late)
+    write(session.range(0, 1000, 1, 2), place.uri, maxRecordsPerFile=50)
+    record = place.tidy()
+    attempts = {(one.task_id, one.attempt_id) for one in place.tiny.ledger.attempts(record.ref)}
+    assert len({task for task, _ in attempts}) == 2
+    assert len(attempts) == 3
+    assert ids(session, place, tmp_path) == list(range(1000))
+    assert len(place.data) == 20
+    assert place.uploads == []
+
+
+@pytest.mark.usefixtures("small_batches")
+def test_i1_i4_a_task_that_fails_for_good_leaves_nothing(
+    session: SparkSession, place: Place
+) -> None:
+    frame = disturbed(session.range(0, 1000, 1, 2), fail_always)
+    with pytest.raises(Exception, match="this task always fails"):
+        write(frame, place.uri, maxRecordsPerFile=50)
+    assert place.tidy().state is JobState.ABORTED
+    assert place.data == place.uploads == []
+    assert "_SUCCESS" not in place.names
+
+
+def test_an_error_of_ours_in_a_task_is_one_line(session: SparkSession, place: Place) -> None:
+    far = session.sql("select 1 id, date'12345-01-01' d")
+    with pytest.raises(InvalidInputError, match=r"^a partition value lies outside the years") as e:
+        write(far, place.uri, partition_by="d")
+    assert "\n" not in str(e.value)
+    assert place.tidy().state is JobState.ABORTED
+
+
+def test_i1_a_driver_that_is_interrupted_aborts_its_job(
+    session: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(frames, "_run", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write(session.range(3), place.uri)
+    assert place.tidy().state is JobState.ABORTED
+
+
+# Without Spark.
+
+
+def test_options_are_those_of_the_format() -> None:
+    said: dict[str, Any] = {
+        "maxRecordsPerFile": 5,
+        "conditions.minRows": 1,
+        "partitionLocations": {"k=1": "s3://bucket/elsewhere/"},
+        "encryption": None,
+    }
+    options, overwrite = frames._said("s3://bucket/t/", "overwrite", "k", "json", said)
+    text = {"maxRecordsPerFile": "5", "partitionLocations": '{"k=1": "s3://bucket/elsewhere/"}'}
+    format_says = {"path": "s3://bucket/t/", "fileFormat": "json", "partitionBy": "k", **text}
+    assert overwrite
+    assert options == parse_options({**format_says, "conditions.minRows": "1"})
+    assert options.conditions == Conditions(min_rows=1)
+
+
+def test_a_spark_that_is_too_old_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pyspark, "__version__", "3.4.4")
+    with pytest.raises(WrongPythonError, match=r"pyspark 3.4.4 is too old: this needs .*>=3.5$"):
+        frames._said("s3://bucket/t/", "append", (), "parquet", {})
