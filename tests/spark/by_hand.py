@@ -6,12 +6,11 @@ import itertools
 import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 from pyspark import TaskContext
-from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from s3commit.spark.batch import BatchWriter, start_batch
@@ -19,6 +18,9 @@ from s3commit.spark.job import TaskMessage
 from s3commit.spark.options import parse_options
 from s3commit.writer.config import load_config
 from tests.spark.tiny import Place
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter
 
 SCHEMA = StructType([StructField("id", LongType()), StructField("k", IntegerType())])
 PATIENCE = {"committimeout": "60s"}

@@ -1,14 +1,10 @@
-"""The stream's sink with faults at the points where a query may die; and a driver to kill.
+"""The stream's sink with faults at the points where a query may die.
 
 As a program: run the query until it is killed at the point that its file names.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import sys
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,29 +18,13 @@ from s3commit.spark.job import TaskMessage
 from s3commit.spark.source import S3CommitDataSource
 from s3commit.spark.streaming import StreamWriter
 from s3commit.writer.requests import wait_for_result
+from tests.spark.points import Work, at, drive
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 FORMAT = "s3commit_faulty"
-POINTS = ("first_bytes", "manifest_put", "before_request", "request_put", "committed")
-
-
-class FaultError(RuntimeError):
-    """What a point raises, over and over, while its file is there."""
-
-
-def at(point: str, faults: str) -> None:
-    """Raise, or say who is here and stay for ever, as the point's file wants it."""
-    file = Path(faults, point)
-    if not file.exists():
-        return
-    if file.read_text() == "raise":
-        raise FaultError(point)
-    Path(faults, "reached").write_text(json.dumps(os.getpid()))
-    while True:
-        time.sleep(3600)
 
 
 class FaultyWriter(StreamWriter):
@@ -93,36 +73,13 @@ def register_faulty(spark: SparkSession, faults: Path) -> None:
     spark.dataSource.register(Faulty)
 
 
-def source(spark: SparkSession, directory: Path) -> DataFrame:
-    """A stream of the JSON files in a directory, one a micro-batch, in two tasks."""
-    reader = spark.readStream.schema("id bigint, k int").option("maxFilesPerTrigger", 1)
-    return reader.json(str(directory)).repartition(2)
-
-
-def begin(frame: DataFrame, uri: str, checkpoint: Path, **options: Any) -> StreamingQuery:
+def begin(spark: SparkSession, uri: str, work: Work) -> StreamingQuery:
     """Start the query that takes what is there and ends."""
-    writer = frame.writeStream.format(FORMAT).option("checkpointLocation", str(checkpoint))
-    writer = writer.options(commitTimeout="60s", partitionBy="k", **options)
+    register_faulty(spark, work.faults)
+    writer = work.frames(spark).writeStream.format(FORMAT).options(commitTimeout="60s")
+    writer = writer.option("checkpointLocation", str(work.checkpoint)).option("partitionBy", "k")
     return writer.trigger(availableNow=True).start(uri)
 
 
-def main(uri: str, work: str) -> None:
-    """The driver that is going to be killed."""
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder.master("local[2,3]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.driver.memory", "512m")
-    builder = builder.config("spark.sql.execution.arrow.maxRecordsPerBatch", "2")
-    builder = builder.config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
-    place = Path(work)
-    register_faulty(spark, place / "faults")
-    gateway = spark.sparkContext._gateway
-    assert gateway is not None
-    (place / "faults" / "jvm").write_text(str(gateway.proc.pid))
-    begin(source(spark, place / "in"), uri, place / "checkpoint").awaitTermination()
-
-
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    drive(begin)

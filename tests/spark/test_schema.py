@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pyspark
+import pyspark.sql.types
 import pytest
 from pyspark.sql.types import (
     ArrayType,
@@ -62,11 +63,14 @@ def test_types_that_parquet_or_arrow_lack_are_refused(kind: DataType, path: str)
     assert e.value.code == "BAD_SCHEMA"
 
 
-@pytest.mark.parametrize("name", ["TimeType", "GeometryType", "GeographyType"])
-def test_types_that_spark_cannot_read_back_are_refused(name: str) -> None:
-    import pyspark.sql.types as spark_types
+OF_LATER_RELEASES = ("TimeType", "GeometryType", "GeographyType")
 
-    kind = getattr(spark_types, name)(*([] if name == "TimeType" else [4326]))
+
+@pytest.mark.parametrize(
+    "name", [name for name in OF_LATER_RELEASES if hasattr(pyspark.sql.types, name)]
+)
+def test_types_that_spark_cannot_read_back_are_refused(name: str) -> None:
+    kind = getattr(pyspark.sql.types, name)(*([] if name == "TimeType" else [4326]))
     with pytest.raises(InvalidInputError, match="column c has the type"):
         check_schema(schema(("c", kind)), ())
 
@@ -74,8 +78,20 @@ def test_types_that_spark_cannot_read_back_are_refused(name: str) -> None:
 @pytest.mark.parametrize(
     "kind", [NullType(), ArrayType(NullType()), DayTimeIntervalType(), VariantType()]
 )
-def test_types_that_only_look_unusual_are_taken(kind: DataType) -> None:
+def test_types_that_only_look_unusual_are_taken(
+    kind: DataType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pyspark, "__version__", "4.1.0")
     assert check_schema(schema(("c", kind)), ()).data.names == ["c"]
+
+
+@pytest.mark.parametrize("kind", [NullType(), ArrayType(NullType())])
+def test_void_is_refused_where_spark_does_not_read_it(
+    kind: DataType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pyspark, "__version__", "4.0.1")
+    with pytest.raises(InvalidInputError, match=r"Spark 4\.0\.1 cannot read it from parquet"):
+        check_schema(schema(("c", kind)), ())
 
 
 def test_columns_that_differ_in_case_only_are_refused() -> None:

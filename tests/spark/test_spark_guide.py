@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from s3commit.spark.formats.types import running_release
 from tests.spark.tiny import BUCKET, Place
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def test_the_spark_page_does_what_it_says(
     run_page("spark.md", place, capsys, monkeypatch, tmp_path)
 
 
+@pytest.mark.skipif(running_release() < (4, 1), reason="Spark has no streams for the format")
 def test_the_streaming_page_does_what_it_says(
     spark: SparkSession,
     place: Place,

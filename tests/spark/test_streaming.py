@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,42 +10,13 @@ import pytest
 
 from s3commit.core.formats.layout import owner_of
 from s3commit.core.model.states import JobState
-from tests.spark.faulty import POINTS, begin, register_faulty, source
+from tests.spark.faulty import begin
+from tests.spark.points import POINTS, ROWS, Work, kill_driver
 from tests.spark.test_write import load
 from tests.spark.tiny import Place
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-ROWS = 20  # a file, and so a micro-batch
-
-
-class Work:
-    """The directories of one query: its source, its checkpoint, its faults."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.source, self.checkpoint = root / "in", root / "checkpoint"
-        self.faults = root / "faults"
-        self.source.mkdir()
-        self.faults.mkdir()
-        self.rows = 0
-
-    def add_file(self) -> None:
-        """`ROWS` more rows arrive at the source."""
-        ids = range(self.rows, self.rows + ROWS)
-        text = "\n".join(json.dumps({"id": n, "k": n % 2}) for n in ids)
-        number = self.rows // ROWS
-        path = self.source / f"{number:03d}.json"
-        path.write_text(text)
-        os.utime(path, (1_700_000_000 + number,) * 2)  # Spark takes the older first
-        self.rows += ROWS
-
-    def fault(self, point: str, how: str) -> None:
-        (self.faults / point).write_text(how)
-
-    def mend(self, point: str) -> None:
-        (self.faults / point).unlink()
 
 
 @pytest.fixture
@@ -71,7 +36,7 @@ def ids(spark: SparkSession, place: Place) -> list[int]:
 
 
 def run(spark: SparkSession, work: Work, place: Place) -> BaseException | None:
-    query = begin(source(spark, work.source), place.uri, work.checkpoint)
+    query = begin(spark, place.uri, work)
     try:
         query.awaitTermination()
     except Exception as error:
@@ -93,7 +58,6 @@ def check_all_ended(place: Place) -> None:
 def test_i11_a_batch_replayed_after_a_failure_anywhere_is_there_once(
     spark: SparkSession, place: Place, work: Work
 ) -> None:
-    register_faulty(spark, work.faults)
     committed = 0
     for point in POINTS:
         work.add_file()
@@ -108,11 +72,7 @@ def test_i11_a_batch_replayed_after_a_failure_anywhere_is_there_once(
         committed = work.rows
         assert ids(spark, place) == list(range(committed))
 
-    # Spark's own log is behind the sink: a crash between the two.
-    commits = work.checkpoint / "commits"
-    last = max((path.name for path in commits.glob("[0-9]*")), key=int)
-    (commits / last).unlink()
-    (commits / f".{last}.crc").unlink()
+    work.forget_last_commit()
     before = set(place.jobs)
     assert run(spark, work, place) is None
     (replay,) = set(place.jobs) - before
@@ -128,28 +88,9 @@ def test_i11_a_killed_driver_loses_nothing_and_repeats_nothing(
 ) -> None:
     work.add_file()
     work.fault(point, "stay")
-    root = str(Path(__file__).parents[2])
-    with (work.root / "driver.log").open("w") as log:
-        driver = subprocess.Popen(
-            [sys.executable, "-m", "tests.spark.faulty", place.uri, str(work.root)],
-            env={**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": root},
-            stdout=log,
-            stderr=log,
-            cwd=root,
-        )
-    reached = work.faults / "reached"
-    deadline = time.monotonic() + 120
-    while not (reached.exists() and reached.read_text()):
-        assert driver.poll() is None, (work.root / "driver.log").read_text()
-        assert time.monotonic() < deadline, (work.root / "driver.log").read_text()
-        time.sleep(0.05)
-    victims = [int((work.faults / "jvm").read_text()), driver.pid, int(reached.read_text())]
-    for victim in victims:
-        os.kill(victim, signal.SIGKILL)
-    driver.wait()
+    kill_driver("tests.spark.faulty", place.uri, work)
     work.mend(point)
 
-    register_faulty(spark, work.faults)
     assert run(spark, work, place) is None
     assert ids(spark, place) == list(range(ROWS))
     work.add_file()
@@ -162,7 +103,7 @@ def test_complete_output_replaces_the_table_at_each_batch(
 ) -> None:
     work.add_file()
     work.add_file()
-    counts = source(spark, work.source).groupBy("k").count()
+    counts = work.frames(spark).groupBy("k").count()
     writer = counts.writeStream.format("s3commit").outputMode("complete").queryName("counts")
     writer = writer.option("checkpointLocation", str(work.checkpoint))
     writer.trigger(availableNow=True).start(place.uri).awaitTermination()

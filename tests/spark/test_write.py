@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyspark
 import pytest
 
 from s3commit.core.model.states import JobState
 from s3commit.spark import arrange
-from s3commit.spark.formats.types import ORC_INSTANTS
+from s3commit.spark.formats.types import running_release
 from tests.spark.tiny import BUCKET, Place
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ def local_directories(root: Path) -> dict[str, int]:
     return dict.fromkeys(sorted(found), 1)
 
 
-READS_ORC_INSTANTS = tuple(map(int, pyspark.__version__.split(".")[:2])) >= ORC_INSTANTS
+READS_ORC_INSTANTS = running_release() >= (4, 2)
 
 PLAIN_TYPES = """
     id,
@@ -53,10 +52,12 @@ PLAIN_TYPES = """
     if(id > 1, null, id) nullable
 """
 UNUSUAL_TYPES = """
-    id, null void, array(null) void_array, make_dt_interval(cast(id as int)) daytime,
+    id, make_dt_interval(cast(id as int)) daytime,
     parse_json('{"a": [1, "x"]}') variant, 'x' collate UNICODE_CI collated,
     map(id, timestamp'2026-01-01 00:00:00') time_map
 """
+if running_release() >= (4, 1):  # before, Spark does not read them from parquet
+    UNUSUAL_TYPES += ", null void, array(null) void_array"
 
 
 @pytest.mark.parametrize("types", [PLAIN_TYPES, UNUSUAL_TYPES], ids=["plain", "unusual"])

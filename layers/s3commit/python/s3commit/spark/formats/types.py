@@ -22,7 +22,6 @@ from pyspark.sql.types import (
 
 from s3commit.core.model.errors import InvalidInputError
 
-ORC_INSTANTS: Final = (4, 2)  # the version of Spark that reads them first
 _TO_STRING: Final = "cast it to string"
 _NO_BINARY: Final = "Spark itself cannot read it from CSV; write base64(column)"
 
@@ -32,6 +31,13 @@ class _NoVariant(DataType):
 
 
 VariantType: Final[type[DataType]] = getattr(pyspark.sql.types, "VariantType", _NoVariant)
+
+# The release of Spark that reads such a column first, the type, and what to do before. ORC's type
+# of an instant is a syntax error for older ones; its own writer writes another.
+_READ_SINCE: Final[dict[str, tuple[tuple[int, int], type[DataType], str]]] = {
+    "parquet": ((4, 1), NullType, "cast it to the type that you mean"),
+    "orc": ((4, 2), TimestampType, "write parquet"),
+}
 
 # For types and not names of types: subclasses are meant too.
 _REFUSED: Final[dict[str, tuple[tuple[type[DataType], str], ...]]] = {
@@ -68,12 +74,17 @@ def check_types(file_format: str, data: StructType) -> None:
 
 
 def _refused(file_format: str) -> tuple[tuple[type[DataType], str], ...]:
-    """Older versions take ORC's type of an instant, which they do not write, for a syntax error."""
-    version = pyspark.__version__
-    if file_format == "orc" and tuple(map(int, version.split(".")[:2])) < ORC_INSTANTS:
-        why = f"Spark {version} cannot read it from ORC as s3commit writes it; write parquet"
-        return (*_REFUSED[file_format], (TimestampType, why))
+    """With what the running Spark can't read back, although a later one can."""
+    later = _READ_SINCE.get(file_format)
+    if later and running_release() < later[0]:
+        why = f"Spark {pyspark.__version__} cannot read it from {file_format}; {later[2]}"
+        return (*_REFUSED[file_format], (later[1], why))
     return _REFUSED[file_format]
+
+
+def running_release() -> tuple[int, ...]:
+    """The running PySpark's major and minor number."""
+    return tuple(map(int, pyspark.__version__.split(".")[:2]))
 
 
 def _check(file_format: str, path: str, kind: DataType) -> None:
