@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import pytest
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.spark import register
 from s3commit.spark.formats.types import running_release
+from s3commit.spark.guard import is_classic
 from tests.spark.test_write import load, rows, spark_conf
 from tests.spark.tiny import Place
 
@@ -19,6 +21,16 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 NO_PATH = r"no path: give one, .* INSERT INTO t WITH \(path = 's3://bucket/prefix'\)"
+
+
+@pytest.fixture(params=["classic", "connect"])
+def spark(request: pytest.FixtureRequest, spark: SparkSession) -> SparkSession:
+    """Both kinds of session in turn."""
+    if request.param == "classic":
+        return spark
+    found: SparkSession = request.getfixturevalue("connect")
+    register(found)
+    return found
 
 
 @pytest.fixture
@@ -87,12 +99,12 @@ def test_insert_into_a_table_with_options(
 def test_write_to_a_table_with_options(
     spark: SparkSession, place: Place, frame: DataFrame, table: str
 ) -> None:
-    from pyspark.sql.functions import lit
-
+    functions = "pyspark.sql.functions" if is_classic(spark) else "pyspark.sql.connect.functions"
+    true = import_module(functions).lit(True)
     frame.writeTo(table).option("path", place.uri).append()
     frame.writeTo(table).option("path", place.uri).append()
     assert ids(spark, place) == sorted([0, 1, 2, 3] * 2)
-    frame.writeTo(table).option("path", place.uri).overwrite(lit(True))
+    frame.writeTo(table).option("path", place.uri).overwrite(true)
     assert ids(spark, place) == [0, 1, 2, 3]
     refused(NO_PATH, frame.writeTo(table).append, Place(place.tiny))
 

@@ -86,7 +86,7 @@ def test_spark_reads_back_what_was_written_as_from_its_own_writer(
         columns = [column for column in columns if "collate" not in column]
     written = spark.range(5).selectExpr(*columns).repartition(2)
     if file_format == "orc" and "timestamp'" in types and not READS_ORC_INSTANTS:
-        with pytest.raises(PySparkException, match="cannot read it from ORC"):
+        with pytest.raises(PySparkException, match="cannot read it from orc"):
             save(written, place, fileFormat=file_format)
         return
     save(written, place, fileFormat=file_format)
@@ -206,7 +206,7 @@ def test_timestamps_in_orc_are_refused_for_a_spark_that_cannot_read_them(
     check_types("orc", schema)
     monkeypatch.setattr(pyspark, "__version__", "4.1.1")
     check_types("parquet", schema)
-    with pytest.raises(InvalidInputError, match=r"Spark 4\.1\.1 cannot read it from ORC"):
+    with pytest.raises(InvalidInputError, match=r"Spark 4\.1\.1 cannot read it from orc"):
         check_types("orc", schema)
 
 

@@ -27,12 +27,17 @@ _LAYOUTS: Final = ("partitionBy", "partitionedBy", "bucketBy", "clusterBy")
 _WRITES: Final = ("start", "toTable", "save", "saveAsTable", "create", "replace", "createOrReplace")
 
 
-def install() -> None:
-    """Guard the writers of classic PySpark sessions; harmless to repeat."""
-    from pyspark.sql.readwriter import DataFrameWriter, DataFrameWriterV2  # noqa: PLC0415
-    from pyspark.sql.streaming.readwriter import DataStreamWriter  # noqa: PLC0415
-
-    for kind in (DataFrameWriter, DataFrameWriterV2, DataStreamWriter):
+def install(spark: SparkSession) -> None:
+    """Guard the writers of sessions such as this one, classic or Connect; harmless to repeat."""
+    if is_classic(spark):
+        from pyspark.sql import readwriter as batch  # noqa: PLC0415
+        from pyspark.sql.streaming import readwriter as streams  # noqa: PLC0415
+    else:
+        from pyspark.sql.connect import readwriter as batch  # type: ignore[no-redef] # noqa: PLC0415
+        from pyspark.sql.connect.streaming import (  # type: ignore[no-redef] # noqa: PLC0415
+            readwriter as streams,
+        )
+    for kind in (batch.DataFrameWriter, batch.DataFrameWriterV2, streams.DataStreamWriter):
         if _DONE in vars(kind):
             continue
         setattr(kind, _DONE, True)
@@ -44,10 +49,19 @@ def install() -> None:
             _wrap(kind, name, functools.partial(_check, name))
 
 
+def is_classic(spark: SparkSession) -> bool:
+    """Whether the session is of this process's own JVM, and not of Spark Connect."""
+    return getattr(spark, "_jvm", None) is not None
+
+
 def activate(spark: SparkSession) -> None:
-    """Make ``spark`` the active session of this thread, as ``createDataFrame`` does too."""
-    jvm: Any = spark._jvm
-    jvm.SparkSession.setActiveSession(spark._jsparkSession)
+    """Make ``spark`` the active session of this thread, as ``createDataFrame`` does too.
+
+    A session of Spark Connect is named in each request, and needs it not.
+    """
+    if is_classic(spark):
+        jvm: Any = spark._jvm
+        jvm.SparkSession.setActiveSession(spark._jsparkSession)
 
 
 def _wrap(kind: type, name: str, before: Callable[..., None]) -> None:
@@ -87,14 +101,15 @@ def _check(name: str, writer: Any, *args: Any, **kwargs: Any) -> None:
     by = given.get("partitionBy")
     call, columns = ("partitionBy", by) if by else notes.get("layout", ("", []))
     source = given.get("format") or notes.get("format")
+    session = getattr(writer, "_spark", None) or writer._session
     if not columns:
         if str(source).lower() == FORMAT:
-            activate(writer._spark)
+            activate(session)
         return
     if name == "toTable":
         table = str(given.get("name", given.get("tableName")))
-        source = _provider(writer._spark, table) or source
-    if str(source or _usual_format(writer._spark)).lower() != FORMAT:
+        source = _provider(session, table) or source
+    if str(source or _usual_format(session)).lower() != FORMAT:
         return
     names = [columns] if isinstance(columns, str) else columns
     raise InvalidInputError(
@@ -120,10 +135,12 @@ def _provider(spark: SparkSession, name: str) -> str | None:
     """The format of a table that exists in the session's catalog: it decides, not the writer."""
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
-    state = spark._jsparkSession.sessionState()
+    *namespace, table = name.replace("`", "").split(".")
+    where = "IN " + ".".join(f"`{part}`" for part in namespace) if namespace else ""
     try:
-        table = state.catalog().getTableMetadata(state.sqlParser().parseTableIdentifier(name))
-        provider = table.provider()
-        return str(provider.get()) if provider.isDefined() else None
-    except PySparkException:  # no such table, or another catalog's
+        found = spark.sql(f"SHOW TABLE EXTENDED {where} LIKE '{table}'").collect()
+    except PySparkException:  # no such namespace, or a catalog that can't tell
         return None
+    lines = (line for row in found for line in str(row.information).splitlines())
+    label = "Provider: "
+    return next((line.removeprefix(label) for line in lines if line.startswith(label)), None)

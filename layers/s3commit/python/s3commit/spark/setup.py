@@ -44,9 +44,8 @@ def register(spark: SparkSession) -> None:
     _check_workers(spark)
     from s3commit.spark.source import S3CommitDataSource  # noqa: PLC0415
 
-    if getattr(spark, "_jvm", None) is not None:  # else it is Spark Connect
-        guard.activate(spark)
-        guard.install()
+    guard.activate(spark)
+    guard.install(spark)
     spark.dataSource.register(S3CommitDataSource)
 
 
