@@ -9,6 +9,7 @@ STAMP := $(VENV)/.s3commit-installed
 CDK_VERSION := 2.1148.1
 OUT ?= cdk.out
 ARGS ?=
+SPARKS ?= 3.5.7 4.0.1 4.1.1 4.2.1 4.3.0
 # Files in their order: those of few but long tests are not left to the end.
 PYTEST_ARGS ?= -n 2 --dist loadfile --no-loadscope-reorder
 
@@ -66,6 +67,19 @@ test: lint java ## Lint, then all tests
 .PHONY: contract
 contract: setup ## The store and ledger suite on AWS: make contract ARGS="--bucket … --versioned-bucket … --table …"
 	$(BIN)/python -m pytest tests/contract $(ARGS)
+
+.PHONY: matrix
+matrix: $(addprefix spark-,$(SPARKS)) ## The tests of Spark on each release that is supported, or on SPARKS="3.5.7 4.0.1"
+
+# A release is installed apart and comes first in the path. For 3.5, PySpark brings no Connect server.
+spark-%: setup java
+	@if [ ! -d .build/spark-$* ]; then \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --target .build/spark-$*.new pyspark==$*; \
+	  case $* in 3.5.*) mvn --batch-mode --quiet dependency:copy -DoutputDirectory=.build/spark-$*.new/pyspark/jars \
+	    -Dartifact=org.apache.spark:spark-connect_2.12:$* ;; esac; \
+	  mv .build/spark-$*.new .build/spark-$*; \
+	fi
+	PYTHONPATH=$(abspath .build/spark-$*) $(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) tests/spark
 
 .PHONY: test-long
 test-long: setup java ## What the tests search for longer than one waits every day

@@ -28,6 +28,7 @@ class ConnectServer:
     def __init__(self, settings: Mapping[str, str], log: Path) -> None:
         (self._port,) = free_ports(1)
         self._log = log
+        self._session: Any = None
         self._settings = {**settings, "spark.connect.grpc.binding.port": str(self._port)}
 
     def __enter__(self) -> Self:
@@ -52,7 +53,8 @@ class ConnectServer:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._session.stop()
+        if self._session is not None:
+            self._session.stop()
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
@@ -62,8 +64,7 @@ class ConnectServer:
 
         builder = Remote.builder.remote(f"sc://127.0.0.1:{self._port}")
         self._session = builder.create()
-        session: Any = self._session
-        return cast("SparkSession", session)
+        return cast("SparkSession", self._session)
 
     def _wait(self) -> None:
         for _ in range(600):
