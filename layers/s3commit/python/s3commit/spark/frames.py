@@ -169,6 +169,7 @@ def _text(value: object) -> str:
 def _open(frame: DataFrame, options: Options, overwrite: bool) -> SparkJob:
     from s3commit.spark.job import spark_job  # noqa: PLC0415
     from s3commit.spark.policy import SESSION_SCOPE, policy_of, scope_said  # noqa: PLC0415
+    from s3commit.spark.session import obey  # noqa: PLC0415
 
     if frame.isStreaming:
         raise InvalidInputError(
@@ -176,11 +177,19 @@ def _open(frame: DataFrame, options: Options, overwrite: bool) -> SparkJob:
             " .writeStream.foreachBatch(batch_writer(path)). Nothing was written.",
             code="BAD_OPTIONS",
         )
+    settings = frame.sparkSession.conf
+
+    def setting(name: str) -> str | None:
+        return settings.get(name, None)
+
     policy = policy_of(options, overwrite=overwrite)
     if policy.scope is None:
-        said: str | None = frame.sparkSession.conf.get(SESSION_SCOPE, None)
-        policy = replace(policy, scope=scope_said(said))
-    return spark_job(options, frame.schema, policy).open(by_tasks=False)
+        policy = replace(policy, scope=scope_said(setting(SESSION_SCOPE)))
+    # The tasks obey too; what can't be obeyed is refused before they run.
+    job = spark_job(options, frame.schema, policy)
+    options = obey(options, job.schema.data, setting)
+    inner = replace(job.job, encryption=options.encryption)
+    return replace(job, job=inner, options=options).open(by_tasks=False)
 
 
 def _run(frame: DataFrame, job: SparkJob) -> list[TaskMessage]:
