@@ -147,6 +147,17 @@ def parse_options(raw: Mapping[str, str], config: Config | None = None) -> Optio
     )
 
 
+def options_of(said: Mapping[str, object], config: Config | None = None) -> Options:
+    """`parse_options` of Python's values; None stands for an option that is not given."""
+    return parse_options({name: _text_of(v) for name, v in said.items() if v is not None}, config)
+
+
+def _text_of(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return json.dumps(value) if isinstance(value, Mapping) else str(value)
+
+
 def _check_known(key: str) -> None:
     column = key.removeprefix(_NULL_FRACTION) if key.startswith(_NULL_FRACTION) else ""
     if key not in _SPELLING and key not in _OF_SPARK and not column:

@@ -6,7 +6,6 @@ returns the row of exactly one attempt of each task: those are the attempts that
 
 from __future__ import annotations
 
-import json
 import pickle
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -129,7 +128,7 @@ def _said(
     more: Mapping[str, Any],
 ) -> tuple[Options, bool]:
     """The options, and whether the mode is ``overwrite``."""
-    from s3commit.spark.options import parse_options  # noqa: PLC0415
+    from s3commit.spark.options import options_of  # noqa: PLC0415
     from s3commit.spark.setup import check_versions  # noqa: PLC0415
 
     check_versions("write")
@@ -137,9 +136,7 @@ def _said(
         raise InvalidInputError(
             f"mode {mode!r} is none of {', '.join(MODES)}. Nothing was written.", code="BAD_OPTIONS"
         )
-    raw = {"path": path, "fileFormat": file_format}
-    raw |= {name: _text(value) for name, value in more.items() if value is not None}
-    options = parse_options(raw, load_config())
+    options = options_of({"path": path, "fileFormat": file_format, **more}, load_config())
     columns = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
     conflict = options.conflict or (Conflict.FAIL if mode.startswith("error") else None)
     columns = columns or options.partition_by
@@ -158,12 +155,6 @@ def _write(
         if rows_needed and not rows and spec.conflict is Conflict.APPEND and not spec.conditions:
             return None
         return _result(job, job.commit(messages, opened=True), rows)
-
-
-def _text(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return json.dumps(value) if isinstance(value, Mapping) else str(value)
 
 
 def _open(frame: DataFrame, options: Options, overwrite: bool) -> SparkJob:
