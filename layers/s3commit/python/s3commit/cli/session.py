@@ -118,7 +118,8 @@ class Session:
         with translated("reading the AWS configuration"):
             where = region(os.environ) or boto3.session.Session().region_name
         session = cache(lambda: make_session(where))
-        return Surroundings(where, cache(lambda service: session().client(service)), **options)
+        connect = cache(lambda service: session().create_client(service))
+        return Surroundings(where, connect, **options)
 
     @cached_property
     def _client(self) -> Any:
