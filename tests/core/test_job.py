@@ -19,7 +19,6 @@ COMMIT_PATH = [
     "DecideCommit",
     "CompleteUploads",
     "BeginPublish",
-    "RemoveReplaced",
     "PublishSuccess",
     "TidyUp",
 ]
