@@ -30,6 +30,10 @@ class _Clock:
         now = datetime.fromtimestamp(self._environment.epoch(), UTC)
         return now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
+    def sleep(self, seconds: float) -> None:
+        """See `Clock.sleep`."""
+        self._environment.sleep(seconds)
+
 
 class Session:
     """What one command works on, by the standard AWS configuration.
