@@ -13,8 +13,9 @@ from typing import Final
 PRICED: Final = "2026-11"
 
 # US dollars, each with AWS's page. The pages fill in their tables in a browser; those of Lambda,
-# SQS and CloudWatch were compared with what others quote of AWS's price list, by its usage types
-# (Request-ARM, Lambda-GB-Second-ARM, Requests-Tier1, CW:AlarmMonitorUsage, CW:MetricMonitorUsage).
+# SQS and CloudWatch's alarms were compared with what others quote of AWS's price list, by its usage
+# types (Request-ARM, Lambda-GB-Second-ARM, Requests-Tier1, CW:AlarmMonitorUsage); those of metrics
+# and dashboards with what others write.
 S3: Final = "https://aws.amazon.com/s3/pricing/"
 S3_WRITE: Final = 0.005 / 1000  # PUT, POST and LIST; a delete or an abort is free
 S3_READ: Final = 0.0004 / 1000  # GET and HEAD
