@@ -19,11 +19,6 @@ from tests.writer.support import (
 )
 
 
-@pytest.fixture
-def store() -> MemoryObjectStore:
-    return MemoryObjectStore(BUCKET)
-
-
 def probe(answer: dict[str, object] | ClientError) -> S3BucketProbe:
     return S3BucketProbe(FakeS3(answer))  # type: ignore[arg-type]
 

@@ -18,7 +18,7 @@ from s3commit.core.model.errors import (
 )
 from s3commit.testing.faults import FaultPlan
 from s3commit.testing.store import MemoryObjectStore
-from s3commit.writer.job import Job, open_job
+from s3commit.writer.job import open_job
 from tests.writer.support import (
     BUCKET,
     DESTINATION,
@@ -27,29 +27,6 @@ from tests.writer.support import (
     fake_id,
     visible,
 )
-
-
-@pytest.fixture
-def store() -> MemoryObjectStore:
-    return MemoryObjectStore(BUCKET)
-
-
-@pytest.fixture
-def plan() -> FaultPlan:
-    return FaultPlan()
-
-
-@pytest.fixture
-def environment() -> ScriptedEnvironment:
-    return ScriptedEnvironment()
-
-
-@pytest.fixture
-def job(store: MemoryObjectStore, plan: FaultPlan, environment: ScriptedEnvironment) -> Job:
-    job = open_job(DESTINATION, store=plan.wrap(store), environment=environment, job_id=JOB)
-    plan.forget_calls()
-    return job
-
 
 # --- open
 

@@ -41,28 +41,6 @@ from tests.writer.support import (
 )
 
 
-@pytest.fixture
-def store() -> MemoryObjectStore:
-    return MemoryObjectStore(BUCKET)
-
-
-@pytest.fixture
-def plan() -> FaultPlan:
-    return FaultPlan()
-
-
-@pytest.fixture
-def environment() -> ScriptedEnvironment:
-    return ScriptedEnvironment()
-
-
-@pytest.fixture
-def job(store: MemoryObjectStore, plan: FaultPlan, environment: ScriptedEnvironment) -> Job:
-    job = open_job(DESTINATION, store=plan.wrap(store), environment=environment, job_id=JOB)
-    plan.forget_calls()
-    return job
-
-
 def attempt(task_id: str = "0", attempt_id: str = "a", sha256: str = "0" * 64) -> CountedAttempt:
     manifest = f"tasks/{task_id}/{attempt_id}.pendingset"
     return CountedAttempt(task_id, attempt_id, manifest, sha256, 1, 3)

@@ -155,11 +155,6 @@ def store() -> MemoryObjectStore:
 
 
 @pytest.fixture
-def plan() -> FaultPlan:
-    return FaultPlan()
-
-
-@pytest.fixture
 def job(store: MemoryObjectStore, plan: FaultPlan) -> Job:
     return open_job(
         DESTINATION,

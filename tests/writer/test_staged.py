@@ -51,11 +51,6 @@ def store() -> MemoryObjectStore:
     return MemoryObjectStore(BUCKET, min_part_bytes=1)
 
 
-@pytest.fixture
-def plan() -> FaultPlan:
-    return FaultPlan()
-
-
 def descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
@@ -379,15 +374,6 @@ def test_a_large_file_takes_no_memory() -> None:
 
 
 # --- in a task
-
-
-@pytest.fixture
-def job(store: MemoryObjectStore, plan: FaultPlan) -> Job:
-    job = open_job(
-        DESTINATION, store=plan.wrap(store), environment=ScriptedEnvironment(), job_id=JOB
-    )
-    plan.forget_calls()
-    return job
 
 
 def test_files_of_both_kinds_stand_in_one_manifest(
