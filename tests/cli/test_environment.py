@@ -20,7 +20,7 @@ from s3commit.aws import env, wiring
 from s3commit.cli.app import app
 from s3commit.core.model.errors import S3CommitError
 from s3commit.filesystem import S3CommitFileSystem
-from s3commit.spark import connection, reader
+from s3commit.spark import connection
 from s3commit.writer import connect
 from tests.cli.support import JOB
 
@@ -105,7 +105,7 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     for name in [name for name in os.environ if name.startswith(("AWS_", "S3COMMIT_"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    for cached in (connection.shared_client, reader._client, connect._store_of):
+    for cached in (connection.shared_client, connect._store_of):
         cached.cache_clear()
     return monkeypatch
 
@@ -188,8 +188,7 @@ def of_the_filesystem() -> Any:
 
 
 CLIENTS: dict[str, Callable[[], Any]] = {
-    "a Spark driver or task that writes": connection.shared_client,
-    "a Spark task that reads": reader._client,
+    "a Spark driver or task": connection.shared_client,
     "a process that was sent a task": lambda: connect.shared_store(None)._client,
     "s3commit://": of_the_filesystem,
     "a function's": lambda: wiring.make_ports().store._client,  # type: ignore[attr-defined]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from s3commit.spark import batch_writer, frames
+from s3commit.spark import batch_writer, frame_write
 from s3commit.spark.job import SparkJob
 from s3commit.writer.requests import wait_for_result
 from tests.spark.points import Work, at, drive
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def faulty_writer(uri: str, faults: str) -> Any:
     """What `batch_writer` gives, which comes to each of `POINTS` in this order."""
     write = batch_writer(uri, partition_by="k", commitTimeout="60s")
-    task_of, commit_of = frames._task, SparkJob.commit
+    task_of, commit_of = frame_write._task, SparkJob.commit
 
     def faulty_task(job: Any) -> Any:
         task = task_of(job)
@@ -52,7 +52,7 @@ def faulty_writer(uri: str, faults: str) -> Any:
 
     def write_batch(frame: DataFrame, number: int) -> None:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(frames, "_task", faulty_task)
+            patch.setattr(frame_write, "_task", faulty_task)
             patch.setattr(SparkJob, "commit", faulty_commit)
             patch.setattr("s3commit.writer.job.wait_for_result", waiting)
             write(frame, number)

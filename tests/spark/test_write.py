@@ -298,3 +298,17 @@ def test_a_place_that_is_none_is_refused_in_one_line(
         place.tiny.add_bucket("without-pipeline", notifies=False)
     with pytest.raises(Exception, match=says):
         spark.range(3).write.format("s3commit").mode("append").save(path)
+
+
+def test_settings_of_the_session_reach_the_tasks(spark: SparkSession, place: Place) -> None:
+    with (
+        spark_conf(spark, "spark.sql.parquet.compression.codec", "gzip"),
+        spark_conf(spark, "spark.sql.files.maxRecordsPerFile", "4"),
+    ):
+        save(spark.range(0, 8, 1, 1), place)
+    assert [name.rsplit(".c")[1] for name in place.data] == ["000.gz.parquet", "001.gz.parquet"]
+    with (
+        spark_conf(spark, "spark.sql.parquet.compression.codec", "brotli"),
+        pytest.raises(Exception, match="give the option compression, one of snappy"),
+    ):
+        save(spark.range(3), place)

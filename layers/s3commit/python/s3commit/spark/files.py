@@ -40,7 +40,7 @@ class FileLimits:
             row_group_bytes=min(ROW_GROUP_BYTES, memory * 3 // 4),
             stage_bytes=stage,
             buffer_bytes=memory - 2 * stage,
-            max_records=options.max_records_per_file,
+            max_records=options.max_records_per_file or None,
             target_bytes=options.target_file_bytes,
         )
 

@@ -22,6 +22,7 @@ from s3commit.spark.options import Options
 from s3commit.spark.policy import Policy
 from s3commit.spark.rows import write_rows
 from s3commit.spark.schema import WriteSchema, check_schema, named_conditions
+from s3commit.spark.session import obey
 from s3commit.writer.bucket import S3BucketProbe
 from s3commit.writer.environment import SystemEnvironment, timestamp
 from s3commit.writer.job import Job, put_job, start
@@ -106,9 +107,12 @@ class SparkJob:
             raise
 
     def write_task(self, batches: Iterator[pa.RecordBatch]) -> TaskMessage:
-        """`write` the partition of the Spark task that this process runs."""
+        """`write` the partition of the Spark task that this process runs, as its session says."""
         context = running_context()
-        return self.write(batches, context.partitionId(), context.taskAttemptId())
+        options = obey(self.options, self.schema.data, context.getLocalProperty)
+        job = replace(self.job, encryption=options.encryption)
+        write = replace(self, job=job, options=options).write
+        return write(batches, context.partitionId(), context.taskAttemptId())
 
     def open_and_write_task(self, batches: Iterator[pa.RecordBatch]) -> TaskMessage:
         """As `write_task`, for a job of which no ``job.json`` is there yet.

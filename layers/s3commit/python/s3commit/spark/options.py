@@ -55,7 +55,6 @@ KNOWN: Final = (
     "idempotencyKey",
     *CONFIGURABLE,
     "jobId",
-    "version",
 )
 _SPELLING: Final = {name.lower(): name for name in KNOWN if not name.startswith(NULL_FRACTION)}
 _NULL_FRACTION: Final = NULL_FRACTION.lower()
@@ -70,13 +69,16 @@ _T = TypeVar("_T")
 class Options:
     """What the user asked for. Sizes are in bytes, times in seconds; None means no limit.
 
+    ``compression`` and ``max_records_per_file`` are None where the session may say
+    (`s3commit.spark.session`); 0 records mean no limit, whatever it says.
+
     ``conflict`` and ``scope`` are the program's word, None without one; ``usual_conflict`` and
     ``usual_scope`` are the configuration's. `s3commit.spark.policy` makes one policy of them.
     """
 
     destination: Destination
     file_format: str = "parquet"
-    compression: str = "snappy"
+    compression: str | None = None
     partition_by: tuple[str, ...] = ()
     locations: Mapping[str, str] = field(default_factory=dict)
     conflict: Conflict | None = None
@@ -92,6 +94,11 @@ class Options:
     uploads: UploadSettings = field(default_factory=UploadSettings)
     encryption: Encryption | None = None
     job_id: str | None = None
+
+    @property
+    def codec(self) -> str:
+        """The compression that is asked for, else the format's usual one."""
+        return self.compression or FORMATS[self.file_format].default
 
 
 def parse_options(raw: Mapping[str, str], config: Config | None = None) -> Options:
@@ -121,14 +128,14 @@ def parse_options(raw: Mapping[str, str], config: Config | None = None) -> Optio
     return Options(
         destination=destination,
         file_format=file_format,
-        compression=take("compression", _codec_of(file_format), FORMATS[file_format].default),
+        compression=take("compression", codec_of(file_format), None),
         partition_by=take("partitionBy", _columns, ()),
         locations=parse_locations(take("partitionLocations", _object, {}), destination),
         conflict=_conflict(said),
         scope=_scope(said),
         usual_conflict=_conflict(usual),
         usual_scope=_scope(usual),
-        max_records_per_file=take("maxRecordsPerFile", _limit, None),
+        max_records_per_file=take("maxRecordsPerFile", limit_of, None),
         target_file_bytes=take("targetFileBytes", _size_limit, None),
         commit_timeout=take("commitTimeout", parse_duration, DEFAULT_COMMIT_TIMEOUT),
         idempotency_key=take("idempotencyKey", _text, None),
@@ -136,8 +143,19 @@ def parse_options(raw: Mapping[str, str], config: Config | None = None) -> Optio
         memory_budget=budget,
         uploads=_uploads(given, budget),
         encryption=encryption_of(given),
-        job_id=take("jobId", _job_id, None) or take("version", _job_id, None),
+        job_id=take("jobId", _job_id, None),
     )
+
+
+def options_of(said: Mapping[str, object], config: Config | None = None) -> Options:
+    """`parse_options` of Python's values; None stands for an option that is not given."""
+    return parse_options({name: _text_of(v) for name, v in said.items() if v is not None}, config)
+
+
+def _text_of(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return json.dumps(value) if isinstance(value, Mapping) else str(value)
 
 
 def _check_known(key: str) -> None:
@@ -210,7 +228,9 @@ def _one_of(allowed: tuple[str, ...]) -> Callable[[str, str], str]:
     return parse
 
 
-def _codec_of(file_format: str) -> Callable[[str, str], str]:
+def codec_of(file_format: str) -> Callable[[str, str], str]:
+    """What parses a codec of the format."""
+
     def parse(name: str, text: str) -> str:
         codec = "none" if text.lower() == "uncompressed" else text.lower()
         codecs = FORMATS[file_format].codecs
@@ -238,11 +258,11 @@ def _object(name: str, text: str) -> Mapping[str, object]:
     return value
 
 
-def _limit(name: str, text: str) -> int | None:
-    # Zero and less mean "no limit", as for Spark's own maxRecordsPerFile.
+def limit_of(name: str, text: str) -> int:
+    """A number of records, or 0 for no limit: Spark takes a negative number for that too."""
     if not re.fullmatch(r"[+-]?[0-9]{1,18}", text):
         raise bad_option(name, text, "a whole number")
-    return limit if (limit := int(text)) > 0 else None
+    return max(0, int(text))
 
 
 def _size_limit(name: str, text: str) -> int | None:

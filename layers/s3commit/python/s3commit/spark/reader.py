@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
-import functools
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow as pa
 from pyarrow import parquet
@@ -15,28 +14,19 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField, StructType, TimestampType
 
-from s3commit.aws.failures import translated
-from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.s3_client import make_client
-from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.formats.locations import location_of
-from s3commit.core.formats.published import decode_commit_manifest
-from s3commit.core.model.errors import InvalidInputError, NotFoundError
-from s3commit.core.ports.objects import ListedObject
-from s3commit.spark.discover import FoundFile, data_files, partition_schema, typed
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.spark.committed import committed_files, nothing_committed
+from s3commit.spark.connection import shared_client
+from s3commit.spark.discover import FoundFile, partition_schema, typed
 from s3commit.spark.options import MB, Options
 from s3commit.spark.ranges import RangeFile
 from s3commit.spark.schema import ROW_METADATA, arrow_schema
 from s3commit.spark.user_errors import short_errors
 from s3commit.spark.zones import session_zone
 
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
-
 # As spark.sql.files.maxPartitionBytes: what one task reads.
 SPLIT_BYTES: Final = 128 * MB
 BATCH_ROWS: Final = 32 * 1024
-MAX_MANIFEST_BYTES: Final = 1024 * MB
 
 
 class FileSplit(InputPartition):
@@ -53,11 +43,9 @@ def committed_schema(options: Options) -> StructType:
     Everything is nullable, as in every file source of Spark. Raises `NotFoundError` if nothing
     is committed.
     """
-    files = _files(options)
+    files = committed_files(options)
     if not files:
-        where = options.destination.uri
-        job = f" by job {options.job_id}" if options.job_id else ""
-        raise NotFoundError(f"no data file is committed at {where}{job}: there is nothing to read")
+        raise nothing_committed(options)
     found = _file_schema(options.destination.bucket, files[0])
     partitions = partition_schema(files)
     own = {column.name.lower(): column for column in partitions}
@@ -80,7 +68,7 @@ class CommittedReader(DataSourceReader):
         """Splits of about 128 MB: large files by row groups, small ones together."""
         pieces = [
             (file, start, min(start + SPLIT_BYTES, file.length))
-            for file in _files(self.options)
+            for file in committed_files(self.options)
             for start in range(0, file.length, SPLIT_BYTES)
         ]
         splits: list[list[tuple[FoundFile, int, int]]] = []
@@ -143,35 +131,6 @@ def _cast(values: pa.Array, column: StructField, kind: pa.DataType, file: FoundF
         ) from error
 
 
-def _files(options: Options) -> list[FoundFile]:
-    destination = options.destination
-    store = S3ObjectStore(_client())
-    if options.job_id is None:
-        listed = _listed(store, options)
-        objects = ((one.key, one.length, one.etag) for one in listed)
-        return data_files(destination, objects, options.locations)
-    key = JobDirectory(destination, options.job_id).commits
-    try:
-        body = store.get(destination.bucket, key, max_bytes=MAX_MANIFEST_BYTES).body
-    except NotFoundError as error:
-        raise NotFoundError(
-            f"job {options.job_id} is not committed at {destination.uri}: there is no {key}"
-        ) from error
-    header, entries = decode_commit_manifest(body)
-    objects = ((one.key, one.length, one.etag) for one in entries)
-    return data_files(destination, objects, header.locations)
-
-
-def _listed(store: S3ObjectStore, options: Options) -> Iterator[ListedObject]:
-    """What lies at the destination, but for partitions with a location; and what lies there."""
-    destination, locations = options.destination, options.locations
-    for listed in store.list(destination.bucket, destination.prefix):
-        if not location_of(locations, listed.key[len(destination.prefix) :]):
-            yield listed
-    for prefix in locations.values():
-        yield from store.list(destination.bucket, prefix)
-
-
 def _file_schema(bucket: str, file: FoundFile) -> StructType:
     with closing(_open(bucket, file)) as opened:
         text = (opened.metadata.metadata or {}).get(ROW_METADATA)
@@ -189,7 +148,9 @@ def _open(bucket: str, file: FoundFile) -> parquet.ParquetFile:
             f" directory with spark.read.{other}('s3a://{bucket}/...')",
             code="OTHER_FORMAT",
         )
-    source = pa.PythonFile(RangeFile(_client(), bucket, file.key, file.length, file.etag), "r")
+    source = pa.PythonFile(
+        RangeFile(shared_client(), bucket, file.key, file.length, file.etag), "r"
+    )
     try:
         return parquet.ParquetFile(source, pre_buffer=True, coerce_int96_timestamp_unit="us")
     except pa.ArrowInvalid as error:
@@ -204,9 +165,3 @@ def _middle(group: Any) -> int:
     start = first.dictionary_page_offset or first.data_page_offset
     size = sum(group.column(n).total_compressed_size for n in range(group.num_columns))
     return int(start + size // 2)
-
-
-@functools.lru_cache(maxsize=1)
-def _client() -> S3Client:
-    with translated("connecting to S3"):
-        return make_client()

@@ -36,7 +36,7 @@ def write_rows(
     """
     names = schema.partition_names
     metadata = schema.parquet_metadata
-    suffix = FORMATS[options.file_format].suffixes[options.compression]
+    suffix = FORMATS[options.file_format].suffixes[options.codec]
     data_schema: pa.Schema | None = None
 
     def open_output(directory: str, counter: int) -> PendingUpload:
@@ -44,9 +44,7 @@ def write_rows(
         return task.open(directory + name)
 
     def encoder(sink: Sink, crowded: bool) -> Encoder:
-        return open_encoder(
-            options.file_format, sink, data_schema, options.compression, crowded=crowded
-        )
+        return open_encoder(options.file_format, sink, data_schema, options.codec, crowded=crowded)
 
     # The rest is for the encoders, for the copies of parts that are being sent and for what the
     # allocators keep: it is the process's peak that has to fit (bench/README.md measures it).

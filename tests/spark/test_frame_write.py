@@ -16,7 +16,7 @@ import pytest
 from s3commit.core.model.conditions import Conditions
 from s3commit.core.model.errors import InvalidInputError, JobFailedError, NotFoundError
 from s3commit.core.model.states import JobState
-from s3commit.spark import CommitResult, frames, write
+from s3commit.spark import CommitResult, frame_write, write
 from s3commit.spark.options import parse_options
 from s3commit.spark.setup import WrongPythonError
 from tests.spark.tiny import Place
@@ -245,7 +245,7 @@ def test_i2_i3_a_task_that_fails_once_is_counted_once(
 def test_i3_i4_of_two_attempts_that_finish_one_counts(
     session: SparkSession, place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    task_of = frames._task
+    task_of = frame_write._task
 
     def late(job: Any) -> Any:
         """The first try fails when its manifest is in S3 and before Spark hears of it."""
@@ -262,7 +262,7 @@ def test_i3_i4_of_two_attempts_that_finish_one_counts(
 
         return run
 
-    monkeypatch.setattr(frames, "_task", late)
+    monkeypatch.setattr(frame_write, "_task", late)
     write(session.range(0, 1000, 1, 2), place.uri, maxRecordsPerFile=50)
     record = place.tidy()
     attempts = {(one.task_id, one.attempt_id) for one in place.tiny.ledger.attempts(record.ref)}
@@ -299,7 +299,7 @@ def test_i1_a_driver_that_is_interrupted_aborts_its_job(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(frames, "_run", interrupted)
+    monkeypatch.setattr(frame_write, "_run", interrupted)
     with pytest.raises(KeyboardInterrupt):
         write(session.range(3), place.uri)
     assert place.tidy().state is JobState.ABORTED
@@ -315,7 +315,7 @@ def test_options_are_those_of_the_format() -> None:
         "partitionLocations": {"k=1": "s3://bucket/elsewhere/"},
         "encryption": None,
     }
-    options, overwrite = frames._said("s3://bucket/t/", "overwrite", "k", "json", said)
+    options, overwrite = frame_write._said("s3://bucket/t/", "overwrite", "k", "json", said)
     text = {"maxRecordsPerFile": "5", "partitionLocations": '{"k=1": "s3://bucket/elsewhere/"}'}
     format_says = {"path": "s3://bucket/t/", "fileFormat": "json", "partitionBy": "k", **text}
     assert overwrite
@@ -326,4 +326,4 @@ def test_options_are_those_of_the_format() -> None:
 def test_a_spark_that_is_too_old_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pyspark, "__version__", "3.4.4")
     with pytest.raises(WrongPythonError, match=r"pyspark 3.4.4 is too old: this needs .*>=3.5$"):
-        frames._said("s3://bucket/t/", "append", (), "parquet", {})
+        frame_write._said("s3://bucket/t/", "append", (), "parquet", {})

@@ -6,7 +6,6 @@ returns the row of exactly one attempt of each task: those are the attempts that
 
 from __future__ import annotations
 
-import json
 import pickle
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -129,7 +128,7 @@ def _said(
     more: Mapping[str, Any],
 ) -> tuple[Options, bool]:
     """The options, and whether the mode is ``overwrite``."""
-    from s3commit.spark.options import parse_options  # noqa: PLC0415
+    from s3commit.spark.options import options_of  # noqa: PLC0415
     from s3commit.spark.setup import check_versions  # noqa: PLC0415
 
     check_versions("write")
@@ -137,9 +136,7 @@ def _said(
         raise InvalidInputError(
             f"mode {mode!r} is none of {', '.join(MODES)}. Nothing was written.", code="BAD_OPTIONS"
         )
-    raw = {"path": path, "fileFormat": file_format}
-    raw |= {name: _text(value) for name, value in more.items() if value is not None}
-    options = parse_options(raw, load_config())
+    options = options_of({"path": path, "fileFormat": file_format, **more}, load_config())
     columns = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
     conflict = options.conflict or (Conflict.FAIL if mode.startswith("error") else None)
     columns = columns or options.partition_by
@@ -160,15 +157,10 @@ def _write(
         return _result(job, job.commit(messages, opened=True), rows)
 
 
-def _text(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return json.dumps(value) if isinstance(value, Mapping) else str(value)
-
-
 def _open(frame: DataFrame, options: Options, overwrite: bool) -> SparkJob:
     from s3commit.spark.job import spark_job  # noqa: PLC0415
     from s3commit.spark.policy import SESSION_SCOPE, policy_of, scope_said  # noqa: PLC0415
+    from s3commit.spark.session import obey  # noqa: PLC0415
 
     if frame.isStreaming:
         raise InvalidInputError(
@@ -176,11 +168,19 @@ def _open(frame: DataFrame, options: Options, overwrite: bool) -> SparkJob:
             " .writeStream.foreachBatch(batch_writer(path)). Nothing was written.",
             code="BAD_OPTIONS",
         )
+    settings = frame.sparkSession.conf
+
+    def setting(name: str) -> str | None:
+        return settings.get(name, None)
+
     policy = policy_of(options, overwrite=overwrite)
     if policy.scope is None:
-        said: str | None = frame.sparkSession.conf.get(SESSION_SCOPE, None)
-        policy = replace(policy, scope=scope_said(said))
-    return spark_job(options, frame.schema, policy).open(by_tasks=False)
+        policy = replace(policy, scope=scope_said(setting(SESSION_SCOPE)))
+    # The tasks obey too; what can't be obeyed is refused before they run.
+    job = spark_job(options, frame.schema, policy)
+    options = obey(options, job.schema.data, setting)
+    inner = replace(job.job, encryption=options.encryption)
+    return replace(job, job=inner, options=options).open(by_tasks=False)
 
 
 def _run(frame: DataFrame, job: SparkJob) -> list[TaskMessage]:

@@ -1,0 +1,58 @@
+"""What is committed at a destination, or by one job: the files that a read takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from s3commit.aws.s3 import S3ObjectStore
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.locations import location_of
+from s3commit.core.formats.published import decode_commit_manifest
+from s3commit.core.model.errors import NotFoundError
+from s3commit.core.ports.objects import ListedObject
+from s3commit.spark.connection import shared_client
+from s3commit.spark.discover import FoundFile, data_files
+from s3commit.spark.options import MB, Options
+
+MAX_MANIFEST_BYTES: Final = 1024 * MB
+
+
+def committed_files(options: Options) -> list[FoundFile]:
+    """The data files that are visible now, or those of the job ``options.job_id``.
+
+    Raises `NotFoundError` if there is no such job, else as `data_files`.
+    """
+    destination = options.destination
+    store = S3ObjectStore(shared_client())
+    if options.job_id is None:
+        listed = _listed(store, options)
+        objects = ((one.key, one.length, one.etag) for one in listed)
+        return data_files(destination, objects, options.locations)
+    key = JobDirectory(destination, options.job_id).commits
+    try:
+        body = store.get(destination.bucket, key, max_bytes=MAX_MANIFEST_BYTES).body
+    except NotFoundError as error:
+        raise NotFoundError(
+            f"job {options.job_id} is not committed at {destination.uri}: there is no {key}"
+        ) from error
+    header, entries = decode_commit_manifest(body)
+    objects = ((one.key, one.length, one.etag) for one in entries)
+    return data_files(destination, objects, header.locations)
+
+
+def _listed(store: S3ObjectStore, options: Options) -> Iterator[ListedObject]:
+    """What lies at the destination, but for partitions with a location; and what lies there."""
+    destination, locations = options.destination, options.locations
+    for listed in store.list(destination.bucket, destination.prefix):
+        if not location_of(locations, listed.key[len(destination.prefix) :]):
+            yield listed
+    for prefix in locations.values():
+        yield from store.list(destination.bucket, prefix)
+
+
+def nothing_committed(options: Options) -> NotFoundError:
+    """The error of a read that finds no file."""
+    job = f" by job {options.job_id}" if options.job_id else ""
+    where = options.destination.uri
+    return NotFoundError(f"no data file is committed at {where}{job}: there is nothing to read")

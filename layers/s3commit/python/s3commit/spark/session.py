@@ -1,0 +1,131 @@
+"""Settings of the session that Spark's own writer obeys: obeyed here as well, or refused in a line.
+
+A session's settings reach its tasks as local properties, and its program by ``spark.conf``. Those
+that a cluster has in ``core-site.xml`` alone are seen by neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType, TimestampType
+
+from s3commit.aws.s3_client import Encryption
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.spark.formats import FORMATS
+from s3commit.spark.options import Options, codec_of, limit_of
+
+# The value of a setting, by its name; None if nobody has set it.
+Setting = Callable[[str], str | None]
+
+RECORDS: Final = "spark.sql.files.maxRecordsPerFile"
+TIMESTAMPS: Final = "spark.sql.parquet.outputTimestampType"
+_REBASING: Final = (
+    "spark.sql.parquet.datetimeRebaseModeInWrite",
+    "spark.sql.parquet.int96RebaseModeInWrite",
+)
+# S3A's names (https://hadoop.apache.org/docs/stable/hadoop-aws/tools/hadoop-aws/encryption.html).
+_ALGORITHM: Final = ("encryption.algorithm", "server-side-encryption-algorithm")
+_KEY: Final = ("encryption.key", "server-side-encryption.key")
+_ALGORITHMS: Final = {"AES256": "AES256", "SSE-KMS": "aws:kms", "DSSE-KMS": "aws:kms:dsse"}
+# By setting: the values that change nothing, and what to do about another one.
+_OF_S3A: Final = {
+    "acl.default": (("", "Private"), "objects are the bucket owner's here"),
+    "create.storage.class": (("", "standard"), "a lifecycle rule of the bucket can change it"),
+    "requester.pays.enabled": (("", "false"), "the pipeline's account pays"),
+    "assumed.role.arn": (("",), "give the role to the AWS configuration, as role_arn of a profile"),
+}
+
+
+def obey(options: Options, data: StructType, setting: Setting) -> Options:
+    """``options`` with what the session says where the program says nothing.
+
+    ``data`` are the columns of the files. Raises `InvalidInputError` (``BAD_SETTING``) for a
+    setting that can't be obeyed.
+    """
+    _refuse_other_times(options, data, setting)
+    _refuse_of_s3a(options, setting)
+    records = setting(RECORDS)
+    codec = f"spark.sql.{options.file_format}.compression.codec"
+    compression = setting(codec) if options.file_format in {"parquet", "orc"} else None
+    if options.compression is None and compression is not None:
+        options = replace(options, compression=_codec(options, codec, compression))
+    if options.max_records_per_file is None and records is not None:
+        options = replace(options, max_records_per_file=limit_of(RECORDS, records))
+    return replace(options, encryption=options.encryption or _encryption(options, setting))
+
+
+def _codec(options: Options, name: str, text: str) -> str:
+    if text.lower() == "lz4_raw":  # the only LZ4 of Parquet that is written here
+        return "lz4"
+    try:
+        return codec_of(options.file_format)(name, text)
+    except InvalidInputError as error:
+        known = ", ".join(FORMATS[options.file_format].codecs)
+        raise _refused(name, text, f"give the option compression, one of {known}") from error
+
+
+def _refuse_other_times(options: Options, data: StructType, setting: Setting) -> None:
+    if options.file_format != "parquet" or not _has_instants(data):
+        return
+    kind = setting(TIMESTAMPS)
+    if kind is not None and kind.upper() != "TIMESTAMP_MICROS":
+        raise _refused(TIMESTAMPS, kind, "files have TIMESTAMP_MICROS: set it so for this write")
+    for name in _REBASING:
+        mode = setting(name)
+        if mode is not None and mode.upper() == "LEGACY":
+            raise _refused(name, mode, "files have the calendar of today: set it to CORRECTED")
+
+
+def _has_instants(kind: DataType) -> bool:
+    if isinstance(kind, StructType):
+        return any(_has_instants(field.dataType) for field in kind.fields)
+    if isinstance(kind, ArrayType):
+        return _has_instants(kind.elementType)
+    if isinstance(kind, MapType):
+        return _has_instants(kind.keyType) or _has_instants(kind.valueType)
+    return isinstance(kind, TimestampType)
+
+
+def _refuse_of_s3a(options: Options, setting: Setting) -> None:
+    for name, (harmless, advice) in _OF_S3A.items():
+        full, text = _of_s3a(options, setting, name)
+        if text.lower() not in {value.lower() for value in harmless}:
+            raise _refused(full, text, f"{advice}; {_unset(options, name)}")
+
+
+def _encryption(options: Options, setting: Setting) -> Encryption | None:
+    full, text = _of_s3a(options, setting, *_ALGORITHM)
+    if not text:
+        return None
+    if text.upper() not in _ALGORITHMS:
+        advice = f"give the option encryption; {_unset(options, _ALGORITHM[0])}"
+        raise _refused(full, text, advice)
+    _, key = _of_s3a(options, setting, *_KEY)
+    algorithm = _ALGORITHMS[text.upper()]
+    return Encryption(algorithm, key or None if algorithm != "AES256" else None)
+
+
+def _of_s3a(options: Options, setting: Setting, *names: str) -> tuple[str, str]:
+    """The full name of the first that is set, of the bucket before all buckets, and its value."""
+    of_bucket = f"spark.hadoop.fs.s3a.bucket.{options.destination.bucket}."
+    for prefix in (of_bucket, "spark.hadoop.fs.s3a."):
+        for name in names:
+            text = setting(prefix + name)
+            if text is not None:
+                return prefix + name, text.strip()
+    return "", ""
+
+
+def _unset(options: Options, name: str) -> str:
+    bucket = options.destination.bucket
+    return f"where it is not meant, set spark.hadoop.fs.s3a.bucket.{bucket}.{name} to nothing"
+
+
+def _refused(name: str, text: str, advice: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"{name}={text} of the session can't be obeyed: {advice}. Nothing was written.",
+        code="BAD_SETTING",
+    )

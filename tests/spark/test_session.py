@@ -1,0 +1,182 @@
+"""Settings that Spark's own writer obeys are obeyed, or refused with what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from s3commit.aws.s3_client import Encryption
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.spark import write
+from s3commit.spark.options import Options, parse_options
+from s3commit.spark.session import obey
+from tests.spark.tiny import BUCKET, Place
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CODEC = "spark.sql.parquet.compression.codec"
+RECORDS = "spark.sql.files.maxRecordsPerFile"
+S3A = "spark.hadoop.fs.s3a."
+
+
+def obeyed(kind: DataType | None = None, *, settings: dict[str, str], **said: str) -> Options:
+    options = parse_options({"path": "s3://lake/sales/", **said})
+    data = StructType([StructField("c", kind or LongType())])
+    return obey(options, data, settings.get)
+
+
+@pytest.mark.parametrize(
+    ("settings", "codec"),
+    [
+        ({}, "snappy"),
+        ({CODEC: "ZSTD"}, "zstd"),
+        ({CODEC: "uncompressed"}, "none"),
+        ({CODEC: "lz4_raw"}, "lz4"),
+        ({"spark.sql.orc.compression.codec": "zlib"}, "snappy"),
+    ],
+)
+def test_the_codec_is_the_sessions_unless_the_program_names_one(
+    settings: dict[str, str], codec: str
+) -> None:
+    assert obeyed(settings=settings).codec == codec
+    assert obeyed(settings=settings, compression="gzip").codec == "gzip"
+
+
+def test_each_format_has_its_own_setting_of_a_codec() -> None:
+    settings = {CODEC: "gzip", "spark.sql.orc.compression.codec": "snappy"}
+    assert obeyed(settings=settings, fileFormat="orc").codec == "snappy"
+    assert obeyed(settings=settings, fileFormat="csv").codec == "none"
+
+
+@pytest.mark.parametrize(
+    ("settings", "said", "limit"),
+    [
+        ({RECORDS: "10"}, {}, 10),
+        ({RECORDS: "-1"}, {}, 0),
+        ({RECORDS: "10"}, {"maxRecordsPerFile": "3"}, 3),
+        ({RECORDS: "10"}, {"maxRecordsPerFile": "0"}, 0),
+    ],
+)
+def test_records_per_file_are_the_sessions_unless_the_program_says(
+    settings: dict[str, str], said: dict[str, str], limit: int
+) -> None:
+    options = parse_options({"path": "s3://lake/sales/", **said})
+    assert obey(options, StructType(), settings.get).max_records_per_file == limit
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, None),
+        ({"encryption.algorithm": "AES256"}, Encryption("AES256")),
+        (
+            {"encryption.algorithm": "SSE-KMS", "encryption.key": "arn:k"},
+            Encryption("aws:kms", "arn:k"),
+        ),
+        (
+            {"server-side-encryption-algorithm": "SSE-KMS", "server-side-encryption.key": "arn:k"},
+            Encryption("aws:kms", "arn:k"),
+        ),
+        (
+            {"encryption.algorithm": "SSE-KMS", "bucket.lake.encryption.algorithm": "AES256"},
+            Encryption("AES256"),
+        ),
+        ({"encryption.algorithm": "SSE-C", "bucket.lake.encryption.algorithm": ""}, None),
+    ],
+)
+def test_encryption_is_that_of_s3a_unless_the_program_says(
+    settings: dict[str, str], expected: Encryption | None
+) -> None:
+    named = {S3A + name: value for name, value in settings.items()}
+    assert obeyed(settings=named).encryption == expected
+    assert obeyed(settings=named, encryption="aws:kms").encryption == Encryption("aws:kms")
+
+
+TIMES = (TimestampType(), ArrayType(TimestampType()), MapType(StringType(), TimestampType()))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "line"),
+    [
+        (CODEC, "brotli", "give the option compression, one of snappy, zstd"),
+        (RECORDS, "many", "a whole number"),
+        (S3A + "encryption.algorithm", "SSE-C", "give the option encryption"),
+        (S3A + "acl.default", "PublicRead", "the bucket owner's"),
+        (S3A + "create.storage.class", "glacier", "a lifecycle rule"),
+        (S3A + "requester.pays.enabled", "true", "the pipeline's account pays"),
+        (S3A + "bucket.lake.assumed.role.arn", "arn:aws:iam::1:role/r", "role_arn of a profile"),
+    ],
+)
+def test_what_cannot_be_obeyed_is_refused_with_what_to_do(name: str, value: str, line: str) -> None:
+    with pytest.raises(InvalidInputError, match=line):
+        obeyed(settings={name: value})
+    if name.startswith(S3A):  # another bucket's is not this one's
+        other = name.replace("fs.s3a.bucket.lake.", "fs.s3a.").replace("s3a.", "s3a.bucket.other.")
+        obeyed(settings={other: value})
+
+
+@pytest.mark.parametrize("kind", TIMES)
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("spark.sql.parquet.outputTimestampType", "INT96"),
+        ("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MILLIS"),
+        ("spark.sql.parquet.datetimeRebaseModeInWrite", "LEGACY"),
+        ("spark.sql.parquet.int96RebaseModeInWrite", "legacy"),
+    ],
+)
+def test_times_in_another_form_are_refused_where_there_are_times(
+    kind: DataType, name: str, value: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=name):
+        obeyed(kind, settings={name: value})
+    obeyed(LongType(), settings={name: value})
+    obeyed(kind, settings={name: value}, fileFormat="json")
+    harmless = "TIMESTAMP_MICROS" if "output" in name else "CORRECTED"
+    obeyed(kind, settings={name: harmless})
+
+
+# On a session.
+
+
+@pytest.fixture
+def settings(session: SparkSession) -> Iterator[SparkSession]:
+    said = {CODEC: "gzip", RECORDS: "4", f"{S3A}bucket.{BUCKET}.encryption.algorithm": "SSE-KMS"}
+    for name, value in said.items():
+        session.conf.set(name, value)
+    yield session
+    for name in said:
+        session.conf.unset(name)
+
+
+def test_a_session_that_says_nothing_changes_nothing(session: SparkSession) -> None:
+    said = parse_options({"path": "s3://lake/sales/"})
+    data = StructType([StructField("c", TimestampType())])
+    assert obey(said, data, lambda name: session.conf.get(name, None)) == said
+
+
+def test_the_function_obeys(settings: SparkSession, place: Place) -> None:
+    result = write(settings.range(0, 8, 1, 1), place.uri)
+    check(place, result.files)
+
+
+def check(place: Place, files: int) -> None:
+    assert files == len(place.data) == 2
+    for name in place.data:
+        assert name.endswith(".gz.parquet")
+        key = place.destination.prefix + name
+        head: Any = place.tiny.s3.head_object(Bucket=BUCKET, Key=key)
+        assert head["ServerSideEncryption"] == "aws:kms"
