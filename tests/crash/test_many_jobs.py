@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -31,10 +30,10 @@ from s3commit.core.ports.bundle import Ports
 from s3commit.testing.execution import run_execution
 from s3commit.testing.faults import Crash, FaultPlan
 from s3commit.testing.memory import MemoryLedger
+from tests.core.jittered import Jittered
 from tests.core.world import World, job_directory
 
 PATIENCE = 60  # seconds, for a thread that hangs
-JITTER = 0.0004  # seconds, at most, before a call
 
 TABLE = ["w/t/", "w/t/dt=1/", "w/t/dt=2/", "w/t/dt=3/", "w/t/dt=1/h=2/"]
 EVERYTHING = [*TABLE, "w/", "w/u/", "w/t0/"]
@@ -115,23 +114,6 @@ class Chronicle(MemoryLedger):
         with self.released:
             self.releases += 1
             self.released.notify_all()
-
-
-class Jittered:
-    """Another thread may get in before any call."""
-
-    def __init__(self, target: object, seed: str) -> None:
-        self._target = target
-        self._random = random.Random(seed)
-
-    def __getattr__(self, name: str) -> Any:
-        call = getattr(self._target, name)
-
-        def late(*args: Any, **kwargs: Any) -> Any:
-            time.sleep(self._random.random() * JITTER)
-            return call(*args, **kwargs)
-
-        return late
 
 
 @dataclass
