@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 
 from stacks.application import build
+from stacks.bytecode import LayerBuildError
 from stacks.config import ConfigError
-from stacks.dependencies import LayerBuildError
 
 if __name__ == "__main__":
     try:

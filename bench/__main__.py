@@ -20,13 +20,13 @@ from bench.machine import describe, load, summary
 if TYPE_CHECKING:
     from bench.spark import Bench
 
-NAMES: Final = ("write", "partitions", "memory", "latency", "imports", "documents", "ledger")
+NAMES: Final = ("write", "partitions", "memory", "latency", "cold", "documents", "ledger")
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run what is asked for; 1 if a goal is missed."""
     chosen = _parse(arguments)
-    from bench import documents, imports, latency, ledger, writing
+    from bench import cold, documents, latency, ledger, writing
 
     # A pipe has no width, and Rich would take 80.
     console = Console() if sys.stdout.isatty() else Console(width=120)
@@ -42,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
             "partitions": lambda: writing.partitions(bench(), settings),
             "memory": lambda: writing.memory(bench(), settings),
             "latency": lambda: latency.latency(_say),
-            "imports": lambda: imports.imports(_say),
+            "cold": lambda: cold.cold(_say),
             "documents": lambda: documents.documents(_say),
             "ledger": lambda: ledger.ledger(_say),
         }

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from bench.cold import LAMBDAS, environment
 from bench.figures import Figure, Sample
-from bench.imports import LAMBDAS, environment
 from bench.reading import DIRECTORY, JOB
 from s3commit.core.formats import documents as job_documents
 from s3commit.core.formats import manifest

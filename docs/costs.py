@@ -12,7 +12,9 @@ from typing import Final
 
 PRICED: Final = "2026-11"
 
-# US dollars, each with AWS's page.
+# US dollars, each with AWS's page. The pages fill in their tables in a browser; those of Lambda,
+# SQS and CloudWatch were compared with what others quote of AWS's price list, by its usage types
+# (Request-ARM, Lambda-GB-Second-ARM, Requests-Tier1, CW:AlarmMonitorUsage, CW:MetricMonitorUsage).
 S3: Final = "https://aws.amazon.com/s3/pricing/"
 S3_WRITE: Final = 0.005 / 1000  # PUT, POST and LIST; a delete or an abort is free
 S3_READ: Final = 0.0004 / 1000  # GET and HEAD
@@ -53,7 +55,7 @@ POLL_SECONDS: Final = 20  # a long poll
 FILES: Final = 1_000_000
 FILES_PER_TASK: Final = 100
 FILES_PER_UNIT: Final = 32
-JOB_TRANSITIONS: Final = 19
+JOB_TRANSITIONS: Final = 18
 FILE_WRITES: Final = 3  # create, one part, complete
 TASK_WRITES: Final = 1
 MANIFEST_READS: Final = 4  # on arrival, verified, by the worker, for the commit manifest

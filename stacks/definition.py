@@ -126,6 +126,16 @@ def _choice(variable: str, targets: Mapping[str, str]) -> State:
     }
 
 
+def _either(variable: str, if_true: str, if_false: str) -> State:
+    return {
+        "Type": "Choice",
+        "Choices": [
+            {"Variable": variable, "BooleanEquals": True, "Next": if_true},
+            {"Variable": variable, "BooleanEquals": False, "Next": if_false},
+        ],
+    }
+
+
 def _wait(following: str) -> State:
     """The step says for how long: the longer it takes, the more seldom it comes again."""
     return {"Type": "Wait", "SecondsPath": "$.pause", "Next": following}
@@ -204,7 +214,7 @@ def _until_decided(functions: Mapping[str, str]) -> dict[str, State]:
             {
                 "SEALED": "VerifyManifests",
                 "COMMITTING": "AnythingToComplete",
-                "PUBLISHING": "RemoveReplaced",
+                "PUBLISHING": "AnythingToReplace",
                 "ABORTING": "AbortJob",
                 "ROLLING_BACK": "RollBack",
                 # Ended in the ledger, perhaps without its result: the last step repeats safely.
@@ -215,13 +225,7 @@ def _until_decided(functions: Mapping[str, str]) -> dict[str, State]:
         ),
         "VerifyManifests": _step("VerifyManifests", functions, "AcquireDestination"),
         "AcquireDestination": _step("AcquireDestination", functions, "DestinationFree"),
-        "DestinationFree": {
-            "Type": "Choice",
-            "Choices": [
-                {"Variable": "$.acquired", "BooleanEquals": True, "Next": "CheckConditions"},
-                {"Variable": "$.acquired", "BooleanEquals": False, "Next": "WaitForDestination"},
-            ],
-        },
+        "DestinationFree": _either("$.acquired", "CheckConditions", "WaitForDestination"),
         "WaitForDestination": _wait("AcquireDestination"),
         "CheckConditions": _step("CheckConditions", functions, "DecideCommit"),
         "DecideCommit": _step("DecideCommit", functions, "AnythingToComplete"),
@@ -243,12 +247,14 @@ def _until_published(functions: Mapping[str, str], max_concurrency: int) -> dict
         "Published": _choice(
             "$.state",
             {
-                "PUBLISHING": "RemoveReplaced",
+                "PUBLISHING": "AnythingToReplace",
                 "ROLLING_BACK": "RollBack",
                 "COMMITTING": "WaitForNextRound",
             },
         ),
         "WaitForNextRound": _wait("AnythingToComplete"),
+        # Most jobs append: they need not wait until one more function has started.
+        "AnythingToReplace": _either("$.replaces", "RemoveReplaced", "PublishSuccess"),
         # A long list takes more than one call has time for: in rounds, page by page.
         "RemoveReplaced": _step("RemoveReplaced", functions, "AllRemoved"),
         "AllRemoved": {

@@ -1,7 +1,7 @@
-"""Builds the content of the dependencies layer: pip, no Docker, the same bytes on every machine.
+"""Builds the content of the dependencies layer: pip, no Docker, the same modules on every machine.
 
-`.build/dependencies-<digest>` is keyed by the pins and by this recipe, so a synth installs once
-and later ones need no network.
+`.build/dependencies-<digest>` is keyed by the pins, by this recipe and by the Python that compiles,
+so a synth installs once and later ones need no network.
 """
 
 from __future__ import annotations
@@ -14,17 +14,15 @@ import sys
 import tempfile
 from pathlib import Path
 
+from stacks import bytecode
+from stacks.bytecode import PYTHON_VERSION, LayerBuildError, compile_modules, runtime_python
+
 ROOT = Path(__file__).parent.parent
 REQUIREMENTS = ROOT / "layers" / "dependencies" / "requirements.txt"
 BUILD = ROOT / ".build"
-PYTHON_VERSION = "3.13"
 
 # botocore ships the models of some 400 services, 95 % of the layer. The functions call these.
 SERVICES = frozenset({"s3", "dynamodb", "stepfunctions"})
-
-
-class LayerBuildError(Exception):
-    """The layer could not be installed; the message carries pip's own last words."""
 
 
 def dependencies_layer(requirements: Path = REQUIREMENTS, build: Path = BUILD) -> Path:
@@ -32,8 +30,11 @@ def dependencies_layer(requirements: Path = REQUIREMENTS, build: Path = BUILD) -
 
     Two processes may build at once: each works in a directory of its own, and a rename is atomic.
     """
-    recipe = requirements.read_bytes() + Path(__file__).read_bytes()
-    target = build / f"dependencies-{hashlib.sha256(recipe).hexdigest()[:16]}"
+    compiler = runtime_python()
+    recipe = hashlib.sha256(compiler.version.encode() if compiler else b"")
+    for part in (requirements, Path(__file__), Path(bytecode.__file__)):
+        recipe.update(part.read_bytes())
+    target = build / f"dependencies-{recipe.hexdigest()[:16]}"
     if target.is_dir():
         return target
     build.mkdir(parents=True, exist_ok=True)
@@ -41,6 +42,8 @@ def dependencies_layer(requirements: Path = REQUIREMENTS, build: Path = BUILD) -
         content = Path(scratch) / "layer"
         _install(requirements, content / "python")
         _trim(content / "python")
+        if compiler:
+            compile_modules(content / "python", compiler)
         try:
             content.rename(target)
         except OSError:

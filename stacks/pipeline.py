@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import tempfile
+from pathlib import Path
 
 import aws_cdk as cdk
 from aws_cdk import aws_lambda as lambda_
@@ -10,12 +12,14 @@ from constructs import Construct
 
 from s3commit.aws import env
 from s3commit.version import __version__
+from stacks.bytecode import PYTHON_VERSION, runtime_python
 from stacks.checks import acknowledge_wildcard
 from stacks.config import DeployConfig
 from stacks.definition import MAP_FUNCTION, STEPS
 from stacks.dependencies import ROOT, dependencies_layer
 from stacks.functions import FUNCTIONS, RUNTIME, PipelineFunction, Surroundings
 from stacks.observability import Observability
+from stacks.package import package_layer
 from stacks.routing import consume
 from stacks.storage import S3CommitStorage
 from stacks.sweep import Sweep
@@ -23,7 +27,6 @@ from stacks.sweep_definition import REPORT_FUNCTION
 from stacks.sweep_definition import STEPS as SWEEP_STEPS
 from stacks.workflow import Workflow
 
-_NOT_IN_LAYER = ("__main__.py", "cli", "filesystem", "local", "spark", "testing", "writer")
 _SWEEPERS = tuple(sorted({*SWEEP_STEPS.values(), REPORT_FUNCTION}))
 _REFUSING = ("ingest_pendingsets", "dispatch_requests", "undo_job")
 _BYTECODE = ["**/__pycache__", "**/*.pyc"]
@@ -111,26 +114,25 @@ class S3CommitPipeline(cdk.Stack):
 
     def _layers(self) -> list[lambda_.ILayerVersion]:
         """Our package without what only clients need, and the third-party packages."""
-        package = [f"python/s3commit/{name}" for name in _NOT_IN_LAYER]
-        contents = {
-            "Package": lambda_.Code.from_asset(
-                str(ROOT / "layers" / "s3commit"), exclude=[*_BYTECODE, *package]
-            ),
-            "Dependencies": lambda_.Code.from_asset(str(dependencies_layer())),
-        }
-        return [
-            lambda_.LayerVersion(
-                self,
-                f"{name}Layer",
-                code=code,
-                compatible_runtimes=[RUNTIME],
-                compatible_architectures=[
-                    lambda_.Architecture.ARM_64,
-                    lambda_.Architecture.X86_64,
-                ],
+        if runtime_python() is None:
+            cdk.Annotations.of(self).add_warning_v2(
+                "s3commit:bytecode",
+                f"No Python {PYTHON_VERSION} on the PATH: the layers have no byte code, and each "
+                "cold start takes three times as long (docs/deploy.md)",
             )
-            for name, code in contents.items()
-        ]
+        # The CDK copies the content at once.
+        with tempfile.TemporaryDirectory(prefix="s3commit-layer-") as scratch:
+            package = self._layer("Package", package_layer(Path(scratch)))
+        return [package, self._layer("Dependencies", dependencies_layer())]
+
+    def _layer(self, name: str, content: Path) -> lambda_.LayerVersion:
+        return lambda_.LayerVersion(
+            self,
+            f"{name}Layer",
+            code=lambda_.Code.from_asset(str(content)),
+            compatible_runtimes=[RUNTIME],
+            compatible_architectures=[lambda_.Architecture.ARM_64, lambda_.Architecture.X86_64],
+        )
 
     def _connect(
         self,

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from s3commit.aws.executions import StateMachine
+from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.s3_client import make_client
 from s3commit.aws.session import ATTEMPTS, PATIENCE, TIMEOUT, make_session
-from s3commit.core.model.errors import AccessError
+from s3commit.core.model.errors import AccessError, InvalidInputError
 from s3commit.spark.connection import shared_client
 from tests.conftest import REGION
 
@@ -163,12 +164,12 @@ def test_what_the_user_sets_counts(
     with pytest.raises(AccessError):
         key_of(time)
     assert (len(metadata.seen), time.pauses) == (2, [])
-    core = make_session(REGION)._session
+    core = make_session(REGION)
     assert core.get_config_variable("metadata_service_timeout") == 7
 
 
 def test_without_a_setting_the_defaults_are_ours(metadata: Metadata) -> None:
-    core = make_session(REGION)._session
+    core = make_session(REGION)
     assert core.get_config_variable("metadata_service_timeout") == TIMEOUT
     assert core.get_config_variable("metadata_service_num_attempts") == ATTEMPTS
 
@@ -207,3 +208,30 @@ def test_a_worker_that_found_none_finds_some_when_it_is_used_again(
     shared_client()
     assert len(metadata.seen) == asked
     shared_client.cache_clear()
+
+
+def test_the_ledgers_client_is_made_at_once_and_is_as_patient(metadata: Metadata) -> None:
+    """pynamodb would make a session of its own, which asks once, at the first request."""
+    metadata.refused = ATTEMPTS - 1
+    ledger = DynamoLedger("ledger", region=REGION)
+    connection = ledger._items.job._get_connection().connection
+    assert connection._client is not None
+    assert connection._client._request_signer._credentials.access_key == "of-the-role"
+    assert len(metadata.seen) > ATTEMPTS
+
+
+def test_a_ledger_without_credentials_ends_in_one_line(
+    metadata: Metadata, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    with pytest.raises(AccessError, match="no AWS credentials were found"):
+        DynamoLedger("ledger", region=REGION)
+
+
+def test_a_ledger_without_a_region_ends_in_one_line(
+    metadata: Metadata, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(InvalidInputError, match="connecting to DynamoDB: You must specify a reg"):
+        DynamoLedger("ledger")

@@ -13,7 +13,7 @@ from rich.console import Console
 
 import s3commit
 from bench import __main__ as command
-from bench import documents, imports, ledger
+from bench import cold, documents, ledger
 from bench.figures import Figure, Sample, show
 from bench.pipeline import BUCKET, BenchWeed, Committer, make_pipeline
 from bench.processes import Meter, Stat, largest_peak, reset_peaks, tree
@@ -122,12 +122,21 @@ def result_key(store: S3ObjectStore) -> str:
     return key
 
 
-def test_the_handlers_are_imported_with_nothing_but_the_layers() -> None:
-    times = imports._times("import dispatch_requests", "")
-    assert 0 < times.cpu < 60
-    assert "dispatch_requests" in imports.handlers()
-    with pytest.raises(subprocess.CalledProcessError):
-        imports._times("import rich", "")
+def test_functions_start_cold_with_nothing_but_the_layers(tmp_path: Path) -> None:
+    function = cold.Function.start("dispatch_requests", "import aws_lambda_powertools", tmp_path)
+    function.end()
+    assert 0 < function.init < 60
+    with pytest.raises(RuntimeError, match="rich ended"):
+        cold.Function.start("rich", "import rich", tmp_path)
+
+
+def test_a_small_job_is_carried_out_by_cold_functions() -> None:
+    """As it appends, none of them is there to remove what it replaces."""
+    figures = cold.cold(lambda _: None, rounds=1)
+    inits = {figure.what for figure in figures if figure.benchmark == "cold init of a function"}
+    assert inits == {"dispatch_requests", "decide_job", "complete_unit", "publish_job"}
+    whole = figures[-1].measured.median
+    assert whole > sum(figure.measured.median for figure in figures[: len(inits)])
 
 
 def test_the_ledger_is_measured_among_others_and_alone() -> None:
@@ -139,9 +148,9 @@ def test_the_ledger_is_measured_among_others_and_alone() -> None:
 def test_the_command_keeps_machine_and_figures_in_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(imports, "imports", lambda say: [figure(3, 1, goal=2)])
+    monkeypatch.setattr(cold, "cold", lambda say: [figure(3, 1, goal=2)])
     file = tmp_path / "results.json"
-    assert command.main(["--only", "imports", "--json", str(file)]) == 1
+    assert command.main(["--only", "cold", "--json", str(file)]) == 1
     kept = json.loads(file.read_text())
     assert kept["figures"][0]["ratio"] == 3
     assert kept["machine"]["cores"] == os.cpu_count()

@@ -28,6 +28,12 @@ from tests.cli.support import Desk, run
 from tests.conftest import REGION
 
 ROLE = "arn:aws:iam::123456789012:role/spark"
+DENIED = (
+    "get_account_settings",
+    "list_service_quotas",
+    "describe_stacks",
+    "simulate_principal_policy",
+)
 _NUMBERS = itertools.count()
 READING = ("get_", "list_", "describe_", "head_", "meta", "can_paginate", "_", "exceptions")
 
@@ -41,6 +47,7 @@ class Account:
         self.free, self.rate = 1000, 800.0
         self.denied: set[str] = set()
         self.lacking: set[str] = set()
+        self.refused = ""
         self.calls: list[str] = []
 
     def client(self, service: str) -> Any:
@@ -53,7 +60,7 @@ class Account:
         client.meta.events.register("before-call", self._note)
         stub = Stubber(client)
         if service in self.denied:
-            for method in ("get_account_settings", "list_service_quotas", "describe_stacks"):
+            for method in DENIED:
                 if hasattr(client, method):
                     stub.add_client_error(method, "AccessDeniedException", "not allowed")
         elif service == "lambda":
@@ -78,8 +85,18 @@ class Account:
         stub.activate()
         return client
 
-    def _note(self, model: Any, **_parameters: Any) -> None:
+    def _note(self, model: Any, **_parameters: Any) -> Any:
         self.calls.append(model.name)
+        if model.name != self.refused:
+            return None
+        answer = type("Answer", (), {"status_code": 403})
+        return answer, {"Error": {"Code": "AccessDenied", "Message": "not allowed"}}
+
+    def left(self) -> tuple[int, int]:
+        """How many objects and open uploads there are."""
+        s3 = self.client("s3")
+        uploads = s3.list_multipart_uploads(Bucket=self.name).get("Uploads", [])
+        return s3.list_objects_v2(Bucket=self.name)["KeyCount"], len(uploads)
 
     def deploy(self, stack: str, **outputs: str) -> None:
         template = {
@@ -374,6 +391,46 @@ def test_what_a_role_lacks_is_named(deployed: Account) -> None:
     verdict, text = deployed.ask(role=ROLE, prefix="sales/")["rights"]
     assert verdict == "do"
     assert f"lacks s3:AbortMultipartUpload, s3:ListBucket at s3://{deployed.name}/sales/" in text
+
+
+def test_who_may_not_simulate_is_told_to_try(deployed: Account) -> None:
+    deployed.denied = {"iam"}
+    verdict, text = deployed.ask(role=ROLE, prefix="sales/")["rights"]
+    assert verdict == "skipped"
+    assert "not allowed" in text
+    assert "give --prefix alone" in text
+
+
+@pytest.mark.parametrize("lacking", [None, *rights.ON_OBJECTS, *rights.ON_BUCKET])
+def test_the_callers_own_rights_are_tried_and_nothing_is_changed(
+    deployed: Account, lacking: str | None
+) -> None:
+    refused = {
+        "s3:PutObject": "UploadPart",
+        "s3:ListMultipartUploadParts": "ListParts",
+        "s3:GetBucketNotification": "GetBucketNotificationConfiguration",
+        "s3:ListBucket": "ListObjectsV2",
+    }
+    if lacking:
+        deployed.refused = refused.get(lacking, lacking.removeprefix("s3:"))
+    before = deployed.left()
+    verdict, text = deployed.ask(prefix="sales/")["rights"]
+    where = f"s3://{deployed.name}/sales/"
+    if lacking:
+        assert (verdict, text.split(":")[0]) == ("do", "the caller lacks s3")
+        assert f"lacks {lacking} at {where}" in text
+    else:
+        assert (verdict, text) == ("ok", f"the caller may do what a writer needs at {where}")
+    assert deployed.left() == before == (0, 0)
+
+
+def test_a_bucket_that_is_not_there_gives_no_rights(deployed: Account) -> None:
+    assert deployed.ask(prefix="sales/", bucket="no-bucket")["rights"][0] == "do"
+
+
+def test_the_notifications_are_read_once(deployed: Account) -> None:
+    deployed.ask(prefix="sales/")
+    assert deployed.calls.count("GetBucketNotificationConfiguration") == 1
 
 
 def test_the_rights_are_those_that_the_documentation_gives() -> None:

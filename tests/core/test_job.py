@@ -19,7 +19,6 @@ COMMIT_PATH = [
     "DecideCommit",
     "CompleteUploads",
     "BeginPublish",
-    "RemoveReplaced",
     "PublishSuccess",
     "TidyUp",
 ]
@@ -211,6 +210,26 @@ def test_i9_a_marker_that_changes_in_between_is_looked_at_again() -> None:
     assert world.json(directory.success)["jobId"] == JOB
     marker_puts = [call for call in world.plan.calls if call.key == directory.success]
     assert [call.verb for call in marker_puts] == ["get", "put", "get", "put"]
+
+
+def test_i9_jobs_that_put_their_markers_at_once_wait_longer_each_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world, directory = World(), job_directory()
+    world.open(directory)
+    world.request(directory, world.attempt(directory, "t0"))
+    for nth in range(1, 9):
+        world.plan.run_before(
+            "put",
+            lambda: world.store.put(BUCKET, directory.success, world.clock.now().encode()),
+            nth=nth,
+            where=lambda call: call.key == directory.success,
+        )
+    pauses: list[float] = []
+    monkeypatch.setattr(world.clock, "sleep", pauses.append)
+    world.run(directory)
+    assert world.json(directory.success)["jobId"] == JOB
+    assert pauses == [0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 2, 2]
 
 
 def test_a_second_execution_takes_over_and_the_first_one_loses() -> None:

@@ -16,8 +16,9 @@ from s3commit.core.model.errors import (
     S3CommitError,
     TransientError,
 )
+from s3commit.core.model.job import Conflict
 from s3commit.core.ports.ledger import LostRaceError
-from tests.core.world import World, job_directory
+from tests.core.world import BUCKET, World, job_directory
 from tests.lambdas.conftest import Call, Refusals
 
 DIRECTORY = job_directory()
@@ -64,11 +65,26 @@ def test_a_job_goes_through_the_functions_to_its_commit(world: World, call: Call
     ticket["completed"] = complete(world, call, ticket)
     assert ticket["completed"] == [{"unit": 0, "files": 3, "lost": 0}]
     ticket = step(call, "publish_job", "BeginPublish", ticket)
-    ticket = step(call, "remove_replaced", "RemoveReplaced", ticket)
+    assert not ticket["replaces"]
     ticket = step(call, "publish_job", "PublishSuccess", ticket)
     ticket = step(call, "tidy_job", "TidyUp", ticket)
     assert (ticket["outcome"], ticket["files"], ticket["code"]) == ("COMMITTED", 3, "")
     assert world.result(DIRECTORY).execution == EXECUTION
+
+
+def test_i10_a_job_that_replaces_goes_through_one_function_more(world: World, call: Call) -> None:
+    old = f"{DIRECTORY.destination.prefix}old.parquet"
+    world.store.put(BUCKET, old, b"old")
+    world.open(DIRECTORY, conflict=Conflict.REPLACE)
+    world.request(DIRECTORY, world.attempt(DIRECTORY, "t0"))
+    ticket = decided(world, call)
+    ticket["completed"] = complete(world, call, ticket)
+    ticket = step(call, "publish_job", "BeginPublish", ticket)
+    assert ticket["replaces"]
+    assert old in world.visible()
+    ticket = step(call, "remove_replaced", "RemoveReplaced", ticket)
+    assert old not in world.visible()
+    assert step(call, "publish_job", "PublishSuccess", ticket)["outcome"] == "COMMITTED"
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 VERSION = tuple(map(int, pyspark.__version__.split(".")[:2]))
 # Python data sources came with Spark 4.0, their streams of Arrow batches with 4.1.
-_OF_ANY = {"test_foreach_batch.py", "test_frame_read.py", "test_frame_write.py", "test_session.py"}
+_OF_ANY = {
+    f"test_{name}.py"
+    for name in ("committed", "foreach_batch", "frame_read", "frame_write", "session")
+}
 _OF_STREAMS = {"test_stream_writer.py", "test_streaming.py"}
 _ALL = {path.name for path in Path(__file__).parent.glob("test_*.py")}
 collect_ignore = sorted(

@@ -57,6 +57,7 @@ def test_i11_a_batch_replayed_after_a_failure_anywhere_is_there_once(
         assert error is not None
         assert "FaultError" in str(error)
         # I1 and I2: the batch that died is there as a whole, or not at all.
+        place.settle()
         assert ids(spark, place, tmp_path) in (list(range(committed)), list(range(work.rows)))
         work.mend(point)
         assert run(spark, work, place) is None

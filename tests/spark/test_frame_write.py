@@ -174,7 +174,9 @@ def test_i11_a_job_that_is_run_again_with_its_key_adds_nothing(
     first = write(session.range(3), place.uri, **said)
     again = write(session.range(3), place.uri, **said)
     assert (first.already_committed, again.already_committed) == (False, True)
-    assert (again.files, again.rows, again.manifest) == (0, 0, "")
+    assert (again.job_id, again.manifest) == (first.job_id, first.manifest)
+    assert (again.files, again.rows, again.bytes) == (0, 0, 0)
+    assert place.jobs in ([], [first.job_id])  # no second job was opened
     assert ids(session, place, tmp_path) == [0, 1, 2]
 
 

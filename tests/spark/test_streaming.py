@@ -46,11 +46,7 @@ def run(spark: SparkSession, work: Work, place: Place) -> BaseException | None:
 
 def check_all_ended(place: Place) -> None:
     """I4: nothing is open of a job that was asked for; of the others the sweep has to know."""
-    suffix = "/request.json"
-    asked = {name.split("/")[0] for name in place.names if name.endswith(suffix)}
-    asked = {name.removeprefix("__magic_job-") for name in asked}
-    for job in asked:
-        place.tiny.wait_until_tidy(job)
+    asked = place.settle()
     assert not asked & {owner_of(key) for key in place.uploads}
 
 
@@ -66,6 +62,7 @@ def test_i11_a_batch_replayed_after_a_failure_anywhere_is_there_once(
         assert error is not None
         assert f"FaultError: {point}" in str(error)
         # I1 and I2: the batch that died is there as a whole, or not at all.
+        place.settle()
         assert ids(spark, place) in (list(range(committed)), list(range(work.rows)))
         work.mend(point)
         assert run(spark, work, place) is None

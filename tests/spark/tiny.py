@@ -165,6 +165,15 @@ class Place:
         (job_id,) = self.jobs
         return self.tiny.wait_until_tidy(job_id)
 
+    def settle(self) -> set[str]:
+        """Wait for every job that was asked for to end; their ids."""
+        suffix = "/request.json"
+        asked = {name.split("/")[0] for name in self.names if name.endswith(suffix)}
+        jobs = {name.removeprefix("__magic_job-") for name in asked}
+        for job in jobs:
+            self.tiny.wait_until_tidy(job)
+        return jobs
+
     def committed(self) -> list[CommittedFile]:
         """The files that the only job's commit manifest lists."""
         (job_id,) = self.jobs

@@ -100,7 +100,6 @@ def test_the_package_layer_holds_what_handlers_import_and_no_more(assembly: Asse
     assert {path.name for path in (content / "python" / "s3commit").iterdir()} == {
         *("__init__.py", "version.py", "py.typed", "aws", "core")
     }
-    assert not list(content.rglob("*.pyc"))
 
 
 def test_the_code_holds_the_handlers_alone(assembly: Assembly) -> None:

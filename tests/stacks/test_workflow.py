@@ -59,7 +59,7 @@ def test_state_names_are_those_of_the_runbook(machine: dict[str, Any]) -> None:
             "CompleteUploads",
         ),
         *("BeginPublish", "Published", "WaitForNextRound"),
-        *("RemoveReplaced", "AllRemoved", "PublishSuccess"),
+        *("AnythingToReplace", "RemoveReplaced", "AllRemoved", "PublishSuccess"),
         *(
             "AbortJob",
             "RollBack",
@@ -77,7 +77,8 @@ def test_state_names_are_those_of_the_runbook(machine: dict[str, Any]) -> None:
 def test_an_execution_goes_on_wherever_the_ledger_says(machine: dict[str, Any]) -> None:
     targets = _targets(machine["States"]["WhereToGoOn"])
     entry = {str(state): step for state, step in execution.ENTRY.items()}
-    assert targets == entry | {"COMMITTING": "AnythingToComplete"}
+    choices = {"COMMITTING": "AnythingToComplete", "PUBLISHING": "AnythingToReplace"}
+    assert targets == entry | choices
     assert set(targets) == set(JobState) - {JobState.OPEN}  # sealing leaves no job OPEN
 
 
@@ -115,10 +116,12 @@ def test_i1_nothing_is_completed_before_the_decision(machine: dict[str, Any]) ->
 def test_i10_old_data_goes_only_after_publishing_began(machine: dict[str, Any]) -> None:
     states = machine["States"]
     leading = {name for name, state in states.items() if "RemoveReplaced" in _next(state)}
-    assert leading == {"WhereToGoOn", "Published", "AllRemoved"}
+    assert leading == {"AnythingToReplace", "AllRemoved"}
     assert [name for name in states if "AllRemoved" in _next(states[name])] == ["RemoveReplaced"]
-    for name in leading - {"AllRemoved"}:
-        assert _targets(states[name])["PUBLISHING"] == "RemoveReplaced"
+    before = {name for name, state in states.items() if "AnythingToReplace" in _next(state)}
+    assert before == {"WhereToGoOn", "Published"}
+    for name in before:
+        assert _targets(states[name])["PUBLISHING"] == "AnythingToReplace"
 
 
 def test_i2_one_lost_unit_fails_the_map(machine: dict[str, Any]) -> None:
@@ -235,13 +238,17 @@ def _tickets(step: str) -> list[Ticket]:
     """With what a step may leave behind."""
     ways: dict[str, list[dict[str, Any]]] = {
         "SealJob": [
-            {"state": state, "units": units} for state in execution.ENTRY for units in (0, 2)
+            {"state": state, "units": units, "replaces": replaces}
+            for state in execution.ENTRY
+            for units in (0, 2)
+            for replaces in (False, True)
         ],
         "AcquireDestination": [{"acquired": acquired} for acquired in (True, False)],
         "DecideCommit": [{"state": JobState.COMMITTING, "units": units} for units in (0, 2)],
         "BeginPublish": [
-            {"state": state, "units": 2}
+            {"state": state, "units": 2, "replaces": replaces}
             for state in (JobState.COMMITTING, JobState.PUBLISHING, JobState.ROLLING_BACK)
+            for replaces in (False, True)
         ],
         "RemoveReplaced": [{"page": 0}, {"page": 3}],
         "AbortJob": [

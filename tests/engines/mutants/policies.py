@@ -39,6 +39,13 @@ MUTANTS = [
         "I5",
     ),
     Mutant(
+        "a job that replaces is taken for one that does not",
+        "core/formats/ticket.py",
+        "            replaces=record.replaced is not None and record.replaced.files > 0,\n",
+        "            replaces=False,\n",
+        "I10",
+    ),
+    Mutant(
         "hidden files are replaced as well",
         "core/job/replaced_files.py",
         "if not is_data(relative) or belongs_to_job(",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import time
 from datetime import UTC, datetime
 
 
@@ -11,3 +13,7 @@ class SystemClock:
     def now(self) -> str:
         """The present as RFC 3339 in UTC with milliseconds."""
         return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+    def sleep(self, seconds: float) -> None:
+        """See `Clock.sleep`."""
+        time.sleep(seconds * random.uniform(0.5, 1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from botocore.config import Config
 
@@ -22,10 +22,7 @@ class StateMachine:
 
     def __init__(self, arn: str, client: SFNClient | None = None) -> None:
         self._arn = arn
-        self._client = client or make_session(arn.split(":")[3] or None).client(
-            "stepfunctions",
-            config=Config(retries={"mode": "standard", "total_max_attempts": 5}),
-        )
+        self._client = client or _make_client(arn.split(":")[3] or None)
 
     def describe(self, execution: str) -> Execution:
         """See `Executions.describe`; `FORGOTTEN` where Step Functions has none any more.
@@ -57,3 +54,9 @@ class StateMachine:
 
     def _execution(self, name: str) -> str:
         return f"{self._arn.replace(':stateMachine:', ':execution:', 1)}:{name}"
+
+
+def _make_client(region: str | None) -> SFNClient:
+    config = Config(retries={"mode": "standard", "total_max_attempts": 5})
+    client: Any = make_session(region).create_client("stepfunctions", config=config)
+    return cast("SFNClient", client)

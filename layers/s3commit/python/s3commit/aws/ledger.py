@@ -25,6 +25,7 @@ from s3commit.aws.ledger_items import (
     SHELVES,
     JobItem,
     bind,
+    connect,
     id_key,
     job_key,
     shelf,
@@ -56,7 +57,8 @@ class DynamoLedger(DynamoLocks, DynamoNotes):
     """Implements `s3commit.core.ports.objects.Ledger` on one table; thread-safe.
 
     ``region`` and ``host`` (an endpoint's URL) None mean the standard AWS configuration. ``clock``
-    is read for times to live alone; an ended job lives for ``job_days``.
+    is read for times to live alone; an ended job lives for ``job_days``. Raises `AccessError`
+    (``NO_CREDENTIALS``) if there are no credentials.
     """
 
     def __init__(
@@ -69,7 +71,9 @@ class DynamoLedger(DynamoLocks, DynamoNotes):
         page: int | None = None,
         job_days: int = JOB_DAYS,
     ) -> None:
-        items = bind(table, region=region or settings.region(os.environ), host=host)
+        where = region or settings.region(os.environ)
+        items = bind(table, region=where, host=host)
+        connect(items, where)
         super().__init__(items, clock or SystemClock(), page)
         self._job_days = job_days
 

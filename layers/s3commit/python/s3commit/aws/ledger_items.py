@@ -39,7 +39,9 @@ from pynamodb.exceptions import PynamoDBException
 from pynamodb.indexes import AllProjection, GlobalSecondaryIndex
 from pynamodb.models import Model
 
+from s3commit.aws import failures
 from s3commit.aws.failures import translate
+from s3commit.aws.session import make_session
 from s3commit.core.model.locks import Claim
 from s3commit.core.model.record import AttemptRecord
 from s3commit.core.model.states import JobState
@@ -217,6 +219,18 @@ def bind(table: str, *, region: str | None, host: str | None) -> Items:
     for other in (items.attempt, items.unit, items.claim, items.sweep):
         other._connection = job._get_connection()
     return items
+
+
+def connect(items: Items, region: str | None) -> None:
+    """Make the client of ``items`` now, with our session and not pynamodb's own.
+
+    Its first request would make it else, after a function's start. Raises `AccessError`
+    (``NO_CREDENTIALS``) if there are no credentials.
+    """
+    connection = items.job._get_connection().connection
+    connection._local.session = make_session(region)
+    with failures.translated("connecting to DynamoDB"):
+        _ = connection.client
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from s3commit.aws.session import make_session
 from s3commit.aws.settings import region
@@ -66,4 +66,5 @@ def make_client(*, connections: int = MAX_POOL_CONNECTIONS, slows_down: bool = F
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
     )
-    return make_session(region(os.environ)).client("s3", config=config)
+    client: Any = make_session(region(os.environ)).create_client("s3", config=config)
+    return cast("S3Client", client)

@@ -30,6 +30,10 @@ class _Clock:
         now = datetime.fromtimestamp(self._environment.epoch(), UTC)
         return now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
+    def sleep(self, seconds: float) -> None:
+        """See `Clock.sleep`."""
+        self._environment.sleep(seconds)
+
 
 class Session:
     """What one command works on, by the standard AWS configuration.
@@ -118,7 +122,8 @@ class Session:
         with translated("reading the AWS configuration"):
             where = region(os.environ) or boto3.session.Session().region_name
         session = cache(lambda: make_session(where))
-        return Surroundings(where, cache(lambda service: session().client(service)), **options)
+        connect = cache(lambda service: session().create_client(service))
+        return Surroundings(where, connect, **options)
 
     @cached_property
     def _client(self) -> Any:

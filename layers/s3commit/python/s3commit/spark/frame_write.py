@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
+    from s3commit.core.formats.layout import JobDirectory
     from s3commit.spark.job import SparkJob, TaskMessage
     from s3commit.spark.options import Options
 
@@ -34,8 +35,8 @@ class CommitResult:
     """What a write has committed. All values are plain: ``dataclasses.asdict`` of it is JSON.
 
     ``replaced`` counts the older files that were removed. ``manifest`` is the list of the
-    committed files, empty if ``already_committed``: another job with the same idempotency key
-    was committed, and this one added nothing.
+    committed files. ``already_committed``: an earlier job with the same idempotency key has
+    committed the data, this one added nothing, and ``job_id`` and ``manifest`` are the earlier's.
     """
 
     job_id: str
@@ -147,6 +148,14 @@ def _write(
     frame: DataFrame, options: Options, overwrite: bool, *, rows_needed: bool = False
 ) -> CommitResult | None:
     """``rows_needed``: a job that would add nothing and remove nothing is given up: None."""
+    from s3commit.spark.committed import committed_before  # noqa: PLC0415
+    from s3commit.spark.messages import added_nothing, say  # noqa: PLC0415
+
+    _refuse_stream(frame)
+    earlier = committed_before(options)
+    if earlier is not None:  # no task has to run for that
+        say(added_nothing(options.idempotency_key, earlier))
+        return _already(earlier)
     job = _open(frame, options, overwrite)
     with job.connected():  # aborts the job in an error, or if no commit was asked for
         messages = _run(frame, job)
@@ -154,7 +163,19 @@ def _write(
         spec = job.spec
         if rows_needed and not rows and spec.conflict is Conflict.APPEND and not spec.conditions:
             return None
-        return _result(job, job.commit(messages, opened=True), rows)
+        result = job.commit(messages, opened=True)
+    if result.already_committed:
+        return _already(committed_before(options) or job.job.directory)
+    return _result(job, result, rows)
+
+
+def _refuse_stream(frame: DataFrame) -> None:
+    if frame.isStreaming:
+        raise InvalidInputError(
+            "this DataFrame is a stream: use .writeStream.format('s3commit'), or"
+            " .writeStream.foreachBatch(batch_writer(path)). Nothing was written.",
+            code="BAD_OPTIONS",
+        )
 
 
 def _open(frame: DataFrame, options: Options, overwrite: bool) -> SparkJob:
@@ -162,12 +183,6 @@ def _open(frame: DataFrame, options: Options, overwrite: bool) -> SparkJob:
     from s3commit.spark.policy import SESSION_SCOPE, policy_of, scope_said  # noqa: PLC0415
     from s3commit.spark.session import obey  # noqa: PLC0415
 
-    if frame.isStreaming:
-        raise InvalidInputError(
-            "this DataFrame is a stream: use .writeStream.format('s3commit'), or"
-            " .writeStream.foreachBatch(batch_writer(path)). Nothing was written.",
-            code="BAD_OPTIONS",
-        )
     settings = frame.sparkSession.conf
 
     def setting(name: str) -> str | None:
@@ -218,16 +233,31 @@ def _own_error(error: Exception) -> S3CommitError | None:
     return kind(message)
 
 
+def _already(directory: JobDirectory) -> CommitResult:
+    return CommitResult(
+        job_id=directory.job_id,
+        destination=directory.destination.uri,
+        files=0,
+        rows=0,
+        bytes=0,
+        replaced=0,
+        manifest=_manifest(directory),
+        already_committed=True,
+    )
+
+
 def _result(job: SparkJob, result: JobResult, rows: int) -> CommitResult:
-    added = not result.already_committed
     directory = job.job.directory
     return CommitResult(
         job_id=result.job_id,
         destination=directory.destination.uri,
         files=result.files,
-        rows=rows if added else 0,
+        rows=rows,
         bytes=result.bytes,
         replaced=result.replaced,
-        manifest=f"s3://{directory.bucket}/{directory.commits}" if added else "",
-        already_committed=not added,
+        manifest=_manifest(directory),
     )
+
+
+def _manifest(directory: JobDirectory) -> str:
+    return f"s3://{directory.bucket}/{directory.commits}"

@@ -15,6 +15,14 @@ def say(line: str) -> None:
     sys.stderr.flush()
 
 
+def added_nothing(key: str | None, earlier: JobDirectory) -> str:
+    """The line about a write that did not have to run."""
+    return (
+        f"the data of idempotencyKey {key!r} was committed by job {earlier.job_id}; nothing was"
+        f" run, and nothing is added; see: s3commit show {earlier.uri}"
+    )
+
+
 def summary(result: JobResult, rows: int, directory: JobDirectory, what: str = "") -> str:
     """The line about a job that ended well; ``what`` names a part of a greater whole."""
     if result.already_committed and result.error is not None:

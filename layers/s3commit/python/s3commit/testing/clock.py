@@ -24,6 +24,10 @@ class ManualClock:
             self._present += self._step
         return present.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
+    def sleep(self, seconds: float) -> None:
+        """See `Clock.sleep`."""
+        self.advance(seconds)
+
     def advance(self, seconds: float) -> None:
         """Let time pass."""
         with self._lock:

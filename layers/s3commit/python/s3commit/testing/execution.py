@@ -73,9 +73,11 @@ ENTRY: dict[JobState, str] = {
 
 
 def proceed(ticket: Ticket) -> str:
-    """The step with which an execution goes on; a plan without units has nothing to complete."""
+    """The step with which an execution goes on, past those that would find nothing to do."""
     step = ENTRY[ticket.state]
-    return "BeginPublish" if step == "CompleteUploads" and not ticket.units else step
+    if step == "CompleteUploads" and not ticket.units:
+        return "BeginPublish"
+    return "PublishSuccess" if step == "RemoveReplaced" and not ticket.replaces else step
 
 
 ROUTES: dict[str, Callable[[Ticket], str]] = {

@@ -14,6 +14,7 @@ from s3commit.aws.s3_client import Encryption
 from s3commit.core.model.conditions import Conditions, decode_conditions
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import Conflict, Scope
+from s3commit.core.model.limits import MAX_WAIT_SECONDS
 from s3commit.writer.sizes import (
     MAX_PART_BYTES,
     MAX_THREADS,
@@ -24,7 +25,8 @@ from s3commit.writer.sizes import (
     UploadSettings,
 )
 
-DEFAULT_COMMIT_TIMEOUT: Final = 900.0  # seconds
+# Seconds: as long as a job may wait for its locks, and what it then takes at most.
+DEFAULT_COMMIT_TIMEOUT: Final = MAX_WAIT_SECONDS + 900.0
 LEAST_MEMORY_BUDGET: Final = 16 * MIB
 ALGORITHMS: Final = ("AES256", "aws:kms", "aws:kms:dsse")
 OF_ENCRYPTION: Final = frozenset({"encryption", "encryptionKeyId", "bucketKey"})

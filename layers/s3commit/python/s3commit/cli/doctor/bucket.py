@@ -10,7 +10,7 @@ from s3commit.aws.failures import translated
 from s3commit.cli.doctor.finding import Finding, ok, skipped, to_do
 from s3commit.cli.doctor.surroundings import Surroundings
 from s3commit.core.model.errors import NotFoundError
-from s3commit.writer.bucket import MANIFEST_SUFFIX, REQUEST_SUFFIX, queues_by_suffix
+from s3commit.writer.bucket import MANIFEST_SUFFIX, REQUEST_SUFFIX
 
 LEAST_DAYS = 2  # that an upload may wait, as of the deployment's parameter abortIncompleteDays
 # https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes-enforce.html
@@ -94,9 +94,7 @@ def encryption(around: Surroundings) -> Finding:
 def queues(around: Surroundings) -> Finding:
     """Whether S3 may send to the queues that the bucket notifies, and how much waits in them."""
     bucket = around.data_bucket()
-    with translated(f"reading the notifications of bucket {bucket}"):
-        answer = around.connect("s3").get_bucket_notification_configuration(Bucket=bucket)
-    found = queues_by_suffix(answer)
+    found = around.notified()
     arns = {arn for each in (REQUEST_SUFFIX, MANIFEST_SUFFIX) for arn in found.get(each, [])}
     if not arns:
         return skipped("the bucket notifies no queue")

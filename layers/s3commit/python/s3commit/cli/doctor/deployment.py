@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from s3commit.aws import env
-from s3commit.aws.failures import translated
 from s3commit.cli.doctor.finding import Finding, ok, skipped, to_do
 from s3commit.cli.doctor.surroundings import Surroundings
 from s3commit.core.model.errors import NotFoundError
 from s3commit.version import __version__
-from s3commit.writer.bucket import MANIFEST_SUFFIX, REQUEST_SUFFIX, queues_by_suffix
+from s3commit.writer.bucket import MANIFEST_SUFFIX, REQUEST_SUFFIX
 
 
 def pipeline(around: Surroundings) -> Finding:
@@ -32,11 +31,9 @@ def notifications(around: Surroundings) -> Finding:
     """Whether the bucket tells the pipeline of requests and manifests."""
     bucket = around.data_bucket()
     try:
-        with translated(f"reading the notifications of bucket {bucket}"):
-            answer = around.connect("s3").get_bucket_notification_configuration(Bucket=bucket)
+        found = around.notified()
     except NotFoundError:
         return to_do(f"bucket {bucket} does not exist: correct --bucket, or deploy")
-    found = queues_by_suffix(answer)
     lacking = [each for each in (REQUEST_SUFFIX, MANIFEST_SUFFIX) if not found.get(each)]
     if lacking:
         return to_do(

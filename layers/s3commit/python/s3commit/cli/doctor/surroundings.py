@@ -20,7 +20,8 @@ class Surroundings:
     """Account, region and deployment. ``connect`` gives a boto3 client; tests give their own.
 
     ``name`` is the deployment's parameter of that name, ``bucket`` the data bucket if no stack is
-    to be asked for it; ``role`` is the ARN of a Spark role that writes below ``prefix``.
+    to be asked for it; ``role`` is the ARN of a Spark role that writes below ``prefix``. With a
+    prefix alone it is the caller who writes there.
     """
 
     region: str | None
@@ -31,6 +32,7 @@ class Surroundings:
     prefix: str = ""
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     _outputs: dict[str, dict[str, str] | None] = field(default_factory=dict)
+    _notified: dict[str, list[str]] | None = None
 
     def stack(self, stack: str) -> str:
         """The stack's name in this deployment."""
@@ -54,6 +56,18 @@ class Surroundings:
         if found is None:
             raise NoBucketError("no stack says which bucket: name it with --bucket")
         return found
+
+    def notified(self) -> dict[str, list[str]]:
+        """The ARNs of the queues that the bucket notifies, by the suffix of the keys."""
+        if self._notified is None:
+            from s3commit.aws.failures import translated  # noqa: PLC0415 - as in `Session`
+            from s3commit.writer.bucket import queues_by_suffix  # noqa: PLC0415
+
+            bucket = self.data_bucket()
+            with translated(f"reading the notifications of bucket {bucket}"):
+                answer = self.connect("s3").get_bucket_notification_configuration(Bucket=bucket)
+            self._notified = queues_by_suffix(answer)
+        return self._notified
 
     def _read(self, name: str) -> dict[str, str] | None:
         from botocore.exceptions import ClientError  # noqa: PLC0415 - as in `Session`

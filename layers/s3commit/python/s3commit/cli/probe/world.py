@@ -17,7 +17,7 @@ from s3commit.core.model.job import Destination
 from s3commit.writer.environment import Environment
 
 if TYPE_CHECKING:
-    import boto3.session
+    from botocore.session import Session
     from mypy_boto3_s3 import S3Client
 
 T = TypeVar("T")
@@ -83,11 +83,11 @@ class World:
 
     def client(self, service: str) -> Any:
         """A client of another service, in the region of S3's."""
-        connect: Any = self._session.client
+        connect: Any = self._session.create_client
         return connect(service)
 
     @cached_property
-    def _session(self) -> boto3.session.Session:
+    def _session(self) -> Session:
         from s3commit.aws.session import make_session
 
         return make_session(self.s3.meta.region_name)

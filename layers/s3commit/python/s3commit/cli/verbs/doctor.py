@@ -19,7 +19,7 @@ from s3commit.core.model.job import Destination
 @click.option("--name", metavar="NAME", help="The deployment's parameter name, if it has one.")
 @click.option("--bucket", metavar="BUCKET", help="The data bucket, if no stack is to say it.")
 @click.option("--role", metavar="ARN", help="A role of Spark jobs, whose rights are simulated.")
-@click.option("--prefix", metavar="PREFIX", default="", help="Below which that role writes.")
+@click.option("--prefix", metavar="PREFIX", default="", help="Where it writes, or else the caller.")
 @probe_options
 def doctor(
     session: Session,
@@ -39,8 +39,9 @@ def doctor(
     lambda:GetAccountSettings, servicequotas:ListServiceQuotas, cloudformation:DescribeStacks,
     s3:GetBucketNotification, GetBucketPolicy, GetLifecycleConfiguration and
     GetEncryptionConfiguration, kms:DescribeKey, sqs:GetQueueUrl and GetQueueAttributes, and asks
-    iam:SimulatePrincipalPolicy; what the caller may not read is skipped. Exit code 1 if there is
-    something to do.
+    iam:SimulatePrincipalPolicy; what the caller may not read is skipped. With --prefix and no
+    --role the caller's own rights there are tried, by calls for an upload that does not exist. Exit
+    code 1 if there is something to do.
 
     With --probe it asks the services whether they do what correctness rests on, below a prefix of
     its own, and deletes all that it made. It says first what it does, where, and what it costs at

@@ -22,7 +22,7 @@ from s3commit.core.model.errors import (
     PreconditionError,
     TransientError,
 )
-from s3commit.core.model.limits import MARKER_ROUNDS
+from s3commit.core.model.limits import LONGEST_MARKER_PAUSE, MARKER_PAUSE, MARKER_ROUNDS
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
@@ -59,7 +59,7 @@ def _put_marker(ports: Ports, ticket: Ticket, record: JobRecord, names: list[str
     """
     directory = ticket.directory
     body = encode_success(record, names, timestamp=millis_of(ports.clock.now()))
-    for _ in range(MARKER_ROUNDS):
+    for lost in range(MARKER_ROUNDS):
         etag, job_id = _marker(ports, directory)
         if job_id == record.job_id:
             return
@@ -69,7 +69,9 @@ def _put_marker(ports: Ports, ticket: Ticket, record: JobRecord, names: list[str
                 directory.bucket, directory.success, body, if_absent=etag is None, if_match=etag
             )
         except (PreconditionError, NotFoundError):
-            continue  # another job put its marker meanwhile, or someone removed it: look again
+            # Another job put its marker meanwhile, or someone removed it: look again.
+            ports.clock.sleep(min(MARKER_PAUSE * 2**lost, LONGEST_MARKER_PAUSE))
+            continue
         return
     raise TransientError(f"{directory.success} is being written by too many jobs at once")
 

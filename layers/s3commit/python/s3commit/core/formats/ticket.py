@@ -31,6 +31,7 @@ OUTCOMES: dict[JobState, Outcome] = {
 class Ticket:
     """One execution's view of a job; ``generation`` is the one that its writes are fenced by.
 
+    ``replaces`` says that there are files to remove when the job's own are visible.
     ``acquired`` says that the job holds what it claims, since it entered under ``epoch``; else it
     waits for the job ``behind``, by its ref, or for others as well.
     ``pause`` is for how many seconds the machine waits before the step, or its state, comes again.
@@ -48,6 +49,7 @@ class Ticket:
     units: int = 0
     files: int = 0
     bytes: int = 0
+    replaces: bool = False
     acquired: bool = False
     epoch: int = 0
     pause: int = 0
@@ -84,6 +86,7 @@ class Ticket:
             units=plan.units if plan else 0,
             files=plan.files if plan else 0,
             bytes=plan.bytes if plan else 0,
+            replaces=record.replaced is not None and record.replaced.files > 0,
             outcome=OUTCOMES.get(record.state, ""),
             code=record.failure.code if record.failure else "",
             pause=0,
@@ -123,6 +126,7 @@ def encode_ticket(ticket: Ticket) -> dict[str, Any]:
         "units": ticket.units,
         "files": ticket.files,
         "bytes": ticket.bytes,
+        "replaces": ticket.replaces,
         "acquired": ticket.acquired,
         "epoch": ticket.epoch,
         "pause": ticket.pause,
@@ -148,6 +152,7 @@ def decode_ticket(value: object, *, execution: str = "") -> Ticket:
         units=fields.integer("units", 0),
         files=fields.integer("files", 0),
         bytes=fields.integer("bytes", 0),
+        replaces=fields.value.get("replaces") is True,
         acquired=fields.value.get("acquired") is True,
         epoch=fields.integer("epoch", 0),
         pause=fields.integer("pause", 0),

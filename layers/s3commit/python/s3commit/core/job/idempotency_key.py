@@ -22,6 +22,7 @@ from s3commit.core.model.locks import key_digest
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.objects import ObjectReader
 
 MAX_NOTE_BYTES = 16 * 1024
 
@@ -63,7 +64,7 @@ def _free_key(ports: Ports, directory: JobDirectory, record: JobRecord) -> tuple
     key = record.idempotency_key
     if key is None:
         return "", None
-    holder, etag = _holder(ports, directory, directory.once(key_digest(key)), key)
+    holder, etag = key_holder(ports.store, directory, key)
     if holder not in {"", directory.job_id} and _has_it(
         ports, JobDirectory(directory.destination, holder)
     ):
@@ -81,7 +82,7 @@ def refuse_taken_key(ports: Ports, directory: JobDirectory, record: JobRecord) -
     key = record.idempotency_key
     if key is None:
         return
-    holder, _ = _holder(ports, directory, directory.once(key_digest(key)), key)
+    holder, _ = key_holder(ports.store, directory, key)
     if holder in {"", directory.job_id}:
         return
     other = ports.ledger.job(JobDirectory(directory.destination, holder).ref)
@@ -111,10 +112,14 @@ def _other_rows(ports: Ports, record: JobRecord, holder: str) -> str:
     return f", though it has {ours.rows} rows and that one {theirs.rows}: is the key of other data?"
 
 
-def _holder(ports: Ports, directory: JobDirectory, name: str, key: str) -> tuple[str, str | None]:
-    """The job that the note names (empty: none, or not to be read), and the note's etag."""
+def key_holder(store: ObjectReader, directory: JobDirectory, key: str) -> tuple[str, str | None]:
+    """The job that the key's record names, and the record's etag; empty if there is none.
+
+    Raises `JobRefusedError` (``BAD_ONCE_NOTE``) if it can't be read.
+    """
+    name = directory.once(key_digest(key))
     try:
-        stored = ports.store.get(directory.bucket, name, max_bytes=MAX_NOTE_BYTES)
+        stored = store.get(directory.bucket, name, max_bytes=MAX_NOTE_BYTES)
         fields = Fields(parse(stored.body, what=name, max_bytes=MAX_NOTE_BYTES), "$")
         if fields.text("key") == key:
             return check_job_id(fields.text("jobId", longest=80)), stored.facts.etag

@@ -74,8 +74,11 @@ MAX_WAITING: Final = 100
 ABORT_ROUNDS: Final = 5
 
 
-# Attempts to put the marker against other jobs that put theirs at the same moment.
+# Attempts to put the marker against other jobs that put theirs at the same moment, and seconds of
+# the first pause between them, which doubles up to the longest: together half a minute.
 MARKER_ROUNDS: Final = 20
+MARKER_PAUSE: Final = 0.05
+LONGEST_MARKER_PAUSE: Final = 2.0
 
 
 # One PUT up to here; above, the commit manifest goes up in parts, so that memory stays constant.

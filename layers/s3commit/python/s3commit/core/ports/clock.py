@@ -18,6 +18,10 @@ class Clock(Protocol):
         """The present as RFC 3339 in UTC with milliseconds: ``2026-11-21T22:07:22.123Z``."""
         ...
 
+    def sleep(self, seconds: float) -> None:
+        """Wait for half of the time to all of it, by chance: who lost together part here."""
+        ...
+
 
 class CallTime:
     """The time of one call of a step: after `CALL_SECONDS` it hands over to another call.

@@ -1,0 +1,82 @@
+"""What a function does when it starts: it imports what it calls, and makes its clients."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from bench.cold import LAMBDAS, environment
+from stacks.definition import MAP_FUNCTION, STEPS
+from stacks.dependencies import ROOT, dependencies_layer
+from stacks.functions import FUNCTIONS
+from stacks.sweep_definition import REPORT_FUNCTION
+from stacks.sweep_definition import STEPS as SWEEP_STEPS
+
+PROGRAM = """
+import gc, json, sys
+sys.path[:0] = sys.argv[2:]
+__import__(sys.argv[1])
+from botocore.client import BaseClient
+clients = [one.meta.service_model.service_name for one in gc.get_objects()
+           if issubclass(type(one), BaseClient)]
+print(json.dumps({"modules": sorted(sys.modules), "clients": sorted(clients)}))
+"""
+STEP = "s3commit.core.commit."
+SWEEPERS = {*SWEEP_STEPS.values(), REPORT_FUNCTION}
+# Each takes 5 to 50 ms, and nothing of it is used: of boto3 botocore is enough.
+NEEDLESS = {"boto3", "s3transfer", "multiprocessing", "unittest", "asyncio", "pydantic", "pyarrow"}
+
+
+@cache
+def started(name: str) -> dict[str, list[str]]:
+    """The modules and the clients of a function that has just started."""
+    package = ROOT / "layers" / "s3commit" / "python"
+    paths: list[Path] = [LAMBDAS, package, dependencies_layer() / "python"]
+    told = subprocess.check_output(
+        [sys.executable, "-I", "-S", "-B", "-c", PROGRAM, name, *map(str, paths)],
+        env=environment(),
+    )
+    found: dict[str, list[str]] = json.loads(told)
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+def test_a_function_imports_no_step_but_its_own(name: str) -> None:
+    steps = {module.removeprefix(STEP) for module in started(name)["modules"] if STEP in module}
+    own = {snake(step) for step, function in STEPS.items() if function == name}
+    by_name = {name} & {MAP_FUNCTION, "ingest_pendingsets"}
+    assert steps == own | by_name
+
+
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+def test_a_function_imports_nothing_that_no_function_needs(name: str) -> None:
+    assert NEEDLESS & set(started(name)["modules"]) == set()
+
+
+@pytest.mark.parametrize("name", sorted(set(FUNCTIONS) - SWEEPERS))
+def test_no_function_of_a_job_imports_the_sweep_or_the_check(name: str) -> None:
+    elsewhere = ("s3commit.core.sweep", "s3commit.core.fsck")
+    assert [one for one in started(name)["modules"] if one.startswith(elsewhere)] == []
+
+
+def test_who_starts_executions_knows_no_ledger_and_no_store() -> None:
+    needless = {"pynamodb", "s3commit.aws.s3", "s3commit.aws.ledger"}
+    assert needless & set(started("dispatch_requests")["modules"]) == set()
+
+
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+def test_a_function_has_its_clients_before_its_first_call(name: str) -> None:
+    """One of each service. While it starts a function has more of a processor than in its calls."""
+    expected = ["stepfunctions"] if name in {"dispatch_requests", *SWEEPERS} else []
+    if name != "dispatch_requests":
+        expected += ["dynamodb", "s3"]
+    assert started(name)["clients"] == sorted(expected)
+
+
+def snake(step: str) -> str:
+    return "".join(f"_{one.lower()}" if one.isupper() else one for one in step).lstrip("_")

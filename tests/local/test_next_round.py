@@ -1,0 +1,68 @@
+"""One unit of a Map fails on the real template: the Map's next round works on what is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.stacks.synthesized import synthesize
+
+PROJECT = Path(__file__).parents[2]
+FILES = 40  # two units
+# S3 refuses to complete one file the first time: no retry of a request or of a worker mends it, so
+# the child fails, and the Map with it.
+PROGRAM = """
+import json, os, sys, threading
+from pathlib import Path
+from s3commit.local.server import LocalRuntime
+
+seen, refused, lock = [], [], threading.Lock()
+DENIED = b"<Error><Code>AccessDenied</Code><Message>not now</Message></Error>"
+
+def around(application):
+    def answer(environ, start_response):
+        method, path, query = (environ[name] for name in
+            ("REQUEST_METHOD", "PATH_INFO", "QUERY_STRING"))
+        is_completion = method == "POST" and "uploadId=" in query
+        with lock:
+            if is_completion or (method == "HEAD" and "/part-" in path):
+                seen.append([method, path.rpartition("/")[2]])
+            if is_completion and "/part-39-" in path and not refused:
+                refused.append(path)
+                start_response("403 Forbidden", [("Content-Type", "application/xml")])
+                return [DENIED]
+        return application(environ, start_response)
+    return answer
+
+with LocalRuntime(Path(sys.argv[1]), warm=False, middleware=around) as runtime:
+    os.environ.update(runtime.environment())
+    import s3commit
+    with s3commit.open_job(f"s3://{runtime.bucket}/t/") as job:
+        with job.task("0") as task:
+            for number in range(int(sys.argv[2])):
+                with task.open(f"part-{number:02}.csv") as file:
+                    file.write(b"1,2")
+        files = job.commit([task.counted], timeout=120).files
+    print(json.dumps({"files": files, "seen": seen, "refused": len(refused)}))
+"""
+
+
+def test_i2_the_round_after_a_failed_unit_asks_s3_for_that_unit_alone() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(synthesize().directory), str(FILES)],
+        env=os.environ | {"PYTHONPATH": str(PROJECT / "layers/s3commit/python")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert (told["files"], told["refused"]) == (FILES, 1)
+    asked = [int(name.split("-")[1].removesuffix(".csv")) for _, name in told["seen"]]
+    again = {number for number in asked if asked.count(number) > 1}
+    assert 39 in again
+    assert len(again) < FILES / 2, told["seen"]
+    assert set(asked) == set(range(FILES))

@@ -1,0 +1,103 @@
+"""The layers' byte code: of the functions' own Python or none, and the same each time."""
+
+from __future__ import annotations
+
+import hashlib
+import marshal
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stacks import bytecode, package, pipeline
+from stacks.application import build
+from stacks.bytecode import Compiler, LayerBuildError, compile_modules, runtime_python
+from stacks.functions import RUNTIME
+from stacks.package import package_layer
+
+THIS = Compiler(sys.executable, platform.python_version())
+HEADER = 16  # bytes of a .pyc before the code
+UNCHECKED_HASH = b"\x01\x00\x00\x00"
+
+
+def test_what_compiles_is_the_functions_python() -> None:
+    assert f"python{bytecode.PYTHON_VERSION}" == RUNTIME.name
+
+
+def test_a_second_build_elsewhere_gives_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(package, "runtime_python", lambda: THIS)
+    one, other = (package_layer(tmp_path / name) for name in ("one", "a/longer/name"))
+    digests = _digests(one)
+    assert digests == _digests(other)
+    compiled = [name for name in digests if name.endswith(".pyc")]
+    assert len(compiled) == len([name for name in digests if name.endswith(".py")]) > 100
+
+
+def test_a_function_takes_the_byte_code_whatever_the_time_of_the_source(tmp_path: Path) -> None:
+    """A layer's zip sets times of its own; and nothing in a layer ever changes."""
+    module = tmp_path / "python" / "told.py"
+    module.parent.mkdir()
+    module.write_text("WHAT = 'compiled'\n")
+    compile_modules(module.parent, THIS)
+    [compiled] = module.parent.rglob("*.pyc")
+    assert compiled.read_bytes()[4:8] == UNCHECKED_HASH
+    assert marshal.loads(compiled.read_bytes()[HEADER:]).co_filename == "/opt/python/told.py"
+    module.write_text("WHAT = 'the source'\n")
+    os.utime(module, (0, 0))
+    program = f"import sys; sys.path[:0] = [{str(module.parent)!r}]; import told; print(told.WHAT)"
+    assert subprocess.check_output([sys.executable, "-I", "-c", program]) == b"compiled\n"
+
+
+def test_a_module_that_is_no_python_stops_the_build(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("def\n")
+    with pytest.raises(LayerBuildError, match=r"broken\.py"):
+        compile_modules(tmp_path, THIS)
+
+
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [
+        ('["cpython-313", true, "/usr/bin/python3.13", "3.13.9"]', "3.13.9"),
+        ('["cpython-313", false, "/usr/bin/python3.13", "3.13.0rc1"]', None),
+        ('["cpython-312", true, "/usr/bin/python3.12", "3.12.1"]', None),
+        ('["pypy313", true, "/usr/bin/pypy", "3.13.1"]', None),
+        ("", None),  # as pyenv's, which fails where another version is chosen
+    ],
+)
+def test_no_other_python_compiles(
+    answer: str, found: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = tmp_path / f"python{bytecode.PYTHON_VERSION}"
+    says = f"echo '{answer}'" if answer else "exit 127"
+    told.write_text(f"#!/bin/sh\n{says}\n")
+    told.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "executable", str(told))
+    compiler = runtime_python.__wrapped__()
+    assert (compiler and compiler.version) == found
+
+
+@pytest.mark.parametrize("compiler", [None, THIS], ids=["none", "this"])
+def test_who_deploys_without_byte_code_is_warned(
+    compiler: Compiler | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (package, pipeline):
+        monkeypatch.setattr(module, "runtime_python", lambda: compiler)
+    build(outdir=str(tmp_path)).synth()
+    told = (tmp_path / "S3CommitPipeline.metadata.json").read_text()
+    assert ("no byte code" in told) == (compiler is None)
+    ours = list(tmp_path.rglob("s3commit/core/commit/__pycache__/seal_job*.pyc"))
+    assert len(ours) == (0 if compiler is None else 1)
+
+
+def _digests(layer: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(layer)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(layer.rglob("*"))
+        if path.is_file()
+    }
