@@ -23,8 +23,7 @@ from s3commit.core.model.states import JobState
 from s3commit.testing.memory import ManualClock
 from tests.conftest import REGION
 from tests.contract.conftest import create_table
-from tests.contract.locking import enter, hold, move
-from tests.contract.test_ledger import (
+from tests.contract.ledger_jobs import (
     NODE,
     OTHER_PLAN,
     PLAN,
@@ -37,6 +36,7 @@ from tests.contract.test_ledger import (
     decided,
     ref_of,
 )
+from tests.contract.locking import enter, hold, move
 
 DAY = 86400
 REF = ref_of("job-1")

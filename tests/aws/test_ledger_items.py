@@ -15,7 +15,7 @@ from s3commit.core.model.locks import Claim, Claimed, LockMode
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.testing import item_limits
-from tests.contract.test_ledger import (
+from tests.contract.ledger_jobs import (
     OTHER_PLAN,
     OTHER_REPLACED,
     PLAN,

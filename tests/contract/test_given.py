@@ -56,7 +56,7 @@ class Account:
         return [f"--{name}={value}" for name, value in named.items()]
 
 
-@pytest.mark.parametrize("server", ["moto", "weed"])
+@pytest.mark.parametrize("server", ["moto", pytest.param("weed", marks=pytest.mark.long)])
 def test_the_suite_runs_where_it_is_told_and_leaves_nothing(
     server: str, moto_endpoint: str, request: pytest.FixtureRequest
 ) -> None:

@@ -12,7 +12,7 @@ from s3commit.core.model.job import Failure
 from s3commit.core.model.locks import Claim, Claimed, LockMode
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.ledger import Ledger
-from tests.contract.test_ledger import PLAN, T1, a_job, an_attempt, bring_to, ref_of
+from tests.contract.ledger_jobs import PLAN, T1, a_job, an_attempt, bring_to, ref_of
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 ITEM = 400 * 1024

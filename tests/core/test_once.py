@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +23,7 @@ from s3commit.testing.execution import run_execution
 from s3commit.testing.faults import Crash, FaultPlan
 from s3commit.testing.memory import MemoryLedger
 from tests.contract.locking import move
+from tests.core.jittered import Jittered
 from tests.core.world import BUCKET, JOB, OTHER_JOB, World, job_directory
 
 KEY = "orders 2026-11-21"
@@ -233,23 +233,6 @@ def test_i11_a_note_that_cannot_be_read_refuses_the_job_and_stays(body: bytes) -
 
 
 # Races
-
-
-class Jittered:
-    """Another thread may get in before any call."""
-
-    def __init__(self, target: object, seed: str) -> None:
-        self._target = target
-        self._random = random.Random(seed)
-
-    def __getattr__(self, name: str) -> Any:
-        call = getattr(self._target, name)
-
-        def late(*args: Any, **kwargs: Any) -> Any:
-            time.sleep(self._random.random() * 0.0005)
-            return call(*args, **kwargs)
-
-        return late
 
 
 @pytest.mark.parametrize("count", [2, 8])

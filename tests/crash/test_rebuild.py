@@ -23,8 +23,8 @@ from s3commit.testing.execution import run_execution
 from s3commit.testing.faults import Crash, FaultPlan
 from tests.core.fsck_world import Checked
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, REF, World, job_directory
+from tests.crash.fsck_faults import FAULTS, disarm, unplanned, with_fault
 from tests.crash.scenarios import KEY, POLICIES, SCENARIOS, Scenario, fill
-from tests.crash.test_fsck import FAULTS, disarm, unplanned, with_fault
 
 EVERY = [*SCENARIOS, *POLICIES]
 DIRECTORY, OTHER = job_directory(), job_directory(OTHER_JOB)

@@ -12,7 +12,7 @@ import pytest
 from s3commit.local.assembly import load_assembly
 from s3commit.local.errors import UnsupportedTemplateError
 from s3commit.local.loader import check
-from tests.stacks.synthesized import KEY_ARN, OPERATOR, synthesize
+from tests.stacks.synthesized import IMPORTED, KEY_ARN, OPERATOR, synthesize
 
 PROJECT = Path(__file__).parents[2]
 START = """
@@ -48,6 +48,6 @@ def test_every_parameter_of_a_deployment_gives_a_template_that_runs() -> None:
 
 def test_an_imported_bucket_is_refused_in_one_line() -> None:
     """Its notifications are set by a function of the CDK's own, which does not run here."""
-    imported = synthesize(importBucket="lake", kmsKeyArn=KEY_ARN, name="dev")
+    imported = synthesize(**IMPORTED)
     with pytest.raises(UnsupportedTemplateError, match="Custom::S3BucketNotifications"):
         check(load_assembly(imported.directory))

@@ -103,14 +103,6 @@ def test_a_difference_that_matters_is_exit_code_1(
     assert "8 DIFFERS" in result.stdout
 
 
-@pytest.fixture
-def interruptible() -> Iterator[None]:
-    """A shell ignores SIGINT for what it runs in the background, and so would the tests there."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_it_leaves_nothing(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.stacks.synthesized import KEY_ARN, OPERATOR, Assembly, synthesize
+from tests.stacks.synthesized import IMPORTED, KEY_ARN, OPERATOR, Assembly, synthesize
 
 
 @pytest.fixture(scope="session")
@@ -14,13 +14,7 @@ def assembly() -> Assembly:
 
 @pytest.fixture(scope="session")
 def imported() -> Assembly:
-    return synthesize(
-        importBucket="lake",
-        kmsKeyArn=KEY_ARN,
-        name="dev",
-        executionLogs="events",
-        lambdaConcurrency="10",
-    )
+    return synthesize(**IMPORTED)
 
 
 @pytest.fixture(scope="session")

@@ -20,6 +20,17 @@ OPERATOR = "arn:aws:iam::111122223333:role/team/ops"
 KEY_ARN = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 
 
+JOB_KEYS = [f"{KEY_ARN}1", f"{KEY_ARN}2"]
+IMPORTED = {
+    "importBucket": "lake",
+    "kmsKeyArn": KEY_ARN,
+    "jobKeyArns": ",".join(JOB_KEYS),
+    "name": "dev",
+    "executionLogs": "events",
+    "lambdaConcurrency": "10",
+}
+
+
 class Assembly:
     """What a synth wrote, read back as plain JSON."""
 

@@ -16,13 +16,13 @@ from stacks.access import ACCESS, DATA, REQUEST, protected, protection, writer_p
 from stacks.dependencies import ROOT
 from stacks.functions import FUNCTIONS
 from tests.stacks.synthesized import (
+    JOB_KEYS,
     KEY_ARN,
     Assembly,
     functions,
     of_type,
     only,
     state_machine,
-    synthesize,
 )
 
 JOB = "bucket/*/__magic_job-*/"
@@ -231,9 +231,11 @@ def test_the_key_is_used_by_those_that_read_or_write_objects(encrypted: Assembly
     }
 
 
-def test_a_key_that_jobs_name_is_used_by_those_that_read_or_complete_what_they_write() -> None:
-    pipeline = synthesize(jobKeyArns=f"{KEY_ARN},{KEY_ARN}2").pipeline
-    for key in (KEY_ARN, f"{KEY_ARN}2"):
+def test_a_key_that_jobs_name_is_used_by_those_that_read_or_complete_what_they_write(
+    imported: Assembly,
+) -> None:
+    pipeline = imported.pipeline
+    for key in JOB_KEYS:
         using = {}
         for name, (_, function) in functions(pipeline).items():
             role = function["Properties"]["Role"]["Fn::GetAtt"][0]

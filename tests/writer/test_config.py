@@ -238,11 +238,6 @@ def test_options_become_conditions() -> None:
 # --- in open_job
 
 
-@pytest.fixture
-def store() -> MemoryObjectStore:
-    return MemoryObjectStore("lake")
-
-
 OPENED = """
 ["s3://lake/t/"]
 conflict = "replace"

@@ -20,16 +20,6 @@ THERE = "elsewhere/dt1/"
 LOCATIONS = {"dt=1": f"s3://{BUCKET}/{THERE}"}
 
 
-@pytest.fixture
-def store() -> MemoryObjectStore:
-    return MemoryObjectStore(BUCKET)
-
-
-@pytest.fixture
-def plan() -> FaultPlan:
-    return FaultPlan()
-
-
 def opened(store: MemoryObjectStore, plan: FaultPlan, names: Names = Names.UNIQUE) -> Job:
     return open_job(
         DESTINATION,

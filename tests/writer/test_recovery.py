@@ -135,14 +135,6 @@ def test_a_whole_program_goes_through_a_slow_s3(
 # --- interruptions
 
 
-@pytest.fixture
-def interruptible() -> Iterator[None]:
-    """Ctrl-C raises KeyboardInterrupt, also in a worker of xdist, which ignores it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 def ctrl_c() -> None:
     ident = threading.main_thread().ident
     assert ident is not None
@@ -152,11 +144,6 @@ def ctrl_c() -> None:
 @pytest.fixture
 def store() -> MemoryObjectStore:
     return MemoryObjectStore(BUCKET, min_part_bytes=1)
-
-
-@pytest.fixture
-def plan() -> FaultPlan:
-    return FaultPlan()
 
 
 @pytest.fixture

@@ -38,25 +38,6 @@ from tests.writer.support import (
 )
 
 
-@pytest.fixture
-def store() -> MemoryObjectStore:
-    return MemoryObjectStore(BUCKET)
-
-
-@pytest.fixture
-def plan() -> FaultPlan:
-    return FaultPlan()
-
-
-@pytest.fixture
-def job(store: MemoryObjectStore, plan: FaultPlan) -> Job:
-    job = open_job(
-        DESTINATION, store=plan.wrap(store), environment=ScriptedEnvironment(), job_id=JOB
-    )
-    plan.forget_calls()
-    return job
-
-
 def test_a_finished_task_is_a_manifest_of_its_files(job: Job, store: MemoryObjectStore) -> None:
     with job.task("7") as task:
         with task.open("dt=1/a.csv", rows=2) as first:

@@ -12,7 +12,7 @@ from s3commit.core.model.errors import InvalidInputError, JobRefusedError, S3Com
 from s3commit.core.model.job import CommitRequest, Outcome
 from s3commit.core.model.locks import key_digest
 from s3commit.core.model.pending import PendingFile, PendingSet
-from tests.core.test_hostile import THEIRS, Neighbourhood
+from tests.core.hostile_world import THEIRS, Neighbourhood
 from tests.core.world import BUCKET, JOB
 from tests.engines.fuzz.documents import DIRECTORY, DOCUMENTS
 from tests.engines.fuzz.mutations import mutated

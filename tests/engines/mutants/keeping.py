@@ -6,7 +6,7 @@ from tests.engines.mutants.mutant import Mutant
 
 FINDINGS = "tests/sim/test_findings.py"
 SWEEP = "tests/core/test_sweep.py"  # a person's repair, at the end of a run, would find them too
-COST = "tests/core/test_sweep_cost.py"
+COST = "tests/core/test_sweep_cost.py tests/core/test_sweep_shares.py"
 REPLACED = "tests/core/test_fsck_replaced.py"
 LIFE = "tests/core/test_sweep_life.py"
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from tests.engines.mutants.mutant import Mutant
 
+LOCKS = "tests/core/test_locks.py tests/core/test_lock_turns.py tests/core/test_lock_queue.py"
+
 MUTANTS = [
     # Policies.
     Mutant(
@@ -117,7 +119,7 @@ MUTANTS = [
         "    if not enters or own.turn.stage is not Stage.ENTERING:\n",
         "    if True:\n",
         "I6",
-        by="tests/core/test_locks.py",
+        by=LOCKS,
     ),
     Mutant(
         "who was pushed back holds what it claims all the same",
@@ -125,7 +127,7 @@ MUTANTS = [
         "            if (stands.stage, stands.epoch) != (before.stage, before.epoch):\n",
         "            if False:\n",
         "I6",
-        by="tests/contract/test_ledger.py tests/core/test_locks.py",
+        by=f"tests/contract/test_ledger_notes.py {LOCKS}",
     ),
     Mutant(
         "a job is decided though it no longer holds what it claims",
@@ -156,7 +158,7 @@ MUTANTS = [
         "    return [other] if other and _has_to_be_waited_for(ports, other, record) else []\n",
         "    return [other] if other else []\n",
         "progress",
-        by="tests/core/test_locks.py",
+        by=LOCKS,
     ),
     Mutant(
         "who waits and has asked earlier is not waited for",
@@ -164,7 +166,7 @@ MUTANTS = [
         "    return claimants(ports.ledger, ports.parallel, record, asked=record.turn.since)\n",
         '    return claimants(ports.ledger, ports.parallel, record, asked="0")\n',
         "progress",
-        by="tests/core/test_locks.py",
+        by=LOCKS,
     ),
     Mutant(
         "who has waited and enters does not say so",
@@ -179,7 +181,7 @@ MUTANTS = [
         "            if is_its_own if claim.waits else is_none_of_a_later_epoch:\n",
         "            if True:\n",
         "I6",
-        by="tests/contract/test_locks.py tests/core/test_locks.py",
+        by=f"tests/contract/test_locks.py {LOCKS}",
     ),
     Mutant(
         "a record that is made anew begins with the first epoch",
@@ -187,7 +189,7 @@ MUTANTS = [
         "    epoch = max(record.turn.epoch, record.generation) + 1\n",
         "    epoch = record.turn.epoch + 1\n",
         "I6",
-        by="tests/core/test_locks.py",
+        by=LOCKS,
     ),
     Mutant(
         "the claims of an ended job stay",

@@ -50,6 +50,22 @@ MUTANTS = [
     ),
     # Completing.
     Mutant(
+        "a job that is sealed passes for decided",
+        "core/commit/decide_commit.py",
+        "    if record.state is JobState.COMMITTING:\n        put_decision(ports, record)\n"
+        "        return ticket.after(record)\n",
+        "    from dataclasses import replace\n\n"
+        "    if True:\n        return replace(ticket.after(record), state=JobState.COMMITTING)\n",
+        "I1",
+        also=(
+            (
+                "core/commit/complete_unit.py",
+                "own_record(ports, ticket, JobState.COMMITTING)",
+                "own_record(ports, ticket, JobState.SEALED, JobState.COMMITTING)",
+            ),
+        ),
+    ),
+    Mutant(
         "an upload that is gone passes for completed",
         "core/commit/complete_unit.py",
         "    return ObjectOwner.OURS if is_ours(file, facts) else ObjectOwner.FOREIGN\n",

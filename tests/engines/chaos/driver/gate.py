@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from types import TracebackType
 from typing import Any, Self
 from urllib.parse import parse_qs
 
@@ -125,12 +124,7 @@ class Gate:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._dead = True
         if self._kept is not None:
             self._kept.released.set()

@@ -1,0 +1,124 @@
+"""Jobs brought to each state, for the suites of the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from s3commit.core.model.job import Destination
+from s3commit.core.model.record import (
+    AttemptRecord,
+    JobRecord,
+    PlanFacts,
+    ReplacedFacts,
+)
+from s3commit.core.model.states import JobState
+from s3commit.core.ports.ledger import Ledger, LostRaceError
+from tests.contract.locking import hold
+
+T0 = "2026-11-21T22:00:00.000Z"
+T1 = "2026-11-21T22:00:01.000Z"
+NODE = "lake/table/"
+PLAN = PlanFacts(sha256="a" * 64, units=2, files=3, bytes=12345, rows=99)
+OTHER_PLAN = replace(
+    PLAN,
+    sha256="b" * 64,
+    rows=None,
+    partitions="d" * 64,
+    nulls={"id": 0, "länd.name": 17, "not counted": None},
+    locations={"dt=2026-11-21/": "archive/2026-11/21/"},
+)
+REPLACED = ReplacedFacts(sha256="e" * 64, files=4, bytes=9876)
+OTHER_REPLACED = ReplacedFacts(sha256="f" * 64, files=0, bytes=0, overwrites=True)
+
+# How a job gets into each state; the decision is taken by `decide`.
+PATHS: dict[JobState, list[JobState]] = {
+    JobState.OPEN: [],
+    JobState.SEALED: [JobState.SEALED],
+    JobState.COMMITTING: [JobState.SEALED, JobState.COMMITTING],
+    JobState.PUBLISHING: [JobState.SEALED, JobState.COMMITTING, JobState.PUBLISHING],
+    JobState.COMMITTED: [
+        JobState.SEALED,
+        JobState.COMMITTING,
+        JobState.PUBLISHING,
+        JobState.COMMITTED,
+    ],
+    JobState.ABORTING: [JobState.ABORTING],
+    JobState.ABORTED: [JobState.ABORTING, JobState.ABORTED],
+    JobState.ROLLING_BACK: [JobState.SEALED, JobState.COMMITTING, JobState.ROLLING_BACK],
+    JobState.ROLLED_BACK: [
+        JobState.SEALED,
+        JobState.COMMITTING,
+        JobState.ROLLING_BACK,
+        JobState.ROLLED_BACK,
+    ],
+}
+
+
+def ref_of(job_id: str) -> str:
+    return a_job(job_id).ref
+
+
+def a_job(job_id: str = "job-1", **fields: object) -> JobRecord:
+    record = JobRecord(
+        job_id=job_id,
+        destination=Destination("lake", "table/"),
+        job_sha256="",
+        state=JobState.OPEN,
+        generation=0,
+        created_at=T0,
+        updated_at=T0,
+    )
+    return replace(record, **fields)  # type: ignore[arg-type]
+
+
+def an_attempt(task: int, attempt: int = 0, job_id: str = "job-1") -> AttemptRecord:
+    return AttemptRecord(
+        ref=ref_of(job_id),
+        task_id=f"task-{task}",
+        attempt_id=f"attempt-{attempt}",
+        manifest=f"table/__magic_job-{job_id}/tasks/task-{task}/attempt-{attempt}.pendingset",
+        sha256="c" * 64,
+        files=task,
+        bytes=task * 1000,
+        rows=None if task % 2 else task,
+    )
+
+
+def bring_to(ledger: Ledger, state: JobState, job_id: str = "job-1", now: str = T0) -> JobRecord:
+    """A new job in ``state`` at generation 0."""
+    record = ledger.open_job(a_job(job_id, updated_at=now))
+    for target in PATHS[state]:
+        if target is JobState.COMMITTING:
+            ledger.note(ref_of(job_id), generation=0, plan=PLAN, now=now)
+            hold(ledger, ref_of(job_id), NODE)
+            record = decided(ledger, job_id, now=now)
+        else:
+            record = ledger.advance(
+                ref_of(job_id), source=record.state, target=target, generation=0, now=now
+            )
+    return record
+
+
+def decided(
+    ledger: Ledger,
+    job_id: str = "job-1",
+    *,
+    generation: int = 0,
+    replaced: ReplacedFacts | None = None,
+    epoch: int = 1,
+    now: str = T1,
+) -> JobRecord:
+    """The decision for PLAN."""
+    return ledger.decide(
+        ref_of(job_id), generation=generation, plan=PLAN, replaced=replaced, epoch=epoch, now=now
+    )
+
+
+def lost(call: Callable[[], object]) -> JobRecord | None:
+    """What the loser of ``call`` is told."""
+    with pytest.raises(LostRaceError) as caught:
+        call()
+    return caught.value.found

@@ -1,0 +1,359 @@
+"""The ledger: plans, turns, decisions, units, attempts, listings and the note of the sweeps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from s3commit.core.model.record import (
+    JobRecord,
+    PlanFacts,
+    ReplacedFacts,
+    Stage,
+    Turn,
+)
+from s3commit.core.model.states import JobState
+from s3commit.core.ports.ledger import Ledger, LostRaceError, SweepNote
+from tests.contract.conftest import THREADS, at_once, winners
+from tests.contract.ledger_jobs import (
+    NODE,
+    OTHER_PLAN,
+    OTHER_REPLACED,
+    PLAN,
+    REPLACED,
+    T0,
+    T1,
+    a_job,
+    an_attempt,
+    bring_to,
+    decided,
+    lost,
+    ref_of,
+)
+from tests.contract.locking import enter, hold, move
+
+
+def test_a_plan_is_noted_and_replaced_while_sealed(ledger: Ledger) -> None:
+    before = bring_to(ledger, JobState.SEALED)
+
+    ledger.note(ref_of("job-1"), generation=0, plan=OTHER_PLAN, now=T0)
+    after = ledger.note(ref_of("job-1"), generation=0, plan=PLAN, now=T1)
+
+    assert after == ledger.job(ref_of("job-1")) == replace(before, plan=PLAN, updated_at=T1)
+
+
+def test_each_fact_is_noted_by_itself_and_leaves_the_others(ledger: Ledger) -> None:
+    before = bring_to(ledger, JobState.SEALED)
+
+    ledger.note(ref_of("job-1"), generation=0, plan=OTHER_PLAN, now=T0)
+    turn = hold(ledger, ref_of("job-1"), NODE).turn
+    ledger.note(ref_of("job-1"), generation=0, replaced=REPLACED, now=T0)
+    after = ledger.note(ref_of("job-1"), generation=0, now=T1)
+
+    expected = replace(
+        before, plan=OTHER_PLAN, locks=(NODE,), turn=turn, replaced=REPLACED, updated_at=T1
+    )
+    assert after == ledger.job(ref_of("job-1")) == expected
+
+
+def test_what_was_noted_is_noted_anew(ledger: Ledger) -> None:
+    bring_to(ledger, JobState.SEALED)
+    ledger.note(ref_of("job-1"), generation=0, replaced=REPLACED, now=T0)
+
+    record = ledger.note(ref_of("job-1"), generation=0, replaced=OTHER_REPLACED, now=T1)
+
+    assert record.replaced == OTHER_REPLACED
+
+
+@pytest.mark.parametrize("state", [state for state in JobState if state is not JobState.SEALED])
+def test_facts_are_noted_only_while_sealed(ledger: Ledger, state: JobState) -> None:
+    stands = bring_to(ledger, state)
+
+    assert lost(lambda: ledger.note(ref_of("job-1"), generation=0, plan=PLAN, now=T1)) == stands
+    after = replace(stands.turn, stage=Stage.WAITING)
+    turned = partial(
+        ledger.take_turn, ref_of("job-1"), generation=0, before=stands.turn, after=after, now=T1
+    )
+    assert lost(turned) == stands
+    assert (
+        lost(lambda: ledger.note(ref_of("job-1"), generation=0, replaced=REPLACED, now=T1))
+        == stands
+    )
+    assert ledger.job(ref_of("job-1")) == stands
+
+
+def test_a_turn_is_moved_on_from_where_it_stands(ledger: Ledger) -> None:
+    before = bring_to(ledger, JobState.SEALED)
+
+    entering = enter(ledger, ref_of("job-1"), NODE, NODE + "dt=1/", since=T1)
+    held = move(ledger, entering, Stage.HELD)
+
+    assert entering == replace(
+        before, turn=Turn(Stage.ENTERING, T1, 1), locks=(NODE, NODE + "dt=1/")
+    )
+    assert held == replace(entering, turn=Turn(Stage.HELD, T1, 1)) == ledger.job(ref_of("job-1"))
+    assert enter(ledger, ref_of("job-1"), NODE).turn == Turn(Stage.ENTERING, T0, 2)
+
+
+def test_i6_who_was_pushed_back_does_not_hold(ledger: Ledger) -> None:
+    bring_to(ledger, JobState.SEALED)
+    entering = enter(ledger, ref_of("job-1"), NODE)
+    pushed_back = move(ledger, entering, Stage.WAITING)
+
+    assert lost(lambda: move(ledger, entering, Stage.HELD)) == pushed_back
+    again = enter(ledger, ref_of("job-1"), NODE)
+    assert lost(lambda: move(ledger, entering, Stage.HELD)) == again  # an epoch of before
+    assert move(ledger, again, Stage.HELD) == ledger.job(ref_of("job-1"))
+
+
+def test_i6_of_who_hold_and_push_back_at_once_one_is_heard(ledger: Ledger) -> None:
+    bring_to(ledger, JobState.SEALED)
+    for _ in range(3):
+        entering = enter(ledger, ref_of("job-1"), NODE)
+        moves = [partial(move, ledger, entering, stage) for stage in (Stage.HELD, Stage.WAITING)]
+
+        (won,) = winners(at_once(moves * (THREADS // 2)), lose_by=LostRaceError)
+
+        assert ledger.job(ref_of("job-1")) == won
+
+
+def test_the_decision_is_stored_with_its_time(ledger: Ledger) -> None:
+    bring_to(ledger, JobState.SEALED)
+    ledger.note(ref_of("job-1"), generation=0, plan=PLAN, replaced=REPLACED, now=T0)
+    before = hold(ledger, ref_of("job-1"), NODE)
+
+    after = decided(ledger, replaced=REPLACED)
+
+    assert after == ledger.job(ref_of("job-1"))
+    assert after == replace(before, state=JobState.COMMITTING, decided_at=T1, updated_at=T1)
+
+
+@pytest.mark.parametrize("state", [state for state in JobState if state is not JobState.SEALED])
+def test_only_a_sealed_job_is_decided(ledger: Ledger, state: JobState) -> None:
+    stands = bring_to(ledger, state)
+
+    assert lost(lambda: decided(ledger)) == stands == ledger.job(ref_of("job-1"))
+
+
+@pytest.mark.parametrize("noted", [None, OTHER_PLAN], ids=["no plan", "another plan"])
+def test_a_decision_on_a_stale_plan_is_lost(ledger: Ledger, noted: PlanFacts | None) -> None:
+    bring_to(ledger, JobState.SEALED)
+    stands = hold(ledger, ref_of("job-1"), NODE)
+    if noted is not None:
+        stands = ledger.note(ref_of("job-1"), generation=0, plan=noted, now=T0)
+
+    with pytest.raises(LostRaceError, match="plan is another") as caught:
+        decided(ledger)
+    assert caught.value.found == stands == ledger.job(ref_of("job-1"))
+
+
+@pytest.mark.parametrize(
+    ("noted", "asked"),
+    [(None, REPLACED), (REPLACED, None), (REPLACED, OTHER_REPLACED)],
+    ids=["none noted", "none asked for", "another one"],
+)
+def test_a_decision_on_a_stale_replace_list_is_lost(
+    ledger: Ledger, noted: ReplacedFacts | None, asked: ReplacedFacts | None
+) -> None:
+    bring_to(ledger, JobState.SEALED)
+    hold(ledger, ref_of("job-1"), NODE)
+    stands = ledger.note(ref_of("job-1"), generation=0, plan=PLAN, replaced=noted, now=T0)
+
+    with pytest.raises(LostRaceError, match="replace list is another") as caught:
+        decided(ledger, replaced=asked)
+    assert caught.value.found == stands == ledger.job(ref_of("job-1"))
+
+
+def test_i6_only_who_holds_what_it_claims_is_decided(ledger: Ledger) -> None:
+    bring_to(ledger, JobState.SEALED)
+    stands = ledger.note(ref_of("job-1"), generation=0, plan=PLAN, now=T0)
+
+    assert lost(lambda: decided(ledger)) == stands
+    entering = enter(ledger, ref_of("job-1"), NODE)
+    assert lost(lambda: decided(ledger)) == entering
+    waiting = move(ledger, entering, Stage.WAITING)
+    with pytest.raises(LostRaceError, match="does not hold what it claims") as caught:
+        decided(ledger)
+    assert caught.value.found == waiting == ledger.job(ref_of("job-1"))
+
+
+def test_i6_who_has_entered_anew_is_not_decided_by_what_was_seen_before(ledger: Ledger) -> None:
+    bring_to(ledger, JobState.SEALED)
+    ledger.note(ref_of("job-1"), generation=0, plan=PLAN, now=T0)
+    hold(ledger, ref_of("job-1"), NODE)
+    stands = hold(ledger, ref_of("job-1"), NODE)
+
+    assert lost(lambda: decided(ledger, epoch=1)) == stands
+    assert decided(ledger, epoch=2).state is JobState.COMMITTING
+
+
+def test_of_decisions_and_aborts_at_once_one_is_taken(ledger: Ledger) -> None:
+    bring_to(ledger, JobState.SEALED)
+    ledger.note(ref_of("job-1"), generation=0, plan=PLAN, now=T0)
+    hold(ledger, ref_of("job-1"), NODE)
+
+    def decide() -> JobRecord:
+        return decided(ledger)
+
+    def abort() -> JobRecord:
+        return ledger.advance(
+            ref_of("job-1"), source=JobState.SEALED, target=JobState.ABORTING, generation=0, now=T1
+        )
+
+    outcomes = at_once([decide, abort] * (THREADS // 2))
+
+    (won,) = winners(outcomes, lose_by=LostRaceError)
+    assert ledger.job(ref_of("job-1")) == won
+
+
+def test_a_unit_is_begun_for_the_first_time_once(ledger: Ledger) -> None:
+    assert ledger.begin_unit(ref_of("job-1"), 0)
+    assert ledger.begin_unit(ref_of("job-1"), 10)
+    assert ledger.begin_unit(ref_of("job-2"), 0)
+
+    assert not ledger.begin_unit(ref_of("job-1"), 0)
+
+
+def test_a_unit_has_ended_once_that_is_noted_of_the_same_plan(ledger: Ledger) -> None:
+    ref = ref_of("job-1")
+    assert not ledger.unit_ended(ref, 3, "plan")
+    ledger.begin_unit(ref, 3)
+    assert not ledger.unit_ended(ref, 3, "plan")
+    for _ in range(2):
+        ledger.end_unit(ref, 3, "plan")
+        assert ledger.unit_ended(ref, 3, "plan")
+    assert not ledger.begin_unit(ref, 3)
+    assert ledger.unit_ended(ref, 3, "plan")
+    assert not ledger.unit_ended(ref, 3, "another plan")
+    assert not ledger.unit_ended(ref, 4, "plan")
+    assert not ledger.unit_ended(ref_of("job-2"), 3, "plan")
+
+
+def test_of_workers_that_begin_a_unit_at_once_one_is_first(ledger: Ledger) -> None:
+    outcomes = at_once([partial(ledger.begin_unit, ref_of("job-1"), 7)] * THREADS)
+
+    assert sorted(outcomes, key=bool) == [False] * (THREADS - 1) + [True]
+
+
+def test_attempts_are_read_as_they_were_noted(ledger: Ledger) -> None:
+    noted = {an_attempt(task, attempt) for task in range(5) for attempt in range(2)}
+    ledger.record_attempts(noted)
+    ledger.record_attempts([])
+    ledger.record_attempts([an_attempt(0, job_id="job-10")])
+
+    assert sorted(ledger.attempts(ref_of("job-1")), key=repr) == sorted(noted, key=repr)
+    assert list(ledger.attempts(ref_of("job-10"))) == [an_attempt(0, job_id="job-10")]
+
+
+def test_an_attempt_has_a_note_for_each_place_where_it_has_files(ledger: Ledger) -> None:
+    noted = [an_attempt(1), *(replace(an_attempt(1), location=f"at/{n}/") for n in range(2))]
+    ledger.record_attempts([*noted, noted[1]])
+    ledger.record_attempts(noted)
+    assert sorted(ledger.attempts(ref_of("job-1")), key=repr) == sorted(noted, key=repr)
+
+
+def test_an_attempt_keeps_its_first_note(ledger: Ledger) -> None:
+    ledger.record_attempts([an_attempt(1), an_attempt(2)])
+
+    changed = replace(an_attempt(1), sha256="d" * 64, files=7)
+    ledger.record_attempts([an_attempt(3), changed, an_attempt(2), an_attempt(4)])
+    ledger.record_attempts([changed])
+
+    found = sorted(ledger.attempts(ref_of("job-1")), key=lambda attempt: attempt.task_id)
+    assert found == [an_attempt(task) for task in (1, 2, 3, 4)]
+
+
+def test_of_two_notes_of_an_attempt_in_one_batch_the_first_stands(ledger: Ledger) -> None:
+    ledger.record_attempts([an_attempt(1), replace(an_attempt(1), sha256="d" * 64)])
+
+    assert list(ledger.attempts(ref_of("job-1"))) == [an_attempt(1)]
+
+
+def test_hundreds_of_attempts_are_noted_in_one_call(ledger: Ledger) -> None:
+    attempts = [an_attempt(task) for task in range(250)]
+
+    ledger.record_attempts(attempts[100:140])
+    ledger.record_attempts(iter(attempts))
+
+    found = sorted(ledger.attempts(ref_of("job-1")), key=lambda attempt: attempt.files)
+    assert found == attempts
+
+
+def test_jobs_are_listed_by_state_oldest_first(ledger: Ledger) -> None:
+    times = [f"2026-11-21T22:00:{second:02d}.000Z" for second in (9, 3, 5, 1, 7)]
+    for number, now in enumerate(times):
+        bring_to(ledger, JobState.SEALED, f"job-{number}", now)
+    bring_to(ledger, JobState.OPEN, "open", times[3])
+    bring_to(ledger, JobState.ABORTED, "ended", times[3])
+    ledger.record_attempts([an_attempt(1, job_id="job-0")])
+
+    found = list(ledger.jobs_in(JobState.SEALED, before=times[4]))
+
+    assert [record.job_id for record in found] == ["job-3", "job-1", "job-2"]
+    assert found[0] == ledger.job(ref_of("job-3"))
+    assert [r.job_id for r in ledger.jobs_in(JobState.ABORTED, before=T1[:-1])] == []
+    assert [r.job_id for r in ledger.jobs_in(JobState.ABORTED, before=times[0])] == ["ended"]
+
+
+def test_more_jobs_than_a_page_holds_are_listed(ledger: Ledger) -> None:
+    for number in range(20):
+        ledger.open_job(a_job(f"job-{number}", updated_at=f"2026-11-21T22:00:{number:02d}.000Z"))
+
+    found = ledger.jobs_in(JobState.OPEN, before="2026-11-22T00:00:00.000Z")
+
+    assert [record.job_id for record in found] == [f"job-{number}" for number in range(20)]
+
+
+def test_a_listing_of_jobs_is_gone_on_with_from_a_moment(ledger: Ledger) -> None:
+    times = [f"2026-11-21T22:00:{second:02d}.000Z" for second in range(6)]
+    for number, now in enumerate(times):
+        ledger.open_job(a_job(f"job-{number}", updated_at=now))
+
+    found = ledger.jobs_in(JobState.OPEN, since=times[2], before=times[5])
+
+    assert [record.job_id for record in found] == ["job-2", "job-3", "job-4"]
+
+
+def test_an_open_job_is_forgotten_under_its_generation_alone(ledger: Ledger) -> None:
+    ledger.open_job(a_job("job-1"))
+    ledger.open_job(a_job("job-2"))
+    ledger.take_over(ref_of("job-2"), generation=0, execution="e", now=T1)
+    bring_to(ledger, JobState.SEALED, "job-3")
+
+    assert ledger.forget(ref_of("job-1"), generation=0)
+    assert ledger.job(ref_of("job-1")) is None
+    assert not ledger.forget(ref_of("job-2"), generation=0)
+    assert not ledger.forget(ref_of("job-3"), generation=sealed_generation(ledger))
+    assert not ledger.forget(ref_of("never"), generation=0)
+    assert ledger.job(ref_of("job-2")) is not None
+
+
+def sealed_generation(ledger: Ledger) -> int:
+    record = ledger.job(ref_of("job-3"))
+    assert record is not None
+    return record.generation
+
+
+# The sweeps
+
+
+def test_the_note_of_the_sweeps_is_changed_by_whoever_has_read_it(ledger: Ledger) -> None:
+    assert ledger.sweep_note() == SweepNote()
+    note = SweepNote("sweep-1", T1, {"LookAtOpenJobs": '{"cursor": ""}', "länger": "x" * 10_000})
+    assert ledger.put_sweep_note(note)
+    assert ledger.sweep_note() == replace(note, version=1)
+    assert not ledger.put_sweep_note(replace(note, holder="sweep-2"))
+    assert ledger.sweep_note() == replace(note, version=1)
+    assert ledger.put_sweep_note(SweepNote(version=1))
+    assert ledger.sweep_note() == SweepNote(version=2)
+
+
+def test_of_sweeps_that_begin_at_once_one_gets_the_note(ledger: Ledger) -> None:
+    note = ledger.sweep_note()
+    puts = [
+        partial(ledger.put_sweep_note, replace(note, holder=f"sweep-{number}"))
+        for number in range(THREADS)
+    ]
+    assert at_once(puts).count(True) == 1

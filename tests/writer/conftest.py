@@ -1,0 +1,33 @@
+"""What the writer's suites share: a store in memory, the faults of its calls, and a job."""
+
+from __future__ import annotations
+
+import pytest
+
+from s3commit.testing.faults import FaultPlan
+from s3commit.testing.store import MemoryObjectStore
+from s3commit.writer.job import Job, open_job
+from tests.writer.support import BUCKET, DESTINATION, JOB, ScriptedEnvironment
+
+
+@pytest.fixture
+def store() -> MemoryObjectStore:
+    return MemoryObjectStore(BUCKET)
+
+
+@pytest.fixture
+def plan() -> FaultPlan:
+    return FaultPlan()
+
+
+@pytest.fixture
+def environment() -> ScriptedEnvironment:
+    return ScriptedEnvironment()
+
+
+@pytest.fixture
+def job(store: MemoryObjectStore, plan: FaultPlan, environment: ScriptedEnvironment) -> Job:
+    """A job that is open; the plan's count begins after that."""
+    job = open_job(DESTINATION, store=plan.wrap(store), environment=environment, job_id=JOB)
+    plan.forget_calls()
+    return job

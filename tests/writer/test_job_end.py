@@ -1,0 +1,321 @@
+"""How a client ends its job: commit, abort, or without an answer."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+
+import pytest
+
+from s3commit.core.formats.documents import (
+    decode_request,
+    encode_request,
+    encode_result,
+)
+from s3commit.core.formats.manifest import digest
+from s3commit.core.model.errors import (
+    AccessError,
+    InvalidInputError,
+    JobFailedError,
+    JobRefusedError,
+    OutcomeUnknownError,
+    PreconditionError,
+    S3CommitError,
+    TransientError,
+)
+from s3commit.core.model.job import AbortRequest, CommitRequest, CountedAttempt, Failure, Outcome
+from s3commit.testing.faults import FaultPlan
+from s3commit.testing.store import MemoryObjectStore
+from s3commit.writer.bucket import S3BucketProbe
+from s3commit.writer.job import Job, open_job
+from s3commit.writer.sizes import UploadSettings
+from tests.writer.notifications import FakeS3, notifying
+from tests.writer.support import (
+    BUCKET,
+    DESTINATION,
+    JOB,
+    ScriptedEnvironment,
+    fake_id,
+    open_uploads,
+    result_of,
+)
+
+
+def attempt(task_id: str = "0", attempt_id: str = "a", sha256: str = "0" * 64) -> CountedAttempt:
+    manifest = f"tasks/{task_id}/{attempt_id}.pendingset"
+    return CountedAttempt(task_id, attempt_id, manifest, sha256, 1, 3)
+
+
+def end(store: MemoryObjectStore, job: Job, outcome: Outcome, error: Failure | None = None) -> None:
+    """What the pipeline does when the job has ended."""
+    body = encode_result(result_of(job, outcome, error=error))
+    store.put(BUCKET, job.directory.result, body)
+
+
+def standing(store: MemoryObjectStore, job: Job) -> CommitRequest | AbortRequest:
+    body = store.get(BUCKET, job.directory.request, max_bytes=1 << 20).body
+    return decode_request(body, job.directory)
+
+
+def digest_of_job(store: MemoryObjectStore, job: Job) -> str:
+    return digest(store.get(BUCKET, job.directory.job, max_bytes=1 << 20).body)
+
+
+# --- commit
+
+
+def test_cost_a_job_is_job_json_request_json_and_the_looks(
+    store: MemoryObjectStore, plan: FaultPlan, environment: ScriptedEnvironment
+) -> None:
+    s3 = FakeS3(notifying("suffix", "/request.json"))
+    job = open_job(
+        DESTINATION,
+        store=plan.wrap(store),
+        probe=S3BucketProbe(s3),  # type: ignore[arg-type]
+        environment=environment,
+    )
+
+    def pipeline(nth: int) -> None:
+        if nth == 3:
+            end(store, job, Outcome.COMMITTED)
+
+    environment.on_sleep = pipeline
+    result = job.commit([attempt(str(number)) for number in range(1000)])
+    assert result == result_of(job)
+    assert s3.asked == [BUCKET]
+    assert plan.counts() == {"get": 4, "put": 2}
+
+
+def test_i3_the_request_names_exactly_the_counted_attempts(
+    job: Job, store: MemoryObjectStore
+) -> None:
+    end(store, job, Outcome.COMMITTED)
+    job.commit([attempt("1"), None, attempt("0")])
+    assert standing(store, job) == CommitRequest(
+        JOB, (attempt("0"), attempt("1")), job_sha256=digest_of_job(store, job)
+    )
+
+
+def test_i3_two_attempts_of_one_task_are_refused_without_a_request(
+    job: Job, plan: FaultPlan
+) -> None:
+    with pytest.raises(InvalidInputError, match="two attempts of one task") as caught:
+        job.commit([attempt("0", "a"), attempt("0", "b")])
+    assert caught.value.code == "TWO_ATTEMPTS"
+    assert plan.count() == 0
+
+
+def test_a_job_without_files_can_be_committed(job: Job, store: MemoryObjectStore) -> None:
+    end(store, job, Outcome.COMMITTED)
+    job.commit([None, None])
+    assert standing(store, job) == CommitRequest(JOB, (), job_sha256=digest_of_job(store, job))
+
+
+@pytest.mark.parametrize("outcome", [Outcome.ABORTED, Outcome.ROLLED_BACK])
+def test_a_job_that_failed_raises_the_pipelines_code_and_message(
+    job: Job, store: MemoryObjectStore, outcome: Outcome
+) -> None:
+    end(store, job, outcome, Failure("MANIFEST_CHANGED", "tasks/0/a.pendingset was changed"))
+    with pytest.raises(JobFailedError, match=f"{outcome}, none of .*: tasks/0/a.pend") as caught:
+        job.commit([attempt()])
+    assert caught.value.code == "MANIFEST_CHANGED"
+
+
+def test_the_pauses_grow_with_the_time_waited_to_a_second_and_end_in_time(
+    job: Job, environment: ScriptedEnvironment
+) -> None:
+    with pytest.raises(OutcomeUnknownError) as caught:
+        job.commit([attempt()], timeout=5)
+    assert environment.slept[:3] == pytest.approx([0.02, 0.024, 0.0288])
+    waited = list(itertools.accumulate(environment.slept))
+    # Whenever the answer comes, it is seen before a fifth more of the time is over.
+    late = zip(environment.slept[1:], waited, strict=False)
+    assert all(pause <= 0.02 + 0.2 * before + 1e-9 for pause, before in late)
+    assert waited[-1] == pytest.approx(5)
+    with pytest.raises(OutcomeUnknownError) as caught:
+        job.commit([attempt()], timeout=60)
+    assert max(environment.slept) == 1
+    message = caught.value.message
+    assert "no result after 60 s" in message
+    assert f"`s3commit show {job.directory.uri}`" in message
+    assert "Step Functions console" in message
+    assert "\n" not in message
+
+
+def test_commit_may_be_called_again_and_goes_on_waiting(job: Job, store: MemoryObjectStore) -> None:
+    with pytest.raises(OutcomeUnknownError):
+        job.commit([attempt("0"), attempt("1")], timeout=1)
+    end(store, job, Outcome.COMMITTED)
+    assert job.commit([attempt("1"), attempt("0")]).outcome is Outcome.COMMITTED
+
+
+def test_a_commit_after_an_abort_says_which_word_stands(job: Job, store: MemoryObjectStore) -> None:
+    job.abort("no sign of life")
+    with pytest.raises(JobRefusedError, match=r"abort was requested first \(no sign") as caught:
+        job.commit([attempt()])
+    assert caught.value.code == "ABORT_REQUESTED"
+    assert standing(store, job) == AbortRequest(JOB, "no sign of life")
+
+
+@pytest.mark.parametrize("other", [(attempt("0", "b"),), (), None])
+def test_i3_another_commit_request_that_stands_is_not_waited_for(
+    job: Job, store: MemoryObjectStore, other: tuple[CountedAttempt, ...] | None
+) -> None:
+    store.put(BUCKET, job.directory.request, encode_request(CommitRequest(JOB, other)))
+    end(store, job, Outcome.COMMITTED)
+    with pytest.raises(PreconditionError, match="another commit request") as caught:
+        job.commit([attempt("0", "a")])
+    assert caught.value.code == "OTHER_REQUEST"
+
+
+def test_a_request_that_can_not_be_read_is_named(job: Job, store: MemoryObjectStore) -> None:
+    store.put(BUCKET, job.directory.request, b"{")
+    with pytest.raises(PreconditionError, match="can not be read stands at s3://lake/t/__magic"):
+        job.commit([attempt()])
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_i2_a_lost_answer_to_the_request_finds_its_own_words(
+    job: Job, store: MemoryObjectStore, plan: FaultPlan, times: int
+) -> None:
+    plan.lose_response("put", times=times)
+    end(store, job, Outcome.COMMITTED)
+    assert job.commit([attempt()]).outcome is Outcome.COMMITTED
+    assert plan.count("put") <= times + 1
+
+
+def test_a_request_that_never_gets_through_leaves_the_outcome_unknown(
+    job: Job, plan: FaultPlan
+) -> None:
+    plan.fail("put", TransientError("unreachable"), times=None)
+    with pytest.raises(OutcomeUnknownError, match="unreachable"):
+        job.commit([attempt()], timeout=3)
+
+
+def test_a_refused_request_is_raised_as_it_is_unless_an_earlier_one_may_have_arrived(
+    job: Job, plan: FaultPlan
+) -> None:
+    plan.fail("put", AccessError("denied"), nth=1)
+    with pytest.raises(AccessError, match="denied"):
+        job.commit([attempt()])
+    plan.fail("put", TransientError("timed out")).fail("put", AccessError("denied"), nth=2)
+    with pytest.raises(OutcomeUnknownError, match="denied"):
+        job.commit([attempt()])
+
+
+@pytest.mark.parametrize("error", [TransientError("slow down"), AccessError("no such key, or not")])
+def test_a_look_that_fails_is_no_outcome(
+    job: Job, store: MemoryObjectStore, plan: FaultPlan, error: S3CommitError
+) -> None:
+    plan.fail("get", error, times=3)
+    end(store, job, Outcome.COMMITTED)
+    assert job.commit([attempt()]).outcome is Outcome.COMMITTED
+
+
+def test_a_result_that_can_not_be_read_leaves_the_outcome_unknown(
+    job: Job, store: MemoryObjectStore
+) -> None:
+    store.put(BUCKET, job.directory.result, b"[]")
+    with pytest.raises(OutcomeUnknownError, match=r"\$ must be an object"):
+        job.commit([attempt()])
+
+
+def test_i2_a_result_of_another_job_is_no_outcome(job: Job, store: MemoryObjectStore) -> None:
+    """Somebody has copied it here, or put it: whether this job is committed it does not say."""
+    foreign = result_of(job, job_id=fake_id(99))
+    store.put(BUCKET, job.directory.result, encode_result(foreign))
+    with pytest.raises(OutcomeUnknownError, match="is of another job"):
+        job.commit([attempt()])
+
+
+# --- abort
+
+
+def test_abort_is_the_jobs_word_if_it_is_the_first(job: Job, store: MemoryObjectStore) -> None:
+    answer = job.abort("task 3 failed")
+    assert answer.accepted
+    assert standing(store, job) == AbortRequest(JOB, "task 3 failed")
+    assert job.abort("again").accepted
+    assert standing(store, job) == AbortRequest(JOB, "task 3 failed")
+
+
+def test_i2_abort_after_a_commit_request_changes_nothing_and_says_so(
+    job: Job, store: MemoryObjectStore
+) -> None:
+    with pytest.raises(OutcomeUnknownError):
+        job.commit([attempt()], timeout=0.1)
+    answer = job.abort("the driver gave up")
+    assert not answer.accepted
+    assert "commit was requested first" in answer.message
+    assert standing(store, job) == CommitRequest(
+        JOB, (attempt(),), job_sha256=digest_of_job(store, job)
+    )
+
+
+def test_abort_after_a_commit_that_was_refused_says_that_nothing_is_visible(
+    job: Job, store: MemoryObjectStore
+) -> None:
+    with pytest.raises(OutcomeUnknownError):
+        job.commit([attempt()], timeout=0.1)
+    store.put(BUCKET, job.directory.result, encode_result(result_of(job, outcome=Outcome.ABORTED)))
+    answer = job.abort("Spark gave the write up")
+    assert not answer.accepted
+    assert answer.message == f"job {JOB} has ended ABORTED: none of its files is visible"
+
+
+def test_a_block_that_fails_aborts_the_job_and_keeps_its_error(
+    job: Job, store: MemoryObjectStore
+) -> None:
+    with pytest.raises(KeyError), job:
+        raise KeyError("x")
+    assert standing(store, job) == AbortRequest(JOB, "KeyError: 'x'")
+
+
+def test_a_block_that_ends_without_commit_aborts_the_job(
+    job: Job, store: MemoryObjectStore
+) -> None:
+    with job:
+        pass
+    assert isinstance(standing(store, job), AbortRequest)
+
+
+def test_a_block_that_committed_writes_no_second_word(
+    job: Job, store: MemoryObjectStore, plan: FaultPlan
+) -> None:
+    end(store, job, Outcome.COMMITTED)
+    with job:
+        job.commit([])
+    assert plan.count("put") == 1
+
+
+def test_an_abort_that_fails_does_not_hide_the_error_of_the_block(
+    job: Job, plan: FaultPlan
+) -> None:
+    plan.fail("put", TransientError("unreachable"))
+    with pytest.raises(KeyError) as caught, job:
+        raise KeyError("x")
+    assert caught.value.__notes__ == ["the job could not be aborted either: unreachable"]
+
+
+# --- travel
+
+
+def test_a_job_travels_without_its_store(
+    store: MemoryObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = UploadSettings(threads=2)
+    job = open_job(DESTINATION, store=store, settings=settings, job_id=JOB)
+    copy = pickle.loads(pickle.dumps(job))
+    assert (copy.spec, copy.settings, copy.directory) == (job.spec, settings, job.directory)
+
+    made: list[object] = []
+    monkeypatch.setattr("s3commit.writer.job.make_client", lambda: made.append(1))
+    monkeypatch.setattr("s3commit.writer.job.S3ObjectStore", lambda *_, **__: store)
+    with copy.task("0") as task, task.open("a") as file:
+        file.write(b"x")
+    copy.task("1")
+    assert made == [1]  # once a process, when it is needed
+    assert open_uploads(store) == [f"t/a-{JOB}"]
+    counted = pickle.loads(pickle.dumps(task.counted))
+    end(store, job, Outcome.COMMITTED)
+    assert job.commit([counted]).outcome is Outcome.COMMITTED
