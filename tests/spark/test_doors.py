@@ -278,6 +278,8 @@ def test_another_thread_writes_as_this_one_does(
 
 
 def test_a_new_session_writes_once_it_is_registered(spark: SparkSession, place: Place) -> None:
+    if getattr(spark, "newSession", None) is None:
+        pytest.skip("this release of Spark Connect has no newSession")
     other = spark.newSession()
     refused("DATA_SOURCE_NOT_", lambda: append(other.range(3), place), place)
     register(other)

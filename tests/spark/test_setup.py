@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pyarrow
+import pyspark
 import pytest
 
 from s3commit.spark import WrongPythonError, register
@@ -71,4 +72,13 @@ def test_an_interpreter_that_is_not_there_is_refused() -> None:
 def test_a_package_that_is_too_old_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pyarrow, "__version__", "17.0.0")
     with pytest.raises(WrongPythonError, match=r"pyarrow 17\.0\.0 is too old: .*>=18\.0"):
+        registered(sys.executable)
+
+
+def test_the_format_is_refused_with_what_works_where_spark_has_no_python_data_sources(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pyspark, "__version__", "3.5.6")
+    line = r"pyspark 3\.5\.6 is too old: this needs pyspark>=4\.0; here .*write\(\) works"
+    with pytest.raises(WrongPythonError, match=line):
         registered(sys.executable)

@@ -132,7 +132,7 @@ def _said(
     from s3commit.spark.options import options_of  # noqa: PLC0415
     from s3commit.spark.setup import check_versions  # noqa: PLC0415
 
-    check_versions("write")
+    check_versions()
     if mode not in MODES:
         raise InvalidInputError(
             f"mode {mode!r} is none of {', '.join(MODES)}. Nothing was written.", code="BAD_OPTIONS"

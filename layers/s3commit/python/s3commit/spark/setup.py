@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _NEEDED: Final = "import s3commit.spark.batch, s3commit.spark.reader"
-# What each way needs of PySpark, and both of PyArrow.
-LEAST: Final = {"register": (4, 0), "write": (3, 5)}
-LEAST_ARROW: Final = (18, 0)
+LEAST: Final = {"pyspark": (3, 5), "pyarrow": (18, 0)}
+LEAST_FOR_FORMAT: Final = (4, 0)  # of PySpark
 # Spark is the cluster's: another one of pip's would cover it, and may not fit its Java part.
 _SOURCES: Final = {
     "pyspark": "run this with the cluster's Python; where there is no cluster, pip install pyspark",
@@ -40,7 +39,7 @@ def register(spark: SparkSession) -> None:
     missing or too old, or if Spark's Python workers on this machine run an interpreter that can't
     import this package (without PYSPARK_PYTHON that is the ``python3`` of PATH).
     """
-    check_versions("register")
+    _check_format()
     _check_workers(spark)
     from s3commit.spark.source import S3CommitDataSource  # noqa: PLC0415
 
@@ -64,25 +63,32 @@ def arrange(frame: DataFrame, *by: str, files: int | None = None) -> DataFrame:
     return together.sortWithinPartitions(*by)
 
 
-def check_versions(way: str) -> None:
-    """Raise `WrongPythonError` if a package is missing or too old for ``register`` or ``write``."""
-    _check_version("pyarrow", LEAST_ARROW, "")
-    older = "; here s3commit.spark.write() works" if way == "register" else ""
-    _check_version("pyspark", LEAST[way], older)
+def check_versions() -> None:
+    """Raise `WrongPythonError` if a package is missing or too old."""
+    for package, least in LEAST.items():
+        if _release_of(package) < least:
+            raise _too_old(package, least)
 
 
-def _check_version(package: str, least: tuple[int, ...], instead: str) -> None:
+def _check_format() -> None:
+    check_versions()
+    if _release_of("pyspark") < LEAST_FOR_FORMAT:
+        raise _too_old("pyspark", LEAST_FOR_FORMAT, "; here s3commit.spark.write() works")
+
+
+def _release_of(package: str) -> tuple[int, ...]:
     try:
         found = str(__import__(package).__version__)
     except ImportError as error:
         raise WrongPythonError(f"{package} is not installed here: {_SOURCES[package]}") from error
-    release = tuple(int(number) for number in found.split(".")[:2])
-    if release < least:
-        works = instead if package != "pyspark" or release >= LEAST["write"] else ""
-        wanted = ".".join(map(str, least))
-        raise WrongPythonError(
-            f"{package} {found} is too old: this needs {package}>={wanted}{works}"
-        )
+    return tuple(int(number) for number in found.split(".")[:2])
+
+
+def _too_old(package: str, least: tuple[int, ...], instead: str = "") -> WrongPythonError:
+    found, wanted = __import__(package).__version__, ".".join(map(str, least))
+    return WrongPythonError(
+        f"{package} {found} is too old: this needs {package}>={wanted}{instead}"
+    )
 
 
 def _check_workers(spark: SparkSession) -> None:
