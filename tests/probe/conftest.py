@@ -24,7 +24,8 @@ def world_on(name: str, endpoint: str, monkeypatch: pytest.MonkeyPatch) -> World
     """Small races in fresh buckets; with the options that the server can be probed with."""
     monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
     bucket = f"probed-{next(_NUMBERS)}"
-    services: Any = boto3
+    # A session of its own: the default one keeps the credentials of whichever test came first.
+    services: Any = boto3.Session()
     client = services.client("s3", region_name=REGION)
     for each in (bucket, f"{bucket}-versioned"):
         make_bucket(client, each)
