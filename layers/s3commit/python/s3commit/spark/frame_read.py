@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -40,13 +40,15 @@ def read(
 
     raw = {"path": path, "jobId": job_id, "partitionLocations": partition_locations}
     said = options_of({**raw, "fileFormat": format})
-    reader = spark.read.format(format).options(**options)
-    if schema is not None:
-        reader = reader.schema(schema)
+
+    def new_reader() -> DataFrameReader:
+        reader = spark.read.format(format).options(**options)
+        return reader if schema is None else reader.schema(schema)
+
     root = _Root(scheme, said.destination.bucket)
     if not (job_id or partition_locations):
-        return reader.load(root.uri(said.destination.prefix))
-    return _read_files(reader, said, root)
+        return new_reader().load(root.uri(said.destination.prefix))
+    return _read_files(new_reader, said, root)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,30 +62,34 @@ class _Root:
         return f"{self.scheme}://{self.bucket}/{key}"
 
 
-def _read_files(reader: DataFrameReader, said: Options, root: _Root) -> DataFrame:
-    """The files below the destination by their directories; the others one location at a time."""
+def _read_files(new_reader: Callable[[], DataFrameReader], said: Options, root: _Root) -> DataFrame:
+    """The files below the destination by their directories; the others one location at a time.
+
+    Each has a reader of its own: Spark Connect 3.5 gives a DataFrame the options that its reader
+    has at last.
+    """
     from s3commit.spark.committed import committed_files, nothing_committed  # noqa: PLC0415
     from s3commit.spark.discover import partition_schema  # noqa: PLC0415
 
     files = committed_files(said)
     if not files:
         raise nothing_committed(said)
-    # Keys may have the characters of a pattern.
-    reader = reader.option("__globPaths__", "false")
+
+    def load(base: str, some: list[FoundFile]) -> DataFrame:
+        # Keys may have the characters of a pattern.
+        reader = new_reader().option("__globPaths__", "false").option("basePath", root.uri(base))
+        return reader.load([root.uri(file.key) for file in some])
+
     prefix = said.destination.prefix
     below = [file for file in files if file.key.startswith(prefix)]
-    frames = []
-    if below:
-        reader = reader.option("basePath", root.uri(prefix))
-        frames.append(reader.load([root.uri(file.key) for file in below]))
+    frames = [load(prefix, below)] if below else []
     elsewhere: dict[str, list[FoundFile]] = {}
     for file in files:
         if not file.key.startswith(prefix):
             elsewhere.setdefault(file.key.rpartition("/")[0] + "/", []).append(file)
     columns = partition_schema(files)
     for directory, there in elsewhere.items():
-        at_location = reader.option("basePath", root.uri(directory))
-        frame = at_location.load([root.uri(file.key) for file in there])
+        frame = load(directory, there)
         for column, text in zip(columns, there[0].texts, strict=True):
             frame = frame.selectExpr("*", _literal(text, column))
         frames.append(frame)
