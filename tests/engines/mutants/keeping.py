@@ -339,6 +339,7 @@ MUTANTS = [
         "        nodes = {node, *outside.values()}\n",
         "        nodes = {node}\n",
         "I6",
+        by="tests/core/test_locations.py",
     ),
     Mutant(
         "files of before at locations are not replaced",
