@@ -1,0 +1,13 @@
+package io.s3commit.spark;
+
+import java.io.Serializable;
+
+/**
+ * A task attempt that Spark counts: what its task tells the driver.
+ *
+ * @param manifest the manifest's key, relative to the job directory
+ * @param sha256 the digest of the manifest's bytes
+ */
+record Counted(
+    String taskId, String attemptId, String manifest, String sha256, int files, long bytes)
+    implements Serializable {}
