@@ -42,13 +42,6 @@ abstract class CommitProtocol extends FileCommitProtocol implements Serializable
     this.output = output;
     this.dynamic = dynamic;
     boolean ours = Setting.isOurs(new Path(output));
-    if (ours && !UUID_FORM.matcher(jobId).matches()) {
-      // Spark's file sink gives the number of the micro-batch.
-      throw new UnsupportedOperationException(
-          "Spark's file sink for streams can't be committed by s3commit: write with"
-              + " .writeStream.format('s3commit'), or"
-              + " .writeStream.foreachBatch(s3commit.spark.batch_writer(path)). Nothing was written.");
-    }
     this.sparks = ours ? null : new SQLHadoopMapReduceCommitProtocol(jobId, output, dynamic);
   }
 
@@ -70,10 +63,22 @@ abstract class CommitProtocol extends FileCommitProtocol implements Serializable
     }
     unchecked(
         () -> {
+          refuseStream();
           job = newJob(Options.of(context.getConfiguration()));
           job.open(context.getConfiguration());
           return null;
         });
+  }
+
+  /** Spark's file sink gives the number of the micro-batch for the job's id. */
+  private void refuseStream() throws CommitException {
+    if (!UUID_FORM.matcher(jobId).matches()) {
+      throw new CommitException(
+          "BAD_OPTIONS",
+          "Spark's file sink for streams can't be committed by s3commit: use"
+              + " .writeStream.format('s3commit'), or"
+              + " .writeStream.foreachBatch(s3commit.spark.batch_writer(path)). Nothing was written.");
+    }
   }
 
   /** A static partition that is overwritten is the destination: all of it is replaced. */
