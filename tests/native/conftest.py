@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pyspark
 import pytest
 
+from tests.native import s3a
 from tests.native.s3a import jars
 from tests.spark.conftest import SETTINGS, environment
 from tests.spark.tiny import BUCKET, Place, TinyPipeline
@@ -19,29 +20,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 VERSION = tuple(map(int, pyspark.__version__.split(".")[:2]))
-S3A = "org.apache.hadoop.fs.s3a"
 HAS_AVRO = any("spark-avro" in jar.name for jar in jars())
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if VERSION < (4, 3):  # older releases leave sockets open, and use what Python gives up
         config.addinivalue_line("filterwarnings", "default")
-
-
-def s3a_settings(endpoint: str) -> dict[str, str]:
-    """What a program says of S3, as ever."""
-    prefix = "spark.hadoop.fs.s3a."
-    return {
-        prefix + "endpoint": endpoint,
-        prefix + "endpoint.region": "us-east-1",
-        prefix + "path.style.access": "true",
-        prefix + "connection.ssl.enabled": "false",
-        prefix + "access.key": "testing",
-        prefix + "secret.key": "testing",
-        prefix
-        + "aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
-        prefix + "multipart.size": "5M",
-    }
 
 
 def uri(place: Place) -> str:
@@ -84,7 +68,7 @@ def spark(tiny: TinyPipeline, tmp_path_factory: pytest.TempPathFactory) -> Itera
     builder = SparkSession.builder.master("local[2,3]").config(
         map={
             **SETTINGS,
-            **s3a_settings(tiny.environment["AWS_ENDPOINT_URL"]),
+            **s3a.settings(tiny.environment["AWS_ENDPOINT_URL"]),
             "spark.jars": ",".join(map(str, jars())),
             "spark.sql.warehouse.dir": f"s3a://{BUCKET}/warehouse",
             "spark.sql.hive.metastore.jars": "builtin",

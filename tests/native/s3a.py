@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 POM = ROOT / "jvm" / "s3a" / "pom.xml"
 PYSPARK_JARS = Path(pyspark.__file__).parent / "jars"
 # Hadoop's release: the generation of AWS's SDK that its S3A is written for, and a release of it.
+S3A = "org.apache.hadoop.fs.s3a"
 SDKS = {
     "3.3.4": ("sdk-1", "1.12.262"),
     "3.4.1": ("sdk-2", "2.25.0"),
@@ -32,6 +33,22 @@ def folder() -> Path:
 def jars() -> list[Path]:
     """The jars; none if this program was not run."""
     return sorted(folder().glob("*.jar"))
+
+
+def settings(endpoint: str) -> dict[str, str]:
+    """What a program says of S3, as ever."""
+    prefix = "spark.hadoop.fs.s3a."
+    return {
+        prefix + "endpoint": endpoint,
+        prefix + "endpoint.region": "us-east-1",
+        prefix + "path.style.access": "true",
+        prefix + "connection.ssl.enabled": "false",
+        prefix + "access.key": "testing",
+        prefix + "secret.key": "testing",
+        prefix
+        + "aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
+        prefix + "multipart.size": "5M",
+    }
 
 
 def release_of(name: str) -> str:

@@ -16,7 +16,8 @@ import pyspark
 import pytest
 
 from s3commit.core.model.states import JobState
-from tests.native.conftest import s3a_settings, uri
+from tests.native import s3a
+from tests.native.conftest import uri
 from tests.native.s3a import ROOT, jars
 from tests.spark.tiny import Place, TinyPipeline
 
@@ -79,7 +80,7 @@ def test_i3_i4_speculation_counts_one_attempt_and_leaks_nothing(
     spark: SparkSession, tiny: TinyPipeline, place: Place, master: str, tmp_path: Path
 ) -> None:
     settings = {
-        **s3a_settings(tiny.environment["AWS_ENDPOINT_URL"]),
+        **s3a.settings(tiny.environment["AWS_ENDPOINT_URL"]),
         "spark.master": master,
         "spark.jars": ",".join(map(str, jars())),
         "spark.driver.host": HOSTS[0],

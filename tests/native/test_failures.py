@@ -12,7 +12,7 @@ import pytest
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.states import JobState
 from tests.native.conftest import uri
-from tests.spark.test_failures import disturbed, fail_always, fail_first_try, kill_first_try
+from tests.spark.disturbed import disturbed, fail_always, fail_first_try, kill_first_try
 from tests.spark.tiny import BUCKET, Place, TinyPipeline
 
 if TYPE_CHECKING:
