@@ -81,7 +81,8 @@ def make_session(*, native: bool) -> SparkSession:
         from s3commit.spark.native import configure
         from tests.native.s3a import jars, settings
 
-        builder = builder.config(map=settings(os.environ["AWS_ENDPOINT_URL"]))
+        for name, value in settings(os.environ["AWS_ENDPOINT_URL"]).items():
+            builder = builder.config(name, value)
         builder = configure(builder.config("spark.jars", ",".join(map(str, jars()))))
     return builder.getOrCreate()
 

@@ -66,12 +66,6 @@ final class Store {
 
   /** Refuse what would fail later, or could not be completed by the pipeline. Nothing is written. */
   static void check(FileSystem fs, Path path) throws IOException {
-    if (!fs.hasPathCapability(path, UPLOADER)) {
-      throw new CommitException(
-          "NO_UPLOADER",
-          path + ": " + fs.getClass().getName() + " starts no multipart uploads: s3commit needs S3A of"
-              + " Hadoop 3.3.1 or later. Nothing was written.");
-    }
     Configuration conf = fs.getConf();
     String algorithm =
         conf.getTrimmed(
@@ -83,6 +77,12 @@ final class Store {
     String checksum = conf.getTrimmed("fs.s3a.create.checksum.algorithm", "");
     if (!checksum.isEmpty()) {
       throw refused("fs.s3a.create.checksum.algorithm", checksum, "unset it");
+    }
+    if (!fs.hasPathCapability(path, UPLOADER)) {
+      throw new CommitException(
+          "NO_UPLOADER",
+          path + ": " + fs.getClass().getName() + " starts no multipart uploads: s3commit needs S3A of"
+              + " Hadoop 3.3.1 or later. Nothing was written.");
     }
   }
 
