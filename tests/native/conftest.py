@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import pyspark
 import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 
 from tests.native import s3a
 from tests.native.s3a import jars
@@ -19,6 +21,8 @@ from tests.spark.tiny import BUCKET, Place, TinyPipeline
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# What a program gets of an error in Spark; older releases convert fewer.
+FAILURES = (Py4JJavaError, PySparkException)
 VERSION = tuple(map(int, pyspark.__version__.split(".")[:2]))
 HAS_AVRO = any("spark-avro" in jar.name for jar in jars())
 

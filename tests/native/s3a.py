@@ -57,12 +57,17 @@ def release_of(name: str) -> str:
     return re.sub(rf"{name}-(.*)\.jar", r"\1", found.name)
 
 
+def hadoop() -> tuple[int, ...]:
+    """The release of Hadoop that PySpark brings."""
+    return tuple(map(int, release_of("hadoop-client-api").split(".")))
+
+
 def copy() -> None:
     """Copy all to `folder`, and the folder appears when they are whole."""
-    hadoop = release_of("hadoop-client-api")
-    generation, sdk = SDKS[hadoop]
+    release = release_of("hadoop-client-api")
+    generation, sdk = SDKS[release]
     new = folder().with_suffix(".new")
-    settings = [f"-Dhadoop.version={hadoop}", f"-Dsdk.version={sdk}", f"-DoutputDirectory={new}"]
+    settings = [f"-Dhadoop.version={release}", f"-Dsdk.version={sdk}", f"-DoutputDirectory={new}"]
     maven("--file", str(POM), "-P", generation, "dependency:copy-dependencies", *settings)
     scala = ".".join(release_of("scala-library").split(".")[:2])
     avro = f"org.apache.spark:spark-avro_{scala}:{pyspark.__version__}"

@@ -10,8 +10,9 @@ from tests.engines.chaos.driver.deployment import local_up
 from tests.engines.chaos.driver.gate import How, Point
 from tests.engines.chaos.driver.spark import NATIVE_CASES, Drivers, Stage
 from tests.engines.chaos.driver.trial import Watch
+from tests.native.s3a import hadoop
 
-POINTS = [
+POINTS: list[tuple[str, str, How, set[str] | None]] = [
     ("append", "job.json", How.AFTER, {"ABORTED"}),
     ("append", "part 1", How.AFTER, {"ABORTED"}),
     ("append", "start upload", How.LATE, {"ABORTED"}),
@@ -19,9 +20,11 @@ POINTS = [
     ("append", "request.json", How.AFTER, {"COMMITTED"}),
     ("directory", "request.json", How.AFTER, {"COMMITTED"}),
     ("directory", "request.json", How.BEFORE, {"ABORTED"}),
-    ("partition", "request.json", How.LATE, None),
+    ("partition", "request.json", How.AFTER, {"COMMITTED"}),
     ("once", "request.json", How.AFTER, {"ABORTED", "COMMITTED"}),
 ]
+if hadoop() >= (3, 4, 2):  # an older S3A puts a late request over the abort that came first
+    POINTS.append(("partition", "request.json", How.LATE, None))
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.states import JobState
-from tests.native.conftest import uri
+from tests.native.conftest import FAILURES, uri
 from tests.spark.disturbed import disturbed, fail_always, fail_first_try, kill_first_try
 from tests.spark.tiny import BUCKET, Place, TinyPipeline
 
@@ -48,9 +48,7 @@ def test_i2_i3_i4_a_task_that_fails_once_is_counted_once(
 
 
 def test_i1_i4_a_task_that_fails_for_good_leaves_nothing(spark: SparkSession, place: Place) -> None:
-    from pyspark.errors import PySparkException
-
-    with pytest.raises(PySparkException, match="this task always fails"):
+    with pytest.raises(FAILURES, match="this task always fails"):
         save(disturbed(spark.range(0, 1000, 1, 2), fail_always), place)
     assert place.tidy().state is JobState.ABORTED
     assert place.data == place.uploads == []
@@ -60,10 +58,7 @@ def test_i1_i4_a_task_that_fails_for_good_leaves_nothing(spark: SparkSession, pl
 def test_i1_a_job_that_is_refused_is_an_error_that_says_so(
     spark: SparkSession, place: Place
 ) -> None:
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
-
-    with pytest.raises((Py4JJavaError, PySparkException), match="CONDITION_FAILED") as raised:
+    with pytest.raises(FAILURES, match="CONDITION_FAILED") as raised:
         save(spark.range(10), place, **{"conditions.minFiles": "5"})
     assert "none of its files is visible" in str(raised.value)
     # Spark asks for the abort of a commit that failed: it must not be asked for.
@@ -131,12 +126,9 @@ def test_i1_the_driver_dies_after_its_request(
     spark: SparkSession, tiny: TinyPipeline, place: Place
 ) -> None:
     """It stops to wait, by a time limit in the test: the pipeline commits all the same."""
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
-
     with (
         tiny.held(),
-        pytest.raises((Py4JJavaError, PySparkException), match="OUTCOME_UNKNOWN") as e,
+        pytest.raises(FAILURES, match="OUTCOME_UNKNOWN") as e,
     ):
         save(spark.range(0, 1000, 1, 2), place, commitTimeout="1s")
     assert "may still be committed" in str(e.value)
@@ -151,9 +143,6 @@ def test_i1_the_driver_dies_after_its_request(
 def test_an_abort_that_was_requested_first_stands(
     spark: SparkSession, tiny: TinyPipeline, place: Place
 ) -> None:
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
-
     def abort_first(partition: int, attempt: int) -> None:
         if partition == 1:
             time.sleep(2)
@@ -168,9 +157,7 @@ def test_an_abort_that_was_requested_first_stands(
 
     operator = threading.Thread(target=abort)
     operator.start()
-    with pytest.raises(
-        (Py4JJavaError, PySparkException), match=r"its abort was requested first \(by hand\)"
-    ):
+    with pytest.raises(FAILURES, match=r"its abort was requested first \(by hand\)"):
         save(disturbed(spark.range(0, 1000, 1, 2), abort_first), place)
     operator.join()
     assert place.tidy().state is JobState.ABORTED

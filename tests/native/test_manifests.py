@@ -10,7 +10,8 @@ from s3commit.core.formats.documents import decode_job, decode_request
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.manifest import decode_pendingset, digest
 from s3commit.core.model.job import CommitRequest
-from tests.native.conftest import uri
+from tests.native.conftest import FAILURES, uri
+from tests.native.s3a import hadoop
 from tests.spark.tiny import BUCKET, Place, TinyPipeline
 
 if TYPE_CHECKING:
@@ -20,12 +21,9 @@ if TYPE_CHECKING:
 def test_documents_as_the_pipeline_and_hadoop_read_them(
     spark: SparkSession, tiny: TinyPipeline, place: Place
 ) -> None:
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
-
     frame = spark.range(0, 100, 1, 2).selectExpr("id", "id % 2 as k")
     with tiny.held():
-        with pytest.raises((Py4JJavaError, PySparkException), match="OUTCOME_UNKNOWN"):
+        with pytest.raises(FAILURES, match="OUTCOME_UNKNOWN"):
             frame.write.option("commitTimeout", "1s").partitionBy("k").parquet(uri(place))
         (job_id,) = place.jobs
         directory = JobDirectory(place.destination, job_id)
@@ -50,9 +48,10 @@ def test_documents_as_the_pipeline_and_hadoop_read_them(
             pending = decode_pendingset(body, directory)
             assert (len(pending.files), pending.bytes) == (attempt.files, attempt.bytes) != (0, 0)
             assert {(one.key, one.upload_id) for one in pending.files} <= still_open
-            assert hadoops_view(spark, f"{uri(place)}/__magic_job-{job_id}/{attempt.manifest}") == [
-                (one.key, one.upload_id, one.length) for one in pending.files
-            ]
+            if hadoop() >= (3, 5):  # until then etags were strings
+                name = f"{uri(place)}/__magic_job-{job_id}/{attempt.manifest}"
+                ours = [(one.key, one.upload_id, one.length) for one in pending.files]
+                assert hadoops_view(spark, name) == ours
     place.tidy()
     assert len(place.data) == 4
 

@@ -10,7 +10,7 @@ import pytest
 
 from s3commit.core.model.job import Conflict, Scope
 from s3commit.core.model.states import JobState
-from tests.native.conftest import settings, uri
+from tests.native.conftest import FAILURES, settings, uri
 from tests.spark.tiny import BUCKET, Place, TinyPipeline
 
 if TYPE_CHECKING:
@@ -156,3 +156,80 @@ def test_i11_a_key_commits_once(spark: SparkSession, place: Place) -> None:
             uri(place)
         )
     assert spark.read.parquet(uri(place)).count() == 10
+
+
+def test_i7_i10_partitions_elsewhere(spark: SparkSession, place: Place, db: str) -> None:
+    """Appended to and replaced, alone and below others."""
+    table = f"{db}.t"
+    spark.sql(f"CREATE TABLE {table} (id INT, a INT, b INT) USING parquet PARTITIONED BY (a, b)")
+    spark.sql(f"INSERT INTO {table} VALUES (1, 1, 1), (2, 1, 2), (3, 2, 1)")
+    elsewhere = f"{uri(place)}/kept"
+    spark.sql(f"ALTER TABLE {table} ADD PARTITION (a = 1, b = 9) LOCATION '{elsewhere}/nine'")
+
+    def found() -> list[tuple[object, ...]]:
+        return rows(spark, f"SELECT id, a, b FROM {table}")
+
+    def files() -> int:
+        return len([name for name in place.data if name.startswith("kept/nine/part-")])
+
+    spark.sql(f"INSERT INTO {table} VALUES (4, 1, 9), (5, 2, 1)")
+    assert found() == [(1, 1, 1), (2, 1, 2), (3, 2, 1), (4, 1, 9), (5, 2, 1)]
+    assert files() == 1
+    spark.sql(f"INSERT OVERWRITE {table} PARTITION (a = 1, b = 9) SELECT 6")
+    assert found() == [(1, 1, 1), (2, 1, 2), (3, 2, 1), (5, 2, 1), (6, 1, 9)]
+    assert files() == 1
+    with settings(spark, spark__sql__sources__partitionOverwriteMode="dynamic"):
+        spark.sql(f"INSERT OVERWRITE {table} VALUES (7, 1, 9), (8, 1, 1)")
+    assert found() == [(2, 1, 2), (3, 2, 1), (5, 2, 1), (7, 1, 9), (8, 1, 1)]
+    assert files() == 1
+    spark.sql(f"INSERT OVERWRITE {table} PARTITION (a = 1, b) VALUES (9, 9), (10, 3)")
+    assert found() == [(3, 2, 1), (5, 2, 1), (9, 1, 9), (10, 1, 3)]
+    assert files() == 1
+    assert place.uploads == []
+
+
+def test_a_partition_that_the_job_can_not_have_is_refused(
+    spark: SparkSession, tiny: TinyPipeline, place: Place, db: str
+) -> None:
+    other = "elsewhere-" + place.destination.prefix.split("/")[0]
+    tiny.add_bucket(other)
+    table = f"{db}.t"
+    spark.sql(f"CREATE TABLE {table} (id INT, a INT) USING parquet PARTITIONED BY (a)")
+    spark.sql(f"ALTER TABLE {table} ADD PARTITION (a = 1) LOCATION 's3a://{other}/one'")
+    with pytest.raises(FAILURES, match="PARTITION_ELSEWHERE"):
+        spark.sql(f"INSERT INTO {table} VALUES (1, 1), (2, 2)")
+    assert spark.table(table).count() == 0
+    made = [one.key for one in tiny.store.list(other, "")]
+    assert made == ["one/"]  # by Hive, for the directory
+
+
+TYPES = """
+  SELECT id, CAST(id % 7 AS TINYINT) AS tiny, CAST(id * 1.25 AS DECIMAL(20, 4)) AS price,
+    IF(id % 5 = 0, NULL, concat('name ', id)) AS name, CAST(id / 3 AS DOUBLE) AS ratio,
+    DATE '2026-01-01' + CAST(id % 300 AS INT) AS day,
+    TIMESTAMP '2026-01-01 12:34:56.789' + make_interval(0, 0, 0, 0, CAST(id AS INT)) AS at,
+    array(id, id + 1) AS list, map('k', id) AS map, named_struct('x', id, 'y', name) AS pair,
+    CAST(concat('b', id) AS BINARY) AS raw, id % 3 = 0 AS flag
+  FROM (SELECT id, concat('n', id) AS name FROM range(2000))
+"""
+
+
+@pytest.mark.parametrize("form", ["parquet", "orc", "json"])
+def test_tables_of_all_types_read_back_equal(
+    spark: SparkSession, place: Place, db: str, form: str
+) -> None:
+    """Facts by day beside a dimension, written by SQL, and a query over both."""
+    spark.sql(f"CREATE TABLE {db}.facts USING {form} PARTITIONED BY (tiny) AS {TYPES}")
+    spark.sql(f"CREATE TABLE {db}.names USING {form} AS SELECT DISTINCT id, name FROM ({TYPES})")
+    columns = "id, tiny, price, name, ratio, day, at, to_json(list), to_json(map), to_json(pair)"
+    columns += ", hex(raw), flag"
+    wanted = spark.sql(f"SELECT {columns} FROM ({TYPES})")
+    assert spark.sql(f"SELECT {columns} FROM {db}.facts").exceptAll(wanted).count() == 0
+    assert spark.table(f"{db}.facts").count() == 2000
+    star = """
+      SELECT day, count(n.name), sum(price), max(at) FROM {facts} f JOIN {names} n USING (id)
+      WHERE tiny IN (1, 2) GROUP BY day ORDER BY day
+    """
+    written = spark.sql(star.format(facts=f"{db}.facts", names=f"{db}.names"))
+    source = spark.sql(star.format(facts=f"({TYPES})", names=f"(SELECT id, name FROM ({TYPES}))"))
+    assert written.collect() == source.collect()

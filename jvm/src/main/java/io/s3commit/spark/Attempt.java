@@ -4,6 +4,7 @@ import java.io.File;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -33,6 +34,7 @@ final class Attempt {
   private final String attemptId;
   private final Supplier<File> localFile;
   private final Map<String, PendingFile> files = new ConcurrentHashMap<>();
+  private final Map<String, JobDirectory> directories = new ConcurrentHashMap<>();
   private final Semaphore room = new Semaphore(WAITING_PARTS);
   private final ThreadPoolExecutor threads;
   private final PendingFileSystem view;
@@ -43,7 +45,7 @@ final class Attempt {
       throws IOException {
     this.job = job;
     this.fs = Store.of(job.directory().destination(), conf);
-    this.uploader = new Uploader(fs, job.directory().destination());
+    this.uploader = new Uploader(fs);
     this.partSize = Math.max(fs.getConf().getLongBytes("fs.s3a.multipart.size", 64 << 20), 5 << 20);
     this.taskId = String.format("%05d", task);
     this.attemptId = attemptId;
@@ -61,57 +63,61 @@ final class Attempt {
     return thread;
   }
 
-  /** Where Spark's writer is to write the file {@code relative} to the job's destination. */
-  String path(String relative) {
-    return view.path(relative);
+  /** Where Spark's writer is to write the file {@code relative} to {@code directory}. */
+  String path(JobDirectory directory, String relative) {
+    String key = directory.key(relative);
+    directories.put(key, directory);
+    return view.path(key);
   }
 
   /** Begin the file that {@link #path} was asked for; without a request. */
-  PendingFile create(String relative) throws IOException {
+  PendingFile create(String key) throws IOException {
     if (files.size() >= MAX_FILES) {
       throw new CommitException(
           "TOO_MANY_FILES",
           "task " + taskId + " has more than " + MAX_FILES + " files: repartition the rows by the"
               + " partition columns, so that each task writes to fewer partitions");
     }
-    PendingFile file =
-        new PendingFile(
-            job.directory().key(relative),
-            uploader.of(job.directory().file(relative)),
-            partSize,
-            localFile,
-            room,
-            threads);
-    if (files.putIfAbsent(relative, file) != null) {
-      throw new IOException(relative + " was written before by this task attempt");
+    Uploader.Upload upload = uploader.of(directories.get(key).file(key));
+    PendingFile file = new PendingFile(key, upload, partSize, localFile, room, threads);
+    if (files.putIfAbsent(key, file) != null) {
+      throw new IOException(key + " was written before by this task attempt");
     }
     return file;
   }
 
   /** The length in bytes of a closed file. */
-  long length(String relative) throws FileNotFoundException {
-    PendingFile file = files.get(relative);
+  long length(String key) throws FileNotFoundException {
+    PendingFile file = files.get(key);
     if (file == null || !file.isClosed()) {
-      throw new FileNotFoundException(relative);
+      throw new FileNotFoundException(key);
     }
     return file.length();
   }
 
-  /** Put the manifest when all parts are up; null, without a request, if there are no files. */
-  Counted finish() throws IOException {
-    List<PendingFile.Done> done = new ArrayList<>();
-    for (PendingFile file : files.values()) {
-      done.add(file.await());
+  /** Put the manifests when all parts are up: one for each directory; none without files. */
+  ArrayList<Counted> finish() throws IOException {
+    Map<JobDirectory, List<PendingFile.Done>> done = new LinkedHashMap<>();
+    for (Map.Entry<String, PendingFile> file : files.entrySet()) {
+      done.computeIfAbsent(directories.get(file.getKey()), directory -> new ArrayList<>())
+          .add(file.getValue().await());
     }
     close();
-    if (done.isEmpty()) {
-      return null;
+    ArrayList<Counted> counted = new ArrayList<>();
+    for (Map.Entry<JobDirectory, List<PendingFile.Done>> entry : done.entrySet()) {
+      counted.add(put(entry.getKey(), entry.getValue()));
     }
-    byte[] body = Documents.pendingset(job, taskId, attemptId, done);
+    return counted;
+  }
+
+  private Counted put(JobDirectory directory, List<PendingFile.Done> done) throws IOException {
+    byte[] body = Documents.pendingset(directory, taskId, attemptId, done);
     String name = "tasks/" + taskId + "/" + attemptId + ".pendingset";
-    Store.putOwn(fs, job.directory().document(name), body);
+    Store.putOwn(fs, directory.document(name), body);
     long bytes = done.stream().mapToLong(PendingFile.Done::length).sum();
-    return new Counted(taskId, attemptId, name, Documents.sha256(body), done.size(), bytes);
+    String location = directory.equals(job.directory()) ? "" : directory.key("");
+    String digest = Documents.sha256(body);
+    return new Counted(taskId, attemptId, name, digest, done.size(), bytes, location);
   }
 
   /** Abort all uploads. What can't be aborted now the pipeline aborts when the job ends. */

@@ -6,6 +6,8 @@ import java.io.Serializable;
 import java.io.UncheckedIOException;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
 import java.util.UUID;
 import java.util.regex.Pattern;
 import org.apache.hadoop.fs.FileSystem;
@@ -25,6 +27,7 @@ import scala.Option;
  */
 abstract class CommitProtocol extends FileCommitProtocol implements Serializable {
   private static final long serialVersionUID = 1L;
+  private static final int MAX_LOCATIONS = 80; // of a job
   private static final Pattern UUID_FORM = Pattern.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}");
 
   /** Spark's own protocol, or null if the write is ours. */
@@ -81,24 +84,53 @@ abstract class CommitProtocol extends FileCommitProtocol implements Serializable
     }
   }
 
-  /** A static partition that is overwritten is the destination: all of it is replaced. */
+  /**
+   * A static partition that is overwritten is the destination: all of it is replaced. Where its
+   * partitions lie elsewhere Spark names those too, after it.
+   */
   private Job newJob(Options options) throws CommitException {
+    Path table = new Path(output);
     if (replaced.isEmpty()) {
       Job.Replaces replaces = dynamic ? Job.Replaces.PARTITIONS : Job.Replaces.NOTHING;
-      return new Job(jobId, new Path(output), replaces, options);
+      return new Job(jobId, table, replaces, locationsBelow(table), options);
     }
     Path destination = new Path(replaced.get(0));
-    if (replaced.size() > 1 || relativeTo(new Path(output), destination) == null) {
-      throw elsewhere(replaced.get(replaced.size() - 1));
+    Map<String, Path> locations = locationsBelow(destination);
+    for (String other : replaced.subList(1, replaced.size())) {
+      if (!locations.containsValue(new Path(other))) {
+        throw elsewhere(other);
+      }
     }
-    return new Job(jobId, destination, Job.Replaces.DIRECTORY, options);
+    return new Job(jobId, destination, Job.Replaces.DIRECTORY, locations, options);
+  }
+
+  /** The partitions below {@code destination} that lie elsewhere in its bucket. */
+  private Map<String, Path> locationsBelow(Path destination) {
+    String partition = relativeTo(new Path(output), destination);
+    Map<String, Path> found = new TreeMap<>();
+    Locations.of(new Path(output))
+        .forEach(
+            (name, place) -> {
+              boolean apart =
+                  relativeTo(destination, place) == null && relativeTo(place, destination) == null;
+              boolean below = partition != null && name.startsWith(partition);
+              if (below && name.length() > partition.length() && apart && sameBucket(place)) {
+                found.put(name.substring(partition.length()), place);
+              }
+            });
+    return found.size() > MAX_LOCATIONS ? Map.of() : found;
+  }
+
+  private boolean sameBucket(Path place) {
+    return new Path(output).toUri().getAuthority().equals(place.toUri().getAuthority());
   }
 
   private static CommitException elsewhere(String path) {
     return new CommitException(
         "PARTITION_ELSEWHERE",
-        path + " is a partition outside of its table's directory: write it with"
-            + " s3commit.spark.write(..., locations=...). Nothing was committed.");
+        path + " is a partition outside of its table's directory that this write can't have: it has"
+            + " to be in the table's bucket, apart from the table's directory, and one of at most "
+            + MAX_LOCATIONS + ". Nothing was committed.");
   }
 
   /** The path below {@code base} with its {@code /}, "" for itself, null if it is not below. */
@@ -141,11 +173,11 @@ abstract class CommitProtocol extends FileCommitProtocol implements Serializable
     }
     String below = dir.isDefined() ? dir.get() + "/" : "";
     String partition = relativeTo(new Path(output), job.directory().destination());
-    if (!below.startsWith(partition)) {
+    if (partition == null || !below.startsWith(partition)) {
       throw new IllegalStateException(below + " lies outside the partition " + partition);
     }
     int task = context.getTaskAttemptID().getTaskID().getId();
-    return attempt.path(below.substring(partition.length()) + name(task, spec));
+    return attempt.path(job.directory(), below.substring(partition.length()) + name(task, spec));
   }
 
   /**
@@ -169,6 +201,13 @@ abstract class CommitProtocol extends FileCommitProtocol implements Serializable
       TaskAttemptContext context, String directory, FileNameSpec spec) {
     if (sparks != null) {
       return sparks.newTaskTempFileAbsPath(context, directory, spec);
+    }
+    int task = context.getTaskAttemptID().getTaskID().getId();
+    Path wanted = new Path(directory);
+    for (JobDirectory one : job.directories()) {
+      if (one.destination().equals(wanted)) {
+        return attempt.path(one, name(task, spec));
+      }
     }
     throw new UncheckedIOException(elsewhere(directory));
   }
@@ -194,8 +233,8 @@ abstract class CommitProtocol extends FileCommitProtocol implements Serializable
   void commit(JobContext context, List<FileCommitProtocol.TaskCommitMessage> messages) {
     List<Counted> counted = new ArrayList<>();
     for (FileCommitProtocol.TaskCommitMessage message : messages) {
-      if (message.obj() != null) {
-        counted.add((Counted) message.obj());
+      for (Object one : (List<?>) message.obj()) {
+        counted.add((Counted) one);
       }
     }
     unchecked(

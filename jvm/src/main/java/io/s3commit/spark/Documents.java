@@ -16,7 +16,10 @@ import java.util.stream.Collectors;
 /** The documents that client and pipeline exchange (docs/protocol.md, "Formats"). */
 final class Documents {
   private static final ObjectMapper JSON = new ObjectMapper();
+  private static final Comparator<Counted> BY_TASK =
+      Comparator.comparing(Counted::taskId).thenComparing(Counted::location);
   private static final int MOST_TEXT = 1024;
+  private static final String CLIENT = "s3commit-native/" + version();
 
   private Documents() {}
 
@@ -28,12 +31,26 @@ final class Documents {
     node.putArray("partitionBy");
     node.put("idempotencyKey", job.options().idempotencyKey());
     node.put("createdAt", createdAt);
-    node.put("client", "s3commit-native/" + version());
+    node.put("client", CLIENT);
     ObjectNode conditions = node.putObject("conditions");
     if (job.options().minFiles() > 0) {
       conditions.put("minFiles", job.options().minFiles());
     }
     node.put("names", "unique");
+    if (!job.locations().isEmpty()) {
+      ObjectNode locations = node.putObject("locations");
+      job.locations().forEach((name, at) -> locations.put(name, at.destinationUri()));
+    }
+    return bytes(node);
+  }
+
+  /** The {@code job.json} of a location, which names the job's destination. */
+  static byte[] location(Job job, JobDirectory at, String createdAt) {
+    ObjectNode node = versioned(1, job.id());
+    node.put("destination", at.destinationUri());
+    node.put("main", job.directory().destinationUri());
+    node.put("createdAt", createdAt);
+    node.put("client", CLIENT);
     return bytes(node);
   }
 
@@ -43,7 +60,7 @@ final class Documents {
     node.put("jobDigest", jobDigest);
     ArrayNode attempts = node.putArray("attempts");
     for (Counted one :
-        counted.stream().sorted(Comparator.comparing(Counted::taskId)).collect(Collectors.toList())) {
+        counted.stream().sorted(BY_TASK).collect(Collectors.toList())) {
       ObjectNode attempt = attempts.addObject();
       attempt.put("taskId", one.taskId());
       attempt.put("attemptId", one.attemptId());
@@ -51,6 +68,9 @@ final class Documents {
       attempt.put("sha256", one.sha256());
       attempt.put("files", one.files());
       attempt.put("bytes", one.bytes());
+      if (!one.location().isEmpty()) {
+        attempt.put("location", one.location());
+      }
     }
     return bytes(node);
   }
@@ -63,8 +83,9 @@ final class Documents {
   }
 
   /** The manifest of one task attempt: Hadoop's PendingSet. */
-  static byte[] pendingset(Job job, String taskId, String attemptId, List<PendingFile.Done> files) {
-    ObjectNode node = versioned(3, job.id());
+  static byte[] pendingset(
+      JobDirectory at, String taskId, String attemptId, List<PendingFile.Done> files) {
+    ObjectNode node = versioned(3, at.jobId());
     node.put("taskId", taskId);
     node.put("attemptId", attemptId);
     ArrayNode commits = node.putArray("commits");
@@ -72,14 +93,14 @@ final class Documents {
       ObjectNode commit = commits.addObject();
       commit.put("version", 2);
       commit.putNull("filename");
-      commit.put("uri", "s3a://" + job.directory().bucket() + "/" + file.key());
+      commit.put("uri", "s3a://" + at.bucket() + "/" + file.key());
       commit.put("uploadId", file.uploadId());
-      commit.put("bucket", job.directory().bucket());
+      commit.put("bucket", at.bucket());
       commit.put("destinationKey", file.key());
       commit.put("created", 0);
       commit.put("saved", 0);
       commit.putNull("date");
-      commit.put("jobId", job.id());
+      commit.put("jobId", at.jobId());
       commit.put("taskId", taskId);
       commit.put("attemptId", attemptId);
       commit.put("text", "");

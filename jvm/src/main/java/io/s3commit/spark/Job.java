@@ -6,8 +6,11 @@ import java.io.InterruptedIOException;
 import java.io.Serializable;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
@@ -34,6 +37,7 @@ final class Job implements Serializable {
 
   private static final long serialVersionUID = 1L;
   private static final Logger LOG = LoggerFactory.getLogger(Job.class);
+  private static final String JOB = "job.json";
   private static final long FIRST_PAUSE_MILLIS = 20;
   private static final long LONGEST_PAUSE_MILLIS = 1_000;
   private static final double GROWTH = 1.2; // the answer is late by a fifth of the wait at most
@@ -41,14 +45,25 @@ final class Job implements Serializable {
 
   private final String id;
   private final JobDirectory directory;
+  private final TreeMap<String, JobDirectory> locations = new TreeMap<>();
   private final Replaces replaces;
   private final Options options;
   private String digest;
   private transient boolean asked;
 
-  Job(String id, Path destination, Replaces replaces, Options options) throws CommitException {
+  /** {@code locations}: the partitions that lie elsewhere, by their paths in the destination. */
+  Job(
+      String id,
+      Path destination,
+      Replaces replaces,
+      Map<String, Path> locations,
+      Options options)
+      throws CommitException {
     this.id = id;
-    this.directory = new JobDirectory(destination, id);
+    this.directory = JobDirectory.of(destination, id);
+    for (Map.Entry<String, Path> entry : locations.entrySet()) {
+      this.locations.put(entry.getKey(), JobDirectory.of(entry.getValue(), id));
+    }
     this.replaces = replaces;
     this.options = options;
   }
@@ -59,6 +74,17 @@ final class Job implements Serializable {
 
   JobDirectory directory() {
     return directory;
+  }
+
+  Map<String, JobDirectory> locations() {
+    return locations;
+  }
+
+  /** The destination, then the locations. */
+  List<JobDirectory> directories() {
+    List<JobDirectory> all = new ArrayList<>(locations.values());
+    all.add(0, directory);
+    return all;
   }
 
   String conflict() {
@@ -73,13 +99,17 @@ final class Job implements Serializable {
     return options;
   }
 
-  /** Put {@code job.json}: before any file is written. */
+  /** Put {@code job.json}, and those of the locations first: before any file is written. */
   void open(Configuration conf) throws IOException {
     FileSystem fs = Store.of(directory.destination(), conf);
     Store.check(fs, directory.destination());
-    byte[] body = Documents.job(this, Instant.now().truncatedTo(ChronoUnit.MILLIS).toString());
+    String now = Instant.now().truncatedTo(ChronoUnit.MILLIS).toString();
+    for (JobDirectory location : locations.values()) {
+      Store.putOwn(fs, location.document(JOB), Documents.location(this, location, now));
+    }
+    byte[] body = Documents.job(this, now);
     digest = Documents.sha256(body);
-    Store.putOwn(fs, directory.document("job.json"), body);
+    Store.putOwn(fs, directory.document(JOB), body);
   }
 
   /**

@@ -3,30 +3,24 @@ package io.s3commit.spark;
 import java.io.Serializable;
 import org.apache.hadoop.fs.Path;
 
-/** Where a job writes, and where its own documents are. */
-final class JobDirectory implements Serializable {
-  private static final long serialVersionUID = 1L;
-
-  private final String scheme;
-  private final String bucket;
-  private final String prefix;
-  private final String jobId;
+/**
+ * Where a job writes, its destination or a location, and where its documents there are.
+ *
+ * @param prefix of the keys, without the {@code /} at its end
+ */
+record JobDirectory(String scheme, String bucket, String prefix, String jobId)
+    implements Serializable {
 
   /** Raises {@link CommitException} for a destination that no job may have. */
-  JobDirectory(Path destination, String jobId) throws CommitException {
-    this.scheme = destination.toUri().getScheme();
-    this.bucket = destination.toUri().getAuthority();
-    this.prefix = destination.toUri().getPath().substring(1);
-    this.jobId = jobId;
+  static JobDirectory of(Path destination, String jobId) throws CommitException {
+    String prefix = destination.toUri().getPath().substring(1);
     if (prefix.isEmpty()) {
       throw new CommitException(
           "BAD_PATH",
           destination + " is a whole bucket: write to a prefix in it. Nothing was written.");
     }
-  }
-
-  String bucket() {
-    return bucket;
+    return new JobDirectory(
+        destination.toUri().getScheme(), destination.toUri().getAuthority(), prefix, jobId);
   }
 
   /** The destination as the pipeline names it. */
@@ -40,16 +34,16 @@ final class JobDirectory implements Serializable {
   }
 
   Path destination() {
-    return new Path(scheme, bucket, "/" + prefix);
+    return file(prefix);
   }
 
   Path document(String name) {
-    return new Path(scheme, bucket, "/" + prefix + "/" + element() + "/" + name);
+    return file(prefix + "/" + element() + "/" + name);
   }
 
-  /** The final place of a file. */
-  Path file(String relative) {
-    return new Path(scheme, bucket, "/" + key(relative));
+  /** The path of a key in the job's bucket. */
+  Path file(String key) {
+    return new Path(scheme, bucket, "/" + key);
   }
 
   String key(String relative) {

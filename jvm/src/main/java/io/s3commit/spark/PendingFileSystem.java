@@ -35,9 +35,9 @@ public final class PendingFileSystem extends FileSystem {
     return files;
   }
 
-  /** Where Spark is to write the file {@code relative} to the job's destination. */
-  String path(String relative) {
-    return new Path(SCHEME, uri.getAuthority(), "/" + relative).toString();
+  /** Where Spark is to write the file of that key. */
+  String path(String key) {
+    return new Path(SCHEME, uri.getAuthority(), "/" + key).toString();
   }
 
   @Override
@@ -66,16 +66,16 @@ public final class PendingFileSystem extends FileSystem {
       long blockSize,
       Progressable progress)
       throws IOException {
-    return new FSDataOutputStream(attempt.create(relative(path)), statistics);
+    return new FSDataOutputStream(attempt.create(keyOf(path)), statistics);
   }
 
   @Override
   public FileStatus getFileStatus(Path path) throws FileNotFoundException {
-    long length = attempt.length(relative(path));
+    long length = attempt.length(keyOf(path));
     return new FileStatus(length, false, 1, getDefaultBlockSize(path), 0, path);
   }
 
-  private static String relative(Path path) {
+  private static String keyOf(Path path) {
     return path.toUri().getPath().substring(1);
   }
 

@@ -29,8 +29,8 @@ final class Uploader {
 
   private final MultipartUploader hadoop;
 
-  Uploader(FileSystem fs, Path base) throws IOException {
-    this.hadoop = fs.createMultipartUploader(base).build();
+  Uploader(FileSystem fs) throws IOException {
+    this.hadoop = fs.createMultipartUploader(new Path(fs.getUri().toString(), "/")).build();
   }
 
   Upload of(Path target) {
