@@ -156,7 +156,7 @@ def _write(
     if earlier is not None:  # no task has to run for that
         say(added_nothing(options.idempotency_key, earlier))
         return _already(earlier)
-    job = _open(frame, options, overwrite)
+    job = _open(frame, options, overwrite, once=rows_needed)
     with job.connected():  # aborts the job in an error, or if no commit was asked for
         messages = _run(frame, job)
         rows = sum(message.rows for message in messages)
@@ -178,9 +178,10 @@ def _refuse_stream(frame: DataFrame) -> None:
         )
 
 
-def _open(frame: DataFrame, options: Options, overwrite: bool) -> SparkJob:
+def _open(frame: DataFrame, options: Options, overwrite: bool, *, once: bool) -> SparkJob:
     from s3commit.spark.job import spark_job  # noqa: PLC0415
     from s3commit.spark.policy import SESSION_SCOPE, policy_of, scope_said  # noqa: PLC0415
+    from s3commit.spark.schema_policy import agreed  # noqa: PLC0415
     from s3commit.spark.session import obey  # noqa: PLC0415
 
     settings = frame.sparkSession.conf
@@ -195,7 +196,8 @@ def _open(frame: DataFrame, options: Options, overwrite: bool) -> SparkJob:
     job = spark_job(options, frame.schema, policy)
     options = obey(options, job.schema.data, setting)
     inner = replace(job.job, encryption=options.encryption)
-    return replace(job, job=inner, options=options).open(by_tasks=False)
+    job = agreed(replace(job, job=inner, options=options), once=once)
+    return job.open(by_tasks=False)
 
 
 def _run(frame: DataFrame, job: SparkJob) -> list[TaskMessage]:

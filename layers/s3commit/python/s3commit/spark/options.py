@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Final, TypeVar
 
 from s3commit.aws.s3_client import Encryption
@@ -53,6 +54,7 @@ KNOWN: Final = (
     "maxRecordsPerFile",
     "targetFileBytes",
     "idempotencyKey",
+    "schemaPolicy",
     *CONFIGURABLE,
     "jobId",
 )
@@ -63,6 +65,14 @@ _OF_SPARK: Final = frozenset({"paths", "checkpointlocation", "queryname"})
 _UPLOAD: Final = ("upload", "partSize", "threads", "spoolDirectory")
 
 _T = TypeVar("_T")
+
+
+class SchemaPolicy(StrEnum):
+    """What to do if the files that stay have other columns, or other types of them."""
+
+    FAIL = "fail"
+    MERGE = "merge"
+    IGNORE = "ignore"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +104,7 @@ class Options:
     uploads: UploadSettings = field(default_factory=UploadSettings)
     encryption: Encryption | None = None
     job_id: str | None = None
+    schema_policy: SchemaPolicy = SchemaPolicy.FAIL
 
     @property
     def codec(self) -> str:
@@ -144,6 +155,7 @@ def parse_options(raw: Mapping[str, str], config: Config | None = None) -> Optio
         uploads=_uploads(given, budget),
         encryption=encryption_of(given),
         job_id=take("jobId", _job_id, None),
+        schema_policy=SchemaPolicy(take("schemaPolicy", _one_of(tuple(SchemaPolicy)), "fail")),
     )
 
 

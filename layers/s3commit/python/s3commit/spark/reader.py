@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import Any, Final
 
 import pyarrow as pa
-from pyarrow import parquet
 from pyspark.sql.datasource import DataSourceReader, InputPartition
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField, StructType, TimestampType
 
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.spark.committed import committed_files, nothing_committed
-from s3commit.spark.connection import shared_client
 from s3commit.spark.discover import FoundFile, partition_schema, typed
+from s3commit.spark.footer import open_parquet, other_format, parquet_schema
 from s3commit.spark.options import MB, Options
-from s3commit.spark.ranges import RangeFile
-from s3commit.spark.schema import ROW_METADATA, arrow_schema
+from s3commit.spark.schema import arrow_schema
 from s3commit.spark.user_errors import short_errors
 from s3commit.spark.zones import session_zone
 
@@ -46,7 +42,8 @@ def committed_schema(options: Options) -> StructType:
     files = committed_files(options)
     if not files:
         raise nothing_committed(options)
-    found = _file_schema(options.destination.bucket, files[0])
+    _refuse_other_format(options.destination.bucket, files[0])
+    found, _ = parquet_schema(options.destination.bucket, files[0])
     partitions = partition_schema(files)
     own = {column.name.lower(): column for column in partitions}
     names = {column.name.lower() for column in found}
@@ -87,7 +84,8 @@ class CommittedReader(DataSourceReader):
         assert isinstance(partition, FileSplit)  # noqa: S101 - what partitions() returned
         target = arrow_schema(self.schema)
         for file, start, stop in partition.pieces:
-            with closing(_open(self.bucket, file)) as opened:
+            _refuse_other_format(self.bucket, file)
+            with closing(open_parquet(self.bucket, file)) as opened:
                 groups = [
                     number
                     for number in range(opened.num_row_groups)
@@ -131,32 +129,14 @@ def _cast(values: pa.Array, column: StructField, kind: pa.DataType, file: FoundF
         ) from error
 
 
-def _file_schema(bucket: str, file: FoundFile) -> StructType:
-    with closing(_open(bucket, file)) as opened:
-        text = (opened.metadata.metadata or {}).get(ROW_METADATA)
-        if text is None:
-            return from_arrow_schema(opened.schema_arrow)
-        return StructType.fromJson(json.loads(text))
-
-
-def _open(bucket: str, file: FoundFile) -> parquet.ParquetFile:
-    name = file.key.rsplit("/", 1)[-1]
-    other = next((one for one in ("orc", "csv", "json") if f".{one}" in name), None)
+def _refuse_other_format(bucket: str, file: FoundFile) -> None:
+    other = other_format(file.key, "parquet")
     if other:
         raise InvalidInputError(
             f"s3://{bucket}/{file.key} is {other}, and s3commit reads parquet alone: read the"
             f" directory with spark.read.{other}('s3a://{bucket}/...')",
             code="OTHER_FORMAT",
         )
-    source = pa.PythonFile(
-        RangeFile(shared_client(), bucket, file.key, file.length, file.etag), "r"
-    )
-    try:
-        return parquet.ParquetFile(source, pre_buffer=True, coerce_int96_timestamp_unit="us")
-    except pa.ArrowInvalid as error:
-        raise InvalidInputError(
-            f"s3://{bucket}/{file.key} is no parquet file: {error}", code="BAD_FILE"
-        ) from error
 
 
 def _middle(group: Any) -> int:
