@@ -14,19 +14,30 @@ from pyspark.sql.types import StructType
 
 from s3commit.core.model.errors import InvalidInputError, S3CommitError
 from s3commit.core.model.job import Scope
+from s3commit.spark.earlier import earlier_job
 from s3commit.spark.job import SparkJob, TaskMessage, running_context, spark_job
+from s3commit.spark.messages import added_nothing, say
 from s3commit.spark.options import Options
 from s3commit.spark.policy import policy_of, task_scope
 from s3commit.spark.schema_policy import agreed
 from s3commit.spark.user_errors import short_errors
 
 
-def start_batch(options: Options, schema: StructType, overwrite: bool) -> BatchWriter:
+def start_batch(
+    options: Options, schema: StructType, overwrite: bool
+) -> BatchWriter | NothingToWrite:
     """Check everything that can be checked, then open the job: `DataSource.writer`'s work.
 
-    Raises `InvalidInputError`, `NotFoundError` or `AccessError` before any data is uploaded.
+    If the data of the idempotency key is committed, there is nothing to do; a job whose outcome is
+    not known yet is waited for. Raises `InvalidInputError`, `NotFoundError`, `AccessError` or
+    `OutcomeUnknownError` before any data is uploaded.
     """
     policy = policy_of(options, overwrite=overwrite)
+    earlier = earlier_job(options)
+    if earlier is not None:
+        return NothingToWrite(
+            added_nothing(options.idempotency_key, earlier.directory, earlier.warning)
+        )
     job = spark_job(options, schema, policy)
     if policy.scope is None:
         return BatchWriter(job.open(by_tasks=True), by_session=if_dynamic(job))
@@ -48,6 +59,24 @@ def as_session_says(job: SparkJob, dynamic: SparkJob | S3CommitError) -> SparkJo
     if isinstance(dynamic, S3CommitError):
         raise dynamic
     return dynamic
+
+
+class NothingToWrite(DataSourceArrowWriter):
+    """For data that is committed already: takes no row, and says the ``line``."""
+
+    def __init__(self, line: str) -> None:
+        self.line = line
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
+        """Leave the rows where they are."""
+        return TaskMessage(None, 0)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Say it."""
+        say(self.line)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Nothing is to be taken back."""
 
 
 class BatchWriter(DataSourceArrowWriter):

@@ -7,13 +7,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.core.formats.documents import MAX_RESULT_BYTES, decode_result
 from s3commit.core.formats.layout import SUCCESS, JobDirectory, is_hidden
 from s3commit.core.formats.locations import location_of
 from s3commit.core.formats.published import MAX_SUCCESS_BYTES, decode_commit_manifest, success_files
-from s3commit.core.job.idempotency_key import key_holder
-from s3commit.core.model.errors import InvalidInputError, JobRefusedError, NotFoundError
-from s3commit.core.model.job import Destination, Outcome
+from s3commit.core.model.errors import InvalidInputError, NotFoundError
+from s3commit.core.model.job import Destination
 from s3commit.core.ports.objects import ListedObject
 from s3commit.spark.connection import shared_client
 from s3commit.spark.discover import FoundFile, data_files
@@ -84,32 +82,6 @@ def _listed(store: S3ObjectStore, options: Options) -> Iterator[ListedObject]:
             yield listed
     for prefix in locations.values():
         yield from store.list(destination.bucket, prefix)
-
-
-def committed_before(options: Options) -> JobDirectory | None:
-    """The job that has committed the data of ``options.idempotency_key``, if one surely has.
-
-    It has if its result says so, or if it is listed and its own objects are gone. Of a job that is
-    still removing what it replaces nothing is said: that is the pipeline's to decide.
-    """
-    key = options.idempotency_key
-    if key is None:
-        return None
-    store = S3ObjectStore(shared_client())
-    destination = options.destination
-    try:
-        holder, _ = key_holder(store, JobDirectory(destination, ""), key)
-    except JobRefusedError:  # not readable, which the pipeline says better
-        return None
-    directory = JobDirectory(destination, holder)
-    if not holder or store.head(destination.bucket, directory.commits) is None:
-        return None
-    try:
-        stored = store.get(destination.bucket, directory.result, max_bytes=MAX_RESULT_BYTES)
-    except NotFoundError:
-        return None if store.head(destination.bucket, directory.job) else directory
-    committed = decode_result(stored.body, directory).outcome is Outcome.COMMITTED
-    return directory if committed else None
 
 
 def nothing_committed(options: Options) -> NotFoundError:

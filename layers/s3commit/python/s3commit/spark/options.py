@@ -21,6 +21,7 @@ from s3commit.core.formats.locations import parse_locations
 from s3commit.core.model.conditions import Conditions
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import Conflict, Destination, Scope
+from s3commit.spark.airflow import with_run
 from s3commit.spark.formats import FORMATS
 from s3commit.writer.config import Config
 from s3commit.writer.options import (
@@ -149,7 +150,7 @@ def parse_options(raw: Mapping[str, str], config: Config | None = None) -> Optio
         max_records_per_file=take("maxRecordsPerFile", limit_of, None),
         target_file_bytes=take("targetFileBytes", _size_limit, None),
         commit_timeout=take("commitTimeout", parse_duration, DEFAULT_COMMIT_TIMEOUT),
-        idempotency_key=take("idempotencyKey", _text, None),
+        idempotency_key=take("idempotencyKey", _key, None),
         conditions=_conditions(values, given),
         memory_budget=budget,
         uploads=_uploads(given, budget),
@@ -284,7 +285,8 @@ def _size_limit(name: str, text: str) -> int | None:
     return size or None
 
 
-def _text(name: str, text: str) -> str:
+def _key(name: str, text: str) -> str:
+    text = with_run(text)
     if not 1 <= len(text) <= MAX_KEY_CHARACTERS:
         raise bad_option(name, text, f"1 to {MAX_KEY_CHARACTERS} characters")
     return text

@@ -15,7 +15,7 @@ from s3commit.spark.user_errors import short_errors
 from s3commit.writer.config import load_config
 
 if TYPE_CHECKING:
-    from s3commit.spark.batch import BatchWriter
+    from s3commit.spark.batch import BatchWriter, NothingToWrite
     from s3commit.spark.reader import CommittedReader
     from s3commit.spark.streaming import StreamWriter
 
@@ -46,7 +46,7 @@ class S3CommitDataSource(DataSource):
         return CommittedReader(parse_options(self.options), schema)
 
     @short_errors
-    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
+    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter | NothingToWrite:
         """A batch write. Opens the job; all that can be refused is refused before that."""
         from s3commit.spark.batch import start_batch  # noqa: PLC0415
 
