@@ -58,6 +58,7 @@ KNOWN: Final = (
     "schemaPolicy",
     *CONFIGURABLE,
     "jobId",
+    "pushFilters",
 )
 _SPELLING: Final = {name.lower(): name for name in KNOWN if not name.startswith(NULL_FRACTION)}
 _NULL_FRACTION: Final = NULL_FRACTION.lower()
@@ -106,6 +107,7 @@ class Options:
     encryption: Encryption | None = None
     job_id: str | None = None
     schema_policy: SchemaPolicy = SchemaPolicy.FAIL
+    push_filters: bool = False
 
     @property
     def codec(self) -> str:
@@ -156,6 +158,7 @@ def parse_options(raw: Mapping[str, str], config: Config | None = None) -> Optio
         uploads=_uploads(given, budget),
         encryption=encryption_of(given),
         job_id=take("jobId", _job_id, None),
+        push_filters=take("pushFilters", _one_of(("true", "false")), "false") == "true",
         schema_policy=SchemaPolicy(take("schemaPolicy", _one_of(tuple(SchemaPolicy)), "fail")),
     )
 

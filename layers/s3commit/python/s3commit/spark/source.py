@@ -41,9 +41,10 @@ class S3CommitDataSource(DataSource):
     @short_errors
     def reader(self, schema: StructType) -> CommittedReader:
         """A read of the files that are visible now, or of one job's."""
-        from s3commit.spark.reader import CommittedReader  # noqa: PLC0415
+        from s3commit.spark.reader import CommittedReader, PruningReader  # noqa: PLC0415
 
-        return CommittedReader(parse_options(self.options), schema)
+        options = parse_options(self.options)
+        return (PruningReader if options.push_filters else CommittedReader)(options, schema)
 
     @short_errors
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter | NothingToWrite:
