@@ -11,7 +11,7 @@ import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from s3commit.core.model.errors import InvalidInputError, S3CommitError
 from s3commit.core.model.job import Conflict, Destination, Scope
@@ -83,8 +83,12 @@ def _columns(place: Destination, file: FoundFile, file_format: str) -> tuple[Str
 def _with_all(data: StructType, theirs: StructType, directories: set[str]) -> StructType:
     """``data`` and the columns that only the files have: this write's files have nulls there."""
     known = {column.name.lower() for column in data} | {name.lower() for name in directories}
-    more = [column for column in theirs if column.name.lower() not in known]
-    return StructType([*data, *StructType(more).toNullable()])
+    more = [
+        StructField(column.name, column.dataType, True, column.metadata)
+        for column in theirs
+        if column.name.lower() not in known
+    ]
+    return StructType([*data, *more])
 
 
 def _compare_partitions(place: Destination, file: FoundFile, ours: WriteSchema) -> None:
