@@ -80,6 +80,23 @@ def test_a_key_that_nobody_has_or_that_is_not_readable_is_the_pipelines_to_judge
     assert committed_before(parse_options({"path": place.uri})) is None
 
 
+def test_i11_a_job_that_ends_while_it_is_looked_for_is_found(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = JobDirectory(place.destination, JOB)
+    record = {"version": 1, "key": KEY, "jobId": JOB}
+
+    def ends(*_: object) -> Iterator[JobDirectory]:
+        put = place.tiny.store.put
+        put(BUCKET, directory.once(key_digest(KEY)), json.dumps(record).encode())
+        put(BUCKET, directory.commits, b"x")
+        return iter(())
+
+    monkeypatch.setattr(earlier, "unanswered", ends)
+    found = earlier_job(parse_options({"path": place.uri, "idempotencyKey": KEY}))
+    assert found == earlier.Earlier(directory)  # its list can't be read, which fsck says
+
+
 # A program that died after its request, and is run again.
 
 

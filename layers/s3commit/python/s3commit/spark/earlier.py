@@ -71,11 +71,15 @@ def earlier_job(options: Options) -> Earlier | None:
     """
     if options.idempotency_key is None:
         return None
-    found = committed_before(options) or _awaited(options, options.idempotency_key)
+    found = committed_before(options)
+    if found is None:
+        awaited = _awaited(options, options.idempotency_key)
+        found = committed_before(options) or awaited  # asked again: one may have ended meanwhile
     return None if found is None else _with_files(found)
 
 
 def _awaited(options: Options, key: str) -> JobDirectory | None:
+    """Wait until no job of the key is unanswered, or one is committed: that one."""
     store = S3ObjectStore(shared_client())
     patience = Patience(SystemEnvironment(), options.commit_timeout)
     for directory in unanswered(store, options.destination, key):
@@ -88,7 +92,7 @@ def _awaited(options: Options, key: str) -> JobDirectory | None:
         except JobFailedError as error:
             say(f"{error.message}; the data is written again")
             continue
-        return committed_before(options) or (None if result.already_committed else directory)
+        return None if result.already_committed else directory
     return None
 
 
