@@ -24,7 +24,6 @@ BY_DEFAULT: Final = ("write", "partitions", "memory", "latency", "cold", "docume
 NAMES: Final = (*BY_DEFAULT, "committers")  # which needs JDK 17 and Maven
 
 
-
 def main(arguments: list[str] | None = None) -> int:
     """Run what is asked for; 1 if a goal is missed."""
     chosen = _parse(arguments)

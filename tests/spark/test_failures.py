@@ -88,7 +88,9 @@ def save_disturbed(
             return "s3commit_disturbed"
 
         def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
-            return DisturbedWriter(super().writer(schema, overwrite), disturb, at_end)
+            inner = super().writer(schema, overwrite)
+            assert isinstance(inner, BatchWriter)
+            return DisturbedWriter(inner, disturb, at_end)
 
     spark.dataSource.register(Disturbed)
     writer = spark.range(0, 1000, 1, 2).write.format("s3commit_disturbed")

@@ -205,3 +205,13 @@ def success_job_id(body: bytes) -> str:
         return fields.text("jobId", "", longest=200)
     except InvalidInputError:
         return ""
+
+
+def success_files(body: bytes) -> tuple[str, ...]:
+    """The keys that a marker lists, up to `SUCCESS_FILES`; none for a marker of another kind."""
+    try:
+        fields = Fields(parse(body, what="_SUCCESS", max_bytes=MAX_SUCCESS_BYTES), "$")
+        names = fields.texts("filenames", most=SUCCESS_FILES, default=[])
+    except InvalidInputError:
+        return ()
+    return tuple(name.removeprefix("/") for name in names)
