@@ -19,11 +19,7 @@ from s3commit.core.ports.ledger import LostRaceError
 from s3commit.core.recovery.lost_record import open_unknown, recorded_failure
 
 ABORTED_BY_CLIENT = "ABORTED_BY_CLIENT"
-
-
 ABANDONED = "ABANDONED"
-
-
 JOB_ID_TAKEN = "JOB_ID_TAKEN"
 
 

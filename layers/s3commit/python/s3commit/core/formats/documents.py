@@ -33,34 +33,17 @@ from s3commit.core.model.job import (
 from s3commit.core.model.states import JobState
 
 VERSION = 1
-
-
 MAX_JOB_BYTES = 256 * 1024
-
-
 MAX_RESULT_BYTES = 256 * 1024
-
 
 # 100,000 tasks, each with a manifest at the destination and one at a location: 1.6 million values
 # and, with prefixes of 100 bytes, 56 MiB. The worst of this size takes 1.1 GB to read.
 MAX_ATTEMPTS = 200_000
-
-
 MAX_REQUEST_BYTES = 64 * 1024 * 1024
-
-
 MAX_REQUEST_VALUES = 1_800_000
-
-
 MAX_TEXT = 1024
-
-
 MAX_KEY_CHARACTERS = 1024  # of an idempotency key
-
-
 Choice = TypeVar("Choice", Conflict, Scope, Outcome, Names, JobState)
-
-
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 

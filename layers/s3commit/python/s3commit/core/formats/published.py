@@ -15,17 +15,9 @@ from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.record import JobRecord, ReplacedFacts
 
 SUCCESS_NAME = "org.apache.hadoop.fs.s3a.commit.files.SuccessData/1"
-
-
 SUCCESS_FILES = 100  # Hadoop's SUCCESS_MARKER_FILE_LIMIT
-
-
 MAX_LINE_BYTES = 64 * 1024
-
-
 MAX_SUCCESS_BYTES = 1024 * 1024
-
-
 MAX_COMMITS_BYTES = 1024 * 1024 * 1024
 
 

@@ -14,10 +14,7 @@ from s3commit.core.model.errors import InvalidInputError
 
 # A refusal may quote a stranger's document; nobody reads an endless text.
 LONGEST_LINE = 4000
-
-
 TOO_LARGE = "TOO_LARGE"
-
 
 # Memory, and not time, is what a stranger's document can use up. Measured (`python -m bench --only
 # documents`): a byte of a document costs at most 9 bytes (a long text with one character that takes

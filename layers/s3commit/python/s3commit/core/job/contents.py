@@ -10,8 +10,6 @@ from s3commit.core.formats.layout import PENDINGSET_SUFFIX, JobDirectory
 from s3commit.core.ports.survey import SeenObject
 
 S3A_MANIFESTS: Final = 100  # of one job, to say how much it left
-
-
 S3A_BYTES: Final = 64 * 2**20
 
 

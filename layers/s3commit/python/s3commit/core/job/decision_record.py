@@ -24,10 +24,7 @@ from s3commit.core.ports.bundle import Ports
 
 # A record of 80 locations, of prefixes and partitions of some 1,000 bytes, takes 200 KB.
 MAX_DECISION_BYTES = 1024 * 1024
-
-
 _MOST_LOCATIONS = 1_000
-
 
 DECIDED = frozenset(
     {JobState.COMMITTING, JobState.PUBLISHING, JobState.COMMITTED, JobState.ROLLED_BACK}

@@ -21,16 +21,9 @@ from s3commit.core.sweep.s3a import report_left, report_shared
 from s3commit.core.sweep.sweep import DAY, Sweep, restart, seen
 
 DESTINATIONS_A_CALL = 500
-
-
 LISTED = 100_000  # objects of a directory; one that has more is judged by these and its documents
-
-
 WINDOW = 2 * DAY  # in which a sweep must have run, lest something waits for the next job there
-
-
 TIDIED_HERE = 2_000  # objects; more are for an execution, which has the time
-
 
 # So many times `stuck` after a job's end its locations and its place in _s3commit/ are listed:
 # somebody late may have put something there, and nothing into the job's directory. A day, with 15

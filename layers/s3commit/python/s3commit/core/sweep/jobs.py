@@ -23,13 +23,8 @@ AT_WORK = (
     JobState.ROLLING_BACK,
 )
 
-
 LONGEST_SILENCE = DAY // 4  # between two looks for a sign of life of a job that may be dead
-
-
 LONGEST_REST = DAY  # between two looks at a job that nothing but S3A's committer can end
-
-
 FORGOTTEN_REST = 7 * DAY  # ... that is older than documents are kept
 
 

@@ -11,8 +11,6 @@ from s3commit.core.formats.strict_json import one_line
 # S3 Standard, first 50 TB a month, us-east-1: https://aws.amazon.com/s3/pricing/ (November 2026).
 # Other regions cost up to twice that; parts of open uploads are charged as objects are.
 USD_A_GIB_MONTH: Final = 0.023
-
-
 MOST_NOTES: Final = 50  # the report travels through the state machine, which carries 256 KiB
 
 

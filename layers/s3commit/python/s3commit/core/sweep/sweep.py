@@ -30,26 +30,12 @@ from s3commit.core.sweep.cost import CALL_REQUESTS, THING_REQUESTS, Cost, Costly
 from s3commit.core.sweep.report import Report
 
 HOUR: Final = 3600
-
-
 DAY: Final = 24 * HOUR
-
-
 THING_ENDS: Final = 800  # what is looked at then is left alone: seconds after a call began
-
-
 CALL_ITEMS: Final = 50_000
-
-
 ASKED_AT_ONCE: Final = 1_000  # uploads asked for their parts before a call looks at the time
-
-
 FAILED: Final = "failed: "  # how the note of a failure begins
-
-
 LONGEST_PAUSE: Final = DAY  # between two executions of a job that fails again and again
-
-
 MOST_PUT_OFF: Final = 20  # of one step: they travel with its cursor
 
 
