@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import fields
 from typing import Any, NoReturn
 
 from s3commit.core.model.errors import InvalidInputError
@@ -80,6 +81,21 @@ def dump(value: Any) -> bytes:
         return text.encode("utf-8")
     except ValueError as error:  # UnicodeEncodeError too: lone surrogates
         _refuse(f"value can not be written as JSON: {str(error)[:200]}")
+
+
+def members(record: Any, *left_out: str) -> dict[str, Any]:
+    """A record's fields as members of a document, ``job_id`` as ``jobId``; but ``left_out``."""
+    return {
+        member_name(field.name): getattr(record, field.name)
+        for field in fields(record)
+        if field.name not in left_out
+    }
+
+
+def member_name(name: str) -> str:
+    """How a document names a record's field."""
+    head, *rest = name.split("_")
+    return head + "".join(map(str.capitalize, rest))
 
 
 _MISSING: Any = object()
