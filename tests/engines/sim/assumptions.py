@@ -39,10 +39,10 @@ class StaleStore(MemoryObjectStore):
         with self._then(bucket):
             return super().list(bucket, prefix, after=after)
 
-    def list_uploads(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[OpenUpload]:
+    def list_uploads(self, bucket: str, *prefix: str, **after: str) -> Iterator[OpenUpload]:
         """From the past, now and then."""
         with self._then(bucket):
-            return super().list_uploads(bucket, prefix, after=after)
+            return super().list_uploads(bucket, *prefix, **after)
 
     def _then(self, bucket: str) -> _Then:
         holder = self._buckets[bucket]

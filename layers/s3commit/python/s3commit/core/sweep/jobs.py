@@ -129,7 +129,7 @@ def _look(sweep: Sweep, record: JobRecord, left: str) -> str:
 def _judge_silent(sweep: Sweep, directory: JobDirectory, record: JobRecord, left: str) -> str:
     since = sweep.ago(sweep.limits.abandoned)
     newest, is_ours = "", False
-    for listed in sweep.survey.objects(directory.bucket, directory.prefix):
+    for listed in sweep.ports.store.list(directory.bucket, directory.prefix):
         newest = max(newest, listed.modified)
         if newest >= since:
             return ""
