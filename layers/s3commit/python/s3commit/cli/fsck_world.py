@@ -15,11 +15,10 @@ from s3commit.core.fsck.ports import Fsck
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.objects import ObjectStore
-from s3commit.core.ports.survey import Survey
 
 NO_STATE_MACHINE = "NO_STATE_MACHINE"
 TELL_EVERY = 100_000  # keys
-LISTINGS = frozenset({"list", "list_uploads", "objects"})
+LISTINGS = frozenset({"list", "list_uploads"})
 
 Listed = TypeVar("Listed")
 
@@ -91,6 +90,5 @@ def connect(session: Session, table: str, machine: str | None, tell: Callable[[s
     counter = count(1)
     # The session's store is a writer's, so that no verb completes an upload; neither does a check.
     store = cast("ObjectStore", _Telling(session.store, counter, tell))
-    survey = cast("Survey", _Telling(session.survey, counter, tell))
     ports = session.ports(store, session.ledger(table))
-    return Fsck(ports, survey, SessionHands(session, machine))
+    return Fsck(ports, SessionHands(session, machine))

@@ -99,7 +99,7 @@ def measure(
     def one(leftover: Leftover) -> Leftover | None:
         upload = leftover.upload
         try:
-            parts = session.survey.parts(destination.bucket, upload.key, upload.upload_id)
+            parts = session.store.upload_parts(destination.bucket, upload.key, upload.upload_id)
         except UploadGoneError:
             return None
         return replace(leftover, bytes=parts.bytes)

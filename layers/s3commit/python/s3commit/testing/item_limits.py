@@ -36,14 +36,10 @@ def job_item(record: JobRecord) -> Item:
     fields = _fields(record) | _fields(record.destination)
     del fields["destination"]
     fields["directory"] = JobDirectory.of(record).prefix
-    fields["turn"] = _fields(record.turn)
     fields["shelf"] = f"{record.state}#{crc32(record.ref.encode()) % 16:02d}"
-    if record.plan is not None:
-        plan = _fields(record.plan)
-        fields["plan"] = _stored(plan | {"locations": record.plan.locations or None})
-    for name in ("replaced", "failure"):
+    for name in ("turn", "plan", "replaced", "failure"):
         if fields[name] is not None:
-            fields[name] = _fields(fields[name])
+            fields[name] = _stored(_fields(fields[name]))
     if record.state in ENDED:
         fields["expires_at"] = _EXPIRES_AT
     where = record.ref.rpartition("-")[2]
@@ -52,14 +48,13 @@ def job_item(record: JobRecord) -> Item:
 
 def attempt_item(attempt: AttemptRecord) -> Item:
     """The item of an attempt's record."""
-    fields = _fields(attempt) | {"location": attempt.location or None}
     shard = crc32(attempt.task_id.encode()) % 10
     there = f"#{attempt.location}" if attempt.location else ""
     return _item(
         f"ATTEMPTS#{attempt.ref}#{shard}",
         f"{attempt.task_id}#{attempt.attempt_id}{there}",
         expires_at=_EXPIRES_AT,
-        **fields,
+        **_fields(attempt),
     )
 
 

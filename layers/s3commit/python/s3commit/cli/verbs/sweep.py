@@ -70,7 +70,6 @@ def sweep(
         return Sweep(
             bucket,
             sweeper.ports,
-            sweeper.survey,
             sweeper.executions,
             limits,
             report,

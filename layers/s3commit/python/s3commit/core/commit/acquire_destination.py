@@ -17,7 +17,7 @@ from s3commit.core.formats.ticket import Ticket
 from s3commit.core.job.claims import BUSY, claimants, with_records
 from s3commit.core.job.idempotency_key import refuse_taken_key
 from s3commit.core.job.partitions import read_partitions
-from s3commit.core.job.record import planned_record
+from s3commit.core.job.record import moved, planned_record
 from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.job import Conflict, Failure, Names, Scope
 from s3commit.core.model.limits import (
@@ -253,18 +253,12 @@ def _is_dead(ports: Ports, other: JobRecord, now: str) -> bool:
         taken = ports.ledger.take_over(
             other.ref, generation=other.generation, execution="", now=now
         )
-        ports.ledger.advance(
-            other.ref,
-            source=JobState.SEALED,
-            target=JobState.ABORTING,
-            generation=taken.generation,
-            now=now,
-            failure=Failure(
-                "STALLED",
-                f"the job held its destination for {HOLDER_SECONDS // 60} minutes without going"
-                " on, and another one needed it; write the data again",
-            ),
+        stalled_for = Failure(
+            "STALLED",
+            f"the job held its destination for {HOLDER_SECONDS // 60} minutes without going"
+            " on, and another one needed it; write the data again",
         )
+        moved(ports, taken, JobState.ABORTING, stalled_for)
     except LostRaceError:
         return False  # it lives
     return True

@@ -19,29 +19,13 @@ from s3commit.core.formats.strict_json import Fields
 from s3commit.core.model.errors import InvalidInputError
 
 MAGIC = "__magic"  # of all jobs together, before Hadoop 3.4
-
-
 MAGIC_PREFIX = "__magic_job-"
-
-
 BASE = "__base"
-
-
 JOB_PREFIX = "job-"
-
-
 PENDING_SUFFIX = ".pending"
-
-
 PENDINGSET_SUFFIX = ".pendingset"
-
-
 _ATTEMPT = re.compile(r"attempt_(?P<task>\d+_\d+_[a-z]_\d+)_\d+")
-
-
 _TASK = re.compile(r"task_\d+_\d+_[a-z]_(?P<number>\d+)")
-
-
 _APPLICATION_ATTEMPT = re.compile(r"\d{2,9}")
 
 

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import fields
 from typing import Any, NoReturn
 
 from s3commit.core.model.errors import InvalidInputError
 
 # A refusal may quote a stranger's document; nobody reads an endless text.
 LONGEST_LINE = 4000
-
-
 TOO_LARGE = "TOO_LARGE"
-
 
 # Memory, and not time, is what a stranger's document can use up. Measured (`python -m bench --only
 # documents`): a byte of a document costs at most 9 bytes (a long text with one character that takes
@@ -83,6 +81,21 @@ def dump(value: Any) -> bytes:
         return text.encode("utf-8")
     except ValueError as error:  # UnicodeEncodeError too: lone surrogates
         _refuse(f"value can not be written as JSON: {str(error)[:200]}")
+
+
+def members(record: Any, *left_out: str) -> dict[str, Any]:
+    """A record's fields as members of a document, ``job_id`` as ``jobId``; but ``left_out``."""
+    return {
+        member_name(field.name): getattr(record, field.name)
+        for field in fields(record)
+        if field.name not in left_out
+    }
+
+
+def member_name(name: str) -> str:
+    """How a document names a record's field."""
+    head, *rest = name.split("_")
+    return head + "".join(map(str.capitalize, rest))
 
 
 _MISSING: Any = object()

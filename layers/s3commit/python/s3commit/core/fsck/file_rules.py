@@ -208,7 +208,6 @@ FILE_TABLE: Final[DecisionTable[None]] = DecisionTable(
     ),
 )
 
-
 # The findings of a committed file that is not there, or not as it was written.
 INCOMPLETE: Final = frozenset({"MISSING", "MISSING_BUT_UPLOADED", "CHANGED"})
 

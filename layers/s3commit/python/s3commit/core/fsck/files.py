@@ -212,7 +212,7 @@ def _restorable(fsck: Fsck, bucket: str, key: str, expected: Expected) -> str:
     """The newest version that still has the file's bytes; empty if there is none."""
     if not fsck.ports.store.is_versioned(bucket):
         return ""
-    for version in fsck.survey.versions(bucket, key):
+    for version in fsck.ports.store.list_versions(bucket, key):
         known = expected.etag in {"", version.etag}
         if known and version.length == expected.length:
             return version.version_id

@@ -33,7 +33,7 @@ from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import Conflict, Destination, JobSpec, Names, Outcome
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
-from s3commit.core.ports.survey import SeenObject
+from s3commit.core.ports.objects import ListedObject
 
 LIST_SUFFIX: Final = ".jsonl"
 FOREVER: Final = "9999-12-31T23:59:59.999Z"
@@ -103,7 +103,7 @@ def read_jobs(fsck: Fsck, destination: Destination) -> dict[str, Job]:
     """
     bucket = destination.bucket
     found: dict[str, Contents] = defaultdict(Contents)
-    objects = fsck.survey.objects(bucket, destination.prefix + MAGIC_PREFIX)
+    objects = fsck.ports.store.list(bucket, destination.prefix + MAGIC_PREFIX)
     for directory, listed in in_directories(bucket, objects):
         found[directory.job_id].add(directory, listed)
     listed_at = dict(commit_manifests(fsck, destination))
@@ -123,8 +123,8 @@ def read_jobs(fsck: Fsck, destination: Destination) -> dict[str, Job]:
 
 
 def in_directories(
-    bucket: str, objects: Iterable[SeenObject]
-) -> Iterator[tuple[JobDirectory, SeenObject]]:
+    bucket: str, objects: Iterable[ListedObject]
+) -> Iterator[tuple[JobDirectory, ListedObject]]:
     """Those of the objects that lie in job directories, each with its directory."""
     for listed in objects:
         try:
@@ -136,7 +136,7 @@ def in_directories(
 def commit_manifests(fsck: Fsck, destination: Destination) -> Iterator[tuple[str, str]]:
     """The ids of the jobs that have a commit manifest, each with when S3 has got it."""
     prefix = destination.prefix + COMMITS
-    for listed in fsck.survey.objects(destination.bucket, prefix):
+    for listed in fsck.ports.store.list(destination.bucket, prefix):
         name = listed.key[len(prefix) :]
         if not name.endswith(LIST_SUFFIX):
             continue

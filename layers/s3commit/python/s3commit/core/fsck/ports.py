@@ -8,7 +8,6 @@ from typing import Protocol
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.bundle import Ports
-from s3commit.core.ports.survey import Survey
 
 
 class Hands(Protocol):
@@ -31,5 +30,4 @@ class Fsck:
     """What a check works on. Of the pipeline's store it never completes an upload."""
 
     ports: Ports
-    survey: Survey
     hands: Hands

@@ -115,7 +115,7 @@ def _directories(
     fsck: Fsck, destination: Destination
 ) -> Iterator[tuple[JobDirectory, Iterator[str]]]:
     """Each job directory with the keys in it, which have to be read before the next one's."""
-    objects = fsck.survey.objects(destination.bucket, destination.prefix)
+    objects = fsck.ports.store.list(destination.bucket, destination.prefix)
     inside = in_directories(destination.bucket, (one for one in objects if MAGIC_PREFIX in one.key))
     for directory, group in groupby(inside, key=itemgetter(0)):
         yield directory, (listed.key for _, listed in group)

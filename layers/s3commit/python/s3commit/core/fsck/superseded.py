@@ -92,7 +92,7 @@ def _removed_at_location(fsck: Fsck, destination: Destination) -> Iterator[_Mome
     those of the destination's own jobs no request (docs/adr/0013).
     """
     found: dict[JobDirectory, Contents] = defaultdict(Contents)
-    objects = fsck.survey.objects(destination.bucket, destination.prefix + MAGIC_PREFIX)
+    objects = fsck.ports.store.list(destination.bucket, destination.prefix + MAGIC_PREFIX)
     for directory, listed in in_directories(destination.bucket, objects):
         found[directory].add(directory, listed)
     for directory, contents in found.items():
@@ -103,7 +103,7 @@ def _removed_at_location(fsck: Fsck, destination: Destination) -> Iterator[_Mome
             continue
         header = _own_header(fsck, main)
         if header and _has_removed(header) and destination.prefix in header.locations.values():
-            for put in fsck.survey.objects(main.bucket, main.commits):
+            for put in fsck.ports.store.list(main.bucket, main.commits):
                 yield put.modified, header.decided_at
 
 

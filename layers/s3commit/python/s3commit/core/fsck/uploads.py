@@ -100,7 +100,7 @@ def check_uploads(
 
     def look(directory: JobDirectory) -> Contents | None:
         found = Contents()
-        for listed in fsck.survey.objects(directory.bucket, directory.prefix):
+        for listed in fsck.ports.store.list(directory.bucket, directory.prefix):
             found.add(directory, listed)
         return found if found.last else None
 

@@ -37,8 +37,6 @@ def read_plan(ports: Ports, directory: JobDirectory, record: JobRecord) -> list[
 
 
 MANIFESTS_AT_ONCE = 128  # of a plan that are read side by side, and held until their turn
-
-
 FILES_AT_ONCE = 4_096
 
 

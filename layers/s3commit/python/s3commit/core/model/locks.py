@@ -30,8 +30,6 @@ from s3commit.core.model.states import ENDED, JobState
 
 # In these states a job is not decided and never will be: what it claims protects nothing.
 HARMLESS = ENDED | {JobState.ABORTING}
-
-
 _ONCE = "?once="
 
 
@@ -44,7 +42,6 @@ class LockMode(StrEnum):
 
 
 _S, _X, _K = LockMode
-
 
 # Which modes may stand beside which; docs/protocol.md shows it as a table, a test compares them.
 COMPATIBLE: dict[LockMode, frozenset[LockMode]] = {

@@ -23,13 +23,8 @@ AT_WORK = (
     JobState.ROLLING_BACK,
 )
 
-
 LONGEST_SILENCE = DAY // 4  # between two looks for a sign of life of a job that may be dead
-
-
 LONGEST_REST = DAY  # between two looks at a job that nothing but S3A's committer can end
-
-
 FORGOTTEN_REST = 7 * DAY  # ... that is older than documents are kept
 
 
@@ -134,7 +129,7 @@ def _look(sweep: Sweep, record: JobRecord, left: str) -> str:
 def _judge_silent(sweep: Sweep, directory: JobDirectory, record: JobRecord, left: str) -> str:
     since = sweep.ago(sweep.limits.abandoned)
     newest, is_ours = "", False
-    for listed in sweep.survey.objects(directory.bucket, directory.prefix):
+    for listed in sweep.ports.store.list(directory.bucket, directory.prefix):
         newest = max(newest, listed.modified)
         if newest >= since:
             return ""

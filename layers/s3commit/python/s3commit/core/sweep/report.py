@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
-from s3commit.core.formats.strict_json import one_line
+from s3commit.core.formats.strict_json import member_name, one_line
 
 # S3 Standard, first 50 TB a month, us-east-1: https://aws.amazon.com/s3/pricing/ (November 2026).
 # Other regions cost up to twice that; parts of open uploads are charged as objects are.
 USD_A_GIB_MONTH: Final = 0.023
-
-
 MOST_NOTES: Final = 50  # the report travels through the state machine, which carries 256 KiB
 
 
@@ -86,7 +84,7 @@ def priced(count: int) -> str:
 def encode_report(report: Report) -> dict[str, Any]:
     """The report as JSON."""
     return {
-        **{_json_name(name): getattr(report, name) for name in _COUNTS},
+        **{member_name(name): getattr(report, name) for name in _COUNTS},
         "freedBytes": report.freed_bytes,
         "freedUsdMonth": monthly_usd(report.freed_bytes),
         "s3aUsdMonth": monthly_usd(report.s3a_bytes),
@@ -96,13 +94,8 @@ def encode_report(report: Report) -> dict[str, Any]:
 
 def decode_report(value: Mapping[str, Any]) -> Report:
     """The inverse of `encode_report`; what is not there is 0."""
-    counts = {name: int(value.get(_json_name(name), 0)) for name in _COUNTS}
+    counts = {name: int(value.get(member_name(name), 0)) for name in _COUNTS}
     return Report(**counts, notes=[str(note) for note in value.get("notes", [])][:MOST_NOTES])
-
-
-def _json_name(name: str) -> str:
-    head, *rest = name.split("_")
-    return head + "".join(word.capitalize() for word in rest)
 
 
 _COUNTS = tuple(one.name for one in fields(Report) if one.name != "notes")

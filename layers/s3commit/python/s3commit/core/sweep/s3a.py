@@ -50,7 +50,7 @@ def report_shared(sweep: Sweep, destination: Destination) -> None:
     A job that was rescued has a directory of its own, with its request, which speaks for it.
     """
     prefix = f"{destination.prefix}{MAGIC}/"
-    objects = islice(sweep.survey.objects(destination.bucket, prefix), SHARED_LISTED)
+    objects = islice(sweep.ports.store.list(destination.bucket, prefix), SHARED_LISTED)
     for name, group in groupby(objects, lambda listed: listed.key[len(prefix) :].split("/")[0]):
         left = S3aContents()
         for listed in group:

@@ -42,7 +42,8 @@ def abort_orphaned_uploads(sweep: Sweep, cursor: str) -> str:
 
     The cursor is a list in JSON: the directory below which the uploads lie (empty: anywhere), and
     key and id of the one with which the call before ended. What S3 leaves out of the key's others
-    then (see `Survey.uploads`) the next sweep finds. A directory whose share is up is put off.
+    then (see `ObjectReader.list_uploads`) the next sweep finds. A directory whose share is up is
+    put off.
     """
     owners, freed = _owners(sweep), _Freed()
     below, after = _decode(cursor)
@@ -84,7 +85,9 @@ def _abort_below(
     """
     last = None
     key, upload_id = after
-    for upload in sweep.survey.uploads(sweep.bucket, below, after=key, after_upload=upload_id):
+    for upload in sweep.ports.store.list_uploads(
+        sweep.bucket, below, after=key, after_upload=upload_id
+    ):
         if last and sweep.spent:
             return "", last
         waits = "" if sweep.alone else _waiting(sweep, upload.key, last)
@@ -138,14 +141,14 @@ def _judge(sweep: Sweep, upload: OpenUpload, owners: UploadOwners, freed: _Freed
 
 
 def _is_silent(sweep: Sweep, bucket: str, upload: OpenUpload) -> bool:
-    parts = sweep.survey.parts(bucket, upload.key, upload.upload_id)
+    parts = sweep.ports.store.upload_parts(bucket, upload.key, upload.upload_id)
     return parts.modified < sweep.ago(sweep.limits.orphaned)
 
 
 def _abort(sweep: Sweep, bucket: str, upload: OpenUpload) -> int | None:
     """Abort the upload; its bytes, or None if somebody else was faster."""
     try:
-        count = sweep.survey.parts(bucket, upload.key, upload.upload_id).bytes
+        count = sweep.ports.store.upload_parts(bucket, upload.key, upload.upload_id).bytes
     except UploadGoneError:
         return None
     if not sweep.dry_run:
