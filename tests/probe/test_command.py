@@ -109,7 +109,7 @@ def test_interrupted_it_leaves_nothing(
     moto_world: World, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
     def interrupted(world: World, _place: Place) -> Answers:
-        tables.Items(world).client.update_item(**tables.Items(world).take("x", 1))
+        world.items.client.update_item(**world.items.take("x", 1))
         for place in world.places:
             place.put("object")
             place.delete("object")

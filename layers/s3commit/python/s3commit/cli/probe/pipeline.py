@@ -9,9 +9,9 @@ from s3commit.aws.arns import machine_of
 from s3commit.aws.executions import StateMachine
 from s3commit.aws.ledger_items import SHARDS, id_key, shard_key, unit_key
 from s3commit.aws.s3 import S3ObjectStore
+from s3commit.cli.probe.items import delete_items
 from s3commit.cli.probe.model import Answers, Cost, Seen, needs, probe, sees
 from s3commit.cli.probe.place import Place
-from s3commit.cli.probe.tables import delete_items
 from s3commit.cli.probe.world import World
 from s3commit.core.formats.documents import MAX_RESULT_BYTES, decode_result
 from s3commit.core.formats.layout import JobDirectory

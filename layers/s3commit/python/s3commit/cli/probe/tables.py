@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
+from s3commit.cli.probe.items import Items
 from s3commit.cli.probe.model import Answers, Cost, needs, probe, sees
 from s3commit.cli.probe.place import Place, answer_of, asked
 from s3commit.cli.probe.rounds import RACERS, RACES, Told, at_once, race_of, rounds
@@ -18,60 +18,6 @@ TRANSACTIONS = GUIDE + "transaction-apis.html"
 
 REFUSED = "400 ConditionalCheckFailedException"
 CANCELLED = "400 TransactionCanceledException"
-DAY = 86400
-
-
-class Items:
-    """The run's items: one partition key, which no item of the ledger has."""
-
-    def __init__(self, world: World) -> None:
-        self.client = world.client("dynamodb")
-        self.table = world.given.table
-        self.partition = f"PROBE#{world.name}"
-        # a run that is killed leaves nothing for longer
-        self.expires = {"N": str(int(world.environment.epoch()) + DAY)}
-        world.undo.callback(delete_items, self.client, self.table, self.partition)
-
-    def key(self, name: str) -> dict[str, Any]:
-        """An item's key."""
-        return {"pk": {"S": self.partition}, "sk": {"S": name}}
-
-    def take(self, name: str, racer: int) -> dict[str, Any]:
-        """An update that takes the item, if nobody has; as the ledger makes its own."""
-        return {
-            "TableName": self.table,
-            "Key": self.key(name),
-            "UpdateExpression": "SET taken = :racer, expires_at = :expires",
-            "ConditionExpression": "attribute_not_exists(taken)",
-            "ExpressionAttributeValues": {":racer": {"N": str(racer)}, ":expires": self.expires},
-        }
-
-    def read(self, name: str) -> str:
-        """Who has taken it, by a strongly consistent read."""
-        answer = self.client.get_item(TableName=self.table, Key=self.key(name), ConsistentRead=True)
-        return str(answer.get("Item", {}).get("taken", {}).get("N", "nobody"))
-
-    def listed(self, name: str) -> bool:
-        """Whether a strongly consistent query shows it."""
-        answer = self.client.query(
-            TableName=self.table,
-            KeyConditionExpression="pk = :pk AND sk = :sk",
-            ExpressionAttributeValues={":pk": {"S": self.partition}, ":sk": {"S": name}},
-            ConsistentRead=True,
-        )
-        return bool(answer["Items"])
-
-
-def delete_items(client: Any, table: str | None, partition: str) -> None:
-    """Delete all items with that partition key."""
-    found = client.query(
-        TableName=table,
-        KeyConditionExpression="pk = :pk",
-        ExpressionAttributeValues={":pk": {"S": partition}},
-        ConsistentRead=True,
-    )
-    for item in found["Items"]:
-        client.delete_item(TableName=table, Key={"pk": item["pk"], "sk": item["sk"]})
 
 
 @probe(
@@ -88,7 +34,7 @@ def delete_items(client: Any, table: str | None, partition: str) -> None:
 @rounds(RACES)
 def updates(world: World, place: Place, number: int) -> Iterator[Told]:
     """Each takes the item."""
-    items, name = Items(world), f"update-{number}"
+    items, name = world.items, f"update-{number}"
     updates = [items.take(name, racer) for racer in range(RACERS)]
     calls = [partial(answer_of, items.client.update_item, **update) for update in updates]
     return race_of(calls, partial(items.read, name))
@@ -107,7 +53,7 @@ def updates(world: World, place: Place, number: int) -> Iterator[Told]:
 @rounds()
 def reads(world: World, place: Place, number: int) -> Iterator[Told]:
     """Of an item that was just made."""
-    items, name = Items(world), f"read-{number}"
+    items, name = world.items, f"read-{number}"
     items.client.update_item(**items.take(name, number))
     yield items.read(name) == str(number)
     yield items.listed(name)
@@ -134,7 +80,7 @@ def reads(world: World, place: Place, number: int) -> Iterator[Told]:
 def transactions(world: World, place: Place) -> Answers:
     """Two items that several write at once, each all or none, as attempts are noted."""
     yield from _transactions_at_once(world, place)
-    items = Items(world)
+    items = world.items
     token = {"ClientRequestToken": f"again-{items.partition[-20:]}"}
     for _ in range(2):
         yield _write(items, ["again-1", "again-2"], 0, **token)[0]
@@ -146,7 +92,7 @@ def transactions(world: World, place: Place) -> Answers:
 
 @rounds(RACES)
 def _transactions_at_once(world: World, place: Place, number: int) -> Iterator[Told]:
-    items, names = Items(world), [f"both-{number}-{half}" for half in (1, 2)]
+    items, names = world.items, [f"both-{number}-{half}" for half in (1, 2)]
     outcomes = at_once([partial(_write, items, names, racer) for racer in range(RACERS)])
     yield str(sum(told == "200" for told, _ in outcomes))
     yield [reason for _, reasons in outcomes for reason in reasons]

@@ -10,11 +10,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from s3commit.aws.s3_client import make_client
+from s3commit.cli.probe.items import DAY, Items, delete_items
 from s3commit.cli.probe.place import Place
 from s3commit.core.model.job import Destination
 from s3commit.writer.environment import Environment
 
 if TYPE_CHECKING:
+    from botocore.session import Session
     from mypy_boto3_s3 import S3Client
 
 T = TypeVar("T")
@@ -79,12 +81,24 @@ class World:
         """All that the run writes to."""
         return [self.place, self.versioned] if self.given.versioned_bucket else [self.place]
 
+    @cached_property
+    def items(self) -> Items:
+        """The run's items in the table."""
+        expires = int(self.environment.epoch()) + DAY
+        items = Items(self.client("dynamodb"), self.given.table, f"PROBE#{self.name}", expires)
+        self.undo.callback(delete_items, items.client, items.table, items.partition)
+        return items
+
     def client(self, service: str) -> Any:
         """A client of another service, in the region of S3's."""
+        connect: Any = self._session.create_client
+        return connect(service)
+
+    @cached_property
+    def _session(self) -> Session:
         from s3commit.aws.session import make_session
 
-        connect: Any = make_session(self.s3.meta.region_name).create_client
-        return connect(service)
+        return make_session(self.s3.meta.region_name)
 
     def s3_as(self, role: str) -> S3Client:
         """S3 with the rights of another role, and the product's settings."""
