@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -15,8 +15,8 @@ from click.testing import CliRunner, Result
 
 from s3commit.cli.app import app
 from s3commit.cli.probe import conditions, pipeline, run, tables, uploads
-from s3commit.cli.probe.model import Case, Cost, Probe, Seen, Verdict
-from s3commit.cli.probe.place import answer_of
+from s3commit.cli.probe.model import Answers, Case, Probe, Run, Verdict
+from s3commit.cli.probe.place import Place, answer_of
 from s3commit.cli.probe.telling import WIDTH
 from s3commit.cli.probe.world import Given, World
 
@@ -94,7 +94,7 @@ def test_the_whole_costs_less_than_a_cent(moto_world: World) -> None:
 def test_a_difference_that_matters_is_exit_code_1(
     moto_world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wrong = replace(FEW[0], cases={name: Case(("never",)) for name in FEW[0].cases})
+    wrong = replace(FEW[0], cases=tuple(Case(each.name, ("never",)) for each in FEW[0].cases))
     monkeypatch.setattr(run, "PROBES", (wrong,))
     result = call(moto_world, exit_code=1)
     assert result.stderr.splitlines()[-1] == (
@@ -108,17 +108,17 @@ def test_a_difference_that_matters_is_exit_code_1(
 def test_interrupted_it_leaves_nothing(
     moto_world: World, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
-    def interrupted(world: World) -> Iterator[Seen]:
-        tables.Items(world).client.update_item(**tables.Items(world).take("x", 1))
+    def interrupted(world: World, _place: Place) -> Answers:
+        world.items.client.update_item(**world.items.take("x", 1))
         for place in world.places:
             place.put("object")
             place.delete("object")
             place.put("object")
             place.start("open")
-        yield Seen("x", ("1",))
+        yield "1"
         signal.raise_signal(number)
 
-    one = Probe("x", "x", (), "", {"x": Case(("1",))}, interrupted, Cost())
+    one = Probe("x", "x", (), "", (Case("x", ("1",)),), interrupted)
     monkeypatch.setattr(run, "PROBES", (one,))
     given = moto_world.given
     options = ["--versioned-bucket", str(given.versioned_bucket), "--table", str(given.table)]
@@ -135,12 +135,12 @@ def test_interrupted_it_leaves_nothing(
 def test_what_could_not_be_deleted_is_named(
     moto_world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def leaving(world: World) -> Iterator[Seen]:
+    def leaving(world: World, _place: Place) -> Answers:
         world.place.put("kept/object")
         world.kept = "kept/"
-        yield Seen("x", ("1",))
+        yield "1"
 
-    one = Probe("x", "x", (), "", {"x": Case(("1",))}, leaving, Cost())
+    one = Probe("x", "x", (), "", (Case("x", ("1",)),), leaving)
     monkeypatch.setattr(run, "PROBES", (one,))
     told = call(moto_world, exit_code=1).stderr.splitlines()[-1]
     assert told.startswith("error: 1 thing could not be deleted; delete by hand: s3://")
@@ -179,17 +179,18 @@ def test_a_right_that_lacks_is_no_answer(moto_world: World) -> None:
         said = {"Error": {"Code": "AccessDenied", "Message": "no"}, "ResponseMetadata": NO}
         raise ClientError(said, "PutObject")  # type: ignore[arg-type]
 
-    one = Probe("x", "x", (), "", {"x": Case(("200",)), "y": Case(("200",))}, denied_by(denied))
-    row, other = run._probed(one, moto_world).rows
+    cases = (Case("x", ("200",)), Case("y", ("200",)))
+    one = Probe("x", "x", (), "", cases, denied_by(denied))
+    row, other = run._probed(one, moto_world)
     assert (row.verdict, row.seen) == (Verdict.FAILED, "x: no (AccessDenied)")
     assert other.verdict is Verdict.FAILED
 
 
-def denied_by(call: Callable[..., Any]) -> Callable[[World], Iterator[Seen]]:
+def denied_by(call: Callable[..., Any]) -> Run:
     """A probe's function that asks what it may not."""
 
-    def asking(_world: World) -> Iterator[Seen]:
-        yield Seen("x", (answer_of(call),))
+    def asking(_world: World, _place: Place) -> Answers:
+        yield answer_of(call)
 
     return asking
 
@@ -263,9 +264,9 @@ def test_an_alarm_is_set_off_and_back(
     world = World(Given(moto_world.given.destination, alarm="JobsFailed"), Quick())
     monkeypatch.setattr(World, "client", lambda _world, _service: alarms)
     (one,) = [each for each in pipeline.PROBES if each.name == "alarm"]
-    report = run._probed(one, world)
-    assert report.rows[0].seen == "some"
-    assert report.rows[1].seen == told
+    actions, first = run._probed(one, world)
+    assert actions.seen == "some"
+    assert first.seen == told
     assert alarms.states == ["ALARM"]
     assert world.clean() == []
     assert alarms.states == ["ALARM", "OK"]

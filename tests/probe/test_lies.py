@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from s3commit.cli.probe import run
-from s3commit.cli.probe.abort_race import SETTLE_SECONDS
-from s3commit.cli.probe.model import BAD, Case, Probe, Seen, Verdict, judge
+from s3commit.cli.probe.model import BAD, Answers, Case, Probe, Seen, Verdict, judge
 from s3commit.cli.probe.place import Place, Upload
+from s3commit.cli.probe.uploads import SETTLE_SECONDS
 from s3commit.cli.probe.world import World
 from s3commit.writer.environment import SystemEnvironment
 
@@ -32,15 +32,15 @@ class Unconditional(Place):
     def delete(self, key: str, **_condition: str) -> str:
         return super().delete(key)
 
-    def completed(self, upload: Upload, client: Any = None, **_named: Any) -> tuple[str, int]:
-        return super().completed(upload, client)
+    def completed(self, upload: Upload, **_named: Any) -> tuple[str, int]:
+        return super().completed(upload)
 
 
 class Reappearing(Place):
     """A completion that is repeated puts its object again."""
 
-    def completed(self, upload: Upload, client: Any = None, **named: Any) -> tuple[str, int]:
-        told = super().completed(upload, client, **named)
+    def completed(self, upload: Upload, **named: Any) -> tuple[str, int]:
+        told = super().completed(upload, **named)
         if told[0] != "200" or self.body(upload.key) != "first":
             super().put(upload.key)
         return told
@@ -56,15 +56,15 @@ class Undead(Place):
 class Both(Undead):
     """Completes, and says that it was aborted."""
 
-    def completed(self, upload: Upload, client: Any = None, **named: Any) -> tuple[str, int]:
-        super().completed(upload, client, **named)
+    def completed(self, upload: Upload, **named: Any) -> tuple[str, int]:
+        super().completed(upload, **named)
         return "404 NoSuchUpload", 0
 
 
 class Neither(Place):
     """Says that it has completed, and does not."""
 
-    def completed(self, upload: Upload, client: Any = None, **_named: Any) -> tuple[str, int]:
+    def completed(self, upload: Upload, **_named: Any) -> tuple[str, int]:
         super().abort(upload)
         return "200", 0
 
@@ -72,7 +72,7 @@ class Neither(Place):
 class Stuck(Undead):
     """Neither completes nor aborts."""
 
-    def completed(self, upload: Upload, client: Any = None, **_named: Any) -> tuple[str, int]:
+    def completed(self, upload: Upload, **_named: Any) -> tuple[str, int]:
         return "404 NoSuchUpload", 0
 
 
@@ -152,13 +152,13 @@ def test_a1_a2_a4_a_broken_promise_differs(
     world.__dict__["place"] = liar(honest.client, honest.bucket, honest.prefix)
 
     (probe,) = [each for each in run.PROBES if each.name == name]
-    report = run._probed(probe, world)
+    rows = run._probed(probe, world)
 
     world.__dict__["place"] = honest
-    found = {row.case for row in report.rows if row.verdict in BAD}
-    assert cases <= found, report.rows
+    found = {row.case for row in rows if row.verdict in BAD}
+    assert cases <= found, rows
     if name != "completion-again":  # more versions and answers than those differ as well
-        assert all(row.verdict is not Verdict.FAILED for row in report.rows)
+        assert all(row.verdict is not Verdict.FAILED for row in rows)
 
 
 RACES: list[tuple[Callable[..., Place], str]] = [
@@ -179,20 +179,20 @@ def test_a4_an_abort_and_a_completion_that_both_count_or_neither_differ(
         world.environment = Waking(place)
     (probe,) = [each for each in run.PROBES if each.name == "abort-race"]
 
-    (row,) = run._probed(probe, world).rows
+    (row,) = run._probed(probe, world)
 
     world.__dict__["place"] = honest
     assert (row.seen, row.verdict) == (f"{told} (2 races with 2 parts of 5 MiB)", Verdict.DIFFERS)
 
 
 def test_a_probe_that_dies_keeps_what_it_has_seen(world: World) -> None:
-    def dying(_world: World) -> Iterator[Seen]:
-        yield Seen("first", ("1",))
+    def dying(_world: World, _place: Place) -> Answers:
+        yield "1"
         raise RuntimeError("no more\nof it")
 
-    cases = {"first": Case(("1",)), "second": Case(("2",))}
-    report = run._probed(Probe("dying", "", (), "", cases, dying), world)
-    verdicts = [(row.case, row.verdict, row.seen) for row in report.rows]
+    cases = (Case("first", ("1",)), Case("second", ("2",)))
+    rows = run._probed(Probe("dying", "", (), "", cases, dying), world)
+    verdicts = [(row.case, row.verdict, row.seen) for row in rows]
     assert verdicts == [
         ("first", Verdict.OK, "1"),
         ("second", Verdict.FAILED, "RuntimeError: no more of it"),
@@ -212,4 +212,4 @@ def test_a_probe_that_dies_keeps_what_it_has_seen(world: World) -> None:
 def test_every_answer_has_to_be_expected(
     answers: tuple[str, ...], matters: bool, verdict: Verdict
 ) -> None:
-    assert judge(Case(("1", "2"), matters), Seen("x", answers)).verdict is verdict
+    assert judge(Case("x", ("1", "2"), matters), Seen(answers)).verdict is verdict

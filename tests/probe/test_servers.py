@@ -51,7 +51,7 @@ def world(server: str, request: pytest.FixtureRequest, monkeypatch: pytest.Monke
 def test_a2_a3_a4_what_differs_on_a_server_is_known_and_nothing_is_left(
     world: World, server: str
 ) -> None:
-    spent: list[tuple[Probe[World], int]] = []
+    spent: list[tuple[Probe, int]] = []
     lacking = lacking_in(world)
     reports = run_probes(world, lacking, lambda probe: spent.append((probe, world.requests)))
     found = seen_otherwise(reports)
@@ -59,7 +59,8 @@ def test_a2_a3_a4_what_differs_on_a_server_is_known_and_nothing_is_left(
         for _ in range(RACES_TRIED):
             if _WINNERS in found:
                 break
-            found |= seen_otherwise([run._probed(_named(_WINNERS[0]), world)])
+            race = _named(_WINNERS[0])
+            found |= seen_otherwise([Report(race, run._probed(race, world))])
         found[_WHOSE] = KNOWN[server][_WHOSE]
 
     assert {name for name, why in lacking.items() if why} == NOT_PROBED[server]
@@ -71,15 +72,14 @@ def test_a2_a3_a4_what_differs_on_a_server_is_known_and_nothing_is_left(
         assert place.left() == []
 
 
-def _require_bounds(spent: list[tuple[Probe[World], int]], world: World) -> None:
+def _require_bounds(spent: list[tuple[Probe, int]], world: World) -> None:
     """The price that is said before holds."""
     ends = [requests for _, requests in spent[1:]]
     for (probe, begin), end in zip(spent, ends, strict=False):
-        bound = probe.cost + probe.each_round * world.rounds
-        assert end - begin <= bound.requests, probe.name
+        assert end - begin <= probe.cost_in(world).requests, probe.name
 
 
-def seen_otherwise(reports: list[Report[World]]) -> dict[tuple[str, str], Verdict]:
+def seen_otherwise(reports: list[Report]) -> dict[tuple[str, str], Verdict]:
     """The cases that were probed and are not ok."""
     fine = {Verdict.OK, Verdict.NOT_PROBED}
     return {
@@ -90,6 +90,6 @@ def seen_otherwise(reports: list[Report[World]]) -> dict[tuple[str, str], Verdic
     }
 
 
-def _named(name: str) -> Probe[World]:
+def _named(name: str) -> Probe:
     (probe,) = [each for each in run.PROBES if each.name == name]
     return probe

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -21,41 +21,42 @@ if TYPE_CHECKING:
 
 ROLE_COLONS = 5  # of a role's ARN: the state machine's has its partition and account
 
+OPTIONS = (
+    click.option(
+        "--probe",
+        "destination",
+        type=DESTINATION,
+        metavar="URI",
+        help="Probe below this s3:// URI, instead of the checks. These options go with it:",
+    ),
+    click.option(
+        "--versioned-bucket",
+        metavar="NAME",
+        help="A bucket with versioning, to probe it too, below the same prefix.",
+    ),
+    table_option,
+    click.option(
+        "--key-role",
+        metavar="ARN",
+        help="Another role, to complete and abort what is encrypted.",
+    ),
+    click.option("--key", metavar="ARN", help="The KMS key that --key-role may use."),
+    click.option(
+        "--machine-role",
+        metavar="ARN",
+        help="A role for a temporary state machine, to probe Step Functions.",
+    ),
+    click.option(
+        "--alarm",
+        metavar="NAME",
+        help="An alarm to set off and back: whoever it notifies hears of it.",
+    ),
+)
+
 
 def probe_options(function: Any) -> Any:
     """``--probe``, and what to probe with besides; see `Given`."""
-    options: list[Callable[[Any], Any]] = [
-        click.option(
-            "--probe",
-            "destination",
-            type=DESTINATION,
-            metavar="URI",
-            help="Probe below this s3:// URI, instead of the checks. These options go with it:",
-        ),
-        click.option(
-            "--versioned-bucket",
-            metavar="NAME",
-            help="A bucket with versioning, to probe it too, below the same prefix.",
-        ),
-        table_option,
-        click.option(
-            "--key-role",
-            metavar="ARN",
-            help="Another role, to complete and abort what is encrypted.",
-        ),
-        click.option("--key", metavar="ARN", help="The KMS key that --key-role may use."),
-        click.option(
-            "--machine-role",
-            metavar="ARN",
-            help="A role for a temporary state machine, to probe Step Functions.",
-        ),
-        click.option(
-            "--alarm",
-            metavar="NAME",
-            help="An alarm to set off and back: whoever it notifies hears of it.",
-        ),
-    ]
-    for option in reversed(options):
+    for option in reversed(OPTIONS):
         function = option(function)
     return function
 
@@ -71,7 +72,7 @@ def run_in(world: World, printer: Printer) -> None:
     """As `probe`, in a world that is made."""
     from s3commit.aws.failures import translated  # noqa: PLC0415 - as in `Session`
     from s3commit.cli.probe import telling  # noqa: PLC0415
-    from s3commit.cli.probe.run import bad_rows, cost_of, lacking_in, run_probes  # noqa: PLC0415
+    from s3commit.cli.probe.run import cost_of, lacking_in, run_probes  # noqa: PLC0415
 
     if (world.given.key_role is None) != (world.given.key is None):
         raise Problem("--key-role and --key belong together: give both or none", USAGE)
@@ -98,8 +99,8 @@ def run_in(world: World, printer: Printer) -> None:
         printer.document(telling.document(world, reports, left))
     else:
         telling.table(printer, world, reports)
-    if bad_rows(reports):
-        raise Problem(f"not as correctness needs it: {telling.summary(reports)}", FAILED)
+    if bad := telling.summary(reports):
+        raise Problem(f"not as correctness needs it: {bad}", FAILED)
     if left:
         raise Problem(telling.left_behind(left), FAILED)
 

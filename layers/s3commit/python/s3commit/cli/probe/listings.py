@@ -4,77 +4,67 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from s3commit.cli.probe.model import Case, Cost, Probe, Seen
+from s3commit.cli.probe.model import Cost, probe, sees
 from s3commit.cli.probe.place import Place, Upload
+from s3commit.cli.probe.rounds import Told, rounds
 from s3commit.cli.probe.uploads import GONE
-from s3commit.cli.probe.world import World, count_of, distinct
+from s3commit.cli.probe.world import World
 
 CONSISTENCY = "https://docs.aws.amazon.com/AmazonS3/latest/userguide/Welcome.html#ConsistencyModel"
 UPLOADS = "https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListMultipartUploads.html"
 
 
-def _always(case: str, found: list[bool]) -> Seen:
-    return Seen(case, (count_of(sum(found), len(found)),), f"{len(found)} times")
+@probe(
+    "objects-seen",
+    "reads and listings show objects at once",
+    "A1",
+    CONSISTENCY,
+    each_round=Cost(requests=12),
+)
+@sees("listed after a put", "always")
+@sees("read after a put", "always")
+@sees("the newer read after an overwrite", "always")
+@sees("not listed after a delete", "always")
+@sees("not read after a delete", "always")
+@rounds()
+def objects(world: World, place: Place, number: int) -> Iterator[Told]:
+    """After a put, an overwrite and a delete."""
+    key = f"seen-{number}"
+    place.head(key)  # S3 must not remember that there was nothing
+    place.put(key)
+    yield place.listed(key) == [key]
+    yield place.body(key) == "first"
+    place.put(key, b"second")
+    yield place.body(key) == "second"
+    place.delete(key)
+    yield place.listed(key) == []
+    yield place.head(key) == "404"
 
 
-def _objects(world: World) -> Iterator[Seen]:
-    place = world.place
-    listed, read, changed, unlisted, gone = [], [], [], [], []
-    for number in range(world.rounds):
-        key = f"seen-{number}"
-        place.head(key)  # S3 must not remember that there was nothing
-        place.put(key)
-        listed.append(place.listed(key) == [key])
-        read.append(place.body(key) == "first")
-        place.put(key, b"second")
-        changed.append(place.body(key) == "second")
-        place.delete(key)
-        unlisted.append(place.listed(key) == [])
-        gone.append(place.head(key) == "404")
-    yield _always("listed after a put", listed)
-    yield _always("read after a put", read)
-    yield _always("the newer read after an overwrite", changed)
-    yield _always("not listed after a delete", unlisted)
-    yield _always("not read after a delete", gone)
-
-
-_ALWAYS = Case(("always",))
-_OBJECTS = {
-    "listed after a put": _ALWAYS,
-    "read after a put": _ALWAYS,
-    "the newer read after an overwrite": _ALWAYS,
-    "not listed after a delete": _ALWAYS,
-    "not read after a delete": _ALWAYS,
-}
-
-
-def _uploads(world: World) -> Iterator[Seen]:
-    place = world.place
-    created, aborted, parts, visible, completed = [], [], [], [], []
-    for number in range(world.rounds):
-        first, second = place.start(f"open-{number}"), place.start(f"completed-{number}")
-        created.append(_is_listed(place, first) and _is_listed(place, second))
-        place.abort(first)
-        parts.append(place.parts_of(first))
-        aborted.append(not _is_listed(place, first))
-        place.complete(second)
-        visible.append(place.listed(second.key) == [second.key] and place.head(second.key) == "200")
-        completed.append(not _is_listed(place, second))
-    yield _always("upload listed after its start", created)
-    yield Seen("list parts after an abort", distinct(parts))
-    yield _always("upload not listed after an abort", aborted)
-    yield _always("object listed and read after completion", visible)
-    yield _always("upload not listed after completion", completed)
-
-
-_UPLOADS = {
-    "upload listed after its start": _ALWAYS,
-    "list parts after an abort": Case((GONE,)),
-    # an upload counts as aborted when ListParts does not know it, whatever a listing shows
-    "upload not listed after an abort": Case(("always",), matters=False),
-    "object listed and read after completion": _ALWAYS,
-    "upload not listed after completion": Case(("always",), matters=False),
-}
+@probe(
+    "uploads-seen",
+    "listings show open uploads at once",
+    "A1",
+    UPLOADS,
+    each_round=Cost(requests=14),
+)
+@sees("upload listed after its start", "always")
+@sees("list parts after an abort", GONE)
+# an upload counts as aborted when ListParts does not know it, whatever a listing shows
+@sees("upload not listed after an abort", "always", matters=False)
+@sees("object listed and read after completion", "always")
+@sees("upload not listed after completion", "always", matters=False)
+@rounds()
+def uploads(world: World, place: Place, number: int) -> Iterator[Told]:
+    """After the start, an abort and a completion."""
+    first, second = place.start(f"open-{number}"), place.start(f"completed-{number}")
+    yield _is_listed(place, first) and _is_listed(place, second)
+    place.abort(first)
+    yield place.parts_of(first)
+    yield not _is_listed(place, first)
+    place.complete(second)
+    yield place.listed(second.key) == [second.key] and place.head(second.key) == "200"
+    yield not _is_listed(place, second)
 
 
 def _is_listed(place: Place, upload: Upload) -> bool:
@@ -82,23 +72,4 @@ def _is_listed(place: Place, upload: Upload) -> bool:
     return upload.upload_id in [one["UploadId"] for one in found]
 
 
-PROBES: tuple[Probe[World], ...] = (
-    Probe(
-        "objects-seen",
-        "reads and listings show objects at once",
-        ("A1",),
-        CONSISTENCY,
-        _OBJECTS,
-        _objects,
-        each_round=Cost(requests=12),
-    ),
-    Probe(
-        "uploads-seen",
-        "listings show open uploads at once",
-        ("A1",),
-        UPLOADS,
-        _UPLOADS,
-        _uploads,
-        each_round=Cost(requests=14),
-    ),
-)
+PROBES = (objects, uploads)

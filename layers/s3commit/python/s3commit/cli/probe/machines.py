@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
-from s3commit.cli.probe.model import Case, Cost, Probe, Seen
-from s3commit.cli.probe.place import answer_of
-from s3commit.cli.probe.world import World, option
+from s3commit.cli.probe.model import Answers, Cost, Seen, needs, probe, sees
+from s3commit.cli.probe.place import Place, asked
+from s3commit.cli.probe.world import World
 
 STARTS = "https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html"
 ERRORS = "https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html"
 
 UNREAD = "States.ItemReaderFailed"  # what `stacks/definition.py` catches
+CAUGHT = (UNREAD, "States.ALL")
 RUNNING_SECONDS = 60  # of the execution whose name is used again; it is stopped before
 END_SECONDS = 120
 PAUSE = 0.5
@@ -50,22 +50,18 @@ def definition(partition: str) -> dict[str, Any]:
                     "States": {"Unit": {"Type": "Pass", "End": True}},
                 },
                 "ResultPath": "$.completed",
-                "Catch": [_catch(UNREAD), _catch("States.ALL")],
+                "Catch": [
+                    {"ErrorEquals": [error], "ResultPath": "$.error", "Next": error}
+                    for error in CAUGHT
+                ],
                 "End": True,
             },
-            UNREAD: {"Type": "Pass", "Result": UNREAD, "ResultPath": "$.caught", "End": True},
-            "States.ALL": {
-                "Type": "Pass",
-                "Result": "States.ALL",
-                "ResultPath": "$.caught",
-                "End": True,
+            **{
+                error: {"Type": "Pass", "Result": error, "ResultPath": "$.caught", "End": True}
+                for error in CAUGHT
             },
         },
     }
-
-
-def _catch(error: str) -> dict[str, Any]:
-    return {"ErrorEquals": [error], "ResultPath": "$.error", "Next": error}
 
 
 class Machine:
@@ -86,17 +82,13 @@ class Machine:
 
     def start(self, name: str, **given: Any) -> tuple[str, str]:
         """The answer and the ARN of an execution, if there is one."""
-        answer: dict[str, Any] = {}
-
-        def start() -> dict[str, Any]:
-            answer.update(
-                self._client.start_execution(
-                    stateMachineArn=self.arn, name=name, input=json.dumps(given)
-                )
-            )
-            return answer
-
-        return answer_of(start), answer.get("executionArn", "")
+        told, answer = asked(
+            self._client.start_execution,
+            stateMachineArn=self.arn,
+            name=name,
+            input=json.dumps(given),
+        )
+        return told, answer.get("executionArn", "")
 
     def stop(self, arn: str) -> str:
         """Stop an execution; how it ended."""
@@ -114,87 +106,70 @@ class Machine:
         return found or self._client.describe_execution(executionArn=arn)
 
 
-def _names(world: World) -> Iterator[Seen]:
+@probe(
+    "execution-names",
+    "an execution's name is used once",
+    "aws/executions.py",
+    STARTS,
+    Cost(transitions=8),
+    lacks=needs("machine-role"),
+)
+@sees("start", "200")
+# `StateMachine.start` takes the refusal for "started before" as well
+@sees("same name and input while it runs", "200", TAKEN)
+@sees("whose execution that is", "the same")
+@sees("same name, other input, while it runs", TAKEN)
+@sees("stop", "ABORTED")
+@sees("same name and input after its end", TAKEN)
+def names(world: World, place: Place) -> Answers:
+    """Of an execution that runs, and of the same when it has ended."""
     machine = Machine(world)
     told, first = machine.start("named", seconds=RUNNING_SECONDS)
-    yield Seen("start", (told,))
+    yield told
     if not first:
         return
     try:
         told, again = machine.start("named", seconds=RUNNING_SECONDS)
-        yield Seen("same name and input while it runs", (told,))
-        yield Seen("whose execution that is", ("the same",) if again == first else ("another",))
-        told, _ = machine.start("named", seconds=RUNNING_SECONDS + 1)
-        yield Seen("same name, other input, while it runs", (told,))
+        yield told
+        yield "the same" if again == first else "another"
+        yield machine.start("named", seconds=RUNNING_SECONDS + 1)[0]
     finally:
         ended = machine.stop(first)
-    yield Seen("stop", (ended,))
-    told, _ = machine.start("named", seconds=RUNNING_SECONDS)
-    yield Seen("same name and input after its end", (told,))
+    yield ended
+    yield machine.start("named", seconds=RUNNING_SECONDS)[0]
 
 
-_NAMES = {
-    "start": Case(("200",)),
-    # `StateMachine.start` takes the refusal for "started before" as well
-    "same name and input while it runs": Case(("200", TAKEN)),
-    "whose execution that is": Case(("the same",)),
-    "same name, other input, while it runs": Case((TAKEN,)),
-    "stop": Case(("ABORTED",)),
-    "same name and input after its end": Case((TAKEN,)),
-}
-
-
-def _datasets(world: World) -> Iterator[Seen]:
+@probe(
+    "map-datasets",
+    "a distributed Map and its plan",
+    "ADR 3",
+    ERRORS,
+    Cost(requests=10, transitions=20),
+    lacks=needs("machine-role"),
+)
+@sees("a plan of one unit", "1 done")
+# not documented, and never relied on: AnythingToComplete goes around the Map
+@sees("a plan of no unit", "0 done", matters=False)
+@sees("a plan that is missing", f"caught by {UNREAD}")
+def datasets(world: World, place: Place) -> Answers:
+    """Of one unit, of none, and a missing one."""
     machine = Machine(world)
-    place = world.place
     place.put("one.json", b'[{"unit": 0}]')
     place.put("none.json", b"[]")
-    for case, plan in (
-        ("a plan of one unit", "one.json"),
-        ("a plan of no unit", "none.json"),
-        ("a plan that is missing", "missing.json"),
-    ):
+    for plan in ("one.json", "none.json", "missing.json"):
         given = {"seconds": 0, "bucket": place.bucket, "plan": place.prefix + plan}
         _, arn = machine.start(plan, **given)
-        yield Seen(case, *_outcome(machine.end(arn)))
+        yield _outcome(machine.end(arn))
 
 
-def _outcome(execution: Any) -> tuple[tuple[str, ...], str]:
+def _outcome(execution: Any) -> Seen:
     """The number of results, or who caught what."""
     if execution["status"] != "SUCCEEDED":
-        return (execution["status"],), execution.get("error", "")
+        return Seen([execution["status"]], execution.get("error", ""))
     output = json.loads(execution["output"])
     if "caught" in output:
-        return (f"caught by {output['caught']}",), output["error"].get("Error", "")
-    return (f"{len(output['completed'])} done",), ""
+        return Seen([f"caught by {output['caught']}"], output["error"].get("Error", ""))
+    return Seen([f"{len(output['completed'])} done"])
 
 
-_DATASETS = {
-    "a plan of one unit": Case(("1 done",)),
-    # not documented, and never relied on: AnythingToComplete goes around the Map
-    "a plan of no unit": Case(("0 done",), matters=False),
-    "a plan that is missing": Case((f"caught by {UNREAD}",)),
-}
-
-PROBES: tuple[Probe[World], ...] = (
-    Probe(
-        "execution-names",
-        "an execution's name is used once",
-        ("aws/executions.py",),
-        STARTS,
-        _NAMES,
-        _names,
-        Cost(transitions=8),
-        lacks=option("machine-role"),
-    ),
-    Probe(
-        "map-datasets",
-        "a distributed Map and its plan",
-        ("ADR 3",),
-        ERRORS,
-        _DATASETS,
-        _datasets,
-        Cost(requests=10, transitions=20),
-        lacks=option("machine-role"),
-    ),
-)
+PROBES = (names, datasets)

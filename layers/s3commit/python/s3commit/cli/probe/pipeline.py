@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,9 +9,10 @@ from s3commit.aws.arns import machine_of
 from s3commit.aws.executions import StateMachine
 from s3commit.aws.ledger_items import SHARDS, id_key, shard_key, unit_key
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.cli.probe.model import Case, Cost, Probe, Seen
+from s3commit.cli.probe.items import delete_items
+from s3commit.cli.probe.model import Answers, Cost, Seen, needs, probe, sees
 from s3commit.cli.probe.place import Place
-from s3commit.cli.probe.world import World, option
+from s3commit.cli.probe.world import World
 from s3commit.core.formats.documents import MAX_RESULT_BYTES, decode_result
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.errors import AccessError, TransientError
@@ -37,8 +37,20 @@ def _no_pipeline(world: World) -> str:
     return "" if queues else "give a bucket that a deployment serves"
 
 
-def _job(world: World) -> Iterator[Seen]:
-    place, environment = world.place, world.environment
+@probe(
+    "job",
+    "a request's event starts the job, and it is committed",
+    "docs/protocol.md",
+    EVENTS,
+    Cost(requests=120, transitions=30, writes=60),
+    lacks=_no_pipeline,
+)
+@sees("the job ends", "COMMITTED")
+@sees("its file", "first")
+@sees("its manifests are deleted", "yes")
+def small_job(world: World, place: Place) -> Answers:
+    """One task with one file."""
+    environment = world.environment
     uri = f"s3://{place.bucket}/{place.prefix}job/"
     # No configuration: a condition on rows, say, would refuse the job.
     store = S3ObjectStore(world.s3)
@@ -51,11 +63,10 @@ def _job(world: World) -> Iterator[Seen]:
         began = environment.monotonic()
         result = job.commit([counted], timeout=JOB_SECONDS)
     took = environment.monotonic() - began
-    yield Seen("the job ends", (result.outcome.value,), f"{took:.1f} s from request to result")
+    yield Seen([result.outcome.value], f"{took:.1f} s from request to result")
     names = [key for key in place.listed("job/part-") if job.job_id in key]
-    yield Seen("its file", (place.body(names[0]) if names else "nothing",))
-    tidied = _wait_for_end(world, job.directory)
-    yield Seen("its manifests are deleted", ("yes" if tidied else "no",))
+    yield place.body(names[0]) if names else "nothing"
+    yield "yes" if _wait_for_end(world, job.directory) else "no"
 
 
 def _wait_for_end(world: World, directory: JobDirectory) -> bool:
@@ -97,35 +108,29 @@ def _forget(world: World, directory: JobDirectory) -> None:
     Place(world.s3, directory.bucket, directory.pipeline_prefix).empty()
     if not world.given.table:
         return
-    client = world.client("dynamodb")
     keys = [id_key(directory.job_id)]
     keys += [shard_key(directory.ref, number) for number in range(SHARDS)]
     keys += [unit_key(directory.ref, number)[0] for number in range(SHARDS)]
     for key in keys:
-        found = client.query(
-            TableName=world.given.table,
-            KeyConditionExpression="pk = :pk",
-            ExpressionAttributeValues={":pk": {"S": key}},
-            ConsistentRead=True,
-        )
-        for item in found["Items"]:
-            named = {"pk": item["pk"], "sk": item["sk"]}
-            client.delete_item(TableName=world.given.table, Key=named)
+        delete_items(world.client("dynamodb"), world.given.table, key)
 
 
-_JOB = {
-    "the job ends": Case(("COMMITTED",)),
-    "its file": Case(("first",)),
-    "its manifests are deleted": Case(("yes",)),
-}
-
-
-def _alarm(world: World) -> Iterator[Seen]:
+@probe(
+    "alarm",
+    "an alarm reaches whoever it is to wake",
+    "docs/operations.md",
+    ALARMS,
+    Cost(transitions=1),
+    lacks=needs("alarm"),
+)
+@sees("actions of the alarm", "some")
+@sees("the first action", "succeeded")
+def alarm_by_hand(world: World, place: Place) -> Answers:
     """An alarm that is set off by hand: how soon its action was carried out."""
     client, name = world.client("cloudwatch"), world.given.alarm or ""
     (alarm,) = client.describe_alarms(AlarmNames=[name])["MetricAlarms"]
     reason = "s3commit doctor --probe: a test, nothing is wrong"
-    yield Seen("actions of the alarm", ("some" if alarm["AlarmActions"] else "none",))
+    yield "some" if alarm["AlarmActions"] else "none"
     began, start = world.environment.monotonic(), world.environment.epoch()
     world.undo.callback(
         client.set_alarm_state,
@@ -146,7 +151,7 @@ def _alarm(world: World) -> Iterator[Seen]:
 
     told = world.wait(carried_out, ALARM_SECONDS, PAUSE) or "nothing"
     took = world.environment.monotonic() - began
-    yield Seen("the first action", (told,), f"{took:.1f} s after the alarm")
+    yield Seen([told], f"{took:.1f} s after the alarm")
 
 
 def _how(item: Any) -> str:
@@ -154,30 +159,4 @@ def _how(item: Any) -> str:
     return "succeeded" if item["HistorySummary"].startswith("Successfully") else "failed"
 
 
-_ALARM = {
-    "actions of the alarm": Case(("some",)),
-    "the first action": Case(("succeeded",)),
-}
-
-PROBES: tuple[Probe[World], ...] = (
-    Probe(
-        "job",
-        "a request's event starts the job, and it is committed",
-        ("docs/protocol.md",),
-        EVENTS,
-        _JOB,
-        _job,
-        Cost(requests=120, transitions=30, writes=60),
-        lacks=_no_pipeline,
-    ),
-    Probe(
-        "alarm",
-        "an alarm reaches whoever it is to wake",
-        ("docs/operations.md",),
-        ALARMS,
-        _ALARM,
-        _alarm,
-        Cost(transitions=1),
-        lacks=option("alarm"),
-    ),
-)
+PROBES = (small_job, alarm_by_hand)

@@ -27,8 +27,8 @@ def answer_of(call: Callable[..., Any], **parameters: Any) -> str:
     return asked(call, **parameters)[0]
 
 
-def asked(call: Callable[..., Any], **parameters: Any) -> tuple[str, int]:
-    """As `answer_of`, with how often botocore repeated the request by itself.
+def asked(call: Callable[..., Any], **parameters: Any) -> tuple[str, dict[str, Any]]:
+    """As `answer_of`, with the answer or the error as botocore has it.
 
     Raises botocore's error if the caller may not ask: that is no answer to what is probed.
     """
@@ -37,13 +37,12 @@ def asked(call: Callable[..., Any], **parameters: Any) -> tuple[str, int]:
     try:
         answer = call(**parameters)
     except ClientError as error:
-        told = error.response["ResponseMetadata"]
-        status, code = str(told["HTTPStatusCode"]), error.response["Error"]["Code"]
+        status = str(error.response["ResponseMetadata"]["HTTPStatusCode"])
+        code = error.response["Error"]["Code"]
         if status in {"401", "403"} or code == "AccessDeniedException":
             raise
-        return (code if code == status else f"{status} {code}"), told.get("RetryAttempts", 0)
-    told = answer["ResponseMetadata"]
-    return str(told["HTTPStatusCode"]), told.get("RetryAttempts", 0)
+        return code if code == status else f"{status} {code}", {**error.response}
+    return str(answer["ResponseMetadata"]["HTTPStatusCode"]), answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +73,13 @@ class Place:
         """HeadObject."""
         return answer_of(self.client.head_object, **self._at(key))
 
+    def facts(self, key: str, **parameters: Any) -> Any:
+        """What HeadObject tells of what is there."""
+        return self.client.head_object(**self._at(key), **parameters)
+
     def etag(self, key: str) -> str:
         """The etag of what is there."""
-        return self.client.head_object(**self._at(key))["ETag"]
+        return str(self.facts(key)["ETag"])
 
     def body(self, key: str) -> str:
         """What is there, or ``nothing``."""
@@ -96,17 +99,15 @@ class Place:
         etag = self.client.upload_part(**at, Body=body)["ETag"]
         return Upload(key, upload.upload_id, ({"PartNumber": 1, "ETag": etag},))
 
-    def complete(self, upload: Upload, client: S3Client | None = None, **parameters: Any) -> str:
+    def complete(self, upload: Upload, **parameters: Any) -> str:
         """CompleteMultipartUpload by etags alone."""
-        return self.completed(upload, client, **parameters)[0]
+        return self.completed(upload, **parameters)[0]
 
-    def completed(
-        self, upload: Upload, client: S3Client | None = None, **parameters: Any
-    ) -> tuple[str, int]:
+    def completed(self, upload: Upload, **parameters: Any) -> tuple[str, int]:
         """As `complete`, with how often botocore repeated it by itself."""
-        parts = {"Parts": list(upload.parts)}
-        call = (client or self.client).complete_multipart_upload
-        return asked(call, **self._of(upload), MultipartUpload=parts, **parameters)
+        parts: Any = {"MultipartUpload": {"Parts": list(upload.parts)}, **parameters}
+        told, answer = asked(self.client.complete_multipart_upload, **self._of(upload), **parts)
+        return told, answer["ResponseMetadata"].get("RetryAttempts", 0)
 
     def abort(self, upload: Upload) -> str:
         """AbortMultipartUpload."""
@@ -143,7 +144,7 @@ class Place:
 
     def versions(self, key: str) -> list[str]:
         """The ids of all versions and delete markers of the key; one without versioning."""
-        found = self._versions(self.prefix + key)
+        found = self._versions(key)
         return [each["VersionId"] for each in found if each["Key"] == self.prefix + key]
 
     def empty(self, keep: str = "") -> None:
@@ -151,33 +152,37 @@ class Place:
         keep = self.prefix + keep if keep else "\0"  # no key begins so
         plain = "Status" not in self.client.get_bucket_versioning(Bucket=self.bucket)
         for _ in range(TRIES):
-            uploads = [one for one in self.listed_uploads() if not one["Key"].startswith(keep)]
-            found = self._versions(self.prefix)
-            versions = [one for one in found if not one["Key"].startswith(keep)]
-            for upload in uploads:
-                self.client.abort_multipart_upload(
-                    Bucket=self.bucket, Key=upload["Key"], UploadId=upload["UploadId"]
-                )
-            for each in versions:
-                chosen: Any = {} if plain else {"VersionId": each["VersionId"]}
-                self.client.delete_object(Bucket=self.bucket, Key=each["Key"], **chosen)
-            if not uploads and not versions:
+            found = [one for one in self._all() if not one["Key"].startswith(keep)]
+            for one in found:
+                at: Any = {"Bucket": self.bucket, "Key": one["Key"]}
+                if "UploadId" in one:
+                    self.client.abort_multipart_upload(**at, UploadId=one["UploadId"])
+                else:
+                    chosen: Any = {} if plain else {"VersionId": one["VersionId"]}
+                    self.client.delete_object(**at, **chosen)
+            if not found:
                 return
 
     def left(self) -> list[str]:
         """What is there, the first of it, one line each."""
-        found = [f"upload s3://{self.bucket}/{one['Key']}" for one in self.listed_uploads()]
-        found += [f"s3://{self.bucket}/{one['Key']}" for one in self._versions(self.prefix)]
-        return found[:SHOWN]
+        return [
+            f"{'upload ' if 'UploadId' in one else ''}s3://{self.bucket}/{one['Key']}"
+            for one in self._all()[:SHOWN]
+        ]
 
-    def _versions(self, prefix: str) -> list[Any]:
-        pages = self.client.get_paginator("list_object_versions").paginate(
-            Bucket=self.bucket, Prefix=prefix
+    def _all(self) -> list[dict[str, Any]]:
+        """Every open upload, object, version and marker."""
+        return self.listed_uploads() + self._versions()
+
+    def _versions(self, below: str = "") -> list[dict[str, Any]]:
+        pages: Any = self.client.get_paginator("list_object_versions").paginate(
+            Bucket=self.bucket, Prefix=self.prefix + below
         )
-        found: list[Any] = []
-        for page in pages:
-            found += [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
-        return found
+        return [
+            one
+            for page in pages
+            for one in (*page.get("Versions", ()), *page.get("DeleteMarkers", ()))
+        ]
 
     def _at(self, key: str) -> Any:
         return {"Bucket": self.bucket, "Key": self.prefix + key}

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from functools import reduce
+from collections.abc import Callable
 
 from s3commit.aws.failures import translated
-from s3commit.cli.probe import abort_race, conditions, listings, machines, pipeline, tables, uploads
-from s3commit.cli.probe.model import BAD, Cost, Probe, Report, Row, Seen, Verdict, judge
+from s3commit.cli.probe import conditions, listings, machines, pipeline, tables, uploads
+from s3commit.cli.probe.model import Cost, Probe, Report, Row, Verdict, judge, total
 from s3commit.cli.probe.world import World
 from s3commit.cli.text import one_line
 from s3commit.core.model.errors import S3CommitError
 
-PROBES: tuple[Probe[World], ...] = (
+PROBES: tuple[Probe, ...] = (
     *conditions.PROBES,
     *uploads.PROBES,
-    *abort_race.PROBES,
     *listings.PROBES,
     *tables.PROBES,
     *machines.PROBES,
     *pipeline.PROBES,
 )
-
-
 LISTINGS = 20  # of what is to be deleted, and of what is left
 
 
@@ -31,59 +27,44 @@ def lacking_in(world: World) -> dict[str, str]:
     return {probe.name: probe.lacks(world) for probe in PROBES}
 
 
-def cost_of(world: World, lacking: dict[str, str], probes: Iterable[Probe[World]] = PROBES) -> Cost:
+def cost_of(world: World, lacking: dict[str, str]) -> Cost:
     """What the probes that can be run take at most, with the listings and deletes of the end."""
-    run = [probe for probe in PROBES if not lacking[probe.name]]
-    made = reduce(
-        Cost.__add__, [probe.cost + probe.each_round * world.rounds for probe in run], Cost()
-    )
-    return made + Cost(requests=LISTINGS, deletes=made.requests // 2)
+    made = total(probe.cost_in(world) for probe in PROBES if not lacking[probe.name])
+    return total([made, Cost(requests=LISTINGS, deletes=made.requests // 2)])
 
 
 def run_probes(
-    world: World,
-    lacking: dict[str, str],
-    told: Callable[[Probe[World]], None],
-) -> list[Report[World]]:
+    world: World, lacking: dict[str, str], told: Callable[[Probe], None]
+) -> list[Report]:
     """Run each; ``told`` hears of each before. Cleaning up is the caller's."""
     reports = []
     for probe in PROBES:
-        if lacking[probe.name]:
-            reports.append(_unprobed(probe, lacking[probe.name], Verdict.NOT_PROBED))
+        if why := lacking[probe.name]:
+            rows = _unseen(probe, why, Verdict.NOT_PROBED)
         else:
             told(probe)
-            reports.append(_probed(probe, world))
+            rows = _probed(probe, world)
+        reports.append(Report(probe, rows))
     return reports
 
 
-def bad_rows(reports: Iterable[Report[World]]) -> list[Row]:
-    """The cases on which correctness can't rest here."""
-    return [row for report in reports for row in report.rows if row.verdict in BAD]
-
-
-def _probed(probe: Probe[World], world: World) -> Report[World]:
+def _probed(probe: Probe, world: World) -> list[Row]:
     """What was seen of every case. An error ends the probe, and the cases before it count."""
     rows: list[Row] = []
     why = "it was not looked at"
+    place = world.versioned if probe.versioned else world.place
     try:
         with translated(probe.name):
-            rows.extend(_judged(probe, seen) for seen in probe.run(world))
+            # the answers first: what a probe does after its last answer is done too
+            for answer, case in zip(probe.run(world, place), probe.cases, strict=False):
+                rows.append(judge(case, answer))
     except S3CommitError as error:
         why = error.message
     except Exception as error:
         why = f"{type(error).__name__}: {error}"
-    missing = _unprobed(probe, one_line(why), Verdict.FAILED, {row.case for row in rows})
-    return Report(probe, (*rows, *missing.rows))
+    return rows + _unseen(probe, one_line(why), Verdict.FAILED, len(rows))
 
 
-def _judged(probe: Probe[World], seen: Seen) -> Row:
-    return judge(probe.cases[seen.case], seen)
-
-
-def _unprobed(
-    probe: Probe[World], why: str, verdict: Verdict, without: Iterable[str] = ()
-) -> Report[World]:
-    left = [name for name in probe.cases if name not in without]
-    return Report(
-        probe, tuple(Row(name, probe.cases[name].expected, why, verdict) for name in left)
-    )
+def _unseen(probe: Probe, why: str, verdict: Verdict, seen: int = 0) -> list[Row]:
+    """The rows of its cases but the first of them."""
+    return [Row(case.name, case.expected, why, verdict) for case in probe.cases[seen:]]

@@ -5,11 +5,10 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from s3commit.cli.printer import Printer
-from s3commit.cli.probe.model import Cost, Report, Row, Verdict
+from s3commit.cli.probe.model import BAD, Cost, Report, Verdict
 from s3commit.cli.probe.world import World
 from s3commit.cli.text import many, size
 from s3commit.version import __version__
@@ -39,7 +38,7 @@ def announce(printer: Printer, world: World, cost: Cost, lacking: dict[str, str]
     printer.note("deletes all of it at the end, also if interrupted")
 
 
-def document(world: World, reports: Sequence[Report[World]], left: list[str]) -> dict[str, Any]:
+def document(world: World, reports: Sequence[Report], left: list[str]) -> dict[str, Any]:
     """The table for programs."""
     return {
         "version": __version__,
@@ -47,84 +46,60 @@ def document(world: World, reports: Sequence[Report[World]], left: list[str]) ->
         "endpoint": world.s3.meta.endpoint_url,
         "name": world.name,
         "requests": world.requests,
-        "verdicts": dict(_counts(reports)),
+        "verdicts": _counts(reports),
         "probes": [
             {
-                "name": report.probe.name,
-                "what": report.probe.what,
-                "relies": list(report.probe.relies),
-                "source": report.probe.source,
-                "cases": [
-                    {
-                        "case": row.case,
-                        "expected": list(row.expected),
-                        "seen": row.seen,
-                        "verdict": row.verdict,
-                    }
-                    for row in report.rows
-                ],
+                **{name: getattr(probe, name) for name in ("name", "what", "relies", "source")},
+                "cases": [row._asdict() for row in rows],
             }
-            for report in reports
+            for probe, rows in reports
         ],
         "left": left,
     }
 
 
-def table(printer: Printer, world: World, reports: Sequence[Report[World]]) -> None:
+def table(printer: Printer, world: World, reports: Sequence[Report]) -> None:
     """The table for people, 100 columns wide."""
     printer.line(
         f"s3commit {__version__} at {world.s3.meta.endpoint_url}, {world.s3.meta.region_name}"
     )
-    for report in reports:
-        probe = report.probe
+    for probe, rows in reports:
         printer.line("")
-        for line in _wrapped(f"{probe.name}: {probe.what} (for {', '.join(probe.relies)})", ""):
-            printer.line(line)
+        _say(printer, f"{probe.name}: {probe.what} (for {', '.join(probe.relies)})")
         printer.line(f"  {probe.source}")
-        first = report.rows[0]
-        if all(row.verdict is Verdict.NOT_PROBED for row in report.rows):
-            printer.line(f"  {Verdict.NOT_PROBED:<{_VERDICT}}{first.seen}")
+        if rows[0].verdict is Verdict.NOT_PROBED:
+            printer.line(f"  {Verdict.NOT_PROBED:<{_VERDICT}}{rows[0].seen}")
             continue
         why = ""
-        for row in report.rows:
+        for row in rows:
             same = row.verdict is Verdict.FAILED and row.seen == why
-            for line in _lines(replace(row, seen="as above") if same else row):
-                printer.line(line)
             why = row.seen
-    counts = _counts(reports)
+            seen = "as above" if same else row.seen
+            _say(printer, seen, f"  {row.verdict:<{_VERDICT}}{row.case:<{_CASE}}")
+            if row.verdict is not Verdict.OK or len(row.expected) > 1:
+                _say(printer, " or ".join(row.expected), f"  {'':<{_VERDICT}}expected: ")
     printer.line("")
-    printer.line(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
+    printer.line(", ".join(f"{count} {verdict}" for verdict, count in _counts(reports).items()))
 
 
-def summary(reports: Sequence[Report[World]]) -> str:
-    """The names of the probes with cases that are bad."""
-    bad = (Verdict.DIFFERS, Verdict.FAILED)
+def summary(reports: Sequence[Report]) -> str:
+    """The names of the probes with cases on which correctness can't rest; empty without any."""
     told = []
-    for verdict in bad:
-        names = [
-            each.probe.name for each in reports if any(r.verdict is verdict for r in each.rows)
-        ]
+    for verdict in BAD:
+        names = [probe.name for probe, rows in reports if verdict in {row.verdict for row in rows}]
         if names:
             told.append(f"{verdict}: {', '.join(names)}")
     return "; ".join(told)
 
 
-def _lines(row: Row) -> list[str]:
-    head = f"  {row.verdict:<{_VERDICT}}{row.case:<{_CASE}}"
-    lines = _wrapped(row.seen, head)
-    if not row.says_all:
-        expected = f"{'':<{_VERDICT + 2}}expected: "
-        lines += _wrapped(" or ".join(row.expected), expected)
-    return lines
+def _say(printer: Printer, text: str, head: str = "") -> None:
+    """Wrapped, with what follows the first line below what follows the head."""
+    below = " " * (len(head) or 2)
+    for line in textwrap.wrap(text, WIDTH, initial_indent=head, subsequent_indent=below):
+        printer.line(line)
 
 
-def _wrapped(text: str, head: str) -> list[str]:
-    return textwrap.wrap(
-        text or "nothing", WIDTH, initial_indent=head, subsequent_indent=" " * (len(head) or 2)
-    )
-
-
-def _counts(reports: Sequence[Report[World]]) -> dict[str, int]:
+def _counts(reports: Sequence[Report]) -> dict[str, int]:
     found = Counter(row.verdict for report in reports for row in report.rows)
     return {str(verdict): found[verdict] for verdict in Verdict if found[verdict]}
 

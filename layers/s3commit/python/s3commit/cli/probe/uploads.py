@@ -3,239 +3,229 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from s3commit.cli.probe.conditions import COMPLETES, CONFLICT, GUIDE, REFUSED
-from s3commit.cli.probe.model import Case, Cost, Probe, Seen
-from s3commit.cli.probe.place import Place, Upload, answer_of
-from s3commit.cli.probe.world import (
-    World,
-    at_once,
-    distinct,
-    options,
-    with_versions,
-)
+from s3commit.cli.probe.model import Answers, Cost, Seen, needs, probe, sees, with_versions
+from s3commit.cli.probe.place import Place, Upload
+from s3commit.cli.probe.rounds import Told, at_once, rounds
+from s3commit.cli.probe.world import PART_BYTES, PARTS, World
 
 ABORTS = "https://docs.aws.amazon.com/AmazonS3/latest/API/API_AbortMultipartUpload.html"
 GONE = "404 NoSuchUpload"
 
+# How much later than the completion the abort is sent (negative: earlier), in seconds.
+DELAYS = (-0.02, 0.0, 0.02, 0.05, 0.1, 0.3)
+SETTLE_SECONDS = 1.0
+COPIERS = 8
+ABORTS_TRIED = 5
 
-def _again(place: Place) -> Iterator[Seen]:
+
+@probe(
+    "completion-again",
+    "a repeated completion brings nothing back and covers nothing",
+    "A4, ADR 5",
+    COMPLETES,
+    Cost(requests=35),
+)
+@sees("complete", "200")
+@sees("the same at once", "200", GONE)
+@sees("the same at once, if none", "200", GONE, REFUSED)
+@sees("the object", "first")
+@sees("versions more", "0")
+@sees("the same after a delete", "200", GONE)
+@sees("the same after a delete, if none", "200", GONE, REFUSED)
+@sees("what reappears", "nothing")
+@sees("versions more after that", "0")
+@sees("the same after an overwrite", "200", GONE)
+@sees("the object after that", "newer")
+@sees("versions more after that too", "0")
+def again(world: World, place: Place) -> Answers:
     """A completion is repeated: at once, after a delete, after an overwrite."""
-    once = place.start("again")
-    yield Seen("complete", (place.complete(once),))
-    before = place.versions("again")
-    told = [place.complete(once), place.complete(once, IfNoneMatch="*")]
-    yield Seen("the same at once", (told[0],))
-    yield Seen("the same at once, if none", (told[1],))
-    yield Seen("the object", (place.body("again"),))
-    yield Seen("versions more", (str(len(place.versions("again")) - len(before)),))
+
+    def repeated(upload: Upload, *conditions: dict[str, str]) -> Answers:
+        before = len(place.versions(upload.key))
+        yield from [place.complete(upload, **condition) for condition in conditions]
+        yield place.body(upload.key)
+        yield str(len(place.versions(upload.key)) - before)
+
+    once, covered = place.start("again"), place.start("covered-again")
+    yield place.complete(once)
+    yield from repeated(once, {}, {"IfNoneMatch": "*"})
     place.delete("again")
-    before = place.versions("again")
-    told = [place.complete(once), place.complete(once, IfNoneMatch="*")]
-    yield Seen("the same after a delete", (told[0],))
-    yield Seen("the same after a delete, if none", (told[1],))
-    yield Seen("what reappears", (place.body("again"),))
-    yield Seen("versions more after that", (str(len(place.versions("again")) - len(before)),))
-    covered = place.start("covered-again")
+    yield from repeated(once, {}, {"IfNoneMatch": "*"})
     place.complete(covered)
     place.put("covered-again", b"newer")
-    before = place.versions("covered-again")
-    yield Seen("the same after an overwrite", (place.complete(covered),))
-    yield Seen("the object after that", (place.body("covered-again"),))
-    more = len(place.versions("covered-again")) - len(before)
-    yield Seen("versions more after that too", (str(more),))
+    yield from repeated(covered, {})
 
 
-_REPEATED = Case(("200", GONE))
-_REPEATED_IF_NONE = Case(("200", GONE, REFUSED))
-_AGAIN = {
-    "complete": Case(("200",)),
-    "the same at once": _REPEATED,
-    "the same at once, if none": _REPEATED_IF_NONE,
-    "the object": Case(("first",)),
-    "versions more": Case(("0",)),
-    "the same after a delete": _REPEATED,
-    "the same after a delete, if none": _REPEATED_IF_NONE,
-    "what reappears": Case(("nothing",)),
-    "versions more after that": Case(("0",)),
-    "the same after an overwrite": _REPEATED,
-    "the object after that": Case(("newer",)),
-    "versions more after that too": Case(("0",)),
-}
-
-
-def _at_once(world: World) -> Iterator[Seen]:
+@probe(
+    "completions-at-once",
+    "an upload that several complete at once is completed once",
+    "A4, ADR 5",
+    COMPLETES,
+    each_round=Cost(requests=7),
+)
+@sees("what the workers are told", "200", GONE, CONFLICT, "409 OperationAborted")
+@sees("the object after each race", "first")
+@rounds("{rounds} races of 3")
+def completed_at_once(world: World, place: Place, number: int) -> Iterator[Told]:
     """Workers complete one and the same upload at once."""
-    place, told, left = world.place, [], []
-    for number in range(world.rounds):
-        upload = place.start(f"same-{number}")
-        told += at_once([partial(place.complete, upload) for _ in range(3)])
-        left.append(place.body(upload.key))
-    yield Seen("what the workers are told", distinct(told), f"{world.rounds} races of 3")
-    yield Seen("the object after each race", distinct(left))
+    upload = place.start(f"same-{number}")
+    yield at_once([partial(place.complete, upload)] * 3)
+    yield place.body(upload.key)
 
 
-_AT_ONCE = {
-    "what the workers are told": Case(("200", GONE, CONFLICT, "409 OperationAborted")),
-    "the object after each race": Case(("first",)),
-}
-
-
-def _abort(world: World) -> Iterator[Seen]:
-    place = world.place
-    upload = place.start("aborted")
-    yield Seen("abort", (place.abort(upload),))
-    yield Seen("complete after it", (place.complete(upload),))
-    yield Seen("what appears", (place.body("aborted"),))
-    yield Seen("list parts after it", (place.parts_of(upload),))
-    yield Seen("send a part after it", (place.send_part(upload),))
-    yield Seen("abort again", (place.abort(upload),))
-    done = place.start("done")
+@probe("abort", "an aborted upload can't be completed", "A4", ABORTS, Cost(requests=20))
+@sees("abort", "204")
+@sees("complete after it", GONE)
+@sees("what appears", "nothing")
+@sees("list parts after it", GONE)
+@sees("send a part after it", GONE)
+@sees("abort again", "204", GONE)
+@sees("abort after a completion", "204", GONE)
+@sees("the object after that", "first")
+def abort(world: World, place: Place) -> Answers:
+    """Of an open upload, and of a completed one."""
+    upload, done = place.start("aborted"), place.start("done")
+    yield place.abort(upload)
+    yield place.complete(upload)
+    yield place.body("aborted")
+    yield place.parts_of(upload)
+    yield place.send_part(upload)
+    yield place.abort(upload)
     place.complete(done)
-    yield Seen("abort after a completion", (place.abort(done),))
-    yield Seen("the object after that", (place.body("done"),))
+    yield place.abort(done)
+    yield place.body("done")
 
 
-_ABORT = {
-    "abort": Case(("204",)),
-    "complete after it": Case((GONE,)),
-    "what appears": Case(("nothing",)),
-    "list parts after it": Case((GONE,)),
-    "send a part after it": Case((GONE,)),
-    "abort again": Case(("204", GONE)),
-    "abort after a completion": Case(("204", GONE)),
-    "the object after that": Case(("first",)),
-}
-
-
-def _another_key(world: World) -> Iterator[Seen]:
+@probe(
+    "another-key",
+    "an upload's id counts at its own key alone",
+    "A5, docs/security.md",
+    COMPLETES,
+    Cost(requests=10),
+)
+@sees("complete at another key", GONE)
+@sees("abort at another key", GONE, "204")
+@sees("the upload after that", "200")
+@sees("what is at either key", "nothing")
+@sees("complete at its own key", "200")
+def another_key(world: World, place: Place) -> Answers:
     """A manifest of a stranger names an upload of another at a key of its own."""
-    place = world.place
     upload = place.start("its-own")
     elsewhere = Upload("another", upload.upload_id, upload.parts)
-    yield Seen("complete at another key", (place.complete(elsewhere),))
-    yield Seen("abort at another key", (place.abort(elsewhere),))
-    yield Seen("the upload after that", (place.parts_of(upload),))
-    yield Seen("what is at either key", distinct([place.body("its-own"), place.body("another")]))
-    yield Seen("complete at its own key", (place.complete(upload),))
+    yield place.complete(elsewhere)
+    yield place.abort(elsewhere)
+    yield place.parts_of(upload)
+    yield Seen([place.body("its-own"), place.body("another")])
+    yield place.complete(upload)
 
 
-_ANOTHER_KEY = {
-    "complete at another key": Case((GONE,)),
-    "abort at another key": Case((GONE, "204")),
-    "the upload after that": Case(("200",)),
-    "what is at either key": Case(("nothing",)),
-    "complete at its own key": Case(("200",)),
-}
-
-
-def _checksums(world: World) -> Iterator[Seen]:
-    """Our client sends no checksum; S3 makes one of its own, and must not ask for the parts'."""
-    place = world.place
-    upload = place.start("checksum")
-    types = {one.get("ChecksumType", "none") for one in place.listed_uploads(upload.key)}
-    yield Seen("checksum type of the upload", distinct([*types]) or ("not listed",))
-    yield Seen("complete by etags alone", (place.complete(upload),))
-    found = place.client.head_object(
-        Bucket=place.bucket, Key=place.prefix + upload.key, ChecksumMode="ENABLED"
-    )
-    kinds = [name for name in found if name.startswith("Checksum") and name != "ChecksumType"]
-    told = found.get("ChecksumType", "none")
-    yield Seen("checksum type of the object", (told,), ", ".join(kinds))
-
-
-_CHECKSUMS = {
-    # Of these the pipeline refuses COMPOSITE alone: its parts' checksums are in no manifest
-    "checksum type of the upload": Case(("none", "FULL_OBJECT")),
-    "complete by etags alone": Case(("200",)),
-    "checksum type of the object": Case(("FULL_OBJECT",), matters=False),
-}
-
-
-def _kms(world: World) -> Iterator[Seen]:
-    place, key, role = world.place, world.given.key or "", world.given.key_role or ""
-    other = world.s3_as(role)
-    encrypted: Any = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": key}
-    upload = place.start("encrypted", **encrypted)
-    yield Seen("complete by the other role", (place.complete(upload, other),))
-    yield Seen("the object", (place.body("encrypted"),))
-    found = place.client.head_object(Bucket=place.bucket, Key=place.prefix + "encrypted")
-    yield Seen("its encryption", (found.get("ServerSideEncryption", "none"),))
-    aborted = place.start("encrypted-aborted", **encrypted)
-    at = {"Bucket": place.bucket, "Key": place.prefix + aborted.key}
-    yield Seen(
-        "abort by the other role",
-        (answer_of(other.abort_multipart_upload, **at, UploadId=aborted.upload_id),),
-    )
-
-
-_KMS = {
-    "complete by the other role": Case(("200",)),
-    "the object": Case(("first",)),
-    "its encryption": Case(("aws:kms",)),
-    "abort by the other role": Case(("204",)),
-}
-
-
-PROBES: tuple[Probe[World], ...] = (
-    *with_versions(
-        Probe(
-            "completion-again",
-            "a repeated completion brings nothing back and covers nothing",
-            ("A4", "ADR 5"),
-            COMPLETES,
-            _AGAIN,
-            lambda world: _again(world.place),
-            Cost(requests=35),
-        ),
-        _again,
-    ),
-    Probe(
-        "completions-at-once",
-        "an upload that several complete at once is completed once",
-        ("A4", "ADR 5"),
-        COMPLETES,
-        _AT_ONCE,
-        _at_once,
-        each_round=Cost(requests=7),
-    ),
-    Probe(
-        "abort",
-        "an aborted upload can't be completed",
-        ("A4",),
-        ABORTS,
-        _ABORT,
-        _abort,
-        Cost(requests=20),
-    ),
-    Probe(
-        "another-key",
-        "an upload's id counts at its own key alone",
-        ("A5", "docs/security.md"),
-        COMPLETES,
-        _ANOTHER_KEY,
-        _another_key,
-        Cost(requests=10),
-    ),
-    Probe(
-        "checksums",
-        "an upload without checksums completes by its etags",
-        ("aws/s3_client.py",),
-        GUIDE + "checking-object-integrity-upload.html",
-        _CHECKSUMS,
-        _checksums,
-        Cost(requests=6),
-    ),
-    Probe(
-        "kms",
-        "another role completes what is encrypted with a key",
-        ("A4",),
-        GUIDE + "mpuAndPermissions.html",
-        _KMS,
-        _kms,
-        Cost(requests=10),
-        lacks=options("key-role", "key"),
-    ),
+@probe(
+    "checksums",
+    "an upload without checksums completes by its etags",
+    "aws/s3_client.py",
+    GUIDE + "checking-object-integrity-upload.html",
+    Cost(requests=6),
 )
+# Of these the pipeline refuses COMPOSITE alone: its parts' checksums are in no manifest
+@sees("checksum type of the upload", "none", "FULL_OBJECT")
+@sees("complete by etags alone", "200")
+@sees("checksum type of the object", "FULL_OBJECT", matters=False)
+def checksums(world: World, place: Place) -> Answers:
+    """Our client sends no checksum; S3 makes one of its own, and must not ask for the parts'."""
+    upload = place.start("checksum")
+    types = [one.get("ChecksumType", "none") for one in place.listed_uploads(upload.key)]
+    yield Seen(types or ["not listed"])
+    yield place.complete(upload)
+    found = place.facts(upload.key, ChecksumMode="ENABLED")
+    kinds = [name for name in found if name.startswith("Checksum") and name != "ChecksumType"]
+    yield Seen([found.get("ChecksumType", "none")], ", ".join(kinds))
+
+
+@probe(
+    "kms",
+    "another role completes what is encrypted with a key",
+    "A4",
+    GUIDE + "mpuAndPermissions.html",
+    Cost(requests=10),
+    lacks=needs("key-role", "key"),
+)
+@sees("complete by the other role", "200")
+@sees("the object", "first")
+@sees("its encryption", "aws:kms")
+@sees("abort by the other role", "204")
+def kms(world: World, place: Place) -> Answers:
+    """As the pipeline does with what a writer has sent."""
+    encrypted: Any = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": world.given.key}
+    other = replace(place, client=world.s3_as(world.given.key_role or ""))
+    yield other.complete(place.start("encrypted", **encrypted))
+    yield place.body("encrypted")
+    yield place.facts("encrypted").get("ServerSideEncryption", "none")
+    yield other.abort(place.start("encrypted-aborted", **encrypted))
+
+
+@probe(
+    "abort-race",
+    "an abort and a completion at once: the one or the other",
+    "A4",
+    ABORTS,
+    Cost(requests=1, sent=PART_BYTES),
+    each_round=Cost(requests=PARTS + 12, copied=PARTS * PART_BYTES),
+)
+@sees("how each race ends", "completed", "aborted")
+@rounds("{rounds} races with {parts} parts of 5 MiB")
+def abort_race(world: World, place: Place, number: int) -> Iterator[Told]:
+    """An abort meets the running completion of many parts: the file is there, or never will be."""
+    if number == 0:
+        place.put("part", bytes(PART_BYTES))
+    yield _raced(world, place, f"raced-{number}", DELAYS[number % len(DELAYS)])
+
+
+def _raced(world: World, place: Place, key: str, delay: float) -> str:
+    pause, upload = world.environment.sleep, _many_parts(place, key, world.parts)
+
+    def complete() -> tuple[str, int]:
+        pause(max(0.0, -delay))
+        return place.completed(upload)
+
+    def abort() -> tuple[str, int]:
+        pause(max(0.0, delay))
+        return place.abort(upload), 0
+
+    (told, repeated), (aborted, _) = at_once([complete, abort])
+    # As a roll back does: abort until ListParts does not know it, then look what is visible.
+    for _ in range(ABORTS_TRIED):
+        if place.parts_of(upload) == GONE:
+            break
+        aborted = place.abort(upload)
+    open_still = place.parts_of(upload) != GONE
+    visible = place.head(key) == "200"
+    pause(SETTLE_SECONDS)
+    later = place.head(key) == "200"
+    place.delete(key)
+    if open_still:
+        return f"neither: the upload is open (complete {told}, abort {aborted})"
+    if visible != later:
+        return "both: aborted, and visible later" if later else "visible, and gone later"
+    if told == "200":
+        return "completed" if visible else "neither: completed, and nothing is visible"
+    # botocore asked again after an answer that was lost or an error: the first try had succeeded
+    if visible and not repeated:
+        return f"both: refused with {told}, and visible"
+    return "completed" if visible else "aborted"
+
+
+def _many_parts(place: Place, key: str, count: int) -> Upload:
+    upload = place.start(key, None)
+    with ThreadPoolExecutor(COPIERS) as pool:
+        numbers = range(1, count + 1)
+        parts = tuple(pool.map(lambda number: place.copy_part(upload, number, "part"), numbers))
+    return Upload(key, upload.upload_id, parts)
+
+
+PROBES = (*with_versions(again), completed_at_once, abort, another_key, checksums, kms, abort_race)

@@ -3,15 +3,14 @@
 # ruff: noqa: PLC0415 - boto3 takes 300 ms: `--help` and a usage error do not pay for it
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from s3commit.aws.s3_client import make_client
-from s3commit.cli.probe.model import Probe, Seen
+from s3commit.cli.probe.items import DAY, Items, delete_items
 from s3commit.cli.probe.place import Place
 from s3commit.core.model.job import Destination
 from s3commit.writer.environment import Environment
@@ -67,19 +66,28 @@ class World:
     @cached_property
     def place(self) -> Place:
         """The run's prefix at the destination."""
-        destination = self.given.destination
-        return Place(self.s3, destination.bucket, f"{destination.prefix}{self.name}/")
+        return self._place(self.given.destination.bucket)
 
     @cached_property
     def versioned(self) -> Place:
         """The run's prefix in the bucket with versions."""
-        bucket = self.given.versioned_bucket or ""
+        return self._place(self.given.versioned_bucket or "")
+
+    def _place(self, bucket: str) -> Place:
         return Place(self.s3, bucket, f"{self.given.destination.prefix}{self.name}/")
 
     @property
     def places(self) -> list[Place]:
         """All that the run writes to."""
         return [self.place, self.versioned] if self.given.versioned_bucket else [self.place]
+
+    @cached_property
+    def items(self) -> Items:
+        """The run's items in the table."""
+        expires = int(self.environment.epoch()) + DAY
+        items = Items(self.client("dynamodb"), self.given.table, f"PROBE#{self.name}", expires)
+        self.undo.callback(delete_items, items.client, items.table, items.partition)
+        return items
 
     def client(self, service: str) -> Any:
         """A client of another service, in the region of S3's."""
@@ -137,54 +145,3 @@ class World:
 
         client.meta.events.register("before-send.s3", count)
         return client
-
-
-def option(name: str) -> Callable[[World], str]:
-    """What a world lacks that was not given ``--name``."""
-
-    def lacks(world: World) -> str:
-        given = getattr(world.given, name.replace("-", "_"))
-        return "" if given else f"give --{name}"
-
-    return lacks
-
-
-def options(*names: str) -> Callable[[World], str]:
-    """As `option`, for several."""
-    all_of = [option(name) for name in names]
-
-    def lacks(world: World) -> str:
-        missing = [found.removeprefix("give ") for one in all_of if (found := one(world))]
-        return f"give {' and '.join(missing)}" if missing else ""
-
-    return lacks
-
-
-def with_versions(
-    probe: Probe[World], run: Callable[[Place], Iterator[Seen]]
-) -> tuple[Probe[World], Probe[World]]:
-    """The probe, and the same in the bucket with versions."""
-    versioned = replace(
-        probe,
-        name=f"{probe.name}-versioned",
-        what=f"{probe.what}, with versions",
-        run=lambda world: run(world.versioned),
-        lacks=option("versioned-bucket"),
-    )
-    return probe, versioned
-
-
-def at_once(calls: Sequence[Callable[[], T]]) -> list[T]:
-    """Make the calls on a thread each; what each returned, in their order."""
-    with ThreadPoolExecutor(len(calls)) as pool:
-        return [started.result() for started in [pool.submit(call) for call in calls]]
-
-
-def distinct(answers: Sequence[str]) -> tuple[str, ...]:
-    """Each answer once, in order."""
-    return tuple(sorted(set(answers)))
-
-
-def count_of(done: int, all_of: int) -> str:
-    """``always``, or how many times of how many."""
-    return "always" if done == all_of else f"{done} of {all_of} times"
