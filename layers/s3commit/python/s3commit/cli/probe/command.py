@@ -17,7 +17,7 @@ from s3commit.cli.verb import FAILED, USAGE, Problem, table_option
 from s3commit.core.model.job import Destination
 
 if TYPE_CHECKING:
-    from s3commit.cli.probe.world import World
+    from s3commit.cli.probe.world import Given, World
 
 ROLE_COLONS = 5  # of a role's ARN: the state machine's has its partition and account
 
@@ -63,22 +63,13 @@ def probe_options(function: Any) -> Any:
 
 def probe(session: Session, printer: Printer, destination: Destination, **given: Any) -> None:
     """Announce, probe, clean up and tell. Raises `Problem` if anything is not as needed."""
-    from s3commit.cli.probe.world import Given, World  # noqa: PLC0415 - as in `Session`
-
-    run_in(World(Given(destination, **given), session.environment), printer)
-
-
-def run_in(world: World, printer: Printer) -> None:
-    """As `probe`, in a world that is made."""
     from s3commit.aws.failures import translated  # noqa: PLC0415 - as in `Session`
     from s3commit.cli.probe import telling  # noqa: PLC0415
     from s3commit.cli.probe.run import cost_of, lacking_in, run_probes  # noqa: PLC0415
+    from s3commit.cli.probe.world import Given, World  # noqa: PLC0415
 
-    if (world.given.key_role is None) != (world.given.key is None):
-        raise Problem("--key-role and --key belong together: give both or none", USAGE)
-    if world.given.machine_role and world.given.machine_role.count(":") < ROLE_COLONS:
-        raise Problem("--machine-role is an ARN, arn:aws:iam::111122223333:role/NAME", USAGE)
-    left: list[str] = []
+    world = World(Given(destination, **given), session.environment)
+    _require(world.given)
     with translated("looking at the buckets"):
         for place in world.places:
             world.s3.head_bucket(Bucket=place.bucket)
@@ -92,7 +83,7 @@ def run_in(world: World, printer: Printer) -> None:
             )
         finally:
             printer.note("cleaning up")
-            left += world.clean()
+            left = world.clean()
             for line in left:
                 printer.note(f"left: {line}")
     if printer.json:
@@ -105,12 +96,16 @@ def run_in(world: World, printer: Printer) -> None:
         raise Problem(telling.left_behind(left), FAILED)
 
 
+def _require(given: Given) -> None:
+    if (given.key_role is None) != (given.key is None):
+        raise Problem("--key-role and --key belong together: give both or none", USAGE)
+    if given.machine_role and given.machine_role.count(":") < ROLE_COLONS:
+        raise Problem("--machine-role is an ARN, arn:aws:iam::111122223333:role/NAME", USAGE)
+
+
 def _require_versions(world: World) -> None:
     bucket = world.given.versioned_bucket
-    if bucket is None:
-        return
-    found = world.s3.get_bucket_versioning(Bucket=bucket)
-    if found.get("Status") != "Enabled":
+    if bucket and world.s3.get_bucket_versioning(Bucket=bucket).get("Status") != "Enabled":
         raise Problem(f"bucket {bucket} has no versioning: give one that has, or none", USAGE)
 
 

@@ -30,8 +30,7 @@ OTHER_ETAG = '"00000000000000000000000000000000"'
 @sees("put if match, nothing there", MISSING, REFUSED)
 @sees("nothing there after that", "404")
 @sees("put if none, deleted before", "200")
-def puts(world: World, place: Place) -> Answers:
-    """Of an object that is there, and of none."""
+def _puts(world: World, place: Place) -> Answers:
     yield place.put("put", IfNoneMatch="*")
     yield place.put("put", b"second", IfNoneMatch="*")
     etag = place.etag("put")
@@ -55,8 +54,7 @@ def puts(world: World, place: Place) -> Answers:
 @sees("one of many, nothing there", "PreconditionFailed", "NoSuchKey", matters=False)
 @sees("one of many, unchanged", "Deleted")
 @sees("nothing there after that too", "404")
-def deletes(world: World, place: Place) -> Answers:
-    """By themselves, and as one of many."""
+def _deletes(world: World, place: Place) -> Answers:
     place.put("delete")
     etag = place.etag("delete")
     yield place.delete("delete", IfMatch=OTHER_ETAG)
@@ -88,8 +86,7 @@ def deletes(world: World, place: Place) -> Answers:
 @sees("the upload after that", "200", matters=False)
 @sees("complete with the size of the parts", "200")
 @sees("complete with another etag", "400 InvalidPart")
-def completions(world: World, place: Place) -> Answers:
-    """Of uploads of five bytes."""
+def _completions(world: World, place: Place) -> Answers:
     first, second = place.start("whole"), place.start("whole", b"second")
     yield place.complete(first, IfNoneMatch="*")
     yield place.complete(second, IfNoneMatch="*")
@@ -119,8 +116,7 @@ def completions(world: World, place: Place) -> Answers:
 @sees("the object after that", "first")
 @sees("the same delete again", "204", "404 NoSuchVersion")
 @sees("the object after that too", "first")
-def delete_version(world: World, place: Place) -> Answers:
-    """Of a completion over an object."""
+def _delete_version(world: World, place: Place) -> Answers:
     place.put("covered")
     place.complete(place.start("covered", b"second"))
     yield "yes" if len(place.versions("covered")) > 1 else "no"
@@ -141,8 +137,7 @@ def delete_version(world: World, place: Place) -> Answers:
 @sees("what the others are told", REFUSED, CONFLICT)
 @sees("the object is a winner's", "yes")
 @rounds(RACES)
-def put_race(world: World, place: Place, number: int) -> Iterator[Told]:
-    """Each puts its number."""
+def _put_race(world: World, place: Place, number: int) -> Iterator[Told]:
     put = partial(place.put, f"race-{number}", IfNoneMatch="*")
     calls = [partial(put, body=str(racer).encode()) for racer in range(RACERS)]
     return race_of(calls, partial(place.body, f"race-{number}"))
@@ -159,8 +154,7 @@ def put_race(world: World, place: Place, number: int) -> Iterator[Told]:
 @sees("what the others are told", REFUSED, CONFLICT)
 @sees("the object is a winner's", "yes")
 @rounds(RACES)
-def complete_race(world: World, place: Place, number: int) -> Iterator[Told]:
-    """Each completes an upload of its own."""
+def _complete_race(world: World, place: Place, number: int) -> Iterator[Told]:
     key = f"complete-race-{number}"
     uploads = [place.start(key, str(racer).encode()) for racer in range(RACERS)]
     calls = [partial(place.complete, upload, IfNoneMatch="*") for upload in uploads]
@@ -177,7 +171,7 @@ def complete_race(world: World, place: Place, number: int) -> Iterator[Told]:
 @sees("the delete of the old object", "204", REFUSED, CONFLICT, MISSING, matters=False)
 @sees("the object after each race", "second")
 @rounds("{rounds} races")
-def delete_race(world: World, place: Place, number: int) -> Iterator[Told]:
+def _delete_race(world: World, place: Place, number: int) -> Iterator[Told]:
     """A conditional delete of the old object meets a put of the new one."""
     key = f"delete-race-{number}"
     place.put(key)
@@ -188,11 +182,11 @@ def delete_race(world: World, place: Place, number: int) -> Iterator[Told]:
 
 
 PROBES = (
-    *with_versions(puts),
-    *with_versions(deletes),
-    *with_versions(completions),
-    delete_version,
-    put_race,
-    complete_race,
-    delete_race,
+    *with_versions(_puts),
+    *with_versions(_deletes),
+    *with_versions(_completions),
+    _delete_version,
+    _put_race,
+    _complete_race,
+    _delete_race,
 )

@@ -42,22 +42,21 @@ class Items:
 
     def listed(self, name: str) -> bool:
         """Whether a strongly consistent query shows it."""
-        answer = self.client.query(
-            TableName=self.table,
-            KeyConditionExpression="pk = :pk AND sk = :sk",
-            ExpressionAttributeValues={":pk": {"S": self.partition}, ":sk": {"S": name}},
-            ConsistentRead=True,
-        )
-        return bool(answer["Items"])
+        return self.key(name) in keys_of(self.client, self.table, self.partition)
 
 
-def delete_items(client: Any, table: str | None, partition: str) -> None:
-    """Delete all items with that partition key."""
+def keys_of(client: Any, table: str | None, partition: str) -> list[dict[str, Any]]:
+    """The keys of all items with that partition key, by a strongly consistent query."""
     found = client.query(
         TableName=table,
         KeyConditionExpression="pk = :pk",
         ExpressionAttributeValues={":pk": {"S": partition}},
         ConsistentRead=True,
     )
-    for item in found["Items"]:
-        client.delete_item(TableName=table, Key={"pk": item["pk"], "sk": item["sk"]})
+    return [{"pk": item["pk"], "sk": item["sk"]} for item in found["Items"]]
+
+
+def delete_items(client: Any, table: str | None, partition: str) -> None:
+    """Delete all items with that partition key."""
+    for key in keys_of(client, table, partition):
+        client.delete_item(TableName=table, Key=key)

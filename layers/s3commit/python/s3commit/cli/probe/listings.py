@@ -27,8 +27,7 @@ UPLOADS = "https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListMultipartUplo
 @sees("not listed after a delete", "always")
 @sees("not read after a delete", "always")
 @rounds()
-def objects(world: World, place: Place, number: int) -> Iterator[Told]:
-    """After a put, an overwrite and a delete."""
+def _objects(world: World, place: Place, number: int) -> Iterator[Told]:
     key = f"seen-{number}"
     place.head(key)  # S3 must not remember that there was nothing
     place.put(key)
@@ -55,8 +54,7 @@ def objects(world: World, place: Place, number: int) -> Iterator[Told]:
 @sees("object listed and read after completion", "always")
 @sees("upload not listed after completion", "always", matters=False)
 @rounds()
-def uploads(world: World, place: Place, number: int) -> Iterator[Told]:
-    """After the start, an abort and a completion."""
+def _uploads(world: World, place: Place, number: int) -> Iterator[Told]:
     first, second = place.start(f"open-{number}"), place.start(f"completed-{number}")
     yield _is_listed(place, first) and _is_listed(place, second)
     place.abort(first)
@@ -72,4 +70,4 @@ def _is_listed(place: Place, upload: Upload) -> bool:
     return upload.upload_id in [one["UploadId"] for one in found]
 
 
-PROBES = (objects, uploads)
+PROBES = (_objects, _uploads)

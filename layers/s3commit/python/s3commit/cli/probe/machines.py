@@ -121,8 +121,7 @@ class Machine:
 @sees("same name, other input, while it runs", TAKEN)
 @sees("stop", "ABORTED")
 @sees("same name and input after its end", TAKEN)
-def names(world: World, place: Place) -> Answers:
-    """Of an execution that runs, and of the same when it has ended."""
+def _names(world: World, place: Place) -> Answers:
     machine = Machine(world)
     told, first = machine.start("named", seconds=RUNNING_SECONDS)
     yield told
@@ -151,8 +150,7 @@ def names(world: World, place: Place) -> Answers:
 # not documented, and never relied on: AnythingToComplete goes around the Map
 @sees("a plan of no unit", "0 done", matters=False)
 @sees("a plan that is missing", f"caught by {UNREAD}")
-def datasets(world: World, place: Place) -> Answers:
-    """Of one unit, of none, and a missing one."""
+def _datasets(world: World, place: Place) -> Answers:
     machine = Machine(world)
     place.put("one.json", b'[{"unit": 0}]')
     place.put("none.json", b"[]")
@@ -172,4 +170,4 @@ def _outcome(execution: Any) -> Seen:
     return Seen([f"{len(output['completed'])} done"])
 
 
-PROBES = (names, datasets)
+PROBES = (_names, _datasets)

@@ -48,8 +48,7 @@ def _no_pipeline(world: World) -> str:
 @sees("the job ends", "COMMITTED")
 @sees("its file", "first")
 @sees("its manifests are deleted", "yes")
-def small_job(world: World, place: Place) -> Answers:
-    """One task with one file."""
+def _small_job(world: World, place: Place) -> Answers:
     environment = world.environment
     uri = f"s3://{place.bucket}/{place.prefix}job/"
     # No configuration: a condition on rows, say, would refuse the job.
@@ -108,11 +107,11 @@ def _forget(world: World, directory: JobDirectory) -> None:
     Place(world.s3, directory.bucket, directory.pipeline_prefix).empty()
     if not world.given.table:
         return
-    keys = [id_key(directory.job_id)]
-    keys += [shard_key(directory.ref, number) for number in range(SHARDS)]
-    keys += [unit_key(directory.ref, number)[0] for number in range(SHARDS)]
-    for key in keys:
-        delete_items(world.client("dynamodb"), world.given.table, key)
+    client = world.client("dynamodb")
+    delete_items(client, world.given.table, id_key(directory.job_id))
+    for number in range(SHARDS):
+        delete_items(client, world.given.table, shard_key(directory.ref, number))
+        delete_items(client, world.given.table, unit_key(directory.ref, number)[0])
 
 
 @probe(
@@ -125,7 +124,7 @@ def _forget(world: World, directory: JobDirectory) -> None:
 )
 @sees("actions of the alarm", "some")
 @sees("the first action", "succeeded")
-def alarm_by_hand(world: World, place: Place) -> Answers:
+def _alarm_by_hand(world: World, place: Place) -> Answers:
     """An alarm that is set off by hand: how soon its action was carried out."""
     client, name = world.client("cloudwatch"), world.given.alarm or ""
     (alarm,) = client.describe_alarms(AlarmNames=[name])["MetricAlarms"]
@@ -159,4 +158,4 @@ def _how(item: Any) -> str:
     return "succeeded" if item["HistorySummary"].startswith("Successfully") else "failed"
 
 
-PROBES = (small_job, alarm_by_hand)
+PROBES = (_small_job, _alarm_by_hand)

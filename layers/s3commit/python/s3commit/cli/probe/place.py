@@ -132,20 +132,17 @@ class Place:
 
     def listed(self, below: str = "") -> list[str]:
         """The keys that a listing shows."""
-        page = self.client.list_objects_v2(Bucket=self.bucket, Prefix=self.prefix + below)
-        return [found["Key"].removeprefix(self.prefix) for found in page.get("Contents", ())]
+        found = self._found("list_objects_v2", below, "Contents")
+        return [one["Key"].removeprefix(self.prefix) for one in found]
 
     def listed_uploads(self, below: str = "") -> list[dict[str, Any]]:
         """The open uploads that a listing shows."""
-        page: Any = self.client.list_multipart_uploads(
-            Bucket=self.bucket, Prefix=self.prefix + below
-        )
-        return list(page.get("Uploads", ()))
+        return self._found("list_multipart_uploads", below, "Uploads")
 
     def versions(self, key: str) -> list[str]:
         """The ids of all versions and delete markers of the key; one without versioning."""
         found = self._versions(key)
-        return [each["VersionId"] for each in found if each["Key"] == self.prefix + key]
+        return [one["VersionId"] for one in found if one["Key"] == self.prefix + key]
 
     def empty(self, keep: str = "") -> None:
         """Abort every upload, and delete every object, version and marker, save below `keep`."""
@@ -175,14 +172,13 @@ class Place:
         return self.listed_uploads() + self._versions()
 
     def _versions(self, below: str = "") -> list[dict[str, Any]]:
-        pages: Any = self.client.get_paginator("list_object_versions").paginate(
+        return self._found("list_object_versions", below, "Versions", "DeleteMarkers")
+
+    def _found(self, operation: Any, below: str, *kinds: str) -> list[dict[str, Any]]:
+        pages: Any = self.client.get_paginator(operation).paginate(
             Bucket=self.bucket, Prefix=self.prefix + below
         )
-        return [
-            one
-            for page in pages
-            for one in (*page.get("Versions", ()), *page.get("DeleteMarkers", ()))
-        ]
+        return [one for page in pages for kind in kinds for one in page.get(kind, ())]
 
     def _at(self, key: str) -> Any:
         return {"Bucket": self.bucket, "Key": self.prefix + key}

@@ -13,7 +13,7 @@ from s3commit.cli.probe.world import World
 
 T = TypeVar("T")
 
-RACERS = 4
+RACERS, THREADS = 4, 8
 RACES = f"{{rounds}} races of {RACERS}"
 
 # What one round tells of one case: whether it was so, an answer, or those of several.
@@ -22,8 +22,8 @@ Round = Callable[[World, Place, int], Iterator[Told]]
 
 
 def at_once(calls: Sequence[Callable[[], T]]) -> list[T]:
-    """Make the calls on a thread each; what each returned, in their order."""
-    with ThreadPoolExecutor(len(calls)) as pool:
+    """Make the calls, `THREADS` at a time; what each returned, in their order."""
+    with ThreadPoolExecutor(THREADS) as pool:
         return [started.result() for started in [pool.submit(call) for call in calls]]
 
 

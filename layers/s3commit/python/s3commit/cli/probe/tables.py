@@ -32,8 +32,7 @@ CANCELLED = "400 TransactionCanceledException"
 @sees("what the others are told", REFUSED)
 @sees("the item is the winner's", "yes")
 @rounds(RACES)
-def updates(world: World, place: Place, number: int) -> Iterator[Told]:
-    """Each takes the item."""
+def _updates(world: World, place: Place, number: int) -> Iterator[Told]:
     items, name = world.items, f"update-{number}"
     updates = [items.take(name, racer) for racer in range(RACERS)]
     calls = [partial(answer_of, items.client.update_item, **update) for update in updates]
@@ -51,8 +50,7 @@ def updates(world: World, place: Place, number: int) -> Iterator[Told]:
 @sees("read after an update", "always")
 @sees("listed after an update", "always")
 @rounds()
-def reads(world: World, place: Place, number: int) -> Iterator[Told]:
-    """Of an item that was just made."""
+def _reads(world: World, place: Place, number: int) -> Iterator[Told]:
     items, name = world.items, f"read-{number}"
     items.client.update_item(**items.take(name, number))
     yield items.read(name) == str(number)
@@ -77,7 +75,7 @@ def reads(world: World, place: Place, number: int) -> Iterator[Told]:
 @sees("one of two items is taken", CANCELLED)
 @sees("the reasons of that, item by item", "ConditionalCheckFailed and None")
 @sees("the other item", "nobody")
-def transactions(world: World, place: Place) -> Answers:
+def _transactions(world: World, place: Place) -> Answers:
     """Two items that several write at once, each all or none, as attempts are noted."""
     yield from _transactions_at_once(world, place)
     items = world.items
@@ -106,4 +104,4 @@ def _write(items: Items, names: list[str], racer: int, **token: str) -> tuple[st
     return told, [reason.get("Code", "?") for reason in answer.get("CancellationReasons", ())]
 
 
-PROBES = (updates, reads, transactions)
+PROBES = (_updates, _reads, _transactions)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -20,7 +19,6 @@ GONE = "404 NoSuchUpload"
 # How much later than the completion the abort is sent (negative: earlier), in seconds.
 DELAYS = (-0.02, 0.0, 0.02, 0.05, 0.1, 0.3)
 SETTLE_SECONDS = 1.0
-COPIERS = 8
 ABORTS_TRIED = 5
 
 
@@ -43,7 +41,7 @@ ABORTS_TRIED = 5
 @sees("the same after an overwrite", "200", GONE)
 @sees("the object after that", "newer")
 @sees("versions more after that too", "0")
-def again(world: World, place: Place) -> Answers:
+def _again(world: World, place: Place) -> Answers:
     """A completion is repeated: at once, after a delete, after an overwrite."""
 
     def repeated(upload: Upload, *conditions: dict[str, str]) -> Answers:
@@ -72,7 +70,7 @@ def again(world: World, place: Place) -> Answers:
 @sees("what the workers are told", "200", GONE, CONFLICT, "409 OperationAborted")
 @sees("the object after each race", "first")
 @rounds("{rounds} races of 3")
-def completed_at_once(world: World, place: Place, number: int) -> Iterator[Told]:
+def _completed_at_once(world: World, place: Place, number: int) -> Iterator[Told]:
     """Workers complete one and the same upload at once."""
     upload = place.start(f"same-{number}")
     yield at_once([partial(place.complete, upload)] * 3)
@@ -88,8 +86,7 @@ def completed_at_once(world: World, place: Place, number: int) -> Iterator[Told]
 @sees("abort again", "204", GONE)
 @sees("abort after a completion", "204", GONE)
 @sees("the object after that", "first")
-def abort(world: World, place: Place) -> Answers:
-    """Of an open upload, and of a completed one."""
+def _abort(world: World, place: Place) -> Answers:
     upload, done = place.start("aborted"), place.start("done")
     yield place.abort(upload)
     yield place.complete(upload)
@@ -114,7 +111,7 @@ def abort(world: World, place: Place) -> Answers:
 @sees("the upload after that", "200")
 @sees("what is at either key", "nothing")
 @sees("complete at its own key", "200")
-def another_key(world: World, place: Place) -> Answers:
+def _another_key(world: World, place: Place) -> Answers:
     """A manifest of a stranger names an upload of another at a key of its own."""
     upload = place.start("its-own")
     elsewhere = Upload("another", upload.upload_id, upload.parts)
@@ -136,7 +133,7 @@ def another_key(world: World, place: Place) -> Answers:
 @sees("checksum type of the upload", "none", "FULL_OBJECT")
 @sees("complete by etags alone", "200")
 @sees("checksum type of the object", "FULL_OBJECT", matters=False)
-def checksums(world: World, place: Place) -> Answers:
+def _checksums(world: World, place: Place) -> Answers:
     """Our client sends no checksum; S3 makes one of its own, and must not ask for the parts'."""
     upload = place.start("checksum")
     types = [one.get("ChecksumType", "none") for one in place.listed_uploads(upload.key)]
@@ -159,8 +156,7 @@ def checksums(world: World, place: Place) -> Answers:
 @sees("the object", "first")
 @sees("its encryption", "aws:kms")
 @sees("abort by the other role", "204")
-def kms(world: World, place: Place) -> Answers:
-    """As the pipeline does with what a writer has sent."""
+def _kms(world: World, place: Place) -> Answers:
     encrypted: Any = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": world.given.key}
     other = replace(place, client=world.s3_as(world.given.key_role or ""))
     yield other.complete(place.start("encrypted", **encrypted))
@@ -179,7 +175,7 @@ def kms(world: World, place: Place) -> Answers:
 )
 @sees("how each race ends", "completed", "aborted")
 @rounds("{rounds} races with {parts} parts of 5 MiB")
-def abort_race(world: World, place: Place, number: int) -> Iterator[Told]:
+def _abort_race(world: World, place: Place, number: int) -> Iterator[Told]:
     """An abort meets the running completion of many parts: the file is there, or never will be."""
     if number == 0:
         place.put("part", bytes(PART_BYTES))
@@ -222,10 +218,17 @@ def _raced(world: World, place: Place, key: str, delay: float) -> str:
 
 def _many_parts(place: Place, key: str, count: int) -> Upload:
     upload = place.start(key, None)
-    with ThreadPoolExecutor(COPIERS) as pool:
-        numbers = range(1, count + 1)
-        parts = tuple(pool.map(lambda number: place.copy_part(upload, number, "part"), numbers))
-    return Upload(key, upload.upload_id, parts)
+    numbers = range(1, count + 1)
+    parts = at_once([partial(place.copy_part, upload, number, "part") for number in numbers])
+    return Upload(key, upload.upload_id, tuple(parts))
 
 
-PROBES = (*with_versions(again), completed_at_once, abort, another_key, checksums, kms, abort_race)
+PROBES = (
+    *with_versions(_again),
+    _completed_at_once,
+    _abort,
+    _another_key,
+    _checksums,
+    _kms,
+    _abort_race,
+)

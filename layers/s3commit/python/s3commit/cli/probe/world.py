@@ -89,10 +89,10 @@ class World:
         self.undo.callback(delete_items, items.client, items.table, items.partition)
         return items
 
-    def client(self, service: str) -> Any:
+    def client(self, service: str, **more: Any) -> Any:
         """A client of another service, in the region of S3's."""
         connect: Any = self._session.create_client
-        return connect(service)
+        return connect(service, **more)
 
     @cached_property
     def _session(self) -> Session:
@@ -102,17 +102,16 @@ class World:
 
     def s3_as(self, role: str) -> S3Client:
         """S3 with the rights of another role, and the product's settings."""
-        import boto3.session
-
         assumed = self.client("sts").assume_role(RoleArn=role, RoleSessionName=NAME)
         keys = assumed["Credentials"]
-        session = boto3.session.Session(
+        client = self.client(
+            "s3",
+            config=self.s3.meta.config,
             aws_access_key_id=keys["AccessKeyId"],
             aws_secret_access_key=keys["SecretAccessKey"],
             aws_session_token=keys["SessionToken"],
-            region_name=self.s3.meta.region_name,
         )
-        return self._counted(session.client("s3", config=self.s3.meta.config))
+        return self._counted(client)
 
     def clean(self) -> list[str]:
         """Undo and delete all that the run made; what is left, one line each."""
