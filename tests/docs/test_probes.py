@@ -9,7 +9,6 @@ import pytest
 
 from s3commit.cli.probe.model import Probe
 from s3commit.cli.probe.run import PROBES
-from s3commit.cli.probe.world import World
 from s3commit.cli.verbs.doctor import doctor
 
 ROOT = Path(__file__).parents[2]
@@ -43,7 +42,7 @@ def test_the_other_probes_are_named_too() -> None:
 
 
 @pytest.mark.parametrize("one", PROBES, ids=lambda one: one.name)
-def test_a_probe_says_what_relies_on_it_and_where_aws_says_so(one: Probe[World]) -> None:
+def test_a_probe_says_what_relies_on_it_and_where_aws_says_so(one: Probe) -> None:
     assert one.relies
     for each in one.relies:
         adr = re.fullmatch(r"ADR (\d+)", each)

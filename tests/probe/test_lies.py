@@ -11,19 +11,19 @@ import pytest
 from s3commit.cli.probe import run
 from s3commit.cli.probe.abort_race import SETTLE_SECONDS
 from s3commit.cli.probe.model import BAD, Case, Probe, Seen, Verdict, judge
-from s3commit.cli.probe.place import Place, Upload
-from s3commit.cli.probe.world import World
+from s3commit.cli.probe.s3_prefix import Prefix, Upload
+from s3commit.cli.probe.target import Target
 from s3commit.writer.environment import SystemEnvironment
 
 
 @pytest.fixture
-def world(moto_world: World) -> Iterator[World]:
-    """A world whose place a test replaces by one that lies."""
-    yield moto_world
-    assert moto_world.clean() == []
+def target(moto_target: Target) -> Iterator[Target]:
+    """A target whose place a test replaces by one that lies."""
+    yield moto_target
+    assert moto_target.clean() == []
 
 
-class Unconditional(Place):
+class Unconditional(Prefix):
     """Ignores every condition."""
 
     def put(self, key: str, body: bytes = b"first", **_condition: str) -> str:
@@ -32,21 +32,21 @@ class Unconditional(Place):
     def delete(self, key: str, **_condition: str) -> str:
         return super().delete(key)
 
-    def completed(self, upload: Upload, client: Any = None, **_named: Any) -> tuple[str, int]:
-        return super().completed(upload, client)
+    def completed(self, upload: Upload, **_named: Any) -> tuple[str, int]:
+        return super().completed(upload)
 
 
-class Reappearing(Place):
+class Reappearing(Prefix):
     """A completion that is repeated puts its object again."""
 
-    def completed(self, upload: Upload, client: Any = None, **named: Any) -> tuple[str, int]:
-        told = super().completed(upload, client, **named)
+    def completed(self, upload: Upload, **named: Any) -> tuple[str, int]:
+        told = super().completed(upload, **named)
         if told[0] != "200" or self.body(upload.key) != "first":
             super().put(upload.key)
         return told
 
 
-class Undead(Place):
+class Undead(Prefix):
     """An abort is answered, and not carried out."""
 
     def abort(self, upload: Upload) -> str:
@@ -56,15 +56,15 @@ class Undead(Place):
 class Both(Undead):
     """Completes, and says that it was aborted."""
 
-    def completed(self, upload: Upload, client: Any = None, **named: Any) -> tuple[str, int]:
-        super().completed(upload, client, **named)
+    def completed(self, upload: Upload, **named: Any) -> tuple[str, int]:
+        super().completed(upload, **named)
         return "404 NoSuchUpload", 0
 
 
-class Neither(Place):
+class Neither(Prefix):
     """Says that it has completed, and does not."""
 
-    def completed(self, upload: Upload, client: Any = None, **_named: Any) -> tuple[str, int]:
+    def completed(self, upload: Upload, **_named: Any) -> tuple[str, int]:
         super().abort(upload)
         return "200", 0
 
@@ -72,7 +72,7 @@ class Neither(Place):
 class Stuck(Undead):
     """Neither completes nor aborts."""
 
-    def completed(self, upload: Upload, client: Any = None, **_named: Any) -> tuple[str, int]:
+    def completed(self, upload: Upload, **_named: Any) -> tuple[str, int]:
         return "404 NoSuchUpload", 0
 
 
@@ -86,7 +86,7 @@ class Later(Stuck):
 class Waking(SystemEnvironment):
     """Whoever waits for things to settle sees the object come."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Prefix) -> None:
         self.place = place
         self.rounds = itertools.count()
 
@@ -95,7 +95,7 @@ class Waking(SystemEnvironment):
             self.place.put(f"raced-{next(self.rounds)}")
 
 
-class Blind(Place):
+class Blind(Prefix):
     """Listings show nothing."""
 
     def listed(self, below: str = "") -> list[str]:
@@ -105,7 +105,7 @@ class Blind(Place):
         return [] if below else super().listed_uploads(below)
 
 
-LIES: list[tuple[Callable[..., Place], str, set[str]]] = [
+LIES: list[tuple[Callable[..., Prefix], str, set[str]]] = [
     (
         Unconditional,
         "conditional-put",
@@ -146,22 +146,22 @@ LIES: list[tuple[Callable[..., Place], str, set[str]]] = [
     ("liar", "name", "cases"), LIES, ids=[f"{lie[0].__name__}-{lie[1]}" for lie in LIES]
 )
 def test_a1_a2_a4_a_broken_promise_differs(
-    world: World, liar: Callable[..., Place], name: str, cases: set[str]
+    target: Target, liar: Callable[..., Prefix], name: str, cases: set[str]
 ) -> None:
-    honest = world.place
-    world.__dict__["place"] = liar(honest.client, honest.bucket, honest.prefix)
+    honest = target.prefix
+    target.__dict__["prefix"] = liar(honest.client, honest.bucket, honest.prefix)
 
     (probe,) = [each for each in run.PROBES if each.name == name]
-    report = run._probed(probe, world)
+    report = run._probed(probe, target)
 
-    world.__dict__["place"] = honest
+    target.__dict__["prefix"] = honest
     found = {row.case for row in report.rows if row.verdict in BAD}
     assert cases <= found, report.rows
     if name != "completion-again":  # more versions and answers than those differ as well
         assert all(row.verdict is not Verdict.FAILED for row in report.rows)
 
 
-RACES: list[tuple[Callable[..., Place], str]] = [
+RACES: list[tuple[Callable[..., Prefix], str]] = [
     (Both, "both: refused with 404 NoSuchUpload, and visible"),
     (Neither, "neither: completed, and nothing is visible"),
     (Stuck, "neither: the upload is open (complete 404 NoSuchUpload, abort 204)"),
@@ -171,27 +171,27 @@ RACES: list[tuple[Callable[..., Place], str]] = [
 
 @pytest.mark.parametrize(("liar", "told"), RACES, ids=[liar.__name__ for liar, _ in RACES])
 def test_a4_an_abort_and_a_completion_that_both_count_or_neither_differ(
-    world: World, liar: Callable[..., Place], told: str
+    target: Target, liar: Callable[..., Prefix], told: str
 ) -> None:
-    honest = world.place
-    world.__dict__["place"] = place = liar(honest.client, honest.bucket, honest.prefix)
+    honest = target.prefix
+    target.__dict__["prefix"] = place = liar(honest.client, honest.bucket, honest.prefix)
     if liar is Later:
-        world.environment = Waking(place)
+        target.environment = Waking(place)
     (probe,) = [each for each in run.PROBES if each.name == "abort-race"]
 
-    (row,) = run._probed(probe, world).rows
+    (row,) = run._probed(probe, target).rows
 
-    world.__dict__["place"] = honest
+    target.__dict__["prefix"] = honest
     assert (row.seen, row.verdict) == (f"{told} (2 races with 2 parts of 5 MiB)", Verdict.DIFFERS)
 
 
-def test_a_probe_that_dies_keeps_what_it_has_seen(world: World) -> None:
-    def dying(_world: World) -> Iterator[Seen]:
+def test_a_probe_that_dies_keeps_what_it_has_seen(target: Target) -> None:
+    def dying(_target: Target) -> Iterator[Seen]:
         yield Seen("first", ("1",))
         raise RuntimeError("no more\nof it")
 
     cases = {"first": Case(("1",)), "second": Case(("2",))}
-    report = run._probed(Probe("dying", "", (), "", cases, dying), world)
+    report = run._probed(Probe("dying", "", (), "", cases, dying), target)
     verdicts = [(row.case, row.verdict, row.seen) for row in report.rows]
     assert verdicts == [
         ("first", Verdict.OK, "1"),

@@ -11,8 +11,8 @@ import pytest
 from s3commit.cli.probe import run
 from s3commit.cli.probe.model import Probe, Report, Verdict
 from s3commit.cli.probe.run import lacking_in, run_probes
-from s3commit.cli.probe.world import World
-from tests.probe.conftest import world_on
+from s3commit.cli.probe.target import Target
+from tests.probe.conftest import target_on
 
 ON_A_DEPLOYMENT = {"job", "alarm", "execution-names", "map-datasets"}  # tests/e2e/test_probe.py
 WITH_A_TABLE = {"update-race", "consistent-reads", "transactions"}
@@ -43,43 +43,43 @@ def server(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def world(server: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> World:
-    """A world on the server."""
-    return world_on(server, request.getfixturevalue(f"{server}_endpoint"), monkeypatch)
+def target(server: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Target:
+    """A target on the server."""
+    return target_on(server, request.getfixturevalue(f"{server}_endpoint"), monkeypatch)
 
 
 def test_a2_a3_a4_what_differs_on_a_server_is_known_and_nothing_is_left(
-    world: World, server: str
+    target: Target, server: str
 ) -> None:
-    spent: list[tuple[Probe[World], int]] = []
-    lacking = lacking_in(world)
-    reports = run_probes(world, lacking, lambda probe: spent.append((probe, world.requests)))
+    spent: list[tuple[Probe, int]] = []
+    lacking = lacking_in(target)
+    reports = run_probes(target, lacking, lambda probe: spent.append((probe, target.requests)))
     found = seen_otherwise(reports)
     if _WINNERS in KNOWN[server]:
         for _ in range(RACES_TRIED):
             if _WINNERS in found:
                 break
-            found |= seen_otherwise([run._probed(_named(_WINNERS[0]), world)])
+            found |= seen_otherwise([run._probed(_named(_WINNERS[0]), target)])
         found[_WHOSE] = KNOWN[server][_WHOSE]
 
     assert {name for name, why in lacking.items() if why} == NOT_PROBED[server]
     assert found == KNOWN[server]
-    _require_bounds(spent, world)
-    assert world.clean() == []
-    for place in world.places:
+    _require_bounds(spent, target)
+    assert target.clean() == []
+    for place in target.prefixes:
         assert place.listed() == []
         assert place.left() == []
 
 
-def _require_bounds(spent: list[tuple[Probe[World], int]], world: World) -> None:
+def _require_bounds(spent: list[tuple[Probe, int]], target: Target) -> None:
     """The price that is said before holds."""
     ends = [requests for _, requests in spent[1:]]
     for (probe, begin), end in zip(spent, ends, strict=False):
-        bound = probe.cost + probe.each_round * world.rounds
+        bound = probe.cost + probe.each_round * target.rounds
         assert end - begin <= bound.requests, probe.name
 
 
-def seen_otherwise(reports: list[Report[World]]) -> dict[tuple[str, str], Verdict]:
+def seen_otherwise(reports: list[Report]) -> dict[tuple[str, str], Verdict]:
     """The cases that were probed and are not ok."""
     fine = {Verdict.OK, Verdict.NOT_PROBED}
     return {
@@ -90,6 +90,6 @@ def seen_otherwise(reports: list[Report[World]]) -> dict[tuple[str, str], Verdic
     }
 
 
-def _named(name: str) -> Probe[World]:
+def _named(name: str) -> Probe:
     (probe,) = [each for each in run.PROBES if each.name == name]
     return probe

@@ -13,11 +13,12 @@ import click
 from s3commit.cli.arguments import DESTINATION
 from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
+from s3commit.cli.text import many
 from s3commit.cli.verb import FAILED, USAGE, Problem, table_option
 from s3commit.core.model.job import Destination
 
 if TYPE_CHECKING:
-    from s3commit.cli.probe.world import World
+    from s3commit.cli.probe.target import Given, Target
 
 ROLE_COLONS = 5  # of a role's ARN: the state machine's has its partition and account
 
@@ -62,53 +63,53 @@ def probe_options(function: Any) -> Any:
 
 def probe(session: Session, printer: Printer, destination: Destination, **given: Any) -> None:
     """Announce, probe, clean up and tell. Raises `Problem` if anything is not as needed."""
-    from s3commit.cli.probe.world import Given, World  # noqa: PLC0415 - as in `Session`
-
-    run_in(World(Given(destination, **given), session.environment), printer)
-
-
-def run_in(world: World, printer: Printer) -> None:
-    """As `probe`, in a world that is made."""
     from s3commit.aws.failures import translated  # noqa: PLC0415 - as in `Session`
-    from s3commit.cli.probe import telling  # noqa: PLC0415
-    from s3commit.cli.probe.run import bad_rows, cost_of, lacking_in, run_probes  # noqa: PLC0415
+    from s3commit.cli.probe import report  # noqa: PLC0415
+    from s3commit.cli.probe.run import bad, cost_of, lacking_in, run_probes  # noqa: PLC0415
+    from s3commit.cli.probe.target import Given, Target  # noqa: PLC0415
 
-    if (world.given.key_role is None) != (world.given.key is None):
-        raise Problem("--key-role and --key belong together: give both or none", USAGE)
-    if world.given.machine_role and world.given.machine_role.count(":") < ROLE_COLONS:
-        raise Problem("--machine-role is an ARN, arn:aws:iam::111122223333:role/NAME", USAGE)
+    target = Target(Given(destination, **given), session.environment)
+    _refuse_halves(target.given)
     left: list[str] = []
     with translated("looking at the buckets"):
-        for place in world.places:
-            world.s3.head_bucket(Bucket=place.bucket)
-        _require_versions(world)
-        lacking = lacking_in(world)
-        telling.announce(printer, world, cost_of(world, lacking), lacking)
+        for at in target.prefixes:
+            target.s3.head_bucket(Bucket=at.bucket)
+        _require_versions(target)
+        lacking = lacking_in(target)
+        report.announce(printer, target, cost_of(target, lacking), lacking)
     with _terminable():
         try:
             reports = run_probes(
-                world, lacking, lambda probe: printer.note(f"{probe.name}: {probe.what}")
+                target, lacking, lambda probe: printer.note(f"{probe.name}: {probe.what}")
             )
         finally:
             printer.note("cleaning up")
-            left += world.clean()
+            left += target.clean()
             for line in left:
                 printer.note(f"left: {line}")
     if printer.json:
-        printer.document(telling.document(world, reports, left))
+        printer.document(report.document(target, reports, left))
     else:
-        telling.table(printer, world, reports)
-    if bad_rows(reports):
-        raise Problem(f"not as correctness needs it: {telling.summary(reports)}", FAILED)
+        report.table(printer, target, reports)
+    if found := bad(reports):
+        raise Problem(f"not as correctness needs it: {found}", FAILED)
     if left:
-        raise Problem(telling.left_behind(left), FAILED)
+        things = many(len(left), "thing")
+        raise Problem(f"{things} could not be deleted; delete by hand: {'; '.join(left)}", FAILED)
 
 
-def _require_versions(world: World) -> None:
-    bucket = world.given.versioned_bucket
+def _refuse_halves(given: Given) -> None:
+    if (given.key_role is None) != (given.key is None):
+        raise Problem("--key-role and --key belong together: give both or none", USAGE)
+    if given.machine_role and given.machine_role.count(":") < ROLE_COLONS:
+        raise Problem("--machine-role is an ARN, arn:aws:iam::111122223333:role/NAME", USAGE)
+
+
+def _require_versions(target: Target) -> None:
+    bucket = target.given.versioned_bucket
     if bucket is None:
         return
-    found = world.s3.get_bucket_versioning(Bucket=bucket)
+    found = target.s3.get_bucket_versioning(Bucket=bucket)
     if found.get("Status") != "Enabled":
         raise Problem(f"bucket {bucket} has no versioning: give one that has, or none", USAGE)
 

@@ -2,271 +2,207 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
+from typing import Final
 
-from s3commit.cli.probe.model import Case, Cost, Probe, Seen
-from s3commit.cli.probe.place import Place
-from s3commit.cli.probe.world import World, at_once, distinct, option, with_versions
+from s3commit.cli.probe.model import Case, Cost, Seen, at_once, in_rounds, needs, probe, race
+from s3commit.cli.probe.target import Target
 
-GUIDE = "https://docs.aws.amazon.com/AmazonS3/latest/userguide/"
-WRITES = GUIDE + "conditional-writes.html"
-DELETES = GUIDE + "conditional-deletes.html"
-COMPLETES = "https://docs.aws.amazon.com/AmazonS3/latest/API/API_CompleteMultipartUpload.html"
-DELETE_OBJECTS = "https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html"
+GUIDE: Final = "https://docs.aws.amazon.com/AmazonS3/latest/userguide/"
+WRITES: Final = GUIDE + "conditional-writes.html"
+DELETES: Final = GUIDE + "conditional-deletes.html"
+COMPLETES: Final = (
+    "https://docs.aws.amazon.com/AmazonS3/latest/API/API_CompleteMultipartUpload.html"
+)
 
-REFUSED = "412 PreconditionFailed"
-MISSING = "404 NoSuchKey"
-CONFLICT = "409 ConditionalRequestConflict"
-OTHER_ETAG = '"00000000000000000000000000000000"'
-RACERS = 4
-
-
-def _one(case: str, answer: str) -> Seen:
-    return Seen(case, (answer,))
+REFUSED: Final = "412 PreconditionFailed"
+MISSING: Final = "404 NoSuchKey"
+CONFLICT: Final = "409 ConditionalRequestConflict"
+OTHER_ETAG: Final = '"00000000000000000000000000000000"'
+RACERS: Final = 4
 
 
-def _put(place: Place) -> Iterator[Seen]:
-    yield _one("put if none, nothing there", place.put("put", IfNoneMatch="*"))
-    yield _one("put if none, an object there", place.put("put", b"second", IfNoneMatch="*"))
-    etag = place.etag("put")
-    yield _one("put if match, changed", place.put("put", b"second", IfMatch=OTHER_ETAG))
-    yield _one("the object after both refusals", place.body("put"))
-    yield _one("put if match, unchanged", place.put("put", b"second", IfMatch=etag))
-    yield _one("put if match, nothing there", place.put("none", IfMatch=etag))
-    yield _one("nothing there after that", place.head("none"))
-    place.delete("put")
-    yield _one("put if none, deleted before", place.put("put", IfNoneMatch="*"))
+@probe(
+    relies=("A2", "ADR 9"),
+    source=WRITES,
+    cost=Cost(requests=12),
+    cases={
+        "put if none, nothing there": Case(("200",)),
+        "put if none, an object there": Case((REFUSED,)),
+        "put if match, changed": Case((REFUSED,)),
+        "the object after both refusals": Case(("first",)),
+        "put if match, unchanged": Case(("200",)),
+        "put if match, nothing there": Case((MISSING, REFUSED)),
+        "nothing there after that": Case(("404",)),
+        "put if none, deleted before": Case(("200",)),
+    },
+)
+def conditional_put(target: Target) -> Iterator[Seen]:
+    """A put keeps its condition."""
+    at = target.prefix
+    yield Seen("put if none, nothing there", at.put("put", IfNoneMatch="*"))
+    yield Seen("put if none, an object there", at.put("put", b"second", IfNoneMatch="*"))
+    etag = at.etag("put")
+    yield Seen("put if match, changed", at.put("put", b"second", IfMatch=OTHER_ETAG))
+    yield Seen("the object after both refusals", at.body("put"))
+    yield Seen("put if match, unchanged", at.put("put", b"second", IfMatch=etag))
+    yield Seen("put if match, nothing there", at.put("none", IfMatch=etag))
+    yield Seen("nothing there after that", at.head("none"))
+    at.delete("put")
+    yield Seen("put if none, deleted before", at.put("put", IfNoneMatch="*"))
 
 
-_PUT = {
-    "put if none, nothing there": Case(("200",)),
-    "put if none, an object there": Case((REFUSED,)),
-    "put if match, changed": Case((REFUSED,)),
-    "the object after both refusals": Case(("first",)),
-    "put if match, unchanged": Case(("200",)),
-    "put if match, nothing there": Case((MISSING, REFUSED)),
-    "nothing there after that": Case(("404",)),
-    "put if none, deleted before": Case(("200",)),
-}
+@probe(
+    relies=("A2",),
+    source=DELETES,
+    cost=Cost(requests=16),
+    cases={
+        "delete if match, changed": Case((REFUSED,)),
+        "one of many, changed": Case(("PreconditionFailed",)),
+        "the object after both refusals": Case(("first",)),
+        "delete if match, unchanged": Case(("204",)),
+        "nothing there after that": Case(("404",)),
+        # `S3ObjectStore.delete` takes each of these for gone
+        "delete if match, nothing there": Case((REFUSED, MISSING), matters=False),
+        "one of many, nothing there": Case(("PreconditionFailed", "NoSuchKey"), matters=False),
+        "one of many, unchanged": Case(("Deleted",)),
+        "nothing there after that too": Case(("404",)),
+    },
+)
+def conditional_delete(target: Target) -> Iterator[Seen]:
+    """A delete keeps its condition."""
+    at = target.prefix
+    at.put("delete")
+    etag = at.etag("delete")
+    yield Seen("delete if match, changed", at.delete("delete", IfMatch=OTHER_ETAG))
+    yield Seen("one of many, changed", at.delete_seen("delete", OTHER_ETAG))
+    yield Seen("the object after both refusals", at.body("delete"))
+    yield Seen("delete if match, unchanged", at.delete("delete", IfMatch=etag))
+    yield Seen("nothing there after that", at.head("delete"))
+    yield Seen("delete if match, nothing there", at.delete("delete", IfMatch=etag))
+    yield Seen("one of many, nothing there", at.delete_seen("delete", etag))
+    at.put("delete")
+    yield Seen("one of many, unchanged", at.delete_seen("delete", etag))
+    yield Seen("nothing there after that too", at.head("delete"))
 
 
-def _delete(place: Place) -> Iterator[Seen]:
-    place.put("delete")
-    etag = place.etag("delete")
-    yield _one("delete if match, changed", place.delete("delete", IfMatch=OTHER_ETAG))
-    yield _one("one of many, changed", place.delete_seen("delete", OTHER_ETAG))
-    yield _one("the object after both refusals", place.body("delete"))
-    yield _one("delete if match, unchanged", place.delete("delete", IfMatch=etag))
-    yield _one("nothing there after that", place.head("delete"))
-    yield _one("delete if match, nothing there", place.delete("delete", IfMatch=etag))
-    yield _one("one of many, nothing there", place.delete_seen("delete", etag))
-    place.put("delete")
-    yield _one("one of many, unchanged", place.delete_seen("delete", etag))
-    yield _one("nothing there after that too", place.head("delete"))
-
-
-_DELETE = {
-    "delete if match, changed": Case((REFUSED,)),
-    "one of many, changed": Case(("PreconditionFailed",)),
-    "the object after both refusals": Case(("first",)),
-    "delete if match, unchanged": Case(("204",)),
-    "nothing there after that": Case(("404",)),
-    # `S3ObjectStore.delete` takes each of these for gone
-    "delete if match, nothing there": Case((REFUSED, MISSING), matters=False),
-    "one of many, nothing there": Case(("PreconditionFailed", "NoSuchKey"), matters=False),
-    "one of many, unchanged": Case(("Deleted",)),
-    "nothing there after that too": Case(("404",)),
-}
-
-
-def _complete(place: Place) -> Iterator[Seen]:
-    first, second = place.start("whole"), place.start("whole", b"second")
-    yield _one("complete if none, nothing there", place.complete(first, IfNoneMatch="*"))
-    yield _one("complete if none, an object there", place.complete(second, IfNoneMatch="*"))
-    yield _one("the object after that refusal", place.body("whole"))
-    yield _one("the upload after that refusal", place.parts_of(second))
-    third = place.start("sized")
-    yield _one("complete with another size", place.complete(third, MpuObjectSize=4))
-    yield _one("nothing there after that", place.head("sized"))
-    yield _one("the upload after that", place.parts_of(third))
-    yield _one("complete with the size of the parts", place.complete(third, MpuObjectSize=5))
-    wrong = place.start("wrong")
+@probe(
+    relies=("A2", "ADR 5"),
+    source=COMPLETES,
+    cost=Cost(requests=20),
+    cases={
+        "complete if none, nothing there": Case(("200",)),
+        "complete if none, an object there": Case((REFUSED,)),
+        "the object after that refusal": Case(("first",)),
+        # whoever is refused looks at the object, and never completes that upload again
+        "the upload after that refusal": Case(("200",), matters=False),
+        "complete with another size": Case(("400 InvalidRequest",)),
+        "nothing there after that": Case(("404",)),
+        "the upload after that": Case(("200",), matters=False),
+        "complete with the size of the parts": Case(("200",)),
+        "complete with another etag": Case(("400 InvalidPart",)),
+    },
+)
+def conditional_complete(target: Target) -> Iterator[Seen]:
+    """A completion keeps its condition, size and etags."""
+    at = target.prefix
+    first, second = at.start("whole"), at.start("whole", b"second")
+    yield Seen("complete if none, nothing there", at.complete(first, IfNoneMatch="*"))
+    yield Seen("complete if none, an object there", at.complete(second, IfNoneMatch="*"))
+    yield Seen("the object after that refusal", at.body("whole"))
+    yield Seen("the upload after that refusal", at.parts_of(second))
+    third = at.start("sized")
+    yield Seen("complete with another size", at.complete(third, MpuObjectSize=4))
+    yield Seen("nothing there after that", at.head("sized"))
+    yield Seen("the upload after that", at.parts_of(third))
+    yield Seen("complete with the size of the parts", at.complete(third, MpuObjectSize=5))
+    wrong = at.start("wrong")
     wrong.parts[0]["ETag"] = OTHER_ETAG
-    yield _one("complete with another etag", place.complete(wrong))
+    yield Seen("complete with another etag", at.complete(wrong))
 
 
-_COMPLETE = {
-    "complete if none, nothing there": Case(("200",)),
-    "complete if none, an object there": Case((REFUSED,)),
-    "the object after that refusal": Case(("first",)),
-    # whoever is refused looks at the object, and never completes that upload again
-    "the upload after that refusal": Case(("200",), matters=False),
-    "complete with another size": Case(("400 InvalidRequest",)),
-    "nothing there after that": Case(("404",)),
-    "the upload after that": Case(("200",), matters=False),
-    "complete with the size of the parts": Case(("200",)),
-    "complete with another etag": Case(("400 InvalidPart",)),
-}
+@probe(
+    relies=("A2", "docs/protocol.md"),
+    source=GUIDE + "DeletingObjectVersions.html",
+    cost=Cost(requests=15),
+    lacks=needs("versioned-bucket"),
+    cases={
+        "what a completion covers stays a version": Case(("yes",)),
+        "delete of that completion's version": Case(("204",)),
+        "the object after that": Case(("first",)),
+        "the same delete again": Case(("204", "404 NoSuchVersion")),
+        "the object after that too": Case(("first",)),
+    },
+)
+def delete_version(target: Target) -> Iterator[Seen]:
+    """The delete of a version brings back what it covered."""
+    at = target.on_versions().prefix
+    at.put("covered")
+    at.complete(at.start("covered", b"second"))
+    stays = len(at.versions("covered")) > 1
+    ours = at.facts("covered")["VersionId"]
+    yield Seen("what a completion covers stays a version", "yes" if stays else "no")
+    yield Seen("delete of that completion's version", at.delete("covered", VersionId=ours))
+    yield Seen("the object after that", at.body("covered"))
+    yield Seen("the same delete again", at.delete("covered", VersionId=ours))
+    yield Seen("the object after that too", at.body("covered"))
 
 
-def _delete_version(world: World) -> Iterator[Seen]:
-    place = world.versioned
-    place.put("covered")
-    covering = place.start("covered", b"second")
-    place.complete(covering)
-    (theirs,) = place.versions("covered")[1:] or [""]
-    ours = place.client.head_object(Bucket=place.bucket, Key=place.prefix + "covered")["VersionId"]
-    yield _one("what a completion covers stays a version", "yes" if theirs else "no")
-    yield _one("delete of that completion's version", place.delete("covered", VersionId=ours))
-    yield _one("the object after that", place.body("covered"))
-    yield _one("the same delete again", place.delete("covered", VersionId=ours))
-    yield _one("the object after that too", place.body("covered"))
-
-
-_DELETE_VERSION = {
-    "what a completion covers stays a version": Case(("yes",)),
-    "delete of that completion's version": Case(("204",)),
-    "the object after that": Case(("first",)),
-    "the same delete again": Case(("204", "404 NoSuchVersion")),
-    "the object after that too": Case(("first",)),
-}
-
-
-def _race(world: World, start: Callable[[str, int], Callable[[], str]], key: str) -> Iterator[Seen]:
-    """Several write one key at once, if nothing is there: how many won, and what the others got."""
-    won, lost, whose = [], [], []
-    for number in range(world.rounds):
-        calls = [start(f"{key}-{number}", racer) for racer in range(RACERS)]
-        answers = at_once(calls)
-        winners = [racer for racer, answer in enumerate(answers) if answer == "200"]
-        won.append(str(len(winners)))
-        lost += [answer for answer in answers if answer != "200"]
-        whose.append("yes" if world.place.body(f"{key}-{number}") in map(str, winners) else "no")
-    yield Seen("winners of each race", distinct(won), f"{world.rounds} races of {RACERS}")
-    yield Seen("what the others are told", distinct(lost) or ("nothing",))
-    yield Seen("the object is a winner's", distinct(whose))
-
-
-_RACE = {
+_ONE_WINS: Final = {
     "winners of each race": Case(("1",)),
     "what the others are told": Case((REFUSED, CONFLICT)),
     "the object is a winner's": Case(("yes",)),
 }
+RACES: Final = f"{{rounds}} races of {RACERS}"
 
 
-def _put_race(world: World) -> Iterator[Seen]:
-    def start(key: str, racer: int) -> Callable[[], str]:
-        return partial(world.place.put, key, str(racer).encode(), IfNoneMatch="*")
-
-    return _race(world, start, "race")
-
-
-def _complete_race(world: World) -> Iterator[Seen]:
-    def start(key: str, racer: int) -> Callable[[], str]:
-        upload = world.place.start(key, str(racer).encode())
-        return partial(world.place.complete, upload, IfNoneMatch="*")
-
-    return _race(world, start, "complete-race")
+@probe(relies=("A2",), source=WRITES, each_round=Cost(requests=8), cases=_ONE_WINS)
+@in_rounds(RACES)
+def put_race(target: Target, number: int) -> Iterator[Seen]:
+    """Of puts at once, if nothing is there, one wins."""
+    at, key = target.prefix, f"race-{number}"
+    bodies = [str(racer).encode() for racer in range(RACERS)]
+    calls = [partial(at.put, key, body, IfNoneMatch="*") for body in bodies]
+    return race(calls, partial(at.body, key), "the object is a winner's")
 
 
-def _delete_race(world: World) -> Iterator[Seen]:
-    """A conditional delete of the old object meets a put of the new one."""
-    place, deleted, left = world.place, [], []
-    for number in range(world.rounds):
-        key = f"delete-race-{number}"
-        place.put(key)
-        old = place.etag(key)
-        answers = at_once(
-            [
-                partial(place.delete, key, IfMatch=old),
-                partial(place.put, key, b"second"),
-            ]
-        )
-        deleted.append(answers[0])
-        left.append(place.body(key) if answers[1] == "200" else f"put: {answers[1]}")
-    yield Seen("the delete of the old object", distinct(deleted), f"{world.rounds} races")
-    yield Seen("the object after each race", distinct(left))
+@probe(relies=("A2",), source=WRITES, each_round=Cost(requests=16), cases=_ONE_WINS)
+@in_rounds(RACES)
+def complete_race(target: Target, number: int) -> Iterator[Seen]:
+    """Of completions at once, if nothing is there, one wins."""
+    at, key = target.prefix, f"complete-race-{number}"
+    uploads = [at.start(key, str(racer).encode()) for racer in range(RACERS)]
+    calls = [partial(at.complete, upload, IfNoneMatch="*") for upload in uploads]
+    return race(calls, partial(at.body, key), "the object is a winner's")
 
 
-_DELETE_RACE = {
-    "the delete of the old object": Case(("204", REFUSED, CONFLICT, MISSING), matters=False),
-    "the object after each race": Case(("second",)),
-}
+@probe(
+    relies=("A2",),
+    source=DELETES,
+    each_round=Cost(requests=7),
+    cases={
+        "the delete of the old object": Case(("204", REFUSED, CONFLICT, MISSING), matters=False),
+        "the object after each race": Case(("second",)),
+    },
+)
+@in_rounds("{rounds} races")
+def delete_race(target: Target, number: int) -> Iterator[Seen]:
+    """A conditional delete never takes what was put meanwhile."""
+    at, key = target.prefix, f"delete-race-{number}"
+    at.put(key)
+    delete = partial(at.delete, key, IfMatch=at.etag(key))
+    deleted, put = at_once(delete, partial(at.put, key, b"second"))
+    yield Seen("the delete of the old object", deleted)
+    yield Seen("the object after each race", at.body(key) if put == "200" else f"put: {put}")
 
 
-PROBES: tuple[Probe[World], ...] = (
-    *with_versions(
-        Probe(
-            "conditional-put",
-            "a put keeps its condition",
-            ("A2", "ADR 9"),
-            WRITES,
-            _PUT,
-            lambda world: _put(world.place),
-            Cost(requests=12),
-        ),
-        _put,
-    ),
-    *with_versions(
-        Probe(
-            "conditional-delete",
-            "a delete keeps its condition",
-            ("A2",),
-            DELETES,
-            _DELETE,
-            lambda world: _delete(world.place),
-            Cost(requests=16),
-        ),
-        _delete,
-    ),
-    *with_versions(
-        Probe(
-            "conditional-complete",
-            "a completion keeps its condition, size and etags",
-            ("A2", "ADR 5"),
-            COMPLETES,
-            _COMPLETE,
-            lambda world: _complete(world.place),
-            Cost(requests=20),
-        ),
-        _complete,
-    ),
-    Probe(
-        "delete-version",
-        "the delete of a version brings back what it covered",
-        ("A2", "docs/protocol.md"),
-        GUIDE + "DeletingObjectVersions.html",
-        _DELETE_VERSION,
-        _delete_version,
-        Cost(requests=15),
-        lacks=option("versioned-bucket"),
-    ),
-    Probe(
-        "put-race",
-        "of puts at once, if nothing is there, one wins",
-        ("A2",),
-        WRITES,
-        _RACE,
-        _put_race,
-        each_round=Cost(requests=8),
-    ),
-    Probe(
-        "complete-race",
-        "of completions at once, if nothing is there, one wins",
-        ("A2",),
-        WRITES,
-        _RACE,
-        _complete_race,
-        each_round=Cost(requests=16),
-    ),
-    Probe(
-        "delete-race",
-        "a conditional delete never takes what was put meanwhile",
-        ("A2",),
-        DELETES,
-        _DELETE_RACE,
-        _delete_race,
-        each_round=Cost(requests=7),
-    ),
+PROBES: Final = (
+    *conditional_put.on_both,
+    *conditional_delete.on_both,
+    *conditional_complete.on_both,
+    delete_version,
+    put_race,
+    complete_race,
+    delete_race,
 )

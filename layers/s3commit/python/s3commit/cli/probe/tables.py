@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
-from s3commit.cli.probe.model import Case, Cost, Probe, Seen
-from s3commit.cli.probe.place import answer_of
-from s3commit.cli.probe.world import World, at_once, count_of, distinct, option
+from s3commit.cli.probe.model import Case, Cost, Seen, at_once, in_rounds, needs, probe, race
+from s3commit.cli.probe.s3_prefix import answer_of
+from s3commit.cli.probe.target import Target
 
 GUIDE = "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/"
 UPDATES = GUIDE + "WorkingWithItems.html#WorkingWithItems.ConditionalUpdate"
@@ -24,14 +24,14 @@ DAY = 86400
 class Items:
     """The run's items: one partition key, which no item of the ledger has."""
 
-    def __init__(self, world: World) -> None:
-        self.client = world.client("dynamodb")
-        self.table = world.given.table
-        self.partition = f"PROBE#{world.name}"
+    def __init__(self, target: Target) -> None:
+        self.client = target.client("dynamodb")
+        self.table = target.given.table
+        self.partition = f"PROBE#{target.name}"
         # a run that is killed leaves nothing for longer
-        self.expires = {"N": str(int(world.environment.epoch()) + DAY)}
+        self.expires = {"N": str(int(target.environment.epoch()) + DAY)}
         self._used: set[str] = set()
-        world.undo.callback(self._delete)
+        target.undo.callback(self._delete)
 
     def key(self, name: str) -> dict[str, Any]:
         """An item's key."""
@@ -68,69 +68,87 @@ class Items:
             self.client.delete_item(TableName=self.table, Key=self.key(name))
 
 
-def _updates(world: World) -> Iterator[Seen]:
-    items, won, lost, whose = Items(world), [], [], []
-    for number in range(world.rounds):
-        name = f"update-{number}"
-        answers = at_once(
-            [
-                partial(answer_of, items.client.update_item, **items.take(name, racer))
-                for racer in range(RACERS)
-            ]
-        )
-        winners = [str(racer) for racer, answer in enumerate(answers) if answer == "200"]
-        won.append(str(len(winners)))
-        lost += [answer for answer in answers if answer != "200"]
-        whose.append("yes" if items.read(name) in winners else "no")
-    yield Seen("winners of each race", distinct(won), f"{world.rounds} races of {RACERS}")
-    yield Seen("what the others are told", distinct(lost))
-    yield Seen("the item is the winner's", distinct(whose))
+@probe(
+    relies=("A3", "ADR 18"),
+    source=UPDATES,
+    each_round=Cost(writes=RACERS + 1),
+    lacks=needs("table"),
+    cases={
+        "winners of each race": Case(("1",)),
+        "what the others are told": Case((REFUSED,)),
+        "the item is the winner's": Case(("yes",)),
+    },
+)
+@in_rounds(f"{{rounds}} races of {RACERS}")
+def update_race(target: Target, number: int) -> Iterator[Seen]:
+    """Of conditional updates at once, one wins."""
+    items, name = Items(target), f"update-{number}"
+    updates = [items.take(name, racer) for racer in range(RACERS)]
+    calls = [partial(answer_of, items.client.update_item, **update) for update in updates]
+    return race(calls, partial(items.read, name), "the item is the winner's")
 
 
-_UPDATES = {
-    "winners of each race": Case(("1",)),
-    "what the others are told": Case((REFUSED,)),
-    "the item is the winner's": Case(("yes",)),
-}
+@probe(
+    relies=("A1",),
+    source=READS,
+    each_round=Cost(writes=4),
+    lacks=needs("table"),
+    cases={
+        "read after an update": Case(("always",)),
+        "listed after an update": Case(("always",)),
+    },
+)
+@in_rounds("{rounds} times")
+def consistent_reads(target: Target, number: int) -> Iterator[Seen]:
+    """Strongly consistent reads and queries of the table."""
+    items, name = Items(target), f"read-{number}"
+    items.client.update_item(**items.take(name, number))
+    yield Seen("listed after an update", items.listed(name))
+    yield Seen("read after an update", items.read(name) == str(number))
 
 
-def _reads(world: World) -> Iterator[Seen]:
-    items, read, listed = Items(world), [], []
-    for number in range(world.rounds):
-        name = f"read-{number}"
-        items.client.update_item(**items.take(name, number))
-        listed.append(items.listed(name))
-        read.append(items.read(name) == str(number))
-    yield Seen("read after an update", (count_of(sum(read), len(read)),))
-    yield Seen("listed after an update", (count_of(sum(listed), len(listed)),))
-
-
-_READS = {
-    "read after an update": Case(("always",)),
-    "listed after an update": Case(("always",)),
-}
-
-
-def _transactions(world: World) -> Iterator[Seen]:
+def _transactions_at_once(target: Target, number: int) -> Iterator[Seen]:
     """Two items that several write at once, each all or none, as attempts are noted."""
-    items, won, lost, halves = Items(world), [], [], []
-    for number in range(world.rounds):
-        names = [f"both-{number}-{half}" for half in (1, 2)]
-        outcomes = at_once([_writing(items, names, racer) for racer in range(RACERS)])
-        won.append(str(sum(told == "200" for told, _ in outcomes)))
-        lost += [reason for _, reasons in outcomes for reason in reasons]
-        halves.append("yes" if items.read(names[0]) == items.read(names[1]) else "no")
-    yield Seen("winners of each race", distinct(won), f"{world.rounds} races of {RACERS}")
-    yield Seen("why the others are cancelled", distinct(lost))
-    yield Seen("both items are of one", distinct(halves))
-    first = _writing(items, ["again-1", "again-2"], 0, again="again")()
-    yield Seen("a transaction", (first[0],))
-    told, _ = _writing(items, ["again-1", "again-2"], 0, again="again")()
-    yield Seen("the same token again", (told,))
+    items, names = Items(target), [f"both-{number}-{half}" for half in (1, 2)]
+    outcomes = at_once(*[_writing(items, names, racer) for racer in range(RACERS)])
+    yield Seen("winners of each race", str(sum(told == "200" for told, _ in outcomes)))
+    reasons = tuple(reason for _, reasons in outcomes for reason in reasons)
+    yield Seen("why the others are cancelled", reasons)
+    halves = items.read(names[0]) == items.read(names[1])
+    yield Seen("both items are of one", "yes" if halves else "no")
+
+
+@probe(
+    relies=("A3", "aws/ledger_notes.py"),
+    source=TRANSACTIONS,
+    cost=Cost(writes=20),
+    each_round=Cost(writes=RACERS * 4 + 4),
+    lacks=needs("table"),
+    cases={
+        # S3's queue delivers again what was cancelled by a conflict: none at all may win
+        "winners of each race": Case(("0", "1")),
+        "why the others are cancelled": Case(
+            ("ConditionalCheckFailed", "TransactionConflict", "None")
+        ),
+        "both items are of one": Case(("yes",)),
+        "a transaction": Case(("200",)),
+        "the same token again": Case(("200",)),
+        "one of two items is taken": Case((CANCELLED,)),
+        "the reasons of that, item by item": Case(("ConditionalCheckFailed and None",)),
+        "the other item": Case(("nobody",)),
+    },
+)
+def transactions(target: Target) -> Iterator[Seen]:
+    """Of transactions at once, all or none of each."""
+    yield from in_rounds(f"{{rounds}} races of {RACERS}")(_transactions_at_once)(target)
+    items = Items(target)
+    first, again = (_writing(items, ["again-1", "again-2"], 0, again="again")() for _ in range(2))
+    yield Seen("a transaction", first[0])
+    yield Seen("the same token again", again[0])
     told, reasons = _writing(items, ["again-1", "new"], 1)()
-    yield Seen("one of two items is taken", (told,))
-    yield Seen("the reasons of that, item by item", (" and ".join(reasons),))
-    yield Seen("the other item", (items.read("new"),))
+    yield Seen("one of two items is taken", told)
+    yield Seen("the reasons of that, item by item", " and ".join(reasons))
+    yield Seen("the other item", items.read("new"))
 
 
 def _writing(
@@ -141,7 +159,7 @@ def _writing(
     writes = [{"Update": items.take(name, racer)} for name in names]
 
     def write() -> tuple[str, list[str]]:
-        from botocore.exceptions import ClientError  # noqa: PLC0415 - as in `World`
+        from botocore.exceptions import ClientError  # noqa: PLC0415 - as in `Target`
 
         reasons: list[str] = []
 
@@ -158,48 +176,4 @@ def _writing(
     return write
 
 
-_TRANSACTIONS = {
-    # S3's queue delivers again what was cancelled by a conflict: none at all may win
-    "winners of each race": Case(("0", "1")),
-    "why the others are cancelled": Case(("ConditionalCheckFailed", "TransactionConflict", "None")),
-    "both items are of one": Case(("yes",)),
-    "a transaction": Case(("200",)),
-    "the same token again": Case(("200",)),
-    "one of two items is taken": Case((CANCELLED,)),
-    "the reasons of that, item by item": Case(("ConditionalCheckFailed and None",)),
-    "the other item": Case(("nobody",)),
-}
-
-PROBES: tuple[Probe[World], ...] = (
-    Probe(
-        "update-race",
-        "of conditional updates at once, one wins",
-        ("A3", "ADR 18"),
-        UPDATES,
-        _UPDATES,
-        _updates,
-        each_round=Cost(writes=RACERS + 1),
-        lacks=option("table"),
-    ),
-    Probe(
-        "consistent-reads",
-        "strongly consistent reads and queries of the table",
-        ("A1",),
-        READS,
-        _READS,
-        _reads,
-        each_round=Cost(writes=4),
-        lacks=option("table"),
-    ),
-    Probe(
-        "transactions",
-        "of transactions at once, all or none of each",
-        ("A3", "aws/ledger_notes.py"),
-        TRANSACTIONS,
-        _TRANSACTIONS,
-        _transactions,
-        Cost(writes=20),
-        Cost(writes=RACERS * 4 + 4),
-        lacks=option("table"),
-    ),
-)
+PROBES: Final = (update_race, consistent_reads, transactions)

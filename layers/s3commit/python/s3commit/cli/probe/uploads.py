@@ -3,239 +3,198 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from s3commit.cli.probe.conditions import COMPLETES, CONFLICT, GUIDE, REFUSED
-from s3commit.cli.probe.model import Case, Cost, Probe, Seen
-from s3commit.cli.probe.place import Place, Upload, answer_of
-from s3commit.cli.probe.world import (
-    World,
-    at_once,
-    distinct,
-    options,
-    with_versions,
+from s3commit.cli.probe.model import Case, Cost, Seen, at_once, in_rounds, needs, probe
+from s3commit.cli.probe.s3_prefix import Upload
+from s3commit.cli.probe.target import Target
+
+ABORTS: Final = "https://docs.aws.amazon.com/AmazonS3/latest/API/API_AbortMultipartUpload.html"
+GONE: Final = "404 NoSuchUpload"
+
+_REPEATED: Final = Case(("200", GONE))
+_REPEATED_IF_NONE: Final = Case(("200", GONE, REFUSED))
+
+
+@probe(
+    relies=("A4", "ADR 5"),
+    source=COMPLETES,
+    cost=Cost(requests=35),
+    cases={
+        "complete": Case(("200",)),
+        "the same at once": _REPEATED,
+        "the same at once, if none": _REPEATED_IF_NONE,
+        "the object": Case(("first",)),
+        "versions more": Case(("0",)),
+        "the same after a delete": _REPEATED,
+        "the same after a delete, if none": _REPEATED_IF_NONE,
+        "what reappears": Case(("nothing",)),
+        "versions more after that": Case(("0",)),
+        "the same after an overwrite": _REPEATED,
+        "the object after that": Case(("newer",)),
+        "versions more after that too": Case(("0",)),
+    },
 )
-
-ABORTS = "https://docs.aws.amazon.com/AmazonS3/latest/API/API_AbortMultipartUpload.html"
-GONE = "404 NoSuchUpload"
-
-
-def _again(place: Place) -> Iterator[Seen]:
-    """A completion is repeated: at once, after a delete, after an overwrite."""
-    once = place.start("again")
-    yield Seen("complete", (place.complete(once),))
-    before = place.versions("again")
-    told = [place.complete(once), place.complete(once, IfNoneMatch="*")]
-    yield Seen("the same at once", (told[0],))
-    yield Seen("the same at once, if none", (told[1],))
-    yield Seen("the object", (place.body("again"),))
-    yield Seen("versions more", (str(len(place.versions("again")) - len(before)),))
-    place.delete("again")
-    before = place.versions("again")
-    told = [place.complete(once), place.complete(once, IfNoneMatch="*")]
-    yield Seen("the same after a delete", (told[0],))
-    yield Seen("the same after a delete, if none", (told[1],))
-    yield Seen("what reappears", (place.body("again"),))
-    yield Seen("versions more after that", (str(len(place.versions("again")) - len(before)),))
-    covered = place.start("covered-again")
-    place.complete(covered)
-    place.put("covered-again", b"newer")
-    before = place.versions("covered-again")
-    yield Seen("the same after an overwrite", (place.complete(covered),))
-    yield Seen("the object after that", (place.body("covered-again"),))
-    more = len(place.versions("covered-again")) - len(before)
-    yield Seen("versions more after that too", (str(more),))
+def completion_again(target: Target) -> Iterator[Seen]:
+    """A repeated completion brings nothing back and covers nothing."""
+    at = target.prefix
+    once = at.start("again")
+    yield Seen("complete", at.complete(once))
+    before = len(at.versions("again"))
+    yield Seen("the same at once", at.complete(once))
+    yield Seen("the same at once, if none", at.complete(once, IfNoneMatch="*"))
+    yield Seen("the object", at.body("again"))
+    yield Seen("versions more", str(len(at.versions("again")) - before))
+    at.delete("again")
+    before = len(at.versions("again"))
+    yield Seen("the same after a delete", at.complete(once))
+    yield Seen("the same after a delete, if none", at.complete(once, IfNoneMatch="*"))
+    yield Seen("what reappears", at.body("again"))
+    yield Seen("versions more after that", str(len(at.versions("again")) - before))
+    covered = at.start("covered-again")
+    at.complete(covered)
+    at.put("covered-again", b"newer")
+    before = len(at.versions("covered-again"))
+    yield Seen("the same after an overwrite", at.complete(covered))
+    yield Seen("the object after that", at.body("covered-again"))
+    yield Seen("versions more after that too", str(len(at.versions("covered-again")) - before))
 
 
-_REPEATED = Case(("200", GONE))
-_REPEATED_IF_NONE = Case(("200", GONE, REFUSED))
-_AGAIN = {
-    "complete": Case(("200",)),
-    "the same at once": _REPEATED,
-    "the same at once, if none": _REPEATED_IF_NONE,
-    "the object": Case(("first",)),
-    "versions more": Case(("0",)),
-    "the same after a delete": _REPEATED,
-    "the same after a delete, if none": _REPEATED_IF_NONE,
-    "what reappears": Case(("nothing",)),
-    "versions more after that": Case(("0",)),
-    "the same after an overwrite": _REPEATED,
-    "the object after that": Case(("newer",)),
-    "versions more after that too": Case(("0",)),
-}
+@probe(
+    relies=("A4", "ADR 5"),
+    source=COMPLETES,
+    each_round=Cost(requests=7),
+    cases={
+        "what the workers are told": Case(("200", GONE, CONFLICT, "409 OperationAborted")),
+        "the object after each race": Case(("first",)),
+    },
+)
+@in_rounds("{rounds} races of 3")
+def completions_at_once(target: Target, number: int) -> Iterator[Seen]:
+    """An upload that several complete at once is completed once."""
+    upload = target.prefix.start(f"same-{number}")
+    told = at_once(*[partial(target.prefix.complete, upload)] * 3)
+    yield Seen("what the workers are told", tuple(told))
+    yield Seen("the object after each race", target.prefix.body(upload.key))
 
 
-def _at_once(world: World) -> Iterator[Seen]:
-    """Workers complete one and the same upload at once."""
-    place, told, left = world.place, [], []
-    for number in range(world.rounds):
-        upload = place.start(f"same-{number}")
-        told += at_once([partial(place.complete, upload) for _ in range(3)])
-        left.append(place.body(upload.key))
-    yield Seen("what the workers are told", distinct(told), f"{world.rounds} races of 3")
-    yield Seen("the object after each race", distinct(left))
+@probe(
+    relies=("A4",),
+    source=ABORTS,
+    cost=Cost(requests=20),
+    cases={
+        "abort": Case(("204",)),
+        "complete after it": Case((GONE,)),
+        "what appears": Case(("nothing",)),
+        "list parts after it": Case((GONE,)),
+        "send a part after it": Case((GONE,)),
+        "abort again": Case(("204", GONE)),
+        "abort after a completion": Case(("204", GONE)),
+        "the object after that": Case(("first",)),
+    },
+)
+def abort(target: Target) -> Iterator[Seen]:
+    """An aborted upload can't be completed."""
+    at = target.prefix
+    upload = at.start("aborted")
+    yield Seen("abort", at.abort(upload))
+    yield Seen("complete after it", at.complete(upload))
+    yield Seen("what appears", at.body("aborted"))
+    yield Seen("list parts after it", at.parts_of(upload))
+    yield Seen("send a part after it", at.send_part(upload))
+    yield Seen("abort again", at.abort(upload))
+    done = at.start("done")
+    at.complete(done)
+    yield Seen("abort after a completion", at.abort(done))
+    yield Seen("the object after that", at.body("done"))
 
 
-_AT_ONCE = {
-    "what the workers are told": Case(("200", GONE, CONFLICT, "409 OperationAborted")),
-    "the object after each race": Case(("first",)),
-}
+@probe(
+    relies=("A5", "docs/security.md"),
+    source=COMPLETES,
+    cost=Cost(requests=10),
+    cases={
+        "complete at another key": Case((GONE,)),
+        "abort at another key": Case((GONE, "204")),
+        "the upload after that": Case(("200",)),
+        "what is at either key": Case(("nothing",)),
+        "complete at its own key": Case(("200",)),
+    },
+)
+def another_key(target: Target) -> Iterator[Seen]:
+    """An upload's id counts at its own key alone.
 
-
-def _abort(world: World) -> Iterator[Seen]:
-    place = world.place
-    upload = place.start("aborted")
-    yield Seen("abort", (place.abort(upload),))
-    yield Seen("complete after it", (place.complete(upload),))
-    yield Seen("what appears", (place.body("aborted"),))
-    yield Seen("list parts after it", (place.parts_of(upload),))
-    yield Seen("send a part after it", (place.send_part(upload),))
-    yield Seen("abort again", (place.abort(upload),))
-    done = place.start("done")
-    place.complete(done)
-    yield Seen("abort after a completion", (place.abort(done),))
-    yield Seen("the object after that", (place.body("done"),))
-
-
-_ABORT = {
-    "abort": Case(("204",)),
-    "complete after it": Case((GONE,)),
-    "what appears": Case(("nothing",)),
-    "list parts after it": Case((GONE,)),
-    "send a part after it": Case((GONE,)),
-    "abort again": Case(("204", GONE)),
-    "abort after a completion": Case(("204", GONE)),
-    "the object after that": Case(("first",)),
-}
-
-
-def _another_key(world: World) -> Iterator[Seen]:
-    """A manifest of a stranger names an upload of another at a key of its own."""
-    place = world.place
-    upload = place.start("its-own")
+    A manifest of a stranger names an upload of another at a key of its own.
+    """
+    at = target.prefix
+    upload = at.start("its-own")
     elsewhere = Upload("another", upload.upload_id, upload.parts)
-    yield Seen("complete at another key", (place.complete(elsewhere),))
-    yield Seen("abort at another key", (place.abort(elsewhere),))
-    yield Seen("the upload after that", (place.parts_of(upload),))
-    yield Seen("what is at either key", distinct([place.body("its-own"), place.body("another")]))
-    yield Seen("complete at its own key", (place.complete(upload),))
+    yield Seen("complete at another key", at.complete(elsewhere))
+    yield Seen("abort at another key", at.abort(elsewhere))
+    yield Seen("the upload after that", at.parts_of(upload))
+    yield Seen("what is at either key", (at.body("its-own"), at.body("another")))
+    yield Seen("complete at its own key", at.complete(upload))
 
 
-_ANOTHER_KEY = {
-    "complete at another key": Case((GONE,)),
-    "abort at another key": Case((GONE, "204")),
-    "the upload after that": Case(("200",)),
-    "what is at either key": Case(("nothing",)),
-    "complete at its own key": Case(("200",)),
-}
+@probe(
+    relies=("aws/s3_client.py",),
+    source=GUIDE + "checking-object-integrity-upload.html",
+    cost=Cost(requests=6),
+    cases={
+        # Of these the pipeline refuses COMPOSITE alone: its parts' checksums are in no manifest
+        "checksum type of the upload": Case(("none", "FULL_OBJECT")),
+        "complete by etags alone": Case(("200",)),
+        "checksum type of the object": Case(("FULL_OBJECT",), matters=False),
+    },
+)
+def checksums(target: Target) -> Iterator[Seen]:
+    """An upload without checksums completes by its etags.
 
-
-def _checksums(world: World) -> Iterator[Seen]:
-    """Our client sends no checksum; S3 makes one of its own, and must not ask for the parts'."""
-    place = world.place
-    upload = place.start("checksum")
-    types = {one.get("ChecksumType", "none") for one in place.listed_uploads(upload.key)}
-    yield Seen("checksum type of the upload", distinct([*types]) or ("not listed",))
-    yield Seen("complete by etags alone", (place.complete(upload),))
-    found = place.client.head_object(
-        Bucket=place.bucket, Key=place.prefix + upload.key, ChecksumMode="ENABLED"
-    )
+    Our client sends no checksum; S3 makes one of its own, and must not ask for the parts'.
+    """
+    at = target.prefix
+    upload = at.start("checksum")
+    types = [one.get("ChecksumType", "none") for one in at.listed_uploads(upload.key)]
+    yield Seen("checksum type of the upload", tuple(types) or "not listed")
+    yield Seen("complete by etags alone", at.complete(upload))
+    found = at.facts(upload.key, ChecksumMode="ENABLED")
     kinds = [name for name in found if name.startswith("Checksum") and name != "ChecksumType"]
     told = found.get("ChecksumType", "none")
-    yield Seen("checksum type of the object", (told,), ", ".join(kinds))
+    yield Seen("checksum type of the object", told, ", ".join(kinds))
 
 
-_CHECKSUMS = {
-    # Of these the pipeline refuses COMPOSITE alone: its parts' checksums are in no manifest
-    "checksum type of the upload": Case(("none", "FULL_OBJECT")),
-    "complete by etags alone": Case(("200",)),
-    "checksum type of the object": Case(("FULL_OBJECT",), matters=False),
-}
+@probe(
+    relies=("A4",),
+    source=GUIDE + "mpuAndPermissions.html",
+    cost=Cost(requests=10),
+    lacks=needs("key-role", "key"),
+    cases={
+        "complete by the other role": Case(("200",)),
+        "the object": Case(("first",)),
+        "its encryption": Case(("aws:kms",)),
+        "abort by the other role": Case(("204",)),
+    },
+)
+def kms(target: Target) -> Iterator[Seen]:
+    """Another role completes what is encrypted with a key."""
+    at = target.prefix
+    theirs = replace(at, client=target.s3_as(target.given.key_role or ""))
+    encrypted: Any = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": target.given.key}
+    yield Seen("complete by the other role", theirs.complete(at.start("encrypted", **encrypted)))
+    yield Seen("the object", at.body("encrypted"))
+    yield Seen("its encryption", at.facts("encrypted").get("ServerSideEncryption", "none"))
+    aborted = at.start("encrypted-aborted", **encrypted)
+    yield Seen("abort by the other role", theirs.abort(aborted))
 
 
-def _kms(world: World) -> Iterator[Seen]:
-    place, key, role = world.place, world.given.key or "", world.given.key_role or ""
-    other = world.s3_as(role)
-    encrypted: Any = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": key}
-    upload = place.start("encrypted", **encrypted)
-    yield Seen("complete by the other role", (place.complete(upload, other),))
-    yield Seen("the object", (place.body("encrypted"),))
-    found = place.client.head_object(Bucket=place.bucket, Key=place.prefix + "encrypted")
-    yield Seen("its encryption", (found.get("ServerSideEncryption", "none"),))
-    aborted = place.start("encrypted-aborted", **encrypted)
-    at = {"Bucket": place.bucket, "Key": place.prefix + aborted.key}
-    yield Seen(
-        "abort by the other role",
-        (answer_of(other.abort_multipart_upload, **at, UploadId=aborted.upload_id),),
-    )
-
-
-_KMS = {
-    "complete by the other role": Case(("200",)),
-    "the object": Case(("first",)),
-    "its encryption": Case(("aws:kms",)),
-    "abort by the other role": Case(("204",)),
-}
-
-
-PROBES: tuple[Probe[World], ...] = (
-    *with_versions(
-        Probe(
-            "completion-again",
-            "a repeated completion brings nothing back and covers nothing",
-            ("A4", "ADR 5"),
-            COMPLETES,
-            _AGAIN,
-            lambda world: _again(world.place),
-            Cost(requests=35),
-        ),
-        _again,
-    ),
-    Probe(
-        "completions-at-once",
-        "an upload that several complete at once is completed once",
-        ("A4", "ADR 5"),
-        COMPLETES,
-        _AT_ONCE,
-        _at_once,
-        each_round=Cost(requests=7),
-    ),
-    Probe(
-        "abort",
-        "an aborted upload can't be completed",
-        ("A4",),
-        ABORTS,
-        _ABORT,
-        _abort,
-        Cost(requests=20),
-    ),
-    Probe(
-        "another-key",
-        "an upload's id counts at its own key alone",
-        ("A5", "docs/security.md"),
-        COMPLETES,
-        _ANOTHER_KEY,
-        _another_key,
-        Cost(requests=10),
-    ),
-    Probe(
-        "checksums",
-        "an upload without checksums completes by its etags",
-        ("aws/s3_client.py",),
-        GUIDE + "checking-object-integrity-upload.html",
-        _CHECKSUMS,
-        _checksums,
-        Cost(requests=6),
-    ),
-    Probe(
-        "kms",
-        "another role completes what is encrypted with a key",
-        ("A4",),
-        GUIDE + "mpuAndPermissions.html",
-        _KMS,
-        _kms,
-        Cost(requests=10),
-        lacks=options("key-role", "key"),
-    ),
+PROBES: Final = (
+    *completion_again.on_both,
+    completions_at_once,
+    abort,
+    another_key,
+    checksums,
+    kms,
 )

@@ -3,16 +3,15 @@
 # ruff: noqa: PLC0415 - boto3 takes 300 ms: `--help` and a usage error do not pay for it
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field, replace
+from copy import copy
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from s3commit.aws.s3_client import make_client
-from s3commit.cli.probe.model import Probe, Seen
-from s3commit.cli.probe.place import Place
+from s3commit.cli.probe.s3_prefix import Prefix
 from s3commit.core.model.job import Destination
 from s3commit.writer.environment import Environment
 
@@ -40,7 +39,7 @@ class Given:
 
 
 @dataclass
-class World:
+class Target:
     """One run. Whatever it makes has ``name`` in its name, and goes at the end.
 
     ``parts`` and ``rounds`` bound the races; ``undo`` takes what has to be undone besides objects.
@@ -65,21 +64,24 @@ class World:
         return self._counted(make_client())
 
     @cached_property
-    def place(self) -> Place:
+    def prefix(self) -> Prefix:
         """The run's prefix at the destination."""
-        destination = self.given.destination
-        return Place(self.s3, destination.bucket, f"{destination.prefix}{self.name}/")
-
-    @cached_property
-    def versioned(self) -> Place:
-        """The run's prefix in the bucket with versions."""
-        bucket = self.given.versioned_bucket or ""
-        return Place(self.s3, bucket, f"{self.given.destination.prefix}{self.name}/")
+        return self._prefix_in(self.given.destination.bucket)
 
     @property
-    def places(self) -> list[Place]:
+    def prefixes(self) -> list[Prefix]:
         """All that the run writes to."""
-        return [self.place, self.versioned] if self.given.versioned_bucket else [self.place]
+        versioned = self.given.versioned_bucket
+        return [self.prefix, self._prefix_in(versioned)] if versioned else [self.prefix]
+
+    def on_versions(self) -> Target:
+        """The same, but the prefix is in the bucket with versions."""
+        other = copy(self)
+        other.prefix = self.prefixes[-1]
+        return other
+
+    def _prefix_in(self, bucket: str) -> Prefix:
+        return Prefix(self.s3, bucket, f"{self.given.destination.prefix}{self.name}/")
 
     def client(self, service: str) -> Any:
         """A client of another service, in the region of S3's."""
@@ -113,13 +115,13 @@ class World:
             self.undo.close()
         except Exception as error:
             left.append(f"{error}")
-        for place in self.places:
+        for at in self.prefixes:
             with suppress(Exception):  # what is left then is listed, or said not to be known
-                place.empty(keep=self.kept)
+                at.empty(keep=self.kept)
             try:
-                left += place.left()
+                left += at.left()
             except Exception as error:
-                left.append(f"not known for s3://{place.bucket}/{place.prefix}: {error}")
+                left.append(f"not known for s3://{at.bucket}/{at.prefix}: {error}")
         return left
 
     def wait(self, until: Callable[[], T | None], seconds: float, pause: float) -> T | None:
@@ -137,54 +139,3 @@ class World:
 
         client.meta.events.register("before-send.s3", count)
         return client
-
-
-def option(name: str) -> Callable[[World], str]:
-    """What a world lacks that was not given ``--name``."""
-
-    def lacks(world: World) -> str:
-        given = getattr(world.given, name.replace("-", "_"))
-        return "" if given else f"give --{name}"
-
-    return lacks
-
-
-def options(*names: str) -> Callable[[World], str]:
-    """As `option`, for several."""
-    all_of = [option(name) for name in names]
-
-    def lacks(world: World) -> str:
-        missing = [found.removeprefix("give ") for one in all_of if (found := one(world))]
-        return f"give {' and '.join(missing)}" if missing else ""
-
-    return lacks
-
-
-def with_versions(
-    probe: Probe[World], run: Callable[[Place], Iterator[Seen]]
-) -> tuple[Probe[World], Probe[World]]:
-    """The probe, and the same in the bucket with versions."""
-    versioned = replace(
-        probe,
-        name=f"{probe.name}-versioned",
-        what=f"{probe.what}, with versions",
-        run=lambda world: run(world.versioned),
-        lacks=option("versioned-bucket"),
-    )
-    return probe, versioned
-
-
-def at_once(calls: Sequence[Callable[[], T]]) -> list[T]:
-    """Make the calls on a thread each; what each returned, in their order."""
-    with ThreadPoolExecutor(len(calls)) as pool:
-        return [started.result() for started in [pool.submit(call) for call in calls]]
-
-
-def distinct(answers: Sequence[str]) -> tuple[str, ...]:
-    """Each answer once, in order."""
-    return tuple(sorted(set(answers)))
-
-
-def count_of(done: int, all_of: int) -> str:
-    """``always``, or how many times of how many."""
-    return "always" if done == all_of else f"{done} of {all_of} times"

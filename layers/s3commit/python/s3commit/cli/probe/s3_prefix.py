@@ -32,7 +32,7 @@ def asked(call: Callable[..., Any], **parameters: Any) -> tuple[str, int]:
 
     Raises botocore's error if the caller may not ask: that is no answer to what is probed.
     """
-    from botocore.exceptions import ClientError  # noqa: PLC0415 - as in `World`
+    from botocore.exceptions import ClientError  # noqa: PLC0415 - as in `Target`
 
     try:
         answer = call(**parameters)
@@ -47,7 +47,7 @@ def asked(call: Callable[..., Any], **parameters: Any) -> tuple[str, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Prefix:
     """Requests below one prefix. Keys are relative to it."""
 
     client: S3Client
@@ -56,8 +56,7 @@ class Place:
 
     def put(self, key: str, body: bytes = b"first", **condition: str) -> str:
         """PutObject."""
-        at = self._at(key)
-        return answer_of(self.client.put_object, Body=body, **at, **condition)
+        return answer_of(self.client.put_object, Body=body, **self._at(key), **condition)
 
     def delete(self, key: str, **condition: str) -> str:
         """DeleteObject."""
@@ -74,9 +73,13 @@ class Place:
         """HeadObject."""
         return answer_of(self.client.head_object, **self._at(key))
 
+    def facts(self, key: str, **asked: Any) -> Any:
+        """What HeadObject says of what is there."""
+        return self.client.head_object(**self._at(key), **asked)
+
     def etag(self, key: str) -> str:
         """The etag of what is there."""
-        return self.client.head_object(**self._at(key))["ETag"]
+        return str(self.facts(key)["ETag"])
 
     def body(self, key: str) -> str:
         """What is there, or ``nothing``."""
@@ -92,20 +95,16 @@ class Place:
         upload = Upload(key, made["UploadId"], ())
         if body is None:
             return upload
-        at: Any = {**self._of(upload), "PartNumber": 1}
-        etag = self.client.upload_part(**at, Body=body)["ETag"]
+        etag = self.client.upload_part(**self._of(upload), PartNumber=1, Body=body)["ETag"]
         return Upload(key, upload.upload_id, ({"PartNumber": 1, "ETag": etag},))
 
-    def complete(self, upload: Upload, client: S3Client | None = None, **parameters: Any) -> str:
+    def complete(self, upload: Upload, **parameters: Any) -> str:
         """CompleteMultipartUpload by etags alone."""
-        return self.completed(upload, client, **parameters)[0]
+        return self.completed(upload, **parameters)[0]
 
-    def completed(
-        self, upload: Upload, client: S3Client | None = None, **parameters: Any
-    ) -> tuple[str, int]:
+    def completed(self, upload: Upload, **parameters: Any) -> tuple[str, int]:
         """As `complete`, with how often botocore repeated it by itself."""
-        parts = {"Parts": list(upload.parts)}
-        call = (client or self.client).complete_multipart_upload
+        call, parts = self.client.complete_multipart_upload, {"Parts": list(upload.parts)}
         return asked(call, **self._of(upload), MultipartUpload=parts, **parameters)
 
     def abort(self, upload: Upload) -> str:
@@ -121,7 +120,7 @@ class Place:
         return answer_of(self.client.upload_part, **self._of(upload), PartNumber=2, Body=b"late")
 
     def copy_part(self, upload: Upload, number: int, source: str) -> dict[str, Any]:
-        """UploadPartCopy of an object of the place as a whole: no byte goes to the client."""
+        """UploadPartCopy of an object below the prefix as a whole: no byte goes to the client."""
         copied = self.client.upload_part_copy(
             **self._of(upload),
             PartNumber=number,
@@ -140,6 +139,10 @@ class Place:
             Bucket=self.bucket, Prefix=self.prefix + below
         )
         return list(page.get("Uploads", ()))
+
+    def is_listed(self, upload: Upload) -> bool:
+        """Whether a listing shows the upload."""
+        return upload.upload_id in [one["UploadId"] for one in self.listed_uploads(upload.key)]
 
     def versions(self, key: str) -> list[str]:
         """The ids of all versions and delete markers of the key; one without versioning."""

@@ -5,28 +5,28 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from s3commit.cli.printer import Printer
 from s3commit.cli.probe.model import Cost, Report, Row, Verdict
-from s3commit.cli.probe.world import World
-from s3commit.cli.text import many, size
+from s3commit.cli.probe.target import Target
+from s3commit.cli.text import size
 from s3commit.version import __version__
 
 WIDTH = 100
 _VERDICT, _CASE = 11, 44
 
 
-def announce(printer: Printer, world: World, cost: Cost, lacking: dict[str, str]) -> None:
+def announce(printer: Printer, target: Target, cost: Cost, lacking: dict[str, str]) -> None:
     """What will be done, where, and for how much."""
-    for place in world.places:
-        printer.note(f"probes in s3://{place.bucket}/{place.prefix}")
-    given = world.given
+    for at in target.prefixes:
+        printer.note(f"probes in s3://{at.bucket}/{at.prefix}")
+    given = target.given
     if given.table:
-        printer.note(f"probes with items PROBE#{world.name} in table {given.table}")
+        printer.note(f"probes with items PROBE#{target.name} in table {given.table}")
     if given.machine_role:
-        printer.note(f"probes with state machine {world.name}")
+        printer.note(f"probes with state machine {target.name}")
     if given.alarm:
         printer.note(f"sets off alarm {given.alarm}: whoever it notifies hears of it")
     if lacking.get("job") == "":
@@ -39,14 +39,14 @@ def announce(printer: Printer, world: World, cost: Cost, lacking: dict[str, str]
     printer.note("deletes all of it at the end, also if interrupted")
 
 
-def document(world: World, reports: Sequence[Report[World]], left: list[str]) -> dict[str, Any]:
+def document(target: Target, reports: Sequence[Report], left: list[str]) -> dict[str, Any]:
     """The table for programs."""
     return {
         "version": __version__,
-        "region": world.s3.meta.region_name,
-        "endpoint": world.s3.meta.endpoint_url,
-        "name": world.name,
-        "requests": world.requests,
+        "region": target.s3.meta.region_name,
+        "endpoint": target.s3.meta.endpoint_url,
+        "name": target.name,
+        "requests": target.requests,
         "verdicts": dict(_counts(reports)),
         "probes": [
             {
@@ -54,15 +54,7 @@ def document(world: World, reports: Sequence[Report[World]], left: list[str]) ->
                 "what": report.probe.what,
                 "relies": list(report.probe.relies),
                 "source": report.probe.source,
-                "cases": [
-                    {
-                        "case": row.case,
-                        "expected": list(row.expected),
-                        "seen": row.seen,
-                        "verdict": row.verdict,
-                    }
-                    for row in report.rows
-                ],
+                "cases": [asdict(row) for row in report.rows],
             }
             for report in reports
         ],
@@ -70,10 +62,10 @@ def document(world: World, reports: Sequence[Report[World]], left: list[str]) ->
     }
 
 
-def table(printer: Printer, world: World, reports: Sequence[Report[World]]) -> None:
+def table(printer: Printer, target: Target, reports: Sequence[Report]) -> None:
     """The table for people, 100 columns wide."""
     printer.line(
-        f"s3commit {__version__} at {world.s3.meta.endpoint_url}, {world.s3.meta.region_name}"
+        f"s3commit {__version__} at {target.s3.meta.endpoint_url}, {target.s3.meta.region_name}"
     )
     for report in reports:
         probe = report.probe
@@ -96,19 +88,6 @@ def table(printer: Printer, world: World, reports: Sequence[Report[World]]) -> N
     printer.line(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
 
 
-def summary(reports: Sequence[Report[World]]) -> str:
-    """The names of the probes with cases that are bad."""
-    bad = (Verdict.DIFFERS, Verdict.FAILED)
-    told = []
-    for verdict in bad:
-        names = [
-            each.probe.name for each in reports if any(r.verdict is verdict for r in each.rows)
-        ]
-        if names:
-            told.append(f"{verdict}: {', '.join(names)}")
-    return "; ".join(told)
-
-
 def _lines(row: Row) -> list[str]:
     head = f"  {row.verdict:<{_VERDICT}}{row.case:<{_CASE}}"
     lines = _wrapped(row.seen, head)
@@ -124,11 +103,6 @@ def _wrapped(text: str, head: str) -> list[str]:
     )
 
 
-def _counts(reports: Sequence[Report[World]]) -> dict[str, int]:
+def _counts(reports: Sequence[Report]) -> dict[str, int]:
     found = Counter(row.verdict for report in reports for row in report.rows)
     return {str(verdict): found[verdict] for verdict in Verdict if found[verdict]}
-
-
-def left_behind(left: list[str]) -> str:
-    """What is said of things that could not be deleted."""
-    return f"{many(len(left), 'thing')} could not be deleted; delete by hand: {'; '.join(left)}"
