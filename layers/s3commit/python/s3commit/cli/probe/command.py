@@ -23,40 +23,40 @@ if TYPE_CHECKING:
 ROLE_COLONS = 5  # of a role's ARN: the state machine's has its partition and account
 
 
+_OPTIONS: tuple[Callable[[Any], Any], ...] = (
+    click.option(
+        "--probe",
+        "destination",
+        type=DESTINATION,
+        metavar="URI",
+        help="Probe below this s3:// URI, instead of the checks. These options go with it:",
+    ),
+    click.option(
+        "--versioned-bucket",
+        metavar="NAME",
+        help="A bucket with versioning, to probe it too, below the same prefix.",
+    ),
+    table_option,
+    click.option(
+        "--key-role", metavar="ARN", help="Another role, to complete and abort what is encrypted."
+    ),
+    click.option("--key", metavar="ARN", help="The KMS key that --key-role may use."),
+    click.option(
+        "--machine-role",
+        metavar="ARN",
+        help="A role for a temporary state machine, to probe Step Functions.",
+    ),
+    click.option(
+        "--alarm",
+        metavar="NAME",
+        help="An alarm to set off and back: whoever it notifies hears of it.",
+    ),
+)
+
+
 def probe_options(function: Any) -> Any:
     """``--probe``, and what to probe with besides; see `Given`."""
-    options: list[Callable[[Any], Any]] = [
-        click.option(
-            "--probe",
-            "destination",
-            type=DESTINATION,
-            metavar="URI",
-            help="Probe below this s3:// URI, instead of the checks. These options go with it:",
-        ),
-        click.option(
-            "--versioned-bucket",
-            metavar="NAME",
-            help="A bucket with versioning, to probe it too, below the same prefix.",
-        ),
-        table_option,
-        click.option(
-            "--key-role",
-            metavar="ARN",
-            help="Another role, to complete and abort what is encrypted.",
-        ),
-        click.option("--key", metavar="ARN", help="The KMS key that --key-role may use."),
-        click.option(
-            "--machine-role",
-            metavar="ARN",
-            help="A role for a temporary state machine, to probe Step Functions.",
-        ),
-        click.option(
-            "--alarm",
-            metavar="NAME",
-            help="An alarm to set off and back: whoever it notifies hears of it.",
-        ),
-    ]
-    for option in reversed(options):
+    for option in reversed(_OPTIONS):
         function = option(function)
     return function
 

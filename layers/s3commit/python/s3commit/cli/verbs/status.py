@@ -13,9 +13,9 @@ from s3commit.aws import env
 from s3commit.cli.executions import read_executions
 from s3commit.cli.job.waiting import first_in_the_way
 from s3commit.cli.output.advice import needs_attention
-from s3commit.cli.printer import Printer
+from s3commit.cli.printer import Column, Printer
 from s3commit.cli.session import Session
-from s3commit.cli.text import age, epoch_of, many
+from s3commit.cli.text import age, epoch_of, fields, many
 from s3commit.cli.verb import USAGE, Problem, table_option, verb
 from s3commit.core.model.job import job_id_of
 from s3commit.core.model.record import JobRecord
@@ -90,10 +90,7 @@ def status(
     lines, more = _read(session.ledger(table), wanted, limit, now)
     lines = _with_waits(session, session.ledger(table), lines, now)
     lines, problems = _with_dead(session, session.ledger(table), lines)
-    if printer.json:
-        printer.document(_document(table, lines, more))
-    else:
-        _print(printer, lines, more)
+    _print(printer, table, lines, more)
     for problem in problems:
         printer.note(problem)
 
@@ -174,68 +171,50 @@ def _in_order(lines: list[_Line]) -> list[_Line]:
     return sorted(lines, key=lambda line: (not line.attention, line.record.updated_at))
 
 
-def _document(table: str, lines: list[_Line], more: bool) -> dict[str, Any]:
+def _document(line: _Line) -> dict[str, Any]:
+    record = line.record
     return {
-        "table": table,
-        "counts": Counter(line.record.state.value for line in lines),
-        "complete": not more,
-        "jobs": [
-            {
-                "jobId": line.record.job_id,
-                "state": line.record.state.value,
-                "attention": line.attention,
-                "ageSeconds": line.seconds,
-                "waitsSeconds": line.waits,
-                "waitsFor": [job_id_of(ref) for ref in line.waits_for],
-                "waitsForDead": [job_id_of(ref) for ref in line.dead],
-                "createdAt": line.record.created_at,
-                "updatedAt": line.record.updated_at,
-                "destination": line.record.destination.uri,
-                "execution": line.record.execution or None,
-                "executionStatus": line.execution.status if line.execution else None,
-                "executionFailed": line.failed or None,
-                "code": line.record.failure.code if line.record.failure else None,
-            }
-            for line in lines
-        ],
+        **fields(record, "job_id", "state", "created_at", "updated_at"),
+        "attention": line.attention,
+        "ageSeconds": line.seconds,
+        "waitsSeconds": line.waits,
+        "waitsFor": [job_id_of(ref) for ref in line.waits_for],
+        "waitsForDead": [job_id_of(ref) for ref in line.dead],
+        "destination": record.destination.uri,
+        "execution": record.execution or None,
+        "executionStatus": line.execution.status if line.execution else None,
+        "executionFailed": line.failed or None,
+        "code": record.failure.code if record.failure else None,
     }
 
 
-def _print(printer: Printer, lines: list[_Line], more: bool) -> None:
-    if lines:
-        waiting = any(line.waits_for for line in lines)
-        failed = any(line.failed for line in lines)
-        printer.table(
-            [
-                *["!", "STATE", "AGE", "JOB", "DESTINATION"],
-                *["EXECUTION FAILED"] * failed,
-                *["WAITS FOR"] * waiting,
-            ],
-            [
-                [
-                    "!" if line.attention else "",
-                    line.record.state.value,
-                    age(line.seconds),
-                    line.record.job_id,
-                    line.record.destination.uri,
-                    *[line.failed] * failed,
-                    *[_waits(line)] * waiting,
-                ]
-                for line in lines
-            ],
-        )
-    printer.note(_summary(lines))
-    if more:
-        printer.note("there are more: raise --limit, or name a --state")
-
-
-def _waits(line: _Line) -> str:
-    if line.waits is None:
+def _waits(job: dict[str, Any]) -> str:
+    if job["waitsSeconds"] is None:
         return ""
-    first, *others = line.dead or line.waits_for
-    dead = " (its execution is dead)" if line.dead else ""
+    first, *others = job["waitsForDead"] or job["waitsFor"]
+    dead = " (its execution is dead)" if job["waitsForDead"] else ""
     more = f" and {len(others)} more" if others else ""
-    return f"{age(line.waits)} for {job_id_of(first)}{more}{dead}"
+    return f"{age(job['waitsSeconds'])} for {first}{more}{dead}"
+
+
+_COLUMNS = (
+    Column("!", "attention", lambda needed: "!" if needed else ""),
+    Column("STATE", "state"),
+    Column("AGE", "ageSeconds", age),
+    Column("JOB", "jobId"),
+    Column("DESTINATION", "destination"),
+    Column("EXECUTION FAILED", "executionFailed", optional=True),
+    Column("WAITS FOR", text=_waits, optional=True),
+)
+
+
+def _print(printer: Printer, table: str, lines: list[_Line], more: bool) -> None:
+    counts = Counter(line.record.state for line in lines)
+    about = {"table": table, "counts": counts, "complete": not more}
+    printer.listing(about, "jobs", list(map(_document, lines)), _COLUMNS)
+    printer.summary(_summary(lines))
+    if more:
+        printer.summary("there are more: raise --limit, or name a --state")
 
 
 def _summary(lines: list[_Line]) -> str:
