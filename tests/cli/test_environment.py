@@ -222,11 +222,11 @@ def test_a_program_asks_whom_the_environment_says(
 
 @pytest.mark.parametrize("no_color", ["", "1"])
 def test_no_color_turns_colours_off(no_color: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from s3commit.cli.printer import Printer
+    from s3commit.cli.printer import Column, Printer
 
     @click.command()
     def told() -> None:
-        Printer(json=False).table(["STATE"], [["COMMITTED"]])
+        Printer(json=False).table([Column("STATE", "state")], [{"state": "COMMITTED"}])
 
     monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
     monkeypatch.setenv("TERM", "xterm-256color")

@@ -126,7 +126,7 @@ def test_a_document_that_can_not_be_read_is_named(desk: Desk) -> None:
 def test_where_others_have_too_many_uploads_counting_stops(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("s3commit.cli.job.snapshot.SCANNED_UPLOADS", 1)
+    monkeypatch.setattr("s3commit.cli.verbs.show.SCANNED_UPLOADS", 1)
     desk.open_job()
     document = desk.json("show", JOB, "--table", TABLE)
     assert (document["openUploads"], document["openUploadsComplete"]) == (1, False)

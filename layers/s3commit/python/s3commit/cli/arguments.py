@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -11,7 +12,8 @@ from s3commit.cli.text import parse_age
 from s3commit.core.formats.layout import MAGIC_PREFIX, JobDirectory, check_job_id, parse_destination
 from s3commit.core.formats.layout import parse_directory as directory_of_key
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.core.model.job import Destination
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,50 +46,28 @@ def parse_job(text: str) -> JobName:
     return JobName(text, directory.job_id, JobDirectory(destination, directory.job_id))
 
 
-class _Job(click.ParamType[JobName]):
-    name = "job"
+class Parsed(click.ParamType[T]):
+    """A parameter as ``parse`` reads its text; what that refuses is a usage error."""
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> JobName:
+    def __init__(self, name: str, parse: Callable[[str], T]) -> None:
+        self.name = name
+        self._parse = parse
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> T:
+        """See click, which also hands over what is converted already."""
         try:
-            return value if isinstance(value, JobName) else parse_job(value)
-        except InvalidInputError as error:
-            self.fail(error.message, param, ctx)
-
-
-class _Destination(click.ParamType[Destination]):
-    name = "destination"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Destination:
-        try:
-            return value if isinstance(value, Destination) else parse_destination(value)
-        except InvalidInputError as error:
-            self.fail(error.message, param, ctx)
-
-
-class _Age(click.ParamType[int]):
-    name = "age"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        try:
-            return value if isinstance(value, int) else parse_age(value)
-        except ValueError as error:
+            return self._parse(value) if isinstance(value, str) else value
+        except (InvalidInputError, ValueError) as error:
             self.fail(str(error), param, ctx)
 
 
-JOB = _Job()
-DESTINATION = _Destination()
-AGE = _Age()
+JOB = Parsed("job", parse_job)
+DESTINATION = Parsed("destination", parse_destination)
+AGE = Parsed("age", parse_age)
 
-
-def destination_option(function: Any) -> Any:
-    """``--destination``: where a job lies that is named by its id."""
-    return click.option(
-        "--destination",
-        type=DESTINATION,
-        metavar="URI",
-        help="The job's destination, if JOB is an id and there is no table.",
-    )(function)
+destination_option = click.option(
+    "--destination",
+    type=DESTINATION,
+    metavar="URI",
+    help="The job's destination, if JOB is an id and there is no table.",
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,25 @@ _STYLES = {
     "ABORTING": "yellow",
     "!": "bold red",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table of documents: its header, the field that it shows, and in which words.
+
+    Without a field ``text`` gets the whole document. One that is ``optional`` is left out where no
+    document has anything in it.
+    """
+
+    header: str
+    field: str = ""
+    text: Callable[[Any], str] = lambda value: "" if value is None else str(value)
+    right: bool = False
+    optional: bool = False
+
+    def cell(self, document: dict[str, Any]) -> str:
+        """What the column shows of a document."""
+        return self.text(document[self.field] if self.field else document)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,21 +65,41 @@ class Printer:
         """Print a line that is no data, to stderr."""
         click.echo(printable(text), err=True)
 
-    def table(
-        self, headers: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterable[str] = ()
+    def summary(self, text: str) -> None:
+        """Print a line that sums up what was printed, for people."""
+        if not self.json:
+            self.note(text)
+
+    def listing(
+        self,
+        about: dict[str, Any],
+        name: str,
+        documents: Sequence[dict[str, Any]],
+        columns: Iterable[Column],
     ) -> None:
-        """Print aligned columns; those named in ``right`` are flushed right."""
+        """Print documents: as a table, or below ``name`` in one that says what they are about."""
+        if self.json:
+            self.document({**about, name: documents})
+        elif documents:
+            self.table(columns, documents)
+
+    def table(self, columns: Iterable[Column], documents: Sequence[dict[str, Any]]) -> None:
+        """Print aligned columns."""
         from rich.table import Table  # noqa: PLC0415 - 50 ms that `--help` does not need
         from rich.text import Text  # noqa: PLC0415
 
         grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-        for header in headers:
+        cells = {}
+        for column in columns:
+            shown = [printable(column.cell(document)) for document in documents]
+            if column.optional and not any(shown):
+                continue
             grid.add_column(
-                header, justify="right" if header in set(right) else "left", no_wrap=True
+                column.header, justify="right" if column.right else "left", no_wrap=True
             )
-        for row in rows:
-            cells = [printable(cell) for cell in row]
-            grid.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in cells))
+            cells[column.header] = shown
+        for row in zip(*cells.values(), strict=True):
+            grid.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))
         _print(grid)
 
     def pairs(self, pairs: Iterable[tuple[str, str]]) -> None:

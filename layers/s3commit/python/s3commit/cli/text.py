@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import datetime
+from typing import Any
 
 from s3commit.core.model.amounts import amount, many, size
 
@@ -11,6 +13,7 @@ __all__ = [
     "age",
     "amount",
     "epoch_of",
+    "fields",
     "many",
     "moment",
     "number",
@@ -18,6 +21,7 @@ __all__ = [
     "parse_age",
     "printable",
     "size",
+    "some",
 ]
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
@@ -72,3 +76,23 @@ def printable(text: str) -> str:
     return "".join(
         char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
     )
+
+
+def some(names: Iterable[str], shown: int = 3) -> str:
+    """The first names in their order, and how many more there are."""
+    found = sorted(names)
+    more = f" and {len(found) - shown} more" if len(found) > shown else ""
+    return ", ".join(found[:shown]) + more
+
+
+def fields(thing: object, *names: str) -> dict[str, Any]:
+    """The named attributes for programs, as JSON spells them: ``job_id`` is ``jobId``.
+
+    All are null where there is no thing.
+    """
+    return {_spelled(name): thing if thing is None else getattr(thing, name) for name in names}
+
+
+def _spelled(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))

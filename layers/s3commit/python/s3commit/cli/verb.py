@@ -186,21 +186,23 @@ def _advice(error: S3CommitError, changes: bool) -> str:
     return nothing
 
 
-def table_option(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``--table``: the ledger."""
-    return click.option(
-        "--table",
-        envvar=env.TABLE,
-        show_envvar=True,
-        metavar="NAME",
-        help="The ledger's table, the stack's output TableName; '' for none.",
-    )(function)
-
-
-def dry_run_option(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``--dry-run``."""
-    return click.option(
-        "--dry-run",
-        is_flag=True,
-        help="Check everything, print what would be done, and stop.",
-    )(function)
+table_option = click.option(
+    "--table",
+    envvar=env.TABLE,
+    show_envvar=True,
+    metavar="NAME",
+    help="The ledger's table, the stack's output TableName; '' for none.",
+)
+state_machine_option = click.option(
+    "--state-machine",
+    "machine",
+    envvar=env.STATE_MACHINE,
+    show_envvar=True,
+    metavar="ARN",
+    help="The stack's output StateMachineArn, if the ledger names no execution of the job.",
+)
+dry_run_option = click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Check everything, print what would be done, and stop.",
+)

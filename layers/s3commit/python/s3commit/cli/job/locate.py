@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+
+import click
 
 from s3commit.aws import env
-from s3commit.cli.arguments import JobName
+from s3commit.cli.arguments import JOB, JobName, destination_option
+from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
-from s3commit.cli.verb import USAGE, Problem
+from s3commit.cli.verb import USAGE, Problem, table_option
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.errors import NotFoundError
 from s3commit.core.model.job import Destination
@@ -64,3 +70,26 @@ def locate(
             code="NO_JOB",
         )
     return Located(job.job_id, JobDirectory(records[0].destination, job.job_id), ledger)
+
+
+def on_job(metavar: str = "JOB") -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A job by argument, ``--table`` and ``--destination``: the function gets it as ``located``."""
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(function)
+        def run(
+            session: Session,
+            printer: Printer,
+            *,
+            job: JobName,
+            table: str | None,
+            destination: Destination | None,
+            **parameters: Any,
+        ) -> None:
+            located = locate(session, job, table, destination)
+            function(session, printer, located=located, **parameters)
+
+        argument = click.argument("job", metavar=metavar, type=JOB)
+        return argument(table_option(destination_option(run)))
+
+    return decorate

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
-from s3commit.cli.job.snapshot import JobSnapshot, own_uploads
+from s3commit.cli.job.snapshot import JobSnapshot, open_uploads, own_uploads
 from s3commit.cli.session import Session
-from s3commit.cli.text import many
-from s3commit.core.formats.layout import JOB_FILE, JobDirectory, parse_directory, parse_manifest_key
-from s3commit.core.formats.manifest import MAX_MANIFEST_BYTES, decode_pendingset, digest
+from s3commit.cli.text import many, some
+from s3commit.core.formats.layout import JOB_FILE, parse_directory
+from s3commit.core.formats.manifest import MAX_MANIFEST_BYTES, digest
 from s3commit.core.job.documents import JOB_CHANGED
-from s3commit.core.model.errors import InvalidInputError, JobRefusedError, PreconditionError
-from s3commit.core.model.job import AbortRequest, CountedAttempt, Names
+from s3commit.core.job.manifests import decode_manifest
+from s3commit.core.model.errors import JobRefusedError, PreconditionError
+from s3commit.core.model.job import AbortRequest, CountedAttempt
 from s3commit.core.model.pending import PendingSet
 from s3commit.core.model.states import JobState
-
-SHOWN = 3  # names in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +40,11 @@ class Countable:
 
 def refuse_second_request(snapshot: JobSnapshot) -> None:
     """Raise `PreconditionError` if the job has its request, or has ended."""
-    job = snapshot.directory.job_id
+    job = snapshot.job_id
     if snapshot.ended and snapshot.state == JobState.PUBLISHING:
         raise PreconditionError(
             f"job {job} is PUBLISHING: all its files are visible, and there is no way back; see:"
-            f" s3commit show {snapshot.located.name}",
+            f" s3commit show {snapshot.name}",
             code="OTHER_REQUEST",
         )
     if snapshot.ended:
@@ -52,7 +52,7 @@ def refuse_second_request(snapshot: JobSnapshot) -> None:
     if snapshot.request_stands:
         raise PreconditionError(
             f"job {job}: its {requested(snapshot)} was requested before, and decides; see:"
-            f" s3commit show {snapshot.located.name}",
+            f" s3commit show {snapshot.name}",
             code="OTHER_REQUEST",
         )
 
@@ -78,26 +78,31 @@ def count_everything(session: Session, snapshot: JobSnapshot) -> Countable:
     ``TWO_ATTEMPTS``, ``JOB_CHANGED``, ``UPLOAD_GONE``, or a manifest that is not acceptable.
     """
     _refuse_jobs_of_s3a(snapshot)
-    _refuse_two_attempts(snapshot)
     _refuse_without_job_json(snapshot)
-    open_ids = {upload.upload_id for upload in own_uploads(session, snapshot)}
+    if not snapshot.manifests:
+        raise JobRefusedError(
+            f"job {snapshot.job_id} has no manifest: no task of it is done, there is nothing to"
+            " commit",
+            code="NO_MANIFEST",
+        )
+    uploads = own_uploads(session, snapshot, open_uploads(session, snapshot))
+    open_ids = {upload.upload_id for upload in uploads}
     found: list[CountedAttempt] = []
     said: list[int] = []
     rows: int | None = 0
     gone: list[str] = []
-    for attempt, pending in session.parallel(
-        lambda key: _read_manifest(session, snapshot.directory, key, snapshot.names),
-        snapshot.manifests,
-    ):
+    read = partial(_read_manifest, session, snapshot)
+    for attempt, pending in session.parallel(read, snapshot.manifests):
         found.append(attempt)
         said += [] if pending.task_count is None else [pending.task_count]
         rows = None if rows is None or pending.rows is None else rows + pending.rows
         gone += [file.key for file in pending.files if file.upload_id not in open_ids]
         open_ids.difference_update(file.upload_id for file in pending.files)
+    _refuse_two_attempts(found)
     if gone:
         raise JobRefusedError(
             f"{many(len(gone), 'upload')} that the manifests name {_are(len(gone))} gone, so the"
-            f" commit would end in an abort: {_some(gone)}",
+            f" commit would end in an abort: {some(gone)}",
             code="UPLOAD_GONE",
         )
     return Countable(
@@ -118,7 +123,7 @@ def refuse_incomplete(snapshot: JobSnapshot, countable: Countable, tasks: int | 
     there are not so many.
     """
     _refuse_unfinished(snapshot, countable)
-    job = snapshot.directory.job_id
+    job = snapshot.job_id
     known = [count for count in (tasks, countable.task_count) if count is not None]
     if not known:
         raise JobRefusedError(
@@ -141,7 +146,7 @@ def _refuse_unfinished(snapshot: JobSnapshot, countable: Countable) -> None:
     count = countable.unfinished
     if count:
         raise JobRefusedError(
-            f"{many(count, 'open upload')} of job {snapshot.directory.job_id} {_are(count)} in no"
+            f"{many(count, 'open upload')} of job {snapshot.job_id} {_are(count)} in no"
             " manifest: of tasks that are not done, or of attempts that died. If every task is"
             " done, add --partial, and they are aborted",
             code="UNFINISHED",
@@ -151,29 +156,21 @@ def _refuse_unfinished(snapshot: JobSnapshot, countable: Countable) -> None:
 def _refuse_jobs_of_s3a(snapshot: JobSnapshot) -> None:
     if snapshot.of_s3a:
         raise JobRefusedError(
-            f"job {snapshot.directory.job_id} was written by Hadoop's S3A committer; see what can"
+            f"job {snapshot.job_id} was written by Hadoop's S3A committer; see what can"
             f" be done: s3commit rescue {snapshot.directory.uri}",
             code="S3A_JOB",
         )
 
 
-def _refuse_two_attempts(snapshot: JobSnapshot) -> None:
-    directory = snapshot.directory
-    if not snapshot.manifests:
-        raise JobRefusedError(
-            f"job {directory.job_id} has no manifest: no task of it is done, there is nothing to"
-            " commit",
-            code="NO_MANIFEST",
-        )
-    attempts: dict[str, set[str]] = {}
-    for key in snapshot.manifests:  # an attempt has one in each place where it has files
-        task_id, attempt_id = _attempt_of(directory, key)
-        attempts.setdefault(task_id, set()).add(attempt_id)
-    twice = sorted(task for task, found in attempts.items() if len(found) > 1)
+def _refuse_two_attempts(attempts: list[CountedAttempt]) -> None:
+    counted: dict[str, set[str]] = {}
+    for one in attempts:  # an attempt has a manifest in each place where it has files
+        counted.setdefault(one.task_id, set()).add(one.attempt_id)
+    twice = [task for task, found in counted.items() if len(found) > 1]
     if twice:
         raise JobRefusedError(
             f"{many(len(twice), 'task has', 'tasks have')} two manifests, and only the driver"
-            f" knows which counts: {_some(twice)}",
+            f" knows which counts: {some(twice)}",
             code="TWO_ATTEMPTS",
         )
 
@@ -184,34 +181,24 @@ def _refuse_without_job_json(snapshot: JobSnapshot) -> None:
         return
     why = next((one for one in snapshot.problems if one.startswith(JOB_FILE)), "")
     raise JobRefusedError(
-        f"job {snapshot.directory.job_id}: {why or 'job.json is gone, or not what it was'}. A"
+        f"job {snapshot.job_id}: {why or 'job.json is gone, or not what it was'}. A"
         " commit would end in an abort: bring it back as it was, or give the job up: s3commit abort"
-        f" {snapshot.located.name}",
+        f" {snapshot.name}",
         code=JOB_CHANGED,
     )
 
 
-def _attempt_of(directory: JobDirectory, key: str) -> tuple[str, str]:
-    try:
-        return parse_manifest_key(directory.bucket, key)[1:]
-    except InvalidInputError as error:
-        raise JobRefusedError(error.message, code=error.code) from error
-
-
 def _read_manifest(
-    session: Session, job: JobDirectory, key: str, names: Names
+    session: Session, snapshot: JobSnapshot, key: str
 ) -> tuple[CountedAttempt, PendingSet]:
-    stored = session.store.get(job.bucket, key, max_bytes=MAX_MANIFEST_BYTES)
+    job = snapshot.directory
     directory = parse_directory(job.bucket, key)  # the job's own, or that of one of its locations
     name = key[len(directory.prefix) :]
-    task_id, attempt_id = _attempt_of(directory, key)
-    try:
-        pending = decode_pendingset(stored.body, directory, names=names)
-    except InvalidInputError as error:
-        raise JobRefusedError(f"manifest {name}: {error.message}", code=error.code) from error
+    stored = session.store.get(job.bucket, key, max_bytes=MAX_MANIFEST_BYTES)
+    pending = decode_manifest(directory, name, stored.body, names=snapshot.names)
     attempt = CountedAttempt(
-        task_id=task_id,
-        attempt_id=attempt_id,
+        task_id=pending.task_id,
+        attempt_id=pending.attempt_id,
         manifest=name,
         sha256=digest(stored.body),
         files=len(pending.files),
@@ -223,8 +210,3 @@ def _read_manifest(
 
 def _are(count: int) -> str:
     return "is" if count == 1 else "are"
-
-
-def _some(names: list[str]) -> str:
-    shown = ", ".join(names[:SHOWN])
-    return f"{shown} and {len(names) - SHOWN} more" if len(names) > SHOWN else shown

@@ -8,9 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
-
-import click
 
 from s3commit.aws import env
 from s3commit.aws.arns import is_arn, machine_of
@@ -50,18 +47,6 @@ class LastExecution:
         return failure.code if failure else ""
 
 
-def state_machine_option(function: Any) -> Any:
-    """``--state-machine``: where to start an execution."""
-    return click.option(
-        "--state-machine",
-        "machine",
-        envvar=env.STATE_MACHINE,
-        show_envvar=True,
-        metavar="ARN",
-        help="The stack's output StateMachineArn, if the ledger names no execution of the job.",
-    )(function)
-
-
 def read_execution_of(
     session: Session, snapshot: JobSnapshot, machine: str | None
 ) -> LastExecution | None:
@@ -82,17 +67,17 @@ def restart(
     Raises `PreconditionError` (``OTHER_REQUEST``) if one runs, or was started a moment ago, or if
     nobody knows the machine.
     """
-    job = snapshot.directory.job_id
+    job = snapshot.job_id
     before = f"job {job}: its {requested(snapshot)} was requested before"
     if last.is_running:
         raise PreconditionError(
             f"{before}, and its execution is {last.status}: it decides; see:"
-            f" s3commit show {snapshot.located.name}",
+            f" s3commit show {snapshot.name}",
             code="OTHER_REQUEST",
         )
     if last.machine is None:
         raise PreconditionError(
-            f"{before}, and decides; see: s3commit show {snapshot.located.name}. If no execution"
+            f"{before}, and decides; see: s3commit show {snapshot.name}. If no execution"
             " works on it, start one: name the state machine with --state-machine or"
             f" {env.STATE_MACHINE}",
             code="OTHER_REQUEST",
@@ -104,7 +89,7 @@ def restart(
     if started is None:
         raise PreconditionError(
             f"{before}, and execution {name} was started for it a moment ago; see:"
-            f" s3commit show {snapshot.located.name}",
+            f" s3commit show {snapshot.name}",
             code="OTHER_REQUEST",
         )
     return started

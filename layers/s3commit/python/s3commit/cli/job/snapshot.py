@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import TypeVar
 
 from s3commit.cli.job.locate import Located
@@ -18,20 +17,24 @@ from s3commit.core.formats.documents import (
     decode_request,
     decode_result,
 )
-from s3commit.core.formats.layout import (
-    PENDINGSET_SUFFIX,
-    JobDirectory,
-    belongs_to_job,
+from s3commit.core.formats.layout import PENDINGSET_SUFFIX, JobDirectory, belongs_to_job
+from s3commit.core.job.stored_job import read_document, result_document
+from s3commit.core.model.errors import AccessError, JobFailedError, NotFoundError
+from s3commit.core.model.job import (
+    AbortRequest,
+    CommitRequest,
+    Failure,
+    JobResult,
+    JobSpec,
+    Names,
+    Outcome,
 )
-from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError
-from s3commit.core.model.job import AbortRequest, CommitRequest, Failure, JobResult, JobSpec, Names
 from s3commit.core.model.record import JobRecord, ReplacedFacts
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ownership.named_uploads import uploads_named
 from s3commit.core.ports.executions import Execution
 from s3commit.core.ports.objects import OpenUpload
 
-SCANNED_UPLOADS = 20_000  # of the destination: 20 requests, then `show` stops counting
 REQUESTED = "REQUESTED"  # S3 alone knows no more between the driver's word and the outcome
 
 T = TypeVar("T")
@@ -52,8 +55,8 @@ class JobSnapshot:
     """One job as it stands. What is None is not there, or not known without the ledger.
 
     ``manifests`` are keys; ``problems`` say which documents could not be read, and why.
-    ``uploads_complete`` is False if counting stopped before the end of the listing. ``locks``
-    and ``execution_found`` are None unless `show` has asked.
+    ``uploads_complete`` is False if counting stopped before the end of the listing. ``uploads``,
+    ``locks`` and ``execution_found`` are empty unless `show` has asked.
     """
 
     located: Located
@@ -64,12 +67,27 @@ class JobSnapshot:
     request_stands: bool
     result: JobResult | None
     committed: bool
-    manifests: tuple[str, ...]
-    uploads: tuple[OpenUpload, ...]
-    uploads_complete: bool
     problems: tuple[str, ...]
+    manifests: tuple[str, ...] = ()
+    uploads: tuple[OpenUpload, ...] = ()
+    uploads_complete: bool = True
     locks: LockStatus | None = None
     execution_found: Execution | None = None
+
+    @property
+    def job_id(self) -> str:
+        """The job's id."""
+        return self.located.directory.job_id
+
+    @property
+    def name(self) -> str:
+        """What to type for the job in a next command."""
+        return self.located.name
+
+    @property
+    def request_uri(self) -> str:
+        """Where its request stands, or would."""
+        return f"s3://{self.directory.bucket}/{self.directory.request}"
 
     @property
     def execution_status(self) -> str | None:
@@ -131,20 +149,9 @@ class JobSnapshot:
         return self.record.failure if self.record is not None else None
 
     @property
-    def policy(self) -> JobSpec | None:
-        """What the client said, or of that what the ledger keeps; None if neither is known."""
-        record = self.record
-        if self.spec is not None or record is None:
-            return self.spec
-        return JobSpec(
-            job_id=record.job_id,
-            destination=record.destination,
-            conflict=record.conflict,
-            scope=record.scope,
-            partition_by=record.partition_by,
-            idempotency_key=record.idempotency_key,
-            names=record.names,
-        )
+    def policy(self) -> JobSpec | JobRecord | None:
+        """What the client said, or what the ledger keeps of that; None if neither is known."""
+        return self.spec or self.record
 
     @property
     def names(self) -> Names:
@@ -157,26 +164,6 @@ class JobSnapshot:
         return self.record.replaced if self.record is not None else None
 
 
-class _Reader:
-    """Reads documents of one job directory, and keeps what is wrong with them."""
-
-    def __init__(self, session: Session, directory: JobDirectory) -> None:
-        self._store = session.store
-        self._directory = directory
-        self.problems: list[str] = []
-
-    def read(self, key: str, max_bytes: int, decode: Callable[[bytes], T]) -> T | None:
-        try:
-            return decode(self._store.get(self._directory.bucket, key, max_bytes=max_bytes).body)
-        except NotFoundError as error:
-            if error.code != NotFoundError.code:  # the bucket is not there
-                raise
-        except InvalidInputError as error:
-            name = key.rsplit("/", 1)[-1]
-            self.problems.append(f"{name} can not be read: {error.message} [{error.code}]")
-        return None
-
-
 def read_snapshot(session: Session, located: Located) -> JobSnapshot:
     """Read all of a job: five reads, and the listing of its directories.
 
@@ -185,40 +172,38 @@ def read_snapshot(session: Session, located: Located) -> JobSnapshot:
     directory, store = located.directory, session.store
     record = located.record()
     keys = [found.key for found in store.list(directory.bucket, directory.prefix)]
-    reader = _Reader(session, directory)
+
+    problems: list[str] = []
+
+    def read(key: str, limit: int, decode: Callable[[bytes, JobDirectory], T]) -> T | None:
+        found = read_document(
+            lambda: decode(store.get(directory.bucket, key, max_bytes=limit).body, directory)
+        )
+        if found.error is not None:
+            name = key.rsplit("/", 1)[-1]
+            problems.append(f"{name} can not be read: {found.error.message} [{found.error.code}]")
+        return found.value
+
     snapshot = JobSnapshot(
         located=located,
         record=record,
         progress=read_progress(located) if record else None,
-        spec=reader.read(directory.job, MAX_JOB_BYTES, lambda body: decode_job(body, directory)),
-        request=reader.read(
-            directory.request, MAX_REQUEST_BYTES, lambda body: decode_request(body, directory)
-        ),
+        spec=read(directory.job, MAX_JOB_BYTES, decode_job),
+        request=read(directory.request, MAX_REQUEST_BYTES, decode_request),
         request_stands=directory.request in keys,
-        result=reader.read(directory.result, MAX_RESULT_BYTES, decode_result),
+        result=read(directory.result, MAX_RESULT_BYTES, decode_result),
         committed=store.head(directory.bucket, directory.commits) is not None,
-        manifests=(),
-        uploads=(),
-        uploads_complete=True,
-        problems=tuple(reader.problems),
+        problems=tuple(problems),
     )
     if record is None and not keys and not snapshot.committed:
-        raise no_job(located)
+        raise NotFoundError(
+            f"no job {directory.job_id} at {directory.destination.uri}: check the id and the place",
+            code="NO_JOB",
+        )
     for other in snapshot.directories[1:]:
         keys += [found.key for found in store.list(other.bucket, other.prefix)]
-    return replace(
-        snapshot,
-        manifests=tuple(key for key in keys if key.endswith(PENDINGSET_SUFFIX)),
-    )
-
-
-def no_job(located: Located) -> NotFoundError:
-    """The error of a job of which there is no trace."""
-    return NotFoundError(
-        f"no job {located.directory.job_id} at {located.directory.destination.uri}: check the id"
-        " and the place",
-        code="NO_JOB",
-    )
+    manifests = tuple(key for key in keys if key.endswith(PENDINGSET_SUFFIX))
+    return replace(snapshot, manifests=manifests)
 
 
 def read_outcome(session: Session, located: Located) -> JobResult | None:
@@ -226,41 +211,39 @@ def read_outcome(session: Session, located: Located) -> JobResult | None:
 
     Without s3:ListBucket, S3 answers 403 for an object that is not there.
     """
-    directory = located.directory
     try:
-        stored = session.store.get(directory.bucket, directory.result, max_bytes=MAX_RESULT_BYTES)
+        found = result_document(session.ports(session.store, None), located.directory)
     except AccessError:
         return None
-    except NotFoundError as error:
-        if error.code != NotFoundError.code:
-            raise
-        return None
-    return decode_result(stored.body, directory)
+    if found.error is not None:
+        raise found.error
+    return found.value
 
 
-def own_uploads(session: Session, snapshot: JobSnapshot) -> Iterator[OpenUpload]:
-    """The job's open uploads: by its id in the file name; by manifests and notes of exact names."""
-    return _own(session, snapshot, _uploads(session, snapshot))
+def require_data(result: JobResult) -> None:
+    """Raise `JobFailedError` unless the job, or another one with its key, is committed."""
+    if result.outcome is Outcome.COMMITTED or result.already_committed:
+        return
+    error = result.error
+    raise JobFailedError(
+        f"job {result.job_id} ended {result.outcome}, none of its files is visible:"
+        f" {error.message if error else 'no reason given'}",
+        code=error.code if error else None,
+    )
 
 
-def some_uploads(session: Session, snapshot: JobSnapshot) -> tuple[tuple[OpenUpload, ...], bool]:
-    """The job's open uploads among the first of its places', and whether those were all."""
-    scanned = list(islice(_uploads(session, snapshot), SCANNED_UPLOADS + 1))
-    mine = tuple(_own(session, snapshot, scanned[:SCANNED_UPLOADS]))
-    return mine, len(scanned) <= SCANNED_UPLOADS
-
-
-def _uploads(session: Session, snapshot: JobSnapshot) -> Iterator[OpenUpload]:
-    """Every open upload where the job writes."""
+def open_uploads(session: Session, snapshot: JobSnapshot) -> Iterator[OpenUpload]:
+    """Every open upload where the job writes, its own or another's."""
     for directory in snapshot.directories:
         yield from session.store.list_uploads(directory.bucket, directory.destination.prefix)
 
 
-def _own(
+def own_uploads(
     session: Session, snapshot: JobSnapshot, uploads: Iterable[OpenUpload]
 ) -> Iterator[OpenUpload]:
+    """The job's of them: by its id in the file name; by manifests and notes of exact names."""
     if snapshot.names is Names.UNIQUE:
-        yield from (one for one in uploads if belongs_to_job(one.key, snapshot.directory.job_id))
+        yield from (one for one in uploads if belongs_to_job(one.key, snapshot.job_id))
         return
     ports = session.ports(session.store, None)
     named = {one for at in snapshot.directories for one in uploads_named(ports, at)}

@@ -14,44 +14,51 @@ from s3commit.core.model.pending import PendingFile
 from s3commit.core.ownership.identity import described
 
 
+def action_document(
+    snapshot: JobSnapshot, action: str, *, written: bool, dry_run: bool, started: str | None = None
+) -> dict[str, Any]:
+    """What came of a verb that asks for a job's end: a request written, an execution started."""
+    return {
+        "jobId": snapshot.job_id,
+        "action": action,
+        "state": snapshot.state,
+        "request": snapshot.request_uri,
+        "written": written,
+        "dryRun": dry_run,
+        "started": started,
+    }
+
+
 def print_restart(
     printer: Printer, snapshot: JobSnapshot, last: LastExecution, started: str | None
 ) -> None:
     """Print the execution that was started for a job; None: that would be."""
-    asked = requested(snapshot)
+    asked, dry_run = requested(snapshot), started is None
     if printer.json:
+        document = action_document(snapshot, asked, written=False, dry_run=dry_run, started=started)
+        failed_with = last.failed or None
         printer.document(
-            {
-                "jobId": snapshot.directory.job_id,
-                "action": asked,
-                "state": snapshot.state,
-                "request": f"s3://{snapshot.directory.bucket}/{snapshot.directory.request}",
-                "written": False,
-                "dryRun": started is None,
-                "started": started,
-                "executionBefore": last.status,
-                "executionBeforeFailed": last.failed or None,
-            }
+            {**document, "executionBefore": last.status, "executionBeforeFailed": failed_with}
         )
         return
     failed = f", {last.failed}" if last.failed else ""
     before = f"the one before is {last.status}{failed}" if last.status else "none is known"
-    job = f"job {snapshot.directory.job_id}, which goes on with its {asked} ({before})"
-    if started is None:
+    job = f"job {snapshot.job_id}, which goes on with its {asked} ({before})"
+    if dry_run:
         printer.line(f"dry run: would start an execution of {job}")
     else:
         printer.line(f"started an execution of {job}: {started}")
         if last.failed:
             printer.note(
                 "where nothing was mended it fails again: what to mend says s3commit show"
-                f" {snapshot.located.name}"
+                f" {snapshot.name}"
             )
-        printer.note(f"follow it: s3commit watch {snapshot.located.name}")
+        printer.note(f"follow it: s3commit watch {snapshot.name}")
 
 
 def print_files_in_doubt(printer: Printer, snapshot: JobSnapshot, found: list[PendingFile]) -> None:
     """Print them, and how they are settled."""
-    job = snapshot.directory.job_id
+    job = snapshot.job_id
     if printer.json:
         documents = [_document(snapshot.directory, file) for file in found]
         printer.document({"jobId": job, "state": snapshot.state, "inDoubt": documents})
@@ -64,7 +71,7 @@ def print_files_in_doubt(printer: Printer, snapshot: JobSnapshot, found: list[Pe
     printer.note(
         f"{many(len(found), 'file')}: nobody can tell whether of job {job}. Say of each whose it is"
         " (docs/operations.md, Whose is this file?), then:"
-        f" s3commit commit {snapshot.located.name}"
+        f" s3commit commit {snapshot.name}"
     )
 
 

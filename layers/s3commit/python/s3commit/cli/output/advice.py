@@ -71,9 +71,8 @@ def is_orphan(record: JobRecord) -> bool:
     return record.state is JobState.ABORTING and not record.execution
 
 
-def meaning_of(state: str, failure: Failure | None) -> str:
-    """What is true of a job in the state."""
-    other = already_by(failure)
+def meaning_of(state: str, other: str | None) -> str:
+    """What is true of a job in the state; ``other`` as by `already_by`."""
     if other is not None and state in {JobState.ABORTING, JobState.ABORTED}:
         return f"nothing was added: job {other} has this idempotency key"
     return MEANING[state]
@@ -104,7 +103,7 @@ def next_step(snapshot: JobSnapshot, now: float) -> list[str]:
 
 def _after_the_end(snapshot: JobSnapshot) -> list[str]:
     lines = []
-    name, destination = snapshot.directory.job_id, snapshot.directory.destination.uri
+    name, destination = snapshot.job_id, snapshot.directory.destination.uri
     failure, other = snapshot.failure, already_by(snapshot.failure)
     if snapshot.result is not None and snapshot.result.outcome is Outcome.COMMITTED:
         lines.append(f"nothing, it is done. Its files: s3commit ls {destination} --files {name}")
@@ -151,7 +150,7 @@ def _before_the_pipeline(snapshot: JobSnapshot) -> list[str]:
     else:
         lines.append(
             "if not: look at RequestQueue and its dead-letter queue, and the log of"
-            f" dispatch_requests; s3commit {asked} {snapshot.located.name} starts an execution"
+            f" dispatch_requests; s3commit {asked} {snapshot.name} starts an execution"
         )
     return lines
 
@@ -166,7 +165,7 @@ def _while_working(snapshot: JobSnapshot, record: JobRecord, now: float) -> list
             lines.append(f"and {many(len(blockers) - SHOWN_BLOCKERS, 'more job')}")
     else:
         lines.append(_GOES_ON.get(record.state, "result.json is being written; then it is over"))
-    goes_on = f"s3commit {_verb(snapshot)} {snapshot.located.name}"
+    goes_on = f"s3commit {_verb(snapshot)} {snapshot.name}"
     if is_orphan(record):
         lines.append(
             "but it was taken from its execution, and nobody works on it:"
@@ -190,7 +189,7 @@ def _after_a_failure(snapshot: JobSnapshot, goes_on: str) -> list[str]:
     failure = snapshot.execution_failure
     if failure is None:
         return [f"{dead}: {another}"]
-    do = advice_on_execution(failure.code).do.replace("JOB", snapshot.located.name)
+    do = advice_on_execution(failure.code).do.replace("JOB", snapshot.name)
     return [dead, f"first: {do}", f"then: {another}"]
 
 

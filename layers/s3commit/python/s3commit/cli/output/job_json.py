@@ -1,4 +1,4 @@
-"""All about one job, as a document for programs."""
+"""All about one job, as a document for programs; `job_text` makes the text for people of it."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ from typing import Any
 
 from s3commit.cli.codes import advice_on, advice_on_execution
 from s3commit.cli.job.snapshot import JobSnapshot
-from s3commit.cli.job.waiting import InTheWay
+from s3commit.cli.job.waiting import InTheWay, LockStatus
 from s3commit.cli.output.advice import already_by, console_url, next_step
-from s3commit.cli.text import epoch_of
+from s3commit.cli.text import epoch_of, fields
 from s3commit.core.formats.locations import location_uris
 from s3commit.core.model.conditions import encode_conditions
-from s3commit.core.model.job import AbortRequest, Failure
-from s3commit.core.model.locks import Claim
+from s3commit.core.model.job import AbortRequest
 
 
 def job_document(snapshot: JobSnapshot, now: float) -> dict[str, Any]:
     """What `show` prints; ``now`` in seconds since 1970. What is not known is null."""
     record, spec, failure = snapshot.record, snapshot.spec, snapshot.failure
+    plan, result = record.plan if record else None, snapshot.result
+    counts = ("files", "bytes", "rows")
     return {
-        "jobId": snapshot.directory.job_id,
+        "jobId": snapshot.job_id,
         "destination": snapshot.directory.destination.uri,
         "directory": snapshot.directory.uri,
         "state": snapshot.state,
@@ -31,14 +32,16 @@ def job_document(snapshot: JobSnapshot, now: float) -> dict[str, Any]:
         "client": spec.client if spec else None,
         **_policy(snapshot),
         "request": _request(snapshot),
+        "requestStands": snapshot.request_stands,
         "manifests": len(snapshot.manifests),
-        "noted": _progress(snapshot),
-        "plan": _plan(snapshot),
+        "noted": asdict(snapshot.progress) if snapshot.progress else None,
+        "plan": plan and fields(plan, "units", *counts),
         "replaced": _replaced(snapshot),
-        "locks": _standing(snapshot, now),
-        "result": _result(snapshot),
-        "error": {"code": failure.code, "message": failure.message} if failure else None,
-        "advice": _advice(failure),
+        "locks": _locks(snapshot.locks, now) if snapshot.locks else None,
+        "result": result
+        and fields(result, "outcome", *counts, "replaced", "decided_at", "finished_at"),
+        "error": failure and fields(failure, "code", "message"),
+        "advice": failure and fields(advice_on(failure.code), "means", "do"),
         "alreadyCommittedBy": already_by(failure),
         "openUploads": len(snapshot.uploads),
         "openUploadsComplete": snapshot.uploads_complete,
@@ -46,22 +49,20 @@ def job_document(snapshot: JobSnapshot, now: float) -> dict[str, Any]:
         "executionStatus": snapshot.execution_status,
         "executionError": _execution_error(snapshot),
         "console": console_url(snapshot.execution),
-        "problems": list(snapshot.problems),
+        "problems": snapshot.problems,
         "next": next_step(snapshot, now),
     }
 
 
 def _policy(snapshot: JobSnapshot) -> dict[str, Any]:
-    policy = snapshot.policy
+    policy, spec = snapshot.policy, snapshot.spec
+    names = ("conflict", "scope", "partition_by", "idempotency_key", "names")
+    locations = spec.locations if spec else {}
     return {
-        "conflict": policy.conflict.value if policy else None,
-        "scope": policy.scope.value if policy else None,
-        "partitionBy": list(policy.partition_by) if policy else None,
-        "locations": location_uris(policy.locations, snapshot.directory.bucket) if policy else None,
+        **fields(policy, *names),
+        "locations": location_uris(locations, snapshot.directory.bucket) if policy else None,
         # The ledger does not keep them: job.json alone says.
-        "conditions": encode_conditions(snapshot.spec.conditions) if snapshot.spec else None,
-        "idempotencyKey": policy.idempotency_key if policy else None,
-        "names": policy.names.value if policy else None,
+        "conditions": encode_conditions(spec.conditions) if spec else None,
     }
 
 
@@ -80,73 +81,33 @@ def _request(snapshot: JobSnapshot) -> dict[str, Any] | None:
     }
 
 
-def _progress(snapshot: JobSnapshot) -> dict[str, Any] | None:
-    return asdict(snapshot.progress) if snapshot.progress else None
-
-
-def _plan(snapshot: JobSnapshot) -> dict[str, Any] | None:
-    plan = snapshot.record.plan if snapshot.record else None
-    if plan is None:
-        return None
-    return {"units": plan.units, "files": plan.files, "bytes": plan.bytes, "rows": plan.rows}
-
-
 def _replaced(snapshot: JobSnapshot) -> dict[str, Any] | None:
     replaced = snapshot.replaced
     if replaced is None:
         return None
-    return {
-        "files": replaced.files,
-        "bytes": replaced.bytes,
-        "overwritesExactNames": replaced.overwrites,
-    }
+    return {**fields(replaced, "files", "bytes"), "overwritesExactNames": replaced.overwrites}
 
 
-def _standing(snapshot: JobSnapshot, now: float) -> dict[str, Any] | None:
-    locks = snapshot.locks
-    if locks is None:
-        return None
+def _locks(locks: LockStatus, now: float) -> dict[str, Any]:
     since = locks.since
     return {
-        "holds": [_claim(claim) for claim in locks.holds],
-        "waits": [_claim(claim) for claim in locks.waits],
+        "holds": [fields(claim, "node", "mode") for claim in locks.holds],
+        "waits": [fields(claim, "node", "mode") for claim in locks.waits],
         "waitsSince": since,
         "waitsSeconds": None if since is None else int(now - epoch_of(since)),
         "inTheWay": [_in_the_way(one, now) for one in locks.in_the_way],
-        "keptWaiting": list(locks.kept_waiting),
+        "keptWaiting": locks.kept_waiting,
     }
-
-
-def _claim(claim: Claim) -> dict[str, str]:
-    return {"node": claim.node, "mode": claim.mode.value}
 
 
 def _in_the_way(one: InTheWay, now: float) -> dict[str, Any]:
     record = one.record
     return {
-        "jobId": one.job_id,
-        "node": one.node,
-        "mode": one.mode.value,
-        "holds": one.holds,
-        "state": record.state.value,
+        **fields(one, "job_id", "node", "mode", "holds"),
+        "state": record.state,
         "unchangedSeconds": int(now - epoch_of(record.updated_at)),
         "execution": record.execution or None,
         "executionStatus": one.execution.status if one.execution else None,
-    }
-
-
-def _result(snapshot: JobSnapshot) -> dict[str, Any] | None:
-    result = snapshot.result
-    if result is None:
-        return None
-    return {
-        "outcome": result.outcome.value,
-        "files": result.files,
-        "bytes": result.bytes,
-        "rows": result.rows,
-        "replaced": result.replaced,
-        "decidedAt": result.decided_at,
-        "finishedAt": result.finished_at,
     }
 
 
@@ -155,16 +116,4 @@ def _execution_error(snapshot: JobSnapshot) -> dict[str, str] | None:
     if failure is None:
         return None
     advice = advice_on_execution(failure.code)
-    return {
-        "code": failure.code,
-        "message": failure.message,
-        "means": advice.means,
-        "do": advice.do,
-    }
-
-
-def _advice(failure: Failure | None) -> dict[str, str] | None:
-    if failure is None:
-        return None
-    advice = advice_on(failure.code)
-    return {"means": advice.means, "do": advice.do}
+    return {**fields(failure, "code", "message"), **fields(advice, "means", "do")}

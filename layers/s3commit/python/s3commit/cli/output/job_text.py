@@ -1,18 +1,14 @@
-"""All about one job, as names and values for people."""
+"""All about one job, as names and values for people: the document of `job_json` in words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from typing import Any
 
-from s3commit.cli.codes import CODES, advice_on_execution
-from s3commit.cli.job.snapshot import JobSnapshot, Progress
-from s3commit.cli.job.waiting import InTheWay, LockStatus
-from s3commit.cli.output.advice import console_url, meaning_of, next_step
+from s3commit.cli.codes import CODES
+from s3commit.cli.output.advice import meaning_of
 from s3commit.cli.text import age, amount, epoch_of, many, moment, size
-from s3commit.core.formats.locations import location_uris
-from s3commit.core.model.conditions import encode_conditions
-from s3commit.core.model.job import AbortRequest, CommitRequest, JobSpec, Names
-from s3commit.core.model.locks import Claim, LockMode
+from s3commit.core.model.locks import LockMode
 from s3commit.core.model.states import JobState
 
 Pairs = Iterator[tuple[str, str]]
@@ -27,153 +23,139 @@ _REPLACED: dict[str, str] = {
 }
 
 
-def progress_text(progress: Progress) -> str:
+def progress_text(noted: dict[str, Any]) -> str:
     """How much the tasks of a job have written."""
     return (
-        f"{many(progress.attempts, 'attempt')} of {many(progress.tasks, 'task')}:"
-        f" {many(progress.files, 'file')}, {size(progress.bytes)}"
+        f"{many(noted['attempts'], 'attempt')} of {many(noted['tasks'], 'task')}:"
+        f" {many(noted['files'], 'file')}, {size(noted['bytes'])}"
     )
 
 
-def job_pairs(snapshot: JobSnapshot, now: float) -> Pairs:
-    """What `show` prints; ``now`` in seconds since 1970."""
-    yield "job", snapshot.directory.job_id
-    yield "destination", snapshot.directory.destination.uri
-    yield "state", snapshot.state
-    yield "state", meaning_of(snapshot.state, snapshot.failure)
-    yield from _history(snapshot, now)
-    policy = snapshot.policy
-    if policy is not None:
-        yield from _policy(policy)
-    elif not snapshot.problems:
-        yield "conflict", "append, with exact names: there is no job.json, as with Hadoop's S3A"
-    yield from _asked(snapshot)
-    if snapshot.locks is not None:
-        yield from _standing(snapshot.locks, now)
-    yield from _outcome(snapshot)
-    yield from _execution(snapshot)
-    for problem in snapshot.problems:
-        yield "problem", problem
-    for line in next_step(snapshot, now):
-        yield "next", line
+def job_pairs(job: dict[str, Any], now: float) -> Pairs:
+    """What `show` prints of a job's document; ``now`` in seconds since 1970."""
+    yield "job", job["jobId"]
+    yield "destination", job["destination"]
+    yield "state", job["state"]
+    yield "state", meaning_of(job["state"], job["alreadyCommittedBy"])
+    if job["createdAt"]:
+        client = f" by {job['client']}" if job["client"] else ""
+        yield "created", f"{moment(job['createdAt'])}{client}"
+    if job["inLedger"]:
+        ago = age(now - epoch_of(job["updatedAt"]))
+        yield "changed", f"{moment(job['updatedAt'])}, {ago} ago"
+        yield "generation", str(job["generation"])
+    yield from _policy(job)
+    yield from _asked(job)
+    if job["locks"]:
+        yield from _locks(job["locks"])
+    yield from _outcome(job)
+    yield from _execution(job)
+    for name, lines in (("problem", job["problems"]), ("next", job["next"])):
+        for line in lines:
+            yield name, line
 
 
-def _history(snapshot: JobSnapshot, now: float) -> Pairs:
-    spec, record = snapshot.spec, snapshot.record
-    created = spec.created_at if spec and spec.created_at else record.created_at if record else ""
-    if created:
-        client = f" by {spec.client}" if spec and spec.client else ""
-        yield "created", f"{moment(created)}{client}"
-    if record is not None:
-        changed = now - epoch_of(record.updated_at)
-        yield "changed", f"{moment(record.updated_at)}, {age(changed)} ago"
-        yield "generation", str(record.generation)
-
-
-def _policy(policy: JobSpec) -> Pairs:
-    parts = f", partitioned by {', '.join(policy.partition_by)}" if policy.partition_by else ""
-    yield "conflict", f"{policy.conflict.value}, scope {policy.scope.value}{parts}"
-    for name, uri in location_uris(policy.locations, policy.destination.bucket).items():
+def _policy(job: dict[str, Any]) -> Pairs:
+    if job["conflict"] is None:
+        if not job["problems"]:
+            yield "conflict", "append, with exact names: there is no job.json, as with Hadoop's S3A"
+        return
+    columns = job["partitionBy"]
+    parts = f", partitioned by {', '.join(columns)}" if columns else ""
+    yield "conflict", f"{job['conflict']}, scope {job['scope']}{parts}"
+    for name, uri in job["locations"].items():
         yield "location", f"{name} at {uri}"
-    for name, value in encode_conditions(policy.conditions).items():
+    for name, value in (job["conditions"] or {}).items():
         if isinstance(value, dict):
             for column, share in value.items():
                 yield "condition", f"{name}.{column} {share:g}"
         else:
             yield "condition", f"{name} {value}"
-    if policy.idempotency_key is not None:
-        yield "once", f"idempotency key {policy.idempotency_key!r}"
-    if policy.names is Names.EXACT:
+    if job["idempotencyKey"] is not None:
+        yield "once", f"idempotency key {job['idempotencyKey']!r}"
+    if job["names"] == "exact":
         yield "names", "exact: the program's own, without the job's id"
 
 
-def _asked(snapshot: JobSnapshot) -> Pairs:
-    request = snapshot.request
-    if isinstance(request, AbortRequest):
-        yield "request", f"abort: {request.reason or 'no reason given'}"
-    elif request is not None:
-        yield "request", _counted(request)
-    elif not snapshot.request_stands:
+def _asked(job: dict[str, Any]) -> Pairs:
+    if job["request"]:
+        yield "request", _requested(job["request"])
+    elif not job["requestStands"]:
         yield "request", "none"
-    yield "manifests", many(len(snapshot.manifests), "in S3", "in S3")
-    progress = snapshot.progress
-    if progress is not None:
-        yield "noted", progress_text(progress)
-    if snapshot.record is not None and snapshot.record.plan is not None:
-        plan = snapshot.record.plan
-        units = f" in {many(plan.units, 'unit')}" if plan.units else ""
-        yield "plan", f"{amount(plan.files, plan.bytes, plan.rows)}{units}"
-    if snapshot.replaced is not None:
-        of_before = (
-            f"{many(snapshot.replaced.files, 'file')} of before, {size(snapshot.replaced.bytes)}"
-        )
-        yield "replaces", f"{of_before}: {_REPLACED.get(snapshot.state, 'kept')}"
-    more = "" if snapshot.uploads_complete else " or more (too many at the destination to count)"
-    yield "open uploads", f"{len(snapshot.uploads)}{more}"
+    yield "manifests", f"{job['manifests']} in S3"
+    if job["noted"]:
+        yield "noted", progress_text(job["noted"])
+    plan, replaced = job["plan"], job["replaced"]
+    if plan:
+        units = f" in {many(plan['units'], 'unit')}" if plan["units"] else ""
+        yield "plan", f"{amount(plan['files'], plan['bytes'], plan['rows'])}{units}"
+    if replaced:
+        of_before = f"{many(replaced['files'], 'file')} of before, {size(replaced['bytes'])}"
+        yield "replaces", f"{of_before}: {_REPLACED.get(job['state'], 'kept')}"
+    complete = job["openUploadsComplete"]
+    more = "" if complete else " or more (too many at the destination to count)"
+    yield "open uploads", f"{job['openUploads']}{more}"
 
 
-def _counted(request: CommitRequest) -> str:
-    if request.attempts is None:
+def _requested(request: dict[str, Any]) -> str:
+    if request["action"] == "abort":
+        return f"abort: {request['reason'] or 'no reason given'}"
+    if request["attempts"] is None:
         return "commit, every manifest counts"
-    files = sum(attempt.files for attempt in request.attempts)
-    total = sum(attempt.bytes for attempt in request.attempts)
-    attempts = many(len(request.attempts), "counted attempt")
-    return f"commit, {attempts}: {many(files, 'file')}, {size(total)}"
+    attempts = many(request["attempts"], "counted attempt")
+    return f"commit, {attempts}: {many(request['files'], 'file')}, {size(request['bytes'])}"
 
 
-def _standing(locks: LockStatus, now: float) -> Pairs:
-    yield from _nodes("holds", locks.holds)
-    if locks.since is not None:
-        yield "waits", f"since {moment(locks.since)}, {age(now - epoch_of(locks.since))}"
-        yield from _nodes("waits", locks.waits)
-    for one in locks.in_the_way:
-        yield "in the way", _in_the_way(one, now)
-    if locks.kept_waiting:
-        first, *others = locks.kept_waiting
+def _locks(locks: dict[str, Any]) -> Pairs:
+    yield from _nodes("holds", locks["holds"])
+    if locks["waitsSince"] is not None:
+        yield "waits", f"since {moment(locks['waitsSince'])}, {age(locks['waitsSeconds'])}"
+        yield from _nodes("waits", locks["waits"])
+    for one in locks["inTheWay"]:
+        state = f"{one['state']}, unchanged for {age(one['unchangedSeconds'])}"
+        does = "holds" if one["holds"] else "waits for"
+        status = one["executionStatus"]
+        execution = f", execution {status}" if status else ""
+        yield "in the way", f"{one['jobId']}: {state}, {does} {_claim(one)}{execution}"
+    if locks["keptWaiting"]:
+        first, *others = locks["keptWaiting"]
         yield "keeps waiting", f"{first} and {len(others)} more" if others else first
 
 
-def _nodes(name: str, claims: Sequence[Claim]) -> Pairs:
+def _nodes(name: str, claims: list[dict[str, str]]) -> Pairs:
     for claim in claims[:SHOWN_NODES]:
-        of_key = claim.mode is LockMode.KEY
-        yield name, "the idempotency key" if of_key else f"{claim.mode.name.lower()} {claim.node}"
+        yield name, "the idempotency key" if claim["mode"] == LockMode.KEY else _claim(claim)
     if len(claims) > SHOWN_NODES:
         yield name, f"and {len(claims) - SHOWN_NODES} more; --output json has them all"
 
 
-def _in_the_way(one: InTheWay, now: float) -> str:
-    state = f"{one.record.state}, unchanged for {age(now - epoch_of(one.record.updated_at))}"
-    does = "holds" if one.holds else "waits for"
-    execution = f", execution {one.execution.status}" if one.execution else ""
-    return f"{one.job_id}: {state}, {does} {one.mode.name.lower()} {one.node}{execution}"
+def _claim(claim: dict[str, Any]) -> str:
+    return f"{LockMode(claim['mode']).name.lower()} {claim['node']}"
 
 
-def _outcome(snapshot: JobSnapshot) -> Pairs:
-    result, failure = snapshot.result, snapshot.failure
-    if result is not None:
-        yield "result", f"{result.outcome.value} at {moment(result.finished_at)}"
-        if result.decided_at:
-            replaced = f", {many(result.replaced, 'file')} of before removed"
-            yield (
-                "result",
-                f"{amount(result.files, result.bytes, result.rows)}"
-                f"{replaced if result.replaced else ''}; decided {moment(result.decided_at)}",
-            )
-    if failure is not None:
-        yield "reason", f"{failure.message} [{failure.code}]"
-        if failure.code in CODES:
-            yield "reason", CODES[failure.code].means
+def _outcome(job: dict[str, Any]) -> Pairs:
+    result, failure = job["result"], job["error"]
+    if result:
+        yield "result", f"{result['outcome']} at {moment(result['finishedAt'])}"
+        if result["decidedAt"]:
+            removed = result["replaced"]
+            replaced = f", {many(removed, 'file')} of before removed" if removed else ""
+            content = amount(result["files"], result["bytes"], result["rows"])
+            yield "result", f"{content}{replaced}; decided {moment(result['decidedAt'])}"
+    if failure:
+        yield "reason", f"{failure['message']} [{failure['code']}]"
+        if failure["code"] in CODES:
+            yield "reason", job["advice"]["means"]
 
 
-def _execution(snapshot: JobSnapshot) -> Pairs:
-    if snapshot.execution:
-        status = f" ({snapshot.execution_status})" if snapshot.execution_status else ""
-        yield "execution", f"{snapshot.execution}{status}"
-    url = console_url(snapshot.execution)
-    if url:
-        yield "console", url
-    failure = snapshot.execution_failure
-    if failure is not None:
-        named = failure.code in failure.message
-        yield "error", failure.message if named else f"{failure.message} [{failure.code}]"
-        yield "error", advice_on_execution(failure.code).means
+def _execution(job: dict[str, Any]) -> Pairs:
+    if job["execution"]:
+        status = f" ({job['executionStatus']})" if job["executionStatus"] else ""
+        yield "execution", f"{job['execution']}{status}"
+    if job["console"]:
+        yield "console", job["console"]
+    error = job["executionError"]
+    if error:
+        named = error["code"] in error["message"]
+        yield "error", error["message"] if named else f"{error['message']} [{error['code']}]"
+        yield "error", error["means"]

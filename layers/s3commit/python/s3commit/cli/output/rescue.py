@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from s3commit.cli.printer import Printer
-from s3commit.cli.rescue.judgement import Judgement, incomplete
-from s3commit.cli.text import age, amount, many, number, size
+from s3commit.cli.printer import Column, Printer
+from s3commit.cli.rescue.judgement import UNFINISHED, Judgement, incomplete
+from s3commit.cli.text import age, amount, fields, many, size
 from s3commit.core.model.job import Destination, Failure, JobResult
 
 
@@ -30,41 +30,41 @@ class RescueReport:
 
 def tell(printer: Printer, report: RescueReport) -> None:
     """Print it."""
-    if printer.json:
-        printer.document(_document(report))
-        return
-    if report.changes:
+    documents = [_job(report, one) for one in report.found]
+    if report.changes and not printer.json:
         for one in report.found:
             printer.line(_outcome(report, one))
-    elif report.found:
-        _table(printer, report)
-    _notes(printer, report)
+    else:
+        about = {
+            "destination": report.destination.uri,
+            "action": report.word,
+            "dryRun": not report.changes,
+            "leftOut": report.strangers,
+        }
+        printer.listing(about, "jobs", documents, _COLUMNS)
+    if not printer.json:
+        _notes(printer, report)
 
 
-def _table(printer: Printer, report: RescueReport) -> None:
-    headers = ["JOB", "QUIET", "TASKS", "FILES", "SIZE", "VISIBLE", "UNFINISHED", "COMMIT"]
-    rows = [
-        [
-            one.job.directory.job_id,
-            age(one.quiet),
-            number(one.tasks),
-            number(one.files),
-            size(one.bytes),
-            number(len(one.visible)),
-            number(len(one.unfinished)),
-            _verdict(one),
-        ]
-        for one in report.found
-    ]
-    printer.table(headers, rows, right=["TASKS", "FILES", "SIZE", "VISIBLE", "UNFINISHED"])
-
-
-def _verdict(one: Judgement) -> str:
-    if one.job.requested:
+def _can_commit(job: dict[str, Any]) -> str:
+    if job["requested"]:
         return "requested"
-    if one.problem:
-        return f"no: {one.problem.code}"
-    return "with --partial" if incomplete(one) else "yes"
+    code = next((problem["code"] for problem in job["problems"]), None)
+    if code is None:
+        return "yes"
+    return "with --partial" if code == UNFINISHED else f"no: {code}"
+
+
+_COLUMNS = (
+    Column("JOB", "jobId"),
+    Column("QUIET", "quietSeconds", age),
+    Column("TASKS", "tasks", right=True),
+    Column("FILES", "files", right=True),
+    Column("SIZE", "bytes", size, right=True),
+    Column("VISIBLE", "visibleFiles", right=True),
+    Column("UNFINISHED", "unfinishedUploads", lambda uploads: str(len(uploads)), right=True),
+    Column("COMMIT", text=_can_commit),
+)
 
 
 def _notes(printer: Printer, report: RescueReport) -> None:
@@ -103,16 +103,6 @@ def _outcome(report: RescueReport, one: Judgement) -> str:
     return f"{job}: {result.outcome}{f', {content}' if result.files else ''}"
 
 
-def _document(report: RescueReport) -> dict[str, Any]:
-    return {
-        "destination": report.destination.uri,
-        "action": report.word,
-        "dryRun": not report.changes,
-        "jobs": [_job(report, one) for one in report.found],
-        "leftOut": report.strangers,
-    }
-
-
 def _job(report: RescueReport, one: Judgement) -> dict[str, Any]:
     result = report.results.get(one.job.directory.job_id)
     return {
@@ -120,16 +110,10 @@ def _job(report: RescueReport, one: Judgement) -> dict[str, Any]:
         "directory": one.job.uri,
         "requested": one.job.requested or report.changes,
         "quietSeconds": one.quiet,
-        "tasks": one.tasks,
-        "tasksWithoutPendingset": list(one.began),
-        "files": one.files,
-        "bytes": one.bytes,
+        "tasksWithoutPendingset": one.began,
+        **fields(one, "tasks", "files", "bytes"),
         "visibleFiles": len(one.visible),
-        "unfinishedUploads": [
-            {"key": upload.key, "uploadId": upload.upload_id} for upload in one.unfinished
-        ],
-        "problems": [
-            {"code": problem.code, "message": problem.message} for problem in _reasons(one)
-        ],
-        "outcome": result.outcome.value if result else None,
+        "unfinishedUploads": [fields(upload, "key", "upload_id") for upload in one.unfinished],
+        "problems": [fields(problem, "code", "message") for problem in _reasons(one)],
+        "outcome": result.outcome if result else None,
     }

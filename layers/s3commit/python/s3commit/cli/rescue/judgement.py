@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from s3commit.cli.rescue.jobs import S3AJob, read_files
 from s3commit.cli.session import Session
-from s3commit.cli.text import age, epoch_of, many
+from s3commit.cli.text import age, epoch_of, many, some
 from s3commit.core.formats.hadoop import parse_manifest_name, task_number, task_of_attempt
 from s3commit.core.formats.layout import PENDINGSET_SUFFIX, write_of
 from s3commit.core.model.errors import IdentityUnknownError, InvalidInputError, JobRefusedError
@@ -22,7 +22,7 @@ from s3commit.core.ownership.identity import ObjectOwner, described, is_provably
 from s3commit.core.ownership.other_jobs import OtherJobs
 from s3commit.core.ports.objects import OpenUpload
 
-SHOWN = 3  # names in a message
+UNFINISHED = "UNFINISHED"
 
 
 @dataclass
@@ -90,13 +90,13 @@ def incomplete(found: Judgement) -> Failure | None:
     """What hints at tasks that are not done."""
     told = []
     if found.began:
-        told.append(f"{many(len(found.began), 'task')} without a pendingset ({_some(found.began)})")
+        told.append(f"{many(len(found.began), 'task')} without a pendingset ({some(found.began)})")
     if found.unfinished:
         told.append(f"{many(len(found.unfinished), 'open upload')} that no pendingset names")
     if not told:
         return None
     return Failure(
-        "UNFINISHED",
+        UNFINISHED,
         f"it has {' and '.join(told)}: data is missing, unless they are of attempts that were run"
         " again. If every task is done, add --partial, and they are aborted",
     )
@@ -209,7 +209,7 @@ def _judge_files(
         found.problems.append(Failure("DUPLICATE_KEY", "two of its tasks write the same file"))
     foreign = [key for key in keys if other_jobs.own(key)]
     if foreign:
-        message = f"it names {_some(foreign)}, by the name another job's"
+        message = f"it names {some(foreign)}, by the name another job's"
         found.problems.append(Failure("NAME_NOT_UNIQUE", message))
 
     def look(file: PendingFile) -> tuple[str, str]:
@@ -239,14 +239,14 @@ def _judge_files(
                 "UPLOAD_GONE",
                 f"{many(len(told['gone']), 'upload')} that its manifests name can not be completed"
                 " any more, aborted by another S3A job's cleanup or a lifecycle rule:"
-                f" {_some(told['gone'])}",
+                f" {some(told['gone'])}",
             )
         )
     if told["taken"]:
         found.problems.append(
             Failure(
                 "KEY_EXISTS",
-                f"{_some(told['taken'])} is there already, and nothing in the name says that it is"
+                f"{some(told['taken'])} is there already, and nothing in the name says that it is"
                 " of this job",
             )
         )
@@ -259,12 +259,6 @@ def _in_doubt(files: list[str]) -> Failure:
         IdentityUnknownError.code,
         f"nobody can tell whether {many(len(files), 'file')} that {'is' if one else 'are'} there"
         f" {'is' if one else 'are'} its own, completed: the upload is gone, and behind SSE-KMS an"
-        f" etag tells nothing ({_some(files)}). Settle whose {'it is' if one else 'they are'}"
+        f" etag tells nothing ({some(files)}). Settle whose {'it is' if one else 'they are'}"
         " (docs/operations.md), then rescue the job",
     )
-
-
-def _some(names: Iterable[str]) -> str:
-    found = sorted(names)
-    shown = ", ".join(found[:SHOWN])
-    return f"{shown} and {len(found) - SHOWN} more" if len(found) > SHOWN else shown

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import click
 
-from s3commit.cli.arguments import JOB, JobName, destination_option
-from s3commit.cli.job.locate import locate
+from s3commit.cli.job.locate import Located, on_job
 from s3commit.cli.job.requests import is_aborting, refuse_second_request
-from s3commit.cli.job.restart import read_execution_of, restart, state_machine_option
+from s3commit.cli.job.restart import read_execution_of, restart
 from s3commit.cli.job.snapshot import JobSnapshot, read_snapshot
-from s3commit.cli.output.actions import print_restart
+from s3commit.cli.output.actions import action_document, print_restart
 from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
-from s3commit.cli.verb import dry_run_option, table_option, verb
+from s3commit.cli.verb import dry_run_option, state_machine_option, verb
 from s3commit.core.model.errors import PreconditionError
-from s3commit.core.model.job import AbortRequest, Destination
+from s3commit.core.model.job import AbortRequest
 from s3commit.writer.requests import request_abort
 
 
 @verb(changes=True)
-@click.argument("job", type=JOB)
-@table_option
-@destination_option
+@on_job()
 @state_machine_option
 @click.option(
     "--reason", default="s3commit abort", show_default=True, help="Stands in the job's result."
@@ -31,9 +28,7 @@ def abort(
     session: Session,
     printer: Printer,
     *,
-    job: JobName,
-    table: str | None,
-    destination: Destination | None,
+    located: Located,
     machine: str | None,
     reason: str,
     dry_run: bool,
@@ -47,45 +42,31 @@ def abort(
     If the abort was requested before and its execution failed (the ledger has its name), starts
     another execution, which continues the abort.
     """
-    snapshot = read_snapshot(session, locate(session, job, table, destination))
+    snapshot = read_snapshot(session, located)
     last = read_execution_of(session, snapshot, machine)
     gives_up = isinstance(snapshot.request, AbortRequest)
     if gives_up and last is not None and last.machine is not None and not last.is_running:
-        started = restart(session, snapshot, last, dry_run)
-        print_restart(printer, snapshot, last, started)
+        print_restart(printer, snapshot, last, restart(session, snapshot, last, dry_run))
         return
-    if is_aborting(snapshot):
-        _tell(printer, snapshot, False, dry_run, f"job {job.job_id} is given up already")
-        return
-    refuse_second_request(snapshot)
-    if not dry_run:
-        answer = request_abort(session.store, snapshot.directory, reason)
-        if not answer.accepted:
-            raise PreconditionError(answer.message, code="OTHER_REQUEST")
-    _tell(printer, snapshot, not dry_run, dry_run, f"abort of job {job.job_id} requested")
+    given_up = is_aborting(snapshot)
+    if not given_up:
+        refuse_second_request(snapshot)
+        if not dry_run:
+            answer = request_abort(session.store, snapshot.directory, reason)
+            if not answer.accepted:
+                raise PreconditionError(answer.message, code="OTHER_REQUEST")
+    _tell(printer, snapshot, given_up, dry_run)
 
 
-def _tell(printer: Printer, snapshot: JobSnapshot, written: bool, dry_run: bool, line: str) -> None:
-    uri = f"s3://{snapshot.directory.bucket}/{snapshot.directory.request}"
+def _tell(printer: Printer, snapshot: JobSnapshot, given_up: bool, dry_run: bool) -> None:
+    job, uri = f"job {snapshot.job_id}", snapshot.request_uri
+    written = not given_up and not dry_run
     if printer.json:
-        printer.document(
-            {
-                "jobId": snapshot.directory.job_id,
-                "action": "abort",
-                "state": snapshot.state,
-                "request": uri,
-                "written": written,
-                "dryRun": dry_run,
-                "started": None,
-            }
-        )
-        return
-    if written:
-        printer.line(f"{line}: wrote {uri}")
-        printer.note(f"follow it: s3commit watch {snapshot.located.name}")
-    elif is_aborting(snapshot):
-        printer.line(f"{line} ({snapshot.state}): nothing to do")
+        printer.document(action_document(snapshot, "abort", written=written, dry_run=dry_run))
+    elif given_up:
+        printer.line(f"{job} is given up already ({snapshot.state}): nothing to do")
+    elif dry_run:
+        printer.line(f"dry run: would write {uri}, and with it abort {job}")
     else:
-        printer.line(
-            f"dry run: would write {uri}, and with it abort job {snapshot.directory.job_id}"
-        )
+        printer.line(f"abort of {job} requested: wrote {uri}")
+        printer.note(f"follow it: s3commit watch {snapshot.name}")

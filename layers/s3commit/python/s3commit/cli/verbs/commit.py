@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
-from s3commit.cli.arguments import JOB, JobName, destination_option
-from s3commit.cli.job.locate import locate
+from s3commit.cli.job.locate import Located, on_job
 from s3commit.cli.job.requests import (
     Countable,
     count_everything,
     refuse_incomplete,
     refuse_second_request,
 )
-from s3commit.cli.job.restart import read_execution_of, restart, state_machine_option
+from s3commit.cli.job.restart import read_execution_of, restart
 from s3commit.cli.job.snapshot import JobSnapshot, read_snapshot
-from s3commit.cli.output.actions import print_restart
+from s3commit.cli.output.actions import action_document, print_restart
 from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
-from s3commit.cli.text import amount, many
-from s3commit.cli.verb import dry_run_option, table_option, verb
-from s3commit.core.model.job import CommitRequest, Destination
+from s3commit.cli.text import amount, fields, many
+from s3commit.cli.verb import dry_run_option, state_machine_option, verb
+from s3commit.core.model.job import CommitRequest
 from s3commit.writer.requests import Patience, request_commit
 
 TIMEOUT = 60.0  # seconds to get the request through
 
 
 @verb(changes=True)
-@click.argument("jobdir", metavar="JOBDIR", type=JOB)
-@table_option
-@destination_option
+@on_job("JOBDIR")
 @state_machine_option
 @click.option(
     "--tasks",
@@ -48,9 +43,7 @@ def commit(
     session: Session,
     printer: Printer,
     *,
-    jobdir: JobName,
-    table: str | None,
-    destination: Destination | None,
+    located: Located,
     machine: str | None,
     tasks: int | None,
     partial: bool,
@@ -72,11 +65,10 @@ def commit(
     another execution, which continues the commit and frees the job's destination. Refused (exit 3)
     while an execution is running.
     """
-    snapshot = read_snapshot(session, locate(session, jobdir, table, destination))
+    snapshot = read_snapshot(session, located)
     last = read_execution_of(session, snapshot, machine)
     if last is not None and isinstance(snapshot.request, CommitRequest):
-        started = restart(session, snapshot, last, dry_run)
-        print_restart(printer, snapshot, last, started)
+        print_restart(printer, snapshot, last, restart(session, snapshot, last, dry_run))
         return
     refuse_second_request(snapshot)
     countable = count_everything(session, snapshot)
@@ -91,23 +83,28 @@ def commit(
 def _request(snapshot: JobSnapshot, countable: Countable) -> CommitRequest:
     """By name and digest: what was looked at is what is committed, or the job is refused."""
     said = snapshot.spec.sha256 if snapshot.spec is not None else ""
-    return CommitRequest(snapshot.directory.job_id, countable.attempts, job_sha256=said)
+    return CommitRequest(snapshot.job_id, countable.attempts, job_sha256=said)
 
 
 def _tell(printer: Printer, snapshot: JobSnapshot, countable: Countable, dry_run: bool) -> None:
     if printer.json:
-        printer.document(_document(snapshot, countable, dry_run))
+        printer.document(
+            {
+                **action_document(snapshot, "commit", written=not dry_run, dry_run=dry_run),
+                "manifests": len(countable.attempts),
+                **fields(countable, "tasks", "task_count", "files", "bytes", "rows"),
+                "unfinishedUploads": countable.unfinished,
+            }
+        )
         return
-    uri = f"s3://{snapshot.directory.bucket}/{snapshot.directory.request}"
+    uri = snapshot.request_uri
     content = amount(countable.files, countable.bytes, countable.rows)
     counted = f"{many(len(countable.attempts), 'manifest')}: {content}"
     if dry_run:
         printer.line(f"dry run: would write {uri}, and with it ask to commit {counted}")
     else:
-        printer.line(
-            f"commit of job {snapshot.directory.job_id} requested ({counted}): wrote {uri}"
-        )
-        printer.note(f"follow it: s3commit watch {snapshot.located.name}")
+        printer.line(f"commit of job {snapshot.job_id} requested ({counted}): wrote {uri}")
+        printer.note(f"follow it: s3commit watch {snapshot.name}")
     if countable.unfinished:
         printer.note(
             f"{many(countable.unfinished, 'open upload')} in no manifest: to be aborted at the end"
@@ -115,21 +112,3 @@ def _tell(printer: Printer, snapshot: JobSnapshot, countable: Countable, dry_run
     if countable.task_count is not None and countable.task_count > countable.tasks:
         missing = many(countable.task_count - countable.tasks, "task has", "tasks have")
         printer.note(f"{missing} no manifest: their files are not committed")
-
-
-def _document(snapshot: JobSnapshot, countable: Countable, dry_run: bool) -> dict[str, Any]:
-    return {
-        "jobId": snapshot.directory.job_id,
-        "action": "commit",
-        "request": f"s3://{snapshot.directory.bucket}/{snapshot.directory.request}",
-        "written": not dry_run,
-        "dryRun": dry_run,
-        "started": None,
-        "manifests": len(countable.attempts),
-        "tasks": countable.tasks,
-        "taskCount": countable.task_count,
-        "files": countable.files,
-        "bytes": countable.bytes,
-        "rows": countable.rows,
-        "unfinishedUploads": countable.unfinished,
-    }

@@ -6,14 +6,13 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
 from s3commit.aws import env
-from s3commit.cli.arguments import DESTINATION
+from s3commit.cli.arguments import Parsed
 from s3commit.cli.fsck_telling import Teller, tell_rebuilt
-from s3commit.cli.job.restart import state_machine_option
 from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
 from s3commit.cli.text import many
@@ -23,9 +22,11 @@ from s3commit.cli.verb import (
     USAGE,
     Problem,
     dry_run_option,
+    state_machine_option,
     table_option,
     verb,
 )
+from s3commit.core.formats.layout import parse_destination
 from s3commit.core.fsck.check import check
 from s3commit.core.fsck.findings import Repair, decode_plan, encode_plan
 from s3commit.core.fsck.ports import Fsck
@@ -38,23 +39,14 @@ from s3commit.core.model.job import Destination
 _BUCKET: Final = re.compile(r"s3[an]?://([a-z0-9][a-z0-9.\-]{1,61}[a-z0-9])/?")
 
 
-class _Reach(click.ParamType[Destination]):
+def _parse_reach(text: str) -> Destination:
     """A destination, or a whole bucket, whose prefix is empty."""
-
-    name = "destination"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Destination:
-        bucket = _BUCKET.fullmatch(value) if isinstance(value, str) else None
-        return Destination(bucket[1], "") if bucket else DESTINATION.convert(value, param, ctx)
-
-
-REACH = _Reach()
+    bucket = _BUCKET.fullmatch(text)
+    return Destination(bucket[1], "") if bucket else parse_destination(text)
 
 
 @verb(changes=True)
-@click.argument("destination", type=REACH)
+@click.argument("destination", type=Parsed("destination", _parse_reach))
 @table_option
 @state_machine_option
 @click.option(

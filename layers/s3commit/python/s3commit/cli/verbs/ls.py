@@ -8,9 +8,9 @@ import click
 
 from s3commit.cli.arguments import DESTINATION, JOB, JobName
 from s3commit.cli.committed import committed_files, committed_jobs, files_gone
-from s3commit.cli.printer import Printer
+from s3commit.cli.printer import Column, Printer
 from s3commit.cli.session import Session
-from s3commit.cli.text import amount, many, moment, number, size
+from s3commit.cli.text import amount, fields, many, moment, number, size
 from s3commit.cli.verb import verb
 from s3commit.core.formats.published import CommitHeader, CommittedFile
 from s3commit.core.model.job import Destination
@@ -34,75 +34,50 @@ def ls(session: Session, printer: Printer, destination: Destination, job: JobNam
         _list_jobs(printer, destination, committed_jobs(session, destination))
 
 
+_JOBS = (
+    Column("DECIDED", "decidedAt", lambda text: moment(text)[:16]),
+    Column("FILES", "fileCount", right=True),
+    Column("SIZE", "bytes", size, right=True),
+    Column("ROWS", "rows", number, right=True),
+    Column("JOB", "jobId"),
+)
+
+
 def _list_jobs(printer: Printer, destination: Destination, jobs: list[CommitHeader]) -> None:
-    if printer.json:
-        documents = [_job_document(job) for job in jobs]
-        printer.document({"destination": destination.uri, "jobs": documents})
-        return
-    if jobs:
-        printer.table(
-            ["DECIDED", "FILES", "SIZE", "ROWS", "JOB"],
-            [
-                [
-                    moment(job.decided_at)[:16],
-                    str(job.files),
-                    size(job.bytes),
-                    number(job.rows),
-                    job.job_id,
-                ]
-                for job in jobs
-            ],
-            right=["FILES", "SIZE", "ROWS"],
-        )
+    about = {"destination": destination.uri}
+    printer.listing(about, "jobs", [_job_document(job) for job in jobs], _JOBS)
     files, total = sum(job.files for job in jobs), sum(job.bytes for job in jobs)
     each = f": {amount(files, total, None)}" if jobs else ""
-    printer.note(f"{many(len(jobs), 'committed job')} at {destination.uri}{each}")
+    printer.summary(f"{many(len(jobs), 'committed job')} at {destination.uri}{each}")
 
 
 def _list_files(
     printer: Printer, header: CommitHeader, files: list[CommittedFile], gone: frozenset[str]
 ) -> None:
-    if printer.json:
-        documents = [
-            {
-                "key": file.key,
-                "bytes": file.length,
-                "rows": file.rows,
-                "etag": file.etag,
-                "gone": file.key in gone,
-            }
-            for file in files
-        ]
-        printer.document({**_job_document(header), "files": documents})
-        return
     prefix = header.destination.split("/", 3)[-1]
-    if files:
-        printer.table(
-            ["SIZE", "ROWS", *["GONE"] * bool(gone), "FILE"],
-            [
-                [
-                    size(file.length),
-                    number(file.rows),
-                    *["gone" if file.key in gone else ""] * bool(gone),
-                    file.key.removeprefix(prefix),
-                ]
-                for file in files
-            ],
-            right=["SIZE", "ROWS"],
-        )
-    printer.note(f"{many(len(files), 'file')} of job {header.job_id} at {header.destination}")
+    documents = [
+        {
+            "key": file.key,
+            "bytes": file.length,
+            "rows": file.rows,
+            "etag": file.etag,
+            "gone": file.key in gone,
+        }
+        for file in files
+    ]
+    columns = (
+        Column("SIZE", "bytes", size, right=True),
+        Column("ROWS", "rows", number, right=True),
+        Column("GONE", "gone", lambda is_gone: "gone" if is_gone else "", optional=True),
+        Column("FILE", "key", lambda key: key.removeprefix(prefix)),
+    )
+    printer.listing(_job_document(header), "files", documents, columns)
+    printer.summary(f"{many(len(files), 'file')} of job {header.job_id} at {header.destination}")
     if gone:
         which = "all of them" if len(gone) == len(files) else f"{len(gone)} of them"
-        printer.note(f"{which} gone by now: replaced by a later job, or deleted by someone")
+        printer.summary(f"{which} gone by now: replaced by a later job, or deleted by someone")
 
 
 def _job_document(job: CommitHeader) -> dict[str, Any]:
-    return {
-        "jobId": job.job_id,
-        "decidedAt": job.decided_at,
-        "fileCount": job.files,
-        "bytes": job.bytes,
-        "rows": job.rows,
-        "partitionBy": list(job.partition_by),
-        "idempotencyKey": job.idempotency_key,
-    }
+    told = fields(job, "job_id", "decided_at", "bytes", "rows", "partition_by", "idempotency_key")
+    return {**told, "fileCount": job.files}

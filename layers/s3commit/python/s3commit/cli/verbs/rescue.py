@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
-from s3commit.cli.arguments import AGE
+from s3commit.cli.arguments import AGE, Parsed
+from s3commit.cli.job.snapshot import require_data
 from s3commit.cli.output.rescue import RescueReport, tell
 from s3commit.cli.printer import Printer
 from s3commit.cli.rescue.jobs import S3AJob, find_jobs, parse_target
@@ -20,26 +19,14 @@ from s3commit.cli.rescue.judgement import (
 from s3commit.cli.rescue.requests import abort_job, await_end, commit_job, remove_shared
 from s3commit.cli.session import Session
 from s3commit.cli.verb import USAGE, Problem, dry_run_option, verb
-from s3commit.core.model.errors import InvalidInputError, JobFailedError, NotFoundError
-from s3commit.core.model.job import Destination, JobResult, Outcome
+from s3commit.core.model.errors import NotFoundError
+from s3commit.core.model.job import Destination
 
 COMMIT, ABORT = "commit", "abort"
 
 
-class _Target(click.ParamType[tuple[Destination, str | None]]):
-    name = "target"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[Destination, str | None]:
-        try:
-            return value if isinstance(value, tuple) else parse_target(value)
-        except InvalidInputError as error:
-            self.fail(error.message, param, ctx)
-
-
 @verb(changes=True)
-@click.argument("target", metavar="JOBDIR|DESTINATION", type=_Target())
+@click.argument("target", metavar="JOBDIR|DESTINATION", type=Parsed("target", parse_target))
 @click.option("--commit", "commit", is_flag=True, help="Finish the jobs.")
 @click.option("--abort", "abort", is_flag=True, help="Give the jobs up.")
 @click.option("--partial", is_flag=True, help="With --commit: also if tasks seem not to be done.")
@@ -99,7 +86,8 @@ def rescue(
     if report.changes:
         _act(session, report, jobs, reason, timeout)
     tell(printer, report)
-    _fail_if_not_as_asked(report)
+    for result in report.results.values() if word == COMMIT else ():
+        require_data(result)
 
 
 def _refuse(one: Judgement, commit: bool, partial: bool, older_than: int) -> None:
@@ -124,20 +112,3 @@ def _act(
             report.results[job.directory.job_id] = await_end(session, job, timeout)
         if timeout or job.ended:
             remove_shared(session, job)
-
-
-def _fail_if_not_as_asked(report: RescueReport) -> None:
-    if report.word != COMMIT:
-        return
-    for result in report.results.values():
-        if result.outcome is not Outcome.COMMITTED:
-            raise _not_committed(result)
-
-
-def _not_committed(result: JobResult) -> JobFailedError:
-    error = result.error
-    return JobFailedError(
-        f"job {result.job_id} ended {result.outcome}, none of its files is visible:"
-        f" {error.message if error else 'no reason given'}",
-        code=error.code if error else None,
-    )

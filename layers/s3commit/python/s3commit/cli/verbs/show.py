@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 
 import click
 
-from s3commit.cli.arguments import JOB, JobName, destination_option
 from s3commit.cli.executions import read_executions
 from s3commit.cli.job.files_in_doubt import files_in_doubt
-from s3commit.cli.job.locate import locate
-from s3commit.cli.job.snapshot import JobSnapshot, read_snapshot, some_uploads
+from s3commit.cli.job.locate import Located, on_job
+from s3commit.cli.job.snapshot import (
+    JobSnapshot,
+    open_uploads,
+    own_uploads,
+    read_snapshot,
+)
 from s3commit.cli.job.waiting import InTheWay, LockStatus, read_lock_status
 from s3commit.cli.output.actions import print_files_in_doubt
 from s3commit.cli.output.job_json import job_document
@@ -19,20 +24,19 @@ from s3commit.cli.output.job_text import job_pairs
 from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
 from s3commit.cli.text import many, size
-from s3commit.cli.verb import USAGE, Problem, table_option, verb
+from s3commit.cli.verb import USAGE, Problem, verb
 from s3commit.core.job.replace_list import listed_files
 from s3commit.core.model.errors import JobRefusedError, NotFoundError
-from s3commit.core.model.job import Destination
 from s3commit.core.model.states import ENDED
 from s3commit.core.ports.executions import Execution
-from s3commit.core.ports.objects import ListedObject
+from s3commit.core.ports.objects import ListedObject, OpenUpload
 from s3commit.writer.environment import timestamp
+
+SCANNED_UPLOADS = 20_000  # of the destination: 20 requests, then it stops counting
 
 
 @verb()
-@click.argument("job", type=JOB)
-@table_option
-@destination_option
+@on_job()
 @click.option("--replaced", is_flag=True, help="List the existing files that the job replaces.")
 @click.option(
     "--in-doubt",
@@ -44,9 +48,7 @@ def show(
     session: Session,
     printer: Printer,
     *,
-    job: JobName,
-    table: str | None,
-    destination: Destination | None,
+    located: Located,
     replaced: bool,
     in_doubt: bool,
 ) -> None:
@@ -62,20 +64,28 @@ def show(
     """  # noqa: D301 - click wants the backspace
     if replaced and in_doubt:
         raise Problem("--replaced and --in-doubt exclude each other", USAGE)
-    snapshot = read_snapshot(session, locate(session, job, table, destination))
+    snapshot = read_snapshot(session, located)
     if in_doubt:
         print_files_in_doubt(printer, snapshot, files_in_doubt(session, snapshot))
         return
     if replaced:
         _list_replaced(printer, snapshot, _replaced(session, snapshot))
         return
-    uploads, complete = some_uploads(session, snapshot)
+    uploads, complete = _uploads(session, snapshot)
     snapshot = _with_others(session, replace(snapshot, uploads=uploads, uploads_complete=complete))
     now = session.environment.epoch()
+    document = job_document(snapshot, now)
     if printer.json:
-        printer.document(job_document(snapshot, now))
+        printer.document(document)
     else:
-        printer.pairs(job_pairs(snapshot, now))
+        printer.pairs(job_pairs(document, now))
+
+
+def _uploads(session: Session, snapshot: JobSnapshot) -> tuple[tuple[OpenUpload, ...], bool]:
+    """The job's open uploads among the first of its places', and whether those were all."""
+    scanned = list(islice(open_uploads(session, snapshot), SCANNED_UPLOADS + 1))
+    mine = own_uploads(session, snapshot, scanned[:SCANNED_UPLOADS])
+    return tuple(mine), len(scanned) <= SCANNED_UPLOADS
 
 
 def _with_others(session: Session, snapshot: JobSnapshot) -> JobSnapshot:
@@ -109,7 +119,7 @@ def _replaced(session: Session, snapshot: JobSnapshot) -> Iterator[ListedObject]
         raise Problem("which replace list counts the ledger knows: name it with --table", USAGE)
     if snapshot.replaced is None:
         raise NotFoundError(
-            f"job {snapshot.directory.job_id} has no replace list: it is {snapshot.state}, with"
+            f"job {snapshot.job_id} has no replace list: it is {snapshot.state}, with"
             f" conflict {snapshot.policy.conflict.value if snapshot.policy else 'unknown'!r}",
             code="NO_REPLACE_LIST",
         )
@@ -120,7 +130,7 @@ def _replaced(session: Session, snapshot: JobSnapshot) -> Iterator[ListedObject]
         if snapshot.state not in ENDED:
             raise
         raise NotFoundError(
-            f"the replace list of job {snapshot.directory.job_id} is gone: it is kept until the job"
+            f"the replace list of job {snapshot.job_id} is gone: it is kept until the job"
             f" has ended, for {many(snapshot.replaced.files, 'file')}",
             code="NO_REPLACE_LIST",
         ) from error
@@ -129,14 +139,10 @@ def _replaced(session: Session, snapshot: JobSnapshot) -> Iterator[ListedObject]
 def _list_replaced(printer: Printer, snapshot: JobSnapshot, files: Iterator[ListedObject]) -> None:
     if printer.json:
         documents = [{"key": one.key, "bytes": one.length, "etag": one.etag} for one in files]
-        printer.document(
-            {"jobId": snapshot.directory.job_id, "state": snapshot.state, "replaced": documents}
-        )
+        printer.document({"jobId": snapshot.job_id, "state": snapshot.state, "replaced": documents})
         return
     count = 0
     for one in files:
         printer.line(f"{size(one.length):>10}  {one.key}")
         count += 1
-    printer.note(
-        f"{many(count, 'file')} of before, of job {snapshot.directory.job_id}: {snapshot.state}"
-    )
+    printer.note(f"{many(count, 'file')} of before, of job {snapshot.job_id}: {snapshot.state}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -13,9 +12,9 @@ from s3commit.aws import env
 from s3commit.cli.executions import read_executions
 from s3commit.cli.job.waiting import first_in_the_way
 from s3commit.cli.output.advice import needs_attention
-from s3commit.cli.printer import Printer
+from s3commit.cli.printer import Column, Printer
 from s3commit.cli.session import Session
-from s3commit.cli.text import age, epoch_of, many
+from s3commit.cli.text import age, epoch_of, fields, many
 from s3commit.cli.verb import USAGE, Problem, table_option, verb
 from s3commit.core.model.job import job_id_of
 from s3commit.core.model.record import JobRecord
@@ -26,25 +25,6 @@ from s3commit.writer.environment import timestamp
 
 LOOKED_AT = 50  # executions of jobs at work; Step Functions answers some ten a second for long
 UNDER_WAY = tuple(state for state in JobState if state not in ENDED)
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    record: JobRecord
-    attention: bool
-    seconds: int  # since the record's last change
-    waits: int | None = None  # seconds
-    waits_for: tuple[str, ...] = ()  # refs of jobs
-    dead: tuple[str, ...] = ()  # of these jobs those whose execution is dead
-    execution: Execution | None = None  # if it was looked at
-
-    @property
-    def failed(self) -> str:
-        """Why the job's execution is dead, in a word or two; empty if it is not known to be."""
-        found = self.execution
-        if found is None or found.is_running or found.status == "SUCCEEDED":
-            return ""  # one that succeeded meanwhile has ended the job
-        return found.failure.code if found.failure else found.status
 
 
 @verb()
@@ -85,15 +65,19 @@ def status(
     """
     if not table:
         raise Problem(f"status reads the ledger: name its table with --table or {env.TABLE}", USAGE)
-    wanted = _wanted(states, ended_too)
+    ledger = session.ledger(table)
     now = timestamp(session.environment)
-    lines, more = _read(session.ledger(table), wanted, limit, now)
-    lines = _with_waits(session, session.ledger(table), lines, now)
-    lines, problems = _with_dead(session, session.ledger(table), lines)
-    if printer.json:
-        printer.document(_document(table, lines, more))
-    else:
-        _print(printer, lines, more)
+    records, more = _read(ledger, _wanted(states, ended_too), limit, now)
+    waits = _read_waits(session, ledger, records, now)
+    executions, problems = _read_executions(session, ledger, records, waits)
+    jobs = [_document(record, waits, executions, epoch_of(now)) for record in records]
+    jobs.sort(key=lambda job: (not job["attention"], job["updatedAt"]))
+    counts = Counter(job["state"] for job in jobs)
+    about = {"table": table, "counts": counts, "complete": not more}
+    printer.listing(about, "jobs", jobs, _COLUMNS)
+    printer.summary(_summary(jobs, counts))
+    if more:
+        printer.summary("there are more: raise --limit, or name a --state")
     for problem in problems:
         printer.note(problem)
 
@@ -104,147 +88,100 @@ def _wanted(states: tuple[str, ...], ended_too: bool) -> tuple[JobState, ...]:
     return tuple(JobState) if ended_too else UNDER_WAY
 
 
+Waits = dict[str, tuple[str, tuple[str, ...]]]  # by ref: since when, and the refs in the way
+
+
 def _read(
     ledger: Ledger, states: tuple[JobState, ...], limit: int, now: str
-) -> tuple[list[_Line], bool]:
-    lines: list[_Line] = []
-    more = False
-    for state in states:
-        found = list(islice(ledger.jobs_in(state, before=now), limit + 1))
-        more = more or len(found) > limit
-        lines += [_line(record, epoch_of(now)) for record in found[:limit]]
-    return _in_order(lines), more
+) -> tuple[list[JobRecord], bool]:
+    """The records, and whether there are more."""
+    found = [list(islice(ledger.jobs_in(state, before=now), limit + 1)) for state in states]
+    records = [record for of_state in found for record in of_state[:limit]]
+    return records, any(len(of_state) > limit for of_state in found)
 
 
-def _line(record: JobRecord, now: float) -> _Line:
-    attention = record.state not in ENDED and needs_attention(record, now)
-    return _Line(record, attention, int(now - epoch_of(record.updated_at)))
-
-
-def _with_waits(session: Session, ledger: Ledger, lines: list[_Line], now: str) -> list[_Line]:
-    """The lines with whom each job waits for."""
+def _read_waits(session: Session, ledger: Ledger, records: list[JobRecord], now: str) -> Waits:
+    """Since when, and for whom, each job waits that does."""
 
     def look(record: JobRecord) -> tuple[str, tuple[str, tuple[str, ...]] | None]:
         return record.ref, first_in_the_way(map, ledger, record, now)
 
-    found = dict(session.parallel(look, [line.record for line in lines]))
-    return [_with_wait(line, found[line.record.ref], epoch_of(now)) for line in lines]
+    return {ref: found for ref, found in session.parallel(look, records) if found is not None}
 
 
-def _with_wait(line: _Line, found: tuple[str, tuple[str, ...]] | None, now: float) -> _Line:
-    if found is None:
-        return line
-    since, names = found
-    return replace(line, waits=int(now - epoch_of(since)), waits_for=names)
-
-
-def _with_dead(
-    session: Session, ledger: Ledger, lines: list[_Line]
-) -> tuple[list[_Line], tuple[str, ...]]:
-    """The lines with executions looked at, and what went wrong with it.
+def _read_executions(
+    session: Session, ledger: Ledger, records: list[JobRecord], waits: Waits
+) -> tuple[dict[str, Execution], tuple[str, ...]]:
+    """The executions by the refs of their jobs, and what went wrong with asking.
 
     Those of the jobs in the way, and of those at work that were silent for the longest time.
     """
-    records = {line.record.ref: line.record for line in lines}
-    names = sorted({name for line in lines for name in line.waits_for})
-    others = [one for name in names if (one := records.get(name) or ledger.job(name))]
-    at_work = [
-        line.record
-        for line in lines
-        if line.record.state not in ENDED and line.record.state is not JobState.OPEN
-    ]
-    known = {one.ref: one.execution for one in (*others, *at_work[:LOOKED_AT])}
-    found, problems = read_executions(session, known.values())
-    executions = {name: found[arn] for name, arn in known.items() if arn in found}
-    dead = {name for name, one in executions.items() if not one.is_running}
-    marked = [_marked(line, executions.get(line.record.ref), dead) for line in lines]
-    return _in_order(marked), problems
+    known = {record.ref: record for record in records}
+    names = sorted({name for _, in_the_way in waits.values() for name in in_the_way})
+    others = [one for name in names if (one := known.get(name) or ledger.job(name))]
+    at_work = [one for one in records if one.state not in {*ENDED, JobState.OPEN}]
+    at_work.sort(key=lambda one: one.updated_at)
+    by_ref = {one.ref: one.execution for one in (*others, *at_work[:LOOKED_AT])}
+    found, problems = read_executions(session, by_ref.values())
+    return {ref: found[arn] for ref, arn in by_ref.items() if arn in found}, problems
 
 
-def _marked(line: _Line, execution: Execution | None, dead: set[str]) -> _Line:
-    line = replace(line, execution=execution)
-    return replace(
-        line,
-        attention=line.attention or bool(line.failed),
-        dead=tuple(name for name in line.waits_for if name in dead),
-    )
-
-
-def _in_order(lines: list[_Line]) -> list[_Line]:
-    return sorted(lines, key=lambda line: (not line.attention, line.record.updated_at))
-
-
-def _document(table: str, lines: list[_Line], more: bool) -> dict[str, Any]:
+def _document(
+    record: JobRecord, waits: Waits, executions: dict[str, Execution], now: float
+) -> dict[str, Any]:
+    execution = executions.get(record.ref)
+    failed = _failure_of(execution)
+    since, names = waits.get(record.ref, (None, ()))
+    dead = [name for name in names if name in executions and not executions[name].is_running]
+    silent = record.state not in ENDED and needs_attention(record, now)
     return {
-        "table": table,
-        "counts": Counter(line.record.state.value for line in lines),
-        "complete": not more,
-        "jobs": [
-            {
-                "jobId": line.record.job_id,
-                "state": line.record.state.value,
-                "attention": line.attention,
-                "ageSeconds": line.seconds,
-                "waitsSeconds": line.waits,
-                "waitsFor": [job_id_of(ref) for ref in line.waits_for],
-                "waitsForDead": [job_id_of(ref) for ref in line.dead],
-                "createdAt": line.record.created_at,
-                "updatedAt": line.record.updated_at,
-                "destination": line.record.destination.uri,
-                "execution": line.record.execution or None,
-                "executionStatus": line.execution.status if line.execution else None,
-                "executionFailed": line.failed or None,
-                "code": line.record.failure.code if line.record.failure else None,
-            }
-            for line in lines
-        ],
+        **fields(record, "job_id", "state", "created_at", "updated_at"),
+        "attention": silent or failed is not None,
+        "ageSeconds": int(now - epoch_of(record.updated_at)),
+        "waitsSeconds": None if since is None else int(now - epoch_of(since)),
+        "waitsFor": list(map(job_id_of, names)),
+        "waitsForDead": list(map(job_id_of, dead)),
+        "destination": record.destination.uri,
+        "execution": record.execution or None,
+        "executionStatus": execution.status if execution else None,
+        "executionFailed": failed,
+        "code": record.failure.code if record.failure else None,
     }
 
 
-def _print(printer: Printer, lines: list[_Line], more: bool) -> None:
-    if lines:
-        waiting = any(line.waits_for for line in lines)
-        failed = any(line.failed for line in lines)
-        printer.table(
-            [
-                *["!", "STATE", "AGE", "JOB", "DESTINATION"],
-                *["EXECUTION FAILED"] * failed,
-                *["WAITS FOR"] * waiting,
-            ],
-            [
-                [
-                    "!" if line.attention else "",
-                    line.record.state.value,
-                    age(line.seconds),
-                    line.record.job_id,
-                    line.record.destination.uri,
-                    *[line.failed] * failed,
-                    *[_waits(line)] * waiting,
-                ]
-                for line in lines
-            ],
-        )
-    printer.note(_summary(lines))
-    if more:
-        printer.note("there are more: raise --limit, or name a --state")
+def _failure_of(execution: Execution | None) -> str | None:
+    """Why the execution is dead, in a word or two; None if it is not known to be."""
+    if execution is None or execution.is_running or execution.status == "SUCCEEDED":
+        return None  # one that succeeded meanwhile has ended the job
+    return execution.failure.code if execution.failure else execution.status
 
 
-def _waits(line: _Line) -> str:
-    if line.waits is None:
+def _waits(job: dict[str, Any]) -> str:
+    if job["waitsSeconds"] is None:
         return ""
-    first, *others = line.dead or line.waits_for
-    dead = " (its execution is dead)" if line.dead else ""
+    first, *others = job["waitsForDead"] or job["waitsFor"]
+    dead = " (its execution is dead)" if job["waitsForDead"] else ""
     more = f" and {len(others)} more" if others else ""
-    return f"{age(line.waits)} for {job_id_of(first)}{more}{dead}"
+    return f"{age(job['waitsSeconds'])} for {first}{more}{dead}"
 
 
-def _summary(lines: list[_Line]) -> str:
-    counts = Counter(line.record.state.value for line in lines)
-    if not lines:
+_COLUMNS = (
+    Column("!", "attention", lambda needed: "!" if needed else ""),
+    Column("STATE", "state"),
+    Column("AGE", "ageSeconds", age),
+    Column("JOB", "jobId"),
+    Column("DESTINATION", "destination"),
+    Column("EXECUTION FAILED", "executionFailed", optional=True),
+    Column("WAITS FOR", text=_waits, optional=True),
+)
+
+
+def _summary(jobs: list[dict[str, Any]], counts: Counter[str]) -> str:
+    if not jobs:
         return "no jobs"
     each = ", ".join(f"{count} {state}" for state, count in counts.items())
-    alarming = sum(line.attention for line in lines)
+    alarming = sum(job["attention"] for job in jobs)
     attention = f"; {many(alarming, 'needs', 'need')} attention (!)" if alarming else ""
-    waiting = sum(bool(line.waits_for) for line in lines)
+    waiting = sum(bool(job["waitsFor"]) for job in jobs)
     waits = f"; {many(waiting, 'waits', 'wait')} for others" if waiting else ""
-    return f"{many(len(lines), 'job')}: {each}{waits}{attention}"
+    return f"{many(len(jobs), 'job')}: {each}{waits}{attention}"

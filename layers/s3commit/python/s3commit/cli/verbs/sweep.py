@@ -9,11 +9,18 @@ import click
 
 from s3commit.aws.arns import is_arn, machine_of
 from s3commit.cli.arguments import AGE
-from s3commit.cli.job.restart import state_machine_option
 from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
 from s3commit.cli.text import many
-from s3commit.cli.verb import FAILED, USAGE, Problem, dry_run_option, table_option, verb
+from s3commit.cli.verb import (
+    FAILED,
+    USAGE,
+    Problem,
+    dry_run_option,
+    state_machine_option,
+    table_option,
+    verb,
+)
 from s3commit.core.model.states import JobState
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import click
 
 from s3commit.cli.arguments import AGE, DESTINATION
 from s3commit.cli.leftovers import Leftover, abort_leftovers, find_leftovers, measure
-from s3commit.cli.printer import Printer
+from s3commit.cli.printer import Column, Printer
 from s3commit.cli.session import Session
-from s3commit.cli.text import age, many, size
+from s3commit.cli.text import age, fields, many, size
 from s3commit.cli.verb import FAILED, USAGE, Problem, dry_run_option, table_option, verb
 from s3commit.core.model.job import Destination
 from s3commit.core.ownership.open_uploads import Ownership
@@ -81,43 +81,28 @@ def _planned(leftover: Leftover, older_than: int) -> Leftover:
 
 
 def _tell(printer: Printer, destination: Destination, found: list[Leftover]) -> None:
-    if printer.json:
-        documents = [_document(leftover) for leftover in found]
-        printer.document({"destination": destination.uri, "uploads": documents})
-        return
-    if found:
-        _print(printer, destination, found)
-    printer.note(_summary(destination, found))
+    columns = (
+        Column("AGE", "ageSeconds", age),
+        Column("OWNER", "owner"),
+        Column("SIZE", "bytes", _size, right=True, optional=True),
+        Column("DONE", "done", optional=True),
+        Column("FILE", "key", lambda key: key.removeprefix(destination.prefix)),
+    )
+    about = {"destination": destination.uri}
+    printer.listing(about, "uploads", [_document(leftover) for leftover in found], columns)
+    printer.summary(_summary(destination, found))
+
+
+def _size(measured: int | None) -> str:
+    return "" if measured is None else size(measured)
 
 
 def _document(leftover: Leftover) -> dict[str, Any]:
     return {
-        "key": leftover.upload.key,
-        "uploadId": leftover.upload.upload_id,
-        "initiated": leftover.upload.initiated,
+        **fields(leftover.upload, "key", "upload_id", "initiated"),
         "ageSeconds": leftover.seconds,
-        "owner": leftover.owner.value,
-        "jobId": leftover.job_id,
-        "bytes": leftover.bytes,
-        "done": leftover.done,
+        **fields(leftover, "owner", "job_id", "bytes", "done"),
     }
-
-
-def _print(printer: Printer, destination: Destination, found: list[Leftover]) -> None:
-    measured = any(leftover.bytes is not None for leftover in found)
-    done = any(leftover.done for leftover in found)
-    headers = ["AGE", "OWNER", *["SIZE"] * measured, *["DONE"] * done, "FILE"]
-    rows = [
-        [
-            age(leftover.seconds),
-            leftover.owner.value,
-            *[size(leftover.bytes)] * measured,
-            *[leftover.done or ""] * done,
-            leftover.upload.key.removeprefix(destination.prefix),
-        ]
-        for leftover in found
-    ]
-    printer.table(headers, rows, right=["SIZE"])
 
 
 def _summary(destination: Destination, found: list[Leftover]) -> str:

@@ -8,24 +8,25 @@ from typing import Any
 
 import click
 
-from s3commit.cli.arguments import AGE, JOB, JobName, destination_option
-from s3commit.cli.job.locate import Located, locate
+from s3commit.cli.arguments import AGE
+from s3commit.cli.job.locate import Located, on_job
 from s3commit.cli.job.snapshot import (
     REQUESTED,
     Progress,
     read_outcome,
     read_progress,
     read_snapshot,
+    require_data,
 )
 from s3commit.cli.job.waiting import first_in_the_way
 from s3commit.cli.output.advice import already_by, meaning_of
 from s3commit.cli.output.job_text import progress_text
 from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
-from s3commit.cli.text import age, amount, moment
-from s3commit.cli.verb import table_option, verb
-from s3commit.core.model.errors import JobFailedError, OutcomeUnknownError, TransientError
-from s3commit.core.model.job import Destination, JobResult, Outcome, job_id_of
+from s3commit.cli.text import age, amount, fields, moment
+from s3commit.cli.verb import verb
+from s3commit.core.model.errors import OutcomeUnknownError, TransientError
+from s3commit.core.model.job import JobResult, Outcome, job_id_of
 from s3commit.core.model.states import JobState
 from s3commit.writer.environment import timestamp
 from s3commit.writer.requests import Patience
@@ -47,9 +48,7 @@ class _Seen:
 
 
 @verb()
-@click.argument("job", type=JOB)
-@table_option
-@destination_option
+@on_job()
 @click.option(
     "--timeout", type=AGE, default="15m", show_default=True, help="How long to wait: 90s, 15m, 2h."
 )
@@ -57,9 +56,7 @@ def watch(
     session: Session,
     printer: Printer,
     *,
-    job: JobName,
-    table: str | None,
-    destination: Destination | None,
+    located: Located,
     timeout: int,
 ) -> None:
     """Follow a job until it ends.
@@ -72,15 +69,15 @@ def watch(
     JOB is a job id or the s3:// URI of a job directory. Without a table, only the states OPEN and
     REQUESTED and the outcome are visible.
     """
-    located = locate(session, job, table, destination)
     read_snapshot(session, located)  # a job that is nowhere is an error now, not after the timeout
     for seen in _follow(session, located, timeout):
-        at = timestamp(session.environment)
+        document = _document(located, timestamp(session.environment), seen)
         if printer.json:
-            printer.record(_document(located, at, seen))
+            printer.record(document)
         else:
-            printer.line(_line(at, seen))
-        _fail_if_not_committed(seen.result)
+            printer.line(_line(document))
+        if seen.result is not None:
+            require_data(seen.result)
 
 
 def _follow(session: Session, located: Located, timeout: int) -> Iterator[_Seen]:
@@ -123,16 +120,15 @@ def _look(session: Session, located: Located) -> _Seen:
     return _Seen(REQUESTED if stands else JobState.OPEN.value)
 
 
-def _line(at: str, seen: _Seen) -> str:
-    result = seen.result
-    told = meaning_of(seen.state, result.error if result else None)
-    if seen.waits_for:
-        told = f"waits for {', '.join(seen.waits_for)}"
-    if seen.progress is not None and seen.progress.tasks:
-        told = f"{told}: {progress_text(seen.progress)}"
-    if result is not None and result.outcome is Outcome.COMMITTED:
-        told = f"{told}: {amount(result.files, result.bytes, result.rows)}"
-    return f"{moment(at)}  {seen.state:<12}  {told}"
+def _line(seen: dict[str, Any]) -> str:
+    told = meaning_of(seen["state"], seen["alreadyCommittedBy"])
+    if seen["waitsFor"]:
+        told = f"waits for {', '.join(seen['waitsFor'])}"
+    if seen["noted"] and seen["noted"]["tasks"]:
+        told = f"{told}: {progress_text(seen['noted'])}"
+    if seen["outcome"] == Outcome.COMMITTED:
+        told = f"{told}: {amount(seen['files'], seen['bytes'], seen['rows'])}"
+    return f"{moment(seen['at'])}  {seen['state']:<12}  {told}"
 
 
 def _document(located: Located, at: str, seen: _Seen) -> dict[str, Any]:
@@ -141,23 +137,9 @@ def _document(located: Located, at: str, seen: _Seen) -> dict[str, Any]:
     return {
         "at": at,
         "jobId": located.directory.job_id,
-        "state": seen.state,
-        "waitsFor": list(seen.waits_for),
-        "noted": asdict(seen.progress) if seen.progress else None,
-        "outcome": result.outcome.value if result else None,
-        "error": {"code": error.code, "message": error.message} if error else None,
+        **fields(seen, "state", "waits_for"),
+        "noted": seen.progress and asdict(seen.progress),
+        "error": error and fields(error, "code", "message"),
         "alreadyCommittedBy": already_by(error),
-        "files": result.files if result else None,
-        "bytes": result.bytes if result else None,
-        "rows": result.rows if result else None,
+        **fields(result, "outcome", "files", "bytes", "rows"),
     }
-
-
-def _fail_if_not_committed(result: JobResult | None) -> None:
-    if result is None or result.outcome is Outcome.COMMITTED or result.already_committed:
-        return
-    why = result.error.message if result.error else "no reason given"
-    raise JobFailedError(
-        f"job {result.job_id} ended {result.outcome}, none of its files is visible: {why}",
-        code=result.error.code if result.error else None,
-    )

@@ -71,8 +71,16 @@ def read_manifest(
         raise JobRefusedError(
             f"manifest {name} has changed since its task wrote it", code="MANIFEST_CHANGED"
         )
+    return decode_manifest(directory, name, stored.body, names=names)
+
+
+def decode_manifest(directory: JobDirectory, name: str, body: bytes, *, names: Names) -> PendingSet:
+    """The manifest ``name`` as its bytes have it, each of its files with the attempt's ids.
+
+    Raises `JobRefusedError` with the codec's code, or ``WRONG_JOB`` if it is another attempt's.
+    """
     try:
-        pending = decode_pendingset(stored.body, directory, names=names)
+        pending = decode_pendingset(body, directory, names=names)
         _, task_id, attempt_id = parse_manifest_key(directory.bucket, directory.prefix + name)
     except InvalidInputError as error:
         raise JobRefusedError(f"manifest {name}: {error.message}", code=error.code) from error
