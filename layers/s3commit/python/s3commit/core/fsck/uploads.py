@@ -21,7 +21,6 @@ from s3commit.core.fsck.findings import Finding, repairs_of
 from s3commit.core.fsck.jobs import JudgedJob, outermost
 from s3commit.core.fsck.other_rules import CLAIMED, UPLOAD_LEFT, UPLOAD_OF_NOBODY
 from s3commit.core.fsck.ports import Fsck
-from s3commit.core.job.contents import Contents
 from s3commit.core.model.job import Destination, Names
 from s3commit.core.model.states import JobState
 from s3commit.core.ownership.named_uploads import uploads_named
@@ -99,18 +98,11 @@ def check_uploads(
     """
     bucket = destination.bucket
 
-    def look(directory: JobDirectory) -> Contents | None:
-        found = Contents()
-        for listed in fsck.ports.store.list(directory.bucket, directory.prefix):
-            found.add(directory, listed)
-        return found if found.last else None
-
     @cache
     def has_job(prefix: str, job_id: str) -> bool:
         return is_there(fsck.ports.store, JobDirectory(Destination(bucket, prefix), job_id))
 
-    ask = fsck.ports.ledger.jobs_with_id
-    owners = UploadOwners(fsck.ports, bucket, ask, look)
+    owners = UploadOwners(fsck.ports, bucket, fsck.ports.ledger.jobs_with_id)
 
     def claimed_at(key: str, job: JudgedJob) -> str:
         """Where else the id of a job that the ledger does not know has a job."""
