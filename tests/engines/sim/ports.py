@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, cast
 
-from s3commit.core.fsck.ports import Hands
+from s3commit.core.fsck.ports import JobExecutions
 from s3commit.core.model.locks import Claim, Claimed
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
@@ -43,9 +43,9 @@ def as_executions(door: Door, machine: Executions) -> Executions:
     return cast("Executions", _Verbs(door, machine, ("describe", "start")))
 
 
-def as_hands(door: Door, hands: Hands) -> Hands:
+def as_job_executions(door: Door, executions: JobExecutions) -> JobExecutions:
     """Step Functions, for a check."""
-    return cast("Hands", _Verbs(door, hands, ("is_running", "start")))
+    return cast("JobExecutions", _Verbs(door, executions, ("is_running", "start")))
 
 
 class _Verbs:

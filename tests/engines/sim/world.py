@@ -32,7 +32,7 @@ from tests.engines.sim.machine import Commands, Machine
 from tests.engines.sim.observer import Observer
 from tests.engines.sim.ports import (
     as_executions,
-    as_hands,
+    as_job_executions,
     as_ledger,
     as_store,
 )
@@ -148,7 +148,7 @@ class World:
             self.door,
             as_executions(self.door, self.machine),
             self.machine,
-            Fsck(self.ports, as_hands(self.door, Commands(self.machine))),
+            Fsck(self.ports, as_job_executions(self.door, Commands(self.machine))),
             limits,
             self.rng.choice([1, 3, 5000]),
         )

@@ -24,7 +24,7 @@ Listed = TypeVar("Listed")
 
 
 class SessionHands:
-    """Implements `Hands` on the session's executions.
+    """Implements `JobExecutions` on the session's executions.
 
     ``machine`` is where to start one for a job whose record names no execution.
     """
@@ -34,7 +34,7 @@ class SessionHands:
         self._machine = machine
 
     def is_running(self, directory: JobDirectory, record: JobRecord | None) -> bool:
-        """See `Hands.is_running`."""
+        """See `JobExecutions.is_running`."""
         execution = record.execution if record else ""
         machine = machine_of(execution)
         if machine is None:
@@ -45,7 +45,7 @@ class SessionHands:
         return self._session.executions(machine).describe(execution).is_running
 
     def start(self, directory: JobDirectory, record: JobRecord | None) -> bool:
-        """See `Hands.start`.
+        """See `JobExecutions.start`.
 
         The name carries the generation: two checks that see the same start one execution. It
         carries the hour, so that one which failed before it took the job over is tried again.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from s3commit.cli.rescue.jobs import find_jobs, write_ids
 from s3commit.cli.session import Session
 from s3commit.cli.text import epoch_of
-from s3commit.core.formats.layout import JobDirectory, owner_of, write_of
+from s3commit.core.formats.layout import owner_of, write_of
 from s3commit.core.model.errors import S3CommitError, UploadGoneError
 from s3commit.core.model.job import Destination
 from s3commit.core.ownership.open_uploads import Ownership, UploadOwners
@@ -34,33 +34,6 @@ class Leftover:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Documents:
-    """Which documents lie in a job directory."""
-
-    job: bool
-    request: bool
-    result: bool
-
-
-def _owners(session: Session, bucket: str, ledger: Ledger | None) -> UploadOwners:
-    """The rule, by the ledger if one is named, and by what lies in S3."""
-    store = session.store
-
-    def is_there(key: str) -> bool:
-        found = next(iter(store.list(bucket, key)), None)
-        return found is not None and found.key == key
-
-    def look(directory: JobDirectory) -> _Documents | None:
-        if next(iter(store.list(bucket, directory.prefix)), None) is None:
-            return None
-        documents = (directory.job, directory.request, directory.result)
-        return _Documents(*map(is_there, documents))
-
-    ask = ledger.jobs_with_id if ledger else lambda _job_id: []
-    return UploadOwners(session.ports(store, ledger), bucket, ask, look)
-
-
 def find_leftovers(
     session: Session, destination: Destination, ledger: Ledger | None
 ) -> list[Leftover]:
@@ -71,7 +44,8 @@ def find_leftovers(
     read of the ledger; for one that is not found there, unless it is under way here, three for
     each directory above its files.
     """
-    owners = _owners(session, destination.bucket, ledger)
+    ask = ledger.jobs_with_id if ledger else lambda _job_id: []
+    owners = UploadOwners(session.ports(session.store, ledger), destination.bucket, ask)
     left_by_s3a = {
         write
         for job in find_jobs(session, destination, None)[0]

@@ -3,13 +3,12 @@
 `s3commit.aws.ledger_records` makes the real items; tests/aws compares the two. Sources:
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html (items, keys),
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html (how
-sizes are counted; that of a number is approximate) and
-https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html.
+sizes are counted; that of a number is approximate).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 from zlib import crc32
 
@@ -22,8 +21,6 @@ from s3commit.core.model.states import ENDED
 MAX_ITEM_BYTES = 400 * 1024
 MAX_PARTITION_KEY_BYTES = 2048
 MAX_SORT_KEY_BYTES = 1024
-MAX_TRANSACTION_ITEMS = 100
-MAX_TRANSACTION_BYTES = 4 * 1024 * 1024
 
 _TOKEN = "0" * 32  # every write leaves one
 _EXPIRES_AT = 1_795_305_599  # a time to live, of ten digits for two centuries yet
@@ -91,21 +88,6 @@ def check_item(item: Mapping[str, Any]) -> None:
     if size > MAX_ITEM_BYTES:
         raise InvalidInputError(
             f"{item['pk'][:200]}: the item has {size} bytes; at most {MAX_ITEM_BYTES} are taken"
-        )
-
-
-def check_transaction(items: Sequence[Mapping[str, Any]]) -> None:
-    """Raise `InvalidInputError` for more than one transaction may write."""
-    for item in items:
-        check_item(item)
-    if len(items) > MAX_TRANSACTION_ITEMS:
-        raise InvalidInputError(
-            f"{len(items)} items in a transaction; at most {MAX_TRANSACTION_ITEMS}"
-        )
-    size = sum(map(item_size, items))
-    if size > MAX_TRANSACTION_BYTES:
-        raise InvalidInputError(
-            f"{size} bytes in a transaction; at most {MAX_TRANSACTION_BYTES} are taken"
         )
 
 

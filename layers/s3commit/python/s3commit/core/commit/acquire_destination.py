@@ -19,7 +19,7 @@ from s3commit.core.job.idempotency_key import refuse_taken_key
 from s3commit.core.job.partitions import read_partitions
 from s3commit.core.job.record import moved, planned_record
 from s3commit.core.model.errors import JobRefusedError
-from s3commit.core.model.job import Conflict, Failure, Names, Scope
+from s3commit.core.model.job import Conflict, Failure, Scope
 from s3commit.core.model.limits import (
     HOLDER_SECONDS,
     LONGEST_WAIT,
@@ -81,15 +81,7 @@ def _claims_of(ports: Ports, ticket: Ticket, record: JobRecord) -> tuple[Claim, 
     """What the job has to hold, by its policy and, in scope partition, by what it writes."""
     by_partition = record.conflict is not Conflict.APPEND and record.scope is Scope.PARTITION
     partitions = read_partitions(ports, ticket.directory, record) if by_partition else ()
-    return claims(
-        ticket.directory.destination,
-        record.conflict,
-        record.scope,
-        partitions,
-        record.idempotency_key,
-        locations=record.plan.locations if record.plan else {},
-        exact=record.names is Names.EXACT,
-    )
+    return claims(record, partitions, record.plan.locations if record.plan else {})
 
 
 def _enter(ports: Ports, record: JobRecord, nodes: tuple[str, ...]) -> JobRecord:

@@ -24,6 +24,7 @@ from s3commit.core.model.limits import LONGEST_MARKER_PAUSE, MARKER_PAUSE, MARKE
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.objects import listed_at
 
 
 def publish_success(ports: Ports, ticket: Ticket) -> Ticket:
@@ -77,5 +78,5 @@ def _marker(ports: Ports, directory: JobDirectory) -> tuple[str | None, str | No
     except NotFoundError:
         return None, None
     except (InvalidInputError, AccessError):
-        listed = next(iter(ports.store.list(directory.bucket, directory.success)), None)
-        return (listed.etag if listed and listed.key == directory.success else None), None
+        listed = listed_at(ports.store, directory.bucket, directory.success)
+        return listed.etag if listed else None, None

@@ -38,7 +38,6 @@ _COLUMNS: Final[dict[str, tuple[StrEnum, ...]]] = {
     "object": tuple(ObjectState),
 }
 _LISTED: Final = frozenset({KnownFrom.COMMIT_MANIFEST})
-_UNLISTED: Final = frozenset(KnownFrom) - _LISTED
 _VISIBLE: Final = frozenset({WithoutState.UNRECORDED, JobState.PUBLISHING, JobState.COMMITTED})
 
 

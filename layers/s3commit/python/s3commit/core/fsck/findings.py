@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from s3commit.core.formats.layout import parse_destination
 from s3commit.core.formats.strict_json import Fields, dump, members, parse
@@ -36,6 +36,15 @@ class Repair:
     etag: str = ""
     version_id: str = ""
     generation: int = 0
+
+
+def repairs_of(
+    verdict: Verdict, bucket: str, key: str, job_id: str, **seen: Any
+) -> tuple[Repair, ...]:
+    """The verdict's one repair, under the condition of what was ``seen``; none if it has none."""
+    if verdict.action is None:
+        return ()
+    return (Repair(verdict.action, verdict.name, bucket, key, job_id, **seen),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.bundle import Ports
 
 
-class Hands(Protocol):
+class JobExecutions(Protocol):
     """The executions that work on jobs."""
 
     def is_running(self, directory: JobDirectory, record: JobRecord | None) -> bool:
@@ -30,4 +30,4 @@ class Fsck:
     """What a check works on. Of the pipeline's store it never completes an upload."""
 
     ports: Ports
-    hands: Hands
+    executions: JobExecutions

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 
 from s3commit.core.formats.layout import MAGIC_PREFIX, JobDirectory, directories_above
 from s3commit.core.formats.published import CommitHeader
-from s3commit.core.fsck.jobs import FOREVER, Job, commit_manifests, in_directories
+from s3commit.core.fsck.jobs import FOREVER, JudgedJob, commit_manifests, in_directories
 from s3commit.core.fsck.ports import Fsck
 from s3commit.core.job.contents import Contents
 from s3commit.core.job.stored_job import commit_document, spec_document
@@ -32,7 +32,7 @@ class Replacements:
     asked for their commit manifests then, each once.
     """
 
-    def __init__(self, fsck: Fsck, destination: Destination, jobs: Mapping[str, Job]) -> None:
+    def __init__(self, fsck: Fsck, destination: Destination, jobs: Mapping[str, JudgedJob]) -> None:
         self._fsck = fsck
         self._destination = destination
         self._known: dict[str, list[tuple[_Moment, str]]] = defaultdict(list)
@@ -44,7 +44,7 @@ class Replacements:
                     last = [*self._known[prefix], (moment, job_id)]
                     self._known[prefix] = heapq.nlargest(2, last)
 
-    def removed(self, key: str, job: Job) -> bool:
+    def removed(self, key: str, job: JudgedJob) -> bool:
         """Whether a later job than this one has removed files where the key lies."""
         since, job_id = _listed_at(job), job.directory.job_id
         directories = directories_above(key)[::-1]  # no job owns a whole bucket
@@ -113,7 +113,7 @@ def _own_header(fsck: Fsck, directory: JobDirectory) -> CommitHeader | None:
     return header if header and header.destination == directory.destination.uri else None
 
 
-def _listed_at(job: Job) -> _Moment:
+def _listed_at(job: JudgedJob) -> _Moment:
     # What came while the jobs were read is newer than all that was listed.
     return job.listed_at or FOREVER, job.header.decided_at if job.header else ""
 

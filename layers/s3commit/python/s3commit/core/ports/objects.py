@@ -137,6 +137,12 @@ class ObjectReader(Protocol):
         ...
 
 
+def listed_at(store: ObjectReader, bucket: str, key: str) -> ListedObject | None:
+    """The object, or None if there is none. By listing: a HEAD takes more rights."""
+    first = next(iter(store.list(bucket, key)), None)
+    return first if first is not None and first.key == key else None
+
+
 class ObjectWriter(Protocol):
     """Writing whole objects, conditionally."""
 

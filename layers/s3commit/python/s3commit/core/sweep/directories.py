@@ -15,10 +15,10 @@ from s3commit.core.model.errors import InvalidInputError, PreconditionError
 from s3commit.core.model.job import Destination
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
-from s3commit.core.ports.objects import ListedObject
+from s3commit.core.ports.objects import ListedObject, listed_at
 from s3commit.core.sweep.jobs import abandon_if_silent, is_resting
 from s3commit.core.sweep.s3a import report_left, report_shared
-from s3commit.core.sweep.sweep import DAY, Sweep, restart, seen
+from s3commit.core.sweep.sweep import DAY, Sweep, restart
 
 DESTINATIONS_A_CALL = 500
 LISTED = 100_000  # objects of a directory; one that has more is judged by these and its documents
@@ -43,9 +43,9 @@ def _summary(
     for number, listed in enumerate(objects):
         if number == LISTED:
             found.is_all = False
-            found.job = seen(sweep, directory.bucket, directory.job)
-            found.request = seen(sweep, directory.bucket, directory.request)
-            found.result = seen(sweep, directory.bucket, directory.result)
+            found.job = listed_at(sweep.ports.store, directory.bucket, directory.job)
+            found.request = listed_at(sweep.ports.store, directory.bucket, directory.request)
+            found.result = listed_at(sweep.ports.store, directory.bucket, directory.result)
             break
         found.add(directory, listed)
     return found if found.last else None
@@ -250,7 +250,7 @@ def _retire(
     """
     if says_elsewhere(sweep.ports, directory):
         return  # a copy of another table's directory: nothing in it is a job's of here
-    decision = seen(sweep, directory.bucket, directory.decision)
+    decision = listed_at(sweep.ports.store, directory.bucket, directory.decision)
     gone = [*found.own, *filter(None, [decision])]
     for one in job_directories(sweep.ports, directory, record):
         # Of a job that is in the ledger TidyUp has been here.
@@ -258,7 +258,7 @@ def _retire(
         if len(scratch) == TIDIED_HERE:
             gone = scratch
             break  # the next sweep goes on: as long as the documents are there it finds them
-        job = seen(sweep, one.bucket, one.job) if one != directory else None
+        job = listed_at(sweep.ports.store, one.bucket, one.job) if one != directory else None
         gone = [*scratch, *filter(None, [job]), *gone]
     if not sweep.dry_run:
         if record is not None:

@@ -11,8 +11,9 @@ from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import Conflict, Names
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
+from s3commit.core.ports.objects import listed_at
 from s3commit.core.sweep.signs_of_life import Suspect, last_sign
-from s3commit.core.sweep.sweep import DAY, Sweep, abort_abandoned, restart, seen, shifted
+from s3commit.core.sweep.sweep import DAY, Sweep, abort_abandoned, restart, shifted
 
 # In these somebody has to work on a job, or wait for its destination.
 AT_WORK = (
@@ -116,7 +117,7 @@ def _last_heard(record: JobRecord) -> str:
 
 def _look(sweep: Sweep, record: JobRecord, left: str) -> str:
     directory = JobDirectory.of(record)
-    request = seen(sweep, directory.bucket, directory.request)
+    request = listed_at(sweep.ports.store, directory.bucket, directory.request)
     if request is not None:
         restart(sweep, directory, record, max(request.modified, record.updated_at))
     elif _last_heard(record) < sweep.ago(sweep.limits.abandoned):

@@ -25,7 +25,6 @@ from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.executions import Executions
 from s3commit.core.ports.ledger import LostRaceError
-from s3commit.core.ports.objects import ListedObject
 from s3commit.core.sweep.cost import CALL_REQUESTS, THING_REQUESTS, Cost, CostlyError, metered
 from s3commit.core.sweep.report import Report
 
@@ -167,12 +166,6 @@ def shifted(moment: str, seconds: float) -> str:
 def seconds_between(earlier: str, later: str) -> int:
     """Whole seconds."""
     return int((datetime.fromisoformat(later) - datetime.fromisoformat(earlier)).total_seconds())
-
-
-def seen(sweep: Sweep, bucket: str, key: str) -> ListedObject | None:
-    """The object, with its time; None if there is none. By listing: a HEAD takes more rights."""
-    first = next(iter(sweep.ports.store.list(bucket, key)), None)
-    return first if first is not None and first.key == key else None
 
 
 def restart(sweep: Sweep, directory: JobDirectory, record: JobRecord | None, since: str) -> None:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from functools import partial
 
 from s3commit.core.formats.layout import (
     JobDirectory,
     owner_of,
 )
-from s3commit.core.job.contents import Contents
 from s3commit.core.model.errors import UploadGoneError
-from s3commit.core.ownership.open_uploads import Ownership, Trace, UploadOwners
+from s3commit.core.ownership.open_uploads import Ownership, UploadOwners
 from s3commit.core.ports.objects import OpenUpload
 from s3commit.core.sweep.directories import judge_unknown, read_directory
 from s3commit.core.sweep.report import priced
@@ -113,13 +111,12 @@ def _waiting(sweep: Sweep, key: str, last: _Mark | None) -> str:
 def _owners(sweep: Sweep) -> UploadOwners:
     """Whose uploads are; a request that nobody has heard is heard here, if the ledger is lost."""
 
-    def unended(directory: JobDirectory, found: Trace) -> None:
-        if isinstance(found, Contents) and found.own:
+    def unended(directory: JobDirectory) -> None:
+        found = read_directory(sweep, directory)
+        if found is not None and found.own:
             judge_unknown(sweep, directory, found)
 
-    look = partial(read_directory, sweep)
-    ask = sweep.ports.ledger.jobs_with_id
-    return UploadOwners(sweep.ports, sweep.bucket, ask, look, unended)
+    return UploadOwners(sweep.ports, sweep.bucket, sweep.ports.ledger.jobs_with_id, unended)
 
 
 def _judge(sweep: Sweep, upload: OpenUpload, owners: UploadOwners, freed: _Freed) -> None:
