@@ -6,10 +6,13 @@ from the list.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from s3commit.cli.probe import run
-from s3commit.cli.probe.model import Probe, Report, Verdict
+from s3commit.cli.probe.model import Answers, Probe, Report, Verdict
+from s3commit.cli.probe.place import Place
 from s3commit.cli.probe.run import lacking_in, run_probes
 from s3commit.cli.probe.world import World
 from tests.probe.conftest import world_on
@@ -49,8 +52,10 @@ def world(server: str, request: pytest.FixtureRequest, monkeypatch: pytest.Monke
 
 
 def test_a2_a3_a4_what_differs_on_a_server_is_known_and_nothing_is_left(
-    world: World, server: str
+    world: World, server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    unnamed: list[str] = []
+    monkeypatch.setattr(run, "PROBES", [_noting(each, unnamed) for each in run.PROBES])
     spent: list[tuple[Probe, int]] = []
     lacking = lacking_in(world)
     reports = run_probes(world, lacking, lambda probe: spent.append((probe, world.requests)))
@@ -65,11 +70,24 @@ def test_a2_a3_a4_what_differs_on_a_server_is_known_and_nothing_is_left(
 
     assert {name for name, why in lacking.items() if why} == NOT_PROBED[server]
     assert found == KNOWN[server]
+    assert unnamed == []
     _require_bounds(spent, world)
     assert world.clean() == []
     for place in world.places:
         assert place.listed() == []
         assert place.left() == []
+
+
+def _noting(probe: Probe, unnamed: list[str]) -> Probe:
+    """The probe, noted if it has more answers than cases; one without an answer is FAILED."""
+
+    def answers(world: World, place: Place) -> Answers:
+        for number, answer in enumerate(probe.run(world, place)):
+            if number >= len(probe.cases):
+                unnamed.append(probe.name)
+            yield answer
+
+    return replace(probe, run=answers)
 
 
 def _require_bounds(spent: list[tuple[Probe, int]], world: World) -> None:
