@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from s3commit.cli.app import app
 from s3commit.cli.probe import conditions, pipeline, run, tables, uploads
 from s3commit.cli.probe.model import Case, Cost, Probe, Seen, Verdict
-from s3commit.cli.probe.report import WIDTH
+from s3commit.cli.probe.run import WIDTH
 from s3commit.cli.probe.s3_prefix import answer_of
 from s3commit.cli.probe.target import Given, Target
 

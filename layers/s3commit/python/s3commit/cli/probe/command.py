@@ -64,8 +64,7 @@ def probe_options(function: Any) -> Any:
 def probe(session: Session, printer: Printer, destination: Destination, **given: Any) -> None:
     """Announce, probe, clean up and tell. Raises `Problem` if anything is not as needed."""
     from s3commit.aws.failures import translated  # noqa: PLC0415 - as in `Session`
-    from s3commit.cli.probe import report  # noqa: PLC0415
-    from s3commit.cli.probe.run import bad, cost_of, lacking_in, run_probes  # noqa: PLC0415
+    from s3commit.cli.probe import run  # noqa: PLC0415
     from s3commit.cli.probe.target import Given, Target  # noqa: PLC0415
 
     target = Target(Given(destination, **given), session.environment)
@@ -75,11 +74,11 @@ def probe(session: Session, printer: Printer, destination: Destination, **given:
         for at in target.prefixes:
             target.s3.head_bucket(Bucket=at.bucket)
         _require_versions(target)
-        lacking = lacking_in(target)
-        report.announce(printer, target, cost_of(target, lacking), lacking)
+        lacking = run.lacking_in(target)
+        run.announce(printer, target, lacking)
     with _terminable():
         try:
-            reports = run_probes(
+            reports = run.run_probes(
                 target, lacking, lambda probe: printer.note(f"{probe.name}: {probe.what}")
             )
         finally:
@@ -88,10 +87,10 @@ def probe(session: Session, printer: Printer, destination: Destination, **given:
             for line in left:
                 printer.note(f"left: {line}")
     if printer.json:
-        printer.document(report.document(target, reports, left))
+        printer.document(run.document(target, reports, left))
     else:
-        report.table(printer, target, reports)
-    if found := bad(reports):
+        run.table(printer, target, reports)
+    if found := run.bad(reports):
         raise Problem(f"not as correctness needs it: {found}", FAILED)
     if left:
         things = many(len(left), "thing")
