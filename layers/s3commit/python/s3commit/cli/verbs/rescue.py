@@ -7,8 +7,7 @@ from contextlib import suppress
 import click
 
 from s3commit.cli.arguments import AGE, Parsed
-from s3commit.cli.job.locate import Located
-from s3commit.cli.job.snapshot import read_outcome, require_data
+from s3commit.cli.job.snapshot import await_outcome, require_data
 from s3commit.cli.output.rescue import RescueReport, tell
 from s3commit.cli.printer import Printer
 from s3commit.cli.rescue.jobs import S3AJob, find_jobs, parse_target
@@ -20,16 +19,13 @@ from s3commit.cli.rescue.judgement import (
     refuse_to_commit,
 )
 from s3commit.cli.session import Session
-from s3commit.cli.text import age
 from s3commit.cli.verb import USAGE, Problem, dry_run_option, verb
 from s3commit.core.formats.manifest import MAX_MANIFEST_BYTES
 from s3commit.core.model.errors import (
     NotFoundError,
-    OutcomeUnknownError,
     PreconditionError,
-    TransientError,
 )
-from s3commit.core.model.job import CommitRequest, Destination, JobResult
+from s3commit.core.model.job import CommitRequest, Destination
 from s3commit.core.model.pending import PendingFile
 from s3commit.core.ownership.identity import is_provably_ours
 from s3commit.writer.conditional_put import put_own
@@ -122,7 +118,7 @@ def _act(
             abort_job(session, one, reason)
     for job in jobs:
         if timeout and not job.ended:
-            report.results[job.directory.job_id] = await_end(session, job, timeout)
+            report.results[job.directory.job_id] = await_outcome(session, job.directory, timeout)
         if timeout or job.ended:
             remove_shared(session, job)
 
@@ -157,25 +153,6 @@ def _delete(session: Session, file: PendingFile) -> None:
     if facts is not None and is_provably_ours(file, facts):
         with suppress(PreconditionError):  # another one by now
             session.store.delete(file.bucket, file.key, if_match=facts.etag)
-
-
-def await_end(session: Session, job: S3AJob, timeout: float) -> JobResult:
-    """Wait for the job's result. Raises `OutcomeUnknownError` after ``timeout`` seconds."""
-    patience = Patience(session.environment, timeout)
-    located = Located(job.directory.uri, job.directory)
-    while True:
-        trouble = ""
-        try:
-            result = read_outcome(session, located)
-        except TransientError as error:
-            result, trouble = None, f" ({error.message})"
-        if result is not None:
-            return result
-        if not patience.pause():
-            raise OutcomeUnknownError(
-                f"job {job.directory.job_id} has not ended after {age(timeout)}{trouble} and goes"
-                f" on; see: s3commit watch {job.directory.uri}"
-            )
 
 
 def remove_shared(session: Session, job: S3AJob) -> None:
