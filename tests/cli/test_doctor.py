@@ -16,10 +16,10 @@ import pytest
 from botocore.stub import Stubber
 
 from s3commit.aws import env
-from s3commit.cli.doctor import installed, rights
+from s3commit.cli.doctor import account as checks_of_account
+from s3commit.cli.doctor import rights
 from s3commit.cli.doctor.checks import HERE, ON_AWS, examine
-from s3commit.cli.doctor.finding import Verdict
-from s3commit.cli.doctor.surroundings import Surroundings
+from s3commit.cli.doctor.surroundings import Surroundings, Verdict
 from s3commit.core.model.errors import AccessError
 from s3commit.version import __version__
 from s3commit.writer.bucket import MANIFEST_SUFFIX, REQUEST_SUFFIX
@@ -275,7 +275,7 @@ def test_old_or_missing_packages_are_named_with_what_to_install(
             raise PackageNotFoundError
         return "3.4.4"
 
-    monkeypatch.setattr(installed, "version", version)
+    monkeypatch.setattr(checks_of_account, "version", version)
     verdict, text = account.ask()["versions"]
     assert verdict == "do"
     assert "boto3 is not installed: pip install 'boto3>=1.44'" in text
@@ -284,13 +284,13 @@ def test_old_or_missing_packages_are_named_with_what_to_install(
 
 def test_the_versions_are_those_that_the_package_declares() -> None:
     project = (Path(__file__).parents[2] / "pyproject.toml").read_text()
-    for package, least in installed.LEAST.items():
+    for package, least in checks_of_account.VERSIONS.items():
         wanted = ".".join(map(str, least)).removesuffix(".0")
         if package == "pyspark":  # no extra brings it: the least is the first that is tested
             assert f"SPARKS ?= {wanted}." in Path("Makefile").read_text()
         else:
             assert re.search(rf"{package}>={re.escape(wanted)}\b", project), package
-    python = ".".join(map(str, installed.PYTHON))
+    python = ".".join(map(str, checks_of_account.PYTHON))
     assert f'requires-python = ">={python}"' in project
 
 

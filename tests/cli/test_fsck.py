@@ -253,7 +253,7 @@ def test_a_list_in_an_archive_is_a_finding_of_its_job_alone(desk: Desk) -> None:
 
 
 def test_long_listings_say_how_far_they_are(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("s3commit.cli.fsck_world.TELL_EVERY", 5)
+    monkeypatch.setattr("s3commit.cli.fsck_ports.TELL_EVERY", 5)
     desk.committed_job()
     result = desk.run(*FSCK, "--output", "json")
     assert result.stderr.splitlines()[0] == "... 5 keys listed"

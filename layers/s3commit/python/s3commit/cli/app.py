@@ -42,20 +42,7 @@ def app() -> None:
     """  # noqa: D301 - click wants the backspace
 
 
-_VERBS = (
-    status,
-    show,
-    watch,
-    ls,
-    abort,
-    commit,
-    rescue,
-    uploads,
-    sweep,
-    fsck,
-    doctor,
-    local,
-    demo,
-)
-for _verb in _VERBS:
+for _verb in (status, show, watch, ls, abort, commit, rescue, uploads, sweep, fsck, doctor):
     app.add_command(_verb)
+for _here in (local, demo):
+    app.add_command(_here)

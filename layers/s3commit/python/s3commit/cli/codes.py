@@ -7,7 +7,7 @@ execution that failed has not ended its job: once what is said is done, another 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from s3commit.core.model.job import ALREADY_COMMITTED
@@ -26,16 +26,26 @@ class Advice:
 
 
 _WRITE_AGAIN = "Run the job again"
+
+# Of a document that no writer of this package makes: what is true of it.
+_BY_OTHER_WRITERS: Final = {
+    "BAD_FIELD": "A field of a document has an invalid value",
+    "BAD_ID": "An id in a document has an invalid form",
+    "BAD_JSON": "A document is not valid strict JSON",
+    "BAD_KEY": "An object has a key that the protocol does not use",
+    "MANIFEST_CHANGED": "A manifest differs from the one that its task wrote",
+    "NAME_NOT_UNIQUE": (
+        "A file name does not contain the job's id, or contains another job's id too"
+    ),
+    "PLAN_CHANGED": "The pipeline's documents of the job in S3 differ from the ledger",
+    "REQUEST_CHANGED": "`request.json` was replaced after the pipeline read it",
+    "TOO_LARGE": "A document is larger than the limit",
+    "TRUNCATED": "A document is incomplete",
+}
 _OTHER_WRITER = "Find out who wrote it: no writer of this package does. Then run the job again"
 
-CODES: Final[dict[str, Advice]] = {
-    "ACCESS_DENIED": Advice(
-        "The pipeline's role may not do what the message names. Its policy, the bucket's or key's"
-        " policy, Object Lock or MFA Delete denies it",
-        "Grant the right. If a file must not be deleted by the role, delete it yourself; on a"
-        " versioned bucket, delete that version",
-        stops=True,
-    ),
+# What ends a job.
+_ENDS: Final = {
     "ABANDONED": Advice(
         "No commit or abort was requested, and the job gave no sign of life for `abandonedHours`."
         " The message says since when",
@@ -61,22 +71,6 @@ CODES: Final[dict[str, Advice]] = {
     "BAD_CONDITION": Advice(
         "A condition in `job.json` does not exist or has an impossible value",
         "Correct the condition in the program, then run the job again",
-    ),
-    "BAD_FIELD": Advice(
-        "A field of a document has an invalid value",
-        _OTHER_WRITER,
-    ),
-    "BAD_ID": Advice(
-        "An id in a document has an invalid form",
-        _OTHER_WRITER,
-    ),
-    "BAD_JSON": Advice(
-        "A document is not valid strict JSON",
-        _OTHER_WRITER,
-    ),
-    "BAD_KEY": Advice(
-        "An object has a key that the protocol does not use",
-        _OTHER_WRITER,
     ),
     "BAD_LOCATION": Advice(
         "A partition's location is invalid, or it overlaps the location of another job",
@@ -118,13 +112,6 @@ CODES: Final[dict[str, Advice]] = {
         "Two files of the job have the same key",
         "Give each file of the job its own name, then run the job again",
     ),
-    "IDENTITY_UNKNOWN": Advice(
-        "It is unknown whether a visible file is the job's. Nothing was aborted, deleted or"
-        " rolled back; visible files stay visible",
-        "List the files with `s3commit show JOB --in-doubt` and mark whose each one is"
-        " (docs/operations.md, Whose is this file?)",
-        stops=True,
-    ),
     "INVALID_INPUT": Advice(
         "S3 or the ledger rejected a request of the pipeline as invalid",
         "Read the log of the step that the execution names, and report the message",
@@ -150,56 +137,18 @@ CODES: Final[dict[str, Advice]] = {
         "A job with the same idempotency key has not ended and may be committed",
         "End the named job with `s3commit commit`, then run this job again",
     ),
-    "LEDGER_SET_BACK": Advice(
-        "The job was committed, but the ledger would roll it back: the table was restored to an"
-        " earlier time. No file was deleted",
-        "Stop the queues and the sweep, then rebuild the ledger in an empty table: `s3commit fsck"
-        " --rebuild-ledger` (docs/fsck.md)",
-        stops=True,
-    ),
-    "LIST_CHANGED": Advice(
-        "All new files are visible and the old files are still there: the list of files to delete"
-        " is missing or was changed",
-        "Restore `replaced-….json` and `replaced/`, or remove objects that others put there, or"
-        " delete the old files yourself",
-        stops=True,
-    ),
     "LOCATION_NOT_AGREED": Advice(
         "The `job.json` at a partition's location does not allow the job to write there",
         "Find out who removed or replaced it, then run the job again",
-    ),
-    "MANIFEST_CHANGED": Advice(
-        "A manifest differs from the one that its task wrote",
-        _OTHER_WRITER,
     ),
     "MANIFEST_MISSING": Advice(
         "A manifest that the request counts does not exist",
         "Find out who deletes below `__magic_job-`: a cleanup job or a lifecycle rule. Then run"
         " the job again",
     ),
-    "NAME_NOT_UNIQUE": Advice(
-        "A file name does not contain the job's id, or contains another job's id too",
-        _OTHER_WRITER,
-    ),
     "NOT_CONTAINED": Advice(
         "A manifest names a file outside of the job's destination. Nothing was touched there",
         "Treat it as an attack until proven otherwise: check who may write to the job directory",
-    ),
-    "NOT_FOUND": Advice(
-        "An object or a resource that the message names does not exist",
-        "Find out who deleted it, and restore it",
-        stops=True,
-    ),
-    "PLAN_CHANGED": Advice(
-        "The pipeline's documents of the job in S3 differ from the ledger",
-        _OTHER_WRITER,
-    ),
-    "PLAN_NOT_READ": Advice(
-        "The commit was decided, but Step Functions could not read the plan from S3. No upload"
-        " was completed",
-        "The console has the cause at the state `CompleteUploads`, usually missing rights on the"
-        " bucket or its key. Grant them",
-        stops=True,
     ),
     "REFUSED": Advice(
         "A step refused the job. The message has the reason",
@@ -208,10 +157,6 @@ CODES: Final[dict[str, Advice]] = {
     "REPLACE_NOT_ALLOWED": Advice(
         "Conflict `replace` is not allowed at this destination (`replacePrefixes`)",
         "Append or write elsewhere, or add the prefix to the parameter. Then run the job again",
-    ),
-    "REQUEST_CHANGED": Advice(
-        "`request.json` was replaced after the pipeline read it",
-        _OTHER_WRITER,
     ),
     "REQUEST_MISSING": Advice(
         "`request.json` was deleted after the pipeline was notified of it",
@@ -223,43 +168,15 @@ CODES: Final[dict[str, Advice]] = {
         "Find out why its execution stopped (alarm `JobsFailed`). If it has no result yet, end it"
         " with `s3commit commit`. Then run the job again",
     ),
-    "States.ExceedToleratedFailureThreshold": Advice(
-        "Workers that complete uploads failed repeatedly. Completed uploads stay completed; the"
-        " others can still be completed",
-        "Read the Map Run in the console and the log of `complete_unit`. The cause is usually"
-        " missing rights on the bucket or its key. Grant them",
-        stops=True,
-    ),
-    "States.Timeout": Advice(
-        "A step or the whole execution (24 hours) exceeded its time limit",
-        "The console shows which state it was. If an abort does not end, tasks are still starting"
-        " uploads: stop them",
-        stops=True,
-    ),
     "TASKS_MISSING": Advice(
         "The request counts every manifest, but there are fewer than the job has tasks. A commit"
         " would have lost rows",
         "Find out who deletes below `__magic_job-`, or which tasks never ran. Then run the job"
         " again",
     ),
-    "TOO_LARGE": Advice(
-        "A document is larger than the limit",
-        _OTHER_WRITER,
-    ),
     "TOO_DEEP": Advice(
         "The destination has too many directories above it: a job checks all of them",
         "Write to a destination with fewer directories above it",
-    ),
-    "TRANSIENT": Advice(
-        "S3, DynamoDB or Lambda throttled requests or did not answer for longer than a step"
-        " retries",
-        "Check the region's health, and whether too many requests go to one prefix. Wait until it"
-        " is over",
-        stops=True,
-    ),
-    "TRUNCATED": Advice(
-        "A document is incomplete",
-        _OTHER_WRITER,
     ),
     "TWO_ATTEMPTS": Advice(
         "Two attempts of one task are counted, or both have a manifest where every manifest counts",
@@ -285,6 +202,67 @@ CODES: Final[dict[str, Advice]] = {
         "A document names another job than the one whose directory it is in",
         "Do not copy job directories. Run the job again",
     ),
+    **{code: Advice(means, _OTHER_WRITER) for code, means in _BY_OTHER_WRITERS.items()},
+}
+
+# No job ends with these: its execution fails, and the job stays where it is.
+_STOPS: Final = {
+    "ACCESS_DENIED": Advice(
+        "The pipeline's role may not do what the message names. Its policy, the bucket's or key's"
+        " policy, Object Lock or MFA Delete denies it",
+        "Grant the right. If a file must not be deleted by the role, delete it yourself; on a"
+        " versioned bucket, delete that version",
+    ),
+    "IDENTITY_UNKNOWN": Advice(
+        "It is unknown whether a visible file is the job's. Nothing was aborted, deleted or"
+        " rolled back; visible files stay visible",
+        "List the files with `s3commit show JOB --in-doubt` and mark whose each one is"
+        " (docs/operations.md, Whose is this file?)",
+    ),
+    "LEDGER_SET_BACK": Advice(
+        "The job was committed, but the ledger would roll it back: the table was restored to an"
+        " earlier time. No file was deleted",
+        "Stop the queues and the sweep, then rebuild the ledger in an empty table: `s3commit fsck"
+        " --rebuild-ledger` (docs/fsck.md)",
+    ),
+    "LIST_CHANGED": Advice(
+        "All new files are visible and the old files are still there: the list of files to delete"
+        " is missing or was changed",
+        "Restore `replaced-….json` and `replaced/`, or remove objects that others put there, or"
+        " delete the old files yourself",
+    ),
+    "NOT_FOUND": Advice(
+        "An object or a resource that the message names does not exist",
+        "Find out who deleted it, and restore it",
+    ),
+    "PLAN_NOT_READ": Advice(
+        "The commit was decided, but Step Functions could not read the plan from S3. No upload"
+        " was completed",
+        "The console has the cause at the state `CompleteUploads`, usually missing rights on the"
+        " bucket or its key. Grant them",
+    ),
+    "States.ExceedToleratedFailureThreshold": Advice(
+        "Workers that complete uploads failed repeatedly. Completed uploads stay completed; the"
+        " others can still be completed",
+        "Read the Map Run in the console and the log of `complete_unit`. The cause is usually"
+        " missing rights on the bucket or its key. Grant them",
+    ),
+    "States.Timeout": Advice(
+        "A step or the whole execution (24 hours) exceeded its time limit",
+        "The console shows which state it was. If an abort does not end, tasks are still starting"
+        " uploads: stop them",
+    ),
+    "TRANSIENT": Advice(
+        "S3, DynamoDB or Lambda throttled requests or did not answer for longer than a step"
+        " retries",
+        "Check the region's health, and whether too many requests go to one prefix. Wait until it"
+        " is over",
+    ),
+}
+
+CODES: Final[dict[str, Advice]] = {
+    **_ENDS,
+    **{code: replace(advice, stops=True) for code, advice in _STOPS.items()},
 }
 
 UNKNOWN: Final = Advice("The message has the reason", _WRITE_AGAIN)

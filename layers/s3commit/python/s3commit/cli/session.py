@@ -3,16 +3,18 @@
 # ruff: noqa: PLC0415 - boto3 takes 300 ms: `--help` and a usage error do not pay for it
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from collections.abc import Iterable
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-from s3commit.writer.environment import Environment, SystemEnvironment
+from s3commit.aws.arns import is_arn, machine_of
+from s3commit.core.model.errors import S3CommitError
+from s3commit.writer.environment import Environment, SystemEnvironment, timestamp
 
 if TYPE_CHECKING:
     from s3commit.cli.doctor.surroundings import Surroundings
     from s3commit.core.ports.bundle import ParallelMap, Ports, Sweeper
-    from s3commit.core.ports.executions import Executions
+    from s3commit.core.ports.executions import Execution, Executions
     from s3commit.core.ports.ledger import Ledger
     from s3commit.core.ports.objects import ObjectStore
     from s3commit.writer.conditional_put import WriterStore
@@ -26,8 +28,7 @@ class _Clock:
 
     def now(self) -> str:
         """See `Clock.now`."""
-        now = datetime.fromtimestamp(self._environment.epoch(), UTC)
-        return now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return timestamp(self._environment)
 
     def sleep(self, seconds: float) -> None:
         """See `Clock.sleep`."""
@@ -62,6 +63,25 @@ class Session:
             with translated("connecting to Step Functions"):
                 self.machines[machine] = StateMachine(machine)
         return self.machines[machine]
+
+    def describe(self, arn: str) -> Execution:
+        """What is known of an execution."""
+        return self.executions(machine_of(arn) or "").describe(arn)
+
+    def read_executions(
+        self, executions: Iterable[str]
+    ) -> tuple[dict[str, Execution], tuple[str, ...]]:
+        """Each execution that has an ARN, by it, and what went wrong with asking.
+
+        Who may not look at executions still sees all the rest.
+        """
+        found: dict[str, Execution] = {}
+        for arn in sorted({one for one in executions if is_arn(one)}):
+            try:
+                found[arn] = self.describe(arn)
+            except S3CommitError as error:
+                return found, (f"executions can not be looked at: {error.message}",)
+        return found, ()
 
     @cached_property
     def parallel(self) -> ParallelMap:

@@ -7,22 +7,9 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from s3commit.core.model.amounts import amount, many, size
+from s3commit.core.model import amounts
 
-__all__ = [
-    "age",
-    "amount",
-    "epoch_of",
-    "fields",
-    "many",
-    "moment",
-    "number",
-    "one_line",
-    "parse_age",
-    "printable",
-    "size",
-    "some",
-]
+amount, many, size = amounts.amount, amounts.many, amounts.size  # of whatever part says them
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _AGE = re.compile(r"(\d{1,6})([smhdw])", re.ASCII)

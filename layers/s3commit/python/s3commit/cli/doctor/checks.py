@@ -11,13 +11,25 @@ from s3commit.cli.doctor.account import (
     functions_at_once,
     region,
     transitions,
+    versions,
 )
-from s3commit.cli.doctor.bucket import bucket_policy, encryption, lifecycle, queues
-from s3commit.cli.doctor.deployment import notifications, pipeline
-from s3commit.cli.doctor.finding import Finding, Verdict, skipped, to_do
-from s3commit.cli.doctor.installed import versions
+from s3commit.cli.doctor.deployment import (
+    bucket_policy,
+    encryption,
+    lifecycle,
+    notifications,
+    pipeline,
+    queues,
+)
 from s3commit.cli.doctor.rights import rights
-from s3commit.cli.doctor.surroundings import NoBucketError, Surroundings
+from s3commit.cli.doctor.surroundings import (
+    Finding,
+    NoBucketError,
+    Surroundings,
+    Verdict,
+    skipped,
+    to_do,
+)
 from s3commit.core.model.errors import AccessError, S3CommitError
 
 Check = Callable[[Surroundings], Finding]

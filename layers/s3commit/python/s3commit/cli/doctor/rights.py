@@ -6,8 +6,7 @@ import uuid
 from collections.abc import Callable
 
 from s3commit.aws.failures import NO_BUCKET, translated
-from s3commit.cli.doctor.finding import Finding, ok, skipped, to_do
-from s3commit.cli.doctor.surroundings import Surroundings
+from s3commit.cli.doctor.surroundings import Finding, Surroundings, ok, skipped, to_do
 from s3commit.core.model.errors import AccessError, NotFoundError
 
 # What docs/deploy.md gives a writer, on the objects and on the bucket.

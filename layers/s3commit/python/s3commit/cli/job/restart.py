@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 
 from s3commit.aws import env
 from s3commit.aws.arns import is_arn, machine_of
-from s3commit.cli.executions import describe
 from s3commit.cli.job.requests import requested
 from s3commit.cli.job.snapshot import JobSnapshot
 from s3commit.cli.session import Session
@@ -56,7 +55,7 @@ def read_execution_of(
     execution = snapshot.record.execution if snapshot.record is not None else ""
     if not is_arn(execution):
         return LastExecution(None, machine)
-    return LastExecution(describe(session, execution), machine or machine_of(execution))
+    return LastExecution(session.describe(execution), machine or machine_of(execution))
 
 
 def restart(

@@ -9,6 +9,7 @@ from typing import TypeVar
 from s3commit.cli.job.locate import Located
 from s3commit.cli.job.waiting import LockStatus
 from s3commit.cli.session import Session
+from s3commit.cli.text import age
 from s3commit.core.formats.documents import (
     MAX_JOB_BYTES,
     MAX_REQUEST_BYTES,
@@ -19,7 +20,13 @@ from s3commit.core.formats.documents import (
 )
 from s3commit.core.formats.layout import PENDINGSET_SUFFIX, JobDirectory, belongs_to_job
 from s3commit.core.job.stored_job import read_document, result_document
-from s3commit.core.model.errors import AccessError, JobFailedError, NotFoundError
+from s3commit.core.model.errors import (
+    AccessError,
+    JobFailedError,
+    NotFoundError,
+    OutcomeUnknownError,
+    TransientError,
+)
 from s3commit.core.model.job import (
     AbortRequest,
     CommitRequest,
@@ -34,6 +41,7 @@ from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ownership.named_uploads import uploads_named
 from s3commit.core.ports.executions import Execution
 from s3commit.core.ports.objects import OpenUpload
+from s3commit.writer.requests import Patience
 
 REQUESTED = "REQUESTED"  # S3 alone knows no more between the driver's word and the outcome
 
@@ -206,18 +214,35 @@ def read_snapshot(session: Session, located: Located) -> JobSnapshot:
     return replace(snapshot, manifests=manifests)
 
 
-def read_outcome(session: Session, located: Located) -> JobResult | None:
+def read_outcome(session: Session, directory: JobDirectory) -> JobResult | None:
     """``result.json``, if it is there yet.
 
     Without s3:ListBucket, S3 answers 403 for an object that is not there.
     """
     try:
-        found = result_document(session.ports(session.store, None), located.directory)
+        found = result_document(session.ports(session.store, None), directory)
     except AccessError:
         return None
     if found.error is not None:
         raise found.error
     return found.value
+
+
+def await_outcome(session: Session, directory: JobDirectory, timeout: float) -> JobResult:
+    """Wait for the job's result. Raises `OutcomeUnknownError` after ``timeout`` seconds."""
+    patience = Patience(session.environment, timeout)
+    while True:
+        trouble = ""
+        try:
+            if result := read_outcome(session, directory):
+                return result
+        except TransientError as error:
+            trouble = f" ({error.message})"
+        if not patience.pause():
+            raise OutcomeUnknownError(
+                f"job {directory.job_id} has not ended after {age(timeout)}{trouble} and goes on;"
+                f" see: s3commit watch {directory.uri}"
+            )
 
 
 def require_data(result: JobResult) -> None:

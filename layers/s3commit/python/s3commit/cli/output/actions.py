@@ -1,4 +1,4 @@
-"""What an action came to: an execution that was started, files in doubt."""
+"""What came of a verb that asks for the end of a job."""
 
 from __future__ import annotations
 
@@ -8,10 +8,6 @@ from s3commit.cli.job.requests import requested
 from s3commit.cli.job.restart import LastExecution
 from s3commit.cli.job.snapshot import JobSnapshot
 from s3commit.cli.printer import Printer
-from s3commit.cli.text import many, size
-from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory
-from s3commit.core.model.pending import PendingFile
-from s3commit.core.ownership.identity import described
 
 
 def action_document(
@@ -54,34 +50,3 @@ def print_restart(
                 f" {snapshot.name}"
             )
         printer.note(f"follow it: s3commit watch {snapshot.name}")
-
-
-def print_files_in_doubt(printer: Printer, snapshot: JobSnapshot, found: list[PendingFile]) -> None:
-    """Print them, and how they are settled."""
-    job = snapshot.job_id
-    if printer.json:
-        documents = [_document(snapshot.directory, file) for file in found]
-        printer.document({"jobId": job, "state": snapshot.state, "inDoubt": documents})
-        return
-    for file in found:
-        printer.line(f"{size(file.length):>10}  {described(file)}")
-    if not found:
-        printer.note(f"no file of job {job} is in doubt: {snapshot.state}")
-        return
-    printer.note(
-        f"{many(len(found), 'file')}: nobody can tell whether of job {job}. Say of each whose it is"
-        " (docs/operations.md, Whose is this file?), then:"
-        f" s3commit commit {snapshot.name}"
-    )
-
-
-def _document(directory: JobDirectory, file: PendingFile) -> dict[str, Any]:
-    """``metadata`` is as ``aws s3 cp --metadata`` takes it, and says that the file is the job's."""
-    marks = {META_JOB: directory.job_id, META_TASK: file.task_id, META_ATTEMPT: file.attempt_id}
-    return {
-        "uri": f"s3://{file.bucket}/{file.key}",
-        "bytes": file.length,
-        "taskId": file.task_id,
-        "attemptId": file.attempt_id,
-        "metadata": ",".join(f"{name}={value}" for name, value in marks.items()),
-    }

@@ -8,8 +8,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
+from s3commit.cli.session import Session
 from s3commit.core.formats.layout import is_hidden, parse_destination
 
 if TYPE_CHECKING:
@@ -57,10 +58,10 @@ class Story:
 class Watch:
     """A reader of the destination, in a thread: it prints what it sees whenever that changes."""
 
-    def __init__(self, story: Story, runtime: LocalRuntime, destination: str) -> None:
+    def __init__(self, story: Story, session: Session, destination: str) -> None:
         self._story = story
         self._directory = parse_destination(destination)
-        self._client = runtime.client("s3")
+        self._store = session.store
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._look_on, name="reader", daemon=True)
         self._begun = time.monotonic()
@@ -85,13 +86,10 @@ class Watch:
 
     def look(self) -> tuple[int, int]:
         """How many data files are visible, and how many uploads are pending."""
-        return len(visible(self._client, self._directory)), self._pending()
-
-    def _pending(self) -> int:
-        pages = self._client.get_paginator("list_multipart_uploads").paginate(
-            Bucket=self._directory.bucket, Prefix=self._directory.prefix
-        )
-        return sum(len(page.get("Uploads", [])) for page in pages)
+        bucket, prefix = self._directory.bucket, self._directory.prefix
+        keys = [listed.key[len(prefix) :] for listed in self._store.list(bucket, prefix)]
+        pending = sum(1 for _ in self._store.list_uploads(bucket, prefix))
+        return len(keys) - sum(map(is_hidden, keys)), pending
 
     def _look_on(self) -> None:
         while not self._stop.wait(LOOK_SECONDS):
@@ -108,15 +106,6 @@ class Watch:
         if force or grown or (due and seen != self._last):
             self._story.line(f"    {elapsed:7.1f}   {seen[0]:19,}   {seen[1]:15,}")
             self._last, self._said = seen, elapsed
-
-
-def visible(client: Any, directory: Any) -> list[str]:
-    """The keys of the data files that a reader sees below a destination."""
-    pages = client.get_paginator("list_objects_v2").paginate(
-        Bucket=directory.bucket, Prefix=directory.prefix
-    )
-    keys = [listed["Key"] for page in pages for listed in page.get("Contents", [])]
-    return [key for key in keys if not is_hidden(key[len(directory.prefix) :])]
 
 
 def states_of(runtime: LocalRuntime, execution: str) -> list[tuple[str, float]]:

@@ -55,7 +55,7 @@ def doctor(
         return
     _refuse_without_probe(given)
     from s3commit.cli.doctor.checks import examine  # noqa: PLC0415 - as in `Session`
-    from s3commit.cli.doctor.finding import Verdict  # noqa: PLC0415
+    from s3commit.cli.doctor.surroundings import Verdict  # noqa: PLC0415
 
     around = session.surroundings(name=name, bucket=bucket, role=role, prefix=prefix)
     found = []

@@ -12,7 +12,7 @@ import click
 
 from s3commit.aws import env
 from s3commit.cli.arguments import Parsed
-from s3commit.cli.fsck_telling import Teller, tell_rebuilt
+from s3commit.cli.output.fsck import Teller, tell_rebuilt
 from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
 from s3commit.cli.text import many
@@ -95,7 +95,7 @@ def fsck(
         raise Problem("--rebuild-ledger goes without --plan and --repair", USAGE)
     if repairing and dry_run:
         raise Problem("--repair and --dry-run exclude each other; without both it looks", USAGE)
-    from s3commit.cli.fsck_world import connect  # noqa: PLC0415 - botocore: `--help` needs none
+    from s3commit.cli.fsck_ports import connect  # noqa: PLC0415 - botocore: `--help` needs none
 
     connected = connect(session, table, machine, printer.note)
     if rebuild_ledger:

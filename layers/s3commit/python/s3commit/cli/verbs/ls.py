@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from os.path import commonprefix
 from typing import Any
 
 import click
 
 from s3commit.cli.arguments import DESTINATION, JOB, JobName
-from s3commit.cli.committed import committed_files, committed_jobs, files_gone
 from s3commit.cli.printer import Column, Printer
 from s3commit.cli.session import Session
 from s3commit.cli.text import amount, fields, many, moment, number, size
 from s3commit.cli.verb import verb
-from s3commit.core.formats.published import CommitHeader, CommittedFile
+from s3commit.core.formats.layout import COMMITS, JobDirectory, belongs_to_job
+from s3commit.core.formats.published import (
+    MAX_COMMITS_BYTES,
+    MAX_LINE_BYTES,
+    CommitHeader,
+    CommittedFile,
+    decode_commit_header,
+    decode_commit_manifest,
+)
+from s3commit.core.model.errors import InvalidInputError, NotFoundError
 from s3commit.core.model.job import Destination
+from s3commit.core.ports.objects import ListedObject
 
 
 @verb()
@@ -81,3 +91,72 @@ def _list_files(
 def _job_document(job: CommitHeader) -> dict[str, Any]:
     told = fields(job, "job_id", "decided_at", "bytes", "rows", "partition_by", "idempotency_key")
     return {**told, "fileCount": job.files}
+
+
+SUFFIX = ".jsonl"
+
+
+def committed_jobs(session: Session, destination: Destination) -> list[CommitHeader]:
+    """The header of every committed job, in the order of their decisions.
+
+    One request a job. Raises `InvalidInputError` for a manifest that can not be read.
+    """
+    prefix = destination.prefix + COMMITS
+    keys = [
+        found.key
+        for found in session.store.list(destination.bucket, prefix)
+        if found.key.endswith(SUFFIX) and "/" not in found.key[len(prefix) :]
+    ]
+    headers = session.parallel(lambda key: _header(session, destination.bucket, key), keys)
+    return sorted(headers, key=lambda header: (header.decided_at, header.job_id))
+
+
+def committed_files(
+    session: Session, destination: Destination, job_id: str
+) -> tuple[CommitHeader, list[CommittedFile]]:
+    """A committed job's files, all of them. Raises `NotFoundError` (``NOT_COMMITTED``)."""
+    directory = JobDirectory(destination, job_id)
+    try:
+        stored = session.store.get(directory.bucket, directory.commits, max_bytes=MAX_COMMITS_BYTES)
+    except NotFoundError as error:
+        if error.code != NotFoundError.code:
+            raise
+        raise NotFoundError(
+            f"job {job_id} is not committed at {destination.uri}: there is no"
+            f" s3://{directory.bucket}/{directory.commits}",
+            code="NOT_COMMITTED",
+        ) from error
+    return decode_commit_manifest(stored.body)
+
+
+def files_gone(
+    session: Session, header: CommitHeader, destination: Destination, files: list[CommittedFile]
+) -> frozenset[str]:
+    """The keys of a job's files that are not there any more as it wrote them.
+
+    A job that replaces removes the files of those before it; so do people. Requests: one for each
+    1,000 objects below what the files' keys have in common.
+    """
+    if not files:
+        return frozenset()
+    written = {file.key: file for file in files}
+    prefix = commonprefix([file.key for file in files])  # noqa: RUF071 - keys, not paths
+    for listed in session.store.list(destination.bucket, prefix):
+        file = written.get(listed.key)
+        if file is not None and _is_it(file, listed, header.job_id):
+            del written[listed.key]
+    return frozenset(written)
+
+
+def _is_it(file: CommittedFile, listed: ListedObject, job_id: str) -> bool:
+    # Behind KMS an etag can't be foretold, but a name with the job's id is the job's alone.
+    by_name = belongs_to_job(file.key, job_id)
+    return file.length == listed.length and (by_name or file.etag in {"", listed.etag})
+
+
+def _header(session: Session, bucket: str, key: str) -> CommitHeader:
+    start = session.store.first_bytes(bucket, key, MAX_LINE_BYTES)
+    try:
+        return decode_commit_header(start)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"s3://{bucket}/{key}: {error.message}", code=error.code) from error

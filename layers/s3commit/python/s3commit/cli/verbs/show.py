@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
+from typing import Any
 
 import click
 
-from s3commit.cli.executions import read_executions
-from s3commit.cli.job.files_in_doubt import files_in_doubt
 from s3commit.cli.job.locate import Located, on_job
 from s3commit.cli.job.snapshot import (
     JobSnapshot,
@@ -18,16 +17,28 @@ from s3commit.cli.job.snapshot import (
     read_snapshot,
 )
 from s3commit.cli.job.waiting import InTheWay, LockStatus, read_lock_status
-from s3commit.cli.output.actions import print_files_in_doubt
 from s3commit.cli.output.job_json import job_document
 from s3commit.cli.output.job_text import job_pairs
 from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
 from s3commit.cli.text import many, size
 from s3commit.cli.verb import USAGE, Problem, verb
+from s3commit.core.formats.layout import (
+    META_ATTEMPT,
+    META_JOB,
+    META_TASK,
+    PENDINGSET_SUFFIX,
+    JobDirectory,
+    parse_directory,
+)
 from s3commit.core.job.replace_list import listed_files
 from s3commit.core.model.errors import JobRefusedError, NotFoundError
+from s3commit.core.model.job import CommitRequest, Names
+from s3commit.core.model.pending import PendingFile
 from s3commit.core.model.states import ENDED
+from s3commit.core.ownership.identity import described, is_in_doubt
+from s3commit.core.ownership.named_uploads import files_named_at
+from s3commit.core.ownership.other_jobs import OtherJobs
 from s3commit.core.ports.executions import Execution
 from s3commit.core.ports.objects import ListedObject, OpenUpload
 from s3commit.writer.environment import timestamp
@@ -66,7 +77,7 @@ def show(
         raise Problem("--replaced and --in-doubt exclude each other", USAGE)
     snapshot = read_snapshot(session, located)
     if in_doubt:
-        print_files_in_doubt(printer, snapshot, files_in_doubt(session, snapshot))
+        _list_in_doubt(printer, snapshot, _files_in_doubt(session, snapshot))
         return
     if replaced:
         _list_replaced(printer, snapshot, _replaced(session, snapshot))
@@ -96,7 +107,7 @@ def _with_others(session: Session, snapshot: JobSnapshot) -> JobSnapshot:
     locks = read_lock_status(session, ledger, record, timestamp(session.environment))
     others = locks.in_the_way if locks else ()
     executions = [other.record.execution for other in others]
-    found, problems = read_executions(session, [snapshot.execution, *executions])
+    found, problems = session.read_executions([snapshot.execution, *executions])
     return replace(
         snapshot,
         locks=locks and _with_statuses(locks, found),
@@ -146,3 +157,71 @@ def _list_replaced(printer: Printer, snapshot: JobSnapshot, files: Iterator[List
         printer.line(f"{size(one.length):>10}  {one.key}")
         count += 1
     printer.note(f"{many(count, 'file')} of before, of job {snapshot.job_id}: {snapshot.state}")
+
+
+def _files_in_doubt(session: Session, snapshot: JobSnapshot) -> list[PendingFile]:
+    """All of the job's, in key order: what its execution would stop at, one by one.
+
+    Reads every counted manifest, and asks for each file, and for each upload that may be gone.
+    Names that carry the job's id leave no doubt.
+    """
+    if snapshot.names is not Names.EXACT:
+        return []
+    bucket, store = snapshot.directory.bucket, session.store
+    other_jobs = [OtherJobs(store, directory) for directory in snapshot.directories]
+
+    def look(file: PendingFile) -> PendingFile | None:
+        doubted = is_in_doubt(store, file, store.head(bucket, file.key))
+        return file if doubted and not any(one.own(file.key) for one in other_jobs) else None
+
+    named = session.parallel(
+        lambda key: files_named_at(store, parse_directory(bucket, key), key), _manifests(snapshot)
+    )
+    found = [file for file in session.parallel(look, chain(*named)) if file is not None]
+    # Two attempts may name one file: that of one of them, as good as that of the other.
+    by_key = {file.key: file for file in sorted(found, key=lambda one: one.attempt_id)}
+    return [by_key[key] for key in sorted(by_key)]
+
+
+def _manifests(snapshot: JobSnapshot) -> Iterator[str]:
+    """The keys of the manifests that count; all that are there, where the request names none."""
+    request = snapshot.request
+    if isinstance(request, CommitRequest) and request.attempts is not None:
+        for attempt in request.attempts:
+            directory = (
+                snapshot.directory.at(attempt.location) if attempt.location else snapshot.directory
+            )
+            yield directory.prefix + attempt.manifest
+        return
+    yield from (key for key in snapshot.manifests if key.endswith(PENDINGSET_SUFFIX))
+
+
+def _list_in_doubt(printer: Printer, snapshot: JobSnapshot, found: list[PendingFile]) -> None:
+    """Print them, and how they are settled."""
+    job = snapshot.job_id
+    if printer.json:
+        documents = [_in_doubt_document(snapshot.directory, file) for file in found]
+        printer.document({"jobId": job, "state": snapshot.state, "inDoubt": documents})
+        return
+    for file in found:
+        printer.line(f"{size(file.length):>10}  {described(file)}")
+    if not found:
+        printer.note(f"no file of job {job} is in doubt: {snapshot.state}")
+        return
+    printer.note(
+        f"{many(len(found), 'file')}: nobody can tell whether of job {job}. Say of each whose it is"
+        " (docs/operations.md, Whose is this file?), then:"
+        f" s3commit commit {snapshot.name}"
+    )
+
+
+def _in_doubt_document(directory: JobDirectory, file: PendingFile) -> dict[str, Any]:
+    """``metadata`` is as ``aws s3 cp --metadata`` takes it, and says that the file is the job's."""
+    marks = {META_JOB: directory.job_id, META_TASK: file.task_id, META_ATTEMPT: file.attempt_id}
+    return {
+        "uri": f"s3://{file.bucket}/{file.key}",
+        "bytes": file.length,
+        "taskId": file.task_id,
+        "attemptId": file.attempt_id,
+        "metadata": ",".join(f"{name}={value}" for name, value in marks.items()),
+    }

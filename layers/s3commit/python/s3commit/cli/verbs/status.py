@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from s3commit.aws import env
-from s3commit.cli.executions import read_executions
 from s3commit.cli.job.waiting import first_in_the_way
 from s3commit.cli.output.advice import needs_attention
 from s3commit.cli.printer import Column, Printer
@@ -122,7 +121,7 @@ def _read_executions(
     at_work = [one for one in records if one.state not in {*ENDED, JobState.OPEN}]
     at_work.sort(key=lambda one: one.updated_at)
     by_ref = {one.ref: one.execution for one in (*others, *at_work[:LOOKED_AT])}
-    found, problems = read_executions(session, by_ref.values())
+    found, problems = session.read_executions(by_ref.values())
     return {ref: found[arn] for ref, arn in by_ref.items() if arn in found}, problems
 
 

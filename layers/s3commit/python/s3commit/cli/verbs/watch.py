@@ -108,7 +108,7 @@ def _follow(session: Session, located: Located, timeout: int) -> Iterator[_Seen]
 
 
 def _look(session: Session, located: Located) -> _Seen:
-    result = read_outcome(session, located)
+    result = read_outcome(session, located.directory)
     if result is not None:
         return _Seen(result.outcome.value, result=result)
     record = located.record()
