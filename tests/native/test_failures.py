@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -32,6 +33,13 @@ def ids(spark: SparkSession, place: Place) -> list[int]:
     return sorted(row.id for row in spark.read.parquet(uri(place)).collect())
 
 
+def parts_on_disk(spark: SparkSession) -> list[str]:
+    """What lies in Spark's local directories of parts that are to be uploaded."""
+    local = Path(str(spark.conf.get("spark.local.dir")))
+    assert any(local.iterdir())
+    return [path.name for path in local.rglob("temp_local_*")]
+
+
 def save(frame: DataFrame, place: Place, **options: Any) -> None:
     frame.write.options(maxRecordsPerFile=50, **options).mode("append").parquet(uri(place))
 
@@ -53,6 +61,7 @@ def test_i1_i4_a_task_that_fails_for_good_leaves_nothing(spark: SparkSession, pl
     assert place.tidy().state is JobState.ABORTED
     assert place.data == place.uploads == []
     assert "_SUCCESS" not in place.names
+    assert parts_on_disk(spark) == []
 
 
 def test_i1_a_job_that_is_refused_is_an_error_that_says_so(

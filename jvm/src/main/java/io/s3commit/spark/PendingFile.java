@@ -11,7 +11,9 @@ import java.io.OutputStream;
 import java.nio.file.Files;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Queue;
 import java.util.concurrent.CancellationException;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Future;
@@ -38,11 +40,13 @@ final class PendingFile extends OutputStream {
   private final Semaphore room;
   private final ExecutorService threads;
   private final List<Future<String>> parts = new ArrayList<>();
+  private final Queue<File> bodies = new ConcurrentLinkedQueue<>(); // of the parts on disk
   private File file;
   private OutputStream out;
   private long inPart;
   private long length;
   private volatile boolean closed;
+  private boolean whole = true; // false from an error on: whoever ignores it must not commit
 
   PendingFile(
       String key,
@@ -69,6 +73,7 @@ final class PendingFile extends OutputStream {
     if (closed) {
       throw new IOException(key + " is closed");
     }
+    whole = false;
     int from = offset;
     int left = count;
     while (left > 0) {
@@ -82,6 +87,7 @@ final class PendingFile extends OutputStream {
       left -= some;
     }
     length += count;
+    whole = true;
   }
 
   private OutputStream part() throws IOException {
@@ -95,8 +101,11 @@ final class PendingFile extends OutputStream {
   @Override
   public void close() throws IOException {
     if (!closed) {
+      boolean written = whole;
+      whole = false;
       send(true);
       closed = true;
+      whole = written;
     }
   }
 
@@ -104,13 +113,14 @@ final class PendingFile extends OutputStream {
   private void send(boolean last) throws IOException {
     part().close();
     File body = file;
+    bodies.add(body);
     long size = inPart;
     int number = parts.size() + 1;
     out = null;
     file = null;
     inPart = 0;
     if (number > MAX_PARTS) {
-      Files.delete(body.toPath());
+      discard(body);
       throw new CommitException(
           "TOO_LARGE",
           key + " has more than " + MAX_PARTS + " parts of " + partSize
@@ -120,14 +130,14 @@ final class PendingFile extends OutputStream {
       room.acquire();
     } catch (InterruptedException interrupted) {
       Thread.currentThread().interrupt();
-      Files.delete(body.toPath());
+      discard(body);
       throw new InterruptedIOException();
     }
     try {
       parts.add(threads.submit(() -> put(number, last, body, size)));
     } catch (RejectedExecutionException ended) {
       room.release();
-      Files.delete(body.toPath());
+      discard(body);
       throw new IOException("the task attempt has ended", ended);
     }
   }
@@ -137,8 +147,13 @@ final class PendingFile extends OutputStream {
       return upload.put(number, last, in, size);
     } finally {
       room.release();
-      Files.delete(body.toPath());
+      discard(body);
     }
+  }
+
+  private void discard(File body) throws IOException {
+    Files.deleteIfExists(body.toPath());
+    bodies.remove(body);
   }
 
   boolean isClosed() {
@@ -152,8 +167,8 @@ final class PendingFile extends OutputStream {
 
   /** Wait until all parts are up. Raises the first error of any. */
   Done await() throws IOException {
-    if (!closed) {
-      throw new IOException(key + " was not closed by its writer");
+    if (!closed || !whole) {
+      throw new IOException(key + " was not written and closed without an error");
     }
     List<String> etags = new ArrayList<>();
     for (Future<String> part : parts) {
@@ -174,9 +189,13 @@ final class PendingFile extends OutputStream {
   /** Give up: call it when no thread puts parts any more. */
   void abort() throws IOException {
     closed = true;
+    whole = false;
     if (out != null) {
+      bodies.add(file);
       out.close();
-      Files.delete(file.toPath());
+    }
+    for (File body : bodies) { // of parts that no thread has begun, too
+      discard(body);
     }
     upload.abort();
   }
