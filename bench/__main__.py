@@ -21,13 +21,16 @@ if TYPE_CHECKING:
     from bench.spark import Bench
 
 BY_DEFAULT: Final = ("write", "partitions", "memory", "latency", "cold", "documents", "ledger")
-NAMES: Final = (*BY_DEFAULT, "committers")  # which needs JDK 17 and Maven
+COMMITTERS: Final = "committers"  # alone, and not by default: it needs JDK 17, Maven and Go
+NAMES: Final = (*BY_DEFAULT, COMMITTERS)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run what is asked for; 1 if a goal is missed."""
     chosen = _parse(arguments)
-    from bench import cold, committers, documents, latency, ledger, writing
+    if chosen.only == [COMMITTERS]:
+        return _committers(chosen)
+    from bench import cold, documents, latency, ledger, writing
 
     # A pipe has no width, and Rich would take 80.
     console = Console() if sys.stdout.isatty() else Console(width=120)
@@ -40,7 +43,6 @@ def main(arguments: list[str] | None = None) -> int:
         bench = functools.cache(lambda: stack.enter_context(_bench()))
         runs: dict[str, Callable[[], list[Figure]]] = {
             "write": lambda: writing.write(bench(), settings),
-            "committers": lambda: committers.committers(bench(), settings),
             "partitions": lambda: writing.partitions(bench(), settings),
             "memory": lambda: writing.memory(bench(), settings),
             "latency": lambda: latency.latency(_say),
@@ -57,6 +59,29 @@ def main(arguments: list[str] | None = None) -> int:
         document = {"machine": machine, "figures": [figure.document() for figure in figures]}
         chosen.json.write_text(json.dumps(document, indent=2) + "\n")
     return int(any(figure.missed for figure in figures))
+
+
+def _committers(chosen: argparse.Namespace) -> int:
+    """Print the committers' tables; with ``--report`` keep them, and the plots."""
+    from bench import committers, report, workloads
+
+    scale = committers.Scale(
+        chosen.files,
+        chosen.rows,
+        chosen.rounds,
+        chosen.delay or (0, 20),
+        chosen.workload or workloads.NAMES,
+    )
+    machine = describe()
+    with _bench() as bench:
+        compared = []
+        for one in committers.committers(bench, scale, _say):
+            compared.append(one)
+            print(report.table(one), flush=True)
+    machine["loadAtEnd"] = load()
+    if chosen.report:
+        report.keep(chosen.report, summary(machine), compared)
+    return 0
 
 
 @contextmanager
@@ -78,7 +103,17 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--rows", type=_positive, default=8_000_000, help="default: 8,000,000")
     parser.add_argument("--rounds", type=_positive, default=3, help="of A B A B; default: 3")
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep the figures here too")
-    return parser.parse_args(arguments)
+    alone = parser.add_argument_group(f"--only {COMMITTERS}, which runs alone")
+    alone.add_argument("--files", type=_positive, default=1_000, help="small ones; default: 1,000")
+    alone.add_argument(
+        "--delay", type=int, action="append", metavar="MS", help="of S3; default: 0 and 20"
+    )
+    alone.add_argument("--workload", action="append", metavar="NAME", help="default: all")
+    alone.add_argument("--report", type=Path, metavar="DIR", help="keep tables and plots here")
+    chosen = parser.parse_args(arguments)
+    if COMMITTERS in (chosen.only or ()) and len(chosen.only) > 1:
+        parser.error(f"{COMMITTERS} runs alone")
+    return chosen
 
 
 def _positive(text: str) -> int:

@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from bench.figures import Figure, Sample
+from bench.fleet import Fleet
+from bench.front import CLUSTER, PIPELINE, Counts, Front
 from bench.pipeline import BUCKET, DATA, Committer, make_pipeline
-from bench.spark import Bench, Cost, rows
-from bench.writing import Settings, Variant, in_turn
+from bench.processes import Meter
+from bench.spark import Bench, jvm_pid
+from bench.workloads import NAMES, Workload, workloads
+from s3commit.aws.s3 import S3ObjectStore
+from s3commit.aws.s3_client import make_client
 from s3commit.spark.native import PROTOCOL, configure
 from tests.native import s3a
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
-TASKS: Final = 4
-PARTITIONED_TASKS: Final = 2
+    from bench.writing import Say
+
 CLASS: Final = "spark.sql.sources.commitProtocolClass"
 CLOUD: Final = "org.apache.spark.internal.io.cloud"
 SPARKS: Final = "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol"
 JARS: Final = s3a.ROOT / ".build" / "bench-jars"
+TUNED: Final = "tuned"  # a bucket of its own, since a file system is configured by its bucket
+TUNING: Final = {
+    "fs.s3a.committer.threads": "96",
+    "fs.s3a.committer.magic.track.commits.in.memory.enabled": "true",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +46,8 @@ class How:
 
     name: str
     settings: Mapping[str, str] = field(default_factory=dict)
+    bucket: str = BUCKET
+    overwrites: bool = True  # partitions; those of S3A do so when a job appends, or not at all
 
     @property
     def is_ours(self) -> bool:
@@ -42,19 +55,17 @@ class How:
         return self.settings.get(CLASS, PROTOCOL) == PROTOCOL
 
 
-def _of_s3a(name: str, **more: str) -> How:
-    return How(
-        f"S3A {name}",
-        {
-            CLASS: f"{CLOUD}.PathOutputCommitProtocol",
-            "spark.sql.parquet.output.committer.class": f"{CLOUD}.BindingParquetOutputCommitter",
-            "fs.s3a.committer.name": name,
-            "mapreduce.outputcommitter.factory.scheme.s3a": (
-                "org.apache.hadoop.fs.s3a.commit.S3ACommitterFactory"
-            ),
-            **more,
-        },
-    )
+def _of_s3a(committer: str, title: str = "", **more: str) -> How:
+    settings = {
+        CLASS: f"{CLOUD}.PathOutputCommitProtocol",
+        "spark.sql.parquet.output.committer.class": f"{CLOUD}.BindingParquetOutputCommitter",
+        "fs.s3a.committer.name": committer,
+        "mapreduce.outputcommitter.factory.scheme.s3a": (
+            "org.apache.hadoop.fs.s3a.commit.S3ACommitterFactory"
+        ),
+        **more,
+    }
+    return How(f"S3A {committer}{title}", settings, TUNED if title else BUCKET, overwrites=False)
 
 
 def _by_renames(version: str) -> How:
@@ -62,63 +73,159 @@ def _by_renames(version: str) -> How:
     return How(f"FileOutputCommitter v{version}", {CLASS: SPARKS, **setting})
 
 
-NATIVE: Final = How("s3commit, the jar", {CLASS: PROTOCOL})
-OTHERS: Final = (
-    How("s3commit, the format"),
+OURS: Final = (How("s3commit, the jar", {CLASS: PROTOCOL}), How("s3commit, the format"))
+S3AS: Final = (
     _of_s3a("magic"),
+    _of_s3a("magic", ", tuned", **TUNING),
     _of_s3a("directory"),
-    _by_renames("1"),
-    _by_renames("2"),
+    _of_s3a("directory", ", tuned", **TUNING),
 )
+PARTITIONED: Final = _of_s3a("partitioned", **{"fs.s3a.committer.staging.conflict-mode": "replace"})
+BY_RENAMES: Final = (_by_renames("1"), _by_renames("2"))
 
 
-def committers(bench: Bench, settings: Settings) -> list[Figure]:
-    """Rows to one directory and to 200; each committer's wall time and CPU beside the jar's."""
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How much is written: small files, or rows; how often; behind which delays, in ms."""
+
+    files: int
+    rows: int
+    rounds: int
+    delays: Sequence[int]
+    names: Sequence[str] = NAMES  # of the workloads
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One write: seconds of wall time and CPU, and its requests to S3."""
+
+    wall: float
+    commit: float  # of that, what came after the last task
+    cluster: float  # CPU of the JVM and of its Python workers
+    pipeline: float  # CPU of what are functions in AWS
+    requests: Counts
+    pipeline_requests: Counts
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """The runs of each committer, of one workload behind one delay."""
+
+    workload: Workload
+    delay: int
+    runs: Mapping[str, Sequence[Run]]
+
+
+def committers(bench: Bench, scale: Scale, say: Say) -> Iterator[Compared]:
+    """Every workload by every committer that can do it, in turn, behind each delay."""
     _copy_jars()
-    figures: list[Figure] = []
-    with bench.session(_session_settings(bench)) as spark:
-        plain = rows(spark, settings.rows, TASKS)
-        parted = rows(spark, settings.rows // 4, PARTITIONED_TASKS)
-        few = rows(spark, settings.rows // 16, PARTITIONED_TASKS)
-        for how in (NATIVE, *OTHERS):
-            _write(bench, few, how, "k")
-        for frame, by, title in (
-            (plain, (), f"{settings.rows:,} rows, {TASKS} files"),
-            (parted, ("k",), f"{settings.rows // 4:,} rows, 200 directories, 400 files"),
-        ):
-            ours, *others = in_turn(settings, *_variants(bench, frame, by))
-            for how, costs in zip(OTHERS, others, strict=True):
-                figures += _figures(title, ours, how, costs)
-    return figures
-
-
-def _variants(bench: Bench, frame: DataFrame, by: tuple[str, ...]) -> Iterator[Variant]:
-    for how in (NATIVE, *OTHERS):
-        yield Variant(how.name, lambda how=how: _write(bench, frame, how, *by))  # type: ignore[misc]
-
-
-def _figures(title: str, ours: list[Cost], how: How, costs: list[Cost]) -> Iterator[Figure]:
-    for what, of in (("wall", lambda one: one.wall), ("CPU of the tasks", lambda one: one.tasks)):
-        measured, against = Sample(tuple(map(of, ours))), Sample(tuple(map(of, costs)))
-        yield Figure(title, what, "s", measured, how.name, against)
-
-
-def _write(bench: Bench, frame: DataFrame, how: How, *by: str) -> Cost:
-    prefix = f"{DATA}{uuid.uuid4().hex}/"
     with ExitStack() as stack:
-        stack.enter_context(_set(frame.sparkSession, how.settings))
+        front = stack.enter_context(Front(bench.weed.endpoint))
+        functions = bench.weed.environment(bench.weed.ADMIN, front.pipeline)
+        fleet = stack.enter_context(Fleet(functions))
+        os.environ.update(functions)
+        client = make_client()
+        client.create_bucket(Bucket=TUNED)
+        # Spark's workers inherit the environment that the JVM is started with.
+        os.environ.update(bench.weed.environment(bench.weed.WRITER, front.cluster))
+        spark = stack.enter_context(bench.session(_session_settings(bench, front)))
+        stage = _Stage(front, fleet, S3ObjectStore(client), spark)
+        for delay in scale.delays:
+            for workload in workloads(scale.files, scale.rows):
+                if workload.name in scale.names:
+                    yield _compared(stage, workload, delay, scale, say)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """What all runs share."""
+
+    front: Front
+    fleet: Fleet
+    store: S3ObjectStore  # the functions'
+    spark: SparkSession
+
+
+def _compared(stage: _Stage, workload: Workload, delay: int, scale: Scale, say: Say) -> Compared:
+    frame = workload.make(stage.spark)
+    hows = (*OURS, PARTITIONED, *BY_RENAMES) if workload.overwrites else (*OURS, *S3AS, *BY_RENAMES)
+    runs: dict[str, list[Run]] = {how.name: [] for how in hows}
+    if delay == scale.delays[0]:
+        for how in hows:
+            _run(stage, frame, workload, how, 0)  # for the JVM's compiler
+    for turn in range(scale.rounds):
+        for how in hows:
+            run = _run(stage, frame, workload, how, delay)
+            runs[how.name].append(run)
+            say(
+                f"+{delay} ms, {workload.name}, round {turn + 1}, {how.name}: {run.wall:.1f} s,"
+                f" commit {run.commit:.1f} s, {sum(run.requests.values())} requests"
+            )
+    return Compared(workload, delay, runs)
+
+
+def _run(stage: _Stage, frame: DataFrame, workload: Workload, how: How, delay: int) -> Run:
+    prefix = f"{DATA}{uuid.uuid4().hex}/"
+    stage.front.delay(0)
+    try:
+        if workload.overwrites:
+            _write(stage, frame, workload, how, prefix)
+        stage.front.delay(delay)
+        stage.front.reset()
+        return _write(stage, frame, workload, how, prefix)
+    finally:
+        stage.front.delay(0)
+        for found in stage.store.list(how.bucket, prefix):
+            stage.store.delete(how.bucket, found.key)
+
+
+def _write(stage: _Stage, frame: DataFrame, workload: Workload, how: How, prefix: str) -> Run:
+    spark, fleet, group = stage.spark, stage.fleet, uuid.uuid4().hex
+    with ExitStack() as stack:
+        stack.enter_context(_set(spark, how.settings))
+        spark.sparkContext.setJobGroup(group, how.name)
         if how.is_ours:
-            stack.enter_context(Committer(make_pipeline(bench.store), prefix))
-        writer = frame.write.mode("append")
-        with bench.measured(frame.sparkSession) as costs:
-            if how.settings:
-                writer.partitionBy(*by).parquet(f"s3a://{BUCKET}/{prefix}")
-            else:
-                named = writer.option("partitionBy", ",".join(by)) if by else writer
-                named.format("s3commit").save(f"s3://{BUCKET}/{prefix}")
-    for found in bench.store.list(BUCKET, prefix):
-        bench.store.delete(BUCKET, found.key)
-    return costs[0]
+            stack.enter_context(Committer(make_pipeline(stage.store), prefix, fleet))
+        writer = _writer(frame, workload, how)
+        with Meter(jvm_pid(spark)) as meter:
+            cpu, start = time.process_time() + fleet.cpu, time.time()
+            writer.save(f"{'s3a' if how.settings else 's3'}://{how.bucket}/{prefix}")
+            end = time.time()
+    counts = stage.front.counts()
+    return Run(
+        wall=end - start,
+        commit=end - _last_task_ended(spark, group),
+        cluster=meter.own + meter.below,
+        pipeline=time.process_time() + fleet.cpu - cpu if how.is_ours else 0.0,
+        requests=counts[CLUSTER],
+        pipeline_requests=counts[PIPELINE],
+    )
+
+
+def _writer(frame: DataFrame, workload: Workload, how: How) -> DataFrameWriter:
+    overwrites = workload.overwrites and how.overwrites
+    writer = frame.write.mode("overwrite" if overwrites else "append")
+    if overwrites:
+        writer = writer.option("partitionOverwriteMode", "dynamic")
+    if how.settings:
+        return writer.partitionBy(*workload.by).format("parquet")
+    if workload.by:
+        writer = writer.option("partitionBy", ",".join(workload.by))
+    return writer.format("s3commit")
+
+
+def _last_task_ended(spark: SparkSession, group: str) -> float:
+    """When the last stage of the group's jobs was completed, in seconds since 1970."""
+    context = spark.sparkContext
+    tracker, store = context.statusTracker(), context._jsc.sc().statusStore()
+    jobs = [tracker.getJobInfo(number) for number in tracker.getJobIdsForGroup(group)]
+    ends = [
+        store.lastStageAttempt(stage).completionTime()
+        for job in jobs
+        if job is not None
+        for stage in job.stageIds
+    ]
+    return max(float(end.get().getTime()) for end in ends if end.isDefined()) / 1000
 
 
 @contextmanager
@@ -130,12 +237,14 @@ def _set(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
         spark.conf.unset(name)
 
 
-def _session_settings(bench: Bench) -> dict[str, str]:
+def _session_settings(bench: Bench, front: Front) -> dict[str, str]:
     from pyspark.sql import SparkSession
 
     user = bench.weed.ADMIN
     keys = {f"spark.hadoop.fs.s3a.{one}.key": user for one in ("access", "secret")}
-    own = {**s3a.settings(bench.weed.endpoint), **keys}
+    own = {**s3a.settings(front.cluster), **keys}
+    for name, value in TUNING.items():
+        own["spark.hadoop." + name.replace("fs.s3a.", f"fs.s3a.bucket.{TUNED}.")] = value
     del own["spark.hadoop.fs.s3a.multipart.size"]
     jars = ",".join(map(str, (*s3a.jars(), *JARS.glob("*.jar"))))
     found: dict[str, str] = configure(SparkSession.Builder().config("spark.jars", jars))._options

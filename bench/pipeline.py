@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Final, Self
 
@@ -17,7 +18,7 @@ from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_client import MAX_POOL_CONNECTIONS
 from s3commit.core.formats.layout import JobDirectory, parse_directory
 from s3commit.core.ports.bundle import Ports
-from s3commit.testing.execution import run_execution
+from s3commit.testing.execution import CompleteUnits, one_by_one, run_execution
 from s3commit.testing.ledger import MemoryLedger
 from tests.servers import Weed
 
@@ -42,10 +43,10 @@ class BenchWeed(Weed):
         """The server's process."""
         return self._process.pid
 
-    def environment(self, user: str) -> dict[str, str]:
-        """The standard AWS variables that lead any SDK here, as ``user``."""
+    def environment(self, user: str, endpoint: str = "") -> dict[str, str]:
+        """The standard AWS variables that lead any SDK here, as ``user``, or to what is before."""
         return {
-            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_ENDPOINT_URL": endpoint or self.endpoint,
             "AWS_ACCESS_KEY_ID": user,
             "AWS_SECRET_ACCESS_KEY": user,
             "AWS_REGION": REGION,
@@ -76,14 +77,16 @@ def make_pipeline(store: S3ObjectStore) -> Ports:
 class Committer:
     """Commits the one job below ``prefix`` when its driver asks for it, while it is entered."""
 
-    def __init__(self, pipeline: Ports, prefix: str) -> None:
+    def __init__(self, pipeline: Ports, prefix: str, complete: CompleteUnits = one_by_one) -> None:
         self._pipeline = pipeline
+        self._complete = complete
         self._prefix = prefix
         self._stop = threading.Event()
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="bench-committer")
 
     def __enter__(self) -> Self:
+        self._earlier = set(self._directories())
         self._thread.start()
         return self
 
@@ -104,7 +107,7 @@ class Committer:
         try:
             directory = self._await_request()
             if directory is not None:
-                run_execution(self._pipeline, directory)
+                run_execution(self._pipeline, directory, complete=self._complete)
         except BaseException as error:
             self._error = error
 
@@ -112,9 +115,11 @@ class Committer:
         store, directory = self._pipeline.store, None
         while not self._stop.wait(LOOK_SECONDS):
             if directory is None:
-                for found in store.list(BUCKET, f"{self._prefix}__magic_job-"):
-                    directory = parse_directory(BUCKET, found.key)
-                    break
+                directory = next(iter(set(self._directories()) - self._earlier), None)
             elif store.head(BUCKET, directory.request) is not None:
                 return directory
         return None
+
+    def _directories(self) -> Iterator[JobDirectory | None]:
+        for found in self._pipeline.store.list(BUCKET, f"{self._prefix}__magic_job-"):
+            yield parse_directory(BUCKET, found.key)

@@ -13,10 +13,13 @@ from rich.console import Console
 
 import s3commit
 from bench import __main__ as command
-from bench import cold, documents, ledger
+from bench import cold, documents, ledger, report
+from bench.committers import Compared, Run
 from bench.figures import Figure, Sample, show
+from bench.fleet import Fleet
 from bench.pipeline import BUCKET, BenchWeed, Committer, make_pipeline
 from bench.processes import Meter, Stat, largest_peak, reset_peaks, tree
+from bench.workloads import workloads
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_client import make_client
 from tests.servers import free_ports
@@ -92,7 +95,7 @@ def test_the_peak_of_a_child_starts_again_when_it_is_reset() -> None:
         parent.communicate(b"")
 
 
-def test_a_job_without_rights_on_the_bucket_is_committed_by_the_thread(
+def test_a_job_without_rights_on_the_bucket_is_committed_by_the_fleet(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with BenchWeed(tmp_path, free_ports(4)) as weed:
@@ -103,12 +106,16 @@ def test_a_job_without_rights_on_the_bucket_is_committed_by_the_thread(
         store = S3ObjectStore(client)
         for name, value in weed.environment(weed.WRITER).items():
             monkeypatch.setenv(name, value)
-        with Committer(make_pipeline(store), "data/one/"):
+        with (
+            Fleet(weed.environment(weed.ADMIN)) as fleet,
+            Committer(make_pipeline(store), "data/one/", fleet),
+        ):
             job = s3commit.open_job(f"s3://{BUCKET}/data/one/")
             with job.task("0") as task, task.open("a.bin") as file:
                 file.write(b"bench")
             result = job.commit([task.counted], timeout=20)
         assert result.files == 1
+        assert fleet.cpu > 0
         assert store.get(BUCKET, result_key(store), max_bytes=9).body == b"bench"
     assert not [one for one in threading.enumerate() if one.name == "bench-committer"]
 
@@ -120,6 +127,28 @@ def result_key(store: S3ObjectStore) -> str:
         if not found.key.removeprefix("data/one/").startswith("_")
     ]
     return key
+
+
+def test_committers_are_compared_in_tables_and_plots(tmp_path: Path) -> None:
+    def run(wall: float, **requests: int) -> Run:
+        return Run(wall, wall / 2, 3.0, 1.0, requests, {"HeadObject": 2})
+
+    small, *_, tasks = workloads(1_000, 8_000)
+    ours = [run(2.0, PutObject=1), run(4.0, PutObject=1)]
+    compared = [
+        Compared(small, delay, {"ours": ours, "magic": [run(9.0, PutObject=1_500)]})
+        for delay in (0, 20)
+    ]
+    compared.append(Compared(tasks, 20, {"ours": ours}))
+    report.keep(tmp_path, "a machine", compared)
+    written = (tmp_path / "committers.md").read_text().splitlines()
+    assert "### 1,000 small files, 10 tasks, 100 directories, +20 ms" in written
+    assert "| ours | 3.0 (2.0 to 4.0) | 1.00 | 1.5 | 3.0 | 1.0 | 1 | 2 |" in written
+    assert "| magic | 9.0 (9.0 to 9.0) | 3.00 | 4.5 | 3.0 | 1.0 | 1,500 | 2 |" in written
+    assert "| all | 3 | 1,502 |" in written
+    plots = sorted(path.name for path in tmp_path.glob("*.svg"))
+    assert plots == ["commit-0ms.svg", "commit-20ms.svg", "write-0ms.svg", "write-20ms.svg"]
+    assert all("![" in "\n".join(written) and name in "\n".join(written) for name in plots)
 
 
 def test_functions_start_cold_with_nothing_but_the_layers(tmp_path: Path) -> None:

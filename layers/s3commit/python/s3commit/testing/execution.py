@@ -6,7 +6,7 @@ state machine, so that the two can't drift apart.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from s3commit.core.commit.abort_job import abort_job
@@ -22,8 +22,8 @@ from s3commit.core.commit.seal_job import seal_job
 from s3commit.core.commit.tidy_up import tidy_up
 from s3commit.core.commit.verify_manifests import verify_manifests
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.formats.plan import MAX_PLAN_BYTES, decode_plan
-from s3commit.core.formats.ticket import Ticket
+from s3commit.core.formats.plan import MAX_PLAN_BYTES, Unit, decode_plan
+from s3commit.core.formats.ticket import Ticket, UnitResult
 from s3commit.core.job.record import beside_twins
 from s3commit.core.model.errors import (
     AccessError,
@@ -42,6 +42,7 @@ RETRIES = 10
 SUPERSEDED = "Superseded"
 
 Step = Callable[[Ports, Ticket], Ticket]
+CompleteUnits = Callable[[Ports, Ticket, Sequence[Unit]], Iterable[UnitResult]]
 
 STEPS: dict[str, Step] = {
     "SealJob": seal_job,
@@ -98,18 +99,24 @@ ROUTES: dict[str, Callable[[Ticket], str]] = {
 }
 
 
+def one_by_one(ports: Ports, ticket: Ticket, units: Sequence[Unit]) -> Iterable[UnitResult]:
+    """The machine's Map with a single worker."""
+    return (complete_unit(ports, ticket, unit) for unit in units)
+
+
 def run_execution(
     ports: Ports,
     directory: JobDirectory,
     *,
     execution: str = "execution-1",
     pause: Callable[[], object] | None = None,
+    complete: CompleteUnits = one_by_one,
 ) -> list[str]:
     """Run the machine for the job until it ends; return the names of the states it entered.
 
     ``pause`` stands for the machine's wait before a step comes again; without it a `ManualClock` is
-    moved on. `TransientError` is retried as the machine does; `Crash` and what the
-    machine would fail on come out of here.
+    moved on. ``complete`` is the machine's Map. `TransientError` is retried as the machine does;
+    `Crash` and what the machine would fail on come out of here.
     """
     ticket = Ticket(directory.job_id, directory.bucket, directory.prefix, execution=execution)
     entered: list[str] = []
@@ -117,7 +124,7 @@ def run_execution(
     while name:
         entered.append(name)
         try:
-            ticket = _attempt(ports, name, ticket)
+            ticket = _attempt(ports, name, ticket, complete)
             if ticket.pause:
                 _pause(ports, ticket) if pause is None else pause()
             name = ROUTES[name](ticket)
@@ -137,11 +144,11 @@ def _pause(ports: Ports, ticket: Ticket) -> None:
         ports.clock.advance(ticket.pause)
 
 
-def _attempt(ports: Ports, name: str, ticket: Ticket) -> Ticket:
+def _attempt(ports: Ports, name: str, ticket: Ticket, complete: CompleteUnits) -> Ticket:
     for attempt in range(RETRIES):
         try:
             if name == "CompleteUploads":
-                return _complete_uploads(ports, ticket)
+                return _complete_uploads(ports, ticket, complete)
             with beside_twins(ticket):
                 return STEPS[name](ports, ticket)
         except TransientError:
@@ -150,10 +157,10 @@ def _attempt(ports: Ports, name: str, ticket: Ticket) -> Ticket:
     raise AssertionError("unreachable")
 
 
-def _complete_uploads(ports: Ports, ticket: Ticket) -> Ticket:
+def _complete_uploads(ports: Ports, ticket: Ticket, complete: CompleteUnits) -> Ticket:
     try:
         stored = ports.store.get(ticket.bucket, ticket.plan, max_bytes=MAX_PLAN_BYTES)
         units = decode_plan(stored.body)
     except (NotFoundError, AccessError, InvalidInputError):
         return ticket  # the machine's catch of States.ItemReaderFailed: without results
-    return replace(ticket, completed=tuple(complete_unit(ports, ticket, unit) for unit in units))
+    return replace(ticket, completed=tuple(complete(ports, ticket, units)))

@@ -1,0 +1,99 @@
+"""The workers that complete uploads, as the Map of the state machine has them, on all cores.
+
+`MOST_WORKERS` at once with `COMPLETE_WORKERS` completions each, as a deployment has by default. In
+AWS each has a processor of its own; here they share this machine's, in one process for each core.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+from types import TracebackType
+from typing import Final, Self
+
+from s3commit.aws.clock import SystemClock
+from s3commit.aws.concurrency import MOST_WORKERS
+from s3commit.aws.parallel import ThreadMap
+from s3commit.aws.s3 import S3ObjectStore
+from s3commit.aws.s3_client import make_client
+from s3commit.core.commit.complete_unit import complete_unit
+from s3commit.core.formats.plan import Unit
+from s3commit.core.formats.ticket import Ticket, UnitResult
+from s3commit.core.model.limits import COMPLETE_WORKERS
+from s3commit.core.model.record import JobRecord
+from s3commit.core.ports.bundle import Ports
+from s3commit.testing.ledger import MemoryLedger
+
+PROCESSES: Final = os.cpu_count() or 1
+WORKERS: Final = max(1, MOST_WORKERS // PROCESSES)  # in each process
+
+
+class Fleet:
+    """Completes a job's units in processes that find S3 by ``environment``, while it is entered.
+
+    ``cpu`` is the CPU time of all completions so far, in seconds.
+    """
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self.cpu = 0.0
+        self._pool = ProcessPoolExecutor(
+            PROCESSES, get_context("spawn"), _prepare, (dict(environment),)
+        )
+
+    def __enter__(self) -> Self:
+        for started in [self._pool.submit(os.getpid) for _ in range(PROCESSES)]:
+            started.result()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+    def __call__(self, ports: Ports, ticket: Ticket, units: Sequence[Unit]) -> Iterator[UnitResult]:
+        """The Map: `s3commit.testing.execution.CompleteUnits`."""
+        record = ports.ledger.job(ticket.ref)
+        assert record is not None
+        shares = [units[number::PROCESSES] for number in range(PROCESSES)]
+        done = [self._pool.submit(_complete, record, ticket, share) for share in shares if share]
+        for future in done:
+            results, cpu = future.result()
+            self.cpu += cpu
+            yield from results
+
+
+def _complete(
+    record: JobRecord, ticket: Ticket, units: Sequence[Unit]
+) -> tuple[list[UnitResult], float]:
+    """The results of a share of the units, and what they took in this process."""
+    start = time.process_time()
+    ledger = MemoryLedger()
+    ledger.open_job(record)
+    results = []
+    with ThreadPoolExecutor(WORKERS) as workers:
+        for result in workers.map(functools.partial(_one, ledger, ticket), units):
+            results.append(result)
+    return results, time.process_time() - start
+
+
+def _one(ledger: MemoryLedger, ticket: Ticket, unit: Unit) -> UnitResult:
+    ports = Ports(_store(), ledger, SystemClock(), ThreadMap(COMPLETE_WORKERS))
+    return complete_unit(ports, ticket, unit)
+
+
+@functools.cache
+def _store() -> S3ObjectStore:
+    return S3ObjectStore(make_client(connections=WORKERS * COMPLETE_WORKERS))
+
+
+def _prepare(environment: dict[str, str]) -> None:
+    """Have the client made before anything is measured."""
+    os.environ.update(environment)
+    _store()

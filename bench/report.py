@@ -1,0 +1,130 @@
+"""The committers' results as tables in markdown, and as plots."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Final
+
+from bench.committers import Compared, Run
+from bench.front import Counts
+
+COLUMNS: Final = (
+    "committer",
+    "wall (s)",
+    "ratio",
+    "commit (s)",
+    "CPU of the cluster (s)",
+    "of the pipeline (s)",
+    "requests of the cluster",
+    "of the pipeline",
+)
+LEAST_SHOWN: Final = 0.05  # seconds; a logarithm needs some
+PLOTS: Final[dict[str, Callable[[Run], float]]] = {
+    "write": lambda run: run.wall,
+    "commit": lambda run: run.commit,
+}
+
+
+def table(compared: Compared) -> str:
+    """One workload behind one delay: medians, the wall time's spread, the ratio to the first."""
+    lines = [f"### {compared.workload.title}, +{compared.delay} ms", ""]
+    lines += [_row(COLUMNS), _row("---" for _ in COLUMNS)]
+    first = next(iter(compared.runs.values()))
+    for name, runs in compared.runs.items():
+        walls = [run.wall for run in runs]
+        lines.append(
+            _row(
+                (
+                    name,
+                    f"{_median(runs, PLOTS['write']):.1f} ({min(walls):.1f} to {max(walls):.1f})",
+                    f"{_median(runs, PLOTS['write']) / _median(first, PLOTS['write']):.2f}",
+                    f"{_median(runs, PLOTS['commit']):.1f}",
+                    f"{_median(runs, lambda run: run.cluster):.1f}",
+                    f"{_median(runs, lambda run: run.pipeline):.1f}",
+                    f"{_median(runs, lambda run: sum(run.requests.values())):,.0f}",
+                    f"{_median(runs, lambda run: sum(run.pipeline_requests.values())):,.0f}",
+                )
+            )
+        )
+    return "\n".join(lines) + "\n"
+
+
+def requests(compared: Compared) -> str:
+    """The requests of each committer's last run by S3 operation, the pipeline's included."""
+    totals = {
+        name: _added(runs[-1].requests, runs[-1].pipeline_requests)
+        for name, runs in compared.runs.items()
+    }
+    operations = sorted({operation for total in totals.values() for operation in total})
+    lines = [f"### Requests: {compared.workload.title}", ""]
+    lines += [_row(("operation", *totals)), _row("---" for _ in range(len(totals) + 1))]
+    for operation in operations:
+        lines.append(_row((operation, *(f"{one.get(operation, 0):,}" for one in totals.values()))))
+    lines.append(_row(("all", *(f"{sum(one.values()):,}" for one in totals.values()))))
+    return "\n".join(lines) + "\n"
+
+
+def keep(folder: Path, machine: str, compared: Sequence[Compared]) -> None:
+    """Write ``committers.md`` and its plots."""
+    folder.mkdir(parents=True, exist_ok=True)
+    parts = [
+        "# The committers side by side\n",
+        f'Written by `make bench ARGS="--only committers --report {folder}"`: {machine}.\n',
+        "Medians, with the least and the greatest wall time; the ratio is to the first line.\n",
+    ]
+    for delay, group in groupby(compared, lambda one: one.delay):
+        workloads = list(group)
+        for what, of in PLOTS.items():
+            name = f"{what}-{delay}ms.svg"
+            _plot(folder / name, f"{what}, +{delay} ms", workloads, of)
+            parts.append(f"![{what}, +{delay} ms]({name})\n")
+        parts += [table(one) for one in workloads]
+    first = compared[0].delay
+    parts += [requests(one) for one in compared if one.delay == first]
+    (folder / "committers.md").write_text("\n".join(parts))
+
+
+def _plot(path: Path, title: str, compared: Sequence[Compared], of: Callable[[Run], float]) -> None:
+    """Bars of seconds in groups, one group a workload; a logarithmic axis."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    mpl.rcParams["svg.hashsalt"] = "s3commit"  # the same figures give the same file
+    figure = Figure(figsize=(11, 5), layout="constrained")
+    axes = figure.subplots()
+    names = list(dict.fromkeys(name for one in compared for name in one.runs))
+    width = 0.85 / len(names)
+    for place, name in enumerate(names):
+        found = [
+            (group + place * width, max(_median(one.runs[name], of), LEAST_SHOWN))
+            for group, one in enumerate(compared)
+            if name in one.runs
+        ]
+        bars = axes.bar([at for at, _ in found], [high for _, high in found], width, label=name)
+        axes.bar_label(bars, fmt="%.1f", fontsize=6, rotation=90, padding=2)
+    axes.set_yscale("log")
+    axes.set_ylabel("seconds")
+    axes.set_xticks(
+        [group + 0.425 - width / 2 for group in range(len(compared))],
+        [one.workload.name for one in compared],
+    )
+    axes.set_title(title)
+    axes.margins(y=0.15)
+    figure.legend(loc="outside lower center", ncols=5, fontsize=8)
+    figure.savefig(path, metadata={"Date": None})
+
+
+def _median(runs: Iterable[Run], of: Callable[[Run], float]) -> float:
+    return statistics.median(map(of, runs))
+
+
+def _added(*counts: Counts) -> Counts:
+    names = {name for one in counts for name in one}
+    return {name: sum(one.get(name, 0) for one in counts) for name in names}
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
