@@ -129,7 +129,7 @@ def test_i2_i3_a_task_that_wakes_up_and_writes_its_manifest_anew_undoes_the_whol
     woken = sorted(recorded.manifests)[-1]
     body = world.store.get(BUCKET, woken, max_bytes=10**6).body
     world.plan.run_before(
-        "complete_upload", lambda: world.store.put(BUCKET, woken, body.replace(b'"t', b'"T'))
+        "begin_unit", lambda: world.store.put(BUCKET, woken, body.replace(b'"t', b'"T'))
     )
     world.run(recorded.directory)
     assert world.result(recorded.directory).outcome is Outcome.ROLLED_BACK

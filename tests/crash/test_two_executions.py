@@ -16,7 +16,7 @@ from s3commit.core.formats.ticket import Ticket
 from s3commit.core.model.errors import S3CommitError
 from s3commit.core.ports.bundle import Ports
 from s3commit.testing import execution
-from s3commit.testing.execution import SUPERSEDED
+from s3commit.testing.execution import SUPERSEDED, CompleteUnits
 from s3commit.testing.memory import MemoryObjectStore
 from tests.core.world import BUCKET, World, job_directory
 from tests.crash.scenarios import POLICIES, SCENARIOS, Scenario, check_ended
@@ -108,9 +108,9 @@ def test_i1_i2_i4_i5_i6_i9_i10_i11_a_step_whose_twin_runs_at_any_call_goes_on(
     attempt = execution._attempt
     under_way: list[tuple[str, Ticket]] = []
 
-    def noting(ports: Ports, name: str, ticket: Ticket) -> Ticket:
+    def noting(ports: Ports, name: str, ticket: Ticket, complete: CompleteUnits) -> Ticket:
         under_way.append((name, ticket))
-        return attempt(ports, name, ticket)
+        return attempt(ports, name, ticket, complete)
 
     monkeypatch.setattr(execution, "_attempt", noting)
     point = 0

@@ -144,7 +144,9 @@ def _pause(ports: Ports, ticket: Ticket) -> None:
         ports.clock.advance(ticket.pause)
 
 
-def _attempt(ports: Ports, name: str, ticket: Ticket, complete: CompleteUnits) -> Ticket:
+def _attempt(
+    ports: Ports, name: str, ticket: Ticket, complete: CompleteUnits = one_by_one
+) -> Ticket:
     for attempt in range(RETRIES):
         try:
             if name == "CompleteUploads":

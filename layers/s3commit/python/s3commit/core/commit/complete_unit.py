@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from s3commit.core.formats.plan import Unit
 from s3commit.core.formats.ticket import Ticket, UnitResult
 from s3commit.core.job.decision_record import is_recovered
-from s3commit.core.job.plan import slice_of
+from s3commit.core.job.plan import by_manifest
 from s3commit.core.job.record import own_record
 from s3commit.core.model.errors import (
     CONFLICT,
@@ -83,13 +83,11 @@ def _must_be_new(record: JobRecord) -> bool:
 
 
 def _files(ports: Ports, ticket: Ticket, record: JobRecord, unit: Unit) -> Iterator[PendingFile]:
-    for part in unit.slices:
-        try:
-            yield from slice_of(ports, ticket.directory, record, part)
-        except JobRefusedError:
-            # After the decision a manifest that is gone or changed means that nobody knows the
-            # etags any more: its files count as lost, and BeginPublish rolls back.
-            continue
+    for _, files in by_manifest(ports, ticket.directory, record, [unit]):
+        # After the decision a manifest that is gone or changed means that nobody knows the
+        # etags any more: its files count as lost, and BeginPublish rolls back.
+        if not isinstance(files, JobRefusedError):
+            yield from files
 
 
 def complete_file(
