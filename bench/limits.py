@@ -37,7 +37,7 @@ class Fact(float):
 S3_WRITES = Fact(3_500, "S3: writes a second below a prefix that is not split", PREFIXES)
 S3_READS = Fact(5_500, "S3: reads a second below it", PREFIXES)
 LATENCY = Fact(0.15, "S3: seconds of a small request; the middle of 0.1 to 0.2", PREFIXES)
-EVENT = Fact(2, "S3 to SQS to Lambda: seconds; assumed, published is «typically seconds»", EVENTS)
+EVENT = Fact(2, "seconds from S3 through SQS to Lambda", f"assumed; «in seconds»: {EVENTS}")
 ACCOUNT = Fact(
     1_000,
     "Lambda: functions at once, of an account",

@@ -20,6 +20,7 @@ from s3commit.aws.ledger_items import SHARDS
 from s3commit.core.formats.documents import MAX_ATTEMPTS
 from s3commit.core.formats.plan import cut_units
 from s3commit.core.formats.ticket import UnitResult
+from s3commit.core.job.listings import RANGES
 from s3commit.core.model.limits import CALL_SECONDS, MAX_JOB_FILES, MAX_UNITS
 from stacks.definition import MAP_STEP, definition
 from stacks.functions import FUNCTIONS
@@ -167,6 +168,7 @@ def test_the_prices_use_the_durations_of_the_model() -> None:
 def test_one_job_stays_below_the_limits_by_default() -> None:
     in_flight = DEPLOYED.shares.workers * DEPLOYED.in_flight
     assert in_flight / FASTEST < limits.S3_WRITES
+    assert RANGES / FASTEST < limits.S3_READS  # of a step that reads all manifests
     assert FULL <= limits.ACCOUNT
     assert DEPLOYED.shares.workers <= limits.NEW
     assert DEPLOYED.shares.requests <= limits.POLLERS  # so there is nothing to wait for
