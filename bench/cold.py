@@ -139,7 +139,7 @@ def cold(say: Callable[[str], None], rounds: int = ROUNDS) -> list[Figure]:
     bare: dict[bool, list[float]] = {True: [], False: []}
     with ExitStack() as stack:
         layers = package_layer(Path(stack.enter_context(tempfile.TemporaryDirectory())))
-        lake = stack.enter_context(_moto())
+        lake = stack.enter_context(on_moto())
         for turn in range(rounds + 1):
             for compiled, made in jobs.items():
                 client = Function.start(BARE, _BARE, layers, compiled)
@@ -264,7 +264,7 @@ def _carry_out(
 
 
 @contextmanager
-def _moto() -> Iterator[Lake]:
+def on_moto() -> Iterator[Lake]:
     """Moto with the bucket, the table and a state machine that does nothing."""
     before = dict(os.environ)
     command = [sys.executable, str(ROOT / "tests" / "servers.py")]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import sys
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -51,6 +51,7 @@ PENDING: Final = f"{DIRECTORY.s3a}01/tasks/attempt_1_2_m_3_0/__base/x.csv.pendin
 SIDE_BY_SIDE: Final = 200  # manifests: more than are handed out at once
 TASKS: Final = 100_000
 FILES: Final = 1_000_000
+AFTER_THE_JOB: Final = "9999"  # when an upload was started, as any that is the job's
 
 
 def _decoded(decode: Callable[[bytes], object]) -> Callable[[bytes], object]:
@@ -101,21 +102,21 @@ def _whole_job(_body: bytes) -> None:
             for task in range(first, TASKS):
                 for file in _task(task).files:
                     if file.key > after:
-                        yield OpenUpload(file.key, file.upload_id, "")
+                        yield OpenUpload(file.key, file.upload_id, AFTER_THE_JOB)
 
-    store = Store(BUCKET)
-    pipeline = _pipeline(store)
-    store.put(BUCKET, DIRECTORY.job, encode_job(JobSpec(JOB, DIRECTORY.destination)))
-    attempts = tuple(_attempt(task) for task in range(TASKS))
-    store.put(BUCKET, DIRECTORY.request, encode_request(CommitRequest(JOB, attempts)))
-    del attempts
-    ticket = seal_job(pipeline, Ticket(JOB, BUCKET, DIRECTORY.prefix, execution="bench"))
+    pipeline = _pipeline(Store(BUCKET))
+    ticket = sealed(pipeline, (_task(task) for task in range(TASKS)))
     if verify_manifests(pipeline, ticket).files != FILES:
         raise AssertionError("not all files were verified")
 
 
 def _task(task: int) -> PendingSet:
-    files = tuple(
+    return task_of(task, FILES // TASKS)
+
+
+def task_of(task: int, files: int) -> PendingSet:
+    """The manifest of a task with so many files, small as Spark's are."""
+    pending = tuple(
         PendingFile(
             bucket=BUCKET,
             key=f"sales/dt=2026-11-21/part-{task:06}-{number:06}-{JOB}.c000.snappy.parquet",
@@ -124,16 +125,25 @@ def _task(task: int) -> PendingSet:
             length=9,
             rows=1,
         )
-        for number in range(FILES // TASKS)
+        for number in range(files)
     )
-    return PendingSet(JOB, files, str(task), "a")
+    return PendingSet(JOB, pending, str(task), "a")
 
 
-def _attempt(task: int) -> CountedAttempt:
-    pending = _task(task)
-    name = DIRECTORY.manifest_name(str(task), "a")
+def sealed(pipeline: Ports, tasks: Iterable[PendingSet]) -> Ticket:
+    """A job that counts these tasks, after SealJob; their manifests are the caller's to put."""
+    store = pipeline.store
+    store.put(BUCKET, DIRECTORY.job, encode_job(JobSpec(JOB, DIRECTORY.destination)))
+    request = encode_request(CommitRequest(JOB, tuple(map(_attempt, tasks))))
+    store.put(BUCKET, DIRECTORY.request, request)
+    del request
+    return seal_job(pipeline, Ticket(JOB, BUCKET, DIRECTORY.prefix, execution="bench"))
+
+
+def _attempt(pending: PendingSet) -> CountedAttempt:
+    name = DIRECTORY.manifest_name(pending.task_id, "a")
     sha256 = digest(encode_pendingset(pending))
-    return CountedAttempt(str(task), "a", name, sha256, len(pending.files), pending.bytes)
+    return CountedAttempt(pending.task_id, "a", name, sha256, len(pending.files), pending.bytes)
 
 
 def _pipeline(store: MemoryObjectStore) -> Ports:

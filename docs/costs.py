@@ -56,6 +56,8 @@ POLL_SECONDS: Final = 20  # a long poll
 FILES: Final = 1_000_000
 FILES_PER_TASK: Final = 100
 FILES_PER_UNIT: Final = 32
+MOST_UNITS: Final = 4_000  # a larger job has larger units
+UNIT_WRITES: Final = 2  # that it began, that it ended
 JOB_TRANSITIONS: Final = 18
 FILE_WRITES: Final = 3  # create, one part, complete
 TASK_WRITES: Final = 1
@@ -68,8 +70,8 @@ JOB_RECORD_WRITES: Final = 9  # each is two more in the index
 MESSAGE_REQUESTS: Final = 3  # sent, received, deleted
 ONE_MB, JOB_MB = 1024, 3008
 INGEST_SECONDS: Final = 0.3  # assumed, of one manifest
-UNIT_SECONDS: Final = 0.8  # assumed, of one unit
-STEPS_SECONDS: Final = 900  # assumed, of all steps of such a job
+UNIT_SECONDS: Final = 5.0  # of one unit, and of all steps of such a job: bench/model.py
+STEPS_SECONDS: Final = 134
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,36 +113,39 @@ def at_rest() -> list[Line]:
 
 def million() -> list[Line]:
     """A job of a million small files."""
-    tasks, units = FILES // FILES_PER_TASK, -(-FILES // FILES_PER_UNIT)
-    own = tasks * TASK_WRITES + JOB_WRITES + JOB_LISTINGS + UPLOADS_LISTED * FILES // 1000
+    return job(FILES, unit=UNIT_SECONDS, steps=STEPS_SECONDS)
+
+
+def job(files: int, *, unit: float, steps: float) -> list[Line]:
+    """A job of so many small files; seconds of one unit, and of all steps. Its files come first."""
+    tasks = -(-files // FILES_PER_TASK)
+    units = min(-(-files // FILES_PER_UNIT), MOST_UNITS)
+    own = tasks * TASK_WRITES + JOB_WRITES + JOB_LISTINGS + UPLOADS_LISTED * files // 1000
     reads = tasks * MANIFEST_READS + JOB_READS
-    ingest = tasks * INGEST_SECONDS * ONE_MB / 1024
-    complete = units * UNIT_SECONDS * ONE_MB / 1024
-    steps = STEPS_SECONDS * JOB_MB / 1024
-    units_written = tasks + units + 3 * JOB_RECORD_WRITES
+    work = (tasks * INGEST_SECONDS + units * unit) * ONE_MB / 1024 + steps * JOB_MB / 1024
+    written = tasks + units * UNIT_WRITES + 3 * JOB_RECORD_WRITES
     return [
         Line(
             "files: create, part, complete",
-            f"{FILES * FILE_WRITES:,} requests",
-            FILES * FILE_WRITES * S3_WRITE,
+            f"{files * FILE_WRITES:,} requests",
+            files * FILE_WRITES * S3_WRITE,
             S3,
         ),
         Line("manifests and documents: put, list", f"{own:,} requests", own * S3_WRITE, S3),
         Line("manifests and documents: get", f"{reads:,} requests", reads * S3_READ, S3),
         Line(
             "functions",
-            f"{tasks + units:,} calls, {ingest + complete + steps:,.0f} GB-s",
-            (tasks + units) * LAMBDA_CALL + (ingest + complete + steps) * LAMBDA_GB_SECOND,
+            f"{tasks + units:,} calls, {work:,.0f} GB-s",
+            (tasks + units) * LAMBDA_CALL + work * LAMBDA_GB_SECOND,
             FUNCTIONS,
         ),
         Line(
             "state machine",
             f"{JOB_TRANSITIONS} transitions, {units:,} Express executions",
-            JOB_TRANSITIONS * TRANSITION
-            + units * (EXPRESS_RUN + UNIT_SECONDS / 16 * EXPRESS_GB_SECOND),
+            JOB_TRANSITIONS * TRANSITION + units * (EXPRESS_RUN + unit / 16 * EXPRESS_GB_SECOND),
             WORKFLOWS,
         ),
-        Line("ledger", f"{units_written:,} write units", units_written * WRITE_UNIT, TABLES),
+        Line("ledger", f"{written:,} write units", written * WRITE_UNIT, TABLES),
         Line(
             "queues",
             f"{tasks * MESSAGE_REQUESTS:,} requests",

@@ -74,8 +74,13 @@ RETRIES = [
 # What a Map raises that can't read its dataset, whatever the reason:
 # https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html
 _UNREAD = "States.ItemReaderFailed"
-# A child of the Map is an Express execution, which lives five minutes at most.
-_CHILD_RETRIES = [_retry([*_THROTTLED, *_DIED], first=1, attempts=4, longest=15)]
+# A child of the Map is an Express execution, which lives five minutes at most. It waits out a crowd
+# of jobs that want more functions than there are (docs/scale.md), since a Map that begins again
+# costs more.
+_CHILD_RETRIES = [
+    _retry(_THROTTLED, first=1, attempts=10, longest=15),
+    _retry(_DIED, first=1, attempts=4, longest=15),
+]
 _MAP_RETRIES = [
     _retry(
         ["States.ExceedToleratedFailureThreshold", "States.Timeout"],

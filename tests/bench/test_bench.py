@@ -13,7 +13,7 @@ from rich.console import Console
 
 import s3commit
 from bench import __main__ as command
-from bench import cold, documents, ledger, report
+from bench import cold, documents, ledger, reading, report, steps
 from bench.committers import Compared, Run
 from bench.figures import Figure, Sample, show
 from bench.fleet import Fleet
@@ -172,6 +172,25 @@ def test_the_ledger_is_measured_among_others_and_alone() -> None:
     locks, sweep = ledger.ledger(lambda _: None, holders=5, appends=2, ended=(1, 4))
     assert len(locks.measured.values) == len(locks.against.values) == 2
     assert sweep.measured == sweep.against  # no request for a job that has ended long ago
+
+
+def test_the_steps_of_a_job_are_measured_beside_their_baselines() -> None:
+    figures = steps.steps(lambda _: None, rounds=1, manifests=2, page=20)
+    assert [figure.what for figure in figures] == [
+        "a completion",
+        "read a manifest of 100 files",
+        "list a page of 20 uploads",
+        "VerifyManifests, 1,000 files",
+        "publish_job, 1,000 files",
+    ]
+    assert all(figure.measured.least > 0 < figure.against.least for figure in figures)
+    assert figures[1].ratio > 1  # it decodes what it reads
+
+
+def test_the_largest_job_of_the_documents_is_verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "FILES", 40)
+    monkeypatch.setattr(reading, "TASKS", 4)
+    reading.READERS["whole job"](b"")
 
 
 def test_the_command_keeps_machine_and_figures_in_the_file(

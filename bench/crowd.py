@@ -1,0 +1,92 @@
+"""Maps of many jobs at once, which want more functions than Lambda gives: simulated, not measured.
+
+A child of a Map Run whose call is throttled pauses, and holds its place meanwhile. One that is
+throttled too often fails its Map Run, which stops the other children and begins again; units that
+are done are only asked for. A job whose Map has begun too often fails, until the sweep resumes it.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import random
+from dataclasses import dataclass, field
+from typing import Final
+
+from bench import limits
+
+# As in stacks/definition.py, with full jitter: the longest pause before each try.
+CHILD_PAUSES: Final = (1, 2, 4, 8, *(15,) * 6)
+MAP_PAUSES: Final = (5, 10, 20, 40, 80, 120, 120, 120)
+DONE_CALL: Final = 0.05  # seconds of a call for a unit that is done; assumed
+SPREAD: Final = (0.8, 1.2)  # of the time of a call; assumed, so that calls do not keep step
+
+
+@dataclass(slots=True)
+class _Job:
+    run: int = 0  # of its Maps; 0 before the first
+    next: int = 0
+    ended: int = 0
+    paused: bool = True
+    done: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Crowd:
+    """``room`` calls of ``call`` seconds run at once; each job has up to ``workers`` children."""
+
+    room: int
+    workers: int
+    call: float
+    busy: int = 0
+    calls: int = 0
+    throttled: int = 0
+    again: int = 0
+    failed: int = 0
+    seconds: float = 0.0
+
+    def run(self, jobs: int, units: int, *, spread: float) -> Crowd:
+        """Let so many jobs, which come within ``spread`` seconds, complete so many units each."""
+        chance, number = random.Random(1), itertools.count()
+        events: list[tuple[float, int, _Job, int, int, int]] = []
+
+        def at(time: float, job: _Job, unit: int, tries: int) -> None:
+            heapq.heappush(events, (time, next(number), job, job.run, unit, tries))
+
+        def go_on(time: float, job: _Job, children: int = 1) -> None:
+            for _ in range(min(children, units - job.next)):
+                at(time + chance.uniform(0, 2 * limits.CHILD), job, job.next, 0)
+                job.next += 1
+
+        for _ in range(jobs):
+            at(chance.uniform(0, spread), _Job(), -1, 0)
+        while events:
+            time, _, job, run, unit, tries = heapq.heappop(events)
+            if unit < 0:  # its Map begins
+                job.run, job.next, job.ended, job.paused = job.run + 1, 0, 0, False
+                go_on(time, job, self.workers)
+            elif tries < 0:  # a call returns, also one whose child was stopped
+                self.busy -= 1
+                job.done.add(unit)
+                if run == job.run and not job.paused:
+                    job.ended += 1
+                    go_on(time, job)
+                    self.seconds = max(self.seconds, time)
+            elif run != job.run or job.paused:
+                continue
+            elif self.busy < self.room:
+                self.calls, self.busy = self.calls + 1, self.busy + 1
+                call = DONE_CALL if unit in job.done else self.call * chance.uniform(*SPREAD)
+                at(time + call, job, unit, -1)
+            elif tries < len(CHILD_PAUSES):
+                self.calls, self.throttled = self.calls + 1, self.throttled + 1
+                at(time + chance.uniform(0, CHILD_PAUSES[tries]), job, unit, tries + 1)
+            else:
+                self.calls, self.throttled = self.calls + 1, self.throttled + 1
+                job.paused = True
+                if job.run > len(MAP_PAUSES):
+                    self.failed += 1
+                    continue
+                self.again += 1
+                at(time + chance.uniform(0, MAP_PAUSES[job.run - 1]), job, -1, 0)
+        return self

@@ -1,0 +1,236 @@
+"""What a deployment does beyond one machine: ``python -m bench.model``, and docs/scale.md.
+
+Nothing of it was run on AWS. `bench.limits` has AWS's numbers and the measured ones, `docs.costs`
+the prices, `bench.crowd` what happens when functions run out; the deployment's own numbers are the
+code's. A job's steps run one after the other; each takes as long as its requests or its processor.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from math import ceil
+from typing import Final
+
+from bench import limits
+from bench.crowd import Crowd
+from docs import costs
+from s3commit.aws.concurrency import FULL, Shares, shares
+from s3commit.core.job.listings import PAGE, RANGES
+from s3commit.core.model.limits import COMPLETE_WORKERS, MAX_JOB_FILES, MAX_UNITS, UNIT_FILES
+
+SIZES: Final = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
+JOBS: Final = (1, 10, 100, 1_000)
+AT_ONCE: Final = 10_000  # files of each of several jobs
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """The numbers that a deployment has chosen, and the functions that its account may run."""
+
+    shares: Shares = field(default_factory=partial(shares, FULL))
+    in_flight: int = COMPLETE_WORKERS
+    unit_files: int = UNIT_FILES
+    account: int = int(limits.ACCOUNT)
+    latency: float = limits.LATENCY  # not chosen: S3's
+
+    @property
+    def room(self) -> int:
+        """Functions at once that the two queues leave to units and steps."""
+        return self.account - self.shares.requests - self.shares.manifests
+
+    def units(self, files: int) -> tuple[int, int]:
+        """How many, and the files of each."""
+        size = max(self.unit_files, ceil(files / MAX_UNITS))
+        return ceil(files / size), min(size, files)
+
+    def unit(self, files: int) -> float:
+        """Seconds of a call that completes so many files."""
+        manifests = files / costs.FILES_PER_TASK + 1
+        busy = files * limits.COMPLETION + manifests * limits.REQUEST
+        waiting = ceil(files / self.in_flight) * self.latency
+        share = costs.ONE_MB / limits.WHOLE
+        return max(busy / share, waiting) + self.latency + 3 * limits.ITEM
+
+    def verify(self, files: int) -> float:
+        """Seconds to read all manifests and to list all uploads."""
+        reads, pages = files / costs.FILES_PER_TASK, files / PAGE
+        busy = reads * limits.REQUEST + pages * (limits.LISTED + limits.VERIFIED)
+        return max(busy, (reads + pages) / RANGES * self.latency)
+
+    def publish(self, files: int) -> float:
+        """Seconds to read the manifests again and to write the commit manifest."""
+        reads = files / costs.FILES_PER_TASK
+        busy = reads * limits.REQUEST + files / 1_000 * limits.PUBLISHED
+        return max(busy, reads / RANGES * self.latency)
+
+    def requests(self) -> float:
+        """Seconds of the requests that every job makes, one after the other."""
+        ours = costs.JOB_READS + costs.JOB_WRITES + costs.JOB_LISTINGS
+        return ours * self.latency + costs.JOB_RECORD_WRITES * limits.ITEM
+
+    def complete(self, files: int) -> float:
+        """Seconds of the Map of a job that has Lambda and the prefix to itself."""
+        units, size = self.units(files)
+        waves = ceil(units / self.shares.workers)
+        return max(waves * (self.unit(size) + limits.CHILD), files / limits.S3_WRITES)
+
+    def parts(self, files: int) -> dict[str, float]:
+        """Seconds of what a job does from its request to its result, warm."""
+        moves = costs.JOB_TRANSITIONS * limits.TRANSITION + limits.MAP_RUN + limits.EVENT
+        return {
+            "waiting between steps": moves,
+            "requests of the steps": self.requests(),
+            "VerifyManifests": self.verify(files),
+            "workers of the job": self.complete(files),
+            "publish_job": self.publish(files),
+        }
+
+    def job(self, files: int) -> float:
+        """Seconds from request to result, warm."""
+        return sum(self.parts(files).values())
+
+    def noted(self, files: int) -> float:
+        """Seconds until the ledger has noted all manifests, if they come at once."""
+        return files / costs.FILES_PER_TASK * costs.INGEST_SECONDS / self.shares.manifests
+
+    def price(self, files: int) -> tuple[float, float]:
+        """USD of a job, and of that what is not its files' requests."""
+        steps = self.requests() + self.verify(files) + self.publish(files)
+        lines = costs.job(files, unit=self.unit(self.units(files)[1]), steps=steps)
+        return sum(one.cost for one in lines), sum(one.cost for one in lines[1:])
+
+    def at_once(self, jobs: int, files: int, prefixes: int) -> dict[str, float]:
+        """Seconds that each limit alone takes to let so many jobs complete."""
+        units, size = self.units(files)
+        start = max(limits.START / self.shares.requests, 1 / limits.STARTED)
+        return {
+            "workers of the job": self.complete(files),
+            "S3 writes below a prefix": jobs * files / limits.S3_WRITES / prefixes,
+            "functions at once": jobs * units * self.unit(size) / self.room,
+            "start of executions": jobs * start,
+            "state transitions": jobs * costs.JOB_TRANSITIONS / limits.TRANSITIONS,
+            "open Map Runs": ceil(jobs / limits.MAP_RUNS) * self.complete(files),
+        }
+
+    def crowd(self, jobs: int, files: int, prefixes: int) -> Crowd:
+        """Their Maps side by side; a unit takes longer where S3's limit holds it up."""
+        units, size = self.units(files)
+        running = min(jobs * self.shares.workers, self.room)
+        call = max(self.unit(size), running * size / limits.S3_WRITES / prefixes)
+        spread = self.at_once(jobs, files, prefixes)["start of executions"]
+        return Crowd(self.room, self.shares.workers, call).run(jobs, units, spread=spread)
+
+
+def sizes(full: Deployment) -> str:
+    """One job of each size; the largest as so many jobs at once, below one prefix."""
+    rows = []
+    for files in SIZES:
+        jobs, one = ceil(files / MAX_JOB_FILES), min(files, MAX_JOB_FILES)
+        units, size = full.units(one)
+        at_once = full.at_once(jobs, one, 1)
+        parts = full.parts(one)
+        if jobs > 1:
+            parts[max(at_once, key=at_once.__getitem__)] = max(at_once.values())
+            del parts["workers of the job"]
+        price, own = (f"{jobs * part:.2f}" for part in full.price(one))
+        shown = (full.verify(one), max(at_once.values()), full.publish(one), sum(parts.values()))
+        binds = max(parts, key=parts.__getitem__)
+        name = f"{files:,}" if jobs == 1 else f"{files:,} in {jobs} jobs"
+        noted = _time(full.noted(files))
+        rows.append(
+            (name, f"{jobs * units:,} of {size}", *map(_time, shown), binds, noted, price, own)
+        )
+    heads = "files|units|verify|complete|publish|result after|most of it|noted|USD|ours"
+    return _table(heads, rows)
+
+
+def crowds(full: Deployment) -> str:
+    """Several jobs, all below one prefix or each below its own."""
+    rows = []
+    for jobs, prefixes in sorted({(one, below) for one in JOBS for below in (1, one)}):
+        limited = full.at_once(jobs, AT_ONCE, prefixes)
+        binds = max(limited, key=limited.__getitem__)
+        crowd = full.crowd(jobs, AT_ONCE, prefixes)
+        rest = full.job(AT_ONCE) - full.complete(AT_ONCE)
+        rows.append(
+            (
+                f"{jobs:,}",
+                f"{prefixes:,}",
+                _time(rest + max(crowd.seconds, limited[binds])),
+                f"{jobs * AT_ONCE / limited[binds]:,.0f}",
+                binds,
+                f"{crowd.throttled / crowd.calls:.0%}",
+                f"{crowd.again / jobs:.1f}",
+                f"{crowd.failed / jobs:.0%}",
+                f"{jobs * full.price(AT_ONCE)[0]:.2f}",
+            )
+        )
+    heads = "jobs|prefixes|last result|files a second|what binds|throttled|Maps again|failed|USD"
+    return _table(heads, rows)
+
+
+def choices() -> str:
+    """What each number of a deployment changes."""
+    full = Deployment()
+    few = shares(10)
+    changed = {
+        "as deployed": full,
+        "`maxConcurrency` 10": replace(full, shares=replace(full.shares, workers=10)),
+        "`lambdaConcurrency` 10, of an account with 10": replace(full, shares=few, account=10),
+        "an account with 4,000 functions": replace(full, account=4_000),
+        "`COMPLETE_WORKERS` 4": replace(full, in_flight=4),
+        "`UNIT_FILES` 8": replace(full, unit_files=8),
+        "`UNIT_FILES` 128": replace(full, unit_files=128),
+        "S3 takes 0.1 s": replace(full, latency=0.1),
+        "S3 takes 0.2 s": replace(full, latency=0.2),
+    }
+    rows = []
+    for name, one in changed.items():
+        times = (_time(one.job(files)) for files in (100, 10_000, MAX_JOB_FILES))
+        rate = one.shares.workers * one.in_flight / one.latency
+        rows.append((name, *times, f"{rate:,.0f}", f"{one.room // one.shares.workers}"))
+    heads = "|100 files|10,000|1,000,000|files a second, at most|jobs before throttling"
+    return _table(heads, rows)
+
+
+def clusters(full: Deployment) -> str:
+    """What a cluster costs that waits for its commit: for ours, and for one of its driver."""
+    second = limits.NODES * limits.NODE / 3600
+    rows = []
+    for files in SIZES[:-1]:
+        ours = full.job(files)
+        cells = [f"{files:,}", _time(ours), f"{ours * second + full.price(files)[1]:.2f}"]
+        for rate in (limits.THREADS / full.latency, limits.SEEN):
+            cells += [_time(files / rate), f"{files / rate * second:.2f}"]
+        rows.append(tuple(cells))
+    return _table("files|ours|USD|driver, 8 threads|USD|driver, as seen|USD", rows)
+
+
+def facts() -> str:
+    """All numbers, with their sources."""
+    return _table("what|number|source", [(one.what, f"{one:,g}", one.source) for one in limits.ALL])
+
+
+def _time(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7_200 else f"{seconds / 3600:.0f} h"
+
+
+def _table(heads: str, rows: Iterable[tuple[str, ...]]) -> str:
+    cells = heads.split("|")
+    lines = [cells, ["---"] * len(cells), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def tables() -> list[str]:
+    """In the order of docs/scale.md."""
+    full = Deployment()
+    return [sizes(full), crowds(full), choices(), clusters(full), facts()]
+
+
+if __name__ == "__main__":
+    sys.stdout.write("\n".join(tables()))

@@ -1,0 +1,244 @@
+"""docs/scale.md is what the model says, and what is deployed stays within AWS's limits."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench import crowd, limits
+from bench.crowd import Crowd
+from bench.model import Deployment
+from docs import costs
+from s3commit.aws.concurrency import FULL
+from s3commit.aws.ledger_items import SHARDS
+from s3commit.core.formats.documents import MAX_ATTEMPTS
+from s3commit.core.formats.plan import cut_units
+from s3commit.core.formats.ticket import UnitResult
+from s3commit.core.job.listings import RANGES
+from s3commit.core.model.limits import CALL_SECONDS, MAX_JOB_FILES, MAX_UNITS
+from stacks.definition import MAP_STEP, definition
+from stacks.functions import FUNCTIONS
+from stacks.observability import OLDEST_MESSAGE_SECONDS
+from tests.stacks.synthesized import Assembly, of_type, synthesize
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "scale.md").read_text()
+WORDS = " ".join(PAGE.split())
+FIGURES = (ROOT / "bench" / "README.md").read_text()
+FASTEST = 0.1  # of what AWS publishes of S3's latency
+
+DEPLOYED = Deployment()
+
+
+@pytest.fixture(scope="module")
+def assembly() -> Assembly:
+    return synthesize()
+
+
+@pytest.fixture(scope="module")
+def machine() -> dict[str, Any]:
+    return definition(dict.fromkeys(FUNCTIONS, "arn"), DEPLOYED.shares.workers)
+
+
+def test_the_pages_tables_are_the_models() -> None:
+    made = subprocess.run(
+        [sys.executable, "-m", "bench.model"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    tables = made.split("\n\n")
+    assert len(tables) == 5
+    for table in tables:
+        assert f"\n{table.strip()}\n" in PAGE
+
+
+def test_what_the_page_says_in_words_is_what_the_model_says() -> None:
+    jobs = DEPLOYED.room // DEPLOYED.shares.workers
+    assert f"**Up to {jobs} jobs complete side by side**" in WORDS
+    assert f"so {jobs + 1} of them want the account's {limits.ACCOUNT:,.0f} functions" in WORDS
+    assert f"finds all functions cold takes {limits.COLD:.1f} s longer" in WORDS
+    tasks = OLDEST_MESSAGE_SECONDS / costs.INGEST_SECONDS * DEPLOYED.shares.manifests
+    assert f"({tasks:,.0f} tasks at once)" in WORDS
+    cents = 100 * limits.NODES * limits.NODE / 60
+    assert f"{limits.NODES:.0f} m5.xlarge of EMR cost {cents:.1f} cents a minute" in WORDS
+
+
+def test_every_number_has_a_page_a_measurement_or_is_called_an_assumption() -> None:
+    assert len({one.what for one in limits.ALL}) == len(limits.ALL)
+    for one in limits.ALL:
+        assert re.match(r"<https://|measured: `|assumed", one.source), one.what
+    published = [one for one in limits.ALL if one.source.startswith("<")]
+    assert len(published) > len(limits.ALL) / 2
+
+
+@pytest.mark.parametrize(
+    ("fact", "figure"),
+    [
+        (1000 * limits.COMPLETION, "CPU of a step: a completion"),
+        (1000 * limits.LISTED, "CPU of a step: list a page of 1,000 uploads"),
+        (1000 * limits.VERIFIED, "CPU of a step: VerifyManifests, 1,000 files"),
+        (1000 * limits.PUBLISHED, "CPU of a step: publish_job, 1,000 files"),
+        (limits.COLD, "cold deployment: request to result of 3 files"),
+    ],
+)
+def test_what_is_measured_is_the_figure_of_the_benchmark(fact: float, figure: str) -> None:
+    [row] = [line for line in FIGURES.splitlines() if line.startswith(f"| {figure}")]
+    assert float(row.split("|")[2].split()[0]) == pytest.approx(fact, rel=1e-6)
+
+
+def test_a_request_of_the_model_is_the_benchmarks_smallest_one() -> None:
+    [row] = [line for line in FIGURES.splitlines() if line.startswith("| CPU of a step: a compl")]
+    assert float(row.split("|")[4]) == pytest.approx(1000 * limits.REQUEST)
+
+
+# What is deployed, and what the model takes it to be.
+
+
+def test_queues_and_map_are_deployed_as_the_model_has_them(
+    assembly: Assembly, machine: dict[str, Any]
+) -> None:
+    found = of_type(assembly.pipeline, "AWS::Lambda::EventSourceMapping").values()
+    sources = {
+        (one["Properties"]["BatchSize"], one["Properties"]["ScalingConfig"]["MaximumConcurrency"])
+        for one in found
+    }
+    assert sources == {(1, DEPLOYED.shares.manifests), (10, DEPLOYED.shares.requests)}
+    completes = machine["States"]["CompleteUploads"]
+    assert completes["MaxConcurrency"] == DEPLOYED.shares.workers <= limits.CHILDREN
+    assert completes["ItemProcessor"]["ProcessorConfig"] == {
+        "Mode": "DISTRIBUTED",
+        "ExecutionType": "EXPRESS",
+    }
+    assert FUNCTIONS["complete_unit"].memory == costs.ONE_MB
+    assert FUNCTIONS["decide_job"].memory == costs.JOB_MB
+    assert FUNCTIONS["publish_job"].memory >= limits.WHOLE
+
+
+def test_the_simulated_pauses_are_those_of_the_state_machine(machine: dict[str, Any]) -> None:
+    completes = machine["States"]["CompleteUploads"]
+    child = completes["ItemProcessor"]["States"][MAP_STEP]["Retry"]
+    of_map = completes["Retry"]
+    [throttled] = [one for one in child if "Lambda.TooManyRequestsException" in one["ErrorEquals"]]
+    [failed] = [one for one in of_map if len(one["ErrorEquals"]) == 2]
+    assert "States.ExceedToleratedFailureThreshold" in failed["ErrorEquals"]
+    for retry, pauses in ((throttled, crowd.CHILD_PAUSES), (failed, crowd.MAP_PAUSES)):
+        assert retry["JitterStrategy"] == "FULL"
+        growing = (
+            min(retry["IntervalSeconds"] * retry["BackoffRate"] ** tries, retry["MaxDelaySeconds"])
+            for tries in range(retry["MaxAttempts"])
+        )
+        assert tuple(growing) == pauses
+
+
+@pytest.mark.parametrize("files", [1, 100, 10_000, 200_000])
+def test_the_models_units_are_the_plans(files: int) -> None:
+    per_task = costs.FILES_PER_TASK
+    manifests = [
+        (f"tasks/{number:05}/a.pendingset", "0" * 64, [1] * min(per_task, files - start), "")
+        for number, start in enumerate(range(0, files, per_task))
+    ]
+    units = list(cut_units(manifests, total_files=files))
+    count, size = DEPLOYED.units(files)
+    # The plan of a large job leaves room for units that end because they are full of names.
+    assert len(units) == pytest.approx(count, rel=0.03)
+    assert max(unit.files for unit in units) == pytest.approx(size, rel=0.03)
+
+
+def test_the_prices_use_the_durations_of_the_model() -> None:
+    _, size = DEPLOYED.units(costs.FILES)
+    steps = DEPLOYED.requests() + DEPLOYED.verify(costs.FILES) + DEPLOYED.publish(costs.FILES)
+    assert pytest.approx(DEPLOYED.unit(size), rel=0.01) == costs.UNIT_SECONDS
+    assert pytest.approx(steps, rel=0.01) == costs.STEPS_SECONDS
+    assert costs.MOST_UNITS == MAX_UNITS
+    million = sum(one.cost for one in costs.million())
+    assert DEPLOYED.price(costs.FILES)[0] == pytest.approx(million, abs=0.01)
+
+
+# The defaults within AWS's limits.
+
+
+def test_one_job_stays_below_the_limits_by_default() -> None:
+    in_flight = DEPLOYED.shares.workers * DEPLOYED.in_flight
+    assert in_flight / FASTEST < limits.S3_WRITES
+    assert RANGES / FASTEST < limits.S3_READS  # of a step that reads all manifests
+    assert FULL <= limits.ACCOUNT
+    assert DEPLOYED.shares.workers <= limits.NEW
+    assert DEPLOYED.shares.requests <= limits.POLLERS  # so there is nothing to wait for
+    results = MAX_UNITS * len(json.dumps({"unit": MAX_UNITS, "files": 250, "lost": 0}) + ",")
+    assert {"unit", "files", "lost"} <= set(UnitResult.__dataclass_fields__)
+    assert results < 0.9 * limits.PAYLOAD
+
+
+def test_the_largest_job_ends_within_the_time_of_its_functions() -> None:
+    assert DEPLOYED.verify(MAX_JOB_FILES) < CALL_SECONDS
+    assert DEPLOYED.publish(MAX_JOB_FILES) < CALL_SECONDS
+    manifests = MAX_ATTEMPTS * limits.REQUEST  # as many as a request may name, read twice
+    assert DEPLOYED.verify(MAX_JOB_FILES) + manifests < FUNCTIONS["decide_job"].timeout
+    assert DEPLOYED.publish(MAX_JOB_FILES) + manifests < FUNCTIONS["publish_job"].timeout
+
+
+def test_a_unit_ends_in_time_though_all_functions_write_below_one_prefix() -> None:
+    _, size = DEPLOYED.units(MAX_JOB_FILES)
+    assert DEPLOYED.room * size / limits.S3_WRITES < FUNCTIONS["complete_unit"].timeout
+
+
+def test_executions_start_more_slowly_than_step_functions_takes_them() -> None:
+    assert DEPLOYED.shares.requests / limits.START < limits.STARTED
+    assert f"executions are started at {DEPLOYED.shares.requests / limits.START:.0f} a second" in (
+        WORDS
+    )
+
+
+def test_the_ledger_takes_what_the_units_of_all_functions_write() -> None:
+    _, size = DEPLOYED.units(10_000)
+    a_second = costs.UNIT_WRITES / DEPLOYED.unit(size)
+    assert DEPLOYED.room * a_second < limits.TABLE_WRITES
+    assert DEPLOYED.shares.workers * a_second / SHARDS < limits.PARTITION_WRITES
+    assert f"Units write {round(DEPLOYED.room * a_second, -2):,.0f} items a second" in WORDS
+
+
+# The model itself.
+
+
+def test_a_slower_s3_and_fewer_workers_never_make_a_job_faster() -> None:
+    for files in (1, 33, 5_000, MAX_JOB_FILES):
+        slower = Deployment(latency=2 * DEPLOYED.latency)
+        assert slower.job(files) > DEPLOYED.job(files)
+        few = Deployment(shares=type(DEPLOYED.shares)(2, 2, 1))
+        assert few.job(files) >= DEPLOYED.job(files)
+        assert sum(DEPLOYED.parts(files).values()) == DEPLOYED.job(files)
+
+
+def test_the_part_of_a_job_that_s3_limits_takes_so_long_at_least() -> None:
+    many = Deployment(in_flight=100)
+    assert many.complete(MAX_JOB_FILES) == MAX_JOB_FILES / limits.S3_WRITES
+
+
+def test_a_crowd_that_finds_room_is_not_throttled() -> None:
+    found = Crowd(room=80, workers=40, call=1.0).run(2, 100, spread=0.0)
+    assert (found.calls, found.throttled, found.again, found.failed) == (200, 0, 0, 0)
+    least, most = crowd.SPREAD
+    assert 2.5 * least < found.seconds < 3 * (most + 2 * limits.CHILD)  # 100 units, 40 at a time
+
+
+def test_a_crowd_that_wants_too_much_is_throttled_and_ends_all_the_same() -> None:
+    found = Crowd(room=40, workers=40, call=1.0).run(4, 100, spread=0.0)
+    assert found.throttled > 0
+    assert found.failed == 0
+    assert found.calls - found.throttled >= 400
+    assert found.seconds >= 400 / 40
+
+
+def test_a_crowd_without_functions_fails_after_the_last_try_of_its_maps() -> None:
+    found = Crowd(room=0, workers=2, call=1.0).run(3, 10, spread=1.0)
+    assert found.failed == 3
+    assert found.again == 3 * len(crowd.MAP_PAUSES)
+    assert found.calls == found.throttled
