@@ -11,13 +11,7 @@ from s3commit.cli.job.snapshot import await_outcome, require_data
 from s3commit.cli.output.rescue import RescueReport, tell
 from s3commit.cli.printer import Printer
 from s3commit.cli.rescue.jobs import S3AJob, find_jobs, parse_target
-from s3commit.cli.rescue.judgement import (
-    Judgement,
-    judge,
-    refuse_if_alive,
-    refuse_in_doubt,
-    refuse_to_commit,
-)
+from s3commit.cli.rescue.judgement import Judgement, judge, refuse
 from s3commit.cli.session import Session
 from s3commit.cli.verb import USAGE, Problem, dry_run_option, verb
 from s3commit.core.formats.manifest import MAX_MANIFEST_BYTES
@@ -91,21 +85,13 @@ def rescue(
     found = [judge(session, job) for job in jobs if not job.ended]
     report = RescueReport(destination, word, dry_run, found, strangers)
     for one in found if word else ():
-        _refuse(one, word == COMMIT, partial, older_than)
+        if not one.job.requested:  # else its request decides
+            refuse(one, commit=commit, partial=partial, older_than=older_than)
     if report.changes:
         _act(session, report, jobs, reason, timeout)
     tell(printer, report)
     for result in report.results.values() if word == COMMIT else ():
         require_data(result)
-
-
-def _refuse(one: Judgement, commit: bool, partial: bool, older_than: int) -> None:
-    if one.job.requested:
-        return  # its request decides
-    refuse_if_alive(one, older_than)
-    refuse_in_doubt(one)
-    if commit:
-        refuse_to_commit(one, partial=partial)
 
 
 def _act(
