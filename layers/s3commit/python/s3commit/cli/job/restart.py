@@ -30,20 +30,9 @@ class LastExecution:
     machine: str | None
 
     @property
-    def status(self) -> str | None:
-        """Its status; None if the ledger names none."""
-        return self.execution.status if self.execution else None
-
-    @property
     def is_running(self) -> bool:
         """Whether it may still work on the job."""
         return self.execution is not None and self.execution.is_running
-
-    @property
-    def failed(self) -> str:
-        """The code with which it failed; empty if it says none."""
-        failure = self.execution.failure if self.execution else None
-        return failure.code if failure else ""
 
 
 def read_execution_of(
@@ -68,9 +57,9 @@ def restart(
     """
     job = snapshot.job_id
     before = f"job {job}: its {requested(snapshot)} was requested before"
-    if last.is_running:
+    if last.execution is not None and last.is_running:
         raise PreconditionError(
-            f"{before}, and its execution is {last.status}: it decides; see:"
+            f"{before}, and its execution is {last.execution.status}: it decides; see:"
             f" s3commit show {snapshot.name}",
             code="OTHER_REQUEST",
         )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from s3commit.cli.job.requests import requested
-from s3commit.cli.job.restart import LastExecution
 from s3commit.cli.job.snapshot import JobSnapshot
 from s3commit.cli.printer import Printer
+from s3commit.core.ports.executions import Execution
 
 
 def action_document(
@@ -26,27 +26,27 @@ def action_document(
 
 
 def print_restart(
-    printer: Printer, snapshot: JobSnapshot, last: LastExecution, started: str | None
+    printer: Printer, snapshot: JobSnapshot, execution: Execution | None, started: str | None
 ) -> None:
-    """Print the execution that was started for a job; None: that would be."""
+    """Print the execution that was started for a job after another; None: that would be."""
     asked, dry_run = requested(snapshot), started is None
+    status = execution.status if execution else None
+    failure = execution.failure if execution else None
+    code = failure.code if failure else None
     if printer.json:
         document = action_document(snapshot, asked, written=False, dry_run=dry_run, started=started)
-        failed_with = last.failed or None
-        printer.document(
-            {**document, "executionBefore": last.status, "executionBeforeFailed": failed_with}
-        )
+        printer.document({**document, "executionBefore": status, "executionBeforeFailed": code})
         return
-    failed = f", {last.failed}" if last.failed else ""
-    before = f"the one before is {last.status}{failed}" if last.status else "none is known"
+    failed = f", {code}" if code else ""
+    before = f"the one before is {status}{failed}" if status else "none is known"
     job = f"job {snapshot.job_id}, which goes on with its {asked} ({before})"
     if dry_run:
         printer.line(f"dry run: would start an execution of {job}")
-    else:
-        printer.line(f"started an execution of {job}: {started}")
-        if last.failed:
-            printer.note(
-                "where nothing was mended it fails again: what to mend says s3commit show"
-                f" {snapshot.name}"
-            )
-        printer.note(f"follow it: s3commit watch {snapshot.name}")
+        return
+    printer.line(f"started an execution of {job}: {started}")
+    if code:
+        printer.note(
+            "where nothing was mended it fails again: what to mend says s3commit show"
+            f" {snapshot.name}"
+        )
+    printer.note(f"follow it: s3commit watch {snapshot.name}")

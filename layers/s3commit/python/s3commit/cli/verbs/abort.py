@@ -46,7 +46,8 @@ def abort(
     last = read_execution_of(session, snapshot, machine)
     gives_up = isinstance(snapshot.request, AbortRequest)
     if gives_up and last is not None and last.machine is not None and not last.is_running:
-        print_restart(printer, snapshot, last, restart(session, snapshot, last, dry_run))
+        started = restart(session, snapshot, last, dry_run)
+        print_restart(printer, snapshot, last.execution, started)
         return
     given_up = is_aborting(snapshot)
     if not given_up:

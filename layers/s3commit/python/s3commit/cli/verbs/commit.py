@@ -68,7 +68,8 @@ def commit(
     snapshot = read_snapshot(session, located)
     last = read_execution_of(session, snapshot, machine)
     if last is not None and isinstance(snapshot.request, CommitRequest):
-        print_restart(printer, snapshot, last, restart(session, snapshot, last, dry_run))
+        started = restart(session, snapshot, last, dry_run)
+        print_restart(printer, snapshot, last.execution, started)
         return
     refuse_second_request(snapshot)
     countable = count_everything(session, snapshot)

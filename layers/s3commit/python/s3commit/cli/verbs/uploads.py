@@ -70,19 +70,13 @@ def uploads(
     found = find_leftovers(session, destination, session.ledger(table) if table else None)
     if measured:
         found = measure(session, destination, found)
-    if abort and dry_run:
-        found = [_planned(leftover, older_than) for leftover in found]
-    elif abort:
-        found = abort_leftovers(session, destination, found, older_than)
+    if abort:
+        found = abort_leftovers(session, destination, found, older_than, dry_run)
     _tell(printer, destination, found)
     _fail_if_any_failed(found)
 
 
 _DONE = {"would abort": "would be aborted", "would keep": "would be kept"}
-
-
-def _planned(leftover: Leftover, older_than: int) -> Leftover:
-    return replace(leftover, done="would abort" if leftover.may_go(older_than) else "would keep")
 
 
 def _tell(printer: Printer, destination: Destination, found: list[Leftover]) -> None:
@@ -219,14 +213,20 @@ def measure(
 
 
 def abort_leftovers(
-    session: Session, destination: Destination, found: Iterable[Leftover], older_than: int
+    session: Session,
+    destination: Destination,
+    found: Iterable[Leftover],
+    older_than: int,
+    dry_run: bool,
 ) -> list[Leftover]:
-    """Abort those that may go; each comes back with what was done with it."""
+    """Abort those that may go; each comes back with what was, or would be, done with it."""
 
     def one(leftover: Leftover) -> Leftover:
-        if not leftover.may_go(older_than):
+        may_go, upload = leftover.may_go(older_than), leftover.upload
+        if dry_run:
+            return replace(leftover, done="would abort" if may_go else "would keep")
+        if not may_go:
             return replace(leftover, done="kept")
-        upload = leftover.upload
         try:
             session.store.abort_upload(destination.bucket, upload.key, upload.upload_id)
         except S3CommitError as error:

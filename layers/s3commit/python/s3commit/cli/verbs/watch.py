@@ -52,13 +52,7 @@ class _Seen:
 @click.option(
     "--timeout", type=AGE, default="15m", show_default=True, help="How long to wait: 90s, 15m, 2h."
 )
-def watch(
-    session: Session,
-    printer: Printer,
-    *,
-    located: Located,
-    timeout: int,
-) -> None:
+def watch(session: Session, printer: Printer, *, located: Located, timeout: int) -> None:
     """Follow a job until it ends.
 
     Prints a line for each change of state, for each job that blocks it, and, at most twice a
