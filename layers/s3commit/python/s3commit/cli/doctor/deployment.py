@@ -20,11 +20,8 @@ _CONDITIONS = {"s3:if-none-match", "s3:if-match"}
 
 def bucket_policy(around: Surroundings) -> Finding:
     """Whether the bucket's policy demands conditions that the pipeline's requests do not have."""
-    bucket = around.data_bucket()
-    try:
-        with translated(f"reading the policy of bucket {bucket}"):
-            answer = around.connect("s3").get_bucket_policy(Bucket=bucket)
-    except NotFoundError:
+    bucket, answer = around.data_bucket(), around.bucket_setting("policy", "get_bucket_policy")
+    if answer is None:
         return ok(f"bucket {bucket} has no policy")
     found = [
         str(statement.get("Sid", "without a Sid"))
@@ -46,12 +43,8 @@ def lifecycle(around: Surroundings) -> Finding:
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/mpu-abort-incomplete-mpu-lifecycle-config.html
     """
     bucket = around.data_bucket()
-    try:
-        with translated(f"reading the lifecycle of bucket {bucket}"):
-            client = around.connect("s3")
-            rules = client.get_bucket_lifecycle_configuration(Bucket=bucket)["Rules"]
-    except NotFoundError:
-        rules = []
+    answer = around.bucket_setting("lifecycle", "get_bucket_lifecycle_configuration")
+    rules = answer["Rules"] if answer else []
     days = [
         int(rule["AbortIncompleteMultipartUpload"]["DaysAfterInitiation"])
         for rule in rules
@@ -73,18 +66,16 @@ def lifecycle(around: Surroundings) -> Finding:
 def encryption(around: Surroundings) -> Finding:
     """Whether the key of the bucket's default encryption can be used."""
     bucket = around.data_bucket()
-    try:
-        with translated(f"reading the encryption of bucket {bucket}"):
-            answer = around.connect("s3").get_bucket_encryption(Bucket=bucket)
-    except NotFoundError:
+    answer = around.bucket_setting("encryption", "get_bucket_encryption")
+    if answer is None:
         return ok(f"bucket {bucket} encrypts with S3's own keys")
     (rule,) = answer["ServerSideEncryptionConfiguration"]["Rules"]
     default = rule["ApplyServerSideEncryptionByDefault"]
     key = default.get("KMSMasterKeyID")
     if default["SSEAlgorithm"] == "AES256" or key is None:
         return ok(f"bucket {bucket} encrypts with {default['SSEAlgorithm']}, a key of AWS's")
-    with translated(f"looking at key {key}"):
-        state = around.connect("kms").describe_key(KeyId=key)["KeyMetadata"]["KeyState"]
+    described = around.ask(f"looking at key {key}", "kms", "describe_key", KeyId=key)
+    state = described["KeyMetadata"]["KeyState"]
     if state != "Enabled":
         return to_do(
             f"key {key} of bucket {bucket} is {state}: enable it; until then nothing can be written"

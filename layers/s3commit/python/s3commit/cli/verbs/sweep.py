@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from s3commit.aws.arns import is_arn, machine_of
+from s3commit.aws.arns import machine_of
 from s3commit.cli.arguments import AGE
 from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
@@ -26,7 +26,6 @@ from s3commit.core.model.states import JobState
 if TYPE_CHECKING:
     from s3commit.core.ports.ledger import Ledger
     from s3commit.core.sweep.report import Report
-    from s3commit.core.sweep.sweep import Sweep
 
 LOOKED_AT = 100  # records of each state, to learn the bucket and the state machine from
 
@@ -72,46 +71,35 @@ def sweep(
     sweeper = session.sweeper(table, machine)
     limits = Limits(abandoned_after, stuck_after, orphaned_after, retention)
     told: set[str] = set()
-
-    def make(report: Report) -> Sweep:
-        return Sweep(
-            bucket,
-            sweeper.ports,
-            sweeper.survey,
-            sweeper.executions,
-            limits,
-            report,
-            dry_run=dry_run,
-            told=told,
-        )
-
-    _tell(printer, bucket, run_sweep(make), dry_run)
+    ports = (sweeper.ports, sweeper.survey, sweeper.executions)
+    report = run_sweep(
+        lambda report: Sweep(bucket, *ports, limits, report, dry_run=dry_run, told=told)
+    )
+    _tell(printer, bucket, report, dry_run)
 
 
 def _deployment(ledger: Ledger, bucket: str | None, machine: str | None) -> tuple[str, str]:
     """The data bucket and the state machine, by the records of jobs if they were not given."""
     for state in JobState:
         for record in islice(ledger.jobs_in(state, before="9"), LOOKED_AT):
-            bucket = bucket or record.destination.bucket
-            if is_arn(record.execution):
-                machine = machine or machine_of(record.execution)
             if bucket and machine:
-                return bucket, machine
-    if bucket and machine:
-        return bucket, machine
-    raise Problem(
-        "the ledger has no job that names bucket and state machine: give --bucket and"
-        " --state-machine (the stacks' outputs BucketName and StateMachineArn)",
-        USAGE,
-    )
+                break
+            bucket = bucket or record.destination.bucket
+            machine = machine or machine_of(record.execution)
+    if not bucket or not machine:
+        raise Problem(
+            "the ledger has no job that names bucket and state machine: give --bucket and"
+            " --state-machine (the stacks' outputs BucketName and StateMachineArn)",
+            USAGE,
+        )
+    return bucket, machine
 
 
 def _tell(printer: Printer, bucket: str, report: Report, dry_run: bool) -> None:
     from s3commit.core.sweep.report import encode_report  # noqa: PLC0415
 
-    document: dict[str, Any] = {"bucket": bucket, "dryRun": dry_run, **encode_report(report)}
     if printer.json:
-        printer.document(document)
+        printer.document({"bucket": bucket, "dryRun": dry_run, **encode_report(report)})
     else:
         for note in report.notes:
             printer.line(f"dry run: {note}" if dry_run else note)

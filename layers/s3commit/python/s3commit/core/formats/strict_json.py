@@ -177,6 +177,12 @@ class Fields:
             _refuse(f"{self.path}.version must be {expected}{shown}", "BAD_VERSION")
 
 
+def json_name(name: str) -> str:
+    """An attribute's name as our documents spell it: ``job_id`` is ``jobId``."""
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))
+
+
 def one_line(text: str, longest: int = LONGEST_LINE) -> str:
     """``text`` as one printable line: what is no printable character is written as an escape.
 

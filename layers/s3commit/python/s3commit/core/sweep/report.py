@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
-from s3commit.core.formats.strict_json import one_line
+from s3commit.core.formats.strict_json import json_name, one_line
+from s3commit.core.model.amounts import size
 
 # S3 Standard, first 50 TB a month, us-east-1: https://aws.amazon.com/s3/pricing/ (November 2026).
 # Other regions cost up to twice that; parts of open uploads are charged as objects are.
@@ -72,21 +73,15 @@ def monthly_usd(count: int) -> float:
 
 def priced(count: int) -> str:
     """So many bytes and what they cost, for people: ``2.9 GiB (0.07 USD a month)``."""
-    amount, unit = float(count), "B"
-    for larger in ("KiB", "MiB", "GiB", "TiB"):
-        if amount < 1024:
-            break
-        amount, unit = amount / 1024, larger
     usd = monthly_usd(count)
     price = f"{usd:.2f}" if usd >= 0.01 else "under 0.01"
-    size = f"{count} B" if unit == "B" else f"{amount:.1f} {unit}"
-    return f"{size} ({price} USD a month)" if count else size
+    return f"{size(count)} ({price} USD a month)" if count else size(count)
 
 
 def encode_report(report: Report) -> dict[str, Any]:
     """The report as JSON."""
     return {
-        **{_json_name(name): getattr(report, name) for name in _COUNTS},
+        **{json_name(name): getattr(report, name) for name in _COUNTS},
         "freedBytes": report.freed_bytes,
         "freedUsdMonth": monthly_usd(report.freed_bytes),
         "s3aUsdMonth": monthly_usd(report.s3a_bytes),
@@ -96,13 +91,8 @@ def encode_report(report: Report) -> dict[str, Any]:
 
 def decode_report(value: Mapping[str, Any]) -> Report:
     """The inverse of `encode_report`; what is not there is 0."""
-    counts = {name: int(value.get(_json_name(name), 0)) for name in _COUNTS}
+    counts = {name: int(value.get(json_name(name), 0)) for name in _COUNTS}
     return Report(**counts, notes=[str(note) for note in value.get("notes", [])][:MOST_NOTES])
-
-
-def _json_name(name: str) -> str:
-    head, *rest = name.split("_")
-    return head + "".join(word.capitalize() for word in rest)
 
 
 _COUNTS = tuple(one.name for one in fields(Report) if one.name != "notes")
