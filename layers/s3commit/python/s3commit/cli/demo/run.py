@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from s3commit.cli.demo.driver import append, flights, make_session
 from s3commit.cli.demo.quiet import only_our_lines
 from s3commit.cli.job.snapshot import await_outcome
-from s3commit.cli.output.demo import Story, Watch, states_of
+from s3commit.cli.output.demo import Story, reading, states_of
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import (
     MAGIC_PREFIX,
@@ -125,15 +125,15 @@ def _main_job(
         '   df.write.format("s3commit").option("partitionBy", "origin,month")\n'
         f'     .mode("append").save("{destination}")'
     )
-    with Watch(story, session, destination) as watch:
+    with reading(story, session, destination) as reader:
         append(source, destination)
     [directory] = _jobs(session, destination)
     result = await_outcome(session, directory, RESULT_SECONDS)
     _expect(result.outcome is Outcome.COMMITTED, "the job is committed")
-    _expect(watch.most_pending > 0, "the uploads were pending before the decision")
+    _expect(reader.most_pending > 0, "the uploads were pending before the decision")
     _show_states(story, runtime, result)
     story.chapter("What is there now, and is it the same?")
-    files, pending = watch.look()
+    files, pending = reader.look()
     _expect((files, pending) == (result.files, 0), "every file is visible, no upload is open")
     story.line(f"   {files} files visible, {pending} uploads pending, _SUCCESS written last")
     with story.timed("read it back and compare row for row"):
@@ -162,7 +162,7 @@ def _failing_job(story: Story, runtime: LocalRuntime, session: Session, source: 
             f.col("distance").cast("string")
         ),
     )
-    with Watch(story, session, destination) as watch:
+    with reading(story, session, destination) as reader:
         try:
             append(broken, destination)
         except PySparkException as error:
@@ -172,7 +172,7 @@ def _failing_job(story: Story, runtime: LocalRuntime, session: Session, source: 
     [directory] = _jobs(session, destination)
     result = await_outcome(session, directory, RESULT_SECONDS)
     _expect(result.outcome is Outcome.ABORTED, "the failed job is aborted")
-    files, pending = watch.look()
+    files, pending = reader.look()
     _expect((files, pending) == (0, 0), "nothing of it is visible, no upload is left")
     story.line(f"   job {result.outcome}: {files} files visible, {pending} uploads left to pay for")
 
@@ -186,13 +186,13 @@ def _killed_driver(story: Story, runtime: LocalRuntime, session: Session) -> Non
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    with Watch(story, session, destination) as watch:
+    with reading(story, session, destination) as reader:
         directory = _await_request(session, destination, driver)
         os.killpg(driver.pid, signal.SIGKILL)
         code = driver.wait()
         story.line(f"   the driver is dead (exit {code}); nobody is left who waits for the job")
         result = await_outcome(session, directory, RESULT_SECONDS)
-    files, _ = watch.look()
+    files, _ = reader.look()
     _expect(result.outcome is Outcome.COMMITTED, "the orphaned job is committed")
     _expect(files == result.files, "all of its files are visible")
     story.line(f"   job {result.outcome} all the same: {files} files, {result.rows:,} rows")
