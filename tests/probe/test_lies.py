@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from s3commit.cli.probe import run
-from s3commit.cli.probe.abort_race import SETTLE_SECONDS
 from s3commit.cli.probe.model import BAD, Case, Probe, Seen, Verdict, judge
 from s3commit.cli.probe.s3_prefix import Prefix, Upload
 from s3commit.cli.probe.target import Target
+from s3commit.cli.probe.uploads import SETTLE_SECONDS
 from s3commit.writer.environment import SystemEnvironment
 
 

@@ -1,17 +1,25 @@
-"""How people name jobs, destinations and ages on the command line."""
+"""How people name jobs, destinations and ages on the command line, and where a job then is."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
 
+from s3commit.aws import env
+from s3commit.cli.printer import Printer
+from s3commit.cli.session import Session
 from s3commit.cli.text import parse_age
+from s3commit.cli.verb import USAGE, Problem, table_option
 from s3commit.core.formats.layout import MAGIC_PREFIX, JobDirectory, check_job_id, parse_destination
 from s3commit.core.formats.layout import parse_directory as directory_of_key
-from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.errors import InvalidInputError, NotFoundError
+from s3commit.core.model.job import Destination
+from s3commit.core.model.record import JobRecord
+from s3commit.core.ports.ledger import Ledger
 
 T = TypeVar("T")
 
@@ -71,3 +79,78 @@ destination_option = click.option(
     metavar="URI",
     help="The job's destination, if JOB is an id and there is no table.",
 )
+
+
+SHOWN = 3  # destinations of jobs that share an id
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A job's place; ``ledger`` is None if the command works from S3 alone.
+
+    ``name`` is what to type for the job in a next command.
+    """
+
+    name: str
+    directory: JobDirectory
+    ledger: Ledger | None = None
+
+    def record(self) -> JobRecord | None:
+        """The record as it is now."""
+        return self.ledger.job(self.directory.ref) if self.ledger else None
+
+
+def locate(
+    session: Session, job: JobName, table: str | None, destination: Destination | None = None
+) -> Located:
+    """Find the job's place; whether anything is there is another question.
+
+    Raises `NotFoundError` if the id is not in the ledger.
+    """
+    ledger = session.ledger(table) if table else None
+    directory = job.directory or (JobDirectory(destination, job.job_id) if destination else None)
+    if directory is not None:
+        return Located(directory.uri, directory, ledger)
+    if ledger is None:
+        raise Problem(
+            f"to find job {job.job_id} by its id name the ledger's table with --table or"
+            f" {env.TABLE}, or the job's place with --destination",
+            USAGE,
+        )
+    records = ledger.jobs_with_id(job.job_id)
+    if len(records) > 1:
+        directories = ", ".join(sorted(record.destination.uri for record in records)[:SHOWN])
+        raise Problem(
+            f"there are jobs with id {job.job_id} at {directories}: name one with --destination",
+            USAGE,
+        )
+    if not records:
+        raise NotFoundError(
+            f"no job {job.job_id} in table {table}: check the id, or look for it in S3 with"
+            " --destination (the ledger forgets ended jobs after a while)",
+            code="NO_JOB",
+        )
+    return Located(job.job_id, JobDirectory(records[0].destination, job.job_id), ledger)
+
+
+def on_job(metavar: str = "JOB") -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A job by argument, ``--table`` and ``--destination``: the function gets it as ``located``."""
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(function)
+        def run(
+            session: Session,
+            printer: Printer,
+            *,
+            job: JobName,
+            table: str | None,
+            destination: Destination | None,
+            **parameters: Any,
+        ) -> None:
+            located = locate(session, job, table, destination)
+            function(session, printer, located=located, **parameters)
+
+        argument = click.argument("job", metavar=metavar, type=JOB)
+        return argument(table_option(destination_option(run)))
+
+    return decorate

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from s3commit.cli.job.locate import Located
+from s3commit.cli.arguments import Located
 from s3commit.cli.job.waiting import LockStatus
 from s3commit.cli.session import Session
 from s3commit.cli.text import age

@@ -11,7 +11,7 @@ from typing import Any
 
 from s3commit.aws.failures import translated
 from s3commit.cli.printer import Printer
-from s3commit.cli.probe import abort_race, conditions, listings, machines, pipeline, tables, uploads
+from s3commit.cli.probe import conditions, listings, machines, pipeline, tables, uploads
 from s3commit.cli.probe.model import BAD, Cost, Probe, Report, Row, Verdict, judge
 from s3commit.cli.probe.target import Target
 from s3commit.cli.text import one_line, size
@@ -21,7 +21,6 @@ from s3commit.version import __version__
 PROBES: tuple[Probe, ...] = (
     *conditions.PROBES,
     *uploads.PROBES,
-    *abort_race.PROBES,
     *listings.PROBES,
     *tables.PROBES,
     *machines.PROBES,

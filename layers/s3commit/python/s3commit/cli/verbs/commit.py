@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import click
 
-from s3commit.cli.job.locate import Located, on_job
+from s3commit.cli.arguments import Located, on_job
 from s3commit.cli.job.requests import (
     Countable,
     count_everything,
     refuse_incomplete,
     refuse_second_request,
 )
-from s3commit.cli.job.restart import read_execution_of, restart
+from s3commit.cli.job.restart import action_document, print_restart, read_execution_of, restart
 from s3commit.cli.job.snapshot import JobSnapshot, read_snapshot
-from s3commit.cli.output.actions import action_document, print_restart
 from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
 from s3commit.cli.text import amount, fields, many

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from s3commit.cli.job.locate import Located, on_job
+from s3commit.cli.arguments import Located, on_job
 from s3commit.cli.job.snapshot import (
     JobSnapshot,
     open_uploads,

@@ -8,8 +8,7 @@ from typing import Any
 
 import click
 
-from s3commit.cli.arguments import AGE
-from s3commit.cli.job.locate import Located, on_job
+from s3commit.cli.arguments import AGE, Located, on_job
 from s3commit.cli.job.snapshot import (
     REQUESTED,
     read_outcome,
