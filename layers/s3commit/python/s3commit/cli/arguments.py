@@ -12,7 +12,7 @@ import click
 from s3commit.aws import env
 from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
-from s3commit.cli.text import parse_age
+from s3commit.cli.text import parse_age, some
 from s3commit.cli.verb import USAGE, Problem, table_option
 from s3commit.core.formats.layout import MAGIC_PREFIX, JobDirectory, check_job_id, parse_destination
 from s3commit.core.formats.layout import parse_directory as directory_of_key
@@ -24,22 +24,13 @@ from s3commit.core.ports.ledger import Ledger
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class JobName:
-    """A job as it was named: by id alone, or by its directory. ``text`` is what was typed."""
-
-    text: str
-    job_id: str
-    directory: JobDirectory | None = None
-
-
-def parse_job(text: str) -> JobName:
-    """A job id, or the s3:// URI of a job directory or of anything in it.
+def parse_job(text: str) -> JobDirectory | str:
+    """A job id, or the directory of which the s3:// URI, or that of anything in it, is given.
 
     Raises `InvalidInputError`.
     """
     if "://" not in text:
-        return JobName(text, check_job_id(text))
+        return check_job_id(text)
     scheme, _, rest = text.partition("://")
     bucket, _, key = rest.partition("/")
     try:
@@ -51,7 +42,7 @@ def parse_job(text: str) -> JobName:
             code="BAD_PATH",
         ) from None
     destination = parse_destination(f"{scheme}://{bucket}/{directory.destination.prefix}")
-    return JobName(text, directory.job_id, JobDirectory(destination, directory.job_id))
+    return JobDirectory(destination, directory.job_id)
 
 
 class Parsed(click.ParamType[T]):
@@ -69,7 +60,7 @@ class Parsed(click.ParamType[T]):
             self.fail(str(error), param, ctx)
 
 
-JOB = Parsed("job", parse_job)
+JOB: Parsed[JobDirectory | str] = Parsed("job", parse_job)
 DESTINATION = Parsed("destination", parse_destination)
 AGE = Parsed("age", parse_age)
 
@@ -79,9 +70,6 @@ destination_option = click.option(
     metavar="URI",
     help="The job's destination, if JOB is an id and there is no table.",
 )
-
-
-SHOWN = 3  # destinations of jobs that share an id
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,37 +88,38 @@ class Located:
         return self.ledger.job(self.directory.ref) if self.ledger else None
 
 
-def locate(
-    session: Session, job: JobName, table: str | None, destination: Destination | None = None
+def _locate(
+    session: Session, job: JobDirectory | str, table: str | None, destination: Destination | None
 ) -> Located:
     """Find the job's place; whether anything is there is another question.
 
     Raises `NotFoundError` if the id is not in the ledger.
     """
     ledger = session.ledger(table) if table else None
-    directory = job.directory or (JobDirectory(destination, job.job_id) if destination else None)
-    if directory is not None:
+    if isinstance(job, JobDirectory):
+        return Located(job.uri, job, ledger)
+    if destination is not None:
+        directory = JobDirectory(destination, job)
         return Located(directory.uri, directory, ledger)
     if ledger is None:
         raise Problem(
-            f"to find job {job.job_id} by its id name the ledger's table with --table or"
-            f" {env.TABLE}, or the job's place with --destination",
+            f"to find job {job} by its id name the ledger's table with --table or {env.TABLE}, or"
+            " the job's place with --destination",
             USAGE,
         )
-    records = ledger.jobs_with_id(job.job_id)
+    records = ledger.jobs_with_id(job)
     if len(records) > 1:
-        directories = ", ".join(sorted(record.destination.uri for record in records)[:SHOWN])
+        places = some(record.destination.uri for record in records)
         raise Problem(
-            f"there are jobs with id {job.job_id} at {directories}: name one with --destination",
-            USAGE,
+            f"there are jobs with id {job} at {places}: name one with --destination", USAGE
         )
     if not records:
         raise NotFoundError(
-            f"no job {job.job_id} in table {table}: check the id, or look for it in S3 with"
+            f"no job {job} in table {table}: check the id, or look for it in S3 with"
             " --destination (the ledger forgets ended jobs after a while)",
             code="NO_JOB",
         )
-    return Located(job.job_id, JobDirectory(records[0].destination, job.job_id), ledger)
+    return Located(job, JobDirectory(records[0].destination, job), ledger)
 
 
 def on_job(metavar: str = "JOB") -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -142,12 +131,12 @@ def on_job(metavar: str = "JOB") -> Callable[[Callable[..., None]], Callable[...
             session: Session,
             printer: Printer,
             *,
-            job: JobName,
+            job: JobDirectory | str,
             table: str | None,
             destination: Destination | None,
             **parameters: Any,
         ) -> None:
-            located = locate(session, job, table, destination)
+            located = _locate(session, job, table, destination)
             function(session, printer, located=located, **parameters)
 
         argument = click.argument("job", metavar=metavar, type=JOB)
