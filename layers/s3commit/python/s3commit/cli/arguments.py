@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -10,10 +9,9 @@ from typing import Any, TypeVar
 import click
 
 from s3commit.aws import env
-from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
 from s3commit.cli.text import parse_age, some
-from s3commit.cli.verb import USAGE, Problem, table_option
+from s3commit.cli.verb import USAGE, Problem
 from s3commit.core.formats.layout import MAGIC_PREFIX, JobDirectory, check_job_id, parse_destination
 from s3commit.core.formats.layout import parse_directory as directory_of_key
 from s3commit.core.model.errors import InvalidInputError, NotFoundError
@@ -83,12 +81,17 @@ class Located:
     directory: JobDirectory
     ledger: Ledger | None = None
 
-    def record(self) -> JobRecord | None:
+    @property
+    def job_id(self) -> str:
+        """The job's id."""
+        return self.directory.job_id
+
+    def read_record(self) -> JobRecord | None:
         """The record as it is now."""
         return self.ledger.job(self.directory.ref) if self.ledger else None
 
 
-def _locate(
+def locate(
     session: Session, job: JobDirectory | str, table: str | None, destination: Destination | None
 ) -> Located:
     """Find the job's place; whether anything is there is another question.
@@ -120,26 +123,3 @@ def _locate(
             code="NO_JOB",
         )
     return Located(job, JobDirectory(records[0].destination, job), ledger)
-
-
-def on_job(metavar: str = "JOB") -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A job by argument, ``--table`` and ``--destination``: the function gets it as ``located``."""
-
-    def decorate(function: Callable[..., None]) -> Callable[..., None]:
-        @functools.wraps(function)
-        def run(
-            session: Session,
-            printer: Printer,
-            *,
-            job: JobDirectory | str,
-            table: str | None,
-            destination: Destination | None,
-            **parameters: Any,
-        ) -> None:
-            located = _locate(session, job, table, destination)
-            function(session, printer, located=located, **parameters)
-
-        argument = click.argument("job", metavar=metavar, type=JOB)
-        return argument(table_option(destination_option(run)))
-
-    return decorate

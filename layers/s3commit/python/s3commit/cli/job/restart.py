@@ -41,7 +41,7 @@ def read_execution_of(
     session: Session, snapshot: JobSnapshot, machine: str | None
 ) -> LastExecution | None:
     """Who works on the job, or None if it has its result, no request, or no ledger was named."""
-    if snapshot.result is not None or snapshot.request is None or snapshot.located.ledger is None:
+    if snapshot.result is not None or snapshot.request is None or snapshot.ledger is None:
         return None
     execution = snapshot.record.execution if snapshot.record is not None else ""
     if not is_arn(execution):

@@ -145,7 +145,7 @@ def _verb(snapshot: JobSnapshot) -> str:
 def _before_the_pipeline(snapshot: JobSnapshot) -> list[str]:
     asked = _verb(snapshot)
     lines = [f"the {asked} was requested, and that stands; the pipeline takes it up within seconds"]
-    if snapshot.record is None and snapshot.located.ledger is None:
+    if snapshot.record is None and snapshot.ledger is None:
         lines.append("how far it is the ledger knows: name it with --table")
     else:
         lines.append(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 from s3commit.cli.codes import advice_on, advice_on_execution
@@ -34,7 +33,7 @@ def job_document(snapshot: JobSnapshot, now: float) -> dict[str, Any]:
         "request": _request(snapshot),
         "requestStands": snapshot.request_stands,
         "manifests": len(snapshot.manifests),
-        "noted": asdict(snapshot.progress) if snapshot.progress else None,
+        "noted": snapshot.noted,
         "plan": plan and fields(plan, "units", *counts),
         "replaced": _replaced(snapshot),
         "locks": _locks(snapshot.locks, now) if snapshot.locks else None,

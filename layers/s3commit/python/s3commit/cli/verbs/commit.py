@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from s3commit.cli.arguments import Located, on_job
 from s3commit.cli.job.requests import (
     Countable,
     count_everything,
@@ -12,7 +11,7 @@ from s3commit.cli.job.requests import (
     refuse_second_request,
 )
 from s3commit.cli.job.restart import action_document, print_restart, read_execution_of, restart
-from s3commit.cli.job.snapshot import JobSnapshot, read_snapshot
+from s3commit.cli.job.snapshot import JobSnapshot, on_job
 from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
 from s3commit.cli.text import amount, fields, many
@@ -42,7 +41,7 @@ def commit(
     session: Session,
     printer: Printer,
     *,
-    located: Located,
+    snapshot: JobSnapshot,
     machine: str | None,
     tasks: int | None,
     partial: bool,
@@ -64,7 +63,6 @@ def commit(
     another execution, which continues the commit and frees the job's destination. Refused (exit 3)
     while an execution is running.
     """
-    snapshot = read_snapshot(session, located)
     last = read_execution_of(session, snapshot, machine)
     if last is not None and isinstance(snapshot.request, CommitRequest):
         started = restart(session, snapshot, last, dry_run)

@@ -9,12 +9,11 @@ from typing import Any
 
 import click
 
-from s3commit.cli.arguments import Located, on_job
 from s3commit.cli.job.snapshot import (
     JobSnapshot,
+    on_job,
     open_uploads,
     own_uploads,
-    read_snapshot,
 )
 from s3commit.cli.job.waiting import read_lock_status
 from s3commit.cli.output.job_json import job_document
@@ -55,7 +54,7 @@ SCANNED_UPLOADS = 20_000  # of the destination: 20 requests, then it stops count
     help="List the visible files that may or may not be the job's.",
 )
 def show(
-    session: Session, printer: Printer, *, located: Located, replaced: bool, in_doubt: bool
+    session: Session, printer: Printer, *, snapshot: JobSnapshot, replaced: bool, in_doubt: bool
 ) -> None:
     """Show one job and what to do about it.
 
@@ -69,7 +68,6 @@ def show(
     """  # noqa: D301 - click wants the backspace
     if replaced and in_doubt:
         raise Problem("--replaced and --in-doubt exclude each other", USAGE)
-    snapshot = read_snapshot(session, located)
     if in_doubt:
         _list_in_doubt(printer, snapshot, _files_in_doubt(session, snapshot))
         return
@@ -95,7 +93,7 @@ def _uploads(session: Session, snapshot: JobSnapshot) -> tuple[tuple[OpenUpload,
 
 def _with_others(session: Session, snapshot: JobSnapshot) -> JobSnapshot:
     """The facts with the job's locks, those in its way, and whether their executions live."""
-    ledger, record = snapshot.located.ledger, snapshot.record
+    ledger, record = snapshot.ledger, snapshot.record
     if ledger is None or record is None or snapshot.result is not None:
         return snapshot
     locks = read_lock_status(session, ledger, record, timestamp(session.environment))
@@ -113,7 +111,7 @@ def _with_others(session: Session, snapshot: JobSnapshot) -> JobSnapshot:
 
 def _replaced(session: Session, snapshot: JobSnapshot) -> Iterator[ListedObject]:
     """The files of the job's replace list, in key order."""
-    if snapshot.located.ledger is None:
+    if snapshot.ledger is None:
         raise Problem("which replace list counts the ledger knows: name it with --table", USAGE)
     if snapshot.replaced is None:
         raise NotFoundError(

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Any
 
 import click
 
-from s3commit.cli.arguments import AGE, Located, on_job
+from s3commit.cli.arguments import AGE
 from s3commit.cli.job.snapshot import (
     REQUESTED,
+    JobSnapshot,
+    on_job,
     read_outcome,
     read_progress,
-    read_snapshot,
     require_data,
 )
 from s3commit.cli.job.waiting import first_in_the_way
@@ -37,7 +37,7 @@ COUNT_EVERY = 30.0  # seconds; a job of many tasks has megabytes of attempts in 
 @click.option(
     "--timeout", type=AGE, default="15m", show_default=True, help="How long to wait: 90s, 15m, 2h."
 )
-def watch(session: Session, printer: Printer, *, located: Located, timeout: int) -> None:
+def watch(session: Session, printer: Printer, *, snapshot: JobSnapshot, timeout: int) -> None:
     """Follow a job until it ends.
 
     Prints a line for each change of state, for each job that blocks it, and, at most twice a
@@ -48,8 +48,7 @@ def watch(session: Session, printer: Printer, *, located: Located, timeout: int)
     JOB is a job id or the s3:// URI of a job directory. Without a table, only the states OPEN and
     REQUESTED and the outcome are visible.
     """
-    read_snapshot(session, located)  # a job that is nowhere is an error now, not after the timeout
-    for seen, result in _follow(session, located, timeout):
+    for seen, result in _follow(session, snapshot, timeout):
         document = {"at": timestamp(session.environment), **seen}
         if printer.json:
             printer.record(document)
@@ -60,7 +59,7 @@ def watch(session: Session, printer: Printer, *, located: Located, timeout: int)
 
 
 def _follow(
-    session: Session, located: Located, timeout: int
+    session: Session, snapshot: JobSnapshot, timeout: int
 ) -> Iterator[tuple[dict[str, Any], JobResult | None]]:
     """Each change, the last of which is the end: with the job's result."""
     patience = Patience(session.environment, timeout)
@@ -69,15 +68,14 @@ def _follow(
     while True:
         found, trouble = seen, ""
         try:
-            result = read_outcome(session, located.directory)
-            found = {**_look(session, located, result), "noted": None}
+            result = read_outcome(session, snapshot.directory)
+            found = {**_look(session, snapshot, result), "noted": None}
             if found["state"] == JobState.OPEN:
                 found["noted"] = seen["noted"]
                 now = session.environment.epoch()
                 if now - counted >= COUNT_EVERY:
                     counted = now  # also if it fails: a table that is throttled gets its pause
-                    progress = read_progress(located)
-                    found["noted"] = progress and asdict(progress)
+                    found["noted"] = read_progress(snapshot)
         except TransientError as error:  # the next look may go through
             found, trouble = seen, f" ({error.message})"
         if found != seen:
@@ -87,22 +85,22 @@ def _follow(
             return
         if not patience.pause():
             raise OutcomeUnknownError(
-                f"job {located.directory.job_id} has not ended after {age(timeout)}, it is"
+                f"job {snapshot.job_id} has not ended after {age(timeout)}, it is"
                 f" {seen['state'] or 'unseen'}{trouble} and goes on; see: s3commit show"
-                f" {located.name}"
+                f" {snapshot.name}"
             )
 
 
-def _look(session: Session, located: Located, result: JobResult | None) -> dict[str, Any]:
+def _look(session: Session, snapshot: JobSnapshot, result: JobResult | None) -> dict[str, Any]:
     """The job's state, for whom it waits in it, and the result if that is it."""
-    directory, error = located.directory, result.error if result else None
+    directory, error = snapshot.directory, result.error if result else None
     waits: tuple[str, ...] = ()
-    record = None if result else located.record()
+    record = None if result else snapshot.read_record()
     if result is not None:
         state = result.outcome.value
-    elif record is not None and located.ledger is not None:
+    elif record is not None and snapshot.ledger is not None:
         state = record.state.value
-        found = first_in_the_way(map, located.ledger, record, timestamp(session.environment))
+        found = first_in_the_way(map, snapshot.ledger, record, timestamp(session.environment))
         waits = found[1] if found else ()
     else:
         stands = session.store.head(directory.bucket, directory.request) is not None
