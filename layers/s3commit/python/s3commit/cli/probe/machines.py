@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from s3commit.cli.probe.model import Case, Cost, Seen, needs, probe
-from s3commit.cli.probe.s3_prefix import answer_of
+from s3commit.cli.probe.s3_prefix import asked
 from s3commit.cli.probe.target import Target
 
 STARTS = "https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html"
@@ -86,17 +86,9 @@ class Machine:
 
     def start(self, name: str, **given: Any) -> tuple[str, str]:
         """The answer and the ARN of an execution, if there is one."""
-        answer: dict[str, Any] = {}
-
-        def start() -> dict[str, Any]:
-            answer.update(
-                self._client.start_execution(
-                    stateMachineArn=self.arn, name=name, input=json.dumps(given)
-                )
-            )
-            return answer
-
-        return answer_of(start), answer.get("executionArn", "")
+        start = self._client.start_execution
+        answer = asked(start, stateMachineArn=self.arn, name=name, input=json.dumps(given))
+        return answer.told, answer.response.get("executionArn", "")
 
     def stop(self, arn: str) -> str:
         """Stop an execution; how it ended."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 import textwrap
+import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import reduce
 from typing import Any
@@ -13,9 +16,12 @@ from s3commit.aws.failures import translated
 from s3commit.cli.printer import Printer
 from s3commit.cli.probe import conditions, listings, machines, pipeline, tables, uploads
 from s3commit.cli.probe.model import BAD, Cost, Probe, Report, Row, Verdict, judge
-from s3commit.cli.probe.target import Target
-from s3commit.cli.text import one_line, size
+from s3commit.cli.probe.target import Given, Target
+from s3commit.cli.session import Session
+from s3commit.cli.text import many, one_line, size
+from s3commit.cli.verb import FAILED, USAGE, Problem
 from s3commit.core.model.errors import S3CommitError
+from s3commit.core.model.job import Destination
 from s3commit.version import __version__
 
 PROBES: tuple[Probe, ...] = (
@@ -184,3 +190,67 @@ def _wrapped(text: str, head: str) -> list[str]:
 def _counts(reports: Sequence[Report]) -> dict[str, int]:
     found = Counter(row.verdict for report in reports for row in report.rows)
     return {str(verdict): found[verdict] for verdict in Verdict if found[verdict]}
+
+
+ROLE_COLONS = 5  # of a role's ARN: the state machine's has its partition and account
+
+
+def probe(session: Session, printer: Printer, destination: Destination, **given: Any) -> None:
+    """Announce, probe, clean up and tell. Raises `Problem` if anything is not as needed."""
+    target = Target(Given(destination, **given), session.environment)
+    _refuse_halves(target.given)
+    left: list[str] = []
+    with translated("looking at the buckets"):
+        for at in target.prefixes:
+            target.s3.head_bucket(Bucket=at.bucket)
+        _require_versions(target)
+        lacking = lacking_in(target)
+        announce(printer, target, lacking)
+    with _terminable():
+        try:
+            reports = run_probes(
+                target, lacking, lambda probe: printer.note(f"{probe.name}: {probe.what}")
+            )
+        finally:
+            printer.note("cleaning up")
+            left += target.clean()
+            for line in left:
+                printer.note(f"left: {line}")
+    if printer.json:
+        printer.document(document(target, reports, left))
+    else:
+        table(printer, target, reports)
+    if found := bad(reports):
+        raise Problem(f"not as correctness needs it: {found}", FAILED)
+    if left:
+        things = many(len(left), "thing")
+        raise Problem(f"{things} could not be deleted; delete by hand: {'; '.join(left)}", FAILED)
+
+
+def _refuse_halves(given: Given) -> None:
+    if (given.key_role is None) != (given.key is None):
+        raise Problem("--key-role and --key belong together: give both or none", USAGE)
+    if given.machine_role and given.machine_role.count(":") < ROLE_COLONS:
+        raise Problem("--machine-role is an ARN, arn:aws:iam::111122223333:role/NAME", USAGE)
+
+
+def _require_versions(target: Target) -> None:
+    bucket = target.given.versioned_bucket
+    if bucket is None:
+        return
+    found = target.s3.get_bucket_versioning(Bucket=bucket)
+    if found.get("Status") != "Enabled":
+        raise Problem(f"bucket {bucket} has no versioning: give one that has, or none", USAGE)
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """SIGTERM interrupts as SIGINT does, so that what was made is deleted then too."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

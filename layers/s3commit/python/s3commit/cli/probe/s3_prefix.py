@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -22,13 +22,24 @@ class Upload:
     parts: tuple[dict[str, Any], ...]
 
 
+class Answer(NamedTuple):
+    """What was told, status and code: ``200``, ``412 PreconditionFailed``; and what came with it.
+
+    ``repeated`` is how often botocore repeated the request by itself.
+    """
+
+    told: str
+    repeated: int
+    response: Any
+
+
 def answer_of(call: Callable[..., Any], **parameters: Any) -> str:
-    """The status and the code of the answer: ``200``, ``412 PreconditionFailed``."""
-    return asked(call, **parameters)[0]
+    """What is told to a call."""
+    return asked(call, **parameters).told
 
 
-def asked(call: Callable[..., Any], **parameters: Any) -> tuple[str, int]:
-    """As `answer_of`, with how often botocore repeated the request by itself.
+def asked(call: Callable[..., Any], **parameters: Any) -> Answer:
+    """The answer to a call.
 
     Raises botocore's error if the caller may not ask: that is no answer to what is probed.
     """
@@ -41,9 +52,10 @@ def asked(call: Callable[..., Any], **parameters: Any) -> tuple[str, int]:
         status, code = str(told["HTTPStatusCode"]), error.response["Error"]["Code"]
         if status in {"401", "403"} or code == "AccessDeniedException":
             raise
-        return (code if code == status else f"{status} {code}"), told.get("RetryAttempts", 0)
+        line = code if code == status else f"{status} {code}"
+        return Answer(line, told.get("RetryAttempts", 0), error.response)
     told = answer["ResponseMetadata"]
-    return str(told["HTTPStatusCode"]), told.get("RetryAttempts", 0)
+    return Answer(str(told["HTTPStatusCode"]), told.get("RetryAttempts", 0), answer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +117,7 @@ class Prefix:
     def completed(self, upload: Upload, **parameters: Any) -> tuple[str, int]:
         """As `complete`, with how often botocore repeated it by itself."""
         call, parts = self.client.complete_multipart_upload, {"Parts": list(upload.parts)}
-        return asked(call, **self._of(upload), MultipartUpload=parts, **parameters)
+        return asked(call, **self._of(upload), MultipartUpload=parts, **parameters)[:2]
 
     def abort(self, upload: Upload) -> str:
         """AbortMultipartUpload."""

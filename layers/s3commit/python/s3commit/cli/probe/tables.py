@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from s3commit.cli.probe.model import Case, Cost, Seen, at_once, in_rounds, needs, probe, race
-from s3commit.cli.probe.s3_prefix import answer_of
+from s3commit.cli.probe.s3_prefix import answer_of, asked
 from s3commit.cli.probe.target import Target
 
 GUIDE = "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/"
@@ -142,9 +142,11 @@ def transactions(target: Target) -> Iterator[Seen]:
     """Of transactions at once, all or none of each."""
     yield from in_rounds(f"{{rounds}} races of {RACERS}")(_transactions_at_once)(target)
     items = Items(target)
-    first, again = (_writing(items, ["again-1", "again-2"], 0, again="again")() for _ in range(2))
-    yield Seen("a transaction", first[0])
-    yield Seen("the same token again", again[0])
+    write = _writing(
+        items, ["again-1", "again-2"], 0, ClientRequestToken=f"again-{items.partition[-20:]}"
+    )
+    yield Seen("a transaction", write()[0])
+    yield Seen("the same token again", write()[0])
     told, reasons = _writing(items, ["again-1", "new"], 1)()
     yield Seen("one of two items is taken", told)
     yield Seen("the reasons of that, item by item", " and ".join(reasons))
@@ -152,26 +154,15 @@ def transactions(target: Target) -> Iterator[Seen]:
 
 
 def _writing(
-    items: Items, names: list[str], racer: int, again: str = ""
+    items: Items, names: list[str], racer: int, **named: str
 ) -> Callable[[], tuple[str, list[str]]]:
-    """The answer, and the reasons if it was cancelled."""
-    named: Any = {"ClientRequestToken": f"{again}-{items.partition[-20:]}"} if again else {}
+    """What is told to a transaction, and the reasons if it was cancelled."""
     writes = [{"Update": items.take(name, racer)} for name in names]
 
     def write() -> tuple[str, list[str]]:
-        from botocore.exceptions import ClientError  # noqa: PLC0415 - as in `Target`
-
-        reasons: list[str] = []
-
-        def asked() -> Any:
-            try:
-                return items.client.transact_write_items(TransactItems=writes, **named)
-            except ClientError as error:
-                found: Any = error.response.get("CancellationReasons", ())
-                reasons.extend(reason.get("Code", "?") for reason in found)
-                raise
-
-        return answer_of(asked), reasons
+        answer = asked(items.client.transact_write_items, TransactItems=writes, **named)
+        reasons = answer.response.get("CancellationReasons", ())
+        return answer.told, [reason.get("Code", "?") for reason in reasons]
 
     return write
 
