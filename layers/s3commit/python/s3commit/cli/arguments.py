@@ -20,6 +20,7 @@ from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.ledger import Ledger
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def parse_job(text: str) -> JobDirectory | str:
@@ -61,6 +62,12 @@ class Parsed(click.ParamType[T]):
 JOB: Parsed[JobDirectory | str] = Parsed("job", parse_job)
 DESTINATION = Parsed("destination", parse_destination)
 AGE = Parsed("age", parse_age)
+
+
+def age_option(*names: str, default: str, told: str) -> Callable[[F], F]:
+    """An option that takes an age; ``told`` is its help."""
+    return click.option(*names, type=AGE, default=default, show_default=True, help=told)
+
 
 destination_option = click.option(
     "--destination",

@@ -70,15 +70,13 @@ def read_lock_status(
     return LockStatus((), own, record.turn.since, tuple(ahead))
 
 
-def first_in_the_way(
+def refs_in_the_way(
     parallel: ParallelMap, ledger: Ledger, record: JobRecord, now: str
-) -> tuple[str, tuple[str, ...]] | None:
-    """Since when the job waits, and for whom (refs). None if it holds all, or has not asked."""
-    if not _waits(record):
-        return None
-    rivals = _rivals(parallel, ledger, record)
-    names = [one.ref for one in rivals if one.record and in_the_way(one.record, record, now)]
-    return (record.turn.since, tuple(sorted(names))) if names else None
+) -> tuple[str, ...]:
+    """For whom the job waits, by ref: since ``record.turn.since``. Nobody if it does not."""
+    rivals = _rivals(parallel, ledger, record) if _waits(record) else []
+    found = [one.ref for one in rivals if one.record and in_the_way(one.record, record, now)]
+    return tuple(sorted(found))
 
 
 def _waits(record: JobRecord) -> bool:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from botocore.exceptions import ClientError
+
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
@@ -43,8 +45,6 @@ def asked(call: Callable[..., Any], **parameters: Any) -> Answer:
 
     Raises botocore's error if the caller may not ask: that is no answer to what is probed.
     """
-    from botocore.exceptions import ClientError  # noqa: PLC0415 - as in `Target`
-
     try:
         answer = call(**parameters)
     except ClientError as error:

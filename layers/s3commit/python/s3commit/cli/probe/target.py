@@ -1,6 +1,5 @@
 """What the probes work on: clients with the product's settings, and prefixes of their own."""
 
-# ruff: noqa: PLC0415 - boto3 takes 300 ms: `--help` and a usage error do not pay for it
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -10,7 +9,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import boto3.session
+
 from s3commit.aws.s3_client import make_client
+from s3commit.aws.session import make_session
 from s3commit.cli.probe.s3_prefix import Prefix
 from s3commit.core.model.job import Destination
 from s3commit.writer.environment import Environment
@@ -90,14 +92,10 @@ class Target:
 
     @cached_property
     def _session(self) -> Session:
-        from s3commit.aws.session import make_session
-
         return make_session(self.s3.meta.region_name)
 
     def s3_as(self, role: str) -> S3Client:
         """S3 with the rights of another role, and the product's settings."""
-        import boto3.session
-
         assumed = self.client("sts").assume_role(RoleArn=role, RoleSessionName=NAME)
         keys = assumed["Credentials"]
         session = boto3.session.Session(

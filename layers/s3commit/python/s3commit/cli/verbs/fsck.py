@@ -12,6 +12,7 @@ import click
 
 from s3commit.aws import env
 from s3commit.cli.arguments import Parsed
+from s3commit.cli.fsck_ports import connect
 from s3commit.cli.output.fsck import Teller, tell_rebuilt
 from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
@@ -95,8 +96,6 @@ def fsck(
         raise Problem("--rebuild-ledger goes without --plan and --repair", USAGE)
     if repairing and dry_run:
         raise Problem("--repair and --dry-run exclude each other; without both it looks", USAGE)
-    from s3commit.cli.fsck_ports import connect  # noqa: PLC0415 - botocore: `--help` needs none
-
     connected = connect(session, table, machine, printer.note)
     if rebuild_ledger:
         _rebuild(connected, printer, destination, dry_run)

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import click
 
-from s3commit.cli.arguments import AGE, Parsed
+from s3commit.cli.arguments import Parsed, age_option
 from s3commit.cli.job.snapshot import await_outcome, require_data
 from s3commit.cli.output.rescue import RescueReport, tell
 from s3commit.cli.printer import Printer
@@ -33,16 +33,10 @@ COMMIT, ABORT = "commit", "abort"
 @click.option("--commit", "commit", is_flag=True, help="Finish the jobs.")
 @click.option("--abort", "abort", is_flag=True, help="Give the jobs up.")
 @click.option("--partial", is_flag=True, help="With --commit: also if tasks seem not to be done.")
-@click.option(
-    "--older-than",
-    type=AGE,
-    default="1h",
-    show_default=True,
-    help="Leave a job alone that was alive more lately: 15m, 12h, 2d.",
+@age_option(
+    "--older-than", default="1h", told="Leave a job alone that was alive more lately: 15m, 12h, 2d."
 )
-@click.option(
-    "--timeout", type=AGE, default="15m", show_default=True, help="How long to wait for the end."
-)
+@age_option("--timeout", default="15m", told="How long to wait for the end.")
 @click.option(
     "--reason", default="s3commit rescue", show_default=True, help="With --abort: for the result."
 )

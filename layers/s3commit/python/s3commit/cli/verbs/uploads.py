@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from s3commit.cli.arguments import AGE, DESTINATION
+from s3commit.cli.arguments import DESTINATION, age_option
 from s3commit.cli.printer import Column, Printer
 from s3commit.cli.rescue.jobs import find_jobs, write_ids
 from s3commit.cli.session import Session
@@ -26,12 +26,10 @@ from s3commit.core.ports.ledger import Ledger
 @click.argument("destination", type=DESTINATION)
 @table_option
 @click.option("--abort", is_flag=True, help="Abort the uploads that no job can complete.")
-@click.option(
+@age_option(
     "--older-than",
-    type=AGE,
     default="2d",
-    show_default=True,
-    help="Age from which an upload of an unknown job is aborted: 12h, 2d, 1w.",
+    told="Age from which an upload of an unknown job is aborted: 12h, 2d, 1w.",
 )
 @click.option(
     "--bytes",

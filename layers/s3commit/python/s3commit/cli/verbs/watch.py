@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import click
-
-from s3commit.cli.arguments import AGE
+from s3commit.cli.arguments import age_option
 from s3commit.cli.job.snapshot import (
     REQUESTED,
     JobSnapshot,
@@ -16,7 +14,7 @@ from s3commit.cli.job.snapshot import (
     read_progress,
     require_data,
 )
-from s3commit.cli.job.waiting import first_in_the_way
+from s3commit.cli.job.waiting import refs_in_the_way
 from s3commit.cli.output.advice import already_by, meaning_of
 from s3commit.cli.output.job_text import progress_text
 from s3commit.cli.printer import Printer
@@ -34,9 +32,7 @@ COUNT_EVERY = 30.0  # seconds; a job of many tasks has megabytes of attempts in 
 
 @verb()
 @on_job()
-@click.option(
-    "--timeout", type=AGE, default="15m", show_default=True, help="How long to wait: 90s, 15m, 2h."
-)
+@age_option("--timeout", default="15m", told="How long to wait: 90s, 15m, 2h.")
 def watch(session: Session, printer: Printer, *, snapshot: JobSnapshot, timeout: int) -> None:
     """Follow a job until it ends.
 
@@ -100,8 +96,7 @@ def _look(session: Session, snapshot: JobSnapshot, result: JobResult | None) -> 
         state = result.outcome.value
     elif record is not None and snapshot.ledger is not None:
         state = record.state.value
-        found = first_in_the_way(map, snapshot.ledger, record, timestamp(session.environment))
-        waits = found[1] if found else ()
+        waits = refs_in_the_way(map, snapshot.ledger, record, timestamp(session.environment))
     else:
         stands = session.store.head(directory.bucket, directory.request) is not None
         state = REQUESTED if stands else JobState.OPEN.value
