@@ -134,7 +134,7 @@ def versions(_around: Surroundings) -> Finding:
                 wrong.append(f"{package} is not installed: pip install '{package}>={_text(least)}'")
             continue
         told.append(f"{package} {found}")
-        if _numbers(found) < least:
+        if tuple(map(int, found.split(".")[:2])) < least:
             wrong.append(f"{package} {found} is too old: s3commit needs {package}>={_text(least)}")
     return to_do("; ".join(wrong)) if wrong else ok(", ".join(told))
 
@@ -144,10 +144,6 @@ def _version(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
-
-
-def _numbers(found: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in found.split(".")[:2])
 
 
 def _text(least: tuple[int, ...]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 from s3commit.aws import env
@@ -26,7 +25,11 @@ def bucket_policy(around: Surroundings) -> Finding:
     found = [
         str(statement.get("Sid", "without a Sid"))
         for statement in _statements(answer["Policy"])
-        if statement.get("Effect") == "Deny" and _CONDITIONS & set(_condition_keys(statement))
+        if statement.get("Effect") == "Deny"
+        and any(
+            _CONDITIONS & set(map(str.lower, one))
+            for one in statement.get("Condition", {}).values()
+        )
     ]
     if found:
         return to_do(
@@ -121,11 +124,6 @@ def _lets_s3_send(statement: dict[str, Any]) -> bool:
 def _statements(policy: str) -> list[dict[str, Any]]:
     found = json.loads(policy).get("Statement", [])
     return [found] if isinstance(found, dict) else found
-
-
-def _condition_keys(statement: dict[str, Any]) -> Iterator[str]:
-    for condition in statement.get("Condition", {}).values():
-        yield from (key.lower() for key in condition)
 
 
 def _listed(value: Any) -> list[str]:

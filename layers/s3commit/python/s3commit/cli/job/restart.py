@@ -74,7 +74,9 @@ def restart(
         )
     if dry_run:
         return None
-    name = _name(session, snapshot.directory.ref)
+    # No execution has that name: two that are started within a second are one.
+    now = datetime.fromtimestamp(session.environment.epoch(), UTC)
+    name = f"{snapshot.directory.ref}-{now:%Y%m%dT%H%M%SZ}"
     started = session.executions(last.machine).start(name, snapshot.directory)
     if started is None:
         raise PreconditionError(
@@ -83,12 +85,6 @@ def restart(
             code="OTHER_REQUEST",
         )
     return started
-
-
-def _name(session: Session, ref: str) -> str:
-    """A name that no execution has: two that are started within a second are one."""
-    now = datetime.fromtimestamp(session.environment.epoch(), UTC)
-    return f"{ref}-{now:%Y%m%dT%H%M%SZ}"
 
 
 def action_document(

@@ -207,13 +207,9 @@ def _on_blocker(one: InTheWay) -> str:
         " on with it"
     )
     if record.state is JobState.SEALED:
-        line += f", or until {_given_up_at(record)}, when it is given up (STALLED)"
+        given_up = datetime.fromtimestamp(epoch_of(record.updated_at) + HOLDER_SECONDS, UTC)
+        line += f", or until {given_up:%H:%M}, when it is given up (STALLED)"
     return line
-
-
-def _given_up_at(record: JobRecord) -> str:
-    moment = datetime.fromtimestamp(epoch_of(record.updated_at) + HOLDER_SECONDS, UTC)
-    return f"{moment:%H:%M}"
 
 
 def console_url(execution: str) -> str | None:

@@ -206,11 +206,6 @@ class Row:
     seen: str
     verdict: Verdict
 
-    @property
-    def says_all(self) -> bool:
-        """Whether what was seen is all that was expected."""
-        return self.verdict is Verdict.OK and len(self.expected) == 1
-
 
 @dataclass(frozen=True, slots=True)
 class Report:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 from s3commit.aws.arns import machine_of
 from s3commit.aws.executions import StateMachine
@@ -159,17 +159,14 @@ def alarm(target: Target) -> Iterator[Seen]:
             HistoryItemType="Action",
             StartDate=datetime.fromtimestamp(start, UTC),
         )
-        told = [_how(item) for item in history["AlarmHistoryItems"]]
-        return "succeeded" if "succeeded" in told else next(iter(told), None)
+        told = [item["HistorySummary"] for item in history["AlarmHistoryItems"]]
+        # CloudWatch's summary of an action begins with "Successfully executed action".
+        done = any(summary.startswith("Successfully") for summary in told)
+        return "succeeded" if done else "failed" if told else None
 
     told = target.wait(carried_out, ALARM_SECONDS, PAUSE) or "nothing"
     took = target.environment.monotonic() - began
     yield Seen("the first action", told, f"{took:.1f} s after the alarm")
-
-
-def _how(item: Any) -> str:
-    """CloudWatch's summary of an action begins with ``Successfully executed action``."""
-    return "succeeded" if item["HistorySummary"].startswith("Successfully") else "failed"
 
 
 PROBES: Final = (job, alarm)

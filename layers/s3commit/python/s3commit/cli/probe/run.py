@@ -175,7 +175,7 @@ def table(printer: Printer, target: Target, reports: Sequence[Report]) -> None:
 def _lines(row: Row) -> list[str]:
     head = f"  {row.verdict:<{_VERDICT}}{row.case:<{_CASE}}"
     lines = _wrapped(row.seen, head)
-    if not row.says_all:
+    if row.verdict is not Verdict.OK or len(row.expected) > 1:
         expected = f"{'':<{_VERDICT + 2}}expected: "
         lines += _wrapped(" or ".join(row.expected), expected)
     return lines
