@@ -50,15 +50,14 @@ def cost_of(target: Target, lacking: dict[str, str]) -> Cost:
 
 
 def run_probes(
-    target: Target,
-    lacking: dict[str, str],
-    told: Callable[[Probe], None],
+    target: Target, lacking: dict[str, str], told: Callable[[Probe], None]
 ) -> list[Report]:
     """Run each; ``told`` hears of each before. Cleaning up is the caller's."""
     reports = []
     for probe in PROBES:
-        if lacking[probe.name]:
-            reports.append(_unprobed(probe, lacking[probe.name], Verdict.NOT_PROBED))
+        why = lacking[probe.name]
+        if why:
+            reports.append(_report(probe, {}, why, Verdict.NOT_PROBED))
         else:
             told(probe)
             reports.append(_probed(probe, target))
@@ -77,24 +76,26 @@ def bad(reports: Iterable[Report]) -> str:
 
 def _probed(probe: Probe, target: Target) -> Report:
     """What was seen of every case. An error ends the probe, and the cases before it count."""
-    rows: list[Row] = []
+    rows: dict[str, Row] = {}
     why = "it was not looked at"
     try:
         with translated(probe.name):
-            rows.extend(judge(probe.cases[seen.case], seen) for seen in probe.run(target))
+            for seen in probe.run(target):
+                rows[seen.case] = judge(probe.cases[seen.case], seen)
     except S3CommitError as error:
         why = error.message
     except Exception as error:
         why = f"{type(error).__name__}: {error}"
-    missing = _unprobed(probe, one_line(why), Verdict.FAILED, {row.case for row in rows})
-    return Report(probe, (*rows, *missing.rows))
+    return _report(probe, rows, one_line(why), Verdict.FAILED)
 
 
-def _unprobed(probe: Probe, why: str, verdict: Verdict, without: Iterable[str] = ()) -> Report:
-    left = [name for name in probe.cases if name not in without]
-    return Report(
-        probe, tuple(Row(name, probe.cases[name].expected, why, verdict) for name in left)
-    )
+def _report(probe: Probe, rows: dict[str, Row], why: str, verdict: Verdict) -> Report:
+    """The rows in the order of the cases; those that lack have the verdict, and say why."""
+    every = [
+        rows.get(name) or Row(name, case.expected, why, verdict)
+        for name, case in probe.cases.items()
+    ]
+    return Report(probe, tuple(every))
 
 
 WIDTH = 100
