@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from s3commit.aws import env
@@ -30,19 +31,9 @@ class Finding:
     text: str
 
 
-def ok(text: str) -> Finding:
-    """All is well."""
-    return Finding(Verdict.OK, text)
-
-
-def to_do(text: str) -> Finding:
-    """Something has to be done, and ``text`` says what."""
-    return Finding(Verdict.DO, text)
-
-
-def skipped(text: str) -> Finding:
-    """It was not looked at, and ``text`` says why."""
-    return Finding(Verdict.SKIPPED, text)
+ok = partial(Finding, Verdict.OK)  # all is well
+to_do = partial(Finding, Verdict.DO)  # something has to be done, and the text says what
+skipped = partial(Finding, Verdict.SKIPPED)  # it was not looked at, and the text says why
 
 
 class NoBucketError(NotFoundError):

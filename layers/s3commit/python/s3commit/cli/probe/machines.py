@@ -14,6 +14,7 @@ STARTS = "https://docs.aws.amazon.com/step-functions/latest/apireference/API_Sta
 ERRORS = "https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html"
 
 UNREAD = "States.ItemReaderFailed"  # what `stacks/definition.py` catches
+CAUGHT = (UNREAD, "States.ALL")
 RUNNING_SECONDS = 60  # of the execution whose name is used again; it is stopped before
 END_SECONDS = 120
 PAUSE = 0.5
@@ -50,22 +51,18 @@ def definition(partition: str) -> dict[str, Any]:
                     "States": {"Unit": {"Type": "Pass", "End": True}},
                 },
                 "ResultPath": "$.completed",
-                "Catch": [_catch(UNREAD), _catch("States.ALL")],
+                "Catch": [
+                    {"ErrorEquals": [error], "ResultPath": "$.error", "Next": error}
+                    for error in CAUGHT
+                ],
                 "End": True,
             },
-            UNREAD: {"Type": "Pass", "Result": UNREAD, "ResultPath": "$.caught", "End": True},
-            "States.ALL": {
-                "Type": "Pass",
-                "Result": "States.ALL",
-                "ResultPath": "$.caught",
-                "End": True,
+            **{
+                error: {"Type": "Pass", "Result": error, "ResultPath": "$.caught", "End": True}
+                for error in CAUGHT
             },
         },
     }
-
-
-def _catch(error: str) -> dict[str, Any]:
-    return {"ErrorEquals": [error], "ResultPath": "$.error", "Next": error}
 
 
 class Machine:
