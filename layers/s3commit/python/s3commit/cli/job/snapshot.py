@@ -84,16 +84,6 @@ class JobSnapshot(Located):
         return f"s3://{self.directory.bucket}/{self.directory.request}"
 
     @property
-    def execution_status(self) -> str | None:
-        """The status of the execution that the job is in the hands of; None if not known."""
-        return self.execution_found.status if self.execution_found is not None else None
-
-    @property
-    def execution_failure(self) -> Failure | None:
-        """Why that execution failed; None if it did not, or has nothing to say."""
-        return self.execution_found.failure if self.execution_found is not None else None
-
-    @property
     def directories(self) -> tuple[JobDirectory, ...]:
         """The job's directories: where it lies, then those at its locations."""
         plan = self.record.plan if self.record else None
