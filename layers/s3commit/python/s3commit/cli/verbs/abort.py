@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from s3commit.cli.job.requests import is_aborting, refuse_second_request
-from s3commit.cli.job.restart import action_document, print_restart, read_execution_of, restart
+from s3commit.cli.job.restart import action_document, goes_on
 from s3commit.cli.job.snapshot import JobSnapshot, on_job
 from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
@@ -40,11 +40,9 @@ def abort(
     If the abort was requested before and its execution failed (the ledger has its name), starts
     another execution, which continues the abort.
     """
-    last = read_execution_of(session, snapshot, machine)
-    gives_up = isinstance(snapshot.request, AbortRequest)
-    if gives_up and last is not None and last.machine is not None and not last.is_running:
-        started = restart(session, snapshot, last, dry_run)
-        print_restart(printer, snapshot, last.execution, started)
+    if isinstance(snapshot.request, AbortRequest) and goes_on(
+        session, printer, snapshot, machine, dry_run=dry_run, must=False
+    ):
         return
     given_up = is_aborting(snapshot)
     if not given_up:

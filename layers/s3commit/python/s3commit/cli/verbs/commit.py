@@ -10,7 +10,7 @@ from s3commit.cli.job.requests import (
     refuse_incomplete,
     refuse_second_request,
 )
-from s3commit.cli.job.restart import action_document, print_restart, read_execution_of, restart
+from s3commit.cli.job.restart import action_document, goes_on
 from s3commit.cli.job.snapshot import JobSnapshot, on_job
 from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
@@ -63,10 +63,9 @@ def commit(
     another execution, which continues the commit and frees the job's destination. Refused (exit 3)
     while an execution is running.
     """
-    last = read_execution_of(session, snapshot, machine)
-    if last is not None and isinstance(snapshot.request, CommitRequest):
-        started = restart(session, snapshot, last, dry_run)
-        print_restart(printer, snapshot, last.execution, started)
+    if isinstance(snapshot.request, CommitRequest) and goes_on(
+        session, printer, snapshot, machine, dry_run=dry_run, must=True
+    ):
         return
     refuse_second_request(snapshot)
     countable = count_everything(session, snapshot)
