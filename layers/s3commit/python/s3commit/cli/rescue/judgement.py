@@ -48,6 +48,24 @@ class Judgement:
         """Note a problem."""
         self.problems.append(Failure(code, message))
 
+    @property
+    def reasons(self) -> list[Failure]:
+        """The problems, and last what hints at tasks that are not done."""
+        told = []
+        if self.began:
+            told.append(
+                f"{many(len(self.began), 'task')} without a pendingset ({some(self.began)})"
+            )
+        if self.unfinished:
+            told.append(f"{many(len(self.unfinished), 'open upload')} that no pendingset names")
+        if not told:
+            return self.problems
+        hint = (
+            f"it has {' and '.join(told)}: data is missing, unless they are of attempts that were"
+            " run again. If every task is done, add --partial, and they are aborted"
+        )
+        return [*self.problems, Failure(UNFINISHED, hint)]
+
 
 def judge(session: Session, job: S3AJob) -> Judgement:
     """Read all of the job's manifests and the destination's open uploads.
@@ -81,35 +99,18 @@ def refuse(found: Judgement, *, commit: bool, partial: bool, older_than: int) ->
     ``ALIVE`` if there was a sign of life lately. ``IDENTITY_UNKNOWN`` where the pipeline would stop
     half way: not even an abort would end then, and a person settles it before the request stands.
     """
-    name = f"job {found.job.directory.job_id}"
+    name = f"job {found.job.job_id}"
     if found.quiet < older_than:
         raise JobRefusedError(
             f"{name} was alive {age(found.quiet)} ago; be sure that its driver is dead, then wait"
             f" until it was quiet for {age(older_than)}, or shorten that with --older-than",
             code="ALIVE",
         )
-    hint = None if partial else incomplete(found)
     against = [one for one in found.problems if one.code == IdentityUnknownError.code]
     if commit:
-        against += [*found.problems, *([hint] if hint else [])]
+        against += found.problems if partial else found.reasons
     if against:
         raise JobRefusedError(f"{name}: {against[0].message}", code=against[0].code)
-
-
-def incomplete(found: Judgement) -> Failure | None:
-    """What hints at tasks that are not done."""
-    told = []
-    if found.began:
-        told.append(f"{many(len(found.began), 'task')} without a pendingset ({some(found.began)})")
-    if found.unfinished:
-        told.append(f"{many(len(found.unfinished), 'open upload')} that no pendingset names")
-    if not told:
-        return None
-    return Failure(
-        UNFINISHED,
-        f"it has {' and '.join(told)}: data is missing, unless they are of attempts that were run"
-        " again. If every task is done, add --partial, and they are aborted",
-    )
 
 
 def _read_all(
