@@ -9,6 +9,7 @@ STAMP := $(VENV)/.s3commit-installed
 CDK_VERSION := 2.1148.1
 OUT ?= cdk.out
 ARGS ?=
+JARS := layers/s3commit/python/s3commit/spark/jars
 SPARKS ?= 3.5.7 4.0.1 4.1.1 4.2.1 4.3.0
 # Files in their order: those of few but long tests are not left to the end.
 PYTEST_ARGS ?= -n 2 --dist loadfile --no-loadscope-reorder
@@ -59,7 +60,7 @@ demo: setup java ## Run the main job against the embedded runtime
 
 .PHONY: test
 test: lint java ## Lint, then all tests
-	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) --ignore tests/local --ignore tests/spark
+	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) --ignore tests/local --ignore tests/spark --ignore tests/native
 	@# Apart, since these run a moto server within the tests' own process.
 	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) tests/spark
 	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) tests/local
@@ -67,6 +68,16 @@ test: lint java ## Lint, then all tests
 .PHONY: contract
 contract: setup ## The store and ledger suite on AWS: make contract ARGS="--bucket … --versioned-bucket … --table …"
 	$(BIN)/python -m pytest tests/contract $(ARGS)
+
+.PHONY: jar
+jar: jdk ## Build the jar for Spark's own file writers, for Scala 2.12 and 2.13
+	@for scala in 2.12 2.13; do mvn --batch-mode --quiet --file jvm/pom.xml -P scala-$$scala package; done
+	@rm -rf $(JARS) && mkdir $(JARS) && cp jvm/target/*/s3commit-spark_*.jar $(JARS)
+
+.PHONY: test-jvm
+test-jvm: setup jar ## Test the jar, with the S3A that fits PySpark's Hadoop
+	$(BIN)/python tests/native/s3a.py
+	$(BIN)/python -m pytest $(ARGS) tests/native
 
 .PHONY: matrix
 matrix: $(addprefix spark-,$(SPARKS)) ## The tests of Spark on each release that is supported, or on SPARKS="3.5.7 4.0.1"
@@ -80,6 +91,7 @@ spark-%: setup java
 	  mv .build/spark-$*.new .build/spark-$*; \
 	fi
 	PYTHONPATH=$(abspath .build/spark-$*) $(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) tests/spark
+	PYTHONPATH=$(abspath .build/spark-$*) $(MAKE) test-jvm
 
 .PHONY: test-long
 test-long: setup java ## What the tests search for longer than one waits every day
@@ -172,6 +184,12 @@ wheel: setup ## Build the wheel into dist/
 .PHONY: zip
 zip: wheel ## Build dist/s3commit.zip for --py-files (the wheel under that name)
 	cp dist/s3commit-*.whl dist/s3commit.zip
+
+.PHONY: jdk
+jdk:
+	@for tool in javac mvn; do command -v $$tool >/dev/null || { \
+	  echo "s3commit: the jar is built with JDK 17 and Maven: install openjdk-17-jdk-headless and maven" >&2; \
+	  exit 1; }; done
 
 .PHONY: java
 java:

@@ -20,13 +20,14 @@ from bench.machine import describe, load, summary
 if TYPE_CHECKING:
     from bench.spark import Bench
 
-NAMES: Final = ("write", "partitions", "memory", "latency", "cold", "documents", "ledger")
+BY_DEFAULT: Final = ("write", "partitions", "memory", "latency", "cold", "documents", "ledger")
+NAMES: Final = (*BY_DEFAULT, "committers")  # which needs JDK 17 and Maven
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run what is asked for; 1 if a goal is missed."""
     chosen = _parse(arguments)
-    from bench import cold, documents, latency, ledger, writing
+    from bench import cold, committers, documents, latency, ledger, writing
 
     # A pipe has no width, and Rich would take 80.
     console = Console() if sys.stdout.isatty() else Console(width=120)
@@ -39,6 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
         bench = functools.cache(lambda: stack.enter_context(_bench()))
         runs: dict[str, Callable[[], list[Figure]]] = {
             "write": lambda: writing.write(bench(), settings),
+            "committers": lambda: committers.committers(bench(), settings),
             "partitions": lambda: writing.partitions(bench(), settings),
             "memory": lambda: writing.memory(bench(), settings),
             "latency": lambda: latency.latency(_say),
@@ -46,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
             "documents": lambda: documents.documents(_say),
             "ledger": lambda: ledger.ledger(_say),
         }
-        for name in chosen.only or NAMES:
+        for name in chosen.only or BY_DEFAULT:
             _say(f"{name} (load {load()})")
             figures += runs[name]()
     machine["loadAtEnd"] = load()

@@ -24,7 +24,6 @@ from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.ledger_items import bind
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_client import make_client
-from s3commit.aws.s3_survey import S3Survey
 from s3commit.core.commit.acquire_destination import acquire_destination
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket
@@ -36,7 +35,7 @@ from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.sweep.directories import tidy_job_directories
 from s3commit.core.sweep.sweep import DAY, HOUR, Sweep, shifted
-from s3commit.testing.survey import MemoryExecutions
+from s3commit.testing.executions import MemoryExecutions
 
 REGION: Final = "eu-central-1"
 BUCKET: Final = "bench"
@@ -131,7 +130,7 @@ def _requests(ports: Ports, ended: int) -> int:
     made: list[str] = []
     client = ledger._items.job._get_connection().connection.client
     client.meta.events.register("before-call", lambda model, **_: made.append(model.name))
-    sweep = Sweep(BUCKET, ports, S3Survey(make_client()), MemoryExecutions(), now=in_three_days)
+    sweep = Sweep(BUCKET, ports, MemoryExecutions(), now=in_three_days)
     assert not tidy_job_directories(sweep, "")
     assert sweep.report.looked == ended + 1, sweep.report
     return len(made)

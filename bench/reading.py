@@ -95,7 +95,7 @@ def _whole_job(_body: bytes) -> None:
             return StoredObject(ObjectFacts(key, '"e"', len(made)), made)
 
         def list_uploads(
-            self, bucket: str, prefix: str, *, after: str = ""
+            self, bucket: str, prefix: str, *, after: str = "", after_upload: str = ""
         ) -> Iterator[OpenUpload]:
             first = bisect_right(range(TASKS), after, key=lambda task: _task(task).files[-1].key)
             for task in range(first, TASKS):

@@ -7,7 +7,7 @@ import shutil
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,14 +74,17 @@ class Bench:
             yield cls(weed, S3ObjectStore(client), directory)
 
     @contextmanager
-    def session(self) -> Iterator[SparkSession]:
+    def session(self, settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
         """A session with Python workers of its own, on two cores; Spark's own defaults else."""
         from pyspark.sql import SparkSession
 
         from s3commit.spark import register
 
+        builder = SparkSession.Builder()
+        for name, value in (settings or {}).items():
+            builder = builder.config(name, value)
         spark = (
-            SparkSession.builder.master("local[2]")
+            builder.master("local[2]")
             .appName("s3commit bench")
             .config("spark.ui.enabled", "false")
             .config("spark.ui.showConsoleProgress", "false")
@@ -102,7 +105,7 @@ class Bench:
         """Spark's own parquet writer, snappy, to the local disk."""
         target = self.local / uuid.uuid4().hex
         writer = frame.write.mode("overwrite").option("compression", "snappy")
-        with self._measured(frame.sparkSession) as costs:
+        with self.measured(frame.sparkSession) as costs:
             writer.partitionBy(*by).parquet(str(target))
         shutil.rmtree(target)
         return costs[0]
@@ -115,7 +118,7 @@ class Bench:
             writer = writer.option("partitionBy", ",".join(by))
         with (
             Committer(make_pipeline(self.store), prefix),
-            self._measured(frame.sparkSession) as costs,
+            self.measured(frame.sparkSession) as costs,
         ):
             writer.save(f"s3://{BUCKET}/{prefix}")
         for found in self.store.list(BUCKET, prefix):
@@ -124,12 +127,13 @@ class Bench:
 
     def nothing(self, frame: DataFrame) -> Cost:
         """The rows made and thrown away: what both writers pay before they write."""
-        with self._measured(frame.sparkSession) as costs:
+        with self.measured(frame.sparkSession) as costs:
             frame.write.format("noop").mode("overwrite").save()
         return costs[0]
 
     @contextmanager
-    def _measured(self, spark: SparkSession) -> Iterator[list[Cost]]:
+    def measured(self, spark: SparkSession) -> Iterator[list[Cost]]:
+        """The block's cost, when it has ended."""
         costs: list[Cost] = []
         with Meter(jvm_pid(spark)) as tasks, Meter(self.weed.pid) as server:
             own, start = time.process_time(), time.perf_counter()

@@ -51,7 +51,7 @@ def write(bench: Bench, settings: Settings) -> list[Figure]:
         few = rows(spark, settings.rows // 2, TASKS)
         for warm in (bench.native, bench.ours, bench.nothing):
             warm(few)
-        native, ours, nothing = _in_turn(
+        native, ours, nothing = in_turn(
             settings,
             Variant("Spark to disk", lambda: bench.native(frame)),
             Variant("s3commit", lambda: bench.ours(frame)),
@@ -75,7 +75,7 @@ def partitions(bench: Bench, settings: Settings) -> list[Figure]:
         for warm in (few, arrange(few, "k", files=PARTITIONED_TASKS)):
             bench.native(warm, "k")
             bench.ours(warm, "k")
-        plain_native, plain_ours, arranged_native, arranged_ours = _in_turn(
+        plain_native, plain_ours, arranged_native, arranged_ours = in_turn(
             settings,
             Variant("Spark to disk, unsorted", lambda: bench.native(plain, "k")),
             Variant("s3commit, unsorted", lambda: bench.ours(plain, "k")),
@@ -137,7 +137,7 @@ def _peaks(bench: Bench, make: Make, by: Sequence[str]) -> tuple[int, int]:
         return idle, largest_peak(pid)
 
 
-def _in_turn(settings: Settings, *variants: Variant) -> list[list[Cost]]:
+def in_turn(settings: Settings, *variants: Variant) -> list[list[Cost]]:
     """The costs of each variant, measured A B A B, so that a disturbance meets all alike."""
     costs: list[list[Cost]] = [[] for _ in variants]
     for turn in range(settings.rounds):

@@ -144,6 +144,7 @@ class DeployConfig:
     )
     operators: tuple[str, ...] = _parameter(_ROLES, default=())
     alarm_email: str | None = _parameter(_matching(r"[^@\s]+@[^@\s]+", "an e-mail address"))
+    spark_jars: bool = _parameter(_flag, default=False)
 
     @classmethod
     def from_context(cls, context: Mapping[str, Any]) -> DeployConfig:

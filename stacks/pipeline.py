@@ -21,6 +21,7 @@ from stacks.functions import FUNCTIONS, RUNTIME, PipelineFunction, Surroundings
 from stacks.observability import Observability
 from stacks.package import package_layer
 from stacks.routing import consume
+from stacks.spark_jars import SparkJars
 from stacks.storage import S3CommitStorage
 from stacks.sweep import Sweep
 from stacks.sweep_definition import REPORT_FUNCTION
@@ -84,6 +85,8 @@ class S3CommitPipeline(cdk.Stack):
             refusing=[functions[name].log_group.log_group_name for name in _REFUSING],
             alarm_email=config.alarm_email,
         )
+        if config.spark_jars:
+            SparkJars(self, "SparkJars")
         cdk.CfnOutput(self, "StateMachineArn", value=workflow.machine.state_machine_arn)
         cdk.CfnOutput(self, "SweepStateMachineArn", value=sweep.machine.state_machine_arn)
         # For `s3commit doctor`.

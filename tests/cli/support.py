@@ -18,7 +18,6 @@ from s3commit.core.model.errors import S3CommitError
 from s3commit.core.ports.executions import FORGOTTEN, Execution, Executions
 from s3commit.testing.clock import ManualClock
 from s3commit.testing.execution import ROUTES, _attempt
-from s3commit.testing.survey import MemorySurvey
 from tests.core.world import World, job_directory
 
 TABLE = "ledger"
@@ -113,7 +112,6 @@ class Desk:
         self.environment = WorldEnvironment(self.world.clock)
         self.session = Session()
         self.session.store = self.world.plan.wrap(self.world.store)
-        self.session.survey = MemorySurvey(self.world.store)
         self.session.machines = AnyMachine(self.executions)
         self.session.parallel = map
         self.session.environment = self.environment

@@ -11,6 +11,7 @@ from s3commit.cli.job.snapshot import REQUESTED
 from s3commit.cli.output.advice import MEANING, console_url
 from s3commit.core.model.record import PlanFacts, Stage
 from s3commit.core.model.states import JobState
+from s3commit.core.ports.ledger import Expected
 from tests.cli.support import JOB, OTHER, REF, SALES, TABLE, Desk, arn_of, uri_of
 from tests.core.world import BUCKET, job_directory
 
@@ -180,8 +181,8 @@ def test_every_state_has_a_meaning() -> None:
 @pytest.mark.parametrize("state", [state for state in JobState if state is not JobState.OPEN])
 def test_every_state_has_a_next_step(desk: Desk, state: JobState) -> None:
     directory = desk.requested_job()
-    record = replace(desk.world.record(directory), state=state)
-    desk.world.ledger._store(record)
+    ledger, record = desk.world.ledger, desk.world.record(directory)
+    ledger.update(record.ref, Expected(record.generation), {"state": state})
     assert all(desk.json("show", JOB, "--table", TABLE)["next"])
 
 

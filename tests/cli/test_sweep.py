@@ -8,7 +8,7 @@ from s3commit.cli.session import Session
 from s3commit.core.model.errors import AccessError
 from s3commit.core.ports.bundle import Sweeper
 from s3commit.core.sweep.sweep import DAY
-from s3commit.testing.survey import MemoryExecutions, MemorySurvey
+from s3commit.testing.executions import MemoryExecutions
 from tests.cli.support import JOB, MACHINE, OTHER, TABLE, Desk
 from tests.core.world import job_directory
 
@@ -19,8 +19,7 @@ def executions(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> MemoryExecutions:
 
     def sweeper(_session: Session, table: str, machine: str) -> Sweeper:
         assert (table, machine) == (TABLE, MACHINE)
-        survey = MemorySurvey(desk.world.store)
-        return Sweeper(desk.world.ports, survey, desk.world.plan.wrap(started))
+        return Sweeper(desk.world.ports, desk.world.plan.wrap(started))
 
     monkeypatch.setattr(Session, "sweeper", sweeper)
     return started

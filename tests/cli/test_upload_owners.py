@@ -13,7 +13,7 @@ import pytest
 from s3commit.core.ownership.open_uploads import Ownership
 from s3commit.core.sweep.steps import run_sweep
 from s3commit.core.sweep.sweep import Limits, Sweep
-from s3commit.testing.survey import MemoryExecutions, MemorySurvey
+from s3commit.testing.executions import MemoryExecutions
 from tests.cli.support import JOB, OTHER, TABLE, Desk
 from tests.core.world import BUCKET, job_directory
 
@@ -102,11 +102,7 @@ def test_i4_i5_command_and_sweep_abort_the_same(
     (done,) = [one["done"] for one in would if one["key"] == case.name]
     world = desk.world
     limits = Limits(abandoned=100 * DAY)  # the job under way stays so
-    run_sweep(
-        lambda report: Sweep(
-            BUCKET, world.ports, MemorySurvey(world.store), MemoryExecutions(), limits, report
-        )
-    )
+    run_sweep(lambda report: Sweep(BUCKET, world.ports, MemoryExecutions(), limits, report))
     is_gone = case.name not in world.open_uploads()
     assert is_gone == (case.owner in {ENDED, UNKNOWN})
     assert done == ("would abort" if is_gone else "would keep")

@@ -16,7 +16,6 @@ from s3commit.core.model.job import Destination
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
-from s3commit.testing.survey import MemorySurvey
 from tests.core.world import BUCKET, JOB, World, job_directory
 
 SALES = Destination(BUCKET, "sales/")
@@ -49,7 +48,7 @@ class Checked:
     def fsck(self) -> Fsck:
         world = self.world
         own = Ports(world.plan.wrap(world.store), world.plan.wrap(world.ledger), world.clock)
-        return Fsck(own, world.plan.wrap(MemorySurvey(world.store)), self.hands)
+        return Fsck(own, self.hands)
 
     def findings(self) -> list[Finding]:
         return list(check(self.fsck, self.destination))

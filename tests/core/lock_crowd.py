@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -9,11 +10,12 @@ from s3commit.core.commit.acquire_destination import acquire_destination
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.job.claims import release_locks
-from s3commit.core.model.job import Conflict, Destination
+from s3commit.core.model.job import Conflict, Destination, Scope
 from s3commit.core.model.locks import (
     Claim,
     Claimed,
     LockMode,
+    claims,
 )
 from s3commit.core.model.record import JobRecord, PlanFacts, Stage, Turn
 from s3commit.core.model.states import JobState
@@ -108,3 +110,26 @@ class Crowd:
 
     def stage(self, job_id: str) -> Stage:
         return self.record(job_id).turn.stage
+
+
+def claims_of(
+    destination: Destination,
+    conflict: Conflict = Conflict.APPEND,
+    scope: Scope = Scope.DIRECTORY,
+    partitions: Iterable[str] = (),
+    key: str | None = None,
+    locations: Mapping[str, str] | None = None,
+) -> tuple[Claim, ...]:
+    """What a job of that policy claims."""
+    record = JobRecord(
+        JOB_ID.format(1),
+        destination,
+        JobState.SEALED,
+        0,
+        NOW,
+        NOW,
+        conflict=conflict,
+        scope=scope,
+        idempotency_key=key,
+    )
+    return claims(record, partitions, locations or {})

@@ -13,7 +13,6 @@ from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.ledger import Ledger
 from s3commit.testing.item_limits import item_size, job_item
-from s3commit.testing.survey import MemorySurvey
 from tests.core.swept import MINUTE, Schedule, Swept, ended
 from tests.core.world import BUCKET, JOB, job_directory
 
@@ -71,7 +70,7 @@ def passes(world: Swept, count: int) -> tuple[Reads, int]:
     After a first pass, which looks at all that nobody knows when it was looked at.
     """
     reads, spent = Reads(world.ledger), 0
-    schedule = Schedule(world, MemorySurvey(world.store))
+    schedule = Schedule(world)
     for number in range(count + 1):
         if number == 1:
             world.ports = replace(world.ports, ledger=cast("Ledger", reads))

@@ -10,12 +10,12 @@ from typing import Any, TypeVar, cast
 from s3commit.core.commit.seal_job import seal_job
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket
-from s3commit.core.ports.survey import UploadParts
+from s3commit.core.ports.objects import ObjectStore, UploadParts
 from s3commit.core.sweep.report import Report
 from s3commit.core.sweep.steps import STEPS, run_sweep
 from s3commit.core.sweep.sweep import Limits, Sweep
 from s3commit.core.sweep.turns import Sitting, SweepTurn, call_step
-from s3commit.testing.survey import MemoryExecutions, MemorySurvey
+from s3commit.testing.executions import MemoryExecutions
 from tests.core.world import BUCKET, World
 
 T = TypeVar("T")
@@ -36,7 +36,6 @@ class Swept(World):
     settled: set[str] = field(default_factory=set)
 
     def sweep(self, *, dry_run: bool = False) -> Report:
-        survey = self.plan.wrap(MemorySurvey(self.store))
         executions = self.plan.wrap(self.executions)
         told: set[str] = set()
 
@@ -45,7 +44,6 @@ class Swept(World):
             return Sweep(
                 BUCKET,
                 self.ports,
-                survey,
                 executions,
                 self.limits,
                 report,
@@ -68,18 +66,29 @@ class Swept(World):
         self.clock.advance(seconds)
 
 
-class TimedSurvey(MemorySurvey):
-    """Each question for parts takes its time."""
+class Around:
+    """A store with some of its calls made otherwise."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        self.store = store
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
+
+
+class TimedStore(Around):
+    """Each question for parts takes its time. It becomes the world's store."""
 
     def __init__(self, world: Swept, *, seconds: float) -> None:
         super().__init__(world.store)
         self.asked: list[str] = []
         self._wait = partial(world.later, seconds)
+        world.ports = replace(world.ports, store=cast("ObjectStore", self))
 
-    def parts(self, bucket: str, key: str, upload_id: str) -> UploadParts:
+    def upload_parts(self, bucket: str, key: str, upload_id: str) -> UploadParts:
         self.asked.append(key)
         self._wait()
-        return super().parts(bucket, key, upload_id)
+        return self.store.upload_parts(bucket, key, upload_id)
 
 
 class Requests:
@@ -120,22 +129,20 @@ class Schedule:
     """The deployed sweep, pass by pass, with S3's requests counted; ``calls`` are each call's."""
 
     world: Swept
-    survey: MemorySurvey
     requests: Requests = field(default_factory=Requests)
     passes: int = 0
     calls: dict[str, list[int]] = field(default_factory=dict)
+    store: ObjectStore | None = None  # instead of the world's
 
     def sweep(self) -> Report:
         """One pass; ``calls`` then are those of this one."""
         world, report = self.world, Report()
-        ports = replace(world.ports, store=self.requests.of(world.store))
-        survey = self.requests.of(self.survey)
+        ports = replace(world.ports, store=self.requests.of(self.store or world.store))
 
         def make(turn: SweepTurn) -> Sweep:
             return Sweep(
                 BUCKET,
                 ports,
-                survey,
                 world.executions,
                 world.limits,
                 report,

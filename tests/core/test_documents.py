@@ -23,6 +23,7 @@ from s3commit.core.formats.published import (
     CommittedFile,
     commit_lines,
     decode_commit_manifest,
+    success_files,
     success_job_id,
 )
 from s3commit.core.model.errors import InvalidInputError
@@ -142,3 +143,5 @@ def test_a_marker_of_another_kind_is_nobodys() -> None:
     assert success_job_id(b"") == ""
     assert success_job_id(b"not json") == ""
     assert success_job_id(b'{"jobId":"x"}') == "x"
+    assert success_files(b"not json") == ()
+    assert success_files(b'{"filenames":["/a/b"]}') == ("a/b",)

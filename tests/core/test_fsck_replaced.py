@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
@@ -12,11 +13,11 @@ from s3commit.core.formats.published import CommitHeader, commit_lines
 from s3commit.core.fsck.check import check
 from s3commit.core.model.job import Conflict, Destination
 from s3commit.core.model.record import ReplacedFacts
-from s3commit.core.ports.survey import SeenObject
+from s3commit.core.ports.objects import ListedObject, ObjectStore
 from s3commit.core.sweep.sweep import shifted
-from s3commit.testing.memory import ManualClock, MemoryObjectStore
-from s3commit.testing.survey import MemorySurvey
+from s3commit.testing.memory import ManualClock
 from tests.core.fsck_world import Checked
+from tests.core.swept import Around
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, job_directory
 
 LAKE, SALES, EU = "lake/", "lake/sales/", "lake/sales/eu/"
@@ -150,25 +151,27 @@ def test_other_destinations_are_asked_once_and_only_if_something_is_gone(desk: C
     run(desk, JOB, SALES, Conflict.APPEND, *names)
     run(desk, OTHER_JOB, LAKE, Conflict.APPEND)
     run(desk, NEIGHBOUR, EU, Conflict.APPEND)
-    survey = CountedSurvey(desk.world.store)
-    fsck = replace(desk.fsck, survey=survey)
+    asked: list[str] = []
+    fsck = desk.fsck
+    noting = cast("ObjectStore", CommitsNoted(fsck.ports.store, asked))
+    fsck = replace(fsck, ports=replace(fsck.ports, store=noting))
     assert list(check(fsck, desk.destination)) == []
-    assert survey.asked == [f"{SALES}_commits/"]
+    assert asked == [f"{SALES}_commits/"]
     for name in names:
         desk.world.store.delete(BUCKET, SALES + name)
-    survey.asked.clear()
+    asked.clear()
     assert [one.name for one in check(fsck, desk.destination)].count("MISSING") == 5
-    assert survey.asked == [f"{SALES}_commits/", f"{LAKE}_commits/"]
+    assert asked == [f"{SALES}_commits/", f"{LAKE}_commits/"]
 
 
-class CountedSurvey(MemorySurvey):
+class CommitsNoted(Around):
     """Remembers which lists of commit manifests were asked for."""
 
-    def __init__(self, store: MemoryObjectStore) -> None:
+    def __init__(self, store: ObjectStore, asked: list[str]) -> None:
         super().__init__(store)
-        self.asked: list[str] = []
+        self._asked = asked
 
-    def objects(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[SeenObject]:
+    def list(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[ListedObject]:
         if prefix.endswith("_commits/"):
-            self.asked.append(prefix)
-        return super().objects(bucket, prefix, after=after)
+            self._asked.append(prefix)
+        return self.store.list(bucket, prefix, after=after)

@@ -20,10 +20,11 @@ from s3commit.core.model.job import (
     Scope,
 )
 from s3commit.core.model.limits import MAX_LOCATIONS
-from s3commit.core.model.locks import LockMode, claims
+from s3commit.core.model.locks import LockMode
 from s3commit.core.model.pending import PendingSet
 from s3commit.testing.execution import run_execution
 from s3commit.testing.faults import Crash, FaultPlan
+from tests.core.lock_crowd import claims_of
 from tests.core.two_places import (
     HERE_FILE,
     LOCATIONS,
@@ -151,10 +152,10 @@ def test_fail_looks_at_the_locations_too(scope: Scope, write: Any, old: str, ref
 def test_i6_a_location_is_locked_as_the_destination_that_it_is(
     conflict: Conflict, scope: Scope, partitions: tuple[str, ...], mode: LockMode | None
 ) -> None:
-    wanted = claims(MAIN.destination, conflict, scope, partitions, "k", locations=LOCATIONS)
+    wanted = claims_of(MAIN.destination, conflict, scope, partitions, "k", LOCATIONS)
     held = {claim.node: claim.mode for claim in wanted}
     assert held.get(f"lake/{PREFIX}") == mode
-    (own,) = claims(THERE.destination, Conflict.REPLACE, Scope.DIRECTORY, (), None)
+    (own,) = claims_of(THERE.destination, Conflict.REPLACE)
     assert any(own.meets(claim) for claim in wanted) == (mode is not None)
 
 
@@ -163,9 +164,7 @@ def test_i6_each_of_as_many_locations_as_are_allowed_is_claimed() -> None:
     given = {name: f"s3://lake/{prefix}" for name, prefix in most.items()}
     assert parse_locations(given, MAIN.destination) == most
     partitions = [*most, *(f"h={n}/" for n in range(50))]
-    wanted = claims(
-        MAIN.destination, Conflict.REPLACE, Scope.PARTITION, partitions, "key", locations=most
-    )
+    wanted = claims_of(MAIN.destination, Conflict.REPLACE, Scope.PARTITION, partitions, "key", most)
     assert {claim.node for claim in wanted} >= {f"lake/{prefix}" for prefix in most.values()}
 
 

@@ -26,7 +26,6 @@ from s3commit.core.model.locks import (
     Claim,
     LockMode,
     claimed,
-    claims,
     holds,
     in_the_way,
     key_digest,
@@ -34,7 +33,7 @@ from s3commit.core.model.locks import (
 )
 from s3commit.core.model.record import JobRecord, Stage, Turn
 from s3commit.core.model.states import ENDED, JobState
-from tests.core.lock_crowd import JOB_ID, NOW, Crowd, K, S, X, at
+from tests.core.lock_crowd import JOB_ID, NOW, Crowd, K, S, X, at, claims_of
 
 PROTOCOL = Path(__file__).parents[2] / "docs" / "protocol.md"
 
@@ -50,10 +49,8 @@ def wanted(
     partitions: tuple[str, ...] = (),
     key: str | None = None,
 ) -> dict[str, LockMode]:
-    return {
-        c.node: c.mode
-        for c in claims(directory(prefix).destination, conflict, scope, partitions, key)
-    }
+    destination = directory(prefix).destination
+    return {c.node: c.mode for c in claims_of(destination, conflict, scope, partitions, key)}
 
 
 # The table
@@ -143,8 +140,8 @@ class Write:
 
     @property
     def claims(self) -> tuple[Claim, ...]:
-        return claims(
-            directory(self.prefix).destination, self.conflict, self.scope, self.partitions, None
+        return claims_of(
+            directory(self.prefix).destination, self.conflict, self.scope, self.partitions
         )
 
     def reaches(self, key: str) -> bool:
@@ -248,7 +245,7 @@ def test_what_a_job_holds_covers_what_lies_below_but_no_key() -> None:
 
 def test_an_append_reads_no_other_appends() -> None:
     record = Crowd().put("a", [], Stage.NONE, conflict=Conflict.APPEND, prefix="a/b/t/")
-    own = claims(directory("a/b/t/").destination, Conflict.APPEND, Scope.DIRECTORY, (), "k")
+    own = claims_of(directory("a/b/t/").destination, key="k")
     read = [(one.claim.mode, one.claim.node, one.below) for one in looks(with_claims(record, own))]
     assert read == [
         (X, "lake/a/", False),
@@ -261,7 +258,7 @@ def test_an_append_reads_no_other_appends() -> None:
 def test_one_that_replaces_many_partitions_reads_its_destination_once() -> None:
     partitions = tuple(f"p={number}/" for number in range(50))
     record = Crowd().put("a", [], Stage.NONE, prefix="a/t/")
-    own = claims(directory("a/t/").destination, Conflict.REPLACE, Scope.PARTITION, partitions, None)
+    own = claims_of(directory("a/t/").destination, Conflict.REPLACE, Scope.PARTITION, partitions)
     read = [(one.claim.mode, one.claim.node, one.below) for one in looks(with_claims(record, own))]
     assert read == [(mode, f"lake/{n}", n == "a/t/") for mode in (S, X) for n in ("a/", "a/t/")]
 

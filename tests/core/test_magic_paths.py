@@ -10,13 +10,7 @@ import pytest
 from s3commit.core.formats.hadoop import (
     BASE,
     destination_key,
-    final_destination,
-    is_magic,
-    last_element,
-    magic_children,
-    magic_parents,
     parse_manifest_name,
-    split_path,
     task_number,
     task_of_attempt,
 )
@@ -31,133 +25,86 @@ def magic(request: pytest.FixtureRequest) -> str:
     return name
 
 
-def test_split_path_empty() -> None:
-    with pytest.raises(InvalidInputError, match="not absolute"):
-        split_path("")
+def final(*elements: str) -> list[str]:
+    """The elements of the path at which what is written to a path appears."""
+    return destination_key("/".join(elements) + ".pending").split("/")
 
 
-def test_split_path_double_backslash() -> None:
-    assert split_path("//") == []
-
-
-def test_split_root_path() -> None:
-    assert split_path("/") == []
-
-
-def test_split_basic() -> None:
-    assert split_path("/a/b/c") == ["a", "b", "c"]
-
-
-def test_split_trailing_slash() -> None:
-    assert split_path("/a/b/c/") == ["a", "b", "c"]
-
-
-def test_split_short_path() -> None:
-    assert split_path("/a") == ["a"]
-
-
-def test_split_short_path_trailing_slash() -> None:
-    assert split_path("/a/") == ["a"]
-
-
-def test_parents_magic_root(magic: str) -> None:
-    assert magic_parents([magic]) == []
-
-
-def test_children_magic_root(magic: str) -> None:
-    assert magic_children([magic]) == []
+@pytest.mark.parametrize(
+    ("path", "elements"),
+    [
+        ("//", [""]),
+        ("/", [""]),
+        ("/a/b/c", ["a", "b", "c"]),
+        ("/a/b/c/", ["a", "b", "c"]),
+        ("/a", ["a"]),
+        ("/a/", ["a"]),
+        ("first", ["first"]),
+        ("first/2", ["first", "2"]),
+    ],
+)
+def test_split_path(path: str, elements: list[str]) -> None:
+    assert final(path) == elements
 
 
 def test_parents_magic_root_with_child(magic: str) -> None:
-    assert magic_parents([magic, "child"]) == []
-
-
-def test_child_magic_root_with_child(magic: str) -> None:
-    assert magic_children([magic, "child"]) == ["child"]
-
-
-def test_children_magic_without_child(magic: str) -> None:
-    assert magic_children(["parent", magic]) == []
-
-
-def test_child_magic_with_child(magic: str) -> None:
-    assert magic_children(["parent", magic, "child"]) == ["child"]
+    assert final(magic, "child") == ["child"]
 
 
 def test_parent_magic_with_child(magic: str) -> None:
-    assert magic_parents(["parent", magic, "child"]) == ["parent"]
+    assert final("parent", magic, "child") == ["parent", "child"]
 
 
-def test_parent_deep_magic(magic: str) -> None:
+def test_parent_and_children_deep_magic(magic: str) -> None:
     deep = ["parent1", "parent2", magic, "child1", "child2"]
-    assert magic_parents(deep) == ["parent1", "parent2"]
+    assert final(*deep) == ["parent1", "parent2", "child2"]
+    assert final(*deep[:3], BASE, *deep[3:]) == ["parent1", "parent2", "child1", "child2"]
 
 
-def test_children_deep_magic(magic: str) -> None:
-    deep = ["parent1", "parent2", magic, "child1", "child2"]
-    assert magic_children(deep) == ["child1", "child2"]
-
-
-def test_last_element_empty() -> None:
-    with pytest.raises(InvalidInputError):
-        last_element([])
-
-
-def test_last_element_single() -> None:
-    assert last_element(["first"]) == "first"
-
-
-def test_last_element_double() -> None:
-    assert last_element(["first", "2"]) == "2"
+def test_children_magic_without_child(magic: str) -> None:
+    with pytest.raises(InvalidInputError, match="names no file"):
+        final("parent", magic)
 
 
 def test_final_destination_no_magic() -> None:
-    assert final_destination(["first", "2"]) == ["first", "2"]
+    assert final("first", "__magical", "2") == ["first", "__magical", "2"]
 
 
 def test_final_destination_magic1(magic: str) -> None:
-    assert final_destination(["first", magic, "2"]) == ["first", "2"]
+    assert final("first", magic, "2") == ["first", "2"]
 
 
 def test_final_destination_magic2(magic: str) -> None:
-    assert final_destination(["first", magic, "2", "3.txt"]) == ["first", "3.txt"]
+    assert final("first", magic, "2", "3.txt") == ["first", "3.txt"]
 
 
 def test_final_destination_root_magic2(magic: str) -> None:
-    assert final_destination([magic, "2", "3.txt"]) == ["3.txt"]
+    assert final(magic, "2", "3.txt") == ["3.txt"]
 
 
 def test_final_destination_magic_no_child(magic: str) -> None:
-    with pytest.raises(InvalidInputError):
-        final_destination([magic])
+    with pytest.raises(InvalidInputError, match="names no file"):
+        final(magic)
 
 
 def test_final_destination_base_direct_child(magic: str) -> None:
-    assert final_destination([magic, BASE, "3.txt"]) == ["3.txt"]
+    assert final(magic, BASE, "3.txt") == ["3.txt"]
 
 
 def test_final_destination_base_no_child(magic: str) -> None:
-    with pytest.raises(InvalidInputError):
-        final_destination([magic, BASE])
+    with pytest.raises(InvalidInputError, match="names no file"):
+        destination_key(f"{magic}/{BASE}/.pending")
 
 
 def test_final_destination_base_subdirs_child(magic: str) -> None:
-    assert final_destination([magic, "4", BASE, "2", "3.txt"]) == ["2", "3.txt"]
+    assert final(magic, "4", BASE, "2", "3.txt") == ["2", "3.txt"]
 
 
 def test_final_destination_ignores_base_before_magic(magic: str) -> None:
-    path = [BASE, "home", magic, "2", "3.txt"]
-    assert final_destination(path) == [BASE, "home", "3.txt"]
+    assert final(BASE, "home", magic, "2", "3.txt") == [BASE, "home", "3.txt"]
 
 
 # Ours.
-
-
-def test_a_path_without_a_magic_element_has_neither_parents_nor_children() -> None:
-    assert not is_magic(["first", "__magical", "2"])
-    for rule in (magic_parents, magic_children):
-        with pytest.raises(InvalidInputError, match="no element"):
-            rule(["first", "2"])
 
 
 def test_a_pending_file_stands_for_the_file_below_base(magic: str) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from typing import cast
 
 import pytest
 
@@ -16,14 +17,13 @@ from s3commit.core.job.documents import read_spec
 from s3commit.core.job.record import new_record
 from s3commit.core.model.pending import PendingSet
 from s3commit.core.ownership import open_uploads
-from s3commit.core.ports.survey import SeenObject
+from s3commit.core.ports.objects import ListedObject, ObjectStore
 from s3commit.core.sweep import cost as sweep_cost
 from s3commit.core.sweep import directories as sweep_directories
 from s3commit.core.sweep.sweep import DAY, HOUR
 from s3commit.core.sweep.turns import CALLS_A_PASS
-from s3commit.testing.survey import MemorySurvey
 from tests.core.sweep_costs import OURS, QUARTER, THEIRS, begin, ids, zombie
-from tests.core.swept import LIMITS, Schedule, Swept, abandoned_at, announced, ended
+from tests.core.swept import LIMITS, Around, Schedule, Swept, abandoned_at, announced, ended
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, job_directory
 
 
@@ -34,7 +34,7 @@ def world() -> Swept:
 
 @pytest.fixture
 def schedule(world: Swept) -> Schedule:
-    return Schedule(world, MemorySurvey(world.store))
+    return Schedule(world)
 
 
 # Uploads with deep keys and random ids
@@ -96,15 +96,15 @@ def test_i5_an_upload_too_deep_to_be_asked_for_is_left_alone(
 # A directory of ten million objects
 
 
-class Endless(MemorySurvey):
+class Endless(Around):
     """Ten million objects in one directory, of which nobody has to keep any."""
 
     where = ""
     modified = ""
 
-    def objects(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[SeenObject]:
+    def list(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[ListedObject]:
         more = self.where.startswith(prefix)
-        for listed in super().objects(bucket, prefix, after=after):
+        for listed in self.store.list(bucket, prefix, after=after):
             if more and listed.key > self.where:
                 yield from self._endless(after)
                 more = False
@@ -112,13 +112,13 @@ class Endless(MemorySurvey):
         if more:
             yield from self._endless(after)
 
-    def _endless(self, after: str) -> Iterator[SeenObject]:
+    def _endless(self, after: str) -> Iterator[ListedObject]:
         keys = (f"{self.where}{number:08d}" for number in range(10_000_000))
         for key in keys:
             if key <= after and after > self.where + "9":
                 return
             if key > after:
-                yield SeenObject(key, '"e"', 1, self.modified)
+                yield ListedObject(key, '"e"', 1, self.modified)
 
 
 @pytest.mark.parametrize("where", ["tasks/t0/", "junk/", "no job's"])
@@ -129,8 +129,8 @@ def test_i12_one_directory_of_ten_million_objects_does_not_keep_the_next_from_it
     monkeypatch.setattr("s3commit.core.sweep.sweep.THING_REQUESTS", 300)
     monkeypatch.setattr("s3commit.core.sweep.sweep.CALL_REQUESTS", 500)
     monkeypatch.setattr(sweep_directories, "LISTED", 10_000)
-    survey = Endless(world.store)
-    schedule = Schedule(world, survey)
+    full = Endless(world.store)
+    schedule = Schedule(world, store=cast("ObjectStore", full))
     endless = job_directory(JOB, OURS)
     if state == "ended":
         ended(world, endless)
@@ -138,10 +138,10 @@ def test_i12_one_directory_of_ten_million_objects_does_not_keep_the_next_from_it
         announced(world, endless)
     else:
         world.open(endless)
-    survey.where = f"{endless.prefix}{where}"
+    full.where = f"{endless.prefix}{where}"
     if where == "no job's":
-        survey.where = f"{endless.destination.prefix}__magic_job-0/"
-    survey.modified = world.clock.now()
+        full.where = f"{endless.destination.prefix}__magic_job-0/"
+    full.modified = world.clock.now()
     behind = job_directory(OTHER_JOB, OURS)
     ended(world, behind)
     world.attempt(behind, "t9", "zombie")

@@ -16,7 +16,6 @@ from s3commit.core.model.locks import Claimed, claimed
 from s3commit.core.model.pending import PendingSet
 from s3commit.core.sweep.steps import STEPS
 from s3commit.core.sweep.sweep import DAY, HOUR, Sweep
-from s3commit.testing.survey import MemorySurvey
 from tests.core.swept import LIMITS, Swept, announced, ended
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, REF, job_directory
 
@@ -92,10 +91,9 @@ def test_a_ledger_full_of_ended_jobs_is_not_read_in_each_call(world: Swept) -> N
     """Those that ended long ago, and are not due, are not asked for."""
     ended(world, job_directory())
     world.later(10 * DAY)
-    survey = MemorySurvey(world.store)
     plan = world.plan
     plan.forget_calls()
-    sweep = Sweep(BUCKET, world.ports, plan.wrap(survey), world.executions)
+    sweep = Sweep(BUCKET, world.ports, world.executions)
     assert STEPS["TidyJobDirectories"](sweep, "") == ""
     assert set(plan.counts()) == {"jobs_in"}
 

@@ -15,8 +15,7 @@ from s3commit.core.model.pending import PendingSet
 from s3commit.core.sweep.steps import STEPS
 from s3commit.core.sweep.sweep import DAY, HOUR, Sweep, shifted
 from s3commit.core.sweep.turns import SweepTurn, take_turn
-from s3commit.testing.survey import MemorySurvey
-from tests.core.swept import LIMITS, MINUTE, Swept, TimedSurvey, abandoned_at, announced, sealed
+from tests.core.swept import LIMITS, MINUTE, Swept, TimedStore, abandoned_at, announced, sealed
 from tests.core.world import BUCKET, JOB, OTHER_JOB, job_directory
 
 
@@ -187,9 +186,9 @@ def test_i5_no_call_stops_between_two_uploads_of_one_key(world: Swept) -> None:
     for number, name in enumerate(names):
         world.upload(directory, f"{name}-{JOB}.x", b"x", task="t", attempt=f"a{number}")
     world.later(LIMITS.abandoned + HOUR)
-    slow = TimedSurvey(world, seconds=0)
+    slow = TimedStore(world, seconds=0)
     asked = []
-    for _ in looks_at_open_jobs(world, slow, call_items=1):
+    for _ in looks_at_open_jobs(world, call_items=1):
         asked.append([key.split("-")[0] for key in slow.asked])
         slow.asked.clear()
     assert len(asked.pop(0)) == 2  # those begun last
@@ -208,9 +207,9 @@ def test_a_call_that_runs_out_of_time_over_one_jobs_uploads_goes_on_with_the_nex
     for number in range(9):
         world.upload(directory, f"{number}-{JOB}.x", b"x", task="t", attempt=f"a{number}")
     world.later(LIMITS.abandoned + HOUR)
-    slow = TimedSurvey(world, seconds=200)
+    slow = TimedStore(world, seconds=200)
     calls = 0
-    for _ in looks_at_open_jobs(world, slow):
+    for _ in looks_at_open_jobs(world):
         calls += 1
         assert len(slow.asked) <= 4  # 800 s: the call ends with the chunk in which 600 s are over
         slow.asked.clear()
@@ -229,23 +228,20 @@ def test_i5_a_part_that_comes_while_others_are_asked_for_hours_is_a_sign_of_life
         for number in range(9)
     ]
     world.later(LIMITS.abandoned + HOUR)
-    for number, _ in enumerate(looks_at_open_jobs(world, MemorySurvey(world.store), call_items=1)):
+    for number, _ in enumerate(looks_at_open_jobs(world, call_items=1)):
         if number == 2:
             world.store.upload_part(BUCKET, files[0].key, files[0].upload_id, 2, b"y")
             world.later(7 * HOUR)
     assert abandoned_at(world, directory) == ""
 
 
-def looks_at_open_jobs(
-    world: Swept, survey: MemorySurvey, *, call_items: int = 5_000
-) -> Iterator[SweepTurn]:
+def looks_at_open_jobs(world: Swept, *, call_items: int = 5_000) -> Iterator[SweepTurn]:
     """The calls of the step in one pass, and then those in which what was put off has its turn."""
 
     def make(turn: SweepTurn) -> Sweep:
         return Sweep(
             BUCKET,
             world.ports,
-            survey,
             world.executions,
             put_off=dict(turn.put_off),
             call_items=call_items,
@@ -270,7 +266,7 @@ def test_a_job_that_has_just_begun_an_upload_is_asked_for_no_parts(world: Swept)
     world.upload(directory, f"new-{JOB}.x", b"x", task="t", attempt="a")
     world.plan.forget_calls()
     world.sweep()
-    assert world.plan.count("parts") == 0
+    assert world.plan.count("upload_parts") == 0
 
 
 def test_i5_an_upload_that_ends_while_it_is_asked_for_is_a_sign_of_life(world: Swept) -> None:
@@ -280,7 +276,7 @@ def test_i5_an_upload_that_ends_while_it_is_asked_for_is_a_sign_of_life(world: S
     file = world.upload(directory, f"slow-{JOB}.x", b"x", task="t1", attempt="a0")
     world.later(LIMITS.abandoned + HOUR)
     abort = partial(world.store.abort_upload, BUCKET, file.key, file.upload_id)
-    world.plan.run_before("parts", abort)
+    world.plan.run_before("upload_parts", abort)
     assert world.sweep().asked == 0
 
 
@@ -291,10 +287,9 @@ def test_i5_a_clock_as_wrong_as_s3_lets_pass_kills_no_job(world: Swept, off: int
     directory = job_directory()
     announced(world, directory)
     world.later(44 * MINUTE)
-    survey = MemorySurvey(world.store)
     now = shifted(world.clock.now(), off)
     for step in STEPS.values():
-        sweep = Sweep(BUCKET, world.ports, survey, world.executions, world.limits, now=now)
+        sweep = Sweep(BUCKET, world.ports, world.executions, world.limits, now=now)
         assert step(sweep, "") == ""
         assert (sweep.report.asked, sweep.report.uploads) == (0, 0)
 

@@ -13,7 +13,6 @@ from s3commit.core.sweep import cost as sweep_cost
 from s3commit.core.sweep.cost import SHARES
 from s3commit.core.sweep.sweep import DAY, HOUR, MOST_PUT_OFF
 from s3commit.core.sweep.turns import Sitting, SweepTurn, kept_turn
-from s3commit.testing.survey import MemorySurvey
 from tests.core.sweep_costs import OURS, THEIRS, begin, ids, passes, zombie
 from tests.core.swept import LIMITS, MINUTE, Schedule, Swept, abandoned_at, announced, ended
 from tests.core.world import BUCKET, JOB, OTHER_JOB, job_directory
@@ -26,7 +25,7 @@ def world() -> Swept:
 
 @pytest.fixture
 def schedule(world: Swept) -> Schedule:
-    return Schedule(world, MemorySurvey(world.store))
+    return Schedule(world)
 
 
 # One thing, and one prefix, among others
@@ -130,9 +129,8 @@ def test_a_walk_that_was_broken_off_begins_anew_with_the_next_pass() -> None:
 def test_a_call_that_dies_is_noted(world: Swept, schedule: Schedule) -> None:
     zombie(world)
     world.later(HOUR)
-    schedule.survey = world.plan.fail("uploads", TransientError("no"), times=None).wrap(
-        schedule.survey
-    )
+    no = TransientError("no")
+    schedule.store = world.plan.fail("list_uploads", no, times=None).wrap(world.store)
     with pytest.raises(TransientError):
         schedule.sweep()
     assert json.loads(world.ledger.sweep_note().turns["AbortOrphanedUploads"])["broken_off"]

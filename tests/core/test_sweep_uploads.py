@@ -12,8 +12,7 @@ from s3commit.core.model.job import JobSpec, Outcome
 from s3commit.core.ownership import open_uploads
 from s3commit.core.sweep.steps import STEPS
 from s3commit.core.sweep.sweep import DAY, HOUR, Sweep
-from s3commit.testing.survey import MemorySurvey
-from tests.core.swept import LIMITS, Swept, TimedSurvey, announced, ended
+from tests.core.swept import LIMITS, Swept, TimedStore, announced, ended
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, job_directory
 
 
@@ -138,10 +137,10 @@ def test_a_call_may_stop_between_two_uploads_of_one_key(call_items: int) -> None
 def test_a_call_that_runs_out_of_time_goes_on_where_it_stopped(world: Swept) -> None:
     """Lambda gives 15 minutes; no upload is asked for twice, and none is left out."""
     crowd(world, 20, keys=20)
-    slow = TimedSurvey(world, seconds=100)
+    slow = TimedStore(world, seconds=100)
     cursor, calls = "", 0
     while cursor or not calls:
-        sweep = Sweep(BUCKET, world.ports, slow, world.executions)
+        sweep = Sweep(BUCKET, world.ports, world.executions)
         cursor, calls = STEPS["AbortOrphanedUploads"](sweep, cursor), calls + 1
         assert sweep.report.uploads <= 7
     assert calls == 4
@@ -153,7 +152,7 @@ def test_a_cursor_whose_upload_is_gone_is_gone_on_from(world: Swept) -> None:
     foreign = crowd(world, 3, keys=3)
     (first, *_rest) = world.store.list_uploads(BUCKET, "")
     world.store.abort_upload(BUCKET, first.key, first.upload_id)
-    sweep = Sweep(BUCKET, world.ports, MemorySurvey(world.store), world.executions)
+    sweep = Sweep(BUCKET, world.ports, world.executions)
     cursor = json.dumps(["", first.key, first.upload_id])
     assert STEPS["AbortOrphanedUploads"](sweep, cursor) == ""
     assert sweep.report.uploads == 2

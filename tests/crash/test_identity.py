@@ -335,9 +335,9 @@ def test_a_conflict_after_which_the_upload_is_gone_is_a_loss() -> None:
 class Checksummed(MemoryObjectStore):
     """One upload was created with checksums of its parts."""
 
-    def list_uploads(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[OpenUpload]:
+    def list_uploads(self, *where: str, **after: str) -> Iterator[OpenUpload]:
         """With the word that S3 has for it."""
-        for upload in super().list_uploads(bucket, prefix, after=after):
+        for upload in super().list_uploads(*where, **after):
             yield replace(upload, composite="part-t1-" in upload.key)
 
 

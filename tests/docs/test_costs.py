@@ -85,7 +85,7 @@ def test_the_calls_of_a_sweep_with_nothing_to_do_are_counted() -> None:
     world = Swept()
     world.sweep()
     counts = dict(world.plan.counts())
-    assert counts == {"jobs_in": costs.SWEEP_QUERIES, "uploads": costs.SWEEP_LISTINGS}
+    assert counts == {"jobs_in": costs.SWEEP_QUERIES, "list_uploads": costs.SWEEP_LISTINGS}
     assert world.calls + 1 == costs.SWEEP_CALLS  # and the report
     assert costs.SHELVES == SHELVES
     assert {FUNCTIONS[name].memory for name in FUNCTIONS if "sweep" in name} == {costs.SWEEP_MB}

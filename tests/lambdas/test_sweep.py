@@ -12,7 +12,7 @@ import pytest
 from s3commit.core.ports.bundle import Sweeper
 from s3commit.core.sweep.sweep import DAY
 from s3commit.core.sweep.turns import CALLS_A_PASS
-from s3commit.testing.survey import MemoryExecutions, MemorySurvey
+from s3commit.testing.executions import MemoryExecutions
 from tests.core.world import BUCKET, JOB, OTHER_JOB, World, job_directory
 from tests.lambdas.conftest import Context
 
@@ -33,7 +33,7 @@ def step(
     world: World, module: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch
 ) -> Step:
     """Call a step with what the one before left, as the state machine does."""
-    sweeper = Sweeper(world.ports, MemorySurvey(world.store), MemoryExecutions())
+    sweeper = Sweeper(world.ports, MemoryExecutions())
 
     def call(name: str, before: dict[str, Any], execution: str = "sweep-1") -> dict[str, Any]:
         loaded = module(FUNCTIONS[name])

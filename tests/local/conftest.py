@@ -117,7 +117,7 @@ def local(assembly: Path) -> Iterator[Local]:
     with LocalRuntime(
         assembly,
         observe=calls,
-        clock=clock,
+        now=clock.now,
         warm=False,
         without_patches=WITHOUT,
     ) as runtime:

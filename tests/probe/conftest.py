@@ -8,7 +8,7 @@ from typing import Any
 import boto3
 import pytest
 
-from s3commit.cli.probe.target import Given, Target
+from s3commit.cli.probe.world import Given, World
 from s3commit.core.formats.layout import parse_destination
 from s3commit.writer.environment import SystemEnvironment
 from tests.conftest import REGION
@@ -20,7 +20,7 @@ KEY = "arn:aws:kms:eu-central-1:123456789012:key/7c9e6679-7425-40de-944b-e07fc1f
 _NUMBERS = itertools.count()
 
 
-def target_on(name: str, endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Target:
+def world_on(name: str, endpoint: str, monkeypatch: pytest.MonkeyPatch) -> World:
     """Small races in fresh buckets; with the options that the server can be probed with."""
     monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
     bucket = f"probed-{next(_NUMBERS)}"
@@ -36,10 +36,10 @@ def target_on(name: str, endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Targ
     if name == "moto":
         create_table(bucket, endpoint)
         given = Given(given.destination, given.versioned_bucket, bucket, ROLE, KEY)
-    return Target(given, SystemEnvironment(), parts=2, rounds=2)
+    return World(given, SystemEnvironment(), parts=2, rounds=2)
 
 
 @pytest.fixture
-def moto_target(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Target:
-    """A target on the moto server."""
-    return target_on("moto", moto_endpoint, monkeypatch)
+def moto_world(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> World:
+    """A world on the moto server."""
+    return world_on("moto", moto_endpoint, monkeypatch)

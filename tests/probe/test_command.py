@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -15,10 +15,10 @@ from click.testing import CliRunner, Result
 
 from s3commit.cli.app import app
 from s3commit.cli.probe import conditions, pipeline, run, tables, uploads
-from s3commit.cli.probe.model import Case, Cost, Probe, Seen, Verdict
-from s3commit.cli.probe.run import WIDTH
-from s3commit.cli.probe.s3_prefix import answer_of
-from s3commit.cli.probe.target import Given, Target
+from s3commit.cli.probe.model import Answers, Case, Probe, Run, Verdict
+from s3commit.cli.probe.place import Place, answer_of
+from s3commit.cli.probe.telling import WIDTH
+from s3commit.cli.probe.world import Given, World
 
 FEW = tuple(
     each
@@ -33,17 +33,17 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "PROBES", FEW)
 
 
-def call(target: Target, *more: str, exit_code: int = 0) -> Result:
-    """The command at the target's destination, without its options."""
-    result = CliRunner().invoke(app, ["doctor", "--probe", target.given.destination.uri, *more])
+def call(world: World, *more: str, exit_code: int = 0) -> Result:
+    """The command at the world's destination, without its options."""
+    result = CliRunner().invoke(app, ["doctor", "--probe", world.given.destination.uri, *more])
     assert result.exit_code == exit_code, result.output
     return result
 
 
 @pytest.mark.usefixtures("few")
-def test_it_says_what_it_will_do_where_and_for_how_much(moto_target: Target) -> None:
-    bucket = moto_target.given.destination.bucket
-    told = call(moto_target, "--versioned-bucket", f"{bucket}-versioned").stderr.splitlines()
+def test_it_says_what_it_will_do_where_and_for_how_much(moto_world: World) -> None:
+    bucket = moto_world.given.destination.bucket
+    told = call(moto_world, "--versioned-bucket", f"{bucket}-versioned").stderr.splitlines()
     assert told[0].startswith(f"probes in s3://{bucket}/a/b/s3commit-probe-")
     assert told[1].startswith(f"probes in s3://{bucket}-versioned/a/b/s3commit-probe-")
     assert told[2] == (
@@ -56,8 +56,8 @@ def test_it_says_what_it_will_do_where_and_for_how_much(moto_target: Target) -> 
 
 
 @pytest.mark.usefixtures("few")
-def test_the_table_fits_a_terminal_and_names_what_was_not_probed(moto_target: Target) -> None:
-    lines = call(moto_target).stdout.splitlines()
+def test_the_table_fits_a_terminal_and_names_what_was_not_probed(moto_world: World) -> None:
+    lines = call(moto_world).stdout.splitlines()
     sources = [line for line in lines if "://" in line]
     assert all(len(line) <= WIDTH for line in lines if line not in sources)
     assert (
@@ -70,8 +70,8 @@ def test_the_table_fits_a_terminal_and_names_what_was_not_probed(moto_target: Ta
 
 
 @pytest.mark.usefixtures("few")
-def test_json_has_every_case_with_its_source(moto_target: Target) -> None:
-    document = json.loads(call(moto_target, "--output", "json").stdout)
+def test_json_has_every_case_with_its_source(moto_world: World) -> None:
+    document = json.loads(call(moto_world, "--output", "json").stdout)
     assert document["left"] == []
     assert document["verdicts"] == {"ok": 10, "harmless": 1, "not probed": 14}
     put = document["probes"][0]
@@ -85,18 +85,18 @@ def test_json_has_every_case_with_its_source(moto_target: Target) -> None:
     }
 
 
-def test_the_whole_costs_less_than_a_cent(moto_target: Target) -> None:
-    target = Target(moto_target.given, moto_target.environment)
+def test_the_whole_costs_less_than_a_cent(moto_world: World) -> None:
+    world = World(moto_world.given, moto_world.environment)
     everything = dict.fromkeys([each.name for each in run.PROBES], "")
-    assert 0.003 < run.cost_of(target, everything).price < 0.01
+    assert 0.003 < run.cost_of(world, everything).price < 0.01
 
 
 def test_a_difference_that_matters_is_exit_code_1(
-    moto_target: Target, monkeypatch: pytest.MonkeyPatch
+    moto_world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wrong = replace(FEW[0], cases={name: Case(("never",)) for name in FEW[0].cases})
+    wrong = replace(FEW[0], cases=tuple(Case(each.name, ("never",)) for each in FEW[0].cases))
     monkeypatch.setattr(run, "PROBES", (wrong,))
-    result = call(moto_target, exit_code=1)
+    result = call(moto_world, exit_code=1)
     assert result.stderr.splitlines()[-1] == (
         "error: not as correctness needs it: DIFFERS: conditional-put"
     )
@@ -106,43 +106,43 @@ def test_a_difference_that_matters_is_exit_code_1(
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_it_leaves_nothing(
-    moto_target: Target, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+    moto_world: World, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
-    def interrupted(target: Target) -> Iterator[Seen]:
-        tables.Items(target).client.update_item(**tables.Items(target).take("x", 1))
-        for place in target.prefixes:
+    def interrupted(world: World, _place: Place) -> Answers:
+        world.items.client.update_item(**world.items.take("x", 1))
+        for place in world.places:
             place.put("object")
             place.delete("object")
             place.put("object")
             place.start("open")
-        yield Seen("x", ("1",))
+        yield "1"
         signal.raise_signal(number)
 
-    one = Probe("x", "x", (), "", {"x": Case(("1",))}, interrupted, Cost())
+    one = Probe("x", "x", (), "", (Case("x", ("1",)),), interrupted)
     monkeypatch.setattr(run, "PROBES", (one,))
-    given = moto_target.given
+    given = moto_world.given
     options = ["--versioned-bucket", str(given.versioned_bucket), "--table", str(given.table)]
-    result = call(moto_target, *options, exit_code=130)
+    result = call(moto_world, *options, exit_code=130)
     assert "cleaning up" in result.stderr
     for bucket in (given.destination.bucket, given.versioned_bucket):
-        s3: Any = moto_target.s3
+        s3: Any = moto_world.s3
         assert "Versions" not in s3.list_object_versions(Bucket=bucket)
         assert "DeleteMarkers" not in s3.list_object_versions(Bucket=bucket)
         assert "Uploads" not in s3.list_multipart_uploads(Bucket=bucket)
-    assert moto_target.client("dynamodb").scan(TableName=given.table)["Items"] == []
+    assert moto_world.client("dynamodb").scan(TableName=given.table)["Items"] == []
 
 
 def test_what_could_not_be_deleted_is_named(
-    moto_target: Target, monkeypatch: pytest.MonkeyPatch
+    moto_world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def leaving(target: Target) -> Iterator[Seen]:
-        target.prefix.put("kept/object")
-        target.kept = "kept/"
-        yield Seen("x", ("1",))
+    def leaving(world: World, _place: Place) -> Answers:
+        world.place.put("kept/object")
+        world.kept = "kept/"
+        yield "1"
 
-    one = Probe("x", "x", (), "", {"x": Case(("1",))}, leaving, Cost())
+    one = Probe("x", "x", (), "", (Case("x", ("1",)),), leaving)
     monkeypatch.setattr(run, "PROBES", (one,))
-    told = call(moto_target, exit_code=1).stderr.splitlines()[-1]
+    told = call(moto_world, exit_code=1).stderr.splitlines()[-1]
     assert told.startswith("error: 1 thing could not be deleted; delete by hand: s3://")
     assert told.endswith("/kept/object")
 
@@ -157,39 +157,40 @@ def test_what_could_not_be_deleted_is_named(
     ],
 )
 def test_what_does_not_fit_is_usage_and_nothing_is_done(
-    moto_target: Target, options: tuple[str, str], told: str
+    moto_world: World, options: tuple[str, str], told: str
 ) -> None:
-    bucket = moto_target.given.destination.bucket
+    bucket = moto_world.given.destination.bucket
     given = [option.replace("PLAIN", bucket) for option in options]
-    result = call(moto_target, *given, exit_code=2)
+    result = call(moto_world, *given, exit_code=2)
     assert told in result.stderr
     assert "probes in" not in result.stderr
 
 
-def test_a_bucket_that_is_not_there_is_one_line_and_nothing_is_done(moto_target: Target) -> None:
+def test_a_bucket_that_is_not_there_is_one_line_and_nothing_is_done(moto_world: World) -> None:
     result = CliRunner().invoke(app, ["doctor", "--probe", "s3://no-such-bucket/t/"])
     assert result.exit_code == 1
-    assert moto_target.requests == 0
+    assert moto_world.requests == 0
     (line,) = result.stderr.splitlines()
     assert line.startswith("error: looking at the buckets: Not Found")
 
 
-def test_a_right_that_lacks_is_no_answer(moto_target: Target) -> None:
+def test_a_right_that_lacks_is_no_answer(moto_world: World) -> None:
     def denied(**_request: Any) -> Any:
         said = {"Error": {"Code": "AccessDenied", "Message": "no"}, "ResponseMetadata": NO}
         raise ClientError(said, "PutObject")  # type: ignore[arg-type]
 
-    one = Probe("x", "x", (), "", {"x": Case(("200",)), "y": Case(("200",))}, denied_by(denied))
-    row, other = run._probed(one, moto_target).rows
+    cases = (Case("x", ("200",)), Case("y", ("200",)))
+    one = Probe("x", "x", (), "", cases, denied_by(denied))
+    row, other = run._probed(one, moto_world)
     assert (row.verdict, row.seen) == (Verdict.FAILED, "x: no (AccessDenied)")
     assert other.verdict is Verdict.FAILED
 
 
-def denied_by(call: Callable[..., Any]) -> Callable[[Target], Iterator[Seen]]:
+def denied_by(call: Callable[..., Any]) -> Run:
     """A probe's function that asks what it may not."""
 
-    def asking(_target: Target) -> Iterator[Seen]:
-        yield Seen("x", (answer_of(call),))
+    def asking(_world: World, _place: Place) -> Answers:
+        yield answer_of(call)
 
     return asking
 
@@ -257,15 +258,15 @@ class Quick:
     ],
 )
 def test_an_alarm_is_set_off_and_back(
-    moto_target: Target, monkeypatch: pytest.MonkeyPatch, summary: str, told: str
+    moto_world: World, monkeypatch: pytest.MonkeyPatch, summary: str, told: str
 ) -> None:
     alarms = Alarms(summary)
-    target = Target(Given(moto_target.given.destination, alarm="JobsFailed"), Quick())
-    monkeypatch.setattr(Target, "client", lambda _target, _service: alarms)
+    world = World(Given(moto_world.given.destination, alarm="JobsFailed"), Quick())
+    monkeypatch.setattr(World, "client", lambda _world, _service: alarms)
     (one,) = [each for each in pipeline.PROBES if each.name == "alarm"]
-    report = run._probed(one, target)
-    assert report.rows[0].seen == "some"
-    assert report.rows[1].seen == told
+    actions, first = run._probed(one, world)
+    assert actions.seen == "some"
+    assert first.seen == told
     assert alarms.states == ["ALARM"]
-    assert target.clean() == []
+    assert world.clean() == []
     assert alarms.states == ["ALARM", "OK"]

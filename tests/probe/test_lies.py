@@ -9,21 +9,21 @@ from typing import Any
 import pytest
 
 from s3commit.cli.probe import run
-from s3commit.cli.probe.model import BAD, Case, Probe, Seen, Verdict, judge
-from s3commit.cli.probe.s3_prefix import Prefix, Upload
-from s3commit.cli.probe.target import Target
+from s3commit.cli.probe.model import BAD, Answers, Case, Probe, Seen, Verdict, judge
+from s3commit.cli.probe.place import Place, Upload
 from s3commit.cli.probe.uploads import SETTLE_SECONDS
+from s3commit.cli.probe.world import World
 from s3commit.writer.environment import SystemEnvironment
 
 
 @pytest.fixture
-def target(moto_target: Target) -> Iterator[Target]:
-    """A target whose place a test replaces by one that lies."""
-    yield moto_target
-    assert moto_target.clean() == []
+def world(moto_world: World) -> Iterator[World]:
+    """A world whose place a test replaces by one that lies."""
+    yield moto_world
+    assert moto_world.clean() == []
 
 
-class Unconditional(Prefix):
+class Unconditional(Place):
     """Ignores every condition."""
 
     def put(self, key: str, body: bytes = b"first", **_condition: str) -> str:
@@ -36,7 +36,7 @@ class Unconditional(Prefix):
         return super().completed(upload)
 
 
-class Reappearing(Prefix):
+class Reappearing(Place):
     """A completion that is repeated puts its object again."""
 
     def completed(self, upload: Upload, **named: Any) -> tuple[str, int]:
@@ -46,7 +46,7 @@ class Reappearing(Prefix):
         return told
 
 
-class Undead(Prefix):
+class Undead(Place):
     """An abort is answered, and not carried out."""
 
     def abort(self, upload: Upload) -> str:
@@ -61,7 +61,7 @@ class Both(Undead):
         return "404 NoSuchUpload", 0
 
 
-class Neither(Prefix):
+class Neither(Place):
     """Says that it has completed, and does not."""
 
     def completed(self, upload: Upload, **_named: Any) -> tuple[str, int]:
@@ -86,7 +86,7 @@ class Later(Stuck):
 class Waking(SystemEnvironment):
     """Whoever waits for things to settle sees the object come."""
 
-    def __init__(self, place: Prefix) -> None:
+    def __init__(self, place: Place) -> None:
         self.place = place
         self.rounds = itertools.count()
 
@@ -95,7 +95,7 @@ class Waking(SystemEnvironment):
             self.place.put(f"raced-{next(self.rounds)}")
 
 
-class Blind(Prefix):
+class Blind(Place):
     """Listings show nothing."""
 
     def listed(self, below: str = "") -> list[str]:
@@ -105,7 +105,7 @@ class Blind(Prefix):
         return [] if below else super().listed_uploads(below)
 
 
-LIES: list[tuple[Callable[..., Prefix], str, set[str]]] = [
+LIES: list[tuple[Callable[..., Place], str, set[str]]] = [
     (
         Unconditional,
         "conditional-put",
@@ -146,22 +146,22 @@ LIES: list[tuple[Callable[..., Prefix], str, set[str]]] = [
     ("liar", "name", "cases"), LIES, ids=[f"{lie[0].__name__}-{lie[1]}" for lie in LIES]
 )
 def test_a1_a2_a4_a_broken_promise_differs(
-    target: Target, liar: Callable[..., Prefix], name: str, cases: set[str]
+    world: World, liar: Callable[..., Place], name: str, cases: set[str]
 ) -> None:
-    honest = target.prefix
-    target.__dict__["prefix"] = liar(honest.client, honest.bucket, honest.prefix)
+    honest = world.place
+    world.__dict__["place"] = liar(honest.client, honest.bucket, honest.prefix)
 
     (probe,) = [each for each in run.PROBES if each.name == name]
-    report = run._probed(probe, target)
+    rows = run._probed(probe, world)
 
-    target.__dict__["prefix"] = honest
-    found = {row.case for row in report.rows if row.verdict in BAD}
-    assert cases <= found, report.rows
+    world.__dict__["place"] = honest
+    found = {row.case for row in rows if row.verdict in BAD}
+    assert cases <= found, rows
     if name != "completion-again":  # more versions and answers than those differ as well
-        assert all(row.verdict is not Verdict.FAILED for row in report.rows)
+        assert all(row.verdict is not Verdict.FAILED for row in rows)
 
 
-RACES: list[tuple[Callable[..., Prefix], str]] = [
+RACES: list[tuple[Callable[..., Place], str]] = [
     (Both, "both: refused with 404 NoSuchUpload, and visible"),
     (Neither, "neither: completed, and nothing is visible"),
     (Stuck, "neither: the upload is open (complete 404 NoSuchUpload, abort 204)"),
@@ -171,28 +171,28 @@ RACES: list[tuple[Callable[..., Prefix], str]] = [
 
 @pytest.mark.parametrize(("liar", "told"), RACES, ids=[liar.__name__ for liar, _ in RACES])
 def test_a4_an_abort_and_a_completion_that_both_count_or_neither_differ(
-    target: Target, liar: Callable[..., Prefix], told: str
+    world: World, liar: Callable[..., Place], told: str
 ) -> None:
-    honest = target.prefix
-    target.__dict__["prefix"] = place = liar(honest.client, honest.bucket, honest.prefix)
+    honest = world.place
+    world.__dict__["place"] = place = liar(honest.client, honest.bucket, honest.prefix)
     if liar is Later:
-        target.environment = Waking(place)
+        world.environment = Waking(place)
     (probe,) = [each for each in run.PROBES if each.name == "abort-race"]
 
-    (row,) = run._probed(probe, target).rows
+    (row,) = run._probed(probe, world)
 
-    target.__dict__["prefix"] = honest
+    world.__dict__["place"] = honest
     assert (row.seen, row.verdict) == (f"{told} (2 races with 2 parts of 5 MiB)", Verdict.DIFFERS)
 
 
-def test_a_probe_that_dies_keeps_what_it_has_seen(target: Target) -> None:
-    def dying(_target: Target) -> Iterator[Seen]:
-        yield Seen("first", ("1",))
+def test_a_probe_that_dies_keeps_what_it_has_seen(world: World) -> None:
+    def dying(_world: World, _place: Place) -> Answers:
+        yield "1"
         raise RuntimeError("no more\nof it")
 
-    cases = {"first": Case(("1",)), "second": Case(("2",))}
-    report = run._probed(Probe("dying", "", (), "", cases, dying), target)
-    verdicts = [(row.case, row.verdict, row.seen) for row in report.rows]
+    cases = (Case("first", ("1",)), Case("second", ("2",)))
+    rows = run._probed(Probe("dying", "", (), "", cases, dying), world)
+    verdicts = [(row.case, row.verdict, row.seen) for row in rows]
     assert verdicts == [
         ("first", Verdict.OK, "1"),
         ("second", Verdict.FAILED, "RuntimeError: no more of it"),
@@ -212,4 +212,4 @@ def test_a_probe_that_dies_keeps_what_it_has_seen(target: Target) -> None:
 def test_every_answer_has_to_be_expected(
     answers: tuple[str, ...], matters: bool, verdict: Verdict
 ) -> None:
-    assert judge(Case(("1", "2"), matters), Seen("x", answers)).verdict is verdict
+    assert judge(Case("x", ("1", "2"), matters), Seen(answers)).verdict is verdict

@@ -66,7 +66,7 @@ class UndeadStore(MemoryObjectStore):
 class Unlisted(MemoryObjectStore):
     """No listing shows an open upload."""
 
-    def list_uploads(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[OpenUpload]:
+    def list_uploads(self, *where: str, **after: str) -> Iterator[OpenUpload]:
         """Late, for ever."""
         return iter(())
 

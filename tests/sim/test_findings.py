@@ -21,9 +21,9 @@ from s3commit.core.sweep.directories import tidy_job_directories
 from s3commit.core.sweep.jobs import go_on_with_stuck_jobs
 from s3commit.core.sweep.sweep import Limits, Sweep
 from s3commit.testing.bucket import etag_of
+from s3commit.testing.executions import MemoryExecutions
 from s3commit.testing.faults import Call, Crash, FaultPlan
 from s3commit.testing.memory import MemoryLedger
-from s3commit.testing.survey import MemoryExecutions, MemorySurvey
 from tests.core.fsck_world import Checked
 from tests.core.world import BUCKET, JOB, OTHER_JOB, REF, World, job_directory
 
@@ -220,7 +220,7 @@ def test_a_decided_job_whose_execution_is_dead_is_gone_on_with_by_the_sweep() ->
         world.run(directory)
     world.clock.advance(Limits().stuck + 1)
     executions = MemoryExecutions()
-    sweep = Sweep(BUCKET, world.ports, MemorySurvey(world.store), executions)
+    sweep = Sweep(BUCKET, world.ports, executions)
     assert go_on_with_stuck_jobs(sweep, "") == ""
     assert sweep.report.started == 1
     assert list(executions.started.values()) == [directory]
@@ -277,7 +277,7 @@ def test_what_the_pipeline_wrote_of_a_job_that_the_ledger_forgot_goes_with_its_d
     world.clock.advance(Limits().retention + 3600)
     world.open(other)
     world.announce(other, world.attempt(other, "t0"))
-    sweep = Sweep(BUCKET, world.ports, MemorySurvey(world.store), MemoryExecutions())
+    sweep = Sweep(BUCKET, world.ports, MemoryExecutions())
     assert tidy_job_directories(sweep, "") == ""
     assert world.store.head(BUCKET, directory.result) is None
     assert world.all_keys(directory.pipeline_prefix) == []

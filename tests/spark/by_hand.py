@@ -40,7 +40,9 @@ def start(
     """The writer, as Spark's planner makes it."""
     lowered = {name.lower(): value for name, value in options.items()}
     parsed = parse_options({"path": place.uri, **PATIENCE, **lowered}, load_config())
-    return start_batch(parsed, schema, overwrite)
+    writer = start_batch(parsed, schema, overwrite)
+    assert isinstance(writer, BatchWriter)
+    return writer
 
 
 def run_task(

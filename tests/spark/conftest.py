@@ -23,7 +23,15 @@ VERSION = tuple(map(int, pyspark.__version__.split(".")[:2]))
 # Python data sources came with Spark 4.0, their streams of Arrow batches with 4.1.
 _OF_ANY = {
     f"test_{name}.py"
-    for name in ("committed", "foreach_batch", "frame_read", "frame_write", "session")
+    for name in (
+        "committed",
+        "foreach_batch",
+        "frame_read",
+        "frame_write",
+        "merging",
+        "schema_policy",
+        "session",
+    )
 }
 _OF_STREAMS = {"test_stream_writer.py", "test_streaming.py"}
 _ALL = {path.name for path in Path(__file__).parent.glob("test_*.py")}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -15,45 +13,18 @@ from s3commit.core.model.states import JobState
 from s3commit.spark.batch import BatchWriter
 from s3commit.spark.job import TaskMessage
 from s3commit.spark.source import S3CommitDataSource
+from tests.spark.disturbed import (
+    disturbed,
+    fail_always,
+    fail_first_try,
+    kill_first_try,
+    task_ids,
+)
 from tests.spark.test_write import load, save
 from tests.spark.tiny import Place
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-
-def disturbed(frame: DataFrame, disturb: Callable[[int, int], None]) -> DataFrame:
-    """``frame`` with ``disturb(partition, attempt)`` called after the first batch of each task.
-
-    It runs in a Python worker of its own, upstream of the writer.
-    """
-
-    def pass_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for number, batch in enumerate(batches):
-            yield batch
-            if number == 0:
-                disturb(*task_ids())
-
-    return frame.mapInArrow(pass_on, frame.schema)
-
-
-def task_ids() -> tuple[int, int]:
-    """The partition and the attempt number of the Spark task that asks."""
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    assert context is not None
-    return context.partitionId(), context.attemptNumber()
-
-
-def fail_first_try(partition: int, attempt: int) -> None:
-    if partition == 1 and attempt == 0:
-        raise RuntimeError("the first try fails")
-
-
-def fail_always(partition: int, attempt: int) -> None:
-    if partition == 1:
-        raise RuntimeError("this task always fails")
 
 
 def ids(frame: DataFrame) -> list[int]:
@@ -83,11 +54,6 @@ def test_i1_i4_a_task_that_fails_for_good_leaves_nothing(spark: SparkSession, pl
     assert place.tidy().state is JobState.ABORTED
     assert place.data == place.uploads == []
     assert "_SUCCESS" not in place.names
-
-
-def kill_first_try(partition: int, attempt: int) -> None:
-    if partition == 1 and attempt == 0:
-        os.kill(os.getpid(), signal.SIGKILL)
 
 
 class DisturbedWriter(BatchWriter):
@@ -122,7 +88,9 @@ def save_disturbed(
             return "s3commit_disturbed"
 
         def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
-            return DisturbedWriter(super().writer(schema, overwrite), disturb, at_end)
+            inner = super().writer(schema, overwrite)
+            assert isinstance(inner, BatchWriter)
+            return DisturbedWriter(inner, disturb, at_end)
 
     spark.dataSource.register(Disturbed)
     writer = spark.range(0, 1000, 1, 2).write.format("s3commit_disturbed")

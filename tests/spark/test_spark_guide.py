@@ -30,7 +30,8 @@ def run_page(
     page = (GUIDE / name).read_text()
     code = "\n".join(re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE))
     lake = place.destination.prefix.split("/")[0]
-    program = code.replace("s3://lake/", f"s3://{BUCKET}/{lake}/").replace("/data/", f"{data}/")
+    program = re.sub("(s3a?)://lake/", rf"\1://{BUCKET}/{lake}/", code)
+    program = program.replace("/data/", f"{data}/")
     names: dict[str, Any] = {"__name__": "guide_page"}
     exec(compile(program, name, "exec"), names)
     expected = [found["output"] for line in code.splitlines() if (found := EXPECTED.search(line))]

@@ -50,6 +50,7 @@ class TinyPipeline:
         self.failures: list[BaseException] = []
         self._ended: dict[str, threading.Event] = {}
         self._stop = threading.Event()
+        self._awake = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="tiny-pipeline")
 
     def start(self) -> None:
@@ -83,6 +84,10 @@ class TinyPipeline:
                 Bucket=name, NotificationConfiguration={"QueueConfigurations": rules}
             )
 
+    def held(self) -> contextlib.AbstractContextManager[object]:
+        """Meanwhile nothing is done about the events; they wait."""
+        return self._awake
+
     def stop(self) -> None:
         """End the thread and the server."""
         self._stop.set()
@@ -111,7 +116,10 @@ class TinyPipeline:
                 )
                 for event in json.loads(message["Body"]).get("Records", []):
                     try:
-                        self._handle(event["s3"]["bucket"]["name"], event["s3"]["object"]["key"])
+                        with self._awake:
+                            self._handle(
+                                event["s3"]["bucket"]["name"], event["s3"]["object"]["key"]
+                            )
                     except Exception as error:
                         self.failures.append(error)
 

@@ -40,6 +40,7 @@ GOOD: dict[str, tuple[Any, Any]] = {
     "protectNames": ("documents", "documents"),
     "operators": (OPERATOR, (OPERATOR,)),
     "alarmEmail": ("a@b.example", "a@b.example"),
+    "sparkJars": ("true", True),
 }
 BAD: dict[str, list[Any]] = {
     "name": ["", "Dev", "1st", "a" * 21, 3],
@@ -66,6 +67,7 @@ BAD: dict[str, list[Any]] = {
     "protectNames": ["true", "_SUCCESS", None],
     "operators": ["ops", "arn:aws:iam::1:role/ops", f"{OPERATOR},", [7], None],
     "alarmEmail": ["nobody"],
+    "sparkJars": ["2.13", 1],
 }
 
 

@@ -25,7 +25,6 @@ from s3commit.aws.clock import SystemClock
 from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_client import make_client
-from s3commit.aws.s3_survey import S3Survey
 from s3commit.aws.wiring import make_ports
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import execution_input
@@ -36,7 +35,7 @@ from s3commit.core.model.job import Conflict, CountedAttempt, JobSpec, Names, Sc
 from s3commit.core.model.locks import Claimed, claimed
 from s3commit.core.model.pending import PendingFile, PendingSet
 from s3commit.core.ports.bundle import Sweeper
-from s3commit.testing.survey import MemoryExecutions
+from s3commit.testing.executions import MemoryExecutions
 from stacks.access import ACCESS
 from stacks.definition import STEPS
 from tests.core.world import BUCKET, World, job_directory
@@ -149,7 +148,7 @@ class Server(World):
         self.store = S3ObjectStore(self.client)  # type: ignore[assignment]
         self.ledger = DynamoLedger(table)  # type: ignore[assignment]
         self.clock = SystemClock()  # type: ignore[assignment]
-        self._sweeper = Sweeper(self._real, S3Survey(self.client), MemoryExecutions())
+        self._sweeper = Sweeper(self._real, MemoryExecutions())
 
     def sweep(self, name: str, *steps: str) -> dict[str, Any]:
         """With limits of nothing: whatever is there is old enough."""

@@ -68,7 +68,7 @@ class World:
         began = time.monotonic()
         with LocalRuntime(
             synthesize(PROJECT, PROJECT / ".s3commit" / "assembly"),
-            clock=self.clock,
+            now=self.clock.now,
             middleware=wire.around,
         ) as runtime:
             self.runtime, self.wire = runtime, wire

@@ -297,7 +297,7 @@ MUTANTS = [
     Mutant(
         "a ledger that is made again remembers no result and no list",
         "core/fsck/rebuild.py",
-        "    return remembered(fsck.ports, directory, read_spec(fsck.ports, directory))\n",
+        "    return record_from_s3(fsck.ports, directory, read_spec(fsck.ports, directory))\n",
         "    from s3commit.core.job.record import new_record\n\n"
         "    spec = read_spec(fsck.ports, directory)\n"
         "    return new_record(spec, directory, fsck.ports.clock.now())\n",

@@ -98,7 +98,7 @@ MUTANTS = [
     Mutant(
         "a manifest that has changed is acted on",
         "core/job/manifests.py",
-        "    if digest(stored.body) != sha256:\n",
+        "    if digest(stored.body) != told.sha256:\n",
         "    if False:\n",
         "I2",
     ),

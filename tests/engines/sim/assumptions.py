@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from s3commit.core.model.record import JobRecord, Turn
-from s3commit.core.model.states import JobState
-from s3commit.core.ports.ledger import LostRaceError
+from s3commit.core.model.record import JobRecord
+from s3commit.core.ports.ledger import Expected, LostRaceError
 from s3commit.core.ports.objects import ListedObject, ObjectFacts, OpenUpload, StoredObject
 from s3commit.testing.bucket import Bucket
 from s3commit.testing.memory import MemoryLedger, MemoryObjectStore
@@ -41,10 +39,10 @@ class StaleStore(MemoryObjectStore):
         with self._then(bucket):
             return super().list(bucket, prefix, after=after)
 
-    def list_uploads(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[OpenUpload]:
+    def list_uploads(self, bucket: str, *prefix: str, **after: str) -> Iterator[OpenUpload]:
         """From the past, now and then."""
         with self._then(bucket):
-            return super().list_uploads(bucket, prefix, after=after)
+            return super().list_uploads(bucket, *prefix, **after)
 
     def _then(self, bucket: str) -> _Then:
         holder = self._buckets[bucket]
@@ -82,16 +80,13 @@ class HeedlessStore(MemoryObjectStore):
 class HeedlessLedger(MemoryLedger):
     """Writes come through whatever the state, the generation or the turn is."""
 
-    def take_turn(self, ref: str, *, before: Turn, **changes: Any) -> JobRecord:
+    def update(self, ref: str, expected: Expected, changes: Mapping[str, Any]) -> JobRecord:
         """Without the condition."""
-        stands = self._jobs[ref].turn
-        return super().take_turn(ref, before=stands, **changes)
-
-    def _expect(self, job_id: str, state: JobState | None, generation: int) -> JobRecord:
-        record = self._jobs.get(job_id)
-        if record is None:
-            raise LostRaceError.over(job_id, state, generation, record)
-        return replace(record, generation=generation)
+        found = self._jobs.get(ref)
+        if found is None:
+            raise LostRaceError.over(ref, expected.state, expected.generation, found)
+        seen = Expected(found.generation)
+        return super().update(ref, seen, {"generation": expected.generation, **changes})
 
 
 WITHOUT: dict[str, dict[str, Any]] = {

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.objects import ListedObject, ObjectFacts, StoredObject
-from s3commit.core.ports.survey import SeenObject
 from s3commit.testing.bucket import Version
 from tests.engines.sim.documents import decision_of
 from tests.engines.sim.keeping import may_retire
@@ -27,7 +26,7 @@ def shown_by(result: Any) -> Iterator[tuple[str, str]]:
     """The objects that an answer of S3's tells of: keys, each with its etag."""
     for one in result if isinstance(result, list) else [result]:
         facts = one.facts if isinstance(one, StoredObject) else one
-        if isinstance(facts, ListedObject | SeenObject | ObjectFacts):
+        if isinstance(facts, ListedObject | ObjectFacts):
             yield facts.key, facts.etag
 
 

@@ -7,8 +7,8 @@ from collections import Counter
 
 READS = frozenset(
     {"get", "head", "list", "list_uploads", "is_versioned", "upload_is_open", "job", "claims",
-     "attempts", "jobs_with_id", "objects", "uploads", "parts", "describe", "is_running", "jobs_in",
-     "first_bytes", "versions", "unit_ended"}
+     "attempts", "jobs_with_id", "upload_parts", "describe", "is_running", "jobs_in",
+     "first_bytes", "list_versions", "unit_ended"}
 )  # fmt: skip
 # What botocore may send again by itself after a lost answer, so that the caller sees the second.
 RESENT = frozenset(

@@ -14,7 +14,6 @@ from s3commit.core.fsck.verdict import Level
 from s3commit.core.model.errors import TransientError
 from s3commit.core.model.job import Destination
 from s3commit.core.ports.executions import Executions
-from s3commit.core.ports.survey import Survey
 from s3commit.core.sweep.report import Report, decode_report, encode_report
 from s3commit.core.sweep.steps import STEPS
 from s3commit.core.sweep.sweep import Limits, Step, Sweep
@@ -36,7 +35,6 @@ class Keepers:
 
     scheduler: Scheduler
     door: Door
-    survey: Survey
     executions: Executions
     machine: Machine
     fsck: Fsck
@@ -93,7 +91,6 @@ class Keepers:
             sweep = Sweep(
                 BUCKET,
                 self.fsck.ports,
-                self.survey,
                 self.executions,
                 self.limits,
                 report,

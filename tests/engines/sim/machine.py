@@ -193,16 +193,16 @@ class Machine:
 
 @dataclass(frozen=True)
 class Commands:
-    """What a person's command does with the machine. Implements `Hands`, as the command's does."""
+    """What a person's command does with the machine. A `JobExecutions`, as the command's is."""
 
     machine: Machine
 
     def is_running(self, directory: JobDirectory, record: JobRecord | None) -> bool:
-        """See `Hands.is_running`."""
+        """See `JobExecutions.is_running`."""
         return self.machine.describe((record and record.execution) or directory.ref).is_running
 
     def start(self, directory: JobDirectory, record: JobRecord | None) -> bool:
-        """See `Hands.start`."""
+        """See `JobExecutions.start`."""
         hour = int(self.machine.scheduler.seconds // 3600)
         generation = record.generation if record else 0
         name = f"{directory.ref}-fsck-{generation}-{hour}"

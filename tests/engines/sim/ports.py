@@ -6,20 +6,19 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, cast
 
-from s3commit.core.fsck.ports import Hands
+from s3commit.core.fsck.ports import JobExecutions
 from s3commit.core.model.locks import Claim, Claimed
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.executions import Executions
 from s3commit.core.ports.ledger import Ledger
 from s3commit.core.ports.objects import ListedObject, ObjectStore, OpenUpload
-from s3commit.core.ports.survey import SeenObject, Survey
-from s3commit.testing.survey import MemorySurvey
 from tests.engines.sim.door import Door
 
 STORE_VERBS = (
-    "get", "first_bytes", "head", "is_versioned", "upload_is_open", "put", "delete", "delete_seen",
-    "create_upload", "upload_part", "abort_upload", "complete_upload",
+    "get", "first_bytes", "head", "is_versioned", "upload_is_open", "upload_parts", "put", "delete",
+    "list_versions", "delete_seen", "create_upload", "upload_part", "abort_upload",
+    "complete_upload",
 )  # fmt: skip
 LEDGER_VERBS = (
     "job", "open_job", "take_over", "advance", "decide", "note", "begin_unit", "end_unit",
@@ -39,19 +38,14 @@ def as_ledger(door: Door) -> Ledger:
     return cast("Ledger", _Ledger(door))
 
 
-def as_survey(door: Door) -> Survey:
-    """Listings with times, and versions."""
-    return _Survey(door)
-
-
 def as_executions(door: Door, machine: Executions) -> Executions:
     """Step Functions, for the sweep."""
     return cast("Executions", _Verbs(door, machine, ("describe", "start")))
 
 
-def as_hands(door: Door, hands: Hands) -> Hands:
+def as_job_executions(door: Door, executions: JobExecutions) -> JobExecutions:
     """Step Functions, for a check."""
-    return cast("Hands", _Verbs(door, hands, ("is_running", "start")))
+    return cast("JobExecutions", _Verbs(door, executions, ("is_running", "start")))
 
 
 class _Verbs:
@@ -84,9 +78,9 @@ class _Store(_Verbs):
 
         return self._pages(f"list {prefix}", read, lambda one: one.key, after)
 
-    def list_uploads(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[OpenUpload]:
+    def list_uploads(self, bucket: str, prefix: str, **after: str) -> Iterator[OpenUpload]:
         def read(last: tuple[str, str, str]) -> Any:
-            found = self._door.store.list_uploads(bucket, prefix, after=after)
+            found = self._door.store.list_uploads(bucket, prefix, **after)
             shown = (one for one in found if not self._door.is_late(one.upload_id))
             return sorted((one for one in shown if _mark(one) > last), key=_mark)
 
@@ -128,29 +122,3 @@ class _Ledger(_Verbs):
             return one.claim.node, one.ref
 
         return self._pages(f"claims {claim.mode} {claim.node}", read, mark, ("", ""))
-
-
-class _Survey(_Verbs):
-    def __init__(self, door: Door) -> None:
-        self._survey = MemorySurvey(door.store)
-        super().__init__(door, self._survey, ("parts", "versions"))
-
-    def objects(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[SeenObject]:
-        """See `Survey.objects`."""
-
-        def read(last: str) -> Any:
-            return list(self._survey.objects(bucket, prefix, after=last))
-
-        return self._pages(f"objects {prefix}", read, lambda one: one.key, after)
-
-    def uploads(self, bucket: str, *prefix: str, **after: str) -> Iterator[OpenUpload]:
-        """See `Survey.uploads`."""
-
-        def read(last: tuple[str, str, str]) -> Any:
-            found = self._survey.uploads(bucket, *prefix, **after)
-            return sorted((one for one in found if _mark(one) > last), key=_mark)
-
-        return self._pages("uploads", read, _mark, ("", "", ""))
-
-    parts: Any
-    versions: Any

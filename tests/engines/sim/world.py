@@ -32,10 +32,9 @@ from tests.engines.sim.machine import Commands, Machine
 from tests.engines.sim.observer import Observer
 from tests.engines.sim.ports import (
     as_executions,
-    as_hands,
+    as_job_executions,
     as_ledger,
     as_store,
-    as_survey,
 )
 from tests.engines.sim.recovery import recover, settle
 from tests.engines.sim.scheduler import Process, Scheduler
@@ -147,10 +146,9 @@ class World:
         return Keepers(
             self.scheduler,
             self.door,
-            as_survey(self.door),
             as_executions(self.door, self.machine),
             self.machine,
-            Fsck(self.ports, as_survey(self.door), as_hands(self.door, Commands(self.machine))),
+            Fsck(self.ports, as_job_executions(self.door, Commands(self.machine))),
             limits,
             self.rng.choice([1, 3, 5000]),
         )

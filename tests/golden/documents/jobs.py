@@ -12,7 +12,6 @@ from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.errors import OutcomeUnknownError
 from s3commit.core.model.job import AbortRequest, CommitRequest, CountedAttempt
 from s3commit.testing.faults import Crash
-from s3commit.testing.survey import MemorySurvey
 from s3commit.writer.job import Job, open_job
 from tests.core.swept import Schedule
 from tests.core.world import BUCKET, JOB, OTHER_JOB
@@ -89,7 +88,7 @@ def writing(world: Kept) -> list[JobDirectory]:
     write(job, "t0", NEW, task_count=2)
     write(job, "t1", ONE, task_count=2)
     hear(world)
-    Schedule(world, MemorySurvey(world.store)).sweep()
+    Schedule(world).sweep()
     return [job.directory]
 
 

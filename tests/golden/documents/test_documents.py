@@ -29,7 +29,6 @@ from s3commit.core.job.replace_list import listed_files, read_index
 from s3commit.core.model.job import CommitRequest, Destination, Names
 from s3commit.core.model.locks import Claim, Claimed, LockMode
 from s3commit.core.model.states import JobState
-from s3commit.testing.survey import MemorySurvey
 from tests.core.fsck_world import Checked
 from tests.core.swept import LIMITS, Schedule
 from tests.core.world import BUCKET, job_directory
@@ -271,7 +270,7 @@ def test_the_sweep_gives_a_job_up_whose_driver_never_spoke(moto_endpoint: str, p
     noted = world.ledger.sweep_note().version
     for pause in (LIMITS.abandoned + LIMITS.stuck, LIMITS.stuck):
         world.later(pause + 1)
-        Schedule(world, MemorySurvey(world.store)).sweep()
+        Schedule(world).sweep()
     assert world.ledger.sweep_note().version > noted
     world.settle()
     (one,) = case["jobs"]

@@ -31,7 +31,6 @@ __all__ = [
     "open_job",
 ]
 
-
 _HOMES = {
     "Encryption": "s3commit.aws.s3_client",
     "Job": "s3commit.writer.job",

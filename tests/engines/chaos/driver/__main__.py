@@ -18,6 +18,7 @@ from tests.engines.chaos.driver import plain, spark
 from tests.engines.chaos.driver.deployment import local_up
 from tests.engines.chaos.driver.gate import How, Point, Seen
 from tests.engines.chaos.driver.plans import OF_EVERY_CLIENT, OF_SPARK, by_seed, every, of_spark
+from tests.engines.chaos.driver.program import NATIVE
 from tests.engines.chaos.driver.trial import Watch
 
 TOGETHER = 10  # clients that stall must not be kept for longer than they wait for an answer
@@ -61,7 +62,7 @@ def main() -> int:
     parser.add_argument("--points", choices=["all", "none"], default="all")
     parser.add_argument("--seeds", type=int, default=0, help="more points, chosen by seed")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--client", choices=["plain", "spark"], action="append")
+    parser.add_argument("--client", choices=["plain", "spark", "native"], action="append")
     parser.add_argument("--case", action="append", help="a policy, in this order; else all")
     parser.add_argument("--most", type=int, default=0, help="so many of a policy's, spread out")
     parser.add_argument("--how", type=How, choices=list(How), action="append")
@@ -72,6 +73,8 @@ def main() -> int:
             _plain(deployed, watch, tally, chosen)
         if "spark" in (chosen.client or ["spark"]):
             _spark(deployed, watch, tally, chosen)
+        if "native" in (chosen.client or []):
+            _spark(deployed, watch, tally, chosen, native=True)
     return tally.close()
 
 
@@ -92,19 +95,30 @@ def _plain(deployed: Deployed, watch: Watch, tally: Tally, chosen: argparse.Name
             )
 
 
-def _spark(deployed: Deployed, watch: Watch, tally: Tally, chosen: argparse.Namespace) -> None:
+def _spark(
+    deployed: Deployed,
+    watch: Watch,
+    tally: Tally,
+    chosen: argparse.Namespace,
+    *,
+    native: bool = False,
+) -> None:
+    client = NATIVE if native else "spark"
+    cases = spark.NATIVE_CASES if native else spark.CASES
+    hows = [how for how in OF_SPARK if not native or how is not How.WORKER]  # it has no workers
     with (
         tempfile.TemporaryDirectory() as work,
-        spark.Drivers(deployed, SPARE) as drivers,
+        spark.Drivers(deployed, SPARE, native=native) as drivers,
     ):
         stage = spark.Stage(deployed, watch, drivers, Path(work))
-        for case in _cases(list(spark.CASES), chosen.case):
-            policy = spark.CASES[case]
+        for case in _cases(list(cases), chosen.case):
+            policy = cases[case]
             requests = stage.record(policy)
             points = of_spark(case, requests) if chosen.points == "all" else []
-            for point in _chosen(points + _seeded(chosen, requests, OF_SPARK), chosen):
+            points = [one for one in points if one.how in hows]
+            for point in _chosen(points + _seeded(chosen, requests, hows), chosen):
                 do = partial(stage.kill_at, policy, point)
-                tally.run(f"spark {case} {point}", 1, do)
+                tally.run(f"{client} {case} {point}", 1, do)
 
 
 def _cases(known: list[str], wanted: list[str] | None) -> list[str]:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+NATIVE = "native"
 TASKS = 2
 ROWS = 3_600  # of some 4 KB: four files, two of which take two parts
 REPEATED = 64
@@ -61,12 +62,12 @@ def rows(spark: SparkSession) -> DataFrame:
     )
 
 
-def make_session() -> SparkSession:
+def make_session(*, native: bool) -> SparkSession:
     """Small, quiet and quick to start; a task is tried three times."""
     from pyspark.sql import SparkSession
 
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    return (
+    builder = (
         SparkSession.builder.master(f"local[{TASKS},3]")
         .appName("a driver that will be killed")
         .config("spark.ui.enabled", "false")
@@ -75,8 +76,22 @@ def make_session() -> SparkSession:
         .config("spark.driver.memory", "512m")
         .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         .config("spark.log.level", "ERROR")
-        .getOrCreate()
     )
+    if native:
+        from s3commit.spark.native import configure
+        from tests.native.s3a import jars, settings
+
+        for name, value in settings(os.environ["AWS_ENDPOINT_URL"]).items():
+            builder = builder.config(name, value)
+        builder = configure(builder.config("spark.jars", ",".join(map(str, jars()))))
+    return builder.getOrCreate()
+
+
+def write_native(spark: SparkSession, task: Task) -> None:
+    """The batch write, by Spark's own writer."""
+    writer = rows(spark).write.mode(task.mode).partitionBy("k")
+    common = {"compression": "uncompressed", "commitTimeout": "120s"}
+    writer.options(**common, **task.options).parquet(task.uri.replace("s3://", "s3a://"))
 
 
 def write(spark: SparkSession, task: Task) -> None:
@@ -104,17 +119,20 @@ def _leave_a_helper() -> None:
 
 
 def main() -> None:
-    """Say that we are ready, then do what we are told."""
+    """Say that we are ready, then do what we are told. ``native``: by Spark's own writers."""
     from s3commit.spark import register
 
-    spark = make_session()
-    register(spark)
+    native = sys.argv[1:] == [NATIVE]
+    spark = make_session(native=native)
+    if not native:
+        register(spark)
     print("ready", flush=True)
     told: dict[str, Any] = json.loads(sys.stdin.readline())
     task = Task(**told)
     if task.survives:
         _leave_a_helper()
-    (write_stream if task.stream else write)(spark, task)
+    how = write_native if native else write_stream if task.stream else write
+    how(spark, task)
     print("done", flush=True)
 
 

@@ -22,9 +22,10 @@ from tests.engines.chaos.driver.deployment import until
 from tests.engines.chaos.driver.gate import Gate, How, Point, Seen
 from tests.engines.chaos.driver.plain import OLD
 from tests.engines.chaos.driver.processes import kill, kill_session, process_at, session
-from tests.engines.chaos.driver.program import BATCH_ROWS, ROWS, Task, partition_of, text_of
+from tests.engines.chaos.driver.program import BATCH_ROWS, NATIVE, ROWS, Task, partition_of, text_of
 from tests.engines.chaos.driver.trial import Trial, Watch, settle
 
+PROGRAM = "tests.engines.chaos.driver.program"
 WAIT_SECONDS = 180
 QUIET_SECONDS = 3.0  # a zombie that asks nothing for so long has come to its end
 BATCHES = 2
@@ -60,6 +61,9 @@ CASES = {
 }
 
 
+NATIVE_CASES = {name: case for name, case in CASES.items() if not case.stream}
+
+
 def check(files: Mapping[str, bytes]) -> None:
     """What is visible is the source, row for row."""
     found = sorted(_rows(files, "text"))
@@ -88,7 +92,7 @@ def _rows(files: Mapping[str, bytes], *more: str) -> list[tuple[Any, ...]]:
 class Driver:
     """A driver's processes behind a gate; killed, all of them, at the end."""
 
-    def __init__(self, deployed: Deployed) -> None:
+    def __init__(self, deployed: Deployed, *, native: bool = False) -> None:
         self._stack = ExitStack()
         self.gate = self._stack.enter_context(Gate(deployed.endpoint, self._strike))
         directory = self._stack.enter_context(tempfile.TemporaryDirectory())
@@ -96,7 +100,7 @@ class Driver:
         path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
         with self._log.open("w") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.engines.chaos.driver.program"],
+                [sys.executable, "-m", PROGRAM, *([NATIVE] if native else [])],
                 env={
                     **os.environ,
                     **deployed.environment,
@@ -183,8 +187,9 @@ class Driver:
 class Drivers:
     """Gives out drivers, and has the next one start up meanwhile."""
 
-    def __init__(self, deployed: Deployed, count: int) -> None:
+    def __init__(self, deployed: Deployed, count: int, *, native: bool = False) -> None:
         self._deployed = deployed
+        self.native = native
         self._left = count
         self._spare: Driver | None = None
         self._given: list[Driver] = []
@@ -200,7 +205,7 @@ class Drivers:
 
     def begin(self, task: Task, point: Point | None) -> Driver:
         """The next driver, at work."""
-        driver = self._spare or Driver(self._deployed)
+        driver = self._spare or Driver(self._deployed, native=self.native)
         self._spare = None
         self._given.append(driver)
         driver.begin(task, point)
@@ -215,7 +220,7 @@ class Drivers:
     def _prepare(self) -> None:
         if self._left > 0:
             self._left -= 1
-            self._spare = Driver(self._deployed)
+            self._spare = Driver(self._deployed, native=self.native)
 
 
 @dataclass
@@ -229,7 +234,8 @@ class Stage:
 
     def trial(self, case: Case, what: str) -> Trial:
         """A new destination with old files, read all the time."""
-        name = f"spark-{case.name}-{what}".replace(" ", "-")
+        client = NATIVE if self.drivers.native else "spark"
+        name = f"{client}-{case.name}-{what}".replace(" ", "-")
         commits = BATCHES if case.stream else (1 if case.again else None)
         judge: Callable[[Mapping[str, bytes]], None] = check_stream if case.stream else check
         trial = Trial(self.deployed, name, judge, OLD, frozenset(case.replaced), commits)
@@ -244,7 +250,7 @@ class Stage:
         task = Task(
             trial.uri,
             case.mode,
-            {"partitionBy": "k", **case.options},
+            {**({} if self.drivers.native else {"partitionBy": "k"}), **case.options},
             str(directory or ""),
             survives=point is not None and point.how is How.ZOMBIE,
         )

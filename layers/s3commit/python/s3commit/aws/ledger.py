@@ -10,7 +10,7 @@ write leaves a ``token`` of its own in the item: a loser that finds its token ha
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from functools import reduce
 from heapq import merge
 from operator import and_
@@ -33,27 +33,19 @@ from s3commit.aws.ledger_items import (
     translated,
 )
 from s3commit.aws.ledger_notes import DynamoNotes
-from s3commit.aws.ledger_records import (
-    failure_map,
-    job_item,
-    job_record,
-    plan_map,
-    replaced_map,
-    turn_map,
-)
+from s3commit.aws.ledger_records import job_item, job_record, stored
 from s3commit.aws.ledger_table import days_after, new_token
 from s3commit.aws.locks import DynamoLocks
 from s3commit.core.model.errors import PreconditionError
-from s3commit.core.model.job import Failure
-from s3commit.core.model.record import JobRecord, PlanFacts, ReplacedFacts, Stage, Turn
-from s3commit.core.model.states import ENDED, IllegalTransitionError, JobState, check_transition
+from s3commit.core.model.record import JobRecord
+from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.clock import Clock
-from s3commit.core.ports.ledger import LostRaceError
+from s3commit.core.ports.ledger import Expected, Ledger, LostRaceError
 
 JOB_DAYS = 30  # how long an ended job stays in the ledger, unless the deployment says else
 
 
-class DynamoLedger(DynamoLocks, DynamoNotes):
+class DynamoLedger(DynamoLocks, DynamoNotes, Ledger):
     """Implements `s3commit.core.ports.objects.Ledger` on one table; thread-safe.
 
     ``region`` and ``host`` (an endpoint's URL) None mean the standard AWS configuration. ``clock``
@@ -104,105 +96,23 @@ class DynamoLedger(DynamoLocks, DynamoNotes):
             return standing
         return record
 
-    def take_over(self, ref: str, *, generation: int, execution: str, now: str) -> JobRecord:
-        """See `Ledger.take_over`."""
-        actions = [JobItem.generation.set(generation + 1), JobItem.execution.set(execution)]
-        return self._update(ref, None, generation, actions=actions, now=now)
-
-    def advance(
-        self,
-        ref: str,
-        *,
-        source: JobState,
-        target: JobState,
-        generation: int,
-        now: str,
-        plan: PlanFacts | None = None,
-        failure: Failure | None = None,
-    ) -> JobRecord:
-        """See `Ledger.advance`."""
-        check_transition(source, target)
-        if target is JobState.COMMITTING:
-            raise IllegalTransitionError("a job enters COMMITTING by decide() alone")
-        actions = _into(ref, target)
-        if plan is not None:
-            actions.append(JobItem.plan.set(plan_map(plan)))
-        if failure is not None:
-            actions.append(JobItem.failure.set(failure_map(failure)))
-        if target in ENDED:
-            actions.append(JobItem.finished_at.set(now))
-            actions.append(JobItem.expires_at.set(days_after(now, self._job_days)))
-        return self._update(ref, source, generation, actions=actions, now=now)
-
-    def decide(
-        self,
-        ref: str,
-        *,
-        generation: int,
-        plan: PlanFacts,
-        replaced: ReplacedFacts | None,
-        epoch: int,
-        now: str,
-    ) -> JobRecord:
-        """See `Ledger.decide`."""
-        plan_is_the_verified_one = JobItem.plan.sha256 == plan.sha256
-        list_is_the_verified_one = (
-            JobItem.replaced.does_not_exist()
-            if replaced is None
-            else JobItem.replaced.sha256 == replaced.sha256
-        )
-        still_held = _is_at(Turn(Stage.HELD, epoch=epoch))
+    def update(self, ref: str, expected: Expected, changes: Mapping[str, Any]) -> JobRecord:
+        """See `Ledger.update`."""
+        token = new_token()
+        item = self._items.job(*job_key(ref))
+        actions = [*self._actions(ref, changes), JobItem.token.set(token)]
         try:
-            return self._update(
-                ref,
-                JobState.SEALED,
-                generation,
-                condition=plan_is_the_verified_one & list_is_the_verified_one & still_held,
-                actions=[*_into(ref, JobState.COMMITTING), JobItem.decided_at.set(now)],
-                now=now,
-            )
-        except LostRaceError as error:
-            raise _lost_decision(ref, generation, plan, replaced, error) from error
-
-    def note(
-        self,
-        ref: str,
-        *,
-        generation: int,
-        now: str,
-        plan: PlanFacts | None = None,
-        replaced: ReplacedFacts | None = None,
-    ) -> JobRecord:
-        """See `Ledger.note`."""
-        actions: list[Action] = []
-        if plan is not None:
-            actions.append(JobItem.plan.set(plan_map(plan)))
-        if replaced is not None:
-            actions.append(JobItem.replaced.set(replaced_map(replaced)))
-        return self._update(ref, JobState.SEALED, generation, actions=actions, now=now)
-
-    def take_turn(
-        self,
-        ref: str,
-        *,
-        generation: int,
-        before: Turn,
-        after: Turn,
-        now: str,
-        locks: Sequence[str] | None = None,
-    ) -> JobRecord:
-        """See `Ledger.take_turn`."""
-        actions: list[Action] = [JobItem.turn.set(turn_map(after))]
-        if locks is not None:
-            actions.append(JobItem.locks.set(list(locks)))
-        return self._update(
-            ref,
-            JobState.SEALED,
-            generation,
-            condition=_is_at(before),
-            actions=actions,
-            now=now,
-        )
+            with translated(f"writing job {ref} in the ledger"):
+                item.update(actions, _condition(expected))
+        except PreconditionError as error:
+            found = self._job_item(ref)
+            record = job_record(found) if found else None
+            if found is None or record is None or found.token != token:
+                expected.check(ref, record)
+                state, generation = expected.state, expected.generation
+                raise LostRaceError.over(ref, state, generation, record) from error
+            return record
+        return job_record(item)
 
     def jobs_in(self, state: JobState, *, before: str, since: str = "") -> Iterator[JobRecord]:
         """See `Ledger.jobs_in`."""
@@ -237,61 +147,31 @@ class DynamoLedger(DynamoLocks, DynamoNotes):
             except self._items.job.DoesNotExist:
                 return None
 
-    def _update(
-        self,
-        ref: str,
-        state: JobState | None,
-        generation: int,
-        *,
-        actions: Sequence[Action],
-        now: str,
-        condition: Condition | None = None,
-    ) -> JobRecord:
-        """One UpdateItem on condition of ``state`` (None: any), ``generation`` and the rest."""
-        token = new_token()
-        item = self._items.job(*job_key(ref))
-        stamps = [JobItem.updated_at.set(now), JobItem.token.set(token)]
-        nobody_took_over_since = JobItem.generation == generation
-        still_in_state = None if state is None else JobItem.state == state.value
-        conditions = [nobody_took_over_since, still_in_state, condition]
-        together = reduce(and_, [one for one in conditions if one is not None])
-        try:
-            with translated(f"writing job {ref} in the ledger"):
-                item.update([*actions, *stamps], together)
-        except PreconditionError as error:
-            found = self._job_item(ref)
-            if found is None or found.token != token:
-                record = job_record(found) if found else None
-                raise LostRaceError.over(ref, state, generation, record) from error
-            return job_record(found)
-        return job_record(item)
+    def _actions(self, ref: str, changes: Mapping[str, Any]) -> Iterator[Action]:
+        for name, value in changes.items():
+            yield getattr(JobItem, name).set(stored(value))
+        if "state" in changes:
+            yield JobItem.shelf.set(shelf_of(ref, changes["state"]))
+        if "finished_at" in changes:
+            yield JobItem.expires_at.set(days_after(changes["finished_at"], self._job_days))
 
 
-def _into(ref: str, state: JobState) -> list[Action]:
-    """The actions that bring a job into a state, and to its place in the index."""
-    return [JobItem.state.set(state.value), JobItem.shelf.set(shelf_of(ref, state))]
-
-
-def _is_at(turn: Turn) -> Condition:
-    same_stage: Any = JobItem.turn.stage == turn.stage.value
-    same_epoch: Any = JobItem.turn.epoch == turn.epoch
-    condition: Condition = same_stage & same_epoch
-    return condition
-
-
-def _lost_decision(
-    ref: str,
-    generation: int,
-    plan: PlanFacts,
-    replaced: ReplacedFacts | None,
-    error: LostRaceError,
-) -> LostRaceError:
-    """The same with a message that says which condition did not hold."""
-    found = error.found
-    if found is None or (found.state, found.generation) != (JobState.SEALED, generation):
-        return error
-    if found.plan is None or found.plan.sha256 != plan.sha256:
-        return LostRaceError(f"job {ref}: its plan is another one by now", found)
-    if (found.replaced and found.replaced.sha256) != (replaced and replaced.sha256):
-        return LostRaceError(f"job {ref}: its replace list is another one by now", found)
-    return LostRaceError(f"job {ref} does not hold what it claims", found)
+def _condition(expected: Expected) -> Condition:
+    nobody_took_over_since = JobItem.generation == expected.generation
+    conditions: list[Condition] = [nobody_took_over_since]
+    if expected.state is not None:
+        still_in_state = JobItem.state == expected.state.value
+        conditions.append(still_in_state)
+    if expected.turn is not None:
+        same_stage = JobItem.turn["stage"] == expected.turn.stage.value
+        same_epoch = JobItem.turn["epoch"] == expected.turn.epoch
+        conditions += [same_stage, same_epoch]
+    if expected.plan is not None:
+        plan_is_the_verified_one = JobItem.plan["sha256"] == expected.plan.sha256
+        list_is_the_verified_one = (
+            JobItem.replaced.does_not_exist()
+            if expected.replaced is None
+            else JobItem.replaced["sha256"] == expected.replaced.sha256
+        )
+        conditions += [plan_is_the_verified_one, list_is_the_verified_one]
+    return reduce(and_, conditions)

@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 from zlib import crc32
 
 from pynamodb.attributes import (
@@ -79,44 +79,6 @@ class LedgerItem(Model):
     expires_at = NumberAttribute(null=True)
 
 
-class PlanMap(MapAttribute[str, object]):
-    """`PlanFacts`."""
-
-    sha256 = UnicodeAttribute()
-    units = NumberAttribute()
-    files = NumberAttribute()
-    bytes = NumberAttribute()
-    rows = NumberAttribute(null=True)
-    partitions = UnicodeAttribute()
-    nulls: MapAttribute[str, int | None] = MapAttribute()  # type: ignore[no-untyped-call]
-    locations: MapAttribute[str, str] = MapAttribute(null=True)  # type: ignore[no-untyped-call]
-    visible_before = NumberAttribute()
-
-
-class ReplacedMap(MapAttribute[str, object]):
-    """`ReplacedFacts`."""
-
-    sha256 = UnicodeAttribute()
-    files = NumberAttribute()
-    bytes = NumberAttribute()
-    overwrites = BooleanAttribute()
-
-
-class FailureMap(MapAttribute[str, object]):
-    """`Failure`."""
-
-    code = UnicodeAttribute()
-    message = UnicodeAttribute()
-
-
-class TurnMap(MapAttribute[str, object]):
-    """`Turn`."""
-
-    stage = UnicodeAttribute()
-    since = UnicodeAttribute()
-    epoch = NumberAttribute()
-
-
 class JobItem(LedgerItem):
     """`JobRecord`; ``shelf``, its place in the index; ``token``: which call wrote it last."""
 
@@ -137,10 +99,10 @@ class JobItem(LedgerItem):
     names = UnicodeAttribute()
     job_sha256 = UnicodeAttribute(null=True)
     locks: ListAttribute[str] = ListAttribute(of=UnicodeAttribute)  # type: ignore[arg-type]
-    turn = TurnMap()  # type: ignore[no-untyped-call]
-    plan = PlanMap(null=True)  # type: ignore[no-untyped-call]
-    replaced = ReplacedMap(null=True)  # type: ignore[no-untyped-call]
-    failure = FailureMap(null=True)  # type: ignore[no-untyped-call]
+    turn: MapAttribute[str, Any] = MapAttribute()  # type: ignore[no-untyped-call]
+    plan: MapAttribute[str, Any] = MapAttribute(null=True)  # type: ignore[no-untyped-call]
+    replaced: MapAttribute[str, Any] = MapAttribute(null=True)  # type: ignore[no-untyped-call]
+    failure: MapAttribute[str, Any] = MapAttribute(null=True)  # type: ignore[no-untyped-call]
     decided_at = UnicodeAttribute(null=True)
     finished_at = UnicodeAttribute(null=True)
     execution = UnicodeAttribute()

@@ -25,7 +25,14 @@ from s3commit.core.model.errors import (
     TransientError,
     UploadGoneError,
 )
-from s3commit.core.ports.objects import ListedObject, ObjectFacts, OpenUpload, StoredObject
+from s3commit.core.ports.objects import (
+    ListedObject,
+    ListedVersion,
+    ObjectFacts,
+    OpenUpload,
+    StoredObject,
+    UploadParts,
+)
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -102,11 +109,40 @@ class S3ObjectStore:
         with translated(f"listing s3://{bucket}/{prefix}"):
             for page in pages:
                 for found in page.get("Contents", ()):
-                    yield ListedObject(found["Key"], found["ETag"], found["Size"])
+                    moment = rfc3339(found["LastModified"])
+                    yield ListedObject(found["Key"], found["ETag"], found["Size"], moment)
 
-    def list_uploads(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[OpenUpload]:
+    def list_versions(self, bucket: str, key: str) -> Iterator[ListedVersion]:
+        """See `ObjectReader.list_versions`."""
+        pages = self._client.get_paginator("list_object_versions").paginate(
+            Bucket=bucket, Prefix=key
+        )
+        with translated(f"listing the versions of s3://{bucket}/{key}"):
+            for page in pages:
+                for one in page.get("Versions", ()):
+                    if one["Key"] != key:
+                        return  # in the order of keys, and this one's come first
+                    yield ListedVersion(one["VersionId"], one["ETag"], one["Size"])
+
+    def list_uploads(
+        self, bucket: str, prefix: str, *, after: str = "", after_upload: str = ""
+    ) -> Iterator[OpenUpload]:
         """See `ObjectReader.list_uploads`."""
-        return open_uploads(self._client, bucket, prefix, after=after, page_size=self._page)
+        start = {"after": after, "after_upload": after_upload}
+        return open_uploads(self._client, bucket, prefix, **start, page_size=self._page)
+
+    def upload_parts(self, bucket: str, key: str, upload_id: str) -> UploadParts:
+        """See `ObjectReader.upload_parts`."""
+        pages = self._client.get_paginator("list_parts").paginate(
+            Bucket=bucket, Key=key, UploadId=upload_id
+        )
+        size, last = 0, ""
+        with translated(f"listing the parts of an upload of s3://{bucket}/{key}"):
+            for page in pages:
+                for part in page.get("Parts", ()):
+                    size += part["Size"]
+                    last = max(last, rfc3339(part["LastModified"]))
+        return UploadParts(size, last)
 
     def is_versioned(self, bucket: str) -> bool:
         """See `ObjectReader.is_versioned`."""

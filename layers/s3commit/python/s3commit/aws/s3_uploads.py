@@ -1,4 +1,4 @@
-"""The listing of open uploads, page by page, for those who act on S3 and those who only look."""
+"""The listing of open uploads, page by page."""
 
 from __future__ import annotations
 
@@ -16,18 +16,11 @@ if TYPE_CHECKING:
 
 
 def open_uploads(
-    client: S3Client,
-    bucket: str,
-    prefix: str = "",
-    *,
-    after: str = "",
-    after_upload: str = "",
-    page_size: int,
+    client: S3Client, bucket: str, prefix: str, *, after: str, after_upload: str, page_size: int
 ) -> Iterator[OpenUpload]:
-    """Every open upload below ``prefix`` whose key comes after ``after``; a request a page.
+    """As `ObjectReader.list_uploads`, be ``after_upload`` there or not; a request a page.
 
-    With ``after_upload`` also those of the key ``after`` whose ids are greater than that one, be it
-    there or not (https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListMultipartUploads.html).
+    https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListMultipartUploads.html
 
     Raises `NeedsOperatorError` (``LISTING``) where a store does not say how to list the rest, and
     S3's errors as `s3commit.core.model.errors`.

@@ -26,7 +26,6 @@ def run_sweep_step(
         return Sweep(
             event["bucket"],
             sweeper.ports,
-            sweeper.survey,
             sweeper.executions,
             read_limits(event["limits"]),
             report,

@@ -11,7 +11,6 @@ from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.parallel import ThreadMap
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_client import MAX_POOL_CONNECTIONS, make_client
-from s3commit.aws.s3_survey import S3Survey
 from s3commit.aws.settings import Settings, state_machine
 from s3commit.core.ports.bundle import Ports, Sweeper
 
@@ -31,7 +30,7 @@ def make_sweeper() -> Sweeper:
     """What a function of the sweep works on, as its environment says."""
     client = make_client()
     executions = StateMachine(state_machine(os.environ))
-    return Sweeper(_ports(client, MAX_POOL_CONNECTIONS), S3Survey(client), executions)
+    return Sweeper(_ports(client, MAX_POOL_CONNECTIONS), executions)
 
 
 def _ports(client: S3Client, workers: int) -> Ports:

@@ -15,17 +15,16 @@ from s3commit.core.fsck.ports import Fsck
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.objects import ObjectStore
-from s3commit.core.ports.survey import Survey
 
 NO_STATE_MACHINE = "NO_STATE_MACHINE"
 TELL_EVERY = 100_000  # keys
-LISTINGS = frozenset({"list", "list_uploads", "objects"})
+LISTINGS = frozenset({"list", "list_uploads"})
 
 Listed = TypeVar("Listed")
 
 
 class SessionHands:
-    """Implements `Hands` on the session's executions.
+    """Implements `JobExecutions` on the session's executions.
 
     ``machine`` is where to start one for a job whose record names no execution.
     """
@@ -35,7 +34,7 @@ class SessionHands:
         self._machine = machine
 
     def is_running(self, directory: JobDirectory, record: JobRecord | None) -> bool:
-        """See `Hands.is_running`."""
+        """See `JobExecutions.is_running`."""
         execution = record.execution if record else ""
         machine = machine_of(execution)
         if machine is None:
@@ -46,7 +45,7 @@ class SessionHands:
         return self._session.executions(machine).describe(execution).is_running
 
     def start(self, directory: JobDirectory, record: JobRecord | None) -> bool:
-        """See `Hands.start`.
+        """See `JobExecutions.start`.
 
         The name carries the generation: two checks that see the same start one execution. It
         carries the hour, so that one which failed before it took the job over is tried again.
@@ -91,6 +90,5 @@ def connect(session: Session, table: str, machine: str | None, tell: Callable[[s
     counter = count(1)
     # The session's store is a writer's, so that no verb completes an upload; neither does a check.
     store = cast("ObjectStore", _Telling(session.store, counter, tell))
-    survey = cast("Survey", _Telling(session.survey, counter, tell))
     ports = session.ports(store, session.ledger(table))
-    return Fsck(ports, survey, SessionHands(session, machine))
+    return Fsck(ports, SessionHands(session, machine))

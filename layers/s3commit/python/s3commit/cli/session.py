@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from s3commit.core.ports.executions import Execution, Executions
     from s3commit.core.ports.ledger import Ledger
     from s3commit.core.ports.objects import ObjectStore
-    from s3commit.core.ports.survey import Survey
     from s3commit.writer.conditional_put import WriterStore
 
 WORKERS = 16
@@ -39,7 +38,7 @@ class _Clock:
 class Session:
     """What one command works on, by the standard AWS configuration.
 
-    Tests set `store`, `survey`, `parallel` and `environment`, and put a ledger into `ledgers` and
+    Tests set `store`, `parallel` and `environment`, and put a ledger into `ledgers` and
     executions into `machines`.
     """
 
@@ -54,13 +53,6 @@ class Session:
         from s3commit.aws.s3 import S3ObjectStore
 
         return S3ObjectStore(self._client)
-
-    @cached_property
-    def survey(self) -> Survey:
-        """Listings with times, and versions."""
-        from s3commit.aws.s3_survey import S3Survey
-
-        return S3Survey(self._client)
 
     def executions(self, machine: str) -> Executions:
         """The executions of the state machine with that ARN."""
@@ -126,7 +118,7 @@ class Session:
 
         store = S3ObjectStore(self._client)
         ports = Ports(store, self.ledger(table), SystemClock(), self.parallel)
-        return Sweeper(ports, self.survey, self.executions(machine))
+        return Sweeper(ports, self.executions(machine))
 
     def surroundings(self, **options: Any) -> Surroundings:
         """What `doctor` looks at, with the options of `Surroundings`."""

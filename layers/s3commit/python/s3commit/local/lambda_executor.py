@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from s3commit.local.packages import PackageStore, link_runtime
-from s3commit.local.runtime_api import RuntimeApi
 from s3commit.local.worker import CallOutcome, FunctionSpec, Worker
 
 MAX_WORKERS = max(4, 2 * (os.cpu_count() or 1))
@@ -45,7 +44,6 @@ class Executor:
         self._environment = environment
         self._runtime = link_runtime(directory)
         self._observe = observe
-        self._api = RuntimeApi()
         self._pools: dict[FunctionSpec, _Pool] = {}
         self._changed = threading.Condition()
         self._closing = threading.Event()
@@ -97,7 +95,6 @@ class Executor:
             worker.kill()  # its call ends, and whoever made the call closes it
         for worker in idle:
             worker.close()
-        self._api.close()
 
     def _take(self, spec: FunctionSpec) -> Worker | None:
         """A worker to call, or None if the runtime stops."""
@@ -125,7 +122,7 @@ class Executor:
             self._changed.notify_all()
 
     def _start(self, spec: FunctionSpec) -> Worker:
-        return Worker(spec, self._api, self._runtime, self._environment)
+        return Worker(spec, self._runtime, self._environment)
 
 
 def report_failures(spec: FunctionSpec, outcome: CallOutcome) -> None:

@@ -12,27 +12,13 @@ import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from s3commit.local.errors import UnsupportedTemplateError
 
-
-class ScheduleClock(Protocol):
-    """Time comes in from outside."""
-
-    def now(self) -> datetime:
-        """The present, in UTC."""
-        ...
-
-
-class MachineClock:
-    """The machine's clock."""
-
-    def now(self) -> datetime:
-        """The present, in UTC."""
-        return datetime.now(UTC)
+Now = Callable[[], datetime]  # the present, in UTC
 
 
 def rate(expression: str) -> timedelta:
@@ -63,10 +49,10 @@ class Ticker:
     """
 
     def __init__(
-        self, timers: Callable[[], Iterable[Timer]], clock: ScheduleClock, *, interval: float = 1.0
+        self, timers: Callable[[], Iterable[Timer]], now: Now, *, interval: float = 1.0
     ) -> None:
         self._timers = timers
-        self._clock = clock
+        self._now = now
         self._interval = interval
         self._due: dict[tuple[str, timedelta], datetime] = {}
         self._stopping = threading.Event()
@@ -84,7 +70,7 @@ class Ticker:
 
     def look(self) -> int:
         """Fire what is due and return how many timers that were."""
-        now = self._clock.now()
+        now = self._now()
         due: dict[tuple[str, timedelta], datetime] = {}
         fired = 0
         for timer in self._timers():

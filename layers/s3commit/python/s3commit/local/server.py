@@ -11,6 +11,8 @@ import socket
 import sys
 import tempfile
 import threading
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -26,7 +28,7 @@ from s3commit.local.loader import check, data_bucket, load
 from s3commit.local.poller import Poller
 from s3commit.local.resources import Context
 from s3commit.local.running import BUCKET, announced
-from s3commit.local.schedule import MachineClock, ScheduleClock, Ticker, scheduled_rules
+from s3commit.local.schedule import Now, Ticker, scheduled_rules
 from s3commit.local.worker import CallOutcome, FunctionSpec, Worker
 
 ACCOUNT = "123456789012"
@@ -54,7 +56,7 @@ class LocalRuntime:
         port: int = 0,
         bucket: str | None = None,
         verbose: bool = False,
-        clock: ScheduleClock | None = None,
+        now: Now = partial(datetime.now, UTC),  # noqa: B008 - a function, called later
         observe: Observer | None = None,
         middleware: Middleware | None = None,
         warm: bool = True,
@@ -64,7 +66,7 @@ class LocalRuntime:
         self._wanted_port = port
         self._wanted_bucket = bucket
         self._verbose = verbose
-        self._clock = clock or MachineClock()
+        self._now = now
         self._observer = observe
         self._middleware = middleware
         self._warm = warm
@@ -122,7 +124,7 @@ class LocalRuntime:
         self._started.append(self._stop_pollers)
         context = Context(ACCOUNT, REGION, functools.cache(self.client), names)
         self._outputs = load(self._assembly, context)
-        self.ticker = Ticker(lambda: scheduled_rules(ACCOUNT, REGION), self._clock)
+        self.ticker = Ticker(lambda: scheduled_rules(ACCOUNT, REGION), self._now)
         self.ticker.start()
         self._started.append(self.ticker.stop)
         if self._warm:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import select
+import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from io import FileIO
 from pathlib import Path
-
-from s3commit.local.runtime_api import Invocation, RuntimeApi
 
 BOOTSTRAP = Path(__file__).with_name("worker_bootstrap.py")
 INIT_LIMIT = 60.0  # seconds; Lambda's is 10, on a processor of the function's own
@@ -57,21 +57,21 @@ class Worker:
     ``id`` is also the access key with which its requests are signed.
     """
 
-    def __init__(
-        self, spec: FunctionSpec, api: RuntimeApi, runtime: Path, environment: dict[str, str]
-    ) -> None:
+    def __init__(self, spec: FunctionSpec, runtime: Path, environment: dict[str, str]) -> None:
         self.spec = spec
-        self._api = api
         self.id = uuid.uuid4().hex
-        self._channel, address = api.open(self.id)
+        self._socket, theirs = socket.socketpair()
+        self._answers = self._socket.makefile("rb")
+        self._is_ready = False
+        self._init_error: bytes | None = None
         today = datetime.now(UTC).strftime("%Y/%m/%d")
         self.log_stream = f"{today}/[{_VERSION}]{self.id}"
         self._log = _open_log()
-        self._process = self._start(address, runtime, environment)
-        threading.Thread(target=self._reap, name=f"worker-{spec.name}", daemon=True).start()
+        with theirs:
+            self._process = self._start(theirs.fileno(), runtime, environment)
 
     def _start(
-        self, address: str, runtime: Path, environment: dict[str, str]
+        self, channel: int, runtime: Path, environment: dict[str, str]
     ) -> subprocess.Popen[bytes]:
         spec = self.spec
         # All layers are one /opt in Lambda, where a later one covers an earlier one.
@@ -79,7 +79,7 @@ class Worker:
         own = {
             "_HANDLER": spec.handler,
             "S3COMMIT_WORKER_PATH": json.dumps([str(path) for path in search]),
-            "AWS_LAMBDA_RUNTIME_API": address,
+            "S3COMMIT_WORKER_CHANNEL": str(channel),
             "AWS_LAMBDA_FUNCTION_NAME": spec.name,
             "AWS_LAMBDA_FUNCTION_VERSION": _VERSION,
             "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(spec.memory),
@@ -100,32 +100,54 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=self._log,
             stderr=subprocess.STDOUT,
+            pass_fds=(channel,),
             start_new_session=True,
         )
 
     @property
     def alive(self) -> bool:
         """Whether it can take another call."""
-        return not self._channel.closed
+        return self._process.poll() is None
 
-    def wait_ready(self, timeout: float = INIT_LIMIT) -> bool:
-        """Wait until the handler is imported; False if that failed or takes too long."""
-        return self._channel.ready.wait(timeout) and self.alive
+    def wait_ready(self) -> bool:
+        """Wait until the handler is imported; False, and ended, if it fails or takes too long."""
+        if not self._is_ready:
+            answer = self._answer(INIT_LIMIT)
+            self._is_ready = answer is not None and "error" not in answer
+            if not self._is_ready:
+                self._init_error = answer["error"].encode() if answer else None
+                self.kill()
+        return self._is_ready
 
     def invoke(self, payload: bytes) -> CallOutcome:
         """Call the handler with ``payload`` (JSON) and wait for what comes of it."""
-        invocation = Invocation(str(uuid.uuid4()), self.spec.arn, payload, self.spec.timeout)
+        request_id = str(uuid.uuid4())
         if not self.wait_ready():
-            return self._outcome(invocation, self._init_failure(invocation.request_id), 0.0)
+            error = self._init_error or self._exit_error(request_id)
+            return self._outcome(request_id, error, 0.0, failed=True)
+        timeout = self.spec.timeout
         start = time.monotonic()
-        self._channel.submit(invocation)
-        finished = invocation.done.wait(self.spec.timeout)
-        if not finished:
-            self.kill()
+        call = {
+            "invoke_id": request_id,
+            "invoked_function_arn": self.spec.arn,
+            "deadline_time_in_ms": int((time.time() + timeout) * 1000),
+            "event_body": payload.decode(),
+        }
+        with suppress(BrokenPipeError, ConnectionResetError):  # it has ended: no answer comes
+            self._socket.sendall(json.dumps(call).encode() + b"\n")
+        answer = self._answer(timeout)
         took = time.monotonic() - start
-        if finished and not invocation.died:
-            return self._outcome(invocation, invocation.result if invocation.failed else None, took)
-        return self._outcome(invocation, self._death(invocation, finished), took)
+        if answer is None:
+            self.kill()
+            text = f"Task timed out after {timeout:.2f} seconds"
+            return self._outcome(
+                request_id, _error("Sandbox.Timedout", request_id, text), took, failed=True
+            )
+        if not answer:
+            return self._outcome(request_id, self._exit_error(request_id), took, failed=True)
+        failed = "error" in answer
+        result = answer["error" if failed else "result"].encode()
+        return self._outcome(request_id, result, took, failed=failed)
 
     def kill(self) -> None:
         """End the process, whatever it does, and wait until it has ended."""
@@ -133,39 +155,40 @@ class Worker:
         self._process.wait()
 
     def close(self) -> None:
-        """End the process and let its log go; for when no call runs."""
+        """End the process and let its log and channel go; for when no call runs."""
         self.kill()
         self._log.close()
-
-    def _reap(self) -> None:
-        self._process.wait()
-        self._channel.close()
-        self._api.discard(self.id)
+        self._answers.close()
+        self._socket.close()
         if self._process.stdin:
             self._process.stdin.close()
 
-    def _init_failure(self, request_id: str) -> bytes:
-        self.kill()
-        if self._channel.init_error is not None:
-            return self._channel.init_error
-        return _error("Runtime.ExitError", request_id, self._exit_text())
+    def _answer(self, timeout: float) -> dict[str, str] | None:
+        """The next line that the process says; empty if it has ended, None if none comes in time.
 
-    def _death(self, invocation: Invocation, finished: bool) -> bytes:
-        if not finished:
-            text = f"Task timed out after {self.spec.timeout:.2f} seconds"
-            return _error("Sandbox.Timedout", invocation.request_id, text)
-        return _error("Runtime.ExitError", invocation.request_id, self._exit_text())
+        It says one when its handler is imported, and one for each call.
+        """
+        ready = select.poll()
+        ready.register(self._socket, select.POLLIN)
+        if not ready.poll(timeout * 1000):
+            return None
+        try:
+            line = self._answers.readline()
+        except ConnectionResetError:
+            return {}
+        return dict(json.loads(line)) if line.endswith(b"\n") else {}
 
-    def _exit_text(self) -> str:
+    def _exit_error(self, request_id: str) -> bytes:
         status = self._process.wait()
-        if status < 0:
-            return f"Runtime exited with error: signal {-status}"
+        text = "Runtime exited without providing a reason"
         if status:
-            return f"Runtime exited with error: exit status {status}"
-        return "Runtime exited without providing a reason"
+            how = f"signal {-status}" if status < 0 else f"exit status {status}"
+            text = f"Runtime exited with error: {how}"
+        return _error("Runtime.ExitError", request_id, text)
 
-    def _outcome(self, invocation: Invocation, error: bytes | None, took: float) -> CallOutcome:
-        request_id = invocation.request_id
+    def _outcome(
+        self, request_id: str, payload: bytes, took: float, *, failed: bool
+    ) -> CallOutcome:
         lines = self._take_log()
         if lines and not lines.endswith("\n"):
             lines += "\n"
@@ -175,8 +198,7 @@ class Worker:
             f"REPORT RequestId: {request_id}\tDuration: {took * 1000:.2f} ms\t"
             f"Memory Size: {self.spec.memory} MB\n"
         )
-        payload = invocation.result if error is None else error
-        return CallOutcome(payload, error is not None, logs, request_id, self.log_stream)
+        return CallOutcome(payload, failed, logs, request_id, self.log_stream)
 
     def _take_log(self) -> str:
         """What the worker wrote since the last time; a file has it all when a result arrives."""

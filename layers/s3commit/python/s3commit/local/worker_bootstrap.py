@@ -5,14 +5,19 @@ the standard library, and nothing of the environment that started it. It ends wi
 parent holds the other end of stdin and never writes.
 """
 
-import copy
 import importlib
 import json
 import os
-import runpy
 import signal
+import socket
 import sys
 import threading
+from typing import Any
+
+# Headers that no call of the embedded runtime has.
+_NO_HEADERS: dict[str, None] = dict.fromkeys(
+    ("x_amzn_trace_id", "client_context", "cognito_identity", "tenant_id", "invocation_id")
+)
 
 
 def _end_with_parent() -> None:
@@ -20,19 +25,43 @@ def _end_with_parent() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _report_init_errors_below_the_prefix() -> None:
-    # The native client takes an address with a path, the Python one that reports a failed import
-    # takes host and port only.
-    client = importlib.import_module("awslambdaric.lambda_runtime_client").BaseLambdaRuntimeClient
-    original = client.call_rapid
+class _Channel:
+    """What the runtime interface client asks of Lambda's Runtime API, as lines of JSON.
 
-    def call_rapid(self, method, endpoint, *rest, **named):  # type: ignore[no-untyped-def]
-        host, _, prefix = self.lambda_runtime_address.partition("/")
-        plain = copy.copy(self)
-        plain.lambda_runtime_address = host
-        return original(plain, method, f"/{prefix}{endpoint}", *rest, **named)
+    https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html
+    """
 
-    client.call_rapid = call_rapid
+    def __init__(self) -> None:
+        client = importlib.import_module("awslambdaric.lambda_runtime_client")
+        marshaller = importlib.import_module("awslambdaric.lambda_runtime_marshaller")
+        self.marshaller = marshaller.LambdaMarshaller()
+        self._request = client.InvocationRequest
+        self._file = socket.socket(fileno=int(os.environ.pop("S3COMMIT_WORKER_CHANNEL"))).makefile(
+            "rw", newline="\n"
+        )
+        self._is_ready = False
+
+    def wait_next_invocation(self) -> Any:
+        if not self._is_ready:
+            self._say(ready="")
+            self._is_ready = True
+        line = self._file.readline()
+        if not line:
+            sys.exit()
+        return self._request(content_type="application/json", **_NO_HEADERS, **json.loads(line))
+
+    def post_invocation_result(self, _id: str, result: str, *_: object) -> None:
+        self._say(result=result)
+
+    def post_invocation_error(self, _id: str, error: str, *_: object) -> None:
+        self._say(error=error)
+
+    def post_init_error(self, error: dict[str, Any]) -> None:
+        self._say(error=json.dumps(error))
+
+    def _say(self, **what: str) -> None:
+        self._file.write(json.dumps(what) + "\n")
+        self._file.flush()
 
 
 def main() -> None:
@@ -44,9 +73,7 @@ def main() -> None:
     search: list[str] = json.loads(os.environ.pop("S3COMMIT_WORKER_PATH"))
     *first, runtime = search
     sys.path[:] = [*first, *sys.path, runtime]
-    sys.argv = ["awslambdaric", os.environ["_HANDLER"]]
-    _report_init_errors_below_the_prefix()
-    runpy.run_module("awslambdaric", run_name="__main__", alter_sys=True)
+    importlib.import_module("awslambdaric.bootstrap").run(os.environ["_HANDLER"], _Channel())
 
 
 if __name__ == "__main__":

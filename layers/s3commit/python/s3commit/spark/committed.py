@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Final
 
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.core.formats.documents import MAX_RESULT_BYTES, decode_result
-from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.layout import SUCCESS, JobDirectory, is_hidden
 from s3commit.core.formats.locations import location_of
-from s3commit.core.formats.published import decode_commit_manifest
-from s3commit.core.job.idempotency_key import key_holder
-from s3commit.core.model.errors import JobRefusedError, NotFoundError
-from s3commit.core.model.job import Outcome
+from s3commit.core.formats.published import MAX_SUCCESS_BYTES, decode_commit_manifest, success_files
+from s3commit.core.model.errors import InvalidInputError, NotFoundError
+from s3commit.core.model.job import Destination
 from s3commit.core.ports.objects import ListedObject
 from s3commit.spark.connection import shared_client
 from s3commit.spark.discover import FoundFile, data_files
+from s3commit.spark.footer import other_format
 from s3commit.spark.options import MB, Options
 
 MAX_MANIFEST_BYTES: Final = 1024 * MB
+_TRIED: Final = 3
+_LISTED: Final = 10_000
 
 
 def committed_files(options: Options) -> list[FoundFile]:
@@ -44,6 +46,34 @@ def committed_files(options: Options) -> list[FoundFile]:
     return data_files(destination, objects, header.locations)
 
 
+def newest_file(destination: Destination, file_format: str) -> FoundFile | None:
+    """A data file of that format, if possible of the job that was committed last; None: no file.
+
+    Two requests if ``_SUCCESS`` names one; else a listing, of which the first 10,000 names are
+    looked at. Raises S3's errors.
+    """
+    store = S3ObjectStore(shared_client())
+    bucket, prefix = destination.bucket, destination.prefix
+    try:
+        marker = store.get(bucket, prefix + SUCCESS, max_bytes=MAX_SUCCESS_BYTES).body
+    except (NotFoundError, InvalidInputError):
+        marker = b""
+    named = [key for key in success_files(marker) if _is_data(destination, key, file_format)]
+    for key in named[:_TRIED]:
+        facts = store.head(bucket, key)
+        if facts is not None and facts.length:
+            return data_files(destination, [(key, facts.length, facts.etag)])[0]
+    for one in itertools.islice(store.list(bucket, prefix), _LISTED):
+        if one.length and _is_data(destination, one.key, file_format):
+            return data_files(destination, [(one.key, one.length, one.etag)])[0]
+    return None
+
+
+def _is_data(destination: Destination, key: str, file_format: str) -> bool:
+    below = key.startswith(destination.prefix) and not is_hidden(key[len(destination.prefix) :])
+    return below and not other_format(key, file_format)
+
+
 def _listed(store: S3ObjectStore, options: Options) -> Iterator[ListedObject]:
     """What lies at the destination, but for partitions with a location; and what lies there."""
     destination, locations = options.destination, options.locations
@@ -52,32 +82,6 @@ def _listed(store: S3ObjectStore, options: Options) -> Iterator[ListedObject]:
             yield listed
     for prefix in locations.values():
         yield from store.list(destination.bucket, prefix)
-
-
-def committed_before(options: Options) -> JobDirectory | None:
-    """The job that has committed the data of ``options.idempotency_key``, if one surely has.
-
-    It has if its result says so, or if it is listed and its own objects are gone. Of a job that is
-    still removing what it replaces nothing is said: that is the pipeline's to decide.
-    """
-    key = options.idempotency_key
-    if key is None:
-        return None
-    store = S3ObjectStore(shared_client())
-    destination = options.destination
-    try:
-        holder, _ = key_holder(store, JobDirectory(destination, ""), key)
-    except JobRefusedError:  # not readable, which the pipeline says better
-        return None
-    directory = JobDirectory(destination, holder)
-    if not holder or store.head(destination.bucket, directory.commits) is None:
-        return None
-    try:
-        stored = store.get(destination.bucket, directory.result, max_bytes=MAX_RESULT_BYTES)
-    except NotFoundError:
-        return None if store.head(destination.bucket, directory.job) else directory
-    committed = decode_result(stored.body, directory).outcome is Outcome.COMMITTED
-    return directory if committed else None
 
 
 def nothing_committed(options: Options) -> NotFoundError:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from s3commit.core.formats.layout import JobDirectory
+    from s3commit.spark.earlier import Earlier
     from s3commit.spark.job import SparkJob, TaskMessage
     from s3commit.spark.options import Options
 
@@ -36,7 +37,8 @@ class CommitResult:
 
     ``replaced`` counts the older files that were removed. ``manifest`` is the list of the
     committed files. ``already_committed``: an earlier job with the same idempotency key has
-    committed the data, this one added nothing, and ``job_id`` and ``manifest`` are the earlier's.
+    committed the data, this one added nothing, and ``job_id`` and ``manifest`` are the earlier's;
+    ``gone`` of its files are no longer there, since another write has replaced them for example.
     """
 
     job_id: str
@@ -47,6 +49,7 @@ class CommitResult:
     replaced: int
     manifest: str
     already_committed: bool = False
+    gone: int = 0
 
 
 def write(
@@ -59,6 +62,9 @@ def write(
     **options: Any,
 ) -> CommitResult:
     """Write the rows of ``frame`` to ``path`` (``s3://bucket/prefix/``); return once committed.
+
+    With an ``idempotencyKey``, the outcome of a job of this key that is not known yet is waited
+    for, and no task runs if it was committed.
 
     ``mode`` is Spark's: ``error`` (the default) refuses if files are there, ``append``,
     ``overwrite``. ``partition_by`` names the columns for the directories. ``options`` are those
@@ -148,15 +154,15 @@ def _write(
     frame: DataFrame, options: Options, overwrite: bool, *, rows_needed: bool = False
 ) -> CommitResult | None:
     """``rows_needed``: a job that would add nothing and remove nothing is given up: None."""
-    from s3commit.spark.committed import committed_before  # noqa: PLC0415
+    from s3commit.spark.earlier import Earlier, earlier_job  # noqa: PLC0415
     from s3commit.spark.messages import added_nothing, say  # noqa: PLC0415
 
     _refuse_stream(frame)
-    earlier = committed_before(options)
+    earlier = earlier_job(options)
     if earlier is not None:  # no task has to run for that
-        say(added_nothing(options.idempotency_key, earlier))
+        say(added_nothing(options.idempotency_key, earlier.directory, earlier.warning))
         return _already(earlier)
-    job = _open(frame, options, overwrite)
+    job = _open(frame, options, overwrite, once=rows_needed)
     with job.connected():  # aborts the job in an error, or if no commit was asked for
         messages = _run(frame, job)
         rows = sum(message.rows for message in messages)
@@ -165,7 +171,7 @@ def _write(
             return None
         result = job.commit(messages, opened=True)
     if result.already_committed:
-        return _already(committed_before(options) or job.job.directory)
+        return _already(earlier_job(options) or Earlier(job.job.directory))
     return _result(job, result, rows)
 
 
@@ -178,9 +184,10 @@ def _refuse_stream(frame: DataFrame) -> None:
         )
 
 
-def _open(frame: DataFrame, options: Options, overwrite: bool) -> SparkJob:
+def _open(frame: DataFrame, options: Options, overwrite: bool, *, once: bool) -> SparkJob:
     from s3commit.spark.job import spark_job  # noqa: PLC0415
     from s3commit.spark.policy import SESSION_SCOPE, policy_of, scope_said  # noqa: PLC0415
+    from s3commit.spark.schema_policy import agreed  # noqa: PLC0415
     from s3commit.spark.session import obey  # noqa: PLC0415
 
     settings = frame.sparkSession.conf
@@ -195,7 +202,8 @@ def _open(frame: DataFrame, options: Options, overwrite: bool) -> SparkJob:
     job = spark_job(options, frame.schema, policy)
     options = obey(options, job.schema.data, setting)
     inner = replace(job.job, encryption=options.encryption)
-    return replace(job, job=inner, options=options).open(by_tasks=False)
+    job = agreed(replace(job, job=inner, options=options), once=once)
+    return job.open(by_tasks=False)
 
 
 def _run(frame: DataFrame, job: SparkJob) -> list[TaskMessage]:
@@ -233,7 +241,8 @@ def _own_error(error: Exception) -> S3CommitError | None:
     return kind(message)
 
 
-def _already(directory: JobDirectory) -> CommitResult:
+def _already(earlier: Earlier) -> CommitResult:
+    directory = earlier.directory
     return CommitResult(
         job_id=directory.job_id,
         destination=directory.destination.uri,
@@ -243,6 +252,7 @@ def _already(directory: JobDirectory) -> CommitResult:
         replaced=0,
         manifest=_manifest(directory),
         already_committed=True,
+        gone=earlier.gone,
     )
 
 

@@ -26,6 +26,7 @@ from s3commit.spark.session import obey
 from s3commit.writer.bucket import S3BucketProbe
 from s3commit.writer.environment import SystemEnvironment, timestamp
 from s3commit.writer.job import Job, put_job, start
+from s3commit.writer.once import new_job_id
 from s3commit.writer.task import Task
 
 try:
@@ -160,7 +161,7 @@ def spark_job(
     checked = check_schema(schema, options.partition_by, options.file_format)
     environment = SystemEnvironment()
     spec = JobSpec(
-        job_id=environment.new_id(),
+        job_id=new_job_id(environment, options.idempotency_key),
         destination=options.destination,
         conflict=policy.conflict,
         scope=policy.scope or Scope.DIRECTORY,

@@ -15,11 +15,11 @@ def say(line: str) -> None:
     sys.stderr.flush()
 
 
-def added_nothing(key: str | None, earlier: JobDirectory) -> str:
-    """The line about a write that did not have to run."""
+def added_nothing(key: str | None, earlier: JobDirectory, warning: str) -> str:
+    """The line about a write that did not have to run; ``warning`` goes on where it ends."""
     return (
         f"the data of idempotencyKey {key!r} was committed by job {earlier.job_id}; nothing was"
-        f" run, and nothing is added; see: s3commit show {earlier.uri}"
+        f" run, and nothing is added; see: s3commit show {earlier.uri}{warning}"
     )
 
 

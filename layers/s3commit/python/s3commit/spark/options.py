@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Final, TypeVar
 
 from s3commit.aws.s3_client import Encryption
@@ -20,6 +21,7 @@ from s3commit.core.formats.locations import parse_locations
 from s3commit.core.model.conditions import Conditions
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import Conflict, Destination, Scope
+from s3commit.spark.airflow import with_run
 from s3commit.spark.formats import FORMATS
 from s3commit.writer.config import Config
 from s3commit.writer.options import (
@@ -53,8 +55,10 @@ KNOWN: Final = (
     "maxRecordsPerFile",
     "targetFileBytes",
     "idempotencyKey",
+    "schemaPolicy",
     *CONFIGURABLE,
     "jobId",
+    "pushFilters",
 )
 _SPELLING: Final = {name.lower(): name for name in KNOWN if not name.startswith(NULL_FRACTION)}
 _NULL_FRACTION: Final = NULL_FRACTION.lower()
@@ -63,6 +67,14 @@ _OF_SPARK: Final = frozenset({"paths", "checkpointlocation", "queryname"})
 _UPLOAD: Final = ("upload", "partSize", "threads", "spoolDirectory")
 
 _T = TypeVar("_T")
+
+
+class SchemaPolicy(StrEnum):
+    """What to do if the files that stay have other columns, or other types of them."""
+
+    FAIL = "fail"
+    MERGE = "merge"
+    IGNORE = "ignore"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +106,8 @@ class Options:
     uploads: UploadSettings = field(default_factory=UploadSettings)
     encryption: Encryption | None = None
     job_id: str | None = None
+    schema_policy: SchemaPolicy = SchemaPolicy.FAIL
+    push_filters: bool = False
 
     @property
     def codec(self) -> str:
@@ -138,12 +152,14 @@ def parse_options(raw: Mapping[str, str], config: Config | None = None) -> Optio
         max_records_per_file=take("maxRecordsPerFile", limit_of, None),
         target_file_bytes=take("targetFileBytes", _size_limit, None),
         commit_timeout=take("commitTimeout", parse_duration, DEFAULT_COMMIT_TIMEOUT),
-        idempotency_key=take("idempotencyKey", _text, None),
+        idempotency_key=take("idempotencyKey", _key, None),
         conditions=_conditions(values, given),
         memory_budget=budget,
         uploads=_uploads(given, budget),
         encryption=encryption_of(given),
         job_id=take("jobId", _job_id, None),
+        push_filters=take("pushFilters", _one_of(("true", "false")), "false") == "true",
+        schema_policy=SchemaPolicy(take("schemaPolicy", _one_of(tuple(SchemaPolicy)), "fail")),
     )
 
 
@@ -272,7 +288,8 @@ def _size_limit(name: str, text: str) -> int | None:
     return size or None
 
 
-def _text(name: str, text: str) -> str:
+def _key(name: str, text: str) -> str:
+    text = with_run(text)
     if not 1 <= len(text) <= MAX_KEY_CHARACTERS:
         raise bad_option(name, text, f"1 to {MAX_KEY_CHARACTERS} characters")
     return text

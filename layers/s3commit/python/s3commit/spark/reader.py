@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-from pyarrow import parquet
 from pyspark.sql.datasource import DataSourceReader, InputPartition
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField, StructType, TimestampType
 
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.spark.committed import committed_files, nothing_committed
-from s3commit.spark.connection import shared_client
 from s3commit.spark.discover import FoundFile, partition_schema, typed
+from s3commit.spark.footer import open_parquet, other_format, parquet_schema
 from s3commit.spark.options import MB, Options
-from s3commit.spark.ranges import RangeFile
-from s3commit.spark.schema import ROW_METADATA, arrow_schema
+from s3commit.spark.pruning import Condition, Values, conditions_of, may_hold
+from s3commit.spark.schema import arrow_schema
 from s3commit.spark.user_errors import short_errors
 from s3commit.spark.zones import session_zone
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import Filter
 
 # As spark.sql.files.maxPartitionBytes: what one task reads.
 SPLIT_BYTES: Final = 128 * MB
@@ -46,7 +46,8 @@ def committed_schema(options: Options) -> StructType:
     files = committed_files(options)
     if not files:
         raise nothing_committed(options)
-    found = _file_schema(options.destination.bucket, files[0])
+    _refuse_other_format(options.destination.bucket, files[0])
+    found, _ = parquet_schema(options.destination.bucket, files[0])
     partitions = partition_schema(files)
     own = {column.name.lower(): column for column in partitions}
     names = {column.name.lower() for column in found}
@@ -62,13 +63,14 @@ class CommittedReader(DataSourceReader):
         self.bucket = options.destination.bucket
         self.options = options
         self.schema = schema
+        self.conditions: list[Condition] = []
 
     @short_errors
     def partitions(self) -> Sequence[InputPartition]:
         """Splits of about 128 MB: large files by row groups, small ones together."""
         pieces = [
             (file, start, min(start + SPLIT_BYTES, file.length))
-            for file in committed_files(self.options)
+            for file in self._files()
             for start in range(0, file.length, SPLIT_BYTES)
         ]
         splits: list[list[tuple[FoundFile, int, int]]] = []
@@ -82,20 +84,63 @@ class CommittedReader(DataSourceReader):
             filled += size
         return [FileSplit(split) for split in splits] or [FileSplit([])]
 
+    def _files(self) -> list[FoundFile]:
+        """Those whose directories may hold a row that is asked for."""
+        files = committed_files(self.options)
+        asked = {one.column for one in self.conditions}
+        kinds = {
+            column.name.lower(): column.dataType
+            for column in self.schema
+            if column.name.lower() in asked
+        }
+
+        def may_hold_one(file: FoundFile) -> bool:
+            values = {
+                name.lower(): Values.only(typed(text, kinds[name.lower()], name))
+                for name, text in zip(file.names, file.texts, strict=True)
+                if name.lower() in kinds
+            }
+            return may_hold(self.conditions, values)
+
+        return [file for file in files if may_hold_one(file)] if asked else files
+
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one split, in the types that Spark expects of the schema."""
         assert isinstance(partition, FileSplit)  # noqa: S101 - what partitions() returned
         target = arrow_schema(self.schema)
+        wanted = {column.name.lower() for column in self.schema}
         for file, start, stop in partition.pieces:
-            with closing(_open(self.bucket, file)) as opened:
+            _refuse_other_format(self.bucket, file)
+            with closing(open_parquet(self.bucket, file)) as opened:
+                here = {name.lower() for name in file.names}
                 groups = [
                     number
                     for number in range(opened.num_row_groups)
                     if start <= _middle(opened.metadata.row_group(number)) < stop
+                    and may_hold(self.conditions, self._ends(opened, number, but=here))
+                ]
+                columns = [
+                    name for name in opened.schema_arrow.names if name.lower() in wanted - here
                 ]
                 if groups:
-                    for batch in opened.iter_batches(BATCH_ROWS, groups, use_threads=False):
+                    batches = opened.iter_batches(
+                        BATCH_ROWS, groups, columns=columns, use_threads=False
+                    )
+                    for batch in batches:
                         yield self._conformed(batch, file, target)
+
+    def _ends(self, opened: Any, number: int, *, but: set[str]) -> dict[str, Values]:
+        """What the file says that the row group holds of the columns that are asked for."""
+        asked = {one.column for one in self.conditions} - but
+        found = {}
+        for position, name in enumerate(opened.schema.names) if asked else ():
+            column = opened.schema.column(position)
+            if column.path.lower() in asked and column.path == name:
+                held = opened.metadata.row_group(number).column(position).statistics
+                if held is not None and held.has_min_max and held.has_null_count:
+                    nulls = held.null_count > 0
+                    found[name.lower()] = Values(held.min, held.max, nulls)
+        return found
 
     def _conformed(self, batch: pa.RecordBatch, file: FoundFile, target: pa.Schema) -> Any:
         by_name = {name.lower(): name for name in batch.schema.names}
@@ -118,6 +163,22 @@ class CommittedReader(DataSourceReader):
         return pa.RecordBatch.from_arrays(columns, schema=target)
 
 
+class PruningReader(CommittedReader):
+    """One that takes filters, with the option ``pushFilters``: Spark has them from 4.1 on.
+
+    Not every reader does, since Spark 4.1 to 4.3 keep what a reader has planned for one query and
+    use it for the next of the same DataFrame, also where that has other filters
+    (``PythonScanBuilder.pushFilters`` sets it in the table, which all scans share): rows would be
+    missing. And Spark refuses to read from such a one where the session has not set
+    ``spark.sql.python.filterPushdown.enabled``.
+    """
+
+    def pushFilters(self, filters: list[Filter]) -> list[Filter]:  # noqa: N802
+        """Note what may rule files out; Spark applies all of the filters once more."""
+        self.conditions = conditions_of(filters, self.schema)
+        return filters
+
+
 def _cast(values: pa.Array, column: StructField, kind: pa.DataType, file: FoundFile) -> pa.Array:
     if values.type == kind:
         return values
@@ -131,32 +192,14 @@ def _cast(values: pa.Array, column: StructField, kind: pa.DataType, file: FoundF
         ) from error
 
 
-def _file_schema(bucket: str, file: FoundFile) -> StructType:
-    with closing(_open(bucket, file)) as opened:
-        text = (opened.metadata.metadata or {}).get(ROW_METADATA)
-        if text is None:
-            return from_arrow_schema(opened.schema_arrow)
-        return StructType.fromJson(json.loads(text))
-
-
-def _open(bucket: str, file: FoundFile) -> parquet.ParquetFile:
-    name = file.key.rsplit("/", 1)[-1]
-    other = next((one for one in ("orc", "csv", "json") if f".{one}" in name), None)
+def _refuse_other_format(bucket: str, file: FoundFile) -> None:
+    other = other_format(file.key, "parquet")
     if other:
         raise InvalidInputError(
             f"s3://{bucket}/{file.key} is {other}, and s3commit reads parquet alone: read the"
             f" directory with spark.read.{other}('s3a://{bucket}/...')",
             code="OTHER_FORMAT",
         )
-    source = pa.PythonFile(
-        RangeFile(shared_client(), bucket, file.key, file.length, file.etag), "r"
-    )
-    try:
-        return parquet.ParquetFile(source, pre_buffer=True, coerce_int96_timestamp_unit="us")
-    except pa.ArrowInvalid as error:
-        raise InvalidInputError(
-            f"s3://{bucket}/{file.key} is no parquet file: {error}", code="BAD_FILE"
-        ) from error
 
 
 def _middle(group: Any) -> int:

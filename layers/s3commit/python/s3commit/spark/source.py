@@ -15,7 +15,7 @@ from s3commit.spark.user_errors import short_errors
 from s3commit.writer.config import load_config
 
 if TYPE_CHECKING:
-    from s3commit.spark.batch import BatchWriter
+    from s3commit.spark.batch import BatchWriter, NothingToWrite
     from s3commit.spark.reader import CommittedReader
     from s3commit.spark.streaming import StreamWriter
 
@@ -41,12 +41,13 @@ class S3CommitDataSource(DataSource):
     @short_errors
     def reader(self, schema: StructType) -> CommittedReader:
         """A read of the files that are visible now, or of one job's."""
-        from s3commit.spark.reader import CommittedReader  # noqa: PLC0415
+        from s3commit.spark.reader import CommittedReader, PruningReader  # noqa: PLC0415
 
-        return CommittedReader(parse_options(self.options), schema)
+        options = parse_options(self.options)
+        return (PruningReader if options.push_filters else CommittedReader)(options, schema)
 
     @short_errors
-    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
+    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter | NothingToWrite:
         """A batch write. Opens the job; all that can be refused is refused before that."""
         from s3commit.spark.batch import start_batch  # noqa: PLC0415
 

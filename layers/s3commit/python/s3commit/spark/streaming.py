@@ -23,11 +23,12 @@ from pyspark.sql.types import StructType
 
 from s3commit.core.model.errors import S3CommitError
 from s3commit.core.model.job import Conflict
-from s3commit.spark.batch import all_of
+from s3commit.spark.batch import all_of, as_session_says, if_dynamic
 from s3commit.spark.connection import check_pipeline_once
 from s3commit.spark.job import QUERY_ID, SparkJob, TaskMessage, running_context, spark_job
 from s3commit.spark.options import Options
-from s3commit.spark.policy import policy_of, task_scope
+from s3commit.spark.policy import policy_of
+from s3commit.spark.schema_policy import agreed
 from s3commit.spark.user_errors import short_errors
 
 CLIENT: Final = "s3commit-spark-streaming"
@@ -47,13 +48,17 @@ def start_stream(options: Options, schema: StructType, overwrite: bool) -> Strea
     policy = policy_of(options, overwrite=overwrite, stream=True)
     unnamed = spark_job(options, schema, policy, client=CLIENT)
     check_pipeline_once(options.destination.bucket)
-    return StreamWriter(unnamed, by_session=policy.scope is None)
+    if policy.scope is None:
+        return StreamWriter(unnamed, by_session=if_dynamic(unnamed, once=True))
+    return StreamWriter(agreed(unnamed, once=True))
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
     """Writes the micro-batches of a query, each as a job; see the module."""
 
-    def __init__(self, unnamed: SparkJob, *, by_session: bool) -> None:
+    def __init__(
+        self, unnamed: SparkJob, *, by_session: SparkJob | S3CommitError | None = None
+    ) -> None:
         self.unnamed = unnamed
         self.by_session = by_session
 
@@ -95,11 +100,12 @@ class StreamWriter(DataSourceStreamArrowWriter):
                 " batch could be committed once; nothing was written",
                 code="NO_QUERY",
             )
-        spec = self.unnamed.spec
-        return self.unnamed.but(
-            job_id=str(uuid.uuid5(_NAMESPACE, f"{run}/{batch}/{spec.destination.uri}")),
+        unnamed = self.unnamed
+        if self.by_session is not None:
+            unnamed = as_session_says(unnamed, self.by_session)
+        return unnamed.but(
+            job_id=str(uuid.uuid5(_NAMESPACE, f"{run}/{batch}/{unnamed.spec.destination.uri}")),
             idempotency_key=f"{query}/{batch}",
-            scope=task_scope(context) if self.by_session else spec.scope,
         )
 
     def _named(self, messages: Sequence[TaskMessage]) -> SparkJob:

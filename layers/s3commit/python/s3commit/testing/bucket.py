@@ -158,7 +158,7 @@ class Bucket:
         for key in sorted(keys, key=str.encode):
             version = self.current(key)
             if version is not None and version.body is not None:
-                found.append(ListedObject(key, version.etag, len(version.body)))
+                found.append(ListedObject(key, version.etag, len(version.body), version.modified))
         return found
 
 

@@ -19,7 +19,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Self, TypedDict, TypeVar, Unpack, cast
 
 from s3commit.core.model.errors import TransientError
 
@@ -47,6 +47,17 @@ class Call:
 Predicate = Callable[[Call], bool]
 
 
+class When(TypedDict, total=False):
+    """At which of the calls that match ``where`` a rule strikes: the ``nth``, and so many times.
+
+    The first and once, unless it is said; ``times`` None is for ever.
+    """
+
+    nth: int
+    times: int | None
+    where: Predicate | None
+
+
 class _Effect(Enum):
     FAIL = auto()
     CRASH_BEFORE = auto()
@@ -60,9 +71,9 @@ class _Effect(Enum):
 class _Rule:
     effect: _Effect
     verb: str | None
-    nth: int
-    times: int | None
-    where: Predicate | None
+    nth: int = 1
+    times: int | None = 1
+    where: Predicate | None = None
     error: Exception | None = None
     action: Callable[[], object] | None = None
     seen: int = 0
@@ -79,8 +90,7 @@ class _Rule:
 class FaultPlan:
     """Rules about calls, and the record of all calls; thread-safe.
 
-    Each rule counts the calls that match it: ``verb`` (None: any) and ``where`` (a predicate over
-    the `Call`). It strikes at the ``nth`` of them and the ``times - 1`` after it (None: for ever).
+    Each rule counts the calls that match it, by ``verb`` (None: any) and as `When` says.
     """
 
     def __init__(self) -> None:
@@ -89,62 +99,33 @@ class FaultPlan:
         self._fired: list[Call] = []
         self._lock = threading.Lock()
 
-    def fail(
-        self,
-        verb: str | None,
-        error: Exception,
-        *,
-        nth: int = 1,
-        times: int | None = 1,
-        where: Predicate | None = None,
-    ) -> Self:
+    def fail(self, verb: str | None, error: Exception, **when: Unpack[When]) -> Self:
         """Raise ``error`` instead of the call."""
-        return self._add(_Rule(_Effect.FAIL, verb, nth, times, where, error=error))
+        return self._add(_Effect.FAIL, verb, when, error=error)
 
-    def crash_before(
-        self, verb: str | None = None, *, nth: int = 1, where: Predicate | None = None
-    ) -> Self:
+    def crash_before(self, verb: str | None = None, **when: Unpack[When]) -> Self:
         """Die before the call."""
-        return self._add(_Rule(_Effect.CRASH_BEFORE, verb, nth, 1, where))
+        return self._add(_Effect.CRASH_BEFORE, verb, when)
 
-    def crash_after(
-        self, verb: str | None = None, *, nth: int = 1, where: Predicate | None = None
-    ) -> Self:
+    def crash_after(self, verb: str | None = None, **when: Unpack[When]) -> Self:
         """Die when the call has been performed."""
-        return self._add(_Rule(_Effect.CRASH_AFTER, verb, nth, 1, where))
+        return self._add(_Effect.CRASH_AFTER, verb, when)
 
-    def lose_response(
-        self,
-        verb: str | None = None,
-        *,
-        nth: int = 1,
-        times: int | None = 1,
-        where: Predicate | None = None,
-    ) -> Self:
+    def lose_response(self, verb: str | None = None, **when: Unpack[When]) -> Self:
         """Perform the call, then raise `TransientError` as if the answer had been lost."""
-        return self._add(_Rule(_Effect.LOSE_RESPONSE, verb, nth, times, where))
+        return self._add(_Effect.LOSE_RESPONSE, verb, when)
 
     def run_before(
-        self,
-        verb: str | None,
-        action: Callable[[], object],
-        *,
-        nth: int = 1,
-        where: Predicate | None = None,
+        self, verb: str | None, action: Callable[[], object], **when: Unpack[When]
     ) -> Self:
         """Run ``action`` before the call: another process that gets in between."""
-        return self._add(_Rule(_Effect.RUN_BEFORE, verb, nth, 1, where, action=action))
+        return self._add(_Effect.RUN_BEFORE, verb, when, action=action)
 
     def run_after(
-        self,
-        verb: str | None,
-        action: Callable[[], object],
-        *,
-        nth: int = 1,
-        where: Predicate | None = None,
+        self, verb: str | None, action: Callable[[], object], **when: Unpack[When]
     ) -> Self:
         """Run ``action`` when the call has been performed, before its caller goes on."""
-        return self._add(_Rule(_Effect.RUN_AFTER, verb, nth, 1, where, action=action))
+        return self._add(_Effect.RUN_AFTER, verb, when, action=action)
 
     def wrap(self, target: T) -> T:
         """``target`` under this plan: the same methods, recorded and struck."""
@@ -194,9 +175,9 @@ class FaultPlan:
             _after(rule, record)
         return result
 
-    def _add(self, rule: _Rule) -> Self:
+    def _add(self, effect: _Effect, verb: str | None, when: When, **does: Any) -> Self:
         with self._lock:
-            self._rules.append(rule)
+            self._rules.append(_Rule(effect, verb, **when, **does))
         return self
 
 

@@ -3,13 +3,12 @@
 `s3commit.aws.ledger_records` makes the real items; tests/aws compares the two. Sources:
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html (items, keys),
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html (how
-sizes are counted; that of a number is approximate) and
-https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html.
+sizes are counted; that of a number is approximate).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 from zlib import crc32
 
@@ -22,8 +21,6 @@ from s3commit.core.model.states import ENDED
 MAX_ITEM_BYTES = 400 * 1024
 MAX_PARTITION_KEY_BYTES = 2048
 MAX_SORT_KEY_BYTES = 1024
-MAX_TRANSACTION_ITEMS = 100
-MAX_TRANSACTION_BYTES = 4 * 1024 * 1024
 
 _TOKEN = "0" * 32  # every write leaves one
 _EXPIRES_AT = 1_795_305_599  # a time to live, of ten digits for two centuries yet
@@ -36,14 +33,10 @@ def job_item(record: JobRecord) -> Item:
     fields = _fields(record) | _fields(record.destination)
     del fields["destination"]
     fields["directory"] = JobDirectory.of(record).prefix
-    fields["turn"] = _fields(record.turn)
     fields["shelf"] = f"{record.state}#{crc32(record.ref.encode()) % 16:02d}"
-    if record.plan is not None:
-        plan = _fields(record.plan)
-        fields["plan"] = _stored(plan | {"locations": record.plan.locations or None})
-    for name in ("replaced", "failure"):
+    for name in ("turn", "plan", "replaced", "failure"):
         if fields[name] is not None:
-            fields[name] = _fields(fields[name])
+            fields[name] = _stored(_fields(fields[name]))
     if record.state in ENDED:
         fields["expires_at"] = _EXPIRES_AT
     where = record.ref.rpartition("-")[2]
@@ -52,14 +45,13 @@ def job_item(record: JobRecord) -> Item:
 
 def attempt_item(attempt: AttemptRecord) -> Item:
     """The item of an attempt's record."""
-    fields = _fields(attempt) | {"location": attempt.location or None}
     shard = crc32(attempt.task_id.encode()) % 10
     there = f"#{attempt.location}" if attempt.location else ""
     return _item(
         f"ATTEMPTS#{attempt.ref}#{shard}",
         f"{attempt.task_id}#{attempt.attempt_id}{there}",
         expires_at=_EXPIRES_AT,
-        **fields,
+        **_fields(attempt),
     )
 
 
@@ -96,21 +88,6 @@ def check_item(item: Mapping[str, Any]) -> None:
     if size > MAX_ITEM_BYTES:
         raise InvalidInputError(
             f"{item['pk'][:200]}: the item has {size} bytes; at most {MAX_ITEM_BYTES} are taken"
-        )
-
-
-def check_transaction(items: Sequence[Mapping[str, Any]]) -> None:
-    """Raise `InvalidInputError` for more than one transaction may write."""
-    for item in items:
-        check_item(item)
-    if len(items) > MAX_TRANSACTION_ITEMS:
-        raise InvalidInputError(
-            f"{len(items)} items in a transaction; at most {MAX_TRANSACTION_ITEMS}"
-        )
-    size = sum(map(item_size, items))
-    if size > MAX_TRANSACTION_BYTES:
-        raise InvalidInputError(
-            f"{size} bytes in a transaction; at most {MAX_TRANSACTION_BYTES} are taken"
         )
 
 

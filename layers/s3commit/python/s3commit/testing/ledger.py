@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
-from s3commit.core.model.job import Failure
 from s3commit.core.model.locks import Claim, Claimed
-from s3commit.core.model.record import (
-    AttemptRecord,
-    JobRecord,
-    PlanFacts,
-    ReplacedFacts,
-    Stage,
-    Turn,
-)
-from s3commit.core.model.states import ENDED, IllegalTransitionError, JobState, check_transition
-from s3commit.core.ports.ledger import LostRaceError, SweepNote
+from s3commit.core.model.record import AttemptRecord, JobRecord
+from s3commit.core.model.states import JobState
+from s3commit.core.ports.ledger import Expected, Ledger, SweepNote
 from s3commit.testing.item_limits import (
     attempt_item,
     check_item,
@@ -26,7 +19,7 @@ from s3commit.testing.item_limits import (
 )
 
 
-class MemoryLedger:
+class MemoryLedger(Ledger):
     """Implements `s3commit.core.ports.objects.Ledger`; linearizable and thread-safe.
 
     What DynamoDB would refuse by its size is refused: `s3commit.testing.item_limits`.
@@ -56,103 +49,13 @@ class MemoryLedger:
         with self._lock:
             return self._jobs.setdefault(record.ref, record)
 
-    def take_over(self, ref: str, *, generation: int, execution: str, now: str) -> JobRecord:
-        """See `Ledger.take_over`."""
+    def update(self, ref: str, expected: Expected, changes: Mapping[str, Any]) -> JobRecord:
+        """See `Ledger.update`."""
         with self._lock:
-            record = self._expect(ref, None, generation)
-            return self._store(
-                replace(record, generation=generation + 1, execution=execution, updated_at=now)
-            )
-
-    def advance(
-        self,
-        ref: str,
-        *,
-        source: JobState,
-        target: JobState,
-        generation: int,
-        now: str,
-        plan: PlanFacts | None = None,
-        failure: Failure | None = None,
-    ) -> JobRecord:
-        """See `Ledger.advance`."""
-        check_transition(source, target)
-        if target is JobState.COMMITTING:
-            raise IllegalTransitionError("a job enters COMMITTING by decide() alone")
-        with self._lock:
-            record = self._expect(ref, source, generation)
-            return self._store(
-                replace(
-                    record,
-                    state=target,
-                    updated_at=now,
-                    plan=plan or record.plan,
-                    failure=failure or record.failure,
-                    finished_at=now if target in ENDED else record.finished_at,
-                )
-            )
-
-    def decide(
-        self,
-        ref: str,
-        *,
-        generation: int,
-        plan: PlanFacts,
-        replaced: ReplacedFacts | None,
-        epoch: int,
-        now: str,
-    ) -> JobRecord:
-        """See `Ledger.decide`."""
-        with self._lock:
-            record = self._expect(ref, JobState.SEALED, generation)
-            if record.plan is None or record.plan.sha256 != plan.sha256:
-                raise LostRaceError(f"job {ref}: its plan is another one by now", record)
-            if (record.replaced and record.replaced.sha256) != (replaced and replaced.sha256):
-                raise LostRaceError(f"job {ref}: its replace list is another by now", record)
-            if (record.turn.stage, record.turn.epoch) != (Stage.HELD, epoch):
-                raise LostRaceError(f"job {ref} does not hold what it claims", record)
-            after = replace(record, state=JobState.COMMITTING, decided_at=now, updated_at=now)
-            return self._store(after)
-
-    def note(
-        self,
-        ref: str,
-        *,
-        generation: int,
-        now: str,
-        plan: PlanFacts | None = None,
-        replaced: ReplacedFacts | None = None,
-    ) -> JobRecord:
-        """See `Ledger.note`."""
-        with self._lock:
-            record = self._expect(ref, JobState.SEALED, generation)
-            return self._store(
-                replace(
-                    record,
-                    updated_at=now,
-                    plan=plan or record.plan,
-                    replaced=replaced or record.replaced,
-                )
-            )
-
-    def take_turn(
-        self,
-        ref: str,
-        *,
-        generation: int,
-        before: Turn,
-        after: Turn,
-        now: str,
-        locks: Sequence[str] | None = None,
-    ) -> JobRecord:
-        """See `Ledger.take_turn`."""
-        with self._lock:
-            record = self._expect(ref, JobState.SEALED, generation)
-            stands = record.turn
-            if (stands.stage, stands.epoch) != (before.stage, before.epoch):
-                raise LostRaceError(f"job {ref}: its turn is {stands.stage} by now", record)
-            nodes = record.locks if locks is None else tuple(locks)
-            return self._store(replace(record, turn=after, locks=nodes, updated_at=now))
+            record = replace(expected.check(ref, self._jobs.get(ref)), **changes)
+            check_item(job_item(record))
+            self._jobs[ref] = record
+            return record
 
     def begin_unit(self, ref: str, unit: int) -> bool:
         """See `Ledger.begin_unit`."""
@@ -245,15 +148,3 @@ class MemoryLedger:
                 return False
             del self._jobs[ref]
             return True
-
-    def _expect(self, ref: str, state: JobState | None, generation: int) -> JobRecord:
-        record = self._jobs.get(ref)
-        same_state = record is not None and state in {None, record.state}
-        if record is None or not same_state or record.generation != generation:
-            raise LostRaceError.over(ref, state, generation, record)
-        return record
-
-    def _store(self, record: JobRecord) -> JobRecord:
-        check_item(job_item(record))
-        self._jobs[record.ref] = record
-        return record

@@ -20,9 +20,11 @@ from s3commit.core.ports.clock import Clock
 from s3commit.core.ports.objects import (
     NULL_VERSION,
     ListedObject,
+    ListedVersion,
     ObjectFacts,
     OpenUpload,
     StoredObject,
+    UploadParts,
 )
 from s3commit.testing.bucket import (
     ABORT,
@@ -126,16 +128,38 @@ class MemoryObjectStore:
             found = self._bucket(bucket).listing(prefix)
         return (one for one in found if one.key > after)
 
-    def list_uploads(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[OpenUpload]:
-        """See `ObjectReader.list_uploads`."""
+    def list_versions(self, bucket: str, key: str) -> Iterator[ListedVersion]:
+        """See `ObjectReader.list_versions`."""
+        with self._lock:
+            versions = self._bucket(bucket).objects.get(key, [])[::-1]
+        for one in versions:
+            if one.body is not None:
+                yield ListedVersion(one.version_id or NULL_VERSION, one.etag, len(one.body))
+
+    def list_uploads(
+        self, bucket: str, prefix: str, *, after: str = "", after_upload: str = ""
+    ) -> Iterator[OpenUpload]:
+        """See `ObjectReader.list_uploads`; those of one key in the order of time, and of ids."""
+
+        def comes(upload: Upload, upload_id: str) -> bool:
+            of_the_same = upload.key == after and upload_id > after_upload != ""
+            return upload.key.startswith(prefix) and (of_the_same or upload.key > after)
+
         with self._lock:
             self._bucket(bucket).permit(prefix, LIST_UPLOADS)
             found = [
                 OpenUpload(upload.key, upload_id, upload.initiated)
                 for upload_id, upload in self._bucket(bucket).uploads.items()
-                if upload.key.startswith(prefix) and upload.key > after
+                if comes(upload, upload_id)
             ]
         return iter(sorted(found, key=lambda upload: (upload.key.encode(), upload.initiated)))
+
+    def upload_parts(self, bucket: str, key: str, upload_id: str) -> UploadParts:
+        """See `ObjectReader.upload_parts`."""
+        with self._lock:
+            self._bucket(bucket).permit(key, LIST_PARTS)
+            upload = self._upload(bucket, key, upload_id)
+            return UploadParts(sum(map(len, upload.parts.values())), upload.modified)
 
     def is_versioned(self, bucket: str) -> bool:
         """See `ObjectReader.is_versioned`."""
@@ -286,10 +310,6 @@ class MemoryObjectStore:
     def bucket(self, bucket: str) -> Bucket:
         """What is in a bucket, for other fakes. Raises `NotFoundError`."""
         return self._bucket(bucket)
-
-    def upload(self, bucket: str, key: str, upload_id: str) -> Upload:
-        """An open upload, for other fakes. Raises `UploadGoneError`."""
-        return self._upload(bucket, key, upload_id)
 
     def _bucket(self, bucket: str) -> Bucket:
         if bucket not in self._buckets:

@@ -47,6 +47,7 @@ from s3commit.writer.bucket import BucketProbe, S3BucketProbe, check_pipeline, n
 from s3commit.writer.conditional_put import WriterStore, put_first
 from s3commit.writer.config import Config, load_config
 from s3commit.writer.environment import Environment, SystemEnvironment, timestamp
+from s3commit.writer.once import new_job_id
 from s3commit.writer.options import (
     DEFAULT_COMMIT_TIMEOUT,
     conditions_of,
@@ -225,7 +226,7 @@ def open_job(
     directory = parse_destination(destination)
     chosen = (config if isinstance(config, Config) else load_config(config)).settings_for(directory)
     spec = JobSpec(
-        job_id=check_job_id(environment.new_id() if job_id is None else job_id),
+        job_id=check_job_id(new_job_id(environment, idempotency_key) if job_id is None else job_id),
         destination=directory,
         conflict=conflict_of(conflict, chosen),
         scope=scope_of(scope, chosen),

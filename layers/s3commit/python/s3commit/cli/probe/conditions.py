@@ -4,205 +4,189 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Final
 
-from s3commit.cli.probe.model import Case, Cost, Seen, at_once, in_rounds, needs, probe, race
-from s3commit.cli.probe.target import Target
+from s3commit.cli.probe.model import Answers, Cost, needs, probe, sees, with_versions
+from s3commit.cli.probe.place import Place
+from s3commit.cli.probe.rounds import RACERS, RACES, Told, at_once, race_of, rounds
+from s3commit.cli.probe.world import World
 
-GUIDE: Final = "https://docs.aws.amazon.com/AmazonS3/latest/userguide/"
-WRITES: Final = GUIDE + "conditional-writes.html"
-DELETES: Final = GUIDE + "conditional-deletes.html"
-COMPLETES: Final = (
-    "https://docs.aws.amazon.com/AmazonS3/latest/API/API_CompleteMultipartUpload.html"
-)
+GUIDE = "https://docs.aws.amazon.com/AmazonS3/latest/userguide/"
+WRITES = GUIDE + "conditional-writes.html"
+DELETES = GUIDE + "conditional-deletes.html"
+COMPLETES = "https://docs.aws.amazon.com/AmazonS3/latest/API/API_CompleteMultipartUpload.html"
 
-REFUSED: Final = "412 PreconditionFailed"
-MISSING: Final = "404 NoSuchKey"
-CONFLICT: Final = "409 ConditionalRequestConflict"
-OTHER_ETAG: Final = '"00000000000000000000000000000000"'
-RACERS: Final = 4
+REFUSED = "412 PreconditionFailed"
+MISSING = "404 NoSuchKey"
+CONFLICT = "409 ConditionalRequestConflict"
+OTHER_ETAG = '"00000000000000000000000000000000"'
 
 
-@probe(
-    relies=("A2", "ADR 9"),
-    source=WRITES,
-    cost=Cost(requests=12),
-    cases={
-        "put if none, nothing there": Case(("200",)),
-        "put if none, an object there": Case((REFUSED,)),
-        "put if match, changed": Case((REFUSED,)),
-        "the object after both refusals": Case(("first",)),
-        "put if match, unchanged": Case(("200",)),
-        "put if match, nothing there": Case((MISSING, REFUSED)),
-        "nothing there after that": Case(("404",)),
-        "put if none, deleted before": Case(("200",)),
-    },
-)
-def conditional_put(target: Target) -> Iterator[Seen]:
-    """A put keeps its condition."""
-    at = target.prefix
-    yield Seen("put if none, nothing there", at.put("put", IfNoneMatch="*"))
-    yield Seen("put if none, an object there", at.put("put", b"second", IfNoneMatch="*"))
-    etag = at.etag("put")
-    yield Seen("put if match, changed", at.put("put", b"second", IfMatch=OTHER_ETAG))
-    yield Seen("the object after both refusals", at.body("put"))
-    yield Seen("put if match, unchanged", at.put("put", b"second", IfMatch=etag))
-    yield Seen("put if match, nothing there", at.put("none", IfMatch=etag))
-    yield Seen("nothing there after that", at.head("none"))
-    at.delete("put")
-    yield Seen("put if none, deleted before", at.put("put", IfNoneMatch="*"))
+@probe("conditional-put", "a put keeps its condition", "A2, ADR 9", WRITES, Cost(requests=12))
+@sees("put if none, nothing there", "200")
+@sees("put if none, an object there", REFUSED)
+@sees("put if match, changed", REFUSED)
+@sees("the object after both refusals", "first")
+@sees("put if match, unchanged", "200")
+@sees("put if match, nothing there", MISSING, REFUSED)
+@sees("nothing there after that", "404")
+@sees("put if none, deleted before", "200")
+def _puts(world: World, place: Place) -> Answers:
+    yield place.put("put", IfNoneMatch="*")
+    yield place.put("put", b"second", IfNoneMatch="*")
+    etag = place.etag("put")
+    yield place.put("put", b"second", IfMatch=OTHER_ETAG)
+    yield place.body("put")
+    yield place.put("put", b"second", IfMatch=etag)
+    yield place.put("none", IfMatch=etag)
+    yield place.head("none")
+    place.delete("put")
+    yield place.put("put", IfNoneMatch="*")
 
 
-@probe(
-    relies=("A2",),
-    source=DELETES,
-    cost=Cost(requests=16),
-    cases={
-        "delete if match, changed": Case((REFUSED,)),
-        "one of many, changed": Case(("PreconditionFailed",)),
-        "the object after both refusals": Case(("first",)),
-        "delete if match, unchanged": Case(("204",)),
-        "nothing there after that": Case(("404",)),
-        # `S3ObjectStore.delete` takes each of these for gone
-        "delete if match, nothing there": Case((REFUSED, MISSING), matters=False),
-        "one of many, nothing there": Case(("PreconditionFailed", "NoSuchKey"), matters=False),
-        "one of many, unchanged": Case(("Deleted",)),
-        "nothing there after that too": Case(("404",)),
-    },
-)
-def conditional_delete(target: Target) -> Iterator[Seen]:
-    """A delete keeps its condition."""
-    at = target.prefix
-    at.put("delete")
-    etag = at.etag("delete")
-    yield Seen("delete if match, changed", at.delete("delete", IfMatch=OTHER_ETAG))
-    yield Seen("one of many, changed", at.delete_seen("delete", OTHER_ETAG))
-    yield Seen("the object after both refusals", at.body("delete"))
-    yield Seen("delete if match, unchanged", at.delete("delete", IfMatch=etag))
-    yield Seen("nothing there after that", at.head("delete"))
-    yield Seen("delete if match, nothing there", at.delete("delete", IfMatch=etag))
-    yield Seen("one of many, nothing there", at.delete_seen("delete", etag))
-    at.put("delete")
-    yield Seen("one of many, unchanged", at.delete_seen("delete", etag))
-    yield Seen("nothing there after that too", at.head("delete"))
+@probe("conditional-delete", "a delete keeps its condition", "A2", DELETES, Cost(requests=16))
+@sees("delete if match, changed", REFUSED)
+@sees("one of many, changed", "PreconditionFailed")
+@sees("the object after both refusals", "first")
+@sees("delete if match, unchanged", "204")
+@sees("nothing there after that", "404")
+# `S3ObjectStore.delete` takes each of these for gone
+@sees("delete if match, nothing there", REFUSED, MISSING, matters=False)
+@sees("one of many, nothing there", "PreconditionFailed", "NoSuchKey", matters=False)
+@sees("one of many, unchanged", "Deleted")
+@sees("nothing there after that too", "404")
+def _deletes(world: World, place: Place) -> Answers:
+    place.put("delete")
+    etag = place.etag("delete")
+    yield place.delete("delete", IfMatch=OTHER_ETAG)
+    yield place.delete_seen("delete", OTHER_ETAG)
+    yield place.body("delete")
+    yield place.delete("delete", IfMatch=etag)
+    yield place.head("delete")
+    yield place.delete("delete", IfMatch=etag)
+    yield place.delete_seen("delete", etag)
+    place.put("delete")
+    yield place.delete_seen("delete", etag)
+    yield place.head("delete")
 
 
 @probe(
-    relies=("A2", "ADR 5"),
-    source=COMPLETES,
-    cost=Cost(requests=20),
-    cases={
-        "complete if none, nothing there": Case(("200",)),
-        "complete if none, an object there": Case((REFUSED,)),
-        "the object after that refusal": Case(("first",)),
-        # whoever is refused looks at the object, and never completes that upload again
-        "the upload after that refusal": Case(("200",), matters=False),
-        "complete with another size": Case(("400 InvalidRequest",)),
-        "nothing there after that": Case(("404",)),
-        "the upload after that": Case(("200",), matters=False),
-        "complete with the size of the parts": Case(("200",)),
-        "complete with another etag": Case(("400 InvalidPart",)),
-    },
+    "conditional-complete",
+    "a completion keeps its condition, size and etags",
+    "A2, ADR 5",
+    COMPLETES,
+    Cost(requests=20),
 )
-def conditional_complete(target: Target) -> Iterator[Seen]:
-    """A completion keeps its condition, size and etags."""
-    at = target.prefix
-    first, second = at.start("whole"), at.start("whole", b"second")
-    yield Seen("complete if none, nothing there", at.complete(first, IfNoneMatch="*"))
-    yield Seen("complete if none, an object there", at.complete(second, IfNoneMatch="*"))
-    yield Seen("the object after that refusal", at.body("whole"))
-    yield Seen("the upload after that refusal", at.parts_of(second))
-    third = at.start("sized")
-    yield Seen("complete with another size", at.complete(third, MpuObjectSize=4))
-    yield Seen("nothing there after that", at.head("sized"))
-    yield Seen("the upload after that", at.parts_of(third))
-    yield Seen("complete with the size of the parts", at.complete(third, MpuObjectSize=5))
-    wrong = at.start("wrong")
+@sees("complete if none, nothing there", "200")
+@sees("complete if none, an object there", REFUSED)
+@sees("the object after that refusal", "first")
+# whoever is refused looks at the object, and never completes that upload again
+@sees("the upload after that refusal", "200", matters=False)
+@sees("complete with another size", "400 InvalidRequest")
+@sees("nothing there after that", "404")
+@sees("the upload after that", "200", matters=False)
+@sees("complete with the size of the parts", "200")
+@sees("complete with another etag", "400 InvalidPart")
+def _completions(world: World, place: Place) -> Answers:
+    first, second = place.start("whole"), place.start("whole", b"second")
+    yield place.complete(first, IfNoneMatch="*")
+    yield place.complete(second, IfNoneMatch="*")
+    yield place.body("whole")
+    yield place.parts_of(second)
+    third = place.start("sized")
+    yield place.complete(third, MpuObjectSize=4)
+    yield place.head("sized")
+    yield place.parts_of(third)
+    yield place.complete(third, MpuObjectSize=5)
+    wrong = place.start("wrong")
     wrong.parts[0]["ETag"] = OTHER_ETAG
-    yield Seen("complete with another etag", at.complete(wrong))
+    yield place.complete(wrong)
 
 
 @probe(
-    relies=("A2", "docs/protocol.md"),
-    source=GUIDE + "DeletingObjectVersions.html",
-    cost=Cost(requests=15),
+    "delete-version",
+    "the delete of a version brings back what it covered",
+    "A2, docs/protocol.md",
+    GUIDE + "DeletingObjectVersions.html",
+    Cost(requests=15),
     lacks=needs("versioned-bucket"),
-    cases={
-        "what a completion covers stays a version": Case(("yes",)),
-        "delete of that completion's version": Case(("204",)),
-        "the object after that": Case(("first",)),
-        "the same delete again": Case(("204", "404 NoSuchVersion")),
-        "the object after that too": Case(("first",)),
-    },
+    versioned=True,
 )
-def delete_version(target: Target) -> Iterator[Seen]:
-    """The delete of a version brings back what it covered."""
-    at = target.on_versions().prefix
-    at.put("covered")
-    at.complete(at.start("covered", b"second"))
-    stays = len(at.versions("covered")) > 1
-    ours = at.facts("covered")["VersionId"]
-    yield Seen("what a completion covers stays a version", "yes" if stays else "no")
-    yield Seen("delete of that completion's version", at.delete("covered", VersionId=ours))
-    yield Seen("the object after that", at.body("covered"))
-    yield Seen("the same delete again", at.delete("covered", VersionId=ours))
-    yield Seen("the object after that too", at.body("covered"))
-
-
-_ONE_WINS: Final = {
-    "winners of each race": Case(("1",)),
-    "what the others are told": Case((REFUSED, CONFLICT)),
-    "the object is a winner's": Case(("yes",)),
-}
-RACES: Final = f"{{rounds}} races of {RACERS}"
-
-
-@probe(relies=("A2",), source=WRITES, each_round=Cost(requests=8), cases=_ONE_WINS)
-@in_rounds(RACES)
-def put_race(target: Target, number: int) -> Iterator[Seen]:
-    """Of puts at once, if nothing is there, one wins."""
-    at, key = target.prefix, f"race-{number}"
-    bodies = [str(racer).encode() for racer in range(RACERS)]
-    calls = [partial(at.put, key, body, IfNoneMatch="*") for body in bodies]
-    return race(calls, partial(at.body, key), "the object is a winner's")
-
-
-@probe(relies=("A2",), source=WRITES, each_round=Cost(requests=16), cases=_ONE_WINS)
-@in_rounds(RACES)
-def complete_race(target: Target, number: int) -> Iterator[Seen]:
-    """Of completions at once, if nothing is there, one wins."""
-    at, key = target.prefix, f"complete-race-{number}"
-    uploads = [at.start(key, str(racer).encode()) for racer in range(RACERS)]
-    calls = [partial(at.complete, upload, IfNoneMatch="*") for upload in uploads]
-    return race(calls, partial(at.body, key), "the object is a winner's")
+@sees("what a completion covers stays a version", "yes")
+@sees("delete of that completion's version", "204")
+@sees("the object after that", "first")
+@sees("the same delete again", "204", "404 NoSuchVersion")
+@sees("the object after that too", "first")
+def _delete_version(world: World, place: Place) -> Answers:
+    place.put("covered")
+    place.complete(place.start("covered", b"second"))
+    yield "yes" if len(place.versions("covered")) > 1 else "no"
+    ours = place.facts("covered")["VersionId"]
+    for _ in range(2):
+        yield place.delete("covered", VersionId=ours)
+        yield place.body("covered")
 
 
 @probe(
-    relies=("A2",),
-    source=DELETES,
-    each_round=Cost(requests=7),
-    cases={
-        "the delete of the old object": Case(("204", REFUSED, CONFLICT, MISSING), matters=False),
-        "the object after each race": Case(("second",)),
-    },
+    "put-race",
+    "of puts at once, if nothing is there, one wins",
+    "A2",
+    WRITES,
+    each_round=Cost(requests=8),
 )
-@in_rounds("{rounds} races")
-def delete_race(target: Target, number: int) -> Iterator[Seen]:
-    """A conditional delete never takes what was put meanwhile."""
-    at, key = target.prefix, f"delete-race-{number}"
-    at.put(key)
-    delete = partial(at.delete, key, IfMatch=at.etag(key))
-    deleted, put = at_once(delete, partial(at.put, key, b"second"))
-    yield Seen("the delete of the old object", deleted)
-    yield Seen("the object after each race", at.body(key) if put == "200" else f"put: {put}")
+@sees("winners of each race", "1")
+@sees("what the others are told", REFUSED, CONFLICT)
+@sees("the object is a winner's", "yes")
+@rounds(RACES)
+def _put_race(world: World, place: Place, number: int) -> Iterator[Told]:
+    put = partial(place.put, f"race-{number}", IfNoneMatch="*")
+    calls = [partial(put, body=str(racer).encode()) for racer in range(RACERS)]
+    return race_of(calls, partial(place.body, f"race-{number}"))
 
 
-PROBES: Final = (
-    *conditional_put.on_both,
-    *conditional_delete.on_both,
-    *conditional_complete.on_both,
-    delete_version,
-    put_race,
-    complete_race,
-    delete_race,
+@probe(
+    "complete-race",
+    "of completions at once, if nothing is there, one wins",
+    "A2",
+    WRITES,
+    each_round=Cost(requests=16),
+)
+@sees("winners of each race", "1")
+@sees("what the others are told", REFUSED, CONFLICT)
+@sees("the object is a winner's", "yes")
+@rounds(RACES)
+def _complete_race(world: World, place: Place, number: int) -> Iterator[Told]:
+    key = f"complete-race-{number}"
+    uploads = [place.start(key, str(racer).encode()) for racer in range(RACERS)]
+    calls = [partial(place.complete, upload, IfNoneMatch="*") for upload in uploads]
+    return race_of(calls, partial(place.body, key))
+
+
+@probe(
+    "delete-race",
+    "a conditional delete never takes what was put meanwhile",
+    "A2",
+    DELETES,
+    each_round=Cost(requests=7),
+)
+@sees("the delete of the old object", "204", REFUSED, CONFLICT, MISSING, matters=False)
+@sees("the object after each race", "second")
+@rounds("{rounds} races")
+def _delete_race(world: World, place: Place, number: int) -> Iterator[Told]:
+    """A conditional delete of the old object meets a put of the new one."""
+    key = f"delete-race-{number}"
+    place.put(key)
+    delete = partial(place.delete, key, IfMatch=place.etag(key))
+    deleted, put = at_once([delete, partial(place.put, key, b"second")])
+    yield deleted
+    yield place.body(key) if put == "200" else f"put: {put}"
+
+
+PROBES = (
+    *with_versions(_puts),
+    *with_versions(_deletes),
+    *with_versions(_completions),
+    _delete_version,
+    _put_race,
+    _complete_race,
+    _delete_race,
 )

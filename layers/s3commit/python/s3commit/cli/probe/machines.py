@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
-from s3commit.cli.probe.model import Case, Cost, Seen, needs, probe
-from s3commit.cli.probe.s3_prefix import asked
-from s3commit.cli.probe.target import Target
+from s3commit.cli.probe.model import Answers, Cost, Seen, needs, probe, sees
+from s3commit.cli.probe.place import Place, asked
+from s3commit.cli.probe.world import World
 
 STARTS = "https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html"
 ERRORS = "https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html"
@@ -68,24 +67,28 @@ def definition(partition: str) -> dict[str, Any]:
 class Machine:
     """The run's own state machine, which goes with the run."""
 
-    def __init__(self, target: Target) -> None:
-        self._target = target
-        self._client = target.client("stepfunctions")
-        role = target.given.machine_role or ""
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._client = world.client("stepfunctions")
+        role = world.given.machine_role or ""
         _, partition, _, _, account, _ = role.split(":", 5)
         region = self._client.meta.region_name
-        self.arn = f"arn:{partition}:states:{region}:{account}:stateMachine:{target.name}"
+        self.arn = f"arn:{partition}:states:{region}:{account}:stateMachine:{world.name}"
         # Before it is made: an interruption right after that leaves nothing either.
-        target.undo.callback(self._client.delete_state_machine, stateMachineArn=self.arn)
+        world.undo.callback(self._client.delete_state_machine, stateMachineArn=self.arn)
         self._client.create_state_machine(
-            name=target.name, definition=json.dumps(definition(partition)), roleArn=role
+            name=world.name, definition=json.dumps(definition(partition)), roleArn=role
         )
 
     def start(self, name: str, **given: Any) -> tuple[str, str]:
         """The answer and the ARN of an execution, if there is one."""
-        start = self._client.start_execution
-        answer = asked(start, stateMachineArn=self.arn, name=name, input=json.dumps(given))
-        return answer.told, answer.response.get("executionArn", "")
+        told, answer = asked(
+            self._client.start_execution,
+            stateMachineArn=self.arn,
+            name=name,
+            input=json.dumps(given),
+        )
+        return told, answer.get("executionArn", "")
 
     def stop(self, arn: str) -> str:
         """Stop an execution; how it ended."""
@@ -99,79 +102,72 @@ class Machine:
             found = self._client.describe_execution(executionArn=arn)
             return found if found["status"] != "RUNNING" else None
 
-        found = self._target.wait(ended, END_SECONDS, PAUSE)
+        found = self._world.wait(ended, END_SECONDS, PAUSE)
         return found or self._client.describe_execution(executionArn=arn)
 
 
 @probe(
-    relies=("aws/executions.py",),
-    source=STARTS,
-    cost=Cost(transitions=8),
+    "execution-names",
+    "an execution's name is used once",
+    "aws/executions.py",
+    STARTS,
+    Cost(transitions=8),
     lacks=needs("machine-role"),
-    cases={
-        "start": Case(("200",)),
-        # `StateMachine.start` takes the refusal for "started before" as well
-        "same name and input while it runs": Case(("200", TAKEN)),
-        "whose execution that is": Case(("the same",)),
-        "same name, other input, while it runs": Case((TAKEN,)),
-        "stop": Case(("ABORTED",)),
-        "same name and input after its end": Case((TAKEN,)),
-    },
 )
-def execution_names(target: Target) -> Iterator[Seen]:
-    """An execution's name is used once."""
-    machine = Machine(target)
+@sees("start", "200")
+# `StateMachine.start` takes the refusal for "started before" as well
+@sees("same name and input while it runs", "200", TAKEN)
+@sees("whose execution that is", "the same")
+@sees("same name, other input, while it runs", TAKEN)
+@sees("stop", "ABORTED")
+@sees("same name and input after its end", TAKEN)
+def _names(world: World, place: Place) -> Answers:
+    machine = Machine(world)
     told, first = machine.start("named", seconds=RUNNING_SECONDS)
-    yield Seen("start", told)
+    yield told
     if not first:
         return
     try:
         told, again = machine.start("named", seconds=RUNNING_SECONDS)
-        yield Seen("same name and input while it runs", told)
-        yield Seen("whose execution that is", "the same" if again == first else "another")
-        told, _ = machine.start("named", seconds=RUNNING_SECONDS + 1)
-        yield Seen("same name, other input, while it runs", told)
+        yield told
+        yield "the same" if again == first else "another"
+        yield machine.start("named", seconds=RUNNING_SECONDS + 1)[0]
     finally:
         ended = machine.stop(first)
-    yield Seen("stop", ended)
-    told, _ = machine.start("named", seconds=RUNNING_SECONDS)
-    yield Seen("same name and input after its end", told)
+    yield ended
+    yield machine.start("named", seconds=RUNNING_SECONDS)[0]
 
 
 @probe(
-    relies=("ADR 3",),
-    source=ERRORS,
-    cost=Cost(requests=10, transitions=20),
+    "map-datasets",
+    "a distributed Map and its plan",
+    "ADR 3",
+    ERRORS,
+    Cost(requests=10, transitions=20),
     lacks=needs("machine-role"),
-    cases={
-        "a plan of one unit": Case(("1 done",)),
-        # not documented, and never relied on: AnythingToComplete goes around the Map
-        "a plan of no unit": Case(("0 done",), matters=False),
-        "a plan that is missing": Case((f"caught by {UNREAD}",)),
-    },
 )
-def map_datasets(target: Target) -> Iterator[Seen]:
-    """A distributed Map and its plan."""
-    machine, at = Machine(target), target.prefix
-    at.put("one.json", b'[{"unit": 0}]')
-    at.put("none.json", b"[]")
-    for case, plan in (
-        ("a plan of one unit", "one.json"),
-        ("a plan of no unit", "none.json"),
-        ("a plan that is missing", "missing.json"),
-    ):
-        _, arn = machine.start(plan, seconds=0, bucket=at.bucket, plan=at.prefix + plan)
-        yield Seen(case, *_outcome(machine.end(arn)))
+@sees("a plan of one unit", "1 done")
+# not documented, and never relied on: AnythingToComplete goes around the Map
+@sees("a plan of no unit", "0 done", matters=False)
+@sees("a plan that is missing", f"caught by {UNREAD}")
+def _datasets(world: World, place: Place) -> Answers:
+    machine = Machine(world)
+    place.put("one.json", b'[{"unit": 0}]')
+    place.put("none.json", b"[]")
+    for plan in ("one.json", "none.json", "missing.json"):
+        given = {"seconds": 0, "bucket": place.bucket, "plan": place.prefix + plan}
+        _, arn = machine.start(plan, **given)
+        yield _outcome(machine.end(arn))
 
 
-def _outcome(execution: Any) -> tuple[str, str]:
+def _outcome(execution: Any) -> Seen:
     """The number of results, or who caught what."""
     if execution["status"] != "SUCCEEDED":
-        return execution["status"], execution.get("error", "")
+        return Seen([execution["status"]], execution.get("error", ""))
     output = json.loads(execution["output"])
     if "caught" in output:
-        return f"caught by {output['caught']}", output["error"].get("Error", "")
-    return f"{len(output['completed'])} done", ""
+        return Seen([f"caught by {output['caught']}"], output["error"].get("Error", ""))
+    return Seen([f"{len(output['completed'])} done"])
 
 
-PROBES: Final = (execution_names, map_datasets)
+PROBES = (_names, _datasets)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import astuple, dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
-from s3commit.cli.probe.target import Target
-
-T = TypeVar("T")
+from s3commit.cli.probe.place import Place
+from s3commit.cli.probe.world import World
 
 
 class Verdict(StrEnum):
-    """How a case came out. Only ``DIFFERS`` and ``FAILED`` are bad."""
+    """How a case came out. Only those of `BAD` are bad."""
 
     OK = "ok"
     HARMLESS = "harmless"  # not as expected, and nothing of ours relies on it
@@ -28,38 +24,26 @@ class Verdict(StrEnum):
 BAD = (Verdict.DIFFERS, Verdict.FAILED)
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
-    """The answers of which each one is as it should be.
+class Case(NamedTuple):
+    """What is looked at, and the answers of which each one is as it should be.
 
     ``matters`` says that correctness rests on it: another answer then differs, otherwise it is
     reported as harmless.
     """
 
+    name: str
     expected: tuple[str, ...]
     matters: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What was seen in one case: an answer, or all of several. ``detail`` is not compared.
+class Seen(NamedTuple):
+    """What was seen in one case, if not one answer alone. ``detail`` is not compared."""
 
-    In a round `True` stands for "as it should be".
-    """
-
-    case: str
-    answer: str | tuple[str, ...] | bool
+    answers: Sequence[str]
     detail: str = ""
 
-    @property
-    def answers(self) -> tuple[str, ...]:
-        """Every different answer once."""
-        found = self.answer if isinstance(self.answer, tuple) else (str(self.answer),)
-        return tuple(sorted(set(found)))
 
-
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(NamedTuple):
     """What a probe takes at most: S3 requests, and what AWS bills for the others."""
 
     requests: int = 0  # but those of the end
@@ -68,12 +52,6 @@ class Cost:
     writes: int = 0  # write units of a table
     sent: int = 0  # bytes
     copied: int = 0  # bytes, within S3
-
-    def __add__(self, other: Cost) -> Cost:
-        return Cost(*map(sum, zip(astuple(self), astuple(other), strict=True)))
-
-    def __mul__(self, times: int) -> Cost:
-        return Cost(*(count * times for count in astuple(self)))
 
     @property
     def price(self) -> float:
@@ -87,118 +65,89 @@ class Cost:
         return billed / 1000 + stored
 
 
-def needs(*options: str) -> Callable[[Target], str]:
-    """What a target lacks that was not given these options."""
-
-    def lacks(target: Target) -> str:
-        given = target.given
-        missing = [name for name in options if not getattr(given, name.replace("-", "_"))]
-        return f"give {' and '.join(f'--{name}' for name in missing)}" if missing else ""
-
-    return lacks
+NOTHING = Cost()
 
 
-Run = Callable[[Target], Iterator[Seen]]
+def total(costs: Iterable[Cost]) -> Cost:
+    """The sum of some costs."""
+    return Cost(*map(sum, zip(NOTHING, *costs, strict=True)))
+
+
+Answers = Iterator[str | Seen]
+Run = Callable[[World, Place], Answers]
+Watched = tuple[Run, tuple[Case, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One behaviour of AWS. ``run`` yields what it sees, case by case.
+    """One behaviour of AWS. ``run`` yields the answer of each case, in their order.
 
     ``relies`` names what of ours rests on it: assumptions of docs/proof.md, decisions in docs/adr,
     or a module or page. A race takes ``each_round`` besides its ``cost``. ``lacks`` says why it
-    can't be probed on a target, or nothing.
+    can't be probed in a world, or nothing. ``versioned`` is for the bucket with versions.
     """
 
     name: str
     what: str
     relies: tuple[str, ...]
     source: str
-    cases: Mapping[str, Case]
+    cases: tuple[Case, ...]
     run: Run
-    cost: Cost = Cost()
-    each_round: Cost = Cost()
-    lacks: Callable[[Target], str] = lambda _target: ""
+    cost: Cost = NOTHING
+    each_round: Cost = NOTHING
+    lacks: Callable[[World], str] = lambda _world: ""
+    versioned: bool = False
 
-    @property
-    def on_both(self) -> tuple[Probe, Probe]:
-        """The probe, and the same in the bucket with versions."""
-        return self, replace(
-            self,
-            name=f"{self.name}-versioned",
-            what=f"{self.what}, with versions",
-            run=lambda target: self.run(target.on_versions()),
-            lacks=needs("versioned-bucket"),
-        )
+    def cost_in(self, world: World) -> Cost:
+        """What it takes with all of its rounds."""
+        return total([self.cost, *[self.each_round] * world.rounds])
+
+
+def sees(name: str, *expected: str, matters: bool = True) -> Callable[[Run | Watched], Watched]:
+    """Name the answers of the function below, one by one; see `Case`."""
+
+    def watch(below: Run | Watched) -> Watched:
+        run, cases = below if isinstance(below, tuple) else (below, ())
+        return run, (Case(name, expected, matters), *cases)
+
+    return watch
 
 
 def probe(
-    *, relies: tuple[str, ...], source: str, cases: Mapping[str, Case], **besides: Any
-) -> Callable[[Run], Probe]:
-    """Make a `Probe` of a function: its name is the probe's, its docstring's first line what is so.
+    name: str, what: str, relies: str, source: str, cost: Cost = NOTHING, **more: Any
+) -> Callable[[Watched], Probe]:
+    """Make a probe of the function below and its cases; see `Probe`."""
 
-    ``besides`` are ``cost``, ``each_round`` and ``lacks`` of `Probe`.
-    """
+    def make(watched: Watched) -> Probe:
+        run, cases = watched
+        return Probe(name, what, tuple(relies.split(", ")), source, cases, run, cost, **more)
 
-    def decorate(run: Run) -> Probe:
-        what = (run.__doc__ or "?").splitlines()[0].rstrip(".")
-        name = run.__name__.replace("_", "-")
-        return Probe(name, what[0].lower() + what[1:], relies, source, cases, run, **besides)
-
-    return decorate
+    return make
 
 
-def in_rounds(detail: str) -> Callable[[Callable[[Target, int], Iterator[Seen]]], Run]:
-    """Run a function once for each round; of each case all that was seen counts together.
-
-    ``detail`` says what was repeated; its ``{rounds}`` and ``{parts}`` are the target's.
-    """
-
-    def decorate(one_round: Callable[[Target, int], Iterator[Seen]]) -> Run:
-        @wraps(one_round)
-        def run(target: Target) -> Iterator[Seen]:
-            found: dict[str, list[Seen]] = defaultdict(list)
-            for number in range(target.rounds):
-                for seen in one_round(target, number):
-                    found[seen.case].append(seen)
-            told = detail.format(rounds=target.rounds, parts=target.parts)
-            for case, each in found.items():
-                yield Seen(case, _together(each), told)
-
-        return run
-
-    return decorate
+def with_versions(plain: Probe) -> tuple[Probe, Probe]:
+    """The probe, and the same in the bucket with versions."""
+    versioned = replace(
+        plain,
+        name=f"{plain.name}-versioned",
+        what=f"{plain.what}, with versions",
+        lacks=needs("versioned-bucket"),
+        versioned=True,
+    )
+    return plain, versioned
 
 
-def _together(found: list[Seen]) -> str | tuple[str, ...]:
-    """``always``, or how many times of how many; or all answers."""
-    kept = [seen.answer for seen in found if isinstance(seen.answer, bool)]
-    if kept:
-        return "always" if all(kept) else f"{sum(kept)} of {len(kept)} times"
-    return tuple(answer for seen in found for answer in seen.answers)
+def needs(*names: str) -> Callable[[World], str]:
+    """What a world lacks that was not given each ``--name``."""
+
+    def lacks(world: World) -> str:
+        missing = [name for name in names if not getattr(world.given, name.replace("-", "_"))]
+        return f"give {' and '.join(f'--{name}' for name in missing)}" if missing else ""
+
+    return lacks
 
 
-def race(calls: Sequence[Callable[[], str]], read: Callable[[], str], whose: str) -> Iterator[Seen]:
-    """Make calls at once of which one is to win: how many do, and what the others are told.
-
-    ``whose`` is the case that says whether what is there then, a caller's number by ``read``, is a
-    winner's.
-    """
-    answers = at_once(*calls)
-    winners = [str(racer) for racer, answer in enumerate(answers) if answer == "200"]
-    yield Seen("winners of each race", str(len(winners)))
-    yield Seen("what the others are told", tuple(each for each in answers if each != "200"))
-    yield Seen(whose, "yes" if read() in winners else "no")
-
-
-def at_once(*calls: Callable[[], T]) -> list[T]:
-    """Make the calls on a thread each; what each returned, in their order."""
-    with ThreadPoolExecutor(len(calls)) as pool:
-        return [started.result() for started in [pool.submit(call) for call in calls]]
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One case of a probe, judged. ``seen`` says why if it is not probed or failed."""
 
     case: str
@@ -207,19 +156,20 @@ class Row:
     verdict: Verdict
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(NamedTuple):
     """A probe with all of its cases."""
 
     probe: Probe
-    rows: tuple[Row, ...]
+    rows: list[Row]
 
 
-def judge(case: Case, seen: Seen) -> Row:
+def judge(case: Case, answer: str | Seen) -> Row:
     """The row of what was seen."""
-    shown = ", ".join(seen.answers) + (f" ({seen.detail})" if seen.detail else "")
-    if seen.answers and set(seen.answers) <= set(case.expected):
+    seen = Seen((answer,)) if isinstance(answer, str) else answer
+    answers = sorted(set(seen.answers))
+    shown = ", ".join(answers) + (f" ({seen.detail})" if seen.detail else "")
+    if answers and set(answers) <= set(case.expected):
         verdict = Verdict.OK
     else:
         verdict = Verdict.DIFFERS if case.matters else Verdict.HARMLESS
-    return Row(seen.case, case.expected, shown or "nothing", verdict)
+    return Row(case.name, case.expected, shown or "nothing", verdict)

@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from s3commit.cli.arguments import DESTINATION
 from s3commit.cli.printer import Printer
+from s3commit.cli.probe.command import probe, probe_options
 from s3commit.cli.session import Session
 from s3commit.cli.text import many
-from s3commit.cli.verb import FAILED, USAGE, Problem, table_option, verb
+from s3commit.cli.verb import FAILED, USAGE, Problem, verb
 from s3commit.core.model.job import Destination
 
 
@@ -20,33 +20,7 @@ from s3commit.core.model.job import Destination
 @click.option("--bucket", metavar="BUCKET", help="The data bucket, if no stack is to say it.")
 @click.option("--role", metavar="ARN", help="A role of Spark jobs, whose rights are simulated.")
 @click.option("--prefix", metavar="PREFIX", default="", help="Where it writes, or else the caller.")
-@click.option(
-    "--probe",
-    "destination",
-    type=DESTINATION,
-    metavar="URI",
-    help="Probe below this s3:// URI, instead of the checks. These options go with it:",
-)
-@click.option(
-    "--versioned-bucket",
-    metavar="NAME",
-    help="A bucket with versioning, to probe it too, below the same prefix.",
-)
-@table_option
-@click.option(
-    "--key-role", metavar="ARN", help="Another role, to complete and abort what is encrypted."
-)
-@click.option("--key", metavar="ARN", help="The KMS key that --key-role may use.")
-@click.option(
-    "--machine-role",
-    metavar="ARN",
-    help="A role for a temporary state machine, to probe Step Functions.",
-)
-@click.option(
-    "--alarm",
-    metavar="NAME",
-    help="An alarm to set off and back: whoever it notifies hears of it.",
-)
+@probe_options
 def doctor(
     session: Session,
     printer: Printer,
@@ -77,8 +51,6 @@ def doctor(
     if destination is not None:
         if name or bucket or role or prefix:
             raise Problem("--name, --bucket, --role and --prefix are for the checks alone", USAGE)
-        from s3commit.cli.probe.run import probe  # noqa: PLC0415 - as in `Session`
-
         probe(session, printer, destination, **given)
         return
     _refuse_without_probe(given)

@@ -59,7 +59,7 @@ def sweep(
     bucket, machine = _deployment(session.ledger(table), bucket, machine)
     sweeper = session.sweeper(table, machine)
     told: set[str] = set()
-    ports = (sweeper.ports, sweeper.survey, sweeper.executions)
+    ports = (sweeper.ports, sweeper.executions)
     report = run_sweep(
         lambda report: Sweep(bucket, *ports, Limits(**limits), report, dry_run=dry_run, told=told)
     )

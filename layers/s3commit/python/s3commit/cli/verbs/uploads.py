@@ -14,8 +14,7 @@ from s3commit.cli.rescue.jobs import find_jobs, write_ids
 from s3commit.cli.session import Session
 from s3commit.cli.text import age, epoch_of, fields, many, size
 from s3commit.cli.verb import FAILED, USAGE, Problem, dry_run_option, table_option, verb
-from s3commit.core.formats.layout import JobDirectory, owner_of, write_of
-from s3commit.core.job.contents import Contents
+from s3commit.core.formats.layout import owner_of, write_of
 from s3commit.core.model.errors import S3CommitError, UploadGoneError
 from s3commit.core.model.job import Destination
 from s3commit.core.ownership.open_uploads import Ownership, UploadOwners
@@ -108,28 +107,16 @@ def _fail_if_any_failed(found: list[Upload]) -> None:
         )
 
 
-def _owners(session: Session, bucket: str, ledger: Ledger | None) -> UploadOwners:
-    """The rule, by the ledger if one is named, and by what lies in S3."""
-
-    def look(directory: JobDirectory) -> Contents | None:
-        contents = Contents()
-        for listed in session.survey.objects(bucket, directory.prefix):
-            contents.add(directory, listed)
-        return contents if contents.last else None
-
-    ask = ledger.jobs_with_id if ledger else lambda _job_id: []
-    return UploadOwners(session.ports(session.store, ledger), bucket, ask, look)
-
-
 def _find(session: Session, destination: Destination, ledger: Ledger | None) -> list[Upload]:
     """Every open upload below the destination, the oldest first.
 
     Requests: the listings of the uploads, of the job directories and of ``_commits/``; for each job
     of S3A's that was left behind a read of one manifest, which has its files' id; for each job a
-    read of the ledger; for one that is not found there, unless it is under way here, a listing of
-    its directory in each directory above its files.
+    read of the ledger; for one that is not found there, unless it is under way here, three for
+    each directory above its files.
     """
-    owners = _owners(session, destination.bucket, ledger)
+    ask = ledger.jobs_with_id if ledger else lambda _job_id: []
+    owners = UploadOwners(session.ports(session.store, ledger), destination.bucket, ask)
     left_by_s3a = {
         write
         for job in find_jobs(session, destination, None)[0]
@@ -160,7 +147,7 @@ def _measure(session: Session, destination: Destination, found: list[Upload]) ->
 
     def measured(one: Upload) -> Upload | None:
         try:
-            parts = session.survey.parts(destination.bucket, one["key"], one["uploadId"])
+            parts = session.store.upload_parts(destination.bucket, one["key"], one["uploadId"])
         except UploadGoneError:
             return None
         return {**one, "bytes": parts.bytes}

@@ -17,9 +17,9 @@ from s3commit.core.formats.ticket import Ticket
 from s3commit.core.job.claims import BUSY, claimants, with_records
 from s3commit.core.job.idempotency_key import refuse_taken_key
 from s3commit.core.job.partitions import read_partitions
-from s3commit.core.job.record import planned_record
+from s3commit.core.job.record import moved, planned_record
 from s3commit.core.model.errors import JobRefusedError
-from s3commit.core.model.job import Conflict, Failure, Names, Scope
+from s3commit.core.model.job import Conflict, Failure, Scope
 from s3commit.core.model.limits import (
     HOLDER_SECONDS,
     LONGEST_WAIT,
@@ -81,15 +81,7 @@ def _claims_of(ports: Ports, ticket: Ticket, record: JobRecord) -> tuple[Claim, 
     """What the job has to hold, by its policy and, in scope partition, by what it writes."""
     by_partition = record.conflict is not Conflict.APPEND and record.scope is Scope.PARTITION
     partitions = read_partitions(ports, ticket.directory, record) if by_partition else ()
-    return claims(
-        ticket.directory.destination,
-        record.conflict,
-        record.scope,
-        partitions,
-        record.idempotency_key,
-        locations=record.plan.locations if record.plan else {},
-        exact=record.names is Names.EXACT,
-    )
+    return claims(record, partitions, record.plan.locations if record.plan else {})
 
 
 def _enter(ports: Ports, record: JobRecord, nodes: tuple[str, ...]) -> JobRecord:
@@ -253,18 +245,12 @@ def _is_dead(ports: Ports, other: JobRecord, now: str) -> bool:
         taken = ports.ledger.take_over(
             other.ref, generation=other.generation, execution="", now=now
         )
-        ports.ledger.advance(
-            other.ref,
-            source=JobState.SEALED,
-            target=JobState.ABORTING,
-            generation=taken.generation,
-            now=now,
-            failure=Failure(
-                "STALLED",
-                f"the job held its destination for {HOLDER_SECONDS // 60} minutes without going"
-                " on, and another one needed it; write the data again",
-            ),
+        stalled_for = Failure(
+            "STALLED",
+            f"the job held its destination for {HOLDER_SECONDS // 60} minutes without going"
+            " on, and another one needed it; write the data again",
         )
+        moved(ports, taken, JobState.ABORTING, stalled_for)
     except LostRaceError:
         return False  # it lives
     return True

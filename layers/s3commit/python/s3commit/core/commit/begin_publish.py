@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.job.plan import read_plan
-from s3commit.core.job.record import next_round, own_record, unless_overtaken
+from s3commit.core.job.record import moved, next_round, own_record, unless_overtaken
 from s3commit.core.model.errors import JobRefusedError, NeedsOperatorError, NotFoundError
 from s3commit.core.model.job import Failure
-from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ownership.identity import in_doubt
 from s3commit.core.ports.bundle import Ports
@@ -54,22 +53,8 @@ def begin_publish(ports: Ports, ticket: Ticket) -> Ticket:
             " uploads were aborted by someone else or expired, or another program has put objects"
             " of their names; write the data again",
         )
-        return _move(ports, ticket, record, JobState.ROLLING_BACK, failure)
+        return ticket.after(moved(ports, record, JobState.ROLLING_BACK, failure))
     counts = sorted((result.unit, result.files) for result in ticket.completed)
     if counts != sorted((number, unit.files) for number, unit in units.items()):
         return next_round(ports, ticket, record)
-    return _move(ports, ticket, record, JobState.PUBLISHING, None)
-
-
-def _move(
-    ports: Ports, ticket: Ticket, record: JobRecord, target: JobState, failure: Failure | None
-) -> Ticket:
-    moved = ports.ledger.advance(
-        record.ref,
-        source=record.state,
-        target=target,
-        generation=record.generation,
-        now=ports.clock.now(),
-        failure=failure,
-    )
-    return ticket.after(moved)
+    return ticket.after(moved(ports, record, JobState.PUBLISHING))

@@ -17,7 +17,7 @@ from s3commit.core.model.record import AttemptRecord, JobRecord
 from s3commit.core.model.states import ENDED, UNDER_COMMIT
 from s3commit.core.ownership.other_jobs import OtherJobs
 from s3commit.core.ports.bundle import Ports
-from s3commit.core.recovery.lost_record import remembered
+from s3commit.core.recovery.lost_record import record_from_s3
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,17 +82,17 @@ def _record(ports: Ports, directory: JobDirectory) -> JobRecord:
     record = ports.ledger.job(directory.ref)
     if record is not None:
         return record
-    home, spec = _home(ports, directory)
-    record = ports.ledger.job(home.ref) if home != directory else None
+    main, spec = _main_directory(ports, directory)
+    record = ports.ledger.job(main.ref) if main != directory else None
     if record is not None:
         return record
-    found = remembered(ports, home, spec)
+    found = record_from_s3(ports, main, spec)
     # A decided job whose record was lost: `--rebuild-ledger` puts its claims before the record, and
     # leaves alone one that is there (I6).
     return found if found.state in UNDER_COMMIT else ports.ledger.open_job(found)
 
 
-def _home(ports: Ports, directory: JobDirectory) -> tuple[JobDirectory, JobSpec]:
+def _main_directory(ports: Ports, directory: JobDirectory) -> tuple[JobDirectory, JobSpec]:
     """Where the job's record belongs: the main directory, if it and this location agree (ADR 13).
 
     Raises `InvalidInputError` (``LOCATION_NOT_AGREED``) if this one only says so.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from s3commit.core.ending.commit_manifest import first_keys, publish_manifest
-from s3commit.core.ending.result import write_result
+from s3commit.core.ending.result import conclude
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.published import (
     MAX_SUCCESS_BYTES,
@@ -12,9 +12,7 @@ from s3commit.core.formats.published import (
     success_job_id,
 )
 from s3commit.core.formats.ticket import Ticket
-from s3commit.core.job.claims import release_locks
-from s3commit.core.job.decision_record import note_end
-from s3commit.core.job.record import own_record, unless_overtaken
+from s3commit.core.job.record import moved, own_record, unless_overtaken
 from s3commit.core.model.errors import (
     AccessError,
     InvalidInputError,
@@ -26,6 +24,7 @@ from s3commit.core.model.limits import LONGEST_MARKER_PAUSE, MARKER_PAUSE, MARKE
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.objects import listed_at
 
 
 def publish_success(ports: Ports, ticket: Ticket) -> Ticket:
@@ -38,17 +37,8 @@ def publish_success(ports: Ports, ticket: Ticket) -> Ticket:
             else:
                 names = publish_manifest(ports, ticket, record)
         _put_marker(ports, ticket, record, names)
-        record = ports.ledger.advance(
-            record.ref,
-            source=JobState.PUBLISHING,
-            target=JobState.COMMITTED,
-            generation=record.generation,
-            now=ports.clock.now(),
-        )
-    note_end(ports, record)
-    release_locks(ports, record)
-    write_result(ports, ticket.directory, record)
-    return ticket.after(record)
+        record = moved(ports, record, JobState.COMMITTED)
+    return conclude(ports, ticket, record)
 
 
 def _put_marker(ports: Ports, ticket: Ticket, record: JobRecord, names: list[str]) -> None:
@@ -88,5 +78,5 @@ def _marker(ports: Ports, directory: JobDirectory) -> tuple[str | None, str | No
     except NotFoundError:
         return None, None
     except (InvalidInputError, AccessError):
-        listed = next(iter(ports.store.list(directory.bucket, directory.success)), None)
-        return (listed.etag if listed and listed.key == directory.success else None), None
+        listed = listed_at(ports.store, directory.bucket, directory.success)
+        return listed.etag if listed else None, None

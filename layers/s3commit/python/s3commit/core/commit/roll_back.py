@@ -13,12 +13,12 @@ from s3commit.core.ending.objects import (
     planned_portions,
     stop_in_doubt,
 )
-from s3commit.core.ending.result import conclude, end_job
+from s3commit.core.ending.result import conclude
 from s3commit.core.ending.uploads import abort_planned, abort_uploads, own_uploads
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.plan import Unit
 from s3commit.core.formats.ticket import Ticket
-from s3commit.core.job.record import coming_again, own_record, unless_overtaken
+from s3commit.core.job.record import coming_again, moved, own_record, unless_overtaken
 from s3commit.core.model.errors import JobRefusedError, NotFoundError
 from s3commit.core.model.job import Names
 from s3commit.core.model.pending import PendingFile
@@ -46,7 +46,7 @@ def roll_back(ports: Ports, ticket: Ticket) -> Ticket:
             undoing = _Undoing(ports, ticket.directory, record)
             if not undoing.run(ticket.page):
                 return coming_again(ports, ticket, record, undoing.time, undoing.page)
-        record = end_job(ports, record, JobState.ROLLED_BACK)
+        record = moved(ports, record, JobState.ROLLED_BACK)
     return conclude(ports, ticket, record)
 
 

@@ -8,7 +8,7 @@ from s3commit.core.formats.ticket import Ticket
 from s3commit.core.job.decision_record import put_decision
 from s3commit.core.job.documents import read_request, read_spec
 from s3commit.core.job.locations import is_location
-from s3commit.core.job.record import new_record
+from s3commit.core.job.record import moved, new_record
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError
 from s3commit.core.model.job import AbortRequest, Failure, JobSpec
 from s3commit.core.model.record import JobRecord
@@ -19,11 +19,7 @@ from s3commit.core.ports.ledger import LostRaceError
 from s3commit.core.recovery.lost_record import open_unknown, recorded_failure
 
 ABORTED_BY_CLIENT = "ABORTED_BY_CLIENT"
-
-
 ABANDONED = "ABANDONED"
-
-
 JOB_ID_TAKEN = "JOB_ID_TAKEN"
 
 
@@ -53,14 +49,7 @@ def seal_job(ports: Ports, ticket: Ticket) -> Ticket:
         put_decision(ports, record)  # its execution may have died right after the decision
     refused = _why_refused(ports, ticket, record)
     if record.state is JobState.OPEN or refused:
-        record = ports.ledger.advance(
-            record.ref,
-            source=record.state,
-            target=JobState.ABORTING if refused else JobState.SEALED,
-            generation=record.generation,
-            now=ports.clock.now(),
-            failure=refused,
-        )
+        record = moved(ports, record, JobState.ABORTING if refused else JobState.SEALED, refused)
     return ticket.after(record)
 
 

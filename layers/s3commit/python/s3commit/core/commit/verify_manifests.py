@@ -24,7 +24,7 @@ from s3commit.core.verification.counted_attempts import (
     commit_request,
     counted_attempts,
     refuse_ours,
-    sites_of,
+    targets_of,
 )
 from s3commit.core.verification.manifests import Verified, make_plan, short_digest, verify_all
 
@@ -44,18 +44,18 @@ def verify_manifests(ports: Ports, ticket: Ticket) -> Ticket:
     locations = verified_locations(ports, directory, spec)
     if record.conflict is Conflict.REPLACE:
         _refuse_to_replace(ports, (directory, *map(directory.at, locations.values())))
-    sites = sites_of(ports, directory, locations)
-    counted = counted_attempts(ports, request, sites)
+    targets = targets_of(ports, directory, locations)
+    counted = counted_attempts(ports, request, targets)
     if not spec.sha256:
         refuse_ours(directory, request, counted)
-    verified, written = verify_all(ports, sites, counted, record, spec.conditions.columns)
+    verified, written = verify_all(ports, targets, counted, record, spec.conditions.columns)
     if request.attempts is None and not request.partial:
         _refuse_missing_tasks(verified)
     _refuse_shared_keys(verified)
     visible = 0
-    for prefix, site in sites.items():
+    for prefix, target in targets.items():
         there = [one for one in verified if one.attempt.location == prefix]
-        visible += _refuse_missing_uploads(ports, site.directory, there, spec, record)
+        visible += _refuse_missing_uploads(ports, target.directory, there, spec, record)
     facts, body = make_plan(verified)
     facts = replace(facts, locations=locations, visible_before=visible)
     if record.conflict is not Conflict.APPEND and record.scope is Scope.PARTITION:
@@ -141,10 +141,7 @@ def _refuse_missing_uploads(
     doubted = (one for one in verified if not missing.isdisjoint(one.uploads))
 
     def look_closer(one: Verified, max_bytes: int) -> int:
-        told = one.attempt
-        pending = read_manifest(
-            ports, directory, told.manifest, told.sha256, names=spec.names, max_bytes=max_bytes
-        )
+        pending = read_manifest(ports, directory, one.attempt, spec.names, max_bytes)
         return _refuse_gone(ports, directory, pending, missing, spec)
 
     return sum(each_manifest(ports, look_closer, doubted))

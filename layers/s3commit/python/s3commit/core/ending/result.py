@@ -13,19 +13,7 @@ from s3commit.core.job.decision_record import note_end
 from s3commit.core.model.errors import PreconditionError
 from s3commit.core.model.job import Failure, JobResult, Outcome
 from s3commit.core.model.record import JobRecord
-from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
-
-
-def end_job(ports: Ports, record: JobRecord, target: JobState) -> JobRecord:
-    """Move an undone job to its last state. Raises `LostRaceError`."""
-    return ports.ledger.advance(
-        record.ref,
-        source=record.state,
-        target=target,
-        generation=record.generation,
-        now=ports.clock.now(),
-    )
 
 
 def conclude(ports: Ports, ticket: Ticket, record: JobRecord) -> Ticket:

@@ -9,7 +9,15 @@ from typing import Any, TypeVar
 from s3commit.core.formats.layout import JobDirectory, check_id, parse_destination
 from s3commit.core.formats.locations import BAD_LOCATION, location_uris, parse_locations
 from s3commit.core.formats.manifest import digest
-from s3commit.core.formats.strict_json import MAX_VALUES, Fields, bounded, check_text, dump, parse
+from s3commit.core.formats.strict_json import (
+    MAX_VALUES,
+    Fields,
+    bounded,
+    check_text,
+    dump,
+    members,
+    parse,
+)
 from s3commit.core.model.conditions import (
     MAX_COLUMN_NAME,
     Conditions,
@@ -33,34 +41,17 @@ from s3commit.core.model.job import (
 from s3commit.core.model.states import JobState
 
 VERSION = 1
-
-
 MAX_JOB_BYTES = 256 * 1024
-
-
 MAX_RESULT_BYTES = 256 * 1024
-
 
 # 100,000 tasks, each with a manifest at the destination and one at a location: 1.6 million values
 # and, with prefixes of 100 bytes, 56 MiB. The worst of this size takes 1.1 GB to read.
 MAX_ATTEMPTS = 200_000
-
-
 MAX_REQUEST_BYTES = 64 * 1024 * 1024
-
-
 MAX_REQUEST_VALUES = 1_800_000
-
-
 MAX_TEXT = 1024
-
-
 MAX_KEY_CHARACTERS = 1024  # of an idempotency key
-
-
 Choice = TypeVar("Choice", Conflict, Scope, Outcome, Names, JobState)
-
-
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -203,15 +194,8 @@ def encode_request(request: CommitRequest | AbortRequest) -> bytes:
 
 
 def _attempt_json(attempt: CountedAttempt) -> dict[str, Any]:
-    document = {
-        "taskId": attempt.task_id,
-        "attemptId": attempt.attempt_id,
-        "manifest": attempt.manifest,
-        "sha256": attempt.sha256,
-        "files": attempt.files,
-        "bytes": attempt.bytes,
-    }
-    return {**document, "location": attempt.location} if attempt.location else document
+    elsewhere = {"location": attempt.location} if attempt.location else {}
+    return members(attempt, "location", "elsewhere") | elsewhere
 
 
 def decode_request(body: bytes, directory: JobDirectory) -> CommitRequest | AbortRequest:
@@ -297,22 +281,8 @@ def _location(fields: Fields, directory: JobDirectory) -> str:
 
 def encode_result(result: JobResult) -> bytes:
     """``result.json``."""
-    error = result.error
-    return dump(
-        {
-            "version": VERSION,
-            "jobId": result.job_id,
-            "outcome": result.outcome,
-            "error": None if error is None else {"code": error.code, "message": error.message},
-            "files": result.files,
-            "bytes": result.bytes,
-            "rows": result.rows,
-            "decidedAt": result.decided_at,
-            "finishedAt": result.finished_at,
-            "execution": result.execution,
-            "replaced": result.replaced,
-        }
-    )
+    document = {"version": VERSION, **members(result)}
+    return dump(document | {"error": result.error and members(result.error)})
 
 
 def decode_result(body: bytes, directory: JobDirectory | None = None) -> JobResult:

@@ -13,90 +13,38 @@ write (tests/golden/s3a). Below a destination a magic job has
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from s3commit.core.formats.strict_json import Fields
 from s3commit.core.model.errors import InvalidInputError
 
 MAGIC = "__magic"  # of all jobs together, before Hadoop 3.4
-
-
 MAGIC_PREFIX = "__magic_job-"
-
-
 BASE = "__base"
-
-
 JOB_PREFIX = "job-"
-
-
 PENDING_SUFFIX = ".pending"
-
-
 PENDINGSET_SUFFIX = ".pendingset"
-
-
 _ATTEMPT = re.compile(r"attempt_(?P<task>\d+_\d+_[a-z]_\d+)_\d+")
-
-
 _TASK = re.compile(r"task_\d+_\d+_[a-z]_(?P<number>\d+)")
-
-
 _APPLICATION_ATTEMPT = re.compile(r"\d{2,9}")
 
 
-def split_path(path: str) -> list[str]:
-    """The elements of an absolute path; none for the root. Raises `InvalidInputError`."""
-    if not path.startswith("/"):
-        raise _bad_path(f"path {path[:200]!r} is not absolute")
-    return [element for element in path.split("/") if element]
-
-
-def is_magic(elements: Sequence[str]) -> bool:
-    """Whether the path lies in a magic directory, of one job or of all."""
-    return any(map(_is_magic_element, elements))
-
-
-def magic_parents(elements: Sequence[str]) -> list[str]:
-    """What stands before the magic element. Raises `InvalidInputError` if there is none."""
-    return list(elements[: _magic_index(elements)])
-
-
-def magic_children(elements: Sequence[str]) -> list[str]:
-    """What stands behind the magic element. Raises `InvalidInputError` if there is none."""
-    return list(elements[_magic_index(elements) + 1 :])
-
-
-def last_element(elements: Sequence[str]) -> str:
-    """The file's name. Raises `InvalidInputError` for a path without elements."""
-    if not elements:
-        raise _bad_path("a path without elements has no last one")
-    return elements[-1]
-
-
-def final_destination(elements: Sequence[str]) -> list[str]:
-    """Where a file that is written to a magic path appears; a path that is not magic is its own.
+def destination_key(pending_key: str) -> str:
+    """The key of the file whose ``.pending`` this is; one that is not magic is its own.
 
     What is below ``__base`` comes below the magic directory's parent; without a ``__base`` the
     file's name does. Raises `InvalidInputError` if there is nothing below.
     """
-    if not is_magic(elements):
-        return list(elements)
-    parents, children = magic_parents(elements), magic_children(elements)
-    if BASE not in children:
-        return [*parents, last_element(children)]
-    below = children[children.index(BASE) + 1 :]
-    if not below:
-        raise _bad_path(f"no path below {BASE}")
-    return [*parents, *below]
-
-
-def destination_key(pending_key: str) -> str:
-    """The key of the file whose ``.pending`` this is. Raises `InvalidInputError`."""
     if not pending_key.endswith(PENDING_SUFFIX):
         raise _bad_path(f"key {pending_key[:200]!r} is no {PENDING_SUFFIX} file's")
-    elements = split_path("/" + pending_key.removesuffix(PENDING_SUFFIX))
-    return "/".join(final_destination(elements))
+    elements = [one for one in pending_key.removesuffix(PENDING_SUFFIX).split("/") if one]
+    magic = next((at for at, one in enumerate(elements) if _is_magic(one)), None)
+    if magic is None:
+        return "/".join(elements)
+    children = elements[magic + 1 :]
+    below = children[children.index(BASE) + 1 :] if BASE in children else children[-1:]
+    if not below:
+        raise _bad_path(f"key {pending_key[:200]!r} names no file below {elements[magic]}")
+    return "/".join([*elements[:magic], *below])
 
 
 def parse_manifest_name(name: str, job_id: str) -> tuple[str, str] | None:
@@ -151,15 +99,8 @@ def _etag(part: Fields, longest: int) -> str:
     return part.text("etag", longest=longest)
 
 
-def _is_magic_element(element: str) -> bool:
+def _is_magic(element: str) -> bool:
     return element == MAGIC or element.startswith(MAGIC_PREFIX)
-
-
-def _magic_index(elements: Sequence[str]) -> int:
-    for index, element in enumerate(elements):
-        if _is_magic_element(element):
-            return index
-    raise _bad_path(f"no element is {MAGIC} or starts with {MAGIC_PREFIX}")
 
 
 def _bad_path(message: str) -> InvalidInputError:

@@ -16,105 +16,57 @@ from s3commit.core.model.job import Destination, job_ref
 from s3commit.core.model.record import JobRecord
 
 MAGIC_PREFIX = hadoop.MAGIC_PREFIX
-
-
 JOB_FILE = "job.json"
-
-
 REQUEST_FILE = "request.json"
-
-
 RESULT_FILE = "result.json"
-
-
 PLANS = "plan-"
-
-
 PARTITIONS = "partitions-"
-
-
 REPLACED = "replaced-"
-
-
 REPLACED_PAGES = "replaced/"
-
-
 TASKS = "tasks/"
-
-
 PENDINGSET_SUFFIX = hadoop.PENDINGSET_SUFFIX
-
-
 NOTE_SUFFIX = ".open"  # beside the manifests: a note of an upload with an exact name
-
-
 COMMITS = "_commits/"
-
-
 SUCCESS = "_SUCCESS"
-
-
 PIPELINE = "_s3commit/"  # at the bucket's root: the pipeline's own, no client may write there
-
-
 DECISION_FILE = "decision.json"
-
 
 # User metadata of every data object: who made it. S3 lower-cases the names.
 META_JOB = "s3commit-job"
-
-
 META_TASK = "s3commit-task"
-
-
 META_ATTEMPT = "s3commit-attempt"
-
-
 MAX_KEY_BYTES = 1024  # https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html
-
 
 # Behind a destination's prefix stand up to 195 bytes of the protocol's own names, and DynamoDB's
 # sort key, of 1,024 bytes, holds a prefix behind a task's and an attempt's id:
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 MAX_PREFIX_BYTES = 800
 
-
 # An id becomes a part of keys, of an execution's name and of ledger keys: 80 characters is Step
 # Functions' limit for a name, and a recovery appends a suffix to it.
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-
 
 # A job's id proves, in file names, whose an upload is. Ids of one fixed form can't be parts of each
 # other; with free ones, job "1" would own whatever has a 1 in its name (docs/adr/0004).
 _JOB_ID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
-
 # `part-00003-<id>` is ours and Hadoop's staging committer's. Spark's own writers put a counter
 # behind the id of a write (`part-00003-<id>-c000`): that is no job's id, and everybody sees it in
 # the manifests' keys, so it must not make anybody the owner (I12).
 _OWNER = re.compile(rf"(?:^|-)(?P<id>{_JOB_ID.pattern})\Z")
-
-
 _WRITE = re.compile(rf"(?:^|-)(?P<id>{_JOB_ID.pattern})(?:-c\d+)?\Z")
-
 
 # A counter behind the id is of a writer whose id is of the write, or of the file, and of no job:
 # Spark's own (`part-00000-<id>-c000.parquet`), Delta's (`part-00000-<id>.c000.parquet`).
 _OTHER_WRITERS = re.compile(rf"{_JOB_ID.pattern}[-.]c\d+(?:\.|\Z)")
 
-
 # Names that the protocol uses itself. A job that wrote or replaced files below one of them could
 # remove the manifests and key records of a table, or another job's documents (I8, I11).
 _RESERVED = frozenset({COMMITS[:-1], SUCCESS, PIPELINE[:-1], hadoop.MAGIC})
 
-
 # What S3's answers, which are XML 1.0, can't carry.
 _UNSPEAKABLE = re.compile("[\\x00-\\x1f\\x7f\\ud800-\\udfff\\ufffe\\uffff]")
-
-
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]")
-
-
 _DIRECTORY = re.compile(rf"(?P<prefix>(?:.*/)?){MAGIC_PREFIX}(?P<job>{_JOB_ID.pattern})/")
 
 

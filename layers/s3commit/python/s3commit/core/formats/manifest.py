@@ -32,28 +32,16 @@ from s3commit.core.model.job import Names
 from s3commit.core.model.pending import PendingFile, PendingSet
 
 FILE_VERSION = 2
-
-
 SET_VERSION = 3
-
-
 MAX_PARTS = 10_000  # https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html
-
-
 MAX_ETAG = 256  # characters; S3's have 34, and a file of 10,000 parts is held while it is completed
-
 
 # What one task attempt may have. A worker reads the manifest whole for each of its units, so more
 # files would take longer to read than to complete. Of one part each they are 720,000 values and,
 # with keys of 250 characters, 22 MiB. The worst of this size takes 600 MB to read.
 MAX_FILES = 20_000
-
-
 MAX_MANIFEST_BYTES = 32 * 1024 * 1024
-
-
 MAX_MANIFEST_VALUES = 1_000_000
-
 
 _BOUNDS: Final[Any] = {
     "what": "pendingset",
@@ -61,32 +49,16 @@ _BOUNDS: Final[Any] = {
     "most": MAX_MANIFEST_VALUES,
 }
 
-
 # Manifests up to here, of some 700 files, are read side by side, 32 of them: 24 MB each at worst.
 # Larger ones are read one at a time.
 SMALL_MANIFEST_BYTES = 512 * 1024
-
-
 NOTE_VERSION = 1
-
-
 MAX_NOTE_BYTES = 16 * 1024
-
-
 MAX_PENDING_BYTES = 4 * 1024 * 1024  # of 10,000 etags with their checksums
-
-
 MAX_PENDING_VALUES = 4 * MAX_PARTS
-
-
 MAX_EXTRA = 4096  # characters of a key or value of extraData
-
-
 MAX_EXTRAS = 100
-
-
 MAX_OBJECT_BYTES = 50 * 1024**4  # S3's own limit of an object, same page
-
 
 _NO_STATISTICS: dict[str, Any] = {
     "counters": {},

@@ -11,14 +11,8 @@ from s3commit.core.model.limits import MAX_UNITS, UNIT_BYTES, UNIT_FILES, UNIT_P
 
 # 200,000 manifests (documents.MAX_ATTEMPTS), cut by at most MAX_UNITS units, with locations.
 MAX_PLAN_BYTES = 96 * 1024 * 1024
-
-
 MAX_PLAN_VALUES = 1_500_000
-
-
 MAX_SLICES = 210_000
-
-
 _BOUNDS: Final[Any] = {"what": "plan", "max_bytes": MAX_PLAN_BYTES, "most": MAX_PLAN_VALUES}
 
 

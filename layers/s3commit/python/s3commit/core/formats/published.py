@@ -5,27 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from s3commit.core.formats.documents import VERSION
 from s3commit.core.formats.layout import parse_destination
 from s3commit.core.formats.locations import location_uris, parse_locations
-from s3commit.core.formats.strict_json import Fields, dump, parse
+from s3commit.core.formats.strict_json import Fields, dump, members, parse
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.record import JobRecord, ReplacedFacts
 
 SUCCESS_NAME = "org.apache.hadoop.fs.s3a.commit.files.SuccessData/1"
-
-
 SUCCESS_FILES = 100  # Hadoop's SUCCESS_MARKER_FILE_LIMIT
-
-
 MAX_LINE_BYTES = 64 * 1024
-
-
 MAX_SUCCESS_BYTES = 1024 * 1024
-
-
 MAX_COMMITS_BYTES = 1024 * 1024 * 1024
 
 
@@ -78,27 +69,15 @@ def header_of(record: JobRecord) -> CommitHeader:
 
 def commit_lines(header: CommitHeader, files: Iterable[CommittedFile]) -> Iterator[bytes]:
     """The commit manifest, line by line, each with its newline; the same input, the same bytes."""
-    first: dict[str, Any] = {
-        "version": VERSION,
-        "jobId": header.job_id,
-        "destination": header.destination,
-        "decidedAt": header.decided_at,
-        "files": header.files,
-        "bytes": header.bytes,
-        "rows": header.rows,
-        "partitionBy": list(header.partition_by),
-        "idempotencyKey": header.idempotency_key,
-    }
+    first = {"version": VERSION, **members(header, "replaced", "locations")}
     if header.replaced is not None:
-        one = header.replaced
-        first["replaced"] = {"sha256": one.sha256, "files": one.files, "bytes": one.bytes}
+        first["replaced"] = members(header.replaced, "overwrites")
     if header.locations:
         bucket = parse_destination(header.destination).bucket
         first["locations"] = location_uris(header.locations, bucket)
     yield dump(first) + b"\n"
     for file in files:
-        line = {"key": file.key, "length": file.length, "etag": file.etag, "rows": file.rows}
-        yield dump(line) + b"\n"
+        yield dump(members(file)) + b"\n"
 
 
 def decode_commit_header(start: bytes) -> CommitHeader:
@@ -116,7 +95,7 @@ def decode_commit_header(start: bytes) -> CommitHeader:
         rows=fields.optional_integer("rows"),
         partition_by=fields.texts("partitionBy", most=100, default=[]),
         idempotency_key=fields.optional_text("idempotencyKey"),
-        replaced=_replaced(fields) if fields.has("replaced") else None,
+        replaced=read_replaced(fields),
         locations=_locations(fields, destination) if fields.has("locations") else {},
     )
 
@@ -125,10 +104,16 @@ def _locations(header: Fields, destination: str) -> dict[str, str]:
     return parse_locations(header.mapping("locations"), parse_destination(destination))
 
 
-def _replaced(header: Fields) -> ReplacedFacts:
-    fields = Fields(header.mapping("replaced"), f"{header.path}.replaced")
+def read_replaced(document: Fields) -> ReplacedFacts | None:
+    """What a document says of the job's replace list, if it had one."""
+    if not document.has("replaced"):
+        return None
+    fields = Fields(document.mapping("replaced"), f"{document.path}.replaced")
     return ReplacedFacts(
-        fields.text("sha256", longest=64), fields.integer("files"), fields.integer("bytes")
+        sha256=fields.text("sha256", longest=64),
+        files=fields.integer("files"),
+        bytes=fields.integer("bytes"),
+        overwrites=fields.flag("overwrites"),
     )
 
 
@@ -205,3 +190,13 @@ def success_job_id(body: bytes) -> str:
         return fields.text("jobId", "", longest=200)
     except InvalidInputError:
         return ""
+
+
+def success_files(body: bytes) -> tuple[str, ...]:
+    """The keys that a marker lists, up to `SUCCESS_FILES`; none for a marker of another kind."""
+    try:
+        fields = Fields(parse(body, what="_SUCCESS", max_bytes=MAX_SUCCESS_BYTES), "$")
+        names = fields.texts("filenames", most=SUCCESS_FILES, default=[])
+    except InvalidInputError:
+        return ()
+    return tuple(name.removeprefix("/") for name in names)

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import fields
 from typing import Any, NoReturn
 
 from s3commit.core.model.errors import InvalidInputError
 
 # A refusal may quote a stranger's document; nobody reads an endless text.
 LONGEST_LINE = 4000
-
-
 TOO_LARGE = "TOO_LARGE"
-
 
 # Memory, and not time, is what a stranger's document can use up. Measured (`python -m bench --only
 # documents`): a byte of a document costs at most 9 bytes (a long text with one character that takes
@@ -83,6 +81,21 @@ def dump(value: Any) -> bytes:
         return text.encode("utf-8")
     except ValueError as error:  # UnicodeEncodeError too: lone surrogates
         _refuse(f"value can not be written as JSON: {str(error)[:200]}")
+
+
+def members(record: Any, *left_out: str) -> dict[str, Any]:
+    """A record's fields as members of a document, ``job_id`` as ``jobId``; but ``left_out``."""
+    return {
+        member_name(field.name): getattr(record, field.name)
+        for field in fields(record)
+        if field.name not in left_out
+    }
+
+
+def member_name(name: str) -> str:
+    """How a document names a record's field."""
+    head, *rest = name.split("_")
+    return head + "".join(map(str.capitalize, rest))
 
 
 _MISSING: Any = object()
@@ -175,12 +188,6 @@ class Fields:
             # Only a number is shown: what else stands there may be too deep to be made a text of.
             shown = f", not {str(found)[:20]}" if isinstance(found, int) else ""
             _refuse(f"{self.path}.version must be {expected}{shown}", "BAD_VERSION")
-
-
-def json_name(name: str) -> str:
-    """An attribute's name as our documents spell it: ``job_id`` is ``jobId``."""
-    first, *others = name.split("_")
-    return first + "".join(map(str.capitalize, others))
 
 
 def one_line(text: str, longest: int = LONGEST_LINE) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from s3commit.core.formats.layout import JobDirectory, parse_directory
-from s3commit.core.formats.strict_json import Fields, one_line
+from s3commit.core.formats.strict_json import Fields, members, one_line
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import Failure, Outcome
 from s3commit.core.model.record import JobRecord
@@ -116,24 +116,10 @@ def execution_input(directory: JobDirectory) -> dict[str, Any]:
 def encode_ticket(ticket: Ticket) -> dict[str, Any]:
     """The ticket as the state machine carries it."""
     return {
-        "jobId": ticket.job_id,
-        "bucket": ticket.bucket,
+        **members(ticket, "prefix", "refusal"),
         "directory": ticket.prefix,
-        "execution": ticket.execution,
-        "generation": ticket.generation,
         "state": ticket.state.value,
-        "plan": ticket.plan,
-        "units": ticket.units,
-        "files": ticket.files,
-        "bytes": ticket.bytes,
-        "replaces": ticket.replaces,
-        "acquired": ticket.acquired,
-        "epoch": ticket.epoch,
-        "pause": ticket.pause,
-        "behind": ticket.behind,
-        "page": ticket.page,
         "outcome": str(ticket.outcome),
-        "code": ticket.code,
         "completed": [],  # filled by the Map, read by BeginPublish, never passed on
     }
 

@@ -9,14 +9,14 @@ from s3commit.core.formats.hadoop import MAGIC
 from s3commit.core.fsck.documents import check_keys, check_marker, check_scratch
 from s3commit.core.fsck.file_rules import INCOMPLETE
 from s3commit.core.fsck.files import check_files
-from s3commit.core.fsck.findings import Finding, Repair, Tally
+from s3commit.core.fsck.findings import Finding, Tally, repairs_of
 from s3commit.core.fsck.job_rules import NOT_GOING_ON, UNREADABLE
-from s3commit.core.fsck.jobs import Job, read_jobs
+from s3commit.core.fsck.jobs import JudgedJob, read_jobs
 from s3commit.core.fsck.lost_documents import lost_documents
 from s3commit.core.fsck.other_rules import S3A_LEFTOVER, SPEC_UNREADABLE
 from s3commit.core.fsck.ports import Fsck
 from s3commit.core.fsck.uploads import check_uploads, read_uploads
-from s3commit.core.fsck.verdict import Action, Level
+from s3commit.core.fsck.verdict import Level
 from s3commit.core.model.job import Destination
 from s3commit.core.model.states import UNDER_COMMIT
 
@@ -54,21 +54,12 @@ def check(fsck: Fsck, destination: Destination, tally: Tally | None = None) -> I
         yield from check_scratch(fsck, job)
 
 
-def _check_job(fsck: Fsck, job: Job) -> Iterator[Finding]:
+def _check_job(fsck: Fsck, job: JudgedJob) -> Iterator[Finding]:
     directory, contents = job.directory, job.contents
     bucket, prefix, job_id = directory.bucket, directory.prefix, directory.job_id
     if job.verdict.level is not Level.FINE:
-        repairs: tuple[Repair, ...] = ()
-        if job.verdict.action is Action.START_EXECUTION:
-            start = Repair(
-                job.verdict.action,
-                job.verdict.name,
-                bucket,
-                prefix,
-                job_id,
-                generation=job.record.generation if job.record else 0,
-            )
-            repairs = (start,)
+        generation = job.record.generation if job.record else 0
+        repairs = repairs_of(job.verdict, bucket, prefix, job_id, generation=generation)
         state = f"{job.record.state}" if job.record else "not in the ledger"
         lost = _lost(fsck, job)
         facts = (job.unreadable, state, f"gone or changed: {lost}" if lost else "")
@@ -80,7 +71,7 @@ def _check_job(fsck: Fsck, job: Job) -> Iterator[Finding]:
         yield Finding(S3A_LEFTOVER, bucket, prefix, job_id)
 
 
-def _lost(fsck: Fsck, job: Job) -> str:
+def _lost(fsck: Fsck, job: JudgedJob) -> str:
     """The documents without which the job may not go on; reads them, of such a job alone."""
     record = job.record
     if job.verdict is not NOT_GOING_ON or record is None or record.state not in UNDER_COMMIT:

@@ -11,11 +11,11 @@ from s3commit.core.formats.layout import COMMITS, SUCCESS, JobDirectory, check_j
 from s3commit.core.formats.published import MAX_SUCCESS_BYTES
 from s3commit.core.formats.strict_json import Fields, parse
 from s3commit.core.fsck import other_rules as other
-from s3commit.core.fsck.findings import Finding, Repair
+from s3commit.core.fsck.findings import Finding, repairs_of
 from s3commit.core.fsck.job_rules import UNDONE
-from s3commit.core.fsck.jobs import Job
+from s3commit.core.fsck.jobs import JudgedJob
 from s3commit.core.fsck.ports import Fsck
-from s3commit.core.fsck.verdict import Action, Verdict
+from s3commit.core.fsck.verdict import Verdict
 from s3commit.core.job.idempotency_key import MAX_NOTE_BYTES as MAX_KEY_RECORD_BYTES
 from s3commit.core.model.amounts import many
 from s3commit.core.model.errors import InvalidInputError, NotFoundError
@@ -26,7 +26,7 @@ _COMMITTER: Final = "s3commit"  # in our own markers; Hadoop's name a job's id t
 
 
 def check_marker(
-    fsck: Fsck, destination: Destination, jobs: Mapping[str, Job], incomplete: set[str]
+    fsck: Fsck, destination: Destination, jobs: Mapping[str, JudgedJob], incomplete: set[str]
 ) -> Iterator[Finding]:
     """What is to be said of ``_SUCCESS``. ``incomplete`` are jobs that lack files."""
     bucket, key = destination.bucket, destination.prefix + SUCCESS
@@ -62,7 +62,9 @@ def _own_marker(stored: StoredObject) -> str | None:
         return None
 
 
-def check_keys(fsck: Fsck, destination: Destination, jobs: Mapping[str, Job]) -> Iterator[Finding]:
+def check_keys(
+    fsck: Fsck, destination: Destination, jobs: Mapping[str, JudgedJob]
+) -> Iterator[Finding]:
     """What is to be said of the records of idempotency keys; a read for each."""
     bucket, store = destination.bucket, fsck.ports.store
     keys = (one.key for one in store.list(bucket, f"{destination.prefix}{COMMITS}once/"))
@@ -71,7 +73,7 @@ def check_keys(fsck: Fsck, destination: Destination, jobs: Mapping[str, Job]) ->
             yield found
 
 
-def _check_key(fsck: Fsck, bucket: str, jobs: Mapping[str, Job], key: str) -> Finding | None:
+def _check_key(fsck: Fsck, bucket: str, jobs: Mapping[str, JudgedJob], key: str) -> Finding | None:
     try:
         stored = fsck.ports.store.get(bucket, key, max_bytes=MAX_KEY_RECORD_BYTES)
         fields = Fields(parse(stored.body, what=key, max_bytes=MAX_KEY_RECORD_BYTES), "$")
@@ -88,7 +90,7 @@ def _check_key(fsck: Fsck, bucket: str, jobs: Mapping[str, Job], key: str) -> Fi
     return _to_delete(other.ONCE_LEFT, bucket, key, job_id, stored.facts.etag)
 
 
-def check_scratch(fsck: Fsck, job: Job) -> Iterator[Finding]:
+def check_scratch(fsck: Fsck, job: JudgedJob) -> Iterator[Finding]:
     """The manifests that an ended job has left, one finding for each of its directories."""
     if not job.has_ended or job.running:
         return
@@ -96,8 +98,11 @@ def check_scratch(fsck: Fsck, job: Job) -> Iterator[Finding]:
         if directory is job.directory and not job.contents.scratch:
             continue
         repairs = tuple(
-            _deletion(other.SCRATCH_LEFT, directory.bucket, one.key, directory.job_id, one.etag)
+            repair
             for one in scratch_of(fsck.ports.store, directory)
+            for repair in repairs_of(
+                other.SCRATCH_LEFT, directory.bucket, one.key, directory.job_id, etag=one.etag
+            )
         )
         if repairs:
             detail = many(len(repairs), "object")
@@ -112,9 +117,5 @@ def check_scratch(fsck: Fsck, job: Job) -> Iterator[Finding]:
 
 
 def _to_delete(verdict: Verdict, bucket: str, key: str, job_id: str, etag: str) -> Finding:
-    repair = _deletion(verdict, bucket, key, job_id, etag)
-    return Finding(verdict, bucket, key, job_id, repairs=(repair,))
-
-
-def _deletion(verdict: Verdict, bucket: str, key: str, job_id: str, etag: str) -> Repair:
-    return Repair(Action.DELETE_OBJECT, verdict.name, bucket, key, job_id, etag=etag)
+    repairs = repairs_of(verdict, bucket, key, job_id, etag=etag)
+    return Finding(verdict, bucket, key, job_id, repairs=repairs)

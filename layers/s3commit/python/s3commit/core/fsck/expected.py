@@ -10,7 +10,7 @@ from s3commit.core.formats.published import CommittedFile
 from s3commit.core.fsck.file_rules import KnownFrom
 from s3commit.core.fsck.findings import Finding
 from s3commit.core.fsck.job_rules import UNREADABLE, WithoutState
-from s3commit.core.fsck.jobs import Job
+from s3commit.core.fsck.jobs import JudgedJob
 from s3commit.core.fsck.ports import Fsck
 from s3commit.core.job.documents import read_commit_manifest
 from s3commit.core.model.errors import InvalidInputError, NotFoundError
@@ -29,7 +29,7 @@ DECIDED_BY_MANIFEST: Final = frozenset({JobState.SEALED, JobState.COMMITTING})
 class Expected:
     """A file that a job's commit manifest, or one of its manifests (``pending``), names."""
 
-    job: Job
+    job: JudgedJob
     known: KnownFrom
     length: int
     etag: str = ""
@@ -40,7 +40,7 @@ class Expected:
 class Batch:
     """Some jobs, and the files that they name, by key and job id."""
 
-    jobs: dict[str, Job] = field(default_factory=dict)
+    jobs: dict[str, JudgedJob] = field(default_factory=dict)
     files: dict[str, dict[str, Expected]] = field(default_factory=dict)
 
     def expect(self, key: str, one: Expected) -> None:
@@ -48,7 +48,7 @@ class Batch:
         self.files.setdefault(key, {}).setdefault(one.job.directory.job_id, one)
 
 
-def batches(fsck: Fsck, jobs: Mapping[str, Job]) -> Iterator[Batch | Finding]:
+def batches(fsck: Fsck, jobs: Mapping[str, JudgedJob]) -> Iterator[Batch | Finding]:
     """The jobs in batches; a finding for one whose commit manifest turns out to be unreadable."""
     batch = Batch()
     for job_id, job in jobs.items():
@@ -66,7 +66,7 @@ def batches(fsck: Fsck, jobs: Mapping[str, Job]) -> Iterator[Batch | Finding]:
         yield batch
 
 
-def _expect(fsck: Fsck, batch: Batch, job: Job) -> None:
+def _expect(fsck: Fsck, batch: Batch, job: JudgedJob) -> None:
     if job.header is not None and job.phase is not WithoutState.IN_DOUBT:
         for file in committed_files(fsck, job):
             batch.expect(file.key, Expected(job, KnownFrom.COMMIT_MANIFEST, file.length, file.etag))
@@ -78,13 +78,13 @@ def _expect(fsck: Fsck, batch: Batch, job: Job) -> None:
             )
 
 
-def _named_files(fsck: Fsck, job: Job) -> Iterator[PendingFile]:
+def _named_files(fsck: Fsck, job: JudgedJob) -> Iterator[PendingFile]:
     if job.contents.scratch or job.locations:
         for directory in job.directories:
             yield from named_files(fsck.ports, directory)
 
 
-def committed_files(fsck: Fsck, job: Job) -> list[CommittedFile]:
+def committed_files(fsck: Fsck, job: JudgedJob) -> list[CommittedFile]:
     """What the job's commit manifest has.
 
     Raises `NotFoundError`, and `InvalidInputError` for one that can't be read, does not add up, or

@@ -38,7 +38,6 @@ _COLUMNS: Final[dict[str, tuple[StrEnum, ...]]] = {
     "object": tuple(ObjectState),
 }
 _LISTED: Final = frozenset({KnownFrom.COMMIT_MANIFEST})
-_UNLISTED: Final = frozenset(KnownFrom) - _LISTED
 _VISIBLE: Final = frozenset({WithoutState.UNRECORDED, JobState.PUBLISHING, JobState.COMMITTED})
 
 
@@ -207,7 +206,6 @@ FILE_TABLE: Final[DecisionTable[None]] = DecisionTable(
         ),
     ),
 )
-
 
 # The findings of a committed file that is not there, or not as it was written.
 INCOMPLETE: Final = frozenset({"MISSING", "MISSING_BUT_UPLOADED", "CHANGED"})

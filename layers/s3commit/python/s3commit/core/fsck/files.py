@@ -22,8 +22,8 @@ from s3commit.core.fsck.file_rules import (
     judge_file,
     object_matters,
 )
-from s3commit.core.fsck.findings import Finding, Repair
-from s3commit.core.fsck.jobs import Job, outermost
+from s3commit.core.fsck.findings import Finding, Repair, repairs_of
+from s3commit.core.fsck.jobs import JudgedJob, outermost
 from s3commit.core.fsck.ports import Fsck
 from s3commit.core.fsck.safeguards import unless_listed
 from s3commit.core.fsck.superseded import Replacements
@@ -40,7 +40,7 @@ from s3commit.core.ports.objects import NULL_VERSION, ListedObject, ObjectFacts
 class _File:
     """One file of one job as it was found. ``expected`` is None if its name alone is the job's."""
 
-    job: Job
+    job: JudgedJob
     key: str
     expected: Expected | None
     found: ListedObject | None
@@ -55,7 +55,7 @@ class _File:
 
 
 def check_files(
-    fsck: Fsck, destination: Destination, jobs: Mapping[str, Job], uploads: JobUploads
+    fsck: Fsck, destination: Destination, jobs: Mapping[str, JudgedJob], uploads: JobUploads
 ) -> Iterator[Finding]:
     """What is to be said of the jobs' files; rows that are fine are left out.
 
@@ -134,10 +134,8 @@ def _judge(
     if verdict.action is Action.DELETE_OBJECT and facts is not None and _may_delete(job, facts):
         # Where versioning is suspended, whoever writes the key next has the null version.
         version = "" if facts.version_id == NULL_VERSION else facts.version_id or ""
-        delete = Repair(
-            verdict.action, verdict.name, bucket, key, job_id, etag=facts.etag, version_id=version
-        )
-        repairs = (delete,)
+        seen = {"etag": facts.etag, "version_id": version}
+        repairs = repairs_of(verdict, bucket, key, job_id, **seen)
     restore = ""
     if file.expected and verdict.name in INCOMPLETE:
         restore = _restorable(fsck, bucket, key, file.expected)
@@ -161,7 +159,7 @@ def _state(
     return state, facts
 
 
-def _has_moved(fsck: Fsck, job: Job) -> bool:
+def _has_moved(fsck: Fsck, job: JudgedJob) -> bool:
     record = fsck.ports.ledger.job(job.directory.ref)
     return (record and record.state) != (job.record and job.record.state)
 
@@ -194,7 +192,7 @@ def _is_alike(expected: Expected, facts: ObjectFacts) -> bool:
     return same_parts and facts.length == expected.length
 
 
-def _may_delete(job: Job, facts: ObjectFacts) -> bool:
+def _may_delete(job: JudgedJob, facts: ObjectFacts) -> bool:
     """Whether the ledger has it that the job was decided and undone, and it is no older (I12).
 
     A result and a commit manifest prove nothing: whoever may put objects can write them.
@@ -212,7 +210,7 @@ def _restorable(fsck: Fsck, bucket: str, key: str, expected: Expected) -> str:
     """The newest version that still has the file's bytes; empty if there is none."""
     if not fsck.ports.store.is_versioned(bucket):
         return ""
-    for version in fsck.survey.versions(bucket, key):
+    for version in fsck.ports.store.list_versions(bucket, key):
         known = expected.etag in {"", version.etag}
         if known and version.length == expected.length:
             return version.version_id

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from s3commit.core.formats.layout import parse_destination
-from s3commit.core.formats.strict_json import Fields, dump, parse
+from s3commit.core.formats.strict_json import Fields, dump, members, parse
 from s3commit.core.fsck.verdict import Action, Verdict
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import Destination
@@ -36,6 +36,15 @@ class Repair:
     etag: str = ""
     version_id: str = ""
     generation: int = 0
+
+
+def repairs_of(
+    verdict: Verdict, bucket: str, key: str, job_id: str, **seen: Any
+) -> tuple[Repair, ...]:
+    """The verdict's one repair, under the condition of what was ``seen``; none if it has none."""
+    if verdict.action is None:
+        return ()
+    return (Repair(verdict.action, verdict.name, bucket, key, job_id, **seen),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,24 +79,8 @@ def encode_plan(destination: Destination, repairs: Iterable[Repair]) -> Iterator
     """The plan, line by line: a line about the plan, then one for each repair."""
     yield dump({"version": PLAN_VERSION, "destination": destination.uri}) + b"\n"
     for one in repairs:
-        yield dump(_document(one)) + b"\n"
-
-
-def _document(one: Repair) -> dict[str, Any]:
-    document: dict[str, Any] = {
-        "action": one.action,
-        "finding": one.finding,
-        "bucket": one.bucket,
-        "key": one.key,
-        "jobId": one.job_id,
-    }
-    conditions = {
-        "uploadId": one.upload_id,
-        "etag": one.etag,
-        "versionId": one.version_id,
-        "generation": one.generation,
-    }
-    return document | {name: value for name, value in conditions.items() if value}
+        document = {name: value for name, value in members(one).items() if value or name == "jobId"}
+        yield dump(document) + b"\n"
 
 
 def decode_plan(body: bytes, destination: Destination) -> list[Repair]:

@@ -33,7 +33,7 @@ from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import Conflict, Destination, JobSpec, Names, Outcome
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
-from s3commit.core.ports.survey import SeenObject
+from s3commit.core.ports.objects import ListedObject
 
 LIST_SUFFIX: Final = ".jsonl"
 FOREVER: Final = "9999-12-31T23:59:59.999Z"
@@ -42,7 +42,7 @@ _PUBLISHED: Final = frozenset({JobState.PUBLISHING, JobState.COMMITTED})
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class JudgedJob:
     """One job: what is there of it, the row of the table that is true of it, and what follows.
 
     ``listed_at`` is when S3 got its commit manifest (empty: a listing has shown none). ``kind``
@@ -94,7 +94,7 @@ class Job:
         return self.contents.request is not None or record.state is not JobState.OPEN
 
 
-def read_jobs(fsck: Fsck, destination: Destination) -> dict[str, Job]:
+def read_jobs(fsck: Fsck, destination: Destination) -> dict[str, JudgedJob]:
     """Every job of which there is a trace at the destination, or that the ledger has there.
 
     Requests: the listings of the job directories and of ``_commits/``; the ledger's listings of the
@@ -103,7 +103,7 @@ def read_jobs(fsck: Fsck, destination: Destination) -> dict[str, Job]:
     """
     bucket = destination.bucket
     found: dict[str, Contents] = defaultdict(Contents)
-    objects = fsck.survey.objects(bucket, destination.prefix + MAGIC_PREFIX)
+    objects = fsck.ports.store.list(bucket, destination.prefix + MAGIC_PREFIX)
     for directory, listed in in_directories(bucket, objects):
         found[directory.job_id].add(directory, listed)
     listed_at = dict(commit_manifests(fsck, destination))
@@ -114,7 +114,7 @@ def read_jobs(fsck: Fsck, destination: Destination) -> dict[str, Job]:
         if record.destination == destination
     ]
 
-    def read(job_id: str) -> Job:
+    def read(job_id: str) -> JudgedJob:
         directory = JobDirectory(destination, job_id)
         return _read(fsck, directory, found.get(job_id, Contents()), listed_at.get(job_id, ""))
 
@@ -123,8 +123,8 @@ def read_jobs(fsck: Fsck, destination: Destination) -> dict[str, Job]:
 
 
 def in_directories(
-    bucket: str, objects: Iterable[SeenObject]
-) -> Iterator[tuple[JobDirectory, SeenObject]]:
+    bucket: str, objects: Iterable[ListedObject]
+) -> Iterator[tuple[JobDirectory, ListedObject]]:
     """Those of the objects that lie in job directories, each with its directory."""
     for listed in objects:
         try:
@@ -136,7 +136,7 @@ def in_directories(
 def commit_manifests(fsck: Fsck, destination: Destination) -> Iterator[tuple[str, str]]:
     """The ids of the jobs that have a commit manifest, each with when S3 has got it."""
     prefix = destination.prefix + COMMITS
-    for listed in fsck.survey.objects(destination.bucket, prefix):
+    for listed in fsck.ports.store.list(destination.bucket, prefix):
         name = listed.key[len(prefix) :]
         if not name.endswith(LIST_SUFFIX):
             continue
@@ -155,7 +155,7 @@ def outermost(prefixes: Iterable[str]) -> list[str]:
     return found
 
 
-def _read(fsck: Fsck, directory: JobDirectory, contents: Contents, listed_at: str) -> Job:
+def _read(fsck: Fsck, directory: JobDirectory, contents: Contents, listed_at: str) -> JudgedJob:
     seen = read_stored_job(fsck.ports, directory, contents, is_listed=listed_at != "")
     record, header, kind = seen.record, seen.commits.value, _kind(directory, seen)
     spec = seen.spec.value if isinstance(seen.spec.value, JobSpec) else None
@@ -163,7 +163,7 @@ def _read(fsck: Fsck, directory: JobDirectory, contents: Contents, listed_at: st
     names = record.names if record else spec.names if spec else unknown
     if kind in {COPY, LOCATION}:
         doubt = WithoutState.IN_DOUBT
-        return Job(directory, contents, listed_at, kind, doubt, names, record, kind=kind)
+        return JudgedJob(directory, contents, listed_at, kind, doubt, names, record, kind=kind)
     commits, result = seen.commits.presence, seen.result.presence
     if header is not None and _counts_otherwise(header, seen):
         commits = Presence.UNREADABLE
@@ -177,12 +177,12 @@ def _read(fsck: Fsck, directory: JobDirectory, contents: Contents, listed_at: st
         # Nobody requested what lies in the directory: the commit manifest is of something else.
         verdict, phase = LIST_CONTRADICTS, WithoutState.IN_DOUBT
     starts = verdict.action is Action.START_EXECUTION
-    running = (starts or contents.scratch > 0) and fsck.hands.is_running(directory, record)
+    running = (starts or contents.scratch > 0) and fsck.executions.is_running(directory, record)
     unreadable = ""
     if verdict is UNREADABLE:
         key = directory.result if result is Presence.UNREADABLE else directory.commits
         unreadable = directory.relative(key)
-    return Job(
+    return JudgedJob(
         directory,
         contents,
         listed_at,

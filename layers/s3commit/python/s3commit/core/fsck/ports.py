@@ -8,10 +8,9 @@ from typing import Protocol
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.bundle import Ports
-from s3commit.core.ports.survey import Survey
 
 
-class Hands(Protocol):
+class JobExecutions(Protocol):
     """The executions that work on jobs."""
 
     def is_running(self, directory: JobDirectory, record: JobRecord | None) -> bool:
@@ -31,5 +30,4 @@ class Fsck:
     """What a check works on. Of the pipeline's store it never completes an upload."""
 
     ports: Ports
-    survey: Survey
-    hands: Hands
+    executions: JobExecutions

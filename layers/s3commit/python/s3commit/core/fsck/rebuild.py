@@ -28,7 +28,7 @@ from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundE
 from s3commit.core.model.job import Destination
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, UNDER_COMMIT, JobState
-from s3commit.core.recovery.lost_record import remembered
+from s3commit.core.recovery.lost_record import record_from_s3
 
 T = TypeVar("T")
 
@@ -115,7 +115,7 @@ def _directories(
     fsck: Fsck, destination: Destination
 ) -> Iterator[tuple[JobDirectory, Iterator[str]]]:
     """Each job directory with the keys in it, which have to be read before the next one's."""
-    objects = fsck.survey.objects(destination.bucket, destination.prefix)
+    objects = fsck.ports.store.list(destination.bucket, destination.prefix)
     inside = in_directories(destination.bucket, (one for one in objects if MAGIC_PREFIX in one.key))
     for directory, group in groupby(inside, key=itemgetter(0)):
         yield directory, (listed.key for _, listed in group)
@@ -137,7 +137,7 @@ def _first_pass(
     if record is not None and not _gave_way(fsck, directory, record, dry_run):
         return _in_ledger(fsck, directory, record, keys, dry_run)
     try:
-        made = _remembered(fsck, directory)
+        made = _from_s3(fsck, directory)
     except InvalidInputError as error:
         return _left_out(fsck, directory, error)
     if made.state not in ENDED and _is_requested(fsck, directory, made):
@@ -149,7 +149,7 @@ def _first_pass(
 
 def _second_pass(fsck: Fsck, directory: JobDirectory, dry_run: bool) -> Rebuilt:
     """Make the record of a job that was requested, under the locks of one that was decided."""
-    made = _remembered(fsck, directory)
+    made = _from_s3(fsck, directory)
     if made.state in UNDER_COMMIT:
         made = hold_again(fsck.ports, directory, made, dry_run=dry_run)
     record = made if dry_run else fsck.ports.ledger.open_job(made)
@@ -176,8 +176,8 @@ def _gave_way(fsck: Fsck, directory: JobDirectory, record: JobRecord, dry_run: b
     return dry_run or fsck.ports.ledger.forget(record.ref, generation=record.generation)
 
 
-def _remembered(fsck: Fsck, directory: JobDirectory) -> JobRecord:
-    return remembered(fsck.ports, directory, read_spec(fsck.ports, directory))
+def _from_s3(fsck: Fsck, directory: JobDirectory) -> JobRecord:
+    return record_from_s3(fsck.ports, directory, read_spec(fsck.ports, directory))
 
 
 def _in_ledger(
@@ -196,7 +196,7 @@ def _in_ledger(
     found = Rebuilt(directory, record.state, attempts=attempts)
     if not _is_requested(fsck, directory, record):
         return found
-    running = fsck.hands.is_running(directory, record)
+    running = fsck.executions.is_running(directory, record)
     return replace(found, record=record, running=running)
 
 
@@ -216,7 +216,7 @@ def _start(fsck: Fsck, found: Rebuilt, dry_run: bool) -> Rebuilt:
     if dry_run or found.running:
         return found
     try:
-        fsck.hands.start(found.directory, found.record)
+        fsck.executions.start(found.directory, found.record)
     except InvalidInputError as error:
         return replace(found, why=error.message)
     return replace(found, started=True)

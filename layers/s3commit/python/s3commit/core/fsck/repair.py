@@ -106,5 +106,5 @@ def _do(fsck: Fsck, one: Repair) -> bool:
     record = fsck.ports.ledger.job(directory.ref)
     if (record.generation if record else 0) != one.generation:
         return False  # somebody has taken the job over since
-    fsck.hands.start(directory, record)
+    fsck.executions.start(directory, record)
     return True

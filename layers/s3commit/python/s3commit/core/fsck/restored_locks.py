@@ -11,7 +11,7 @@ from dataclasses import replace
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.job.locations import known_locations
 from s3commit.core.model.errors import JobRefusedError
-from s3commit.core.model.job import Names, Scope
+from s3commit.core.model.job import Scope
 from s3commit.core.model.locks import Claimed, claims
 from s3commit.core.model.record import JobRecord, Stage, Turn
 from s3commit.core.ports.bundle import Ports
@@ -27,15 +27,8 @@ def hold_again(
     holds beside it: they were let in together, and nobody can be put out. Who waited asks again.
     """
     try:
-        wanted = claims(
-            directory.destination,
-            record.conflict,
-            Scope.DIRECTORY,
-            (),
-            record.idempotency_key,
-            locations=known_locations(ports, directory, None),
-            exact=record.names is Names.EXACT,
-        )
+        whole = replace(record, scope=Scope.DIRECTORY)
+        wanted = claims(whole, (), known_locations(ports, directory, None))
     except JobRefusedError:
         return record  # it was never decided
     held = Turn(Stage.HELD, record.created_at, record.generation + 1)

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from s3commit.core.fsck.expected import committed_files
 from s3commit.core.fsck.findings import Finding
-from s3commit.core.fsck.jobs import Job
+from s3commit.core.fsck.jobs import JudgedJob
 from s3commit.core.fsck.ports import Fsck
 from s3commit.core.model.errors import InvalidInputError, NotFoundError
 
 
 def unless_listed(
-    fsck: Fsck, jobs: Mapping[str, Job], deleting: Iterable[Finding]
+    fsck: Fsck, jobs: Mapping[str, JudgedJob], deleting: Iterable[Finding]
 ) -> Iterator[Finding]:
     """The findings, without those that would delete a file which another job's manifest has.
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 
 from s3commit.core.formats.layout import MAGIC_PREFIX, JobDirectory, directories_above
 from s3commit.core.formats.published import CommitHeader
-from s3commit.core.fsck.jobs import FOREVER, Job, commit_manifests, in_directories
+from s3commit.core.fsck.jobs import FOREVER, JudgedJob, commit_manifests, in_directories
 from s3commit.core.fsck.ports import Fsck
 from s3commit.core.job.contents import Contents
 from s3commit.core.job.stored_job import commit_document, spec_document
@@ -32,7 +32,7 @@ class Replacements:
     asked for their commit manifests then, each once.
     """
 
-    def __init__(self, fsck: Fsck, destination: Destination, jobs: Mapping[str, Job]) -> None:
+    def __init__(self, fsck: Fsck, destination: Destination, jobs: Mapping[str, JudgedJob]) -> None:
         self._fsck = fsck
         self._destination = destination
         self._known: dict[str, list[tuple[_Moment, str]]] = defaultdict(list)
@@ -44,7 +44,7 @@ class Replacements:
                     last = [*self._known[prefix], (moment, job_id)]
                     self._known[prefix] = heapq.nlargest(2, last)
 
-    def removed(self, key: str, job: Job) -> bool:
+    def removed(self, key: str, job: JudgedJob) -> bool:
         """Whether a later job than this one has removed files where the key lies."""
         since, job_id = _listed_at(job), job.directory.job_id
         directories = directories_above(key)[::-1]  # no job owns a whole bucket
@@ -92,7 +92,7 @@ def _removed_at_location(fsck: Fsck, destination: Destination) -> Iterator[_Mome
     those of the destination's own jobs no request (docs/adr/0013).
     """
     found: dict[JobDirectory, Contents] = defaultdict(Contents)
-    objects = fsck.survey.objects(destination.bucket, destination.prefix + MAGIC_PREFIX)
+    objects = fsck.ports.store.list(destination.bucket, destination.prefix + MAGIC_PREFIX)
     for directory, listed in in_directories(destination.bucket, objects):
         found[directory].add(directory, listed)
     for directory, contents in found.items():
@@ -103,7 +103,7 @@ def _removed_at_location(fsck: Fsck, destination: Destination) -> Iterator[_Mome
             continue
         header = _own_header(fsck, main)
         if header and _has_removed(header) and destination.prefix in header.locations.values():
-            for put in fsck.survey.objects(main.bucket, main.commits):
+            for put in fsck.ports.store.list(main.bucket, main.commits):
                 yield put.modified, header.decided_at
 
 
@@ -113,7 +113,7 @@ def _own_header(fsck: Fsck, directory: JobDirectory) -> CommitHeader | None:
     return header if header and header.destination == directory.destination.uri else None
 
 
-def _listed_at(job: Job) -> _Moment:
+def _listed_at(job: JudgedJob) -> _Moment:
     # What came while the jobs were read is newer than all that was listed.
     return job.listed_at or FOREVER, job.header.decided_at if job.header else ""
 

@@ -17,12 +17,10 @@ from s3commit.core.formats.layout import (
     owner_of,
 )
 from s3commit.core.fsck.expected import DECIDED_BY_MANIFEST
-from s3commit.core.fsck.findings import Finding, Repair
-from s3commit.core.fsck.jobs import Job, outermost
+from s3commit.core.fsck.findings import Finding, repairs_of
+from s3commit.core.fsck.jobs import JudgedJob, outermost
 from s3commit.core.fsck.other_rules import CLAIMED, UPLOAD_LEFT, UPLOAD_OF_NOBODY
 from s3commit.core.fsck.ports import Fsck
-from s3commit.core.fsck.verdict import Action
-from s3commit.core.job.contents import Contents
 from s3commit.core.model.job import Destination, Names
 from s3commit.core.model.states import JobState
 from s3commit.core.ownership.named_uploads import uploads_named
@@ -38,15 +36,15 @@ class JobUploads:
     Of a job in OPEN there are none: its tasks write, and nothing is to be said of that.
     """
 
-    of_jobs: dict[str, list[tuple[OpenUpload, Job]]] = field(default_factory=dict)
+    of_jobs: dict[str, list[tuple[OpenUpload, JudgedJob]]] = field(default_factory=dict)
     unknown: list[OpenUpload] = field(default_factory=list)
 
-    def are_open(self, key: str, job: Job) -> bool:
+    def are_open(self, key: str, job: JudgedJob) -> bool:
         """Whether an upload of the job is open at the key."""
         return any(one is job for _, one in self.of_jobs.get(key, ()))
 
 
-def read_uploads(fsck: Fsck, destination: Destination, jobs: Mapping[str, Job]) -> JobUploads:
+def read_uploads(fsck: Fsck, destination: Destination, jobs: Mapping[str, JudgedJob]) -> JobUploads:
     """List the open uploads. Memory: some 500 bytes for each one of a job that is not in OPEN."""
     found, named = JobUploads(), _uploads_of_exact_names(fsck, jobs)
     places = {destination.prefix, *(prefix for job in jobs.values() for prefix in job.places)}
@@ -62,7 +60,9 @@ def read_uploads(fsck: Fsck, destination: Destination, jobs: Mapping[str, Job]) 
     return found
 
 
-def _uploads_of_exact_names(fsck: Fsck, jobs: Mapping[str, Job]) -> dict[tuple[str, str], Job]:
+def _uploads_of_exact_names(
+    fsck: Fsck, jobs: Mapping[str, JudgedJob]
+) -> dict[tuple[str, str], JudgedJob]:
     """The uploads that manifests and notes name, of exact names, each with its job.
 
     Of what two jobs name the one that has not ended counts: whoever wrote the other's manifest, the
@@ -70,7 +70,7 @@ def _uploads_of_exact_names(fsck: Fsck, jobs: Mapping[str, Job]) -> dict[tuple[s
     """
     exact = [job for job in jobs.values() if job.names is Names.EXACT]
 
-    def named(some: Iterable[Job]) -> dict[tuple[str, str], Job]:
+    def named(some: Iterable[JudgedJob]) -> dict[tuple[str, str], JudgedJob]:
         return {
             one: job
             for job in some
@@ -87,7 +87,7 @@ def _uploads_of_exact_names(fsck: Fsck, jobs: Mapping[str, Job]) -> dict[tuple[s
 def check_uploads(
     fsck: Fsck,
     destination: Destination,
-    jobs: Mapping[str, Job],
+    jobs: Mapping[str, JudgedJob],
     uploads: JobUploads,
     kept: Collection[str],
 ) -> Iterator[Finding]:
@@ -98,20 +98,13 @@ def check_uploads(
     """
     bucket = destination.bucket
 
-    def look(directory: JobDirectory) -> Contents | None:
-        found = Contents()
-        for listed in fsck.survey.objects(directory.bucket, directory.prefix):
-            found.add(directory, listed)
-        return found if found.last else None
-
     @cache
     def has_job(prefix: str, job_id: str) -> bool:
         return is_there(fsck.ports.store, JobDirectory(Destination(bucket, prefix), job_id))
 
-    ask = fsck.ports.ledger.jobs_with_id
-    owners = UploadOwners(fsck.ports, bucket, ask, look)
+    owners = UploadOwners(fsck.ports, bucket, fsck.ports.ledger.jobs_with_id)
 
-    def claimed_at(key: str, job: Job) -> str:
+    def claimed_at(key: str, job: JudgedJob) -> str:
         """Where else the id of a job that the ledger does not know has a job."""
         own = {one.destination.prefix for one in job.directories}
         others = () if job.record else (one for one in directories_above(key) if one not in own)
@@ -136,10 +129,8 @@ def check_uploads(
             if claimed := claimed_at(key, job):
                 yield Finding(CLAIMED, bucket, key, job_id, claimed)
                 continue
-            abort = Repair(
-                Action.ABORT_UPLOAD, UPLOAD_LEFT.name, bucket, key, job_id, upload.upload_id
-            )
-            yield Finding(UPLOAD_LEFT, bucket, key, job_id, repairs=(abort,))
+            abort = repairs_of(UPLOAD_LEFT, bucket, key, job_id, upload_id=upload.upload_id)
+            yield Finding(UPLOAD_LEFT, bucket, key, job_id, repairs=abort)
     for upload in uploads.unknown:
         if owners.of(upload) is Ownership.UNKNOWN:
             yield Finding(UPLOAD_OF_NOBODY, bucket, upload.key, owner_of(upload.key) or "")

@@ -7,11 +7,9 @@ from typing import Final
 
 from s3commit.core.formats.hadoop import PENDING_SUFFIX
 from s3commit.core.formats.layout import PENDINGSET_SUFFIX, JobDirectory
-from s3commit.core.ports.survey import SeenObject
+from s3commit.core.ports.objects import ListedObject
 
 S3A_MANIFESTS: Final = 100  # of one job, to say how much it left
-
-
 S3A_BYTES: Final = 64 * 2**20
 
 
@@ -29,7 +27,7 @@ class S3aContents:
     bytes: int = 0
     is_all: bool = True
 
-    def add(self, listed: SeenObject) -> None:
+    def add(self, listed: ListedObject) -> None:
         """Take one object of a listing in."""
         self.objects += 1
         self.newest = max(self.newest, listed.modified)
@@ -50,9 +48,9 @@ class Contents:
     ``is_all`` is False where there is more: then ``newest`` may be wrong.
     """
 
-    job: SeenObject | None = None
-    request: SeenObject | None = None
-    result: SeenObject | None = None
+    job: ListedObject | None = None
+    request: ListedObject | None = None
+    result: ListedObject | None = None
     scratch: int = 0
     scratch_bytes: int = 0
     of_s3a: S3aContents = field(default_factory=S3aContents)
@@ -61,7 +59,7 @@ class Contents:
     last: str = ""
     is_all: bool = True
 
-    def add(self, directory: JobDirectory, listed: SeenObject) -> None:
+    def add(self, directory: JobDirectory, listed: ListedObject) -> None:
         """Take one object of the directory's listing in, which comes in the order of keys."""
         if listed.key == directory.job:
             self.job = listed
@@ -79,6 +77,6 @@ class Contents:
         self.last = listed.key
 
     @property
-    def own(self) -> tuple[SeenObject, ...]:
+    def own(self) -> tuple[ListedObject, ...]:
         """The protocol's three objects, as far as they are there; the result comes last."""
         return tuple(filter(None, (self.job, self.request, self.result)))

@@ -10,24 +10,27 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
 
 from s3commit.core.formats.documents import VERSION, choice
 from s3commit.core.formats.layout import JobDirectory, check_job_id, parse_destination
-from s3commit.core.formats.strict_json import Fields, dump, parse
+from s3commit.core.formats.published import read_replaced
+from s3commit.core.formats.strict_json import Fields, dump, members, parse
 from s3commit.core.job.record import first_generation
 from s3commit.core.model.errors import InvalidInputError, NotFoundError, PreconditionError
 from s3commit.core.model.job import Conflict, Names, Scope
-from s3commit.core.model.record import JobRecord, PlanFacts, ReplacedFacts
+from s3commit.core.model.record import JobRecord, PlanFacts
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.bundle import Ports
 
 # A record of 80 locations, of prefixes and partitions of some 1,000 bytes, takes 200 KB.
 MAX_DECISION_BYTES = 1024 * 1024
-
-
 _MOST_LOCATIONS = 1_000
 
+# Fields of a record that mean something in the ledger alone; ``jobDigest`` is in the document.
+_LEDGERS_OWN = (
+    *("generation", "created_at", "updated_at", "execution"),
+    *("locks", "turn", "failure", "job_sha256"),
+)
 
 DECIDED = frozenset(
     {JobState.COMMITTING, JobState.PUBLISHING, JobState.COMMITTED, JobState.ROLLED_BACK}
@@ -90,38 +93,16 @@ def _encode(record: JobRecord, state: JobState) -> bytes:
     plan, replaced = record.plan, record.replaced
     if plan is None or record.decided_at is None:
         raise InvalidInputError(f"job {record.job_id} is not decided", code="NOT_DECIDED")
-    document: dict[str, Any] = {
+    document = {
         "version": VERSION,
-        "jobId": record.job_id,
+        **members(record, *_LEDGERS_OWN),
         "destination": record.destination.uri,
         "state": state,
-        "conflict": record.conflict,
-        "scope": record.scope,
-        "names": record.names,
-        "partitionBy": list(record.partition_by),
-        "idempotencyKey": record.idempotency_key,
         "jobDigest": record.job_sha256,
-        "openedAt": record.opened_at,
-        "decidedAt": record.decided_at,
         "finishedAt": record.finished_at if state in ENDED else None,
-        "plan": {
-            "sha256": plan.sha256,
-            "units": plan.units,
-            "files": plan.files,
-            "bytes": plan.bytes,
-            "rows": plan.rows,
-            "partitions": plan.partitions,
-            "visibleBefore": plan.visible_before,
-            "locations": dict(plan.locations),
-        },
+        "plan": members(plan, "nulls"),
+        "replaced": replaced and members(replaced),
     }
-    if replaced is not None:
-        document["replaced"] = {
-            "sha256": replaced.sha256,
-            "files": replaced.files,
-            "bytes": replaced.bytes,
-            "overwrites": replaced.overwrites,
-        }
     return dump(document)
 
 
@@ -149,7 +130,7 @@ def _decode(body: bytes, directory: JobDirectory) -> JobRecord:
         decided_at=fields.text("decidedAt", longest=64),
         finished_at=fields.optional_text("finishedAt", longest=64),
         plan=_plan(Fields(fields.mapping("plan"), "$.plan")),
-        replaced=_replaced(fields),
+        replaced=read_replaced(fields),
     )
 
 
@@ -175,16 +156,4 @@ def _plan(fields: Fields) -> PlanFacts:
         partitions=fields.text("partitions", "", longest=64),
         locations=locations,
         visible_before=fields.integer("visibleBefore"),
-    )
-
-
-def _replaced(record: Fields) -> ReplacedFacts | None:
-    if not record.has("replaced"):
-        return None
-    fields = Fields(record.mapping("replaced"), "$.replaced")
-    return ReplacedFacts(
-        sha256=fields.text("sha256", longest=64),
-        files=fields.integer("files"),
-        bytes=fields.integer("bytes"),
-        overwrites=fields.flag("overwrites"),
     )

@@ -25,11 +25,7 @@ from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ObjectReader
 
 MAX_NOTE_BYTES = 16 * 1024
-
-
 _HAS_IT = frozenset({JobState.PUBLISHING, JobState.COMMITTED})
-
-
 _MAY_GET_IT = frozenset({JobState.COMMITTING, JobState.ROLLING_BACK})
 
 

@@ -13,9 +13,10 @@ from s3commit.core.formats.manifest import (
     digest,
     with_ids,
 )
+from s3commit.core.formats.plan import Slice
 from s3commit.core.formats.strict_json import TOO_LARGE
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError, NotFoundError
-from s3commit.core.model.job import Names
+from s3commit.core.model.job import CountedAttempt, Names
 from s3commit.core.model.pending import PendingSet
 from s3commit.core.ports.bundle import Ports
 
@@ -50,24 +51,23 @@ def each_manifest(
 def read_manifest(
     ports: Ports,
     directory: JobDirectory,
-    name: str,
-    sha256: str,
-    *,
+    told: CountedAttempt | Slice,
     names: Names,
     max_bytes: int = MAX_MANIFEST_BYTES,
 ) -> PendingSet:
-    """The manifest ``name`` (relative to the directory), as the request or plan names it.
+    """The manifest as the request or plan names it, relative to the directory.
 
     Raises `JobRefusedError`: ``MANIFEST_MISSING``, ``MANIFEST_CHANGED`` (other bytes than the
     task wrote), or the codec's code.
     """
+    name = told.manifest
     try:
         stored = ports.store.get(directory.bucket, directory.prefix + name, max_bytes=max_bytes)
     except NotFoundError:
         raise JobRefusedError(f"manifest {name} is not there", code="MANIFEST_MISSING") from None
     except InvalidInputError as error:
         raise JobRefusedError(error.message, code=error.code) from error
-    if digest(stored.body) != sha256:
+    if digest(stored.body) != told.sha256:
         raise JobRefusedError(
             f"manifest {name} has changed since its task wrote it", code="MANIFEST_CHANGED"
         )

@@ -14,16 +14,9 @@ from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.bundle import Ports
 
 MAX_PARTITIONS = 1_000_000  # as many as a job may have files
-
-
 ROOT = "./"  # how the list names the root, since no name is empty there
-
-
 MAX_NAMES = 90 * 1024 * 1024  # characters of all names together, which are held as well
-
-
 MAX_BYTES = 96 * 1024 * 1024  # decide_job alone reads it
-
 
 _BOUNDS: Final[Any] = {
     "what": "the list of partitions",

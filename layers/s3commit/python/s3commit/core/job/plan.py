@@ -12,7 +12,7 @@ from s3commit.core.formats.plan import MAX_PLAN_BYTES, Slice, Unit, decode_plan
 from s3commit.core.formats.strict_json import TOO_LARGE
 from s3commit.core.job.manifests import read_manifest
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError
-from s3commit.core.model.pending import PendingFile, PendingSet
+from s3commit.core.model.pending import PendingFile
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.bundle import Ports
 
@@ -37,8 +37,6 @@ def read_plan(ports: Ports, directory: JobDirectory, record: JobRecord) -> list[
 
 
 MANIFESTS_AT_ONCE = 128  # of a plan that are read side by side, and held until their turn
-
-
 FILES_AT_ONCE = 4_096
 
 
@@ -62,9 +60,7 @@ def slice_of(
             f"the plan names {part.location[:200]!r}, which is no location of the job",
             code=BAD_LOCATION,
         )
-    pending: PendingSet = read_manifest(
-        ports, directory, part.manifest, part.sha256, names=record.names, max_bytes=max_bytes
-    )
+    pending = read_manifest(ports, directory, part, record.names, max_bytes)
     return pending.files[part.start : part.stop]
 
 

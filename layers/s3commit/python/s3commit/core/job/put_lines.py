@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Final
 
 from s3commit.core.formats.layout import META_JOB, JobDirectory
 from s3commit.core.model.errors import TransientError, UploadGoneError
 from s3commit.core.model.limits import PUT_BYTES
 from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.objects import ObjectStore
+
+_TYPE: Final = "application/x-ndjson"
 
 
 def put_lines(ports: Ports, directory: JobDirectory, key: str, lines: Iterable[bytes]) -> None:
@@ -17,52 +22,36 @@ def put_lines(ports: Ports, directory: JobDirectory, key: str, lines: Iterable[b
     parts. The key's name must carry the job's id, so that `TidyUp` finds the upload of a worker
     that died on the way.
     """
-    sender = _Sender(ports, directory, key)
-    buffer = bytearray()
-    for line in lines:
-        buffer += line
-        if len(buffer) >= PUT_BYTES:
-            sender.send(bytes(buffer))
-            buffer.clear()
+    parts = _parts(lines)
+    first = next(parts, b"")
+    if len(first) < PUT_BYTES:
+        ports.store.put(directory.bucket, key, first, content_type=_TYPE)
+        return
+    metadata = {META_JOB: directory.job_id}
     try:
-        sender.finish(bytes(buffer))
+        _send(ports.store, directory.bucket, key, metadata, chain([first], parts))
     except UploadGoneError as error:
         raise TransientError(error.message) from error
 
 
-class _Sender:
-    def __init__(self, ports: Ports, directory: JobDirectory, key: str) -> None:
-        self._store = ports.store
-        self._bucket = directory.bucket
-        self._key = key
-        self._metadata = {META_JOB: directory.job_id}
-        self._upload_id = ""
-        self._etags: list[str] = []
-        self._length = 0
+def _parts(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines in parts, of which only the last has less than `PUT_BYTES`."""
+    buffer = bytearray()
+    for line in lines:
+        buffer += line
+        if len(buffer) >= PUT_BYTES:
+            yield bytes(buffer)
+            buffer.clear()
+    if buffer:
+        yield bytes(buffer)
 
-    def send(self, part: bytes) -> None:
-        if not self._upload_id:
-            self._upload_id = self._store.create_upload(
-                self._bucket,
-                self._key,
-                metadata=self._metadata,
-                content_type="application/x-ndjson",
-            )
-        number = len(self._etags) + 1
-        etag = self._store.upload_part(self._bucket, self._key, self._upload_id, number, part)
-        self._etags.append(etag)
-        self._length += len(part)
 
-    def finish(self, rest: bytes) -> None:
-        if not self._upload_id:
-            self._store.put(self._bucket, self._key, rest, content_type="application/x-ndjson")
-            return
-        if rest:
-            self.send(rest)
-        self._store.complete_upload(
-            self._bucket,
-            self._key,
-            self._upload_id,
-            self._etags,
-            length=self._length,
-        )
+def _send(
+    store: ObjectStore, bucket: str, key: str, metadata: dict[str, str], parts: Iterable[bytes]
+) -> None:
+    upload_id = store.create_upload(bucket, key, metadata=metadata, content_type=_TYPE)
+    etags, length = [], 0
+    for number, part in enumerate(parts, start=1):
+        etags.append(store.upload_part(bucket, key, upload_id, number, part))
+        length += len(part)
+    store.complete_upload(bucket, key, upload_id, etags, length=length)

@@ -10,7 +10,7 @@ from datetime import datetime
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.model.errors import JobRefusedError, NotFoundError, TransientError
-from s3commit.core.model.job import JobSpec
+from s3commit.core.model.job import Failure, JobSpec
 from s3commit.core.model.limits import LONGEST_ROUND_WAIT, SHORTEST_WAIT, WAITED_SHARE
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
@@ -91,6 +91,20 @@ def planned_record(ports: Ports, ticket: Ticket, *expected: JobState) -> JobReco
     if record.plan is None or ticket.directory.plan(record.plan.sha256) != ticket.plan:
         raise LostRaceError(f"job {ticket.job_id} has another plan than this execution", record)
     return record
+
+
+def moved(
+    ports: Ports, record: JobRecord, target: JobState, failure: Failure | None = None
+) -> JobRecord:
+    """Move the job, as its record was read, to another state. Raises `LostRaceError`."""
+    return ports.ledger.advance(
+        record.ref,
+        source=record.state,
+        target=target,
+        generation=record.generation,
+        now=ports.clock.now(),
+        failure=failure,
+    )
 
 
 @contextmanager

@@ -20,17 +20,9 @@ from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ListedObject, ObjectReader
 
 LIST_CHANGED = "LIST_CHANGED"
-
-
 MAX_INDEX_BYTES = 16 * 1024 * 1024
-
-
 MAX_PAGE_BYTES = 64 * 1024 * 1024  # REPLACED_PAGE keys, each byte of them escaped
-
-
 MAX_LINE_BYTES = 8 * 1024
-
-
 MAX_PAGES = 100_000
 
 

@@ -9,14 +9,8 @@ from typing import Any
 from s3commit.core.model.errors import InvalidInputError
 
 MAX_COLUMNS = 100
-
-
 MAX_COLUMN_NAME = 255  # characters; a column becomes a key in the ledger
-
-
 _COUNTS = {"minRows": "min_rows", "maxRows": "max_rows", "minFiles": "min_files"}
-
-
 _NULLS = "maxNullFraction"
 
 

@@ -9,10 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 CONFLICT = "CONFLICT"  # the code where another request for the same key was under way
-
-
 ARCHIVED = "ARCHIVED"  # the code of an object that has to be restored before it can be read
-
 
 # With these codes a document is refused that no sound writer makes, and no bad luck: it is somebody
 # else's mistake, a copy of a table, or an attack. They are counted, and many of them ring an alarm.

@@ -10,39 +10,30 @@ from typing import Final
 # https://docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance.html
 COMPLETE_WORKERS: Final = 8
 
-
 # A unit is one worker call: four rounds of COMPLETE_WORKERS, about half a second. Long enough to
 # pay for the call, short enough to retry, and small enough that a hundred files have four workers.
 UNIT_FILES: Final = 32
-
 
 # The results of all units travel through the state machine as one array of about 45 bytes each,
 # and Step Functions carries at most 256 KiB. Larger jobs get larger units instead of more.
 MAX_UNITS: Final = 4_000
 
-
 # A unit is the input of an execution, and Step Functions carries 256 KiB there too; the rest is the
 # ticket's: https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html
 UNIT_BYTES: Final = 200_000
 
-
 # Completing a file of many parts takes S3 longer, so parts weigh in too.
 UNIT_PARTS: Final = 20_000
-
 
 # Files of one job. VerifyManifests holds some 250 bytes of each, exact names some 1,300 (the own
 # files of a job that replaces), and decide_job has the memory; to complete them takes ten minutes.
 MAX_JOB_FILES: Final = 1_000_000
 
-
 # A job that waits for its destination asks again after 5 s at first, then after a fifth of the time
 # that it has waited, and later if many go before it: each time costs three transitions of the state
 # machine. After an hour it gives up.
 SHORTEST_WAIT: Final = 5
-
-
 LONGEST_WAIT: Final = 60
-
 
 # A state that is entered again until others let it end, as ABORTING is while tasks open uploads,
 # waits from SHORTEST_WAIT up to this, and never longer than a twelfth of what it has waited so far.
@@ -50,29 +41,19 @@ LONGEST_WAIT: Final = 60
 # https://docs.aws.amazon.com/step-functions/latest/dg/bp-history-limit.html. In its 24 hours these
 # are some 200 rounds of at most 82 events, each retry counted (tests/stacks/test_history.py).
 LONGEST_ROUND_WAIT: Final = 600
-
-
 WAITED_SHARE: Final = 12
-
-
 MAX_WAIT_SECONDS: Final = 3_600
-
 
 # It says that it is alive when it has not for so long. One that has not been seen for two of the
 # longest waits keeps nobody waiting any more.
 WAITER_REFRESH_SECONDS: Final = 20
-
-
 WAITER_SECONDS: Final = 150
-
 
 # So many jobs may wait at a destination; who comes then is told at once.
 MAX_WAITING: Final = 100
 
-
 # Rounds of "abort, look again" before an undo step calls it a transient failure and is retried.
 ABORT_ROUNDS: Final = 5
-
 
 # Attempts to put the marker against other jobs that put theirs at the same moment, and seconds of
 # the first pause between them, which doubles up to the longest: together half a minute.
@@ -80,50 +61,37 @@ MARKER_ROUNDS: Final = 20
 MARKER_PAUSE: Final = 0.05
 LONGEST_MARKER_PAUSE: Final = 2.0
 
-
 # One PUT up to here; above, the commit manifest goes up in parts, so that memory stays constant.
 PUT_BYTES: Final = 8 * 1024 * 1024
-
 
 # Nodes that a job's look at others reads one by one: its destination, its locations, and all
 # directories above them. Each is a query or two.
 MAX_LOOKS: Final = 100
-
-
 MAX_LOCATIONS: Final = 80  # of partitions outside the destination, and room for what they lie in
-
 
 # Partitions, here or at locations, that a job claims one by one. Each is an item to be written, to
 # be read by whoever looks from above, and to be deleted, and up to a kilobyte of the job's own
 # item. A job of more claims its whole destination.
 MAX_PARTITION_LOCKS: Final = 90
 
-
 # A claim's sort key is the node, a slash and the job's ref; DynamoDB takes 1,024 bytes:
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 MAX_NODE_BYTES: Final = 960
 
-
 # Claims that one look reads, a few megabytes. A job that meets more is told that its place is busy.
 MAX_CLAIMS_READ: Final = 10_000
-
-
 RECORDS_AT_ONCE: Final = 100  # of those that claim the same; who has found one in the way stops
-
 
 # A job that holds what it claims is decided within two Lambda calls of at most 15 minutes. One that
 # is SEALED and was not written for so long has lost its execution: its locks are taken from it.
 HOLDER_SECONDS: Final = 2_400
 
-
 # A page of a replace list: one GET, and five DeleteObjects calls of 1,000 keys.
 REPLACED_PAGE: Final = 5_000
-
 
 # Objects that one DeleteObjects call names, at most:
 # https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html
 DELETE_AT_ONCE: Final = 1_000
-
 
 # A call of a step, or of the sweep, hands over to another one after that; Lambda gives it 900. S3
 # takes 3,500 deletes a second below a prefix, so to remove five million files takes 24 minutes; and

@@ -30,8 +30,6 @@ from s3commit.core.model.states import ENDED, JobState
 
 # In these states a job is not decided and never will be: what it claims protects nothing.
 HARMLESS = ENDED | {JobState.ABORTING}
-
-
 _ONCE = "?once="
 
 
@@ -44,7 +42,6 @@ class LockMode(StrEnum):
 
 
 _S, _X, _K = LockMode
-
 
 # Which modes may stand beside which; docs/protocol.md shows it as a table, a test compares them.
 COMPATIBLE: dict[LockMode, frozenset[LockMode]] = {
@@ -92,34 +89,26 @@ class Look:
 
 
 def claims(
-    destination: Destination,
-    conflict: Conflict,
-    scope: Scope,
-    partitions: Iterable[str],
-    key: str | None,
-    *,
-    locations: Mapping[str, str] | None = None,
-    exact: bool = False,
+    record: JobRecord, partitions: Iterable[str], locations: Mapping[str, str]
 ) -> tuple[Claim, ...]:
-    """Everything that a job has to hold before its decision, by node.
+    """Everything that a job has to hold before its decision, by its policy; by node.
 
     ``partitions`` are relative to the destination and end with ``/``; the root's is empty, and
     means the files directly in it, a node of its own. Too many of them are escalated to the whole
     destination. ``locations`` maps partitions to the prefixes where they lie: each is claimed as a
     destination, in scope partition if it is among ``partitions``. Nobody claims a whole bucket.
-    ``exact`` names may meet those of another job, so that nobody appends beside it: else it could
-    take the other's file, of the same bytes, for its own, and a roll back would delete it (I5).
     Raises `JobRefusedError` (``TOO_DEEP``) if the nodes above are too many to look at.
     """
-    node = f"{destination.bucket}/{destination.prefix}"
-    outside = {name: f"{destination.bucket}/{prefix}" for name, prefix in (locations or {}).items()}
+    destination, key = record.destination, record.idempotency_key
+    node = destination_node(record)
+    outside = {name: f"{destination.bucket}/{prefix}" for name, prefix in locations.items()}
     if len(_looked_at([node, *outside.values()])) > MAX_LOOKS:
         raise JobRefusedError(
             f"{destination.uri} lies too deep: a job looks at each directory above what it"
             f" writes to, {MAX_LOOKS} at most",
             code="TOO_DEEP",
         )
-    if conflict is Conflict.APPEND or scope is Scope.DIRECTORY:
+    if record.conflict is Conflict.APPEND or record.scope is Scope.DIRECTORY:
         nodes = {node, *outside.values()}
     else:
         written = set(partitions)
@@ -128,14 +117,12 @@ def claims(
         nodes = elsewhere | _partition_nodes(node, written - outside.keys(), room)
     if key is not None:
         nodes.add(f"{node}{_ONCE}{key_digest(key)}")
-    shared = conflict is Conflict.APPEND and not exact
-    return tuple(Claim(name, _mode(name, shared)) for name in sorted(nodes))
+    return tuple(Claim(name, _mode(name, record)) for name in sorted(nodes))
 
 
 def claimed(record: JobRecord) -> tuple[Claim, ...]:
     """The claims that the record notes, by node: the modes follow from the job's policy."""
-    shared = record.conflict is Conflict.APPEND and record.names is not Names.EXACT
-    return tuple(Claim(node, _mode(node, shared)) for node in record.locks)
+    return tuple(Claim(node, _mode(node, record)) for node in record.locks)
 
 
 def holds(record: JobRecord, wanted: Iterable[Claim]) -> bool:
@@ -210,9 +197,15 @@ def _lies_in(node: str, other: str) -> bool:
     return node == other or (other.endswith("/") and node.startswith(other))
 
 
-def _mode(node: str, shared: bool) -> LockMode:
+def _mode(node: str, record: JobRecord) -> LockMode:
+    """Exact names may meet those of another job, so that nobody appends beside them.
+
+    Else the job could take the other's file, of the same bytes, for its own, and a roll back would
+    delete it (I5).
+    """
     if not node.endswith("/") and f"/{_ONCE}" in node:
         return _K
+    shared = record.conflict is Conflict.APPEND and record.names is not Names.EXACT
     return _S if shared else _X
 
 

@@ -33,7 +33,6 @@ TRANSITIONS: dict[JobState, frozenset[JobState]] = {
     JobState.ROLLED_BACK: frozenset(),
 }
 
-
 ENDED = frozenset(state for state, following in TRANSITIONS.items() if not following)
 
 # Decided, not ended, and on the way to COMMITTED: the job holds its locks.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Final
 
 from s3commit.core.formats.layout import (
     COMMITS,
@@ -27,7 +27,7 @@ from s3commit.core.model.job import Destination
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED
 from s3commit.core.ports.bundle import Ports
-from s3commit.core.ports.objects import OpenUpload
+from s3commit.core.ports.objects import OpenUpload, listed_at
 
 MOST_REMEMBERED: Final = 10_000  # answers of each kind; more are asked for again
 # Directories above a key that are asked; what lies deeper is left to the lifecycle rule.
@@ -43,38 +43,27 @@ class Ownership(StrEnum):
     FOREIGN = "foreign"  # no job's: no id in its name, or no trace of any job above it
 
 
-class Trace(Protocol):
-    """What lies in a job directory: each is falsy if it is not there."""
+@dataclass(frozen=True, slots=True)
+class _Documents:
+    """Which documents lie in a job directory in which something does."""
 
-    @property
-    def job(self) -> object:
-        """``job.json``."""
-        ...
-
-    @property
-    def request(self) -> object:
-        """``request.json``."""
-        ...
-
-    @property
-    def result(self) -> object:
-        """``result.json``."""
-        ...
+    job: bool
+    request: bool
+    result: bool
 
 
 @dataclass(slots=True)
 class UploadOwners:
     """Answers for many uploads of one bucket; remembers what it has asked.
 
-    ``jobs_with_id`` are the ledger's records of an id (none without a ledger). ``look`` says what
-    lies in a job directory, None if nothing does; ``unended`` hears of each that has no result.
+    ``jobs_with_id`` are the ledger's records of an id (none without a ledger). ``unended`` hears of
+    each job directory that has no result.
     """
 
     ports: Ports
     bucket: str
     jobs_with_id: Callable[[str], list[JobRecord]]
-    look: Callable[[JobDirectory], Trace | None]
-    unended: Callable[[JobDirectory, Trace], None] = lambda _directory, _found: None
+    unended: Callable[[JobDirectory], None] = lambda _directory: None
     _records: dict[str, list[JobRecord]] = field(default_factory=dict)
     _prefixes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _traces: dict[tuple[str, str], Ownership | None] = field(default_factory=dict)
@@ -154,7 +143,7 @@ class UploadOwners:
         return self._traces[asked]
 
     def _read_trace(self, directory: JobDirectory) -> Ownership | None:
-        found = self.look(directory)
+        found = self._look(directory)
         if found is not None and found.job and not (found.request or found.result):
             try:
                 main = main_of(self.ports, directory)
@@ -164,6 +153,14 @@ class UploadOwners:
                 return self._trace_of_main(main, directory)
         return self._judged(directory, found)
 
+    def _look(self, directory: JobDirectory) -> _Documents | None:
+        """By listing, a request for each, however much lies there."""
+        store, bucket = self.ports.store, directory.bucket
+        if next(iter(store.list(bucket, directory.prefix)), None) is None:
+            return None
+        keys = (directory.job, directory.request, directory.result)
+        return _Documents(*(listed_at(store, bucket, key) is not None for key in keys))
+
     def _trace_of_main(self, main: JobDirectory, location: JobDirectory) -> Ownership | None:
         """What is known of a location's job, whose record in the ledger is lost or says less.
 
@@ -171,7 +168,7 @@ class UploadOwners:
         there: that is no job's, and old enough it goes (ADR 13). Without that document the
         location's word is taken for what it costs the location alone.
         """
-        found = self.look(main)
+        found = self._look(main)
         if found is not None and found.job:
             try:
                 spec = read_spec(self.ports, main)
@@ -181,11 +178,11 @@ class UploadOwners:
                 return None
         return self._judged(main, found)
 
-    def _judged(self, directory: JobDirectory, found: Trace | None) -> Ownership | None:
+    def _judged(self, directory: JobDirectory, found: _Documents | None) -> Ownership | None:
         if found is not None and found.result:
             return Ownership.ENDED
         if found is not None:
-            self.unended(directory, found)
+            self.unended(directory)
             return Ownership.UNDER_WAY
         commits = self.ports.store.list(directory.bucket, directory.commits)
         return Ownership.ENDED if next(iter(commits), None) is not None else None

@@ -10,7 +10,6 @@ from s3commit.core.ports.clock import Clock
 from s3commit.core.ports.executions import Executions
 from s3commit.core.ports.ledger import Ledger
 from s3commit.core.ports.objects import ObjectStore
-from s3commit.core.ports.survey import Survey
 
 
 class ParallelMap(Protocol):
@@ -41,5 +40,4 @@ class Sweeper:
     """The ports that a sweep works on."""
 
     ports: Ports
-    survey: Survey
     executions: Executions

@@ -7,13 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from s3commit.core.model.errors import UnchangedError
 from s3commit.core.model.job import Failure
 from s3commit.core.model.locks import Claim, Claimed
-from s3commit.core.model.record import AttemptRecord, JobRecord, PlanFacts, ReplacedFacts, Turn
-from s3commit.core.model.states import JobState
+from s3commit.core.model.record import (
+    AttemptRecord,
+    JobRecord,
+    PlanFacts,
+    ReplacedFacts,
+    Stage,
+    Turn,
+)
+from s3commit.core.model.states import ENDED, IllegalTransitionError, JobState, check_transition
 
 
 class LostRaceError(UnchangedError):
@@ -42,6 +49,44 @@ class LostRaceError(UnchangedError):
 
 
 @dataclass(frozen=True, slots=True)
+class Expected:
+    """What a write of a job's record is conditional on; None: whatever it is.
+
+    ``turn`` is meant by its stage and epoch, ``plan`` and ``replaced`` by their digests; both of
+    them if there is a plan.
+    """
+
+    generation: int
+    state: JobState | None = None
+    turn: Turn | None = None
+    plan: PlanFacts | None = None
+    replaced: ReplacedFacts | None = None
+
+    def check(self, ref: str, found: JobRecord | None) -> JobRecord:
+        """The record, if it is as expected. Raises `LostRaceError` that says what is not."""
+        same_state = found is not None and self.state in {None, found.state}
+        if found is None or not same_state or found.generation != self.generation:
+            raise LostRaceError.over(ref, self.state, self.generation, found)
+        if self.plan is not None:
+            if found.plan is None or found.plan.sha256 != self.plan.sha256:
+                raise LostRaceError(f"job {ref}: its plan is another one by now", found)
+            if (found.replaced and found.replaced.sha256) != self.list_digest:
+                raise LostRaceError(f"job {ref}: its replace list is another one by now", found)
+        stands, turn = found.turn, self.turn
+        if turn is not None and (stands.stage, stands.epoch) != (turn.stage, turn.epoch):
+            raise LostRaceError(
+                f"job {ref} does not hold what it claims as it did: it is {stands.stage} by now",
+                found,
+            )
+        return found
+
+    @property
+    def list_digest(self) -> str | None:
+        """The digest of the replace list; None: there is none."""
+        return self.replaced.sha256 if self.replaced else None
+
+
+@dataclass(frozen=True, slots=True)
 class SweepNote:
     """Which sweep is at work, and until when it may be, and how far each of its steps has come.
 
@@ -57,8 +102,16 @@ class SweepNote:
 class Ledger(Protocol):
     """The state of each job, its attempts and its claims; every write is conditional.
 
-    A job is named by its ``ref`` (`s3commit.core.model.job.job_ref`).
+    A job is named by its ``ref`` (`s3commit.core.model.job.job_ref`). What each write of a job's
+    record expects and changes stands here; an implementation makes it, as one `update`.
     """
+
+    def update(self, ref: str, expected: Expected, changes: Mapping[str, Any]) -> JobRecord:
+        """Change fields of the record in one write, if it is as expected; return what stands then.
+
+        A record that gets a ``finished_at`` gets its time to live. Raises `LostRaceError`.
+        """
+        ...
 
     def job(self, ref: str) -> JobRecord | None:
         """The record, read consistently."""
@@ -77,7 +130,8 @@ class Ledger(Protocol):
 
         Conditional on ``generation`` being the present one. Raises `LostRaceError`.
         """
-        ...
+        changes = {"generation": generation + 1, "execution": execution, "updated_at": now}
+        return self.update(ref, Expected(generation), changes)
 
     def advance(
         self,
@@ -96,7 +150,13 @@ class Ledger(Protocol):
         ``now`` as ``finished_at`` and sets the record's time to live. Raises `LostRaceError`,
         `IllegalTransitionError`. Entering COMMITTING is `decide`'s alone.
         """
-        ...
+        check_transition(source, target)
+        if target is JobState.COMMITTING:
+            raise IllegalTransitionError("a job enters COMMITTING by decide() alone")
+        finished_at = now if target in ENDED else None
+        found = given(plan=plan, failure=failure, finished_at=finished_at)
+        changes = {"state": target, **found, "updated_at": now}
+        return self.update(ref, Expected(generation, source), changes)
 
     def decide(
         self,
@@ -113,7 +173,10 @@ class Ledger(Protocol):
         Conditional on state, generation, the digests of plan and replace list, and on the job
         holding what it claims since it entered under ``epoch``. Raises `LostRaceError`.
         """
-        ...
+        still_held = Turn(Stage.HELD, epoch=epoch)
+        expected = Expected(generation, JobState.SEALED, still_held, plan, replaced)
+        changes = {"state": JobState.COMMITTING, "decided_at": now, "updated_at": now}
+        return self.update(ref, expected, changes)
 
     def note(
         self,
@@ -128,7 +191,8 @@ class Ledger(Protocol):
 
         Raises `LostRaceError`.
         """
-        ...
+        changes = {**given(plan=plan, replaced=replaced), "updated_at": now}
+        return self.update(ref, Expected(generation, JobState.SEALED), changes)
 
     def take_turn(
         self,
@@ -144,7 +208,9 @@ class Ledger(Protocol):
 
         Conditional on state, generation, and stage and epoch of ``before``. Raises `LostRaceError`.
         """
-        ...
+        nodes = given(locks=None if locks is None else tuple(locks))
+        changes = {"turn": after, **nodes, "updated_at": now}
+        return self.update(ref, Expected(generation, JobState.SEALED, before), changes)
 
     def begin_unit(self, ref: str, unit: int) -> bool:
         """Note that a worker begins the unit; True for the first one ever to say so.
@@ -217,3 +283,8 @@ class Ledger(Protocol):
         False if the condition does not hold; then nothing was changed.
         """
         ...
+
+
+def given(**fields: Any) -> dict[str, Any]:
+    """Those of the fields that are not None: the others stay as they are."""
+    return {name: value for name, value in fields.items() if value is not None}

@@ -43,9 +43,19 @@ class StoredObject:
 
 @dataclass(frozen=True, slots=True)
 class ListedObject:
-    """One line of a listing."""
+    """One line of a listing; ``modified`` as in `ObjectFacts`."""
 
     key: str
+    etag: str
+    length: int
+    modified: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedVersion:
+    """One version of an object that has bytes (no delete marker)."""
+
+    version_id: str
     etag: str
     length: int
 
@@ -61,6 +71,14 @@ class OpenUpload:
     upload_id: str
     initiated: str
     composite: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class UploadParts:
+    """What an open upload holds: bytes, and when the last part came (empty if none has)."""
+
+    bytes: int
+    modified: str
 
 
 class ObjectReader(Protocol):
@@ -92,11 +110,22 @@ class ObjectReader(Protocol):
         """
         ...
 
-    def list_uploads(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[OpenUpload]:
+    def list_versions(self, bucket: str, key: str) -> Iterator[ListedVersion]:
+        """The versions of the object, the newest first."""
+        ...
+
+    def list_uploads(
+        self, bucket: str, prefix: str, *, after: str = "", after_upload: str = ""
+    ) -> Iterator[OpenUpload]:
         """Every open upload whose key starts with ``prefix`` and comes after ``after``.
 
-        In key order, however many pages.
+        In key order, however many pages. With ``after_upload`` also those of the key ``after`` that
+        come after this one of it, as far as S3 promises to list them: those with greater ids.
         """
+        ...
+
+    def upload_parts(self, bucket: str, key: str, upload_id: str) -> UploadParts:
+        """The parts of an upload, however many pages. Raises `UploadGoneError`."""
         ...
 
     def is_versioned(self, bucket: str) -> bool:
@@ -106,6 +135,12 @@ class ObjectReader(Protocol):
     def upload_is_open(self, bucket: str, key: str, upload_id: str) -> bool:
         """Whether S3 still holds the upload (ListParts: the word that counts after an abort)."""
         ...
+
+
+def listed_at(store: ObjectReader, bucket: str, key: str) -> ListedObject | None:
+    """The object, or None if there is none. By listing: a HEAD takes more rights."""
+    first = next(iter(store.list(bucket, key)), None)
+    return first if first is not None and first.key == key else None
 
 
 class ObjectWriter(Protocol):

@@ -20,6 +20,7 @@ from s3commit.core.model.record import JobRecord, PlanFacts
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import LostRaceError
+from s3commit.core.ports.objects import listed_at
 
 JOB_ENDED = "JOB_ENDED"
 
@@ -31,10 +32,10 @@ def open_unknown(ports: Ports, directory: JobDirectory, spec: JobSpec) -> JobRec
     manifest nor a repeated request may open them again (I3). One with a decision record goes on
     from there, or has ended.
     """
-    return ports.ledger.open_job(remembered(ports, directory, spec))
+    return ports.ledger.open_job(record_from_s3(ports, directory, spec))
 
 
-def remembered(ports: Ports, directory: JobDirectory, spec: JobSpec) -> JobRecord:
+def record_from_s3(ports: Ports, directory: JobDirectory, spec: JobSpec) -> JobRecord:
     """The record that `open_unknown` opens, unopened.
 
     That a job was decided its decision record alone tells: all else a client can write. A job that
@@ -53,7 +54,7 @@ def remembered(ports: Ports, directory: JobDirectory, spec: JobSpec) -> JobRecor
             plan=PlanFacts("", 0, result.files, result.bytes, result.rows),
             finished_at=result.finished_at,
         )
-    if not _is_listed(ports, directory):
+    if listed_at(ports.store, directory.bucket, directory.commits) is None:
         return record
     return replace(
         record,
@@ -107,12 +108,6 @@ def set_back(directory: JobDirectory, about_to: str) -> NeedsOperatorError:
         " an empty one (s3commit fsck --rebuild-ledger)",
         code="LEDGER_SET_BACK",
     )
-
-
-def _is_listed(ports: Ports, directory: JobDirectory) -> bool:
-    """Whether there is a list in ``_commits/``, whatever it says; by listing, as few rights do."""
-    found = next(iter(ports.store.list(directory.bucket, directory.commits)), None)
-    return found is not None and found.key == directory.commits
 
 
 def _result(ports: Ports, directory: JobDirectory) -> JobResult | None:

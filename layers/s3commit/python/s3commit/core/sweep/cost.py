@@ -15,17 +15,9 @@ from typing import Any, Final, TypeVar, cast
 from s3commit.core.model.errors import UnchangedError
 
 T = TypeVar("T")
-
-
 PAGE: Final = 1_000  # entries of a listing that one request brings
-
-
 CALL_REQUESTS: Final = 50_000  # 0.25 USD if all of them are listings, in us-east-1
-
-
 THING_REQUESTS: Final = 4_000  # a job may have left a million uploads, which is 1,000 listings
-
-
 SHARES: Final = (8_000, 4_000, 2_000, 1_000, 500, 250)  # below directories of depth 1, 2, ...
 
 

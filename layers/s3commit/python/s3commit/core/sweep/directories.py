@@ -15,22 +15,15 @@ from s3commit.core.model.errors import InvalidInputError, PreconditionError
 from s3commit.core.model.job import Destination
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
-from s3commit.core.ports.survey import SeenObject
+from s3commit.core.ports.objects import ListedObject, listed_at
 from s3commit.core.sweep.jobs import abandon_if_silent, is_resting
 from s3commit.core.sweep.s3a import report_left, report_shared
-from s3commit.core.sweep.sweep import DAY, Sweep, restart, seen
+from s3commit.core.sweep.sweep import DAY, Sweep, restart
 
 DESTINATIONS_A_CALL = 500
-
-
 LISTED = 100_000  # objects of a directory; one that has more is judged by these and its documents
-
-
 WINDOW = 2 * DAY  # in which a sweep must have run, lest something waits for the next job there
-
-
 TIDIED_HERE = 2_000  # objects; more are for an execution, which has the time
-
 
 # So many times `stuck` after a job's end its locations and its place in _s3commit/ are listed:
 # somebody late may have put something there, and nothing into the job's directory. A day, with 15
@@ -40,19 +33,19 @@ LISTED_AFTER = 96
 
 def read_directory(sweep: Sweep, directory: JobDirectory) -> Contents | None:
     """List a job's directory, as far as `LISTED`; None if nothing is in it."""
-    return _summary(sweep, directory, sweep.survey.objects(directory.bucket, directory.prefix))
+    return _summary(sweep, directory, sweep.ports.store.list(directory.bucket, directory.prefix))
 
 
 def _summary(
-    sweep: Sweep, directory: JobDirectory, objects: Iterable[SeenObject]
+    sweep: Sweep, directory: JobDirectory, objects: Iterable[ListedObject]
 ) -> Contents | None:
     found = Contents()
     for number, listed in enumerate(objects):
         if number == LISTED:
             found.is_all = False
-            found.job = seen(sweep, directory.bucket, directory.job)
-            found.request = seen(sweep, directory.bucket, directory.request)
-            found.result = seen(sweep, directory.bucket, directory.result)
+            found.job = listed_at(sweep.ports.store, directory.bucket, directory.job)
+            found.request = listed_at(sweep.ports.store, directory.bucket, directory.request)
+            found.result = listed_at(sweep.ports.store, directory.bucket, directory.result)
             break
         found.add(directory, listed)
     return found if found.last else None
@@ -128,7 +121,7 @@ def _tidy_destination(sweep: Sweep, destination: Destination, after: str) -> str
     while goes_on:
         # What comes after all keys of a directory: 0 is the character that follows the slash.
         start = f"{prefix}{last}0" if last else ""
-        objects = sweep.survey.objects(destination.bucket, prefix, after=start)
+        objects = sweep.ports.store.list(destination.bucket, prefix, after=start)
         goes_on = False
         for name, group in groupby(objects, lambda listed: listed.key[len(prefix) :].split("/")[0]):
             has_to_wait = not sweep.alone and sweep.cost.overspent(destination.prefix)
@@ -141,7 +134,7 @@ def _tidy_destination(sweep: Sweep, destination: Destination, after: str) -> str
     return None
 
 
-def _tidy_group(sweep: Sweep, bucket: str, prefix: str, group: Iterator[SeenObject]) -> bool:
+def _tidy_group(sweep: Sweep, bucket: str, prefix: str, group: Iterator[ListedObject]) -> bool:
     """Judge a directory; whether all of it has been listed."""
     is_all = False
     with sweep.each(f"directory s3://{bucket}/{prefix}", prefix):
@@ -257,7 +250,7 @@ def _retire(
     """
     if says_elsewhere(sweep.ports, directory):
         return  # a copy of another table's directory: nothing in it is a job's of here
-    decision = seen(sweep, directory.bucket, directory.decision)
+    decision = listed_at(sweep.ports.store, directory.bucket, directory.decision)
     gone = [*found.own, *filter(None, [decision])]
     for one in job_directories(sweep.ports, directory, record):
         # Of a job that is in the ledger TidyUp has been here.
@@ -265,7 +258,7 @@ def _retire(
         if len(scratch) == TIDIED_HERE:
             gone = scratch
             break  # the next sweep goes on: as long as the documents are there it finds them
-        job = seen(sweep, one.bucket, one.job) if one != directory else None
+        job = listed_at(sweep.ports.store, one.bucket, one.job) if one != directory else None
         gone = [*scratch, *filter(None, [job]), *gone]
     if not sweep.dry_run:
         if record is not None:
@@ -278,10 +271,10 @@ def _retire(
     sweep.report.object_bytes += sum(each.length for each in gone)
 
 
-def _scratch(sweep: Sweep, directory: JobDirectory) -> list[SeenObject]:
+def _scratch(sweep: Sweep, directory: JobDirectory) -> list[ListedObject]:
     """What an ended job needs no more; `TIDIED_HERE` objects at most."""
     listed = chain.from_iterable(
-        sweep.survey.objects(directory.bucket, prefix)
+        sweep.ports.store.list(directory.bucket, prefix)
         for prefix in (*directory.scratch, directory.pipeline_prefix)
     )
     return list(islice((one for one in listed if one.key != directory.decision), TIDIED_HERE))

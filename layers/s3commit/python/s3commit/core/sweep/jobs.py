@@ -11,8 +11,9 @@ from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import Conflict, Names
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
+from s3commit.core.ports.objects import listed_at
 from s3commit.core.sweep.signs_of_life import Suspect, last_sign
-from s3commit.core.sweep.sweep import DAY, Sweep, abort_abandoned, restart, seen, shifted
+from s3commit.core.sweep.sweep import DAY, Sweep, abort_abandoned, restart, shifted
 
 # In these somebody has to work on a job, or wait for its destination.
 AT_WORK = (
@@ -23,13 +24,8 @@ AT_WORK = (
     JobState.ROLLING_BACK,
 )
 
-
 LONGEST_SILENCE = DAY // 4  # between two looks for a sign of life of a job that may be dead
-
-
 LONGEST_REST = DAY  # between two looks at a job that nothing but S3A's committer can end
-
-
 FORGOTTEN_REST = 7 * DAY  # ... that is older than documents are kept
 
 
@@ -121,7 +117,7 @@ def _last_heard(record: JobRecord) -> str:
 
 def _look(sweep: Sweep, record: JobRecord, left: str) -> str:
     directory = JobDirectory.of(record)
-    request = seen(sweep, directory.bucket, directory.request)
+    request = listed_at(sweep.ports.store, directory.bucket, directory.request)
     if request is not None:
         restart(sweep, directory, record, max(request.modified, record.updated_at))
     elif _last_heard(record) < sweep.ago(sweep.limits.abandoned):
@@ -134,7 +130,7 @@ def _look(sweep: Sweep, record: JobRecord, left: str) -> str:
 def _judge_silent(sweep: Sweep, directory: JobDirectory, record: JobRecord, left: str) -> str:
     since = sweep.ago(sweep.limits.abandoned)
     newest, is_ours = "", False
-    for listed in sweep.survey.objects(directory.bucket, directory.prefix):
+    for listed in sweep.ports.store.list(directory.bucket, directory.prefix):
         newest = max(newest, listed.modified)
         if newest >= since:
             return ""

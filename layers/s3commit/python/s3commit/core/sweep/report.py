@@ -6,14 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
-from s3commit.core.formats.strict_json import json_name, one_line
+from s3commit.core.formats.strict_json import member_name, one_line
 from s3commit.core.model.amounts import size
 
 # S3 Standard, first 50 TB a month, us-east-1: https://aws.amazon.com/s3/pricing/ (November 2026).
 # Other regions cost up to twice that; parts of open uploads are charged as objects are.
 USD_A_GIB_MONTH: Final = 0.023
-
-
 MOST_NOTES: Final = 50  # the report travels through the state machine, which carries 256 KiB
 
 
@@ -81,7 +79,7 @@ def priced(count: int) -> str:
 def encode_report(report: Report) -> dict[str, Any]:
     """The report as JSON."""
     return {
-        **{json_name(name): getattr(report, name) for name in _COUNTS},
+        **{member_name(name): getattr(report, name) for name in _COUNTS},
         "freedBytes": report.freed_bytes,
         "freedUsdMonth": monthly_usd(report.freed_bytes),
         "s3aUsdMonth": monthly_usd(report.s3a_bytes),
@@ -91,7 +89,7 @@ def encode_report(report: Report) -> dict[str, Any]:
 
 def decode_report(value: Mapping[str, Any]) -> Report:
     """The inverse of `encode_report`; what is not there is 0."""
-    counts = {name: int(value.get(json_name(name), 0)) for name in _COUNTS}
+    counts = {name: int(value.get(member_name(name), 0)) for name in _COUNTS}
     return Report(**counts, notes=[str(note) for note in value.get("notes", [])][:MOST_NOTES])
 
 

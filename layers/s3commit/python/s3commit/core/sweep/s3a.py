@@ -15,8 +15,9 @@ from s3commit.core.job.contents import S3aContents
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import Destination
 from s3commit.core.ownership.named_uploads import files_named_at
+from s3commit.core.ports.objects import listed_at
 from s3commit.core.sweep.report import priced
-from s3commit.core.sweep.sweep import Sweep, seconds_between, seen, spelled
+from s3commit.core.sweep.sweep import Sweep, seconds_between, spelled
 
 SHARED_LISTED: Final = 100_000  # objects of the directory that all jobs of a destination share
 
@@ -50,7 +51,7 @@ def report_shared(sweep: Sweep, destination: Destination) -> None:
     A job that was rescued has a directory of its own, with its request, which speaks for it.
     """
     prefix = f"{destination.prefix}{MAGIC}/"
-    objects = islice(sweep.survey.objects(destination.bucket, prefix), SHARED_LISTED)
+    objects = islice(sweep.ports.store.list(destination.bucket, prefix), SHARED_LISTED)
     for name, group in groupby(objects, lambda listed: listed.key[len(prefix) :].split("/")[0]):
         left = S3aContents()
         for listed in group:
@@ -70,4 +71,4 @@ def _is_rescued(sweep: Sweep, directory: JobDirectory) -> bool:
         check_job_id(directory.job_id)
     except InvalidInputError:
         return False  # MapReduce's: no job of that id can have been asked for here
-    return seen(sweep, directory.bucket, directory.request) is not None
+    return listed_at(sweep.ports.store, directory.bucket, directory.request) is not None

@@ -103,7 +103,7 @@ def _by_keys(uploads: Iterable[OpenUpload], least: int) -> Iterator[list[OpenUpl
 def _put(sweep: Sweep, job: Suspect) -> Iterator[str]:
     """When objects were put into the locations' directories; up to the first that is fresh."""
     for directory in job.directories[1:]:
-        for listed in sweep.survey.objects(directory.bucket, directory.prefix):
+        for listed in sweep.ports.store.list(directory.bucket, directory.prefix):
             yield listed.modified
             if listed.modified >= job.since:
                 return
@@ -123,7 +123,7 @@ def _last_part(sweep: Sweep, job: Suspect, uploads: Iterable[OpenUpload]) -> str
 
     def ask(upload: OpenUpload) -> str:
         try:
-            return sweep.survey.parts(bucket, upload.key, upload.upload_id).modified
+            return sweep.ports.store.upload_parts(bucket, upload.key, upload.upload_id).modified
         except UploadGoneError:
             return sweep.now  # somebody has just ended it
 
@@ -142,7 +142,9 @@ def _own_uploads(
     named: set[tuple[str, str]] = set()
     if names is Names.EXACT:
         named = set(uploads_named(sweep.ports, directory))
-    for upload in sweep.survey.uploads(directory.bucket, directory.destination.prefix, after=after):
+    for upload in sweep.ports.store.list_uploads(
+        directory.bucket, directory.destination.prefix, after=after
+    ):
         is_named = (upload.key, upload.upload_id) in named
         if is_named or belongs_to_job(upload.key, directory.job_id):
             yield upload

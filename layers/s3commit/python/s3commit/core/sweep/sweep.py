@@ -25,31 +25,16 @@ from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.executions import Executions
 from s3commit.core.ports.ledger import LostRaceError
-from s3commit.core.ports.survey import SeenObject, Survey
 from s3commit.core.sweep.cost import CALL_REQUESTS, THING_REQUESTS, Cost, CostlyError, metered
 from s3commit.core.sweep.report import Report
 
 HOUR: Final = 3600
-
-
 DAY: Final = 24 * HOUR
-
-
 THING_ENDS: Final = 800  # what is looked at then is left alone: seconds after a call began
-
-
 CALL_ITEMS: Final = 50_000
-
-
 ASKED_AT_ONCE: Final = 1_000  # uploads asked for their parts before a call looks at the time
-
-
 FAILED: Final = "failed: "  # how the note of a failure begins
-
-
 LONGEST_PAUSE: Final = DAY  # between two executions of a job that fails again and again
-
-
 MOST_PUT_OFF: Final = 20  # of one step: they travel with its cursor
 
 
@@ -77,7 +62,6 @@ class Sweep:
 
     bucket: str
     ports: Ports
-    survey: Survey
     executions: Executions
     limits: Limits = field(default_factory=Limits)
     report: Report = field(default_factory=Report)
@@ -96,7 +80,6 @@ class Sweep:
     def __post_init__(self) -> None:
         self.now = self.now or self.ports.clock.now()
         self.cost.too_late = lambda: self._is_past(THING_ENDS)
-        self.survey = metered(self.survey, self.cost)
         self.ports = replace(self.ports, store=metered(self.ports.store, self.cost))
 
     def ago(self, seconds: int) -> str:
@@ -183,12 +166,6 @@ def shifted(moment: str, seconds: float) -> str:
 def seconds_between(earlier: str, later: str) -> int:
     """Whole seconds."""
     return int((datetime.fromisoformat(later) - datetime.fromisoformat(earlier)).total_seconds())
-
-
-def seen(sweep: Sweep, bucket: str, key: str) -> SeenObject | None:
-    """The object, with its time; None if there is none. By listing: a HEAD takes more rights."""
-    first = next(iter(sweep.survey.objects(bucket, key)), None)
-    return first if first is not None and first.key == key else None
 
 
 def restart(sweep: Sweep, directory: JobDirectory, record: JobRecord | None, since: str) -> None:

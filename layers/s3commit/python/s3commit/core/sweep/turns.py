@@ -17,8 +17,6 @@ from s3commit.core.ports.ledger import Ledger, SweepNote
 from s3commit.core.sweep.sweep import Step, Sweep, shifted
 
 CALLS_A_PASS: Final = 6  # of each step: of ten minutes at most, so a pass of four takes four hours
-
-
 LEASE_SECONDS: Final = 1_800  # a call ends within 900 (Lambda), and its repetition begins soon
 
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from functools import partial
 
 from s3commit.core.formats.layout import (
     JobDirectory,
     owner_of,
 )
-from s3commit.core.job.contents import Contents
 from s3commit.core.model.errors import UploadGoneError
-from s3commit.core.ownership.open_uploads import Ownership, Trace, UploadOwners
+from s3commit.core.ownership.open_uploads import Ownership, UploadOwners
 from s3commit.core.ports.objects import OpenUpload
 from s3commit.core.sweep.directories import judge_unknown, read_directory
 from s3commit.core.sweep.report import priced
@@ -42,7 +40,8 @@ def abort_orphaned_uploads(sweep: Sweep, cursor: str) -> str:
 
     The cursor is a list in JSON: the directory below which the uploads lie (empty: anywhere), and
     key and id of the one with which the call before ended. What S3 leaves out of the key's others
-    then (see `Survey.uploads`) the next sweep finds. A directory whose share is up is put off.
+    then (see `ObjectReader.list_uploads`) the next sweep finds. A directory whose share is up is
+    put off.
     """
     owners, freed = _owners(sweep), _Freed()
     below, after = _decode(cursor)
@@ -84,7 +83,9 @@ def _abort_below(
     """
     last = None
     key, upload_id = after
-    for upload in sweep.survey.uploads(sweep.bucket, below, after=key, after_upload=upload_id):
+    for upload in sweep.ports.store.list_uploads(
+        sweep.bucket, below, after=key, after_upload=upload_id
+    ):
         if last and sweep.spent:
             return "", last
         waits = "" if sweep.alone else _waiting(sweep, upload.key, last)
@@ -110,13 +111,12 @@ def _waiting(sweep: Sweep, key: str, last: _Mark | None) -> str:
 def _owners(sweep: Sweep) -> UploadOwners:
     """Whose uploads are; a request that nobody has heard is heard here, if the ledger is lost."""
 
-    def unended(directory: JobDirectory, found: Trace) -> None:
-        if isinstance(found, Contents) and found.own:
+    def unended(directory: JobDirectory) -> None:
+        found = read_directory(sweep, directory)
+        if found is not None and found.own:
             judge_unknown(sweep, directory, found)
 
-    look = partial(read_directory, sweep)
-    ask = sweep.ports.ledger.jobs_with_id
-    return UploadOwners(sweep.ports, sweep.bucket, ask, look, unended)
+    return UploadOwners(sweep.ports, sweep.bucket, sweep.ports.ledger.jobs_with_id, unended)
 
 
 def _judge(sweep: Sweep, upload: OpenUpload, owners: UploadOwners, freed: _Freed) -> None:
@@ -138,14 +138,14 @@ def _judge(sweep: Sweep, upload: OpenUpload, owners: UploadOwners, freed: _Freed
 
 
 def _is_silent(sweep: Sweep, bucket: str, upload: OpenUpload) -> bool:
-    parts = sweep.survey.parts(bucket, upload.key, upload.upload_id)
+    parts = sweep.ports.store.upload_parts(bucket, upload.key, upload.upload_id)
     return parts.modified < sweep.ago(sweep.limits.orphaned)
 
 
 def _abort(sweep: Sweep, bucket: str, upload: OpenUpload) -> int | None:
     """Abort the upload; its bytes, or None if somebody else was faster."""
     try:
-        count = sweep.survey.parts(bucket, upload.key, upload.upload_id).bytes
+        count = sweep.ports.store.upload_parts(bucket, upload.key, upload.upload_id).bytes
     except UploadGoneError:
         return None
     if not sweep.dry_run:

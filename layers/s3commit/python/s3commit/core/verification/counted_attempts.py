@@ -55,16 +55,18 @@ def refuse_ours(
         )
 
 
-def sites_of(
+def targets_of(
     ports: Ports, directory: JobDirectory, locations: Mapping[str, str]
-) -> dict[str, Site]:
+) -> dict[str, Target]:
     """The job's places by their prefix; the destination's is empty."""
-    sites = {prefix: Site(ports, directory.at(prefix), name) for name, prefix in locations.items()}
-    sites[""] = Site(ports, directory, "", outside=frozenset(locations))
-    return sites
+    targets = {
+        prefix: Target(ports, directory.at(prefix), name) for name, prefix in locations.items()
+    }
+    targets[""] = Target(ports, directory, "", outside=frozenset(locations))
+    return targets
 
 
-class Site:
+class Target:
     """One place of the job: the destination, or the location of ``partition``.
 
     ``outside`` are the partitions that the destination must not have, since they lie elsewhere.
@@ -97,7 +99,7 @@ class Site:
 
 
 def counted_attempts(
-    ports: Ports, request: CommitRequest, sites: Mapping[str, Site]
+    ports: Ports, request: CommitRequest, targets: Mapping[str, Target]
 ) -> Sequence[CountedAttempt]:
     """The attempts that the request names, or all that have a manifest.
 
@@ -106,13 +108,13 @@ def counted_attempts(
     if request.attempts is None:
         found = [
             replace(attempt, location=prefix)
-            for prefix, site in sorted(sites.items())
-            for attempt in _every_attempt(ports, site.directory)
+            for prefix, target in sorted(targets.items())
+            for attempt in _every_attempt(ports, target.directory)
         ]
         refuse_two_attempts(found)
         return found
     for attempt in request.attempts:
-        if attempt.location not in sites:
+        if attempt.location not in targets:
             raise JobRefusedError(
                 f"the request counts a manifest at {attempt.location[:200]!r}, which is no"
                 " location of the job",

@@ -17,7 +17,7 @@ from s3commit.core.model.limits import MAX_JOB_FILES
 from s3commit.core.model.pending import PendingSet, add_nulls
 from s3commit.core.model.record import JobRecord, PlanFacts
 from s3commit.core.ports.bundle import Ports
-from s3commit.core.verification.counted_attempts import Site
+from s3commit.core.verification.counted_attempts import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Verified:
 
 def verify_all(
     ports: Ports,
-    sites: Mapping[str, Site],
+    targets: Mapping[str, Target],
     counted: Iterable[CountedAttempt],
     record: JobRecord,
     columns: tuple[str, ...],
@@ -47,9 +47,9 @@ def verify_all(
     """
 
     def verify(attempt: CountedAttempt, max_bytes: int) -> tuple[Verified, frozenset[str]]:
-        site = sites[attempt.location]
-        pending = _read(ports, site, attempt, record, max_bytes)
-        partitions = frozenset(site.partition(file.key) for file in pending.files)
+        target = targets[attempt.location]
+        pending = _read(ports, target, attempt, record, max_bytes)
+        partitions = frozenset(target.partition(file.key) for file in pending.files)
         return _verified(attempt, pending, columns), partitions
 
     verified: list[Verified] = []
@@ -71,17 +71,10 @@ def verify_all(
 
 
 def _read(
-    ports: Ports, site: Site, attempt: CountedAttempt, record: JobRecord, max_bytes: int
+    ports: Ports, target: Target, attempt: CountedAttempt, record: JobRecord, max_bytes: int
 ) -> PendingSet:
-    pending = read_manifest(
-        ports,
-        site.directory,
-        attempt.manifest,
-        attempt.sha256,
-        names=record.names,
-        max_bytes=max_bytes,
-    )
-    site.other_jobs.refuse(pending.files)
+    pending = read_manifest(ports, target.directory, attempt, record.names, max_bytes)
+    target.other_jobs.refuse(pending.files)
     told = (attempt.files, attempt.bytes)
     if told not in {(len(pending.files), pending.bytes), (-1, -1)}:
         raise JobRefusedError(

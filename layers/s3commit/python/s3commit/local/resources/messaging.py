@@ -1,4 +1,4 @@
-"""SQS, SNS and EventBridge rules with a schedule."""
+"""SQS, and EventBridge rules with a schedule."""
 
 from __future__ import annotations
 
@@ -47,29 +47,6 @@ def create_queue_policy(context: Context, place: Place, properties: Properties) 
     return Created(place.logical_id)
 
 
-def create_topic(context: Context, place: Place, properties: Properties) -> Created:
-    """The topic."""
-    made = context.client("sns").create_topic(Name=place.name(256), **properties)
-    return Created(made["TopicArn"])
-
-
-def create_topic_policy(context: Context, place: Place, properties: Properties) -> Created:
-    """The policy on each of its topics."""
-    for arn in properties["Topics"]:
-        context.client("sns").set_topic_attributes(
-            TopicArn=arn,
-            AttributeName="Policy",
-            AttributeValue=json.dumps(properties["PolicyDocument"]),
-        )
-    return Created(place.logical_id)
-
-
-def create_subscription(context: Context, _place: Place, properties: Properties) -> Created:
-    """The subscription."""
-    made = context.client("sns").subscribe(**properties, ReturnSubscriptionArn=True)
-    return Created(made["SubscriptionArn"])
-
-
 def _check_rule(properties: Properties) -> None:
     rate(properties["ScheduleExpression"])
     for target in properties["Targets"]:
@@ -101,13 +78,6 @@ TYPES = {
     ),
     "AWS::SQS::QueuePolicy": ResourceType(
         create_queue_policy, frozenset({"Queues", "PolicyDocument"})
-    ),
-    "AWS::SNS::Topic": ResourceType(create_topic, frozenset({"Tags"})),
-    "AWS::SNS::TopicPolicy": ResourceType(
-        create_topic_policy, frozenset({"Topics", "PolicyDocument"})
-    ),
-    "AWS::SNS::Subscription": ResourceType(
-        create_subscription, frozenset({"TopicArn", "Protocol", "Endpoint"})
     ),
     "AWS::Events::Rule": ResourceType(
         create_rule,

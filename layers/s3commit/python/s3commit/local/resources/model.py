@@ -48,17 +48,24 @@ class ResourceType:
 
     A property that is in neither table is refused, and `create` gets those that are applied.
     ``check`` looks at nested properties before anything is created; it raises
-    `UnsupportedTemplateError`.
+    `UnsupportedTemplateError`. ``left`` says why nothing of the type is made here, whatever its
+    properties are.
     """
 
     create: Create
     applies: frozenset[str]
     leaves: Mapping[str, str] = field(default_factory=dict)
     check: Callable[[Properties], object] | None = None
+    left: str = ""
 
     def refused(self, properties: Properties) -> list[str]:
         """The names of the properties that are in neither table."""
-        return sorted(set(properties) - self.applies - set(self.leaves))
+        return [] if self.left else sorted(set(properties) - self.applies - set(self.leaves))
+
+
+def left_to_aws(why: str) -> ResourceType:
+    """A type of which nothing is made; to refer to one gives its name."""
+    return ResourceType(lambda _, place, __: Created(place.name(255)), frozenset(), left=why)
 
 
 def pick(value: Mapping[str, Any], names: Mapping[str, str], where: str) -> dict[str, Any]:

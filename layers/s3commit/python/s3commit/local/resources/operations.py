@@ -1,4 +1,4 @@
-"""IAM, logs, alarms and dashboards: made, so that they can be looked at, but not enforced."""
+"""Roles, logs, and what watches and guards a deployment, which nothing here depends on."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from s3commit.local.resources.model import (
     Place,
     Properties,
     ResourceType,
+    left_to_aws,
     tag_map,
     without,
 )
 
 
 def create_role(context: Context, place: Place, properties: Properties) -> Created:
-    """The role; its policies follow as resources of their own."""
+    """The role, which moto asks for; nobody looks at what it may do."""
     name = place.name(64)
     made = context.client("iam").create_role(
         RoleName=name,
@@ -24,17 +25,6 @@ def create_role(context: Context, place: Place, properties: Properties) -> Creat
         **without(properties, "AssumeRolePolicyDocument"),
     )["Role"]
     return Created(name, {"Arn": made["Arn"]})
-
-
-def create_policy(context: Context, place: Place, properties: Properties) -> Created:
-    """The policy in each of its roles."""
-    for role in properties["Roles"]:
-        context.client("iam").put_role_policy(
-            RoleName=role,
-            PolicyName=properties["PolicyName"],
-            PolicyDocument=json.dumps(properties["PolicyDocument"]),
-        )
-    return Created(place.logical_id)
 
 
 def create_log_group(context: Context, place: Place, properties: Properties) -> Created:
@@ -47,40 +37,17 @@ def create_log_group(context: Context, place: Place, properties: Properties) -> 
     return Created(name, {"Arn": arn})
 
 
-def create_alarm(context: Context, place: Place, properties: Properties) -> Created:
-    """The alarm; it is kept, and never evaluated."""
-    name = place.name(255)
-    context.client("cloudwatch").put_metric_alarm(AlarmName=name, **properties)
-    arn = f"arn:aws:cloudwatch:{context.region}:{context.account}:alarm:{name}"
-    return Created(name, {"Arn": arn})
-
-
-def create_dashboard(context: Context, place: Place, properties: Properties) -> Created:
-    """The dashboard's text."""
-    name = place.name(255)
-    context.client("cloudwatch").put_dashboard(DashboardName=name, **properties)
-    return Created(name)
-
-
 TYPES = {
     "AWS::IAM::Role": ResourceType(
         create_role, frozenset({"AssumeRolePolicyDocument", "Tags", "Path"})
     ),
-    "AWS::IAM::Policy": ResourceType(
-        create_policy, frozenset({"PolicyName", "PolicyDocument", "Roles"})
-    ),
     "AWS::Logs::LogGroup": ResourceType(
         create_log_group, frozenset({"LogGroupName", "RetentionInDays", "Tags"})
     ),
-    "AWS::CloudWatch::Alarm": ResourceType(
-        create_alarm,
-        frozenset(
-            {"AlarmActions", "AlarmDescription", "ComparisonOperator", "Threshold", "Dimensions"}
-            | {"EvaluationPeriods", "MetricName", "Metrics", "Namespace", "Period", "Statistic"}
-            | {"TreatMissingData", "Tags"}
-        ),
-    ),
-    "AWS::CloudWatch::Dashboard": ResourceType(
-        create_dashboard, frozenset({"DashboardBody"}), {"Tags": "nothing looks at them here"}
-    ),
+    "AWS::IAM::Policy": left_to_aws("nobody is refused anything here"),
+    "AWS::CloudWatch::Alarm": left_to_aws("no metric is evaluated here"),
+    "AWS::CloudWatch::Dashboard": left_to_aws("no metric is shown here"),
+    "AWS::SNS::Topic": left_to_aws("only alarms send to it"),
+    "AWS::SNS::TopicPolicy": left_to_aws("no topic is made here"),
+    "AWS::SNS::Subscription": left_to_aws("no topic is made here"),
 }

@@ -10,6 +10,7 @@ from s3commit.local.resources.model import (
     Place,
     Properties,
     ResourceType,
+    left_to_aws,
     pick,
     same,
     without,
@@ -130,13 +131,8 @@ TYPES = {
         {"LoggingConfiguration": "access logs are not written here"},
         _check_bucket,
     ),
-    "AWS::S3::BucketPolicy": ResourceType(
-        lambda _context, place, _properties: Created(place.logical_id),
-        frozenset(),
-        {
-            "Bucket": "the policy is not applied",
-            "PolicyDocument": "moto ignores the conditions of a Deny and would refuse every call",
-        },
+    "AWS::S3::BucketPolicy": left_to_aws(
+        "moto ignores the conditions of a Deny and would refuse every call"
     ),
     "AWS::DynamoDB::Table": ResourceType(
         create_table,

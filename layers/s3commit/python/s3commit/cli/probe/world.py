@@ -1,19 +1,17 @@
 """What the probes work on: clients with the product's settings, and prefixes of their own."""
 
+# ruff: noqa: PLC0415 - boto3 takes 300 ms: `--help` and a usage error do not pay for it
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import boto3.session
-
 from s3commit.aws.s3_client import make_client
-from s3commit.aws.session import make_session
-from s3commit.cli.probe.s3_prefix import Prefix
+from s3commit.cli.probe.items import DAY, Items, delete_items
+from s3commit.cli.probe.place import Place
 from s3commit.core.model.job import Destination
 from s3commit.writer.environment import Environment
 
@@ -41,7 +39,7 @@ class Given:
 
 
 @dataclass
-class Target:
+class World:
     """One run. Whatever it makes has ``name`` in its name, and goes at the end.
 
     ``parts`` and ``rounds`` bound the races; ``undo`` takes what has to be undone besides objects.
@@ -66,45 +64,54 @@ class Target:
         return self._counted(make_client())
 
     @cached_property
-    def prefix(self) -> Prefix:
+    def place(self) -> Place:
         """The run's prefix at the destination."""
-        return self._prefix_in(self.given.destination.bucket)
+        return self._place(self.given.destination.bucket)
+
+    @cached_property
+    def versioned(self) -> Place:
+        """The run's prefix in the bucket with versions."""
+        return self._place(self.given.versioned_bucket or "")
+
+    def _place(self, bucket: str) -> Place:
+        return Place(self.s3, bucket, f"{self.given.destination.prefix}{self.name}/")
 
     @property
-    def prefixes(self) -> list[Prefix]:
+    def places(self) -> list[Place]:
         """All that the run writes to."""
-        versioned = self.given.versioned_bucket
-        return [self.prefix, self._prefix_in(versioned)] if versioned else [self.prefix]
+        return [self.place, self.versioned] if self.given.versioned_bucket else [self.place]
 
-    def on_versions(self) -> Target:
-        """The same, but the prefix is in the bucket with versions."""
-        other = copy(self)
-        other.prefix = self.prefixes[-1]
-        return other
+    @cached_property
+    def items(self) -> Items:
+        """The run's items in the table."""
+        expires = int(self.environment.epoch()) + DAY
+        items = Items(self.client("dynamodb"), self.given.table, f"PROBE#{self.name}", expires)
+        self.undo.callback(delete_items, items.client, items.table, items.partition)
+        return items
 
-    def _prefix_in(self, bucket: str) -> Prefix:
-        return Prefix(self.s3, bucket, f"{self.given.destination.prefix}{self.name}/")
-
-    def client(self, service: str) -> Any:
+    def client(self, service: str, **more: Any) -> Any:
         """A client of another service, in the region of S3's."""
         connect: Any = self._session.create_client
-        return connect(service)
+        return connect(service, **more)
 
     @cached_property
     def _session(self) -> Session:
+        from s3commit.aws.session import make_session
+
         return make_session(self.s3.meta.region_name)
 
     def s3_as(self, role: str) -> S3Client:
         """S3 with the rights of another role, and the product's settings."""
         assumed = self.client("sts").assume_role(RoleArn=role, RoleSessionName=NAME)
         keys = assumed["Credentials"]
-        session = boto3.session.Session(
+        client = self.client(
+            "s3",
+            config=self.s3.meta.config,
             aws_access_key_id=keys["AccessKeyId"],
             aws_secret_access_key=keys["SecretAccessKey"],
             aws_session_token=keys["SessionToken"],
-            region_name=self.s3.meta.region_name,
         )
-        return self._counted(session.client("s3", config=self.s3.meta.config))
+        return self._counted(client)
 
     def clean(self) -> list[str]:
         """Undo and delete all that the run made; what is left, one line each."""
@@ -113,13 +120,13 @@ class Target:
             self.undo.close()
         except Exception as error:
             left.append(f"{error}")
-        for at in self.prefixes:
+        for place in self.places:
             with suppress(Exception):  # what is left then is listed, or said not to be known
-                at.empty(keep=self.kept)
+                place.empty(keep=self.kept)
             try:
-                left += at.left()
+                left += place.left()
             except Exception as error:
-                left.append(f"not known for s3://{at.bucket}/{at.prefix}: {error}")
+                left.append(f"not known for s3://{place.bucket}/{place.prefix}: {error}")
         return left
 
     def wait(self, until: Callable[[], T | None], seconds: float, pause: float) -> T | None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-from botocore.exceptions import ClientError
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -24,42 +22,31 @@ class Upload:
     parts: tuple[dict[str, Any], ...]
 
 
-class Answer(NamedTuple):
-    """What was told, status and code: ``200``, ``412 PreconditionFailed``; and what came with it.
-
-    ``repeated`` is how often botocore repeated the request by itself.
-    """
-
-    told: str
-    repeated: int
-    response: Any
-
-
 def answer_of(call: Callable[..., Any], **parameters: Any) -> str:
-    """What is told to a call."""
-    return asked(call, **parameters).told
+    """The status and the code of the answer: ``200``, ``412 PreconditionFailed``."""
+    return asked(call, **parameters)[0]
 
 
-def asked(call: Callable[..., Any], **parameters: Any) -> Answer:
-    """The answer to a call.
+def asked(call: Callable[..., Any], **parameters: Any) -> tuple[str, dict[str, Any]]:
+    """As `answer_of`, with the answer or the error as botocore has it.
 
     Raises botocore's error if the caller may not ask: that is no answer to what is probed.
     """
+    from botocore.exceptions import ClientError  # noqa: PLC0415 - as in `World`
+
     try:
         answer = call(**parameters)
     except ClientError as error:
-        told = error.response["ResponseMetadata"]
-        status, code = str(told["HTTPStatusCode"]), error.response["Error"]["Code"]
+        status = str(error.response["ResponseMetadata"]["HTTPStatusCode"])
+        code = error.response["Error"]["Code"]
         if status in {"401", "403"} or code == "AccessDeniedException":
             raise
-        line = code if code == status else f"{status} {code}"
-        return Answer(line, told.get("RetryAttempts", 0), error.response)
-    told = answer["ResponseMetadata"]
-    return Answer(str(told["HTTPStatusCode"]), told.get("RetryAttempts", 0), answer)
+        return code if code == status else f"{status} {code}", {**error.response}
+    return str(answer["ResponseMetadata"]["HTTPStatusCode"]), answer
 
 
 @dataclass(frozen=True, slots=True)
-class Prefix:
+class Place:
     """Requests below one prefix. Keys are relative to it."""
 
     client: S3Client
@@ -68,7 +55,8 @@ class Prefix:
 
     def put(self, key: str, body: bytes = b"first", **condition: str) -> str:
         """PutObject."""
-        return answer_of(self.client.put_object, Body=body, **self._at(key), **condition)
+        at = self._at(key)
+        return answer_of(self.client.put_object, Body=body, **at, **condition)
 
     def delete(self, key: str, **condition: str) -> str:
         """DeleteObject."""
@@ -85,9 +73,9 @@ class Prefix:
         """HeadObject."""
         return answer_of(self.client.head_object, **self._at(key))
 
-    def facts(self, key: str, **asked: Any) -> Any:
-        """What HeadObject says of what is there."""
-        return self.client.head_object(**self._at(key), **asked)
+    def facts(self, key: str, **parameters: Any) -> Any:
+        """What HeadObject tells of what is there."""
+        return self.client.head_object(**self._at(key), **parameters)
 
     def etag(self, key: str) -> str:
         """The etag of what is there."""
@@ -107,7 +95,8 @@ class Prefix:
         upload = Upload(key, made["UploadId"], ())
         if body is None:
             return upload
-        etag = self.client.upload_part(**self._of(upload), PartNumber=1, Body=body)["ETag"]
+        at: Any = {**self._of(upload), "PartNumber": 1}
+        etag = self.client.upload_part(**at, Body=body)["ETag"]
         return Upload(key, upload.upload_id, ({"PartNumber": 1, "ETag": etag},))
 
     def complete(self, upload: Upload, **parameters: Any) -> str:
@@ -116,8 +105,9 @@ class Prefix:
 
     def completed(self, upload: Upload, **parameters: Any) -> tuple[str, int]:
         """As `complete`, with how often botocore repeated it by itself."""
-        call, parts = self.client.complete_multipart_upload, {"Parts": list(upload.parts)}
-        return asked(call, **self._of(upload), MultipartUpload=parts, **parameters)[:2]
+        parts: Any = {"MultipartUpload": {"Parts": list(upload.parts)}, **parameters}
+        told, answer = asked(self.client.complete_multipart_upload, **self._of(upload), **parts)
+        return told, answer["ResponseMetadata"].get("RetryAttempts", 0)
 
     def abort(self, upload: Upload) -> str:
         """AbortMultipartUpload."""
@@ -132,7 +122,7 @@ class Prefix:
         return answer_of(self.client.upload_part, **self._of(upload), PartNumber=2, Body=b"late")
 
     def copy_part(self, upload: Upload, number: int, source: str) -> dict[str, Any]:
-        """UploadPartCopy of an object below the prefix as a whole: no byte goes to the client."""
+        """UploadPartCopy of an object of the place as a whole: no byte goes to the client."""
         copied = self.client.upload_part_copy(
             **self._of(upload),
             PartNumber=number,
@@ -142,57 +132,53 @@ class Prefix:
 
     def listed(self, below: str = "") -> list[str]:
         """The keys that a listing shows."""
-        page = self.client.list_objects_v2(Bucket=self.bucket, Prefix=self.prefix + below)
-        return [found["Key"].removeprefix(self.prefix) for found in page.get("Contents", ())]
+        found = self._found("list_objects_v2", below, "Contents")
+        return [one["Key"].removeprefix(self.prefix) for one in found]
 
     def listed_uploads(self, below: str = "") -> list[dict[str, Any]]:
         """The open uploads that a listing shows."""
-        page: Any = self.client.list_multipart_uploads(
-            Bucket=self.bucket, Prefix=self.prefix + below
-        )
-        return list(page.get("Uploads", ()))
-
-    def is_listed(self, upload: Upload) -> bool:
-        """Whether a listing shows the upload."""
-        return upload.upload_id in [one["UploadId"] for one in self.listed_uploads(upload.key)]
+        return self._found("list_multipart_uploads", below, "Uploads")
 
     def versions(self, key: str) -> list[str]:
         """The ids of all versions and delete markers of the key; one without versioning."""
-        found = self._versions(self.prefix + key)
-        return [each["VersionId"] for each in found if each["Key"] == self.prefix + key]
+        found = self._versions(key)
+        return [one["VersionId"] for one in found if one["Key"] == self.prefix + key]
 
     def empty(self, keep: str = "") -> None:
         """Abort every upload, and delete every object, version and marker, save below `keep`."""
         keep = self.prefix + keep if keep else "\0"  # no key begins so
         plain = "Status" not in self.client.get_bucket_versioning(Bucket=self.bucket)
         for _ in range(TRIES):
-            uploads = [one for one in self.listed_uploads() if not one["Key"].startswith(keep)]
-            found = self._versions(self.prefix)
-            versions = [one for one in found if not one["Key"].startswith(keep)]
-            for upload in uploads:
-                self.client.abort_multipart_upload(
-                    Bucket=self.bucket, Key=upload["Key"], UploadId=upload["UploadId"]
-                )
-            for each in versions:
-                chosen: Any = {} if plain else {"VersionId": each["VersionId"]}
-                self.client.delete_object(Bucket=self.bucket, Key=each["Key"], **chosen)
-            if not uploads and not versions:
+            found = [one for one in self._all() if not one["Key"].startswith(keep)]
+            for one in found:
+                at: Any = {"Bucket": self.bucket, "Key": one["Key"]}
+                if "UploadId" in one:
+                    self.client.abort_multipart_upload(**at, UploadId=one["UploadId"])
+                else:
+                    chosen: Any = {} if plain else {"VersionId": one["VersionId"]}
+                    self.client.delete_object(**at, **chosen)
+            if not found:
                 return
 
     def left(self) -> list[str]:
         """What is there, the first of it, one line each."""
-        found = [f"upload s3://{self.bucket}/{one['Key']}" for one in self.listed_uploads()]
-        found += [f"s3://{self.bucket}/{one['Key']}" for one in self._versions(self.prefix)]
-        return found[:SHOWN]
+        return [
+            f"{'upload ' if 'UploadId' in one else ''}s3://{self.bucket}/{one['Key']}"
+            for one in self._all()[:SHOWN]
+        ]
 
-    def _versions(self, prefix: str) -> list[Any]:
-        pages = self.client.get_paginator("list_object_versions").paginate(
-            Bucket=self.bucket, Prefix=prefix
+    def _all(self) -> list[dict[str, Any]]:
+        """Every open upload, object, version and marker."""
+        return self.listed_uploads() + self._versions()
+
+    def _versions(self, below: str = "") -> list[dict[str, Any]]:
+        return self._found("list_object_versions", below, "Versions", "DeleteMarkers")
+
+    def _found(self, operation: Any, below: str, *kinds: str) -> list[dict[str, Any]]:
+        pages: Any = self.client.get_paginator(operation).paginate(
+            Bucket=self.bucket, Prefix=self.prefix + below
         )
-        found: list[Any] = []
-        for page in pages:
-            found += [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
-        return found
+        return [one for page in pages for kind in kinds for one in page.get(kind, ())]
 
     def _at(self, key: str) -> Any:
         return {"Bucket": self.bucket, "Key": self.prefix + key}

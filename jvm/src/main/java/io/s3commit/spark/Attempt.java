@@ -1,0 +1,150 @@
+package io.s3commit.spark;
+
+import java.io.File;
+import java.io.FileNotFoundException;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileSystem;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** One try at a task: its files, which go up while the task writes. */
+final class Attempt {
+  private static final Logger LOG = LoggerFactory.getLogger(Attempt.class);
+  private static final int MAX_FILES = 20_000; // of a manifest
+  private static final int THREADS = 8;
+  private static final int WAITING_PARTS = 2 * THREADS; // on disk
+  private static final long ABORT_SECONDS = 60;
+
+  private final Job job;
+  private final FileSystem fs;
+  private final Uploader uploader;
+  private final long partSize;
+  private final String taskId;
+  private final String attemptId;
+  private final Supplier<File> localFile;
+  private final Map<String, PendingFile> files = new ConcurrentHashMap<>();
+  private final Map<String, JobDirectory> directories = new ConcurrentHashMap<>();
+  private final Semaphore room = new Semaphore(WAITING_PARTS);
+  private final ThreadPoolExecutor threads;
+  private final PendingFileSystem view;
+
+  /** {@code localFile} names a new file on local disk at each call. */
+  Attempt(
+      Job job, Configuration conf, int task, String attemptId, Supplier<File> localFile)
+      throws IOException {
+    this.job = job;
+    this.fs = Store.of(job.directory().destination(), conf);
+    this.uploader = new Uploader(fs);
+    this.partSize = Math.max(fs.getConf().getLongBytes("fs.s3a.multipart.size", 64 << 20), 5 << 20);
+    this.taskId = String.format("%05d", task);
+    this.attemptId = attemptId;
+    this.localFile = localFile;
+    this.threads =
+        new ThreadPoolExecutor(
+            THREADS, THREADS, 1, TimeUnit.SECONDS, new LinkedBlockingQueue<>(), this::thread);
+    threads.allowCoreThreadTimeOut(true);
+    this.view = PendingFileSystem.of(this, conf);
+  }
+
+  private Thread thread(Runnable work) {
+    Thread thread = new Thread(work, "s3commit-upload-" + taskId);
+    thread.setDaemon(true);
+    return thread;
+  }
+
+  /** Where Spark's writer is to write the file {@code relative} to {@code directory}. */
+  String path(JobDirectory directory, String relative) {
+    String key = directory.key(relative);
+    directories.put(key, directory);
+    return view.path(key);
+  }
+
+  /** Begin the file that {@link #path} was asked for; without a request. */
+  PendingFile create(String key) throws IOException {
+    if (files.size() >= MAX_FILES) {
+      throw new CommitException(
+          "TOO_MANY_FILES",
+          "task " + taskId + " has more than " + MAX_FILES + " files: repartition the rows by the"
+              + " partition columns, so that each task writes to fewer partitions");
+    }
+    Uploader.Upload upload = uploader.of(directories.get(key).file(key));
+    PendingFile file = new PendingFile(key, upload, partSize, localFile, room, threads);
+    if (files.putIfAbsent(key, file) != null) {
+      throw new IOException(key + " was written before by this task attempt");
+    }
+    return file;
+  }
+
+  /** The length in bytes of a closed file. */
+  long length(String key) throws FileNotFoundException {
+    PendingFile file = files.get(key);
+    if (file == null || !file.isClosed()) {
+      throw new FileNotFoundException(key);
+    }
+    return file.length();
+  }
+
+  /** Put the manifests when all parts are up: one for each directory; none without files. */
+  ArrayList<Counted> finish() throws IOException {
+    Map<JobDirectory, List<PendingFile.Done>> done = new LinkedHashMap<>();
+    for (Map.Entry<String, PendingFile> file : files.entrySet()) {
+      done.computeIfAbsent(directories.get(file.getKey()), directory -> new ArrayList<>())
+          .add(file.getValue().await());
+    }
+    close();
+    ArrayList<Counted> counted = new ArrayList<>();
+    for (Map.Entry<JobDirectory, List<PendingFile.Done>> entry : done.entrySet()) {
+      counted.add(put(entry.getKey(), entry.getValue()));
+    }
+    return counted;
+  }
+
+  private Counted put(JobDirectory directory, List<PendingFile.Done> done) throws IOException {
+    byte[] body = Documents.pendingset(directory, taskId, attemptId, done);
+    String name = "tasks/" + taskId + "/" + attemptId + ".pendingset";
+    Store.putOwn(fs, directory.document(name), body);
+    long bytes = done.stream().mapToLong(PendingFile.Done::length).sum();
+    String location = directory.equals(job.directory()) ? "" : directory.key("");
+    String digest = Documents.sha256(body);
+    return new Counted(taskId, attemptId, name, digest, done.size(), bytes, location);
+  }
+
+  /** Abort all uploads. What can't be aborted now the pipeline aborts when the job ends. */
+  void abort() {
+    threads.shutdownNow();
+    try {
+      threads.awaitTermination(ABORT_SECONDS, TimeUnit.SECONDS);
+    } catch (InterruptedException interrupted) {
+      Thread.currentThread().interrupt();
+    }
+    for (PendingFile file : files.values()) {
+      try {
+        file.abort();
+      } catch (IOException failed) {
+        LOG.warn("an upload of task {} is not aborted yet: {}", taskId, failed.getMessage());
+      }
+    }
+    close();
+  }
+
+  private void close() {
+    threads.shutdown();
+    try {
+      view.close();
+      uploader.close();
+    } catch (IOException impossible) {
+      LOG.debug("neither holds a connection", impossible);
+    }
+  }
+}

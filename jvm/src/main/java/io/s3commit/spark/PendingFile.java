@@ -1,0 +1,230 @@
+package io.s3commit.spark;
+
+import java.io.BufferedOutputStream;
+import java.io.File;
+import java.io.FileInputStream;
+import java.io.FileOutputStream;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.InterruptedIOException;
+import java.io.OutputStream;
+import java.nio.file.Files;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Queue;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Future;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.Semaphore;
+import java.util.function.Supplier;
+
+/**
+ * A file that stays invisible: a stream into an upload that is not completed.
+ *
+ * <p>Each part is a file on local disk until it is up. An empty file has one part of no bytes.
+ */
+final class PendingFile extends OutputStream {
+  private static final int MAX_PARTS = 10_000; // S3's own limit
+  private static final int BUFFER = 64 * 1024;
+
+  /** What the manifest says of a file. */
+  record Done(String key, String uploadId, List<String> etags, long length) {}
+
+  private final String key;
+  private final Uploader.Upload upload;
+  private final long partSize;
+  private final Supplier<File> localFile;
+  private final Semaphore room;
+  private final ExecutorService threads;
+  private final List<Future<String>> parts = new ArrayList<>();
+  private final Queue<File> bodies = new ConcurrentLinkedQueue<>(); // of the parts on disk
+  private File file;
+  private OutputStream out;
+  private long inPart;
+  private long length;
+  private volatile boolean closed;
+  private boolean whole = true; // false from an error on: whoever ignores it must not commit
+
+  PendingFile(
+      String key,
+      Uploader.Upload upload,
+      long partSize,
+      Supplier<File> localFile,
+      Semaphore room,
+      ExecutorService threads) {
+    this.key = key;
+    this.upload = upload;
+    this.partSize = partSize;
+    this.localFile = localFile;
+    this.room = room;
+    this.threads = threads;
+  }
+
+  @Override
+  public void write(int value) throws IOException {
+    write(new byte[] {(byte) value}, 0, 1);
+  }
+
+  @Override
+  public void write(byte[] data, int offset, int count) throws IOException {
+    if (closed) {
+      throw new IOException(key + " is closed");
+    }
+    whole = false;
+    int from = offset;
+    int left = count;
+    while (left > 0) {
+      if (inPart == partSize) {
+        send(false);
+      }
+      int some = (int) Math.min(left, partSize - inPart);
+      part().write(data, from, some);
+      inPart += some;
+      from += some;
+      left -= some;
+    }
+    length += count;
+    whole = true;
+  }
+
+  private OutputStream part() throws IOException {
+    if (out == null) {
+      file = localFile.get();
+      out = new BufferedOutputStream(new FileOutputStream(file), BUFFER);
+    }
+    return out;
+  }
+
+  @Override
+  public void close() throws IOException {
+    if (!closed) {
+      boolean written = whole;
+      whole = false;
+      send(true);
+      closed = true;
+      whole = written;
+    }
+  }
+
+  /** Give the part to a thread; waits while too many are on disk. */
+  private void send(boolean last) throws IOException {
+    part().close();
+    File body = file;
+    bodies.add(body);
+    long size = inPart;
+    int number = parts.size() + 1;
+    out = null;
+    file = null;
+    inPart = 0;
+    if (number > MAX_PARTS) {
+      discard(body);
+      throw new CommitException(
+          "TOO_LARGE",
+          key + " has more than " + MAX_PARTS + " parts of " + partSize
+              + " bytes: set fs.s3a.multipart.size to more");
+    }
+    try {
+      room.acquire();
+    } catch (InterruptedException interrupted) {
+      Thread.currentThread().interrupt();
+      discard(body);
+      throw new InterruptedIOException();
+    }
+    try {
+      parts.add(threads.submit(() -> put(number, last, body, size)));
+    } catch (RejectedExecutionException ended) {
+      room.release();
+      discard(body);
+      throw new IOException("the task attempt has ended", ended);
+    }
+  }
+
+  private String put(int number, boolean last, File body, long size) throws IOException {
+    try (InputStream in = new PartBody(body)) {
+      return upload.put(number, last, in, size);
+    } finally {
+      room.release();
+      discard(body);
+    }
+  }
+
+  private void discard(File body) throws IOException {
+    Files.deleteIfExists(body.toPath());
+    bodies.remove(body);
+  }
+
+  boolean isClosed() {
+    return closed;
+  }
+
+  /** In bytes, of what was written so far. */
+  long length() {
+    return length;
+  }
+
+  /** Wait until all parts are up. Raises the first error of any. */
+  Done await() throws IOException {
+    if (!closed || !whole) {
+      throw new IOException(key + " was not written and closed without an error");
+    }
+    List<String> etags = new ArrayList<>();
+    for (Future<String> part : parts) {
+      try {
+        etags.add(part.get());
+      } catch (InterruptedException interrupted) {
+        Thread.currentThread().interrupt();
+        throw new InterruptedIOException();
+      } catch (ExecutionException failed) {
+        throw Uploader.asIOException(failed.getCause());
+      } catch (CancellationException ended) {
+        throw new IOException("the task attempt has ended", ended);
+      }
+    }
+    return new Done(key, upload.start(), etags, length);
+  }
+
+  /** Give up: call it when no thread puts parts any more. */
+  void abort() throws IOException {
+    closed = true;
+    whole = false;
+    if (out != null) {
+      bodies.add(file);
+      out.close();
+    }
+    for (File body : bodies) { // of parts that no thread has begun, too
+      discard(body);
+    }
+    upload.abort();
+  }
+
+  /** A part's bytes, which the AWS SDK reads again when it repeats a request. */
+  private static final class PartBody extends FileInputStream {
+    private long marked;
+
+    PartBody(File file) throws IOException {
+      super(file);
+    }
+
+    @Override
+    public boolean markSupported() {
+      return true;
+    }
+
+    @Override
+    public synchronized void mark(int limit) {
+      try {
+        marked = getChannel().position();
+      } catch (IOException failed) {
+        throw new IllegalStateException(failed);
+      }
+    }
+
+    @Override
+    public synchronized void reset() throws IOException {
+      getChannel().position(marked);
+    }
+  }
+}

@@ -1,0 +1,153 @@
+package io.s3commit.spark;
+
+import java.io.FileNotFoundException;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.AccessDeniedException;
+import java.util.Arrays;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FSDataInputStream;
+import org.apache.hadoop.fs.FSDataOutputStream;
+import org.apache.hadoop.fs.FSDataOutputStreamBuilder;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.security.UserGroupInformation;
+import org.apache.logging.log4j.Level;
+import org.apache.logging.log4j.core.config.Configurator;
+import org.slf4j.LoggerFactory;
+
+/** S3 as the configuration of {@code fs.s3a} reaches it. */
+final class Store {
+  private static final String UPLOADER = "fs.capability.multipart.uploader";
+  private static final String CONDITIONAL = "fs.option.create.conditional.overwrite";
+  private static final Map<String, FileSystem> OPEN = new ConcurrentHashMap<>();
+
+  static {
+    try { // It warns of each document whose path looks like one of the magic committer's.
+      Configurator.setLevel("org.apache.hadoop.fs.s3a.commit.MagicCommitIntegration", Level.ERROR);
+    } catch (LinkageError anotherLog) {
+      LoggerFactory.getLogger(Store.class).debug("S3A's warnings stay", anotherLog);
+    }
+  }
+
+  private Store() {}
+
+  /**
+   * The file system of {@code path}'s bucket, one for each bucket and user of this JVM.
+   *
+   * <p>It is not the one that Spark has. In that one S3A's magic committer may be enabled, and then a
+   * file below {@code __magic_job-...} is no ordinary object.
+   */
+  static FileSystem of(Path path, Configuration conf) throws IOException {
+    String bucket = path.toUri().getAuthority();
+    String user = UserGroupInformation.getCurrentUser().getUserName();
+    try {
+      return OPEN.computeIfAbsent(
+          path.toUri().getScheme() + "://" + user + "@" + bucket, key -> open(path, bucket, conf));
+    } catch (UncheckedIOException failed) {
+      throw failed.getCause();
+    }
+  }
+
+  private static FileSystem open(Path path, String bucket, Configuration conf) {
+    Configuration own = new Configuration(conf);
+    for (String prefix : new String[] {"fs.s3a.", "fs.s3a.bucket." + bucket + "."}) {
+      own.setBoolean(prefix + "committer.magic.enabled", false);
+      own.set(prefix + "directory.marker.retention", "keep");
+    }
+    try {
+      return FileSystem.newInstance(path.toUri(), own);
+    } catch (IOException failed) {
+      throw new UncheckedIOException(failed);
+    }
+  }
+
+  /** Refuse what would fail later, or could not be completed by the pipeline. Nothing is written. */
+  static void check(FileSystem fs, Path path) throws IOException {
+    Configuration conf = fs.getConf();
+    String algorithm =
+        conf.getTrimmed(
+            "fs.s3a.encryption.algorithm",
+            conf.getTrimmed("fs.s3a.server-side-encryption-algorithm", ""));
+    if (algorithm.equalsIgnoreCase("SSE-C") || algorithm.toUpperCase().startsWith("CSE")) {
+      throw refused("fs.s3a.encryption.algorithm", algorithm, "use SSE-S3, SSE-KMS or DSSE-KMS");
+    }
+    String checksum = conf.getTrimmed("fs.s3a.create.checksum.algorithm", "");
+    if (!checksum.isEmpty()) {
+      throw refused("fs.s3a.create.checksum.algorithm", checksum, "unset it");
+    }
+    if (!fs.hasPathCapability(path, UPLOADER)) {
+      throw new CommitException(
+          "NO_UPLOADER",
+          path + ": " + fs.getClass().getName() + " starts no multipart uploads: s3commit needs S3A of"
+              + " Hadoop 3.3.1 or later. Nothing was written.");
+    }
+  }
+
+  private static CommitException refused(String name, String value, String advice) {
+    return new CommitException(
+        "BAD_SETTING",
+        name + "=" + value + ": the pipeline can't complete such uploads: " + advice
+            + ". Nothing was written.");
+  }
+
+  /**
+   * Put {@code body} unless an object is there, and return what is there then.
+   *
+   * <p>A put whose answer got lost finds its own object. With S3A before Hadoop 3.4.2 the check and
+   * the put are two requests.
+   */
+  static byte[] putFirst(FileSystem fs, Path path, byte[] body) throws IOException {
+    boolean conditional = fs.hasPathCapability(path, CONDITIONAL);
+    FSDataOutputStreamBuilder<?, ?> builder = fs.createFile(path);
+    builder.overwrite(false);
+    builder.recursive();
+    if (conditional) {
+      builder.opt("fs.s3a.create.performance", true);
+      builder.must(CONDITIONAL, true);
+    }
+    try {
+      try (FSDataOutputStream out = builder.build()) {
+        out.write(body);
+      }
+      return body;
+    } catch (IOException failed) {
+      byte[] found = readAfter(failed, fs, path);
+      if (found == null) {
+        throw failed;
+      }
+      return found;
+    }
+  }
+
+  private static byte[] readAfter(IOException failed, FileSystem fs, Path path) throws IOException {
+    try {
+      return read(fs, path);
+    } catch (IOException second) {
+      failed.addSuppressed(second);
+      throw failed;
+    }
+  }
+
+  /** Put {@code body} where no other object may be. */
+  static void putOwn(FileSystem fs, Path path, byte[] body) throws IOException {
+    if (!Arrays.equals(putFirst(fs, path, body), body)) {
+      throw new CommitException("EXISTS", "another object is at " + path + ": it was not touched.");
+    }
+  }
+
+  /**
+   * The object's bytes, or null if there is none.
+   *
+   * <p>Without the right to list the bucket S3 answers 403 for an object that does not exist.
+   */
+  static byte[] read(FileSystem fs, Path path) throws IOException {
+    try (FSDataInputStream in = fs.open(path)) {
+      return in.readAllBytes();
+    } catch (FileNotFoundException | AccessDeniedException absent) {
+      return null;
+    }
+  }
+}

@@ -1,0 +1,25 @@
+package io.s3commit.spark;
+
+import org.apache.hadoop.mapreduce.JobContext;
+import org.apache.spark.internal.io.FileCommitProtocol;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+
+/** The class to name in {@code spark.sql.sources.commitProtocolClass}; for Scala 2.13. */
+public final class S3CommitProtocol extends CommitProtocol {
+  private static final long serialVersionUID = 1L;
+
+  /** As Spark calls it. */
+  public S3CommitProtocol(String jobId, String output, boolean dynamicPartitionOverwrite) {
+    super(jobId, output, dynamicPartitionOverwrite);
+  }
+
+  @Override
+  public void commitJob(JobContext context, Seq<FileCommitProtocol.TaskCommitMessage> messages) {
+    if (sparks != null) {
+      sparks.commitJob(context, messages);
+    } else {
+      commit(context, CollectionConverters.asJava(messages));
+    }
+  }
+}

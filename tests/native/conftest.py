@@ -1,0 +1,98 @@
+"""One Spark session with the jar, and one small pipeline, for all tests of the native protocol."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pyspark
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+from tests.native import s3a
+from tests.native.s3a import jars
+from tests.spark.conftest import SETTINGS, environment
+from tests.spark.tiny import BUCKET, Place, TinyPipeline
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# What a program gets of an error in Spark; older releases convert fewer.
+FAILURES = (Py4JJavaError, PySparkException)
+VERSION = tuple(map(int, pyspark.__version__.split(".")[:2]))
+HAS_AVRO = any("spark-avro" in jar.name for jar in jars())
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if VERSION < (4, 3):  # older releases leave sockets open, and use what Python gives up
+        config.addinivalue_line("filterwarnings", "default")
+
+
+def uri(place: Place) -> str:
+    """The place as Spark names it."""
+    return place.uri.replace("s3://", "s3a://")
+
+
+@contextmanager
+def settings(spark: SparkSession, **values: str) -> Iterator[None]:
+    """The session's settings, with ``_`` for ``.``, for a while."""
+    names = {name.replace("__", "."): value for name, value in values.items()}
+    for name, value in names.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name in names:
+            spark.conf.unset(name)
+
+
+@pytest.fixture(scope="session")
+def tiny() -> Iterator[TinyPipeline]:
+    logging.getLogger("werkzeug").setLevel(logging.WARNING)
+    pipeline = TinyPipeline()
+    with environment(pipeline):
+        pipeline.start()
+    yield pipeline
+    pipeline.stop()
+
+
+@pytest.fixture(scope="session")
+def spark(tiny: TinyPipeline, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A session with a Hive catalog, whose warehouse is in S3."""
+    from pyspark.sql import SparkSession
+
+    from s3commit.spark.native import configure
+
+    assert jars(), "there is no S3A: run make test-jvm"
+    metastore = tmp_path_factory.mktemp("hive") / "metastore"
+    builder = SparkSession.builder.master("local[2,3]").config(
+        map={
+            **SETTINGS,
+            **s3a.settings(tiny.environment["AWS_ENDPOINT_URL"]),
+            "spark.jars": ",".join(map(str, jars())),
+            "spark.local.dir": str(tmp_path_factory.mktemp("local")),
+            "spark.sql.warehouse.dir": f"s3a://{BUCKET}/warehouse",
+            "spark.sql.hive.metastore.jars": "builtin",
+            "spark.hadoop.javax.jdo.option.ConnectionURL": (
+                f"jdbc:derby:;databaseName={metastore};create=true"
+            ),
+            "spark.hadoop.hive.exec.dynamic.partition.mode": "nonstrict",
+        }
+    )
+    with environment(tiny, PYSPARK_PYTHON=sys.executable):
+        session = configure(builder).enableHiveSupport().getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def place(tiny: TinyPipeline) -> Iterator[Place]:
+    tiny.failures.clear()
+    with environment(tiny):
+        yield Place(tiny)
+    assert not tiny.failures, tiny.failures

@@ -1,0 +1,52 @@
+"""A program for a cluster with speculation: ``URI SETTINGS DIRECTORY``.
+
+The first attempt of one task is slow, so that Spark starts another one beside it. Each attempt
+leaves an empty file in the directory.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+
+from s3commit.spark.native import configure
+
+SLOW_SECONDS = 20
+
+
+def slow_first(directory: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def pass_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        assert context is not None
+        attempt = (context.partitionId(), context.attemptNumber())
+        Path(directory, "-".join(map(str, attempt))).touch()
+        for number, batch in enumerate(batches):
+            yield batch
+            if number == 0 and attempt == (1, 0):
+                time.sleep(SLOW_SECONDS)
+
+    return pass_on
+
+
+def main() -> None:
+    """Write 1000 rows by four tasks."""
+    uri, settings, directory = sys.argv[1:]
+    builder = SparkSession.builder.master("local-cluster[2,1,1024]").config(
+        map=json.loads(settings)
+    )
+    spark = configure(builder).getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    frame = spark.range(0, 1000, 1, 4)
+    frame.mapInArrow(slow_first(directory), frame.schema).write.parquet(uri)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""A cluster of two workers, to which Spark brings the jar; two attempts of one task."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyspark
+import pytest
+
+from s3commit.core.model.states import JobState
+from tests.native import s3a
+from tests.native.conftest import uri
+from tests.native.s3a import ROOT, jars
+from tests.spark.tiny import Place, TinyPipeline
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DEPLOY = "org.apache.spark.deploy"
+# Spark starts a second attempt on another host only.
+HOSTS = ("127.0.0.1", "127.0.0.2")
+
+
+def environment(work: Path) -> dict[str, str]:
+    home = Path(pyspark.__file__).parent
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    return {
+        **os.environ,
+        "SPARK_HOME": str(home),
+        "SPARK_WORKER_DIR": str(work),
+        "SPARK_NO_DAEMONIZE": "1",
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": path,
+    }
+
+
+@pytest.fixture(scope="module")
+def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a cluster of Spark's own."""
+    work = tmp_path_factory.mktemp("work")
+    with socket.socket() as free:
+        free.bind((HOSTS[0], 0))
+        port = free.getsockname()[1]
+    url = f"spark://{HOSTS[0]}:{port}"
+    with ExitStack() as stack:
+        here = ["--host", HOSTS[0], "--port", str(port), "--webui-port", "0"]
+        stack.enter_context(daemon(work, "master", f"{DEPLOY}.master.Master", *here))
+        for host in HOSTS:
+            there = ["--host", host, "--cores", "1", "--memory", "1g", "--webui-port", "0", url]
+            stack.enter_context(daemon(work, host, f"{DEPLOY}.worker.Worker", *there))
+        yield url
+
+
+@contextmanager
+def daemon(work: Path, name: str, *arguments: str) -> Iterator[None]:
+    spark_class = Path(pyspark.__file__).parent / "bin" / "spark-class"
+    with Path(work, f"{name}.log").open("w") as log:
+        process = subprocess.Popen(
+            [str(spark_class), *arguments],
+            env=environment(work),
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            yield
+        finally:
+            process.terminate()
+            process.wait(60)
+
+
+def test_i3_i4_speculation_counts_one_attempt_and_leaks_nothing(
+    spark: SparkSession, tiny: TinyPipeline, place: Place, master: str, tmp_path: Path
+) -> None:
+    settings = {
+        **s3a.settings(tiny.environment["AWS_ENDPOINT_URL"]),
+        "spark.master": master,
+        "spark.jars": ",".join(map(str, jars())),
+        "spark.driver.host": HOSTS[0],
+        "spark.ui.enabled": "false",
+        "spark.executor.memory": "512m",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "100",
+        "spark.speculation": "true",
+        "spark.speculation.efficiency.enabled": "false",
+        "spark.speculation.quantile": "0.5",
+        "spark.speculation.multiplier": "1.1",
+    }
+    arguments = [uri(place), json.dumps(settings), str(tmp_path)]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.native.program", *arguments],
+        env=environment(tmp_path),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    attempts = {path.name for path in tmp_path.glob("?-?")}
+    assert attempts == {"0-0", "1-0", "1-1", "2-0", "3-0"}
+    assert place.tidy().state is JobState.COMMITTED
+    assert len(place.data) == 4
+    assert place.uploads == []
+    assert sorted(row.id for row in spark.read.parquet(uri(place)).collect()) == list(range(1000))

@@ -1,0 +1,46 @@
+"""Drivers killed at telling requests; ``make chaos-driver ARGS="--client native"`` has all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.engines.chaos.driver.deployment import local_up
+from tests.engines.chaos.driver.gate import How, Point
+from tests.engines.chaos.driver.spark import NATIVE_CASES, Drivers, Stage
+from tests.engines.chaos.driver.trial import Watch
+from tests.native.s3a import hadoop
+
+POINTS: list[tuple[str, str, How, set[str] | None]] = [
+    ("append", "job.json", How.AFTER, {"ABORTED"}),
+    ("append", "part 1", How.AFTER, {"ABORTED"}),
+    ("append", "start upload", How.LATE, {"ABORTED"}),
+    ("append", "manifest", How.ORPHAN, None),
+    ("append", "request.json", How.AFTER, {"COMMITTED"}),
+    ("directory", "request.json", How.AFTER, {"COMMITTED"}),
+    ("directory", "request.json", How.BEFORE, {"ABORTED"}),
+    ("partition", "request.json", How.AFTER, {"COMMITTED"}),
+    ("once", "request.json", How.AFTER, {"ABORTED", "COMMITTED"}),
+]
+if hadoop() >= (3, 4, 2):  # an older S3A puts a late request over the abort that came first
+    POINTS.append(("partition", "request.json", How.LATE, None))
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with (
+        local_up() as deployed,
+        Watch() as watch,
+        Drivers(deployed, len(POINTS) + 1, native=True) as drivers,
+    ):
+        yield Stage(deployed, watch, drivers, tmp_path_factory.mktemp("streams"))
+
+
+@pytest.mark.parametrize(("case", "name", "how", "outcomes"), POINTS)
+def test_i1_i2_i4_i10_i11_a_driver_killed_at_a_request(
+    stage: Stage, case: str, name: str, how: How, outcomes: set[str] | None
+) -> None:
+    trial = stage.kill_at(NATIVE_CASES[case], Point(name, 1, how))
+    if outcomes is not None:
+        assert set(trial.outcomes().values()) == outcomes, trial.outcomes()

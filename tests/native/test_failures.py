@@ -1,0 +1,173 @@
+"""Tasks and drivers that fail, die or run twice: a job appears whole, or not at all."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model.states import JobState
+from tests.native.conftest import FAILURES, uri
+from tests.spark.disturbed import disturbed, fail_always, fail_first_try, kill_first_try
+from tests.spark.tiny import BUCKET, Place, TinyPipeline
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+WHOLE = list(range(1000))
+
+
+@pytest.fixture(autouse=True)
+def batches_of_100(spark: SparkSession) -> Iterator[None]:
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "100")
+    yield
+    spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+
+
+def ids(spark: SparkSession, place: Place) -> list[int]:
+    return sorted(row.id for row in spark.read.parquet(uri(place)).collect())
+
+
+def parts_on_disk(spark: SparkSession) -> list[str]:
+    """What lies in Spark's local directories of parts that are to be uploaded."""
+    local = Path(str(spark.conf.get("spark.local.dir")))
+    assert any(local.iterdir())
+    return [path.name for path in local.rglob("temp_local_*")]
+
+
+def save(frame: DataFrame, place: Place, **options: Any) -> None:
+    frame.write.options(maxRecordsPerFile=50, **options).mode("append").parquet(uri(place))
+
+
+@pytest.mark.parametrize("disturb", [fail_first_try, kill_first_try])
+def test_i2_i3_i4_a_task_that_fails_once_is_counted_once(
+    spark: SparkSession, place: Place, disturb: Callable[[int, int], None]
+) -> None:
+    save(disturbed(spark.range(0, 1000, 1, 2), disturb), place)
+    assert ids(spark, place) == WHOLE
+    place.tidy()
+    assert len(place.data) == len(place.committed()) == 20
+    assert place.uploads == []
+
+
+def test_i1_i4_a_task_that_fails_for_good_leaves_nothing(spark: SparkSession, place: Place) -> None:
+    with pytest.raises(FAILURES, match="this task always fails"):
+        save(disturbed(spark.range(0, 1000, 1, 2), fail_always), place)
+    assert place.tidy().state is JobState.ABORTED
+    assert place.data == place.uploads == []
+    assert "_SUCCESS" not in place.names
+    assert parts_on_disk(spark) == []
+
+
+def test_i1_a_job_that_is_refused_is_an_error_that_says_so(
+    spark: SparkSession, place: Place
+) -> None:
+    with pytest.raises(FAILURES, match="CONDITION_FAILED") as raised:
+        save(spark.range(10), place, **{"conditions.minFiles": "5"})
+    assert "none of its files is visible" in str(raised.value)
+    # Spark asks for the abort of a commit that failed: it must not be asked for.
+    assert place.tidy().state is JobState.ABORTED
+    assert place.data == place.uploads == []
+
+
+def test_i1_i10_two_jobs_at_once(spark: SparkSession, place: Place) -> None:
+    """Appends go side by side; two overwrites leave one of them, whole."""
+    errors: list[BaseException] = []
+
+    def run(action: Callable[[], object]) -> None:
+        try:
+            action()
+        except BaseException as error:
+            errors.append(error)
+
+    def together(*actions: Callable[[], object]) -> None:
+        threads = [threading.Thread(target=run, args=(action,)) for action in actions]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not errors, errors
+
+    together(*(lambda n=n: save(spark.range(n, n + 100), place) for n in (0, 100)))
+    assert ids(spark, place) == list(range(200))
+    together(
+        *(
+            lambda n=n: spark.range(n, n + 50, 1, 2).write.mode("overwrite").parquet(uri(place))
+            for n in (1000, 2000)
+        )
+    )
+    assert ids(spark, place) in (list(range(1000, 1050)), list(range(2000, 2050)))
+    assert place.uploads == []
+
+
+def test_i10_what_is_replaced_goes_after_what_is_new_is_there(
+    spark: SparkSession, tiny: TinyPipeline, place: Place
+) -> None:
+    """A reader that lists all the time sees the old files, or all new ones."""
+    spark.range(0, 100, 1, 4).write.parquet(uri(place))
+    old = set(place.data)
+    seen: list[set[str]] = []
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.is_set():
+            seen.append(set(place.data))
+            time.sleep(0.01)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        spark.range(100, 200, 1, 4).write.mode("overwrite").parquet(uri(place))
+    finally:
+        done.set()
+        watcher.join()
+    new = set(place.data)
+    assert not new & old
+    assert all(old <= names or new <= names for names in seen)
+
+
+def test_i1_the_driver_dies_after_its_request(
+    spark: SparkSession, tiny: TinyPipeline, place: Place
+) -> None:
+    """It stops to wait, by a time limit in the test: the pipeline commits all the same."""
+    with (
+        tiny.held(),
+        pytest.raises(FAILURES, match="OUTCOME_UNKNOWN") as e,
+    ):
+        save(spark.range(0, 1000, 1, 2), place, commitTimeout="1s")
+    assert "may still be committed" in str(e.value)
+    (job_id,) = place.jobs
+    request = JobDirectory(place.destination, job_id).request
+    body = tiny.store.get(BUCKET, request, max_bytes=1 << 20).body
+    assert b'"commit"' in body, "the abort that Spark asks for comes second"
+    assert place.tidy().state is JobState.COMMITTED
+    assert ids(spark, place) == WHOLE
+
+
+def test_an_abort_that_was_requested_first_stands(
+    spark: SparkSession, tiny: TinyPipeline, place: Place
+) -> None:
+    def abort_first(partition: int, attempt: int) -> None:
+        if partition == 1:
+            time.sleep(2)
+
+    def abort() -> None:
+        while not place.jobs:
+            time.sleep(0.01)
+        (job_id,) = place.jobs
+        directory = JobDirectory(place.destination, job_id)
+        body = b'{"version":1,"jobId":"%s","action":"abort","reason":"by hand"}' % job_id.encode()
+        tiny.store.put(BUCKET, directory.request, body, if_absent=True)
+
+    operator = threading.Thread(target=abort)
+    operator.start()
+    with pytest.raises(FAILURES, match=r"its abort was requested first \(by hand\)"):
+        save(disturbed(spark.range(0, 1000, 1, 2), abort_first), place)
+    operator.join()
+    assert place.tidy().state is JobState.ABORTED
+    assert place.data == place.uploads == []

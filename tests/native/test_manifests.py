@@ -1,0 +1,68 @@
+"""What the native protocol writes is what Hadoop and the pipeline read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from s3commit.core.formats.documents import decode_job, decode_request
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.manifest import decode_pendingset, digest
+from s3commit.core.model.job import CommitRequest
+from tests.native.conftest import FAILURES, uri
+from tests.native.s3a import hadoop
+from tests.spark.tiny import BUCKET, Place, TinyPipeline
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def test_documents_as_the_pipeline_and_hadoop_read_them(
+    spark: SparkSession, tiny: TinyPipeline, place: Place
+) -> None:
+    frame = spark.range(0, 100, 1, 2).selectExpr("id", "id % 2 as k")
+    with tiny.held():
+        with pytest.raises(FAILURES, match="OUTCOME_UNKNOWN"):
+            frame.write.option("commitTimeout", "1s").partitionBy("k").parquet(uri(place))
+        (job_id,) = place.jobs
+        directory = JobDirectory(place.destination, job_id)
+
+        def read(key: str) -> bytes:
+            return tiny.store.get(BUCKET, key, max_bytes=1 << 20).body
+
+        spec = decode_job(read(directory.job), directory)
+        assert spec.client.startswith("s3commit-native/0")
+        request = decode_request(read(directory.request), directory)
+        assert isinstance(request, CommitRequest)
+        assert request.job_sha256 == spec.sha256
+        assert request.attempts is not None
+        assert [one.task_id for one in request.attempts] == ["00000", "00001"]
+        still_open = {
+            (one.key, one.upload_id)
+            for one in tiny.store.list_uploads(BUCKET, place.destination.prefix)
+        }
+        for attempt in request.attempts:
+            body = read(directory.prefix + attempt.manifest)
+            assert digest(body) == attempt.sha256
+            pending = decode_pendingset(body, directory)
+            assert (len(pending.files), pending.bytes) == (attempt.files, attempt.bytes) != (0, 0)
+            assert {(one.key, one.upload_id) for one in pending.files} <= still_open
+            if hadoop() >= (3, 5):  # until then etags were strings
+                name = f"{uri(place)}/__magic_job-{job_id}/{attempt.manifest}"
+                ours = [(one.key, one.upload_id, one.length) for one in pending.files]
+                assert hadoops_view(spark, name) == ours
+    place.tidy()
+    assert len(place.data) == 4
+
+
+def hadoops_view(spark: SparkSession, manifest: str) -> list[tuple[str, str, int]]:
+    """The files that Hadoop's own class finds in the manifest, which it validates."""
+    jvm: Any = spark._jvm
+    path = jvm.org.apache.hadoop.fs.Path(manifest)
+    fs = path.getFileSystem(spark._jsc.hadoopConfiguration())
+    found = jvm.org.apache.hadoop.fs.s3a.commit.files.PendingSet.serializer().load(fs, path)
+    found.validate()
+    return [
+        (one.getDestinationKey(), one.getUploadId(), one.getLength()) for one in found.getCommits()
+    ]

@@ -1,0 +1,132 @@
+"""Which writes are ours, and what is refused before anything is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.spark.native import NoJarError, configure, find_jar
+from tests.native.conftest import FAILURES, settings, uri
+from tests.spark.tiny import BUCKET, Place
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def refused(spark: SparkSession, target: str, message: str, **options: str) -> None:
+    with pytest.raises(FAILURES, match=message):
+        spark.range(10).write.options(**options).mode("append").parquet(target)
+
+
+def test_a_local_path_is_sparks_own(spark: SparkSession, tmp_path: Path) -> None:
+    target = tmp_path / "table"
+    spark.range(10).write.parquet(str(target))
+    assert {path.name for path in target.iterdir() if not path.name.startswith(("part-", "."))} == {
+        "_SUCCESS"
+    }
+
+
+def test_a_prefix_that_is_not_named_is_sparks_own(spark: SparkSession, place: Place) -> None:
+    inside, beside = f"s3a://{BUCKET}/in", f"s3a://{BUCKET}/in-or-out"
+    with settings(spark, spark__s3commit__prefixes=f"s3a://other/, {inside}"):
+        spark.range(10).write.parquet(f"{inside}/{place.destination.prefix}")
+        spark.range(10).write.parquet(f"{beside}/{place.destination.prefix}")
+
+    def documents(prefix: str) -> int:
+        names = (one.key for one in place.tiny.store.list(BUCKET, prefix))
+        return sum(name.endswith("/job.json") for name in names)
+
+    assert documents("in/") == 1
+    assert documents("in-or-out/") == 0
+
+
+def test_a_table_of_hives_own_writers_is_sparks_own(spark: SparkSession, place: Place) -> None:
+    """Hive's staging directory is renamed when it is whole."""
+    name = "t" + place.destination.prefix.split("/")[0]
+    spark.sql(f"CREATE TABLE {name} (id BIGINT) STORED AS TEXTFILE LOCATION '{uri(place)}'")
+    spark.sql(f"INSERT INTO {name} SELECT id FROM range(10)")
+    assert spark.table(name).count() == 10
+    assert place.jobs == []
+    spark.sql(f"DROP TABLE {name}")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"conditions.minRows": "1"}, "BAD_OPTIONS"),
+        ({"conditions.minFiles": "many"}, "BAD_OPTIONS"),
+        ({"idempotencyKey": ""}, "BAD_OPTIONS"),
+        ({"commitTimeout": "soon"}, "BAD_OPTIONS"),
+    ],
+)
+def test_an_option_that_can_not_be_obeyed(
+    spark: SparkSession, place: Place, options: dict[str, str], message: str
+) -> None:
+    refused(spark, uri(place), message, **options)
+    assert place.names == place.uploads == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("encryption.algorithm", "SSE-C"),
+        ("server-side-encryption-algorithm", "CSE-KMS"),
+        ("create.checksum.algorithm", "CRC32C"),
+    ],
+)
+def test_a_setting_of_s3a_that_the_pipeline_can_not_complete(
+    spark: SparkSession, place: Place, name: str, value: str
+) -> None:
+    """S3A keeps a file system for each bucket: so a bucket of its own, with its own settings."""
+    bucket = "refused-" + place.destination.prefix.split("/")[0]
+    place.tiny.add_bucket(bucket)
+    keys = {"encryption.key": "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0MTIzNDU2Nzg="}
+    values = {f"fs.s3a.bucket.{bucket}.{key}": text for key, text in {name: value, **keys}.items()}
+    for key, text in values.items():
+        spark._jsc.hadoopConfiguration().set(key, text)
+    refused(spark, f"s3a://{bucket}/table", "BAD_SETTING|CSE|Encryption|Bouncy castle")
+    assert list(place.tiny.store.list(bucket, "")) == []
+    assert list(place.tiny.store.list_uploads(bucket, "")) == []
+
+
+def test_a_whole_bucket(spark: SparkSession, place: Place) -> None:
+    bucket = "whole-" + place.destination.prefix.split("/")[0]
+    place.tiny.add_bucket(bucket)
+    refused(spark, f"s3a://{bucket}/", "BAD_PATH")
+
+
+def test_sparks_file_sink_for_streams_is_refused(
+    spark: SparkSession, place: Place, tmp_path: Path
+) -> None:
+    from pyspark.errors import StreamingQueryException
+
+    source = tmp_path / "in"
+    spark.range(10).write.json(str(source))
+    stream = spark.readStream.schema("id bigint").json(str(source))
+    writer = stream.writeStream.format("parquet").trigger(availableNow=True)
+    query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start(uri(place))
+    with pytest.raises(StreamingQueryException, match="batch_writer"):
+        query.awaitTermination()
+    assert place.data == []
+
+
+def test_configure_keeps_jars_and_names_prefixes(spark: SparkSession) -> None:
+    from pyspark.sql import SparkSession as Session
+
+    builder = Session.Builder().config("spark.jars", "mine.jar")
+    configure(builder, prefixes=["s3a://b/t/", "s3a://c/"], jar="ours.jar")
+    found = builder._options
+    assert found["spark.jars"] == "mine.jar,ours.jar"
+    assert found["spark.s3commit.prefixes"] == "s3a://b/t/,s3a://c/"
+    with pytest.raises(InvalidInputError, match="no s3a"):
+        configure(Session.Builder(), prefixes="b/t")
+
+
+def test_no_jar(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert Path(find_jar()).exists()
+    monkeypatch.setattr("s3commit.spark.native.JARS", tmp_path)
+    with pytest.raises(NoJarError, match="make jar"):
+        find_jar()

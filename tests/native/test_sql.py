@@ -1,0 +1,235 @@
+"""SQL and catalogs that know nothing of s3commit, committed by it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from s3commit.core.model.job import Conflict, Scope
+from s3commit.core.model.states import JobState
+from tests.native.conftest import FAILURES, settings, uri
+from tests.spark.tiny import BUCKET, Place, TinyPipeline
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# As dbt and people write it.
+SCRIPT = """
+CREATE TABLE {db}.orders (id BIGINT, amount DECIMAL(10, 2), day STRING)
+  USING parquet PARTITIONED BY (day);
+INSERT INTO {db}.orders
+  VALUES (1, 10.5, '2026-11-20'), (2, 20, '2026-11-20'), (3, 5, '2026-11-21');
+INSERT INTO {db}.orders PARTITION (day = '2026-11-22') SELECT id + 10, amount FROM {db}.orders;
+INSERT OVERWRITE {db}.orders PARTITION (day = '2026-11-21') SELECT 4, 7.25;
+CREATE TABLE {db}.days USING orc
+  AS SELECT day, count(*) AS orders, sum(amount) AS amount FROM {db}.orders GROUP BY day;
+INSERT OVERWRITE {db}.days
+  SELECT day, count(*), sum(amount) FROM {db}.orders WHERE day > '2026-11-20' GROUP BY day;
+CREATE TABLE {db}.large USING json OPTIONS (compression 'gzip')
+  AS SELECT * FROM {db}.orders WHERE amount > 7;
+CREATE TABLE {db}.hived (id BIGINT) PARTITIONED BY (day STRING) STORED AS PARQUET;
+INSERT OVERWRITE TABLE {db}.hived PARTITION (day) SELECT id, day FROM {db}.orders;
+INSERT INTO {db}.hived PARTITION (day = 'last') SELECT max(id) FROM {db}.orders;
+"""
+
+
+@pytest.fixture
+def db(spark: SparkSession) -> Iterator[str]:
+    name = f"db_{uuid.uuid4().hex[:8]}"
+    spark.sql(f"CREATE DATABASE {name} LOCATION 's3a://{BUCKET}/{name}'")
+    yield name
+    spark.sql(f"DROP DATABASE {name} CASCADE")
+
+
+def rows(spark: SparkSession, query: str) -> list[tuple[object, ...]]:
+    return sorted(tuple(row) for row in spark.sql(query).collect())
+
+
+def jobs_below(tiny: TinyPipeline, prefix: str) -> list[tuple[str, Conflict, Scope]]:
+    """Destination, conflict and scope of each job, in the order in which they were decided."""
+    committed = tiny.ledger.jobs_in(JobState.COMMITTED, before="9")
+    records = [job for job in committed if job.destination.prefix.startswith(prefix)]
+    records.sort(key=lambda job: job.decided_at or "")
+    return [(job.destination.prefix[len(prefix) :], job.conflict, job.scope) for job in records]
+
+
+def test_a_script_that_knows_nothing_of_us(
+    spark: SparkSession, tiny: TinyPipeline, place: Place, db: str
+) -> None:
+    for statement in SCRIPT.format(db=db).strip().removesuffix(";").split(";\n"):
+        spark.sql(statement)
+    day_sums = "SELECT day, count(*), CAST(sum(amount) AS STRING) FROM {db}.orders GROUP BY day"
+    assert rows(spark, day_sums.format(db=db)) == [
+        ("2026-11-20", 2, "30.50"),
+        ("2026-11-21", 1, "7.25"),
+        ("2026-11-22", 3, "35.50"),
+    ]
+    assert rows(spark, f"SELECT day, orders FROM {db}.days") == [
+        ("2026-11-21", 1),
+        ("2026-11-22", 3),
+    ]
+    assert rows(spark, f"SELECT id FROM {db}.large") == [(1,), (2,), (4,), (11,), (12,)]
+    assert rows(spark, f"SHOW PARTITIONS {db}.hived") == [
+        ("day=2026-11-20",),
+        ("day=2026-11-21",),
+        ("day=2026-11-22",),
+        ("day=last",),
+    ]
+    assert rows(spark, f"SELECT id FROM {db}.hived WHERE day = 'last'") == [(13,)]
+    append, replace = Conflict.APPEND, Conflict.REPLACE
+    directory, partition = Scope.DIRECTORY, Scope.PARTITION
+    assert jobs_below(tiny, f"{db}/") == [
+        ("orders/", append, directory),
+        ("orders/", append, directory),
+        ("orders/day=2026-11-21/", replace, directory),
+        ("days/", append, directory),
+        ("days/", replace, directory),
+        ("large/", append, directory),
+        ("hived/", replace, partition),
+        ("hived/", append, directory),
+    ]
+    open_uploads = list(tiny.store.list_uploads(BUCKET, f"{db}/"))
+    assert open_uploads == []
+
+
+def test_i10_a_static_partition_is_replaced_and_nothing_else(
+    spark: SparkSession, place: Place, db: str
+) -> None:
+    table = f"{db}.t"
+    spark.sql(f"CREATE TABLE {table} (id INT, a INT, b INT) USING parquet PARTITIONED BY (a, b)")
+    spark.sql(f"INSERT INTO {table} VALUES (1, 1, 1), (2, 1, 2), (3, 2, 1)")
+    spark.sql(f"INSERT OVERWRITE {table} PARTITION (a = 1, b) VALUES (9, 3)")
+    assert rows(spark, f"SELECT id, a, b FROM {table}") == [(3, 2, 1), (9, 1, 3)]
+    with settings(spark, spark__sql__sources__partitionOverwriteMode="dynamic"):
+        spark.sql(f"INSERT OVERWRITE {table} PARTITION (a, b) VALUES (7, 2, 1), (8, 2, 2)")
+    assert rows(spark, f"SELECT id, a, b FROM {table}") == [(7, 2, 1), (8, 2, 2), (9, 1, 3)]
+    spark.sql(f"INSERT OVERWRITE {table} PARTITION (a = 2, b = 2) SELECT 1 WHERE false")
+    assert rows(spark, f"SELECT id, a, b FROM {table}") == [(7, 2, 1), (9, 1, 3)]
+
+
+def test_a_bucketed_and_sorted_table(spark: SparkSession, place: Place, db: str) -> None:
+    frame = spark.range(0, 1000, 1, 2).selectExpr("id", "id % 7 as k")
+    frame.write.bucketBy(4, "k").sortBy("id").saveAsTable(f"{db}.b", format="parquet")
+    # Spark finds the bucket in a file's name: it joins two such tables without a shuffle.
+    with settings(spark, spark__sql__autoBroadcastJoinThreshold="-1"):
+        joined = spark.sql(f"SELECT * FROM {db}.b x JOIN {db}.b y ON x.k = y.k")
+        plan = joined._jdf.queryExecution().executedPlan().toString()
+        assert "Exchange hashpartitioning" not in plan
+        assert joined.count() == 6 * 143**2 + 142**2
+    assert spark.table(f"{db}.b").where("k = 3").count() == 143
+
+
+def test_modes_of_a_dataframe(spark: SparkSession, place: Place) -> None:
+    from pyspark.errors import AnalysisException
+
+    target = uri(place)
+    first, second = spark.range(0, 10, 1, 1), spark.range(100, 105, 1, 1)
+    first.write.parquet(target)
+    with pytest.raises(AnalysisException, match=r"PATH_ALREADY_EXISTS|already exists"):
+        second.write.parquet(target)
+    second.write.mode("ignore").parquet(target)
+    second.write.mode("append").parquet(target)
+    assert spark.read.parquet(target).count() == 15
+    second.write.mode("overwrite").parquet(target)
+    assert sorted(row.id for row in spark.read.parquet(target).collect()) == list(range(100, 105))
+    spark.range(0).write.mode("overwrite").parquet(target)
+    assert spark.read.parquet(target).count() == 0
+
+
+def test_a_dynamic_overwrite_by_the_writers_option(spark: SparkSession, place: Place) -> None:
+    frame = spark.range(0, 30, 1, 2).selectExpr("id", "id % 3 as k")
+    frame.write.partitionBy("k").parquet(uri(place))
+    again = spark.range(100, 101, 1, 1).selectExpr("id", "1L as k")
+    again.write.mode("overwrite").option("partitionOverwriteMode", "dynamic").partitionBy(
+        "k"
+    ).parquet(uri(place))
+    found = spark.read.parquet(uri(place)).groupBy("k").count().collect()
+    assert {row.k: row["count"] for row in found} == {0: 10, 1: 1, 2: 10}
+
+
+def test_i11_a_key_commits_once(spark: SparkSession, place: Place) -> None:
+    for _ in range(2):
+        spark.range(10).write.mode("append").option("idempotencyKey", "2026-11-21").parquet(
+            uri(place)
+        )
+    assert spark.read.parquet(uri(place)).count() == 10
+
+
+def test_i7_i10_partitions_elsewhere(spark: SparkSession, place: Place, db: str) -> None:
+    """Appended to and replaced, alone and below others."""
+    table = f"{db}.t"
+    spark.sql(f"CREATE TABLE {table} (id INT, a INT, b INT) USING parquet PARTITIONED BY (a, b)")
+    spark.sql(f"INSERT INTO {table} VALUES (1, 1, 1), (2, 1, 2), (3, 2, 1)")
+    elsewhere = f"{uri(place)}/kept"
+    spark.sql(f"ALTER TABLE {table} ADD PARTITION (a = 1, b = 9) LOCATION '{elsewhere}/nine'")
+
+    def found() -> list[tuple[object, ...]]:
+        return rows(spark, f"SELECT id, a, b FROM {table}")
+
+    def files() -> int:
+        return len([name for name in place.data if name.startswith("kept/nine/part-")])
+
+    spark.sql(f"INSERT INTO {table} VALUES (4, 1, 9), (5, 2, 1)")
+    assert found() == [(1, 1, 1), (2, 1, 2), (3, 2, 1), (4, 1, 9), (5, 2, 1)]
+    assert files() == 1
+    spark.sql(f"INSERT OVERWRITE {table} PARTITION (a = 1, b = 9) SELECT 6")
+    assert found() == [(1, 1, 1), (2, 1, 2), (3, 2, 1), (5, 2, 1), (6, 1, 9)]
+    assert files() == 1
+    with settings(spark, spark__sql__sources__partitionOverwriteMode="dynamic"):
+        spark.sql(f"INSERT OVERWRITE {table} VALUES (7, 1, 9), (8, 1, 1)")
+    assert found() == [(2, 1, 2), (3, 2, 1), (5, 2, 1), (7, 1, 9), (8, 1, 1)]
+    assert files() == 1
+    spark.sql(f"INSERT OVERWRITE {table} PARTITION (a = 1, b) VALUES (9, 9), (10, 3)")
+    assert found() == [(3, 2, 1), (5, 2, 1), (9, 1, 9), (10, 1, 3)]
+    assert files() == 1
+    assert place.uploads == []
+
+
+def test_a_partition_that_the_job_can_not_have_is_refused(
+    spark: SparkSession, tiny: TinyPipeline, place: Place, db: str
+) -> None:
+    other = "elsewhere-" + place.destination.prefix.split("/")[0]
+    tiny.add_bucket(other)
+    table = f"{db}.t"
+    spark.sql(f"CREATE TABLE {table} (id INT, a INT) USING parquet PARTITIONED BY (a)")
+    spark.sql(f"ALTER TABLE {table} ADD PARTITION (a = 1) LOCATION 's3a://{other}/one'")
+    with pytest.raises(FAILURES, match="PARTITION_ELSEWHERE"):
+        spark.sql(f"INSERT INTO {table} VALUES (1, 1), (2, 2)")
+    assert spark.table(table).count() == 0
+    made = [one.key for one in tiny.store.list(other, "")]
+    assert made == ["one/"]  # by Hive, for the directory
+
+
+TYPES = """
+  SELECT id, CAST(id % 7 AS TINYINT) AS tiny, CAST(id * 1.25 AS DECIMAL(20, 4)) AS price,
+    IF(id % 5 = 0, NULL, concat('name ', id)) AS name, CAST(id / 3 AS DOUBLE) AS ratio,
+    DATE '2026-01-01' + CAST(id % 300 AS INT) AS day,
+    TIMESTAMP '2026-01-01 12:34:56.789' + make_interval(0, 0, 0, 0, CAST(id AS INT)) AS at,
+    array(id, id + 1) AS list, map('k', id) AS map, named_struct('x', id, 'y', name) AS pair,
+    CAST(concat('b', id) AS BINARY) AS raw, id % 3 = 0 AS flag
+  FROM (SELECT id, concat('n', id) AS name FROM range(2000))
+"""
+
+
+@pytest.mark.parametrize("form", ["parquet", "orc", "json"])
+def test_tables_of_all_types_read_back_equal(
+    spark: SparkSession, place: Place, db: str, form: str
+) -> None:
+    """Facts by day beside a dimension, written by SQL, and a query over both."""
+    spark.sql(f"CREATE TABLE {db}.facts USING {form} PARTITIONED BY (tiny) AS {TYPES}")
+    spark.sql(f"CREATE TABLE {db}.names USING {form} AS SELECT DISTINCT id, name FROM ({TYPES})")
+    columns = "id, tiny, price, name, ratio, day, at, to_json(list), to_json(map), to_json(pair)"
+    columns += ", hex(raw), flag"
+    wanted = spark.sql(f"SELECT {columns} FROM ({TYPES})")
+    assert spark.sql(f"SELECT {columns} FROM {db}.facts").exceptAll(wanted).count() == 0
+    assert spark.table(f"{db}.facts").count() == 2000
+    star = """
+      SELECT day, count(n.name), sum(price), max(at) FROM {facts} f JOIN {names} n USING (id)
+      WHERE tiny IN (1, 2) GROUP BY day ORDER BY day
+    """
+    written = spark.sql(star.format(facts=f"{db}.facts", names=f"{db}.names"))
+    source = spark.sql(star.format(facts=f"({TYPES})", names=f"(SELECT id, name FROM ({TYPES}))"))
+    assert written.collect() == source.collect()
