@@ -170,7 +170,7 @@ def deployed(account: Account) -> Account:
 def test_where_all_is_well_every_line_says_so(deployed: Account) -> None:
     found = deployed.ask(role=ROLE, prefix="sales/")
     assert {verdict for verdict, _ in found.values()} == {"ok"}
-    assert list(found) == [name for name, _ in (*HERE, *ON_AWS)]
+    assert list(found) == [*HERE, *ON_AWS]
     assert all("\n" not in text for _, text in found.values())
 
 
@@ -258,13 +258,13 @@ def test_what_may_not_be_read_is_skipped_and_fails_nothing(deployed: Account, se
 def test_without_a_region_nothing_is_asked(account: Account) -> None:
     found = account.ask(None)
     assert found["region"] == ("do", "no region: set AWS_REGION, or region in the profile")
-    assert {found[name][0] for name, _ in ON_AWS} == {"skipped"}
+    assert {found[name][0] for name in ON_AWS} == {"skipped"}
 
 
 def test_without_credentials_the_rest_is_skipped(account: Account) -> None:
     found = account.ask(connect=lambda _service: account.connect("none"))
     assert found["credentials"] == ("do", "no AWS credentials were found")
-    assert {found[name][0] for name, _ in ON_AWS} == {"skipped"}
+    assert {found[name][0] for name in ON_AWS} == {"skipped"}
 
 
 def test_old_or_missing_packages_are_named_with_what_to_install(

@@ -1,4 +1,4 @@
-"""How people name jobs, destinations and ages on the command line."""
+"""How people name jobs, destinations and ages on the command line, and where a job then is."""
 
 from __future__ import annotations
 
@@ -8,30 +8,28 @@ from typing import Any, TypeVar
 
 import click
 
-from s3commit.cli.text import parse_age
+from s3commit.aws import env
+from s3commit.cli.session import Session
+from s3commit.cli.text import parse_age, some
+from s3commit.cli.verb import USAGE, Problem
 from s3commit.core.formats.layout import MAGIC_PREFIX, JobDirectory, check_job_id, parse_destination
 from s3commit.core.formats.layout import parse_directory as directory_of_key
-from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.errors import InvalidInputError, NotFoundError
+from s3commit.core.model.job import Destination
+from s3commit.core.model.record import JobRecord
+from s3commit.core.ports.ledger import Ledger
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True, slots=True)
-class JobName:
-    """A job as it was named: by id alone, or by its directory. ``text`` is what was typed."""
-
-    text: str
-    job_id: str
-    directory: JobDirectory | None = None
-
-
-def parse_job(text: str) -> JobName:
-    """A job id, or the s3:// URI of a job directory or of anything in it.
+def parse_job(text: str) -> JobDirectory | str:
+    """A job id, or the directory of which the s3:// URI, or that of anything in it, is given.
 
     Raises `InvalidInputError`.
     """
     if "://" not in text:
-        return JobName(text, check_job_id(text))
+        return check_job_id(text)
     scheme, _, rest = text.partition("://")
     bucket, _, key = rest.partition("/")
     try:
@@ -43,7 +41,7 @@ def parse_job(text: str) -> JobName:
             code="BAD_PATH",
         ) from None
     destination = parse_destination(f"{scheme}://{bucket}/{directory.destination.prefix}")
-    return JobName(text, directory.job_id, JobDirectory(destination, directory.job_id))
+    return JobDirectory(destination, directory.job_id)
 
 
 class Parsed(click.ParamType[T]):
@@ -61,9 +59,15 @@ class Parsed(click.ParamType[T]):
             self.fail(str(error), param, ctx)
 
 
-JOB = Parsed("job", parse_job)
+JOB: Parsed[JobDirectory | str] = Parsed("job", parse_job)
 DESTINATION = Parsed("destination", parse_destination)
 AGE = Parsed("age", parse_age)
+
+
+def age_option(*names: str, default: str, told: str) -> Callable[[F], F]:
+    """An option that takes an age; ``told`` is its help."""
+    return click.option(*names, type=AGE, default=default, show_default=True, help=told)
+
 
 destination_option = click.option(
     "--destination",
@@ -71,3 +75,58 @@ destination_option = click.option(
     metavar="URI",
     help="The job's destination, if JOB is an id and there is no table.",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A job's place; ``ledger`` is None if the command works from S3 alone.
+
+    ``name`` is what to type for the job in a next command.
+    """
+
+    name: str
+    directory: JobDirectory
+    ledger: Ledger | None = None
+
+    @property
+    def job_id(self) -> str:
+        """The job's id."""
+        return self.directory.job_id
+
+    def read_record(self) -> JobRecord | None:
+        """The record as it is now."""
+        return self.ledger.job(self.directory.ref) if self.ledger else None
+
+
+def locate(
+    session: Session, job: JobDirectory | str, table: str | None, destination: Destination | None
+) -> Located:
+    """Find the job's place; whether anything is there is another question.
+
+    Raises `NotFoundError` if the id is not in the ledger.
+    """
+    ledger = session.ledger(table) if table else None
+    if isinstance(job, JobDirectory):
+        return Located(job.uri, job, ledger)
+    if destination is not None:
+        directory = JobDirectory(destination, job)
+        return Located(directory.uri, directory, ledger)
+    if ledger is None:
+        raise Problem(
+            f"to find job {job} by its id name the ledger's table with --table or {env.TABLE}, or"
+            " the job's place with --destination",
+            USAGE,
+        )
+    records = ledger.jobs_with_id(job)
+    if len(records) > 1:
+        places = some(record.destination.uri for record in records)
+        raise Problem(
+            f"there are jobs with id {job} at {places}: name one with --destination", USAGE
+        )
+    if not records:
+        raise NotFoundError(
+            f"no job {job} in table {table}: check the id, or look for it in S3 with"
+            " --destination (the ledger forgets ended jobs after a while)",
+            code="NO_JOB",
+        )
+    return Located(job, JobDirectory(records[0].destination, job), ledger)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
+from s3commit.core.formats.strict_json import member_name
 from s3commit.core.model import amounts
 
 amount, many, size = amounts.amount, amounts.many, amounts.size  # of whatever part says them
@@ -77,9 +78,4 @@ def fields(thing: object, *names: str) -> dict[str, Any]:
 
     All are null where there is no thing.
     """
-    return {_spelled(name): thing if thing is None else getattr(thing, name) for name in names}
-
-
-def _spelled(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(map(str.capitalize, others))
+    return {member_name(name): thing if thing is None else getattr(thing, name) for name in names}

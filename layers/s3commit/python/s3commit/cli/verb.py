@@ -138,7 +138,8 @@ def reported(*, changes: bool, verbose: bool) -> Iterator[None]:
         raise Problem(line, INTERRUPTED) from None
     except S3CommitError as error:
         _show_traceback(verbose)
-        raise Problem(_line(error, changes), _exit_code(error)) from error
+        exit_code = next(code for kind, code in _EXITS if isinstance(error, kind))
+        raise Problem(_line(error, changes), exit_code) from error
     except Exception as error:
         _show_traceback(verbose)
         kind = type(error).__name__
@@ -149,10 +150,6 @@ def reported(*, changes: bool, verbose: bool) -> Iterator[None]:
 def _show_traceback(verbose: bool) -> None:
     if verbose:
         click.echo(traceback.format_exc(), err=True, nl=False)
-
-
-def _exit_code(error: S3CommitError) -> int:
-    return next(code for kind, code in _EXITS if isinstance(error, kind))
 
 
 def _line(error: S3CommitError, changes: bool) -> str:

@@ -12,13 +12,14 @@ import subprocess
 import sys
 import time
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from s3commit.cli.demo.driver import append, flights, make_session
 from s3commit.cli.demo.quiet import only_our_lines
 from s3commit.cli.job.snapshot import await_outcome
-from s3commit.cli.output.demo import Story, Watch, states_of
+from s3commit.cli.output.demo import Story, reading, states_of
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import (
     MAGIC_PREFIX,
@@ -59,10 +60,10 @@ def run_demo(*, keep: bool, project: Path, pace: float) -> int:
         runtime = _start_runtime(story, project, stack)
         stack.enter_context(only_our_lines())
         spark, source = _start_spark(story, stack)
-        session = Session()  # by the environment, which leads to the runtime now
-        _main_job(story, runtime, session, spark, source)
-        _failing_job(story, runtime, session, source)
-        _killed_driver(story, runtime, session)
+        demo = _Demo(story, runtime, Session())  # by the environment, which leads to the runtime
+        demo.main_job(spark, source)
+        demo.failing_job(source)
+        demo.killed_driver()
         _what_next(story, runtime, keep)
         if keep:
             with suppress(KeyboardInterrupt):
@@ -116,30 +117,111 @@ def _start_spark(story: Story, stack: ExitStack) -> tuple[SparkSession, DataFram
     return spark, source
 
 
-def _main_job(
-    story: Story, runtime: LocalRuntime, session: Session, spark: SparkSession, source: DataFrame
-) -> None:
-    destination = f"s3://{runtime.bucket}/flights/"
-    story.chapter("A PySpark job writes them, by origin and month; a reader looks on")
-    story.line(
-        '   df.write.format("s3commit").option("partitionBy", "origin,month")\n'
-        f'     .mode("append").save("{destination}")'
-    )
-    with Watch(story, session, destination) as watch:
-        append(source, destination)
-    [directory] = _jobs(session, destination)
-    result = await_outcome(session, directory, RESULT_SECONDS)
-    _expect(result.outcome is Outcome.COMMITTED, "the job is committed")
-    _expect(watch.most_pending > 0, "the uploads were pending before the decision")
-    _show_states(story, runtime, result)
-    story.chapter("What is there now, and is it the same?")
-    files, pending = watch.look()
-    _expect((files, pending) == (result.files, 0), "every file is visible, no upload is open")
-    story.line(f"   {files} files visible, {pending} uploads pending, _SUCCESS written last")
-    with story.timed("read it back and compare row for row"):
-        differing = _differences(spark, source, destination)
-    _expect(differing == 0, "what is read back equals the source")
-    story.line(f"   {result.rows:,} rows read back, {differing} differ from the source")
+@dataclass
+class _Demo:
+    """The jobs of the demo, and what is shown of each."""
+
+    story: Story
+    runtime: LocalRuntime
+    session: Session
+
+    def main_job(self, spark: SparkSession, source: DataFrame) -> None:
+        """One that is committed, and read back."""
+        story, destination = self.story, f"s3://{self.runtime.bucket}/flights/"
+        story.chapter("A PySpark job writes them, by origin and month; a reader looks on")
+        story.line(
+            '   df.write.format("s3commit").option("partitionBy", "origin,month")\n'
+            f'     .mode("append").save("{destination}")'
+        )
+        with reading(story, self.session, destination) as reader:
+            append(source, destination)
+        result = self._result(destination)
+        _expect(result.outcome is Outcome.COMMITTED, "the job is committed")
+        _expect(reader.most_pending > 0, "the uploads were pending before the decision")
+        self._show_states(result)
+        story.chapter("What is there now, and is it the same?")
+        files, pending = reader.look()
+        _expect((files, pending) == (result.files, 0), "every file is visible, no upload is open")
+        story.line(f"   {files} files visible, {pending} uploads pending, _SUCCESS written last")
+        with story.timed("read it back and compare row for row"):
+            differing = _differences(spark, source, destination)
+        _expect(differing == 0, "what is read back equals the source")
+        story.line(f"   {result.rows:,} rows read back, {differing} differ from the source")
+
+    def failing_job(self, source: DataFrame) -> None:
+        """One whose tasks fail."""
+        from pyspark.errors import PySparkException  # noqa: PLC0415
+        from pyspark.sql import functions as f  # noqa: PLC0415
+
+        story, destination = self.story, f"s3://{self.runtime.bucket}/failing/"
+        story.chapter("A job whose last rows can't be computed fails for good")
+        # In the order of the airports, so that much is uploaded before the first bad row comes.
+        bad = f.when(f.col("origin") == "LGA", f.raise_error(f.lit("no speed")))
+        speed = bad.otherwise(f.col("distance").cast("string"))
+        with reading(story, self.session, destination) as reader:
+            try:
+                append(
+                    source.sortWithinPartitions("origin").withColumn("speed", speed), destination
+                )
+            except PySparkException as error:
+                story.line(f"   Spark: {str(error).splitlines()[0][:70]}")
+            else:
+                raise DemoFailedError("the failing job did not fail")
+        outcome = self._result(destination).outcome
+        _expect(outcome is Outcome.ABORTED, "the failed job is aborted")
+        files, pending = reader.look()
+        _expect((files, pending) == (0, 0), "nothing of it is visible, no upload is left")
+        story.line(f"   job {outcome}: {files} files visible, {pending} uploads left to pay for")
+
+    def killed_driver(self) -> None:
+        """One whose driver dies."""
+        story, destination = self.story, f"s3://{self.runtime.bucket}/orphaned/"
+        story.chapter("A driver is killed (SIGKILL) the moment it has asked for the commit")
+        driver = subprocess.Popen(  # noqa: S603 - our own module, by our own interpreter
+            [sys.executable, "-m", "s3commit.cli.demo.driver", destination],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        with reading(story, self.session, destination) as reader:
+            self._await_request(destination, driver)
+            os.killpg(driver.pid, signal.SIGKILL)
+            code = driver.wait()
+            story.line(f"   the driver is dead (exit {code}); nobody is left who waits for the job")
+            result = self._result(destination)
+        files, _ = reader.look()
+        _expect(result.outcome is Outcome.COMMITTED, "the orphaned job is committed")
+        _expect(files == result.files, "all of its files are visible")
+        story.line(f"   job {result.outcome} all the same: {files} files, {result.rows:,} rows")
+        self._show_states(result)
+
+    def _await_request(self, destination: str, driver: subprocess.Popen[bytes]) -> None:
+        until = time.monotonic() + DRIVER_SECONDS
+        while time.monotonic() < until and driver.poll() is None:
+            for job in self._jobs(destination):
+                if self.session.store.head(job.bucket, job.request) is not None:
+                    return
+            time.sleep(0.02)
+        if driver.poll() is None:
+            os.killpg(driver.pid, signal.SIGKILL)
+        raise DemoFailedError("the driver ended before it asked for a commit")
+
+    def _result(self, destination: str) -> JobResult:
+        [directory] = self._jobs(destination)
+        return await_outcome(self.session, directory, RESULT_SECONDS)
+
+    def _jobs(self, destination: str) -> list[JobDirectory]:
+        """The jobs of a destination, from their ``job.json``."""
+        where = parse_destination(destination)
+        listed = self.session.store.list(where.bucket, where.prefix + MAGIC_PREFIX)
+        keys = [one.key for one in listed if one.key.endswith("/job.json")]
+        return [parse_directory(where.bucket, key) for key in keys]
+
+    def _show_states(self, result: JobResult) -> None:
+        self.story.line("   the execution, as the Step Functions console shows it:")
+        for name, seconds in states_of(self.runtime, result.execution):
+            mark = "   <- the decision" if name == "DecideCommit" else ""
+            self.story.line(f"    {seconds:7.2f} s  {name}{mark}")
 
 
 def _differences(spark: SparkSession, source: DataFrame, destination: str) -> int:
@@ -147,85 +229,6 @@ def _differences(spark: SparkSession, source: DataFrame, destination: str) -> in
     # A partition column's type is inferred from directory names, as Spark always does.
     back = back.select([back[field.name].cast(field.dataType) for field in source.schema])
     return source.exceptAll(back).count() + back.exceptAll(source).count()
-
-
-def _failing_job(story: Story, runtime: LocalRuntime, session: Session, source: DataFrame) -> None:
-    from pyspark.errors import PySparkException  # noqa: PLC0415
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
-    destination = f"s3://{runtime.bucket}/failing/"
-    story.chapter("A job whose last rows can't be computed fails for good")
-    # In the order of the airports, so that much is uploaded before the first bad row comes.
-    broken = source.sortWithinPartitions("origin").withColumn(
-        "speed",
-        f.when(f.col("origin") == "LGA", f.raise_error(f.lit("no speed"))).otherwise(
-            f.col("distance").cast("string")
-        ),
-    )
-    with Watch(story, session, destination) as watch:
-        try:
-            append(broken, destination)
-        except PySparkException as error:
-            story.line(f"   Spark: {str(error).splitlines()[0][:70]}")
-        else:
-            raise DemoFailedError("the failing job did not fail")
-    [directory] = _jobs(session, destination)
-    result = await_outcome(session, directory, RESULT_SECONDS)
-    _expect(result.outcome is Outcome.ABORTED, "the failed job is aborted")
-    files, pending = watch.look()
-    _expect((files, pending) == (0, 0), "nothing of it is visible, no upload is left")
-    story.line(f"   job {result.outcome}: {files} files visible, {pending} uploads left to pay for")
-
-
-def _killed_driver(story: Story, runtime: LocalRuntime, session: Session) -> None:
-    destination = f"s3://{runtime.bucket}/orphaned/"
-    story.chapter("A driver is killed (SIGKILL) the moment it has asked for the commit")
-    driver = subprocess.Popen(  # noqa: S603 - our own module, by our own interpreter
-        [sys.executable, "-m", "s3commit.cli.demo.driver", destination],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    with Watch(story, session, destination) as watch:
-        directory = _await_request(session, destination, driver)
-        os.killpg(driver.pid, signal.SIGKILL)
-        code = driver.wait()
-        story.line(f"   the driver is dead (exit {code}); nobody is left who waits for the job")
-        result = await_outcome(session, directory, RESULT_SECONDS)
-    files, _ = watch.look()
-    _expect(result.outcome is Outcome.COMMITTED, "the orphaned job is committed")
-    _expect(files == result.files, "all of its files are visible")
-    story.line(f"   job {result.outcome} all the same: {files} files, {result.rows:,} rows")
-    _show_states(story, runtime, result)
-
-
-def _await_request(
-    session: Session, destination: str, driver: subprocess.Popen[bytes]
-) -> JobDirectory:
-    until = time.monotonic() + DRIVER_SECONDS
-    while time.monotonic() < until and driver.poll() is None:
-        for directory in _jobs(session, destination):
-            if session.store.head(directory.bucket, directory.request) is not None:
-                return directory
-        time.sleep(0.02)
-    if driver.poll() is None:
-        os.killpg(driver.pid, signal.SIGKILL)
-    raise DemoFailedError("the driver ended before it asked for a commit")
-
-
-def _jobs(session: Session, destination: str) -> list[JobDirectory]:
-    """The jobs of a destination, from their ``job.json``."""
-    where = parse_destination(destination)
-    listed = session.store.list(where.bucket, where.prefix + MAGIC_PREFIX)
-    keys = [one.key for one in listed if one.key.endswith("/job.json")]
-    return [parse_directory(where.bucket, key) for key in keys]
-
-
-def _show_states(story: Story, runtime: LocalRuntime, result: JobResult) -> None:
-    story.line("   the execution, as the Step Functions console shows it:")
-    for name, seconds in states_of(runtime, result.execution):
-        mark = "   <- the decision" if name == "DecideCommit" else ""
-        story.line(f"    {seconds:7.2f} s  {name}{mark}")
 
 
 def _expect(holds: bool, promise: str) -> None:

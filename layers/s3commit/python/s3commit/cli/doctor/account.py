@@ -6,7 +6,6 @@ import platform
 import sys
 from email.utils import parsedate_to_datetime
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
 
 from s3commit.aws import env
 from s3commit.aws.concurrency import FULL, LEAST
@@ -26,8 +25,7 @@ CONSOLE = "https://console.aws.amazon.com/servicequotas/"
 def credentials(around: Surroundings) -> Finding:
     """Whose credentials they are, as AWS sees them."""
     try:
-        with translated("asking STS who this is"):
-            found = around.connect("sts").get_caller_identity()
+        found = around.ask("asking STS who this is", "sts", "get_caller_identity")
     except AccessError as error:
         return to_do(error.message)
     return ok(f"{found['Arn']} in account {found['Account']}")
@@ -45,8 +43,7 @@ def clock(around: Surroundings) -> Finding:
 
     https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html (RequestTimeTooSkewed)
     """
-    with translated("asking STS for the time"):
-        answer = around.connect("sts").get_caller_identity()
+    answer = around.ask("asking STS for the time", "sts", "get_caller_identity")
     there = parsedate_to_datetime(answer["ResponseMetadata"]["HTTPHeaders"]["date"])
     off = round(abs((around.now() - there).total_seconds()))
     if off > MOST_OFF:
@@ -65,10 +62,10 @@ def functions_at_once(around: Surroundings) -> Finding:
 
     https://docs.aws.amazon.com/lambda/latest/api/API_GetAccountSettings.html
     """
-    with translated("reading Lambda's account settings"):
-        limit = around.connect("lambda").get_account_settings()["AccountLimit"]
-    free = int(limit["UnreservedConcurrentExecutions"])
-    told = f"{free} functions at once are not reserved (the quota is {_whole(limit)})"
+    doing = "reading Lambda's account settings"
+    limit = around.ask(doing, "lambda", "get_account_settings")["AccountLimit"]
+    free, quota = limit["UnreservedConcurrentExecutions"], limit["ConcurrentExecutions"]
+    told = f"{free} functions at once are not reserved (the quota is {quota})"
     wanted = _deployed(around)
     if free >= wanted:
         return ok(f"{told}; the deployment uses {wanted} at most")
@@ -120,10 +117,6 @@ def _deployed(around: Surroundings) -> int:
     return min(FULL, int(outputs.get(env.CONCURRENCY_OUTPUT, FULL)))
 
 
-def _whole(limit: dict[str, Any]) -> int:
-    return int(limit["ConcurrentExecutions"])
-
-
 PYTHON = (3, 11)
 VERSIONS = {"boto3": (1, 44), **LEAST_FOR_SPARK}
 NEEDED = {"boto3"}
@@ -141,7 +134,7 @@ def versions(_around: Surroundings) -> Finding:
                 wrong.append(f"{package} is not installed: pip install '{package}>={_text(least)}'")
             continue
         told.append(f"{package} {found}")
-        if _numbers(found) < least:
+        if tuple(map(int, found.split(".")[:2])) < least:
             wrong.append(f"{package} {found} is too old: s3commit needs {package}>={_text(least)}")
     return to_do("; ".join(wrong)) if wrong else ok(", ".join(told))
 
@@ -151,10 +144,6 @@ def _version(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
-
-
-def _numbers(found: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in found.split(".")[:2])
 
 
 def _text(least: tuple[int, ...]) -> str:

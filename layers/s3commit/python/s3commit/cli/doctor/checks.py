@@ -4,24 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from s3commit.cli.doctor.account import (
-    clock,
-    credentials,
-    endpoint,
-    functions_at_once,
-    region,
-    transitions,
-    versions,
-)
-from s3commit.cli.doctor.deployment import (
-    bucket_policy,
-    encryption,
-    lifecycle,
-    notifications,
-    pipeline,
-    queues,
-)
-from s3commit.cli.doctor.rights import rights
+from s3commit.cli.doctor import account, deployment, rights
 from s3commit.cli.doctor.surroundings import (
     Finding,
     NoBucketError,
@@ -35,34 +18,34 @@ from s3commit.core.model.errors import AccessError, S3CommitError
 Check = Callable[[Surroundings], Finding]
 
 # What needs no AWS, then what everything else needs, then the rest.
-HERE: tuple[tuple[str, Check], ...] = (
-    ("versions", versions),
-    ("region", region),
-    ("credentials", credentials),
-)
-ON_AWS: tuple[tuple[str, Check], ...] = (
-    ("clock", clock),
-    ("endpoint", endpoint),
-    ("functions at once", functions_at_once),
-    ("state transitions", transitions),
-    ("pipeline", pipeline),
-    ("notifications", notifications),
-    ("queues", queues),
-    ("bucket policy", bucket_policy),
-    ("lifecycle", lifecycle),
-    ("encryption", encryption),
-    ("rights", rights),
-)
+HERE: dict[str, Check] = {
+    "versions": account.versions,
+    "region": account.region,
+    "credentials": account.credentials,
+}
+ON_AWS: dict[str, Check] = {
+    "clock": account.clock,
+    "endpoint": account.endpoint,
+    "functions at once": account.functions_at_once,
+    "state transitions": account.transitions,
+    "pipeline": deployment.pipeline,
+    "notifications": deployment.notifications,
+    "queues": deployment.queues,
+    "bucket policy": deployment.bucket_policy,
+    "lifecycle": deployment.lifecycle,
+    "encryption": deployment.encryption,
+    "rights": rights.rights,
+}
 
 
 def examine(around: Surroundings) -> Iterator[tuple[str, Finding]]:
     """The name and the finding of each check; without region or credentials the rest is skipped."""
     blind = False
-    for name, check in HERE:
+    for name, check in HERE.items():
         found = _ask(check, around)
         blind = blind or (found.verdict is Verdict.DO and name != "versions")
         yield name, found
-    for name, check in ON_AWS:
+    for name, check in ON_AWS.items():
         yield name, skipped("not without region and credentials") if blind else _ask(check, around)
 
 

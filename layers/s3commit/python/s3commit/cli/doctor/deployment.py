@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 from s3commit.aws import env
@@ -20,16 +19,17 @@ _CONDITIONS = {"s3:if-none-match", "s3:if-match"}
 
 def bucket_policy(around: Surroundings) -> Finding:
     """Whether the bucket's policy demands conditions that the pipeline's requests do not have."""
-    bucket = around.data_bucket()
-    try:
-        with translated(f"reading the policy of bucket {bucket}"):
-            answer = around.connect("s3").get_bucket_policy(Bucket=bucket)
-    except NotFoundError:
+    bucket, answer = around.data_bucket(), around.bucket_setting("policy", "get_bucket_policy")
+    if answer is None:
         return ok(f"bucket {bucket} has no policy")
     found = [
         str(statement.get("Sid", "without a Sid"))
         for statement in _statements(answer["Policy"])
-        if statement.get("Effect") == "Deny" and _CONDITIONS & set(_condition_keys(statement))
+        if statement.get("Effect") == "Deny"
+        and any(
+            _CONDITIONS & set(map(str.lower, one))
+            for one in statement.get("Condition", {}).values()
+        )
     ]
     if found:
         return to_do(
@@ -46,12 +46,8 @@ def lifecycle(around: Surroundings) -> Finding:
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/mpu-abort-incomplete-mpu-lifecycle-config.html
     """
     bucket = around.data_bucket()
-    try:
-        with translated(f"reading the lifecycle of bucket {bucket}"):
-            client = around.connect("s3")
-            rules = client.get_bucket_lifecycle_configuration(Bucket=bucket)["Rules"]
-    except NotFoundError:
-        rules = []
+    answer = around.bucket_setting("lifecycle", "get_bucket_lifecycle_configuration")
+    rules = answer["Rules"] if answer else []
     days = [
         int(rule["AbortIncompleteMultipartUpload"]["DaysAfterInitiation"])
         for rule in rules
@@ -73,18 +69,16 @@ def lifecycle(around: Surroundings) -> Finding:
 def encryption(around: Surroundings) -> Finding:
     """Whether the key of the bucket's default encryption can be used."""
     bucket = around.data_bucket()
-    try:
-        with translated(f"reading the encryption of bucket {bucket}"):
-            answer = around.connect("s3").get_bucket_encryption(Bucket=bucket)
-    except NotFoundError:
+    answer = around.bucket_setting("encryption", "get_bucket_encryption")
+    if answer is None:
         return ok(f"bucket {bucket} encrypts with S3's own keys")
     (rule,) = answer["ServerSideEncryptionConfiguration"]["Rules"]
     default = rule["ApplyServerSideEncryptionByDefault"]
     key = default.get("KMSMasterKeyID")
     if default["SSEAlgorithm"] == "AES256" or key is None:
         return ok(f"bucket {bucket} encrypts with {default['SSEAlgorithm']}, a key of AWS's")
-    with translated(f"looking at key {key}"):
-        state = around.connect("kms").describe_key(KeyId=key)["KeyMetadata"]["KeyState"]
+    described = around.ask(f"looking at key {key}", "kms", "describe_key", KeyId=key)
+    state = described["KeyMetadata"]["KeyState"]
     if state != "Enabled":
         return to_do(
             f"key {key} of bucket {bucket} is {state}: enable it; until then nothing can be written"
@@ -130,11 +124,6 @@ def _lets_s3_send(statement: dict[str, Any]) -> bool:
 def _statements(policy: str) -> list[dict[str, Any]]:
     found = json.loads(policy).get("Statement", [])
     return [found] if isinstance(found, dict) else found
-
-
-def _condition_keys(statement: dict[str, Any]) -> Iterator[str]:
-    for condition in statement.get("Condition", {}).values():
-        yield from (key.lower() for key in condition)
 
 
 def _listed(value: Any) -> list[str]:

@@ -6,10 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from s3commit.aws import env
-from s3commit.core.model.errors import AccessError, NotFoundError
+from s3commit.aws.failures import translated
+from s3commit.core.model.errors import InvalidInputError, NotFoundError
+from s3commit.writer.bucket import queues_by_suffix
 
 
 class Verdict(StrEnum):
@@ -28,19 +31,9 @@ class Finding:
     text: str
 
 
-def ok(text: str) -> Finding:
-    """All is well."""
-    return Finding(Verdict.OK, text)
-
-
-def to_do(text: str) -> Finding:
-    """Something has to be done, and ``text`` says what."""
-    return Finding(Verdict.DO, text)
-
-
-def skipped(text: str) -> Finding:
-    """It was not looked at, and ``text`` says why."""
-    return Finding(Verdict.SKIPPED, text)
+ok = partial(Finding, Verdict.OK)  # all is well
+to_do = partial(Finding, Verdict.DO)  # something has to be done, and the text says what
+skipped = partial(Finding, Verdict.SKIPPED)  # it was not looked at, and the text says why
 
 
 class NoBucketError(NotFoundError):
@@ -92,32 +85,37 @@ class Surroundings:
     def notified(self) -> dict[str, list[str]]:
         """The ARNs of the queues that the bucket notifies, by the suffix of the keys."""
         if self._notified is None:
-            from s3commit.aws.failures import translated  # noqa: PLC0415 - as in `Session`
-            from s3commit.writer.bucket import queues_by_suffix  # noqa: PLC0415
-
-            bucket = self.data_bucket()
-            with translated(f"reading the notifications of bucket {bucket}"):
-                answer = self.connect("s3").get_bucket_notification_configuration(Bucket=bucket)
-            self._notified = queues_by_suffix(answer)
+            bucket, what = self.data_bucket(), "get_bucket_notification_configuration"
+            doing = f"reading the notifications of bucket {bucket}"
+            self._notified = queues_by_suffix(self.ask(doing, "s3", what, Bucket=bucket))
         return self._notified
 
-    def _read(self, name: str) -> dict[str, str] | None:
-        from botocore.exceptions import ClientError  # noqa: PLC0415 - as in `Session`
+    def ask(self, doing: str, service: str, operation: str, **parameters: Any) -> Any:
+        """What AWS answers; its errors are this package's, with what was being done."""
+        with translated(doing):
+            return getattr(self.connect(service), operation)(**parameters)
 
-        from s3commit.aws.failures import translated  # noqa: PLC0415
-
-        client = self.connect("cloudformation")
+    def bucket_setting(self, name: str, operation: str) -> Any | None:
+        """What S3 says of a setting of the data bucket; None if it has none."""
+        bucket = self.data_bucket()
         try:
-            with translated(f"reading stack {name}"):
-                (stack,) = client.describe_stacks(StackName=name)["Stacks"]
-        except AccessError:
-            raise
+            return self.ask(
+                f"reading the {name} of bucket {bucket}", "s3", operation, Bucket=bucket
+            )
         except NotFoundError:
             return None
-        except Exception as error:
+
+    def _read(self, name: str) -> dict[str, str] | None:
+        doing = f"reading stack {name}"
+        try:
+            (stack,) = self.ask(doing, "cloudformation", "describe_stacks", StackName=name)[
+                "Stacks"
+            ]
+        except NotFoundError:
+            return None
+        except InvalidInputError as error:
             # CloudFormation says ValidationError of a stack that is not there.
-            cause = error.__cause__
-            if isinstance(cause, ClientError) and "does not exist" in str(cause):
-                return None
-            raise
+            if "does not exist" not in error.message:
+                raise
+            return None
         return {each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", [])}

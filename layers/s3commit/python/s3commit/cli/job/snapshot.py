@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from s3commit.cli.job.locate import Located
+import click
+
+from s3commit.cli.arguments import JOB, Located, destination_option, locate
 from s3commit.cli.job.waiting import LockStatus
+from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
 from s3commit.cli.text import age
+from s3commit.cli.verb import table_option
 from s3commit.core.formats.documents import (
     MAX_JOB_BYTES,
     MAX_REQUEST_BYTES,
@@ -30,6 +35,7 @@ from s3commit.core.model.errors import (
 from s3commit.core.model.job import (
     AbortRequest,
     CommitRequest,
+    Destination,
     Failure,
     JobResult,
     JobSpec,
@@ -48,28 +54,18 @@ REQUESTED = "REQUESTED"  # S3 alone knows no more between the driver's word and 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """What the ledger noted of the attempts whose manifests arrived."""
-
-    attempts: int
-    tasks: int
-    files: int
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class JobSnapshot:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSnapshot(Located):
     """One job as it stands. What is None is not there, or not known without the ledger.
 
+    ``noted`` is what the ledger has of the attempts whose manifests arrived, by `read_progress`.
     ``manifests`` are keys; ``problems`` say which documents could not be read, and why.
     ``uploads_complete`` is False if counting stopped before the end of the listing. ``uploads``,
     ``locks`` and ``execution_found`` are empty unless `show` has asked.
     """
 
-    located: Located
     record: JobRecord | None
-    progress: Progress | None
+    noted: dict[str, int] | None
     spec: JobSpec | None
     request: CommitRequest | AbortRequest | None
     request_stands: bool
@@ -83,34 +79,9 @@ class JobSnapshot:
     execution_found: Execution | None = None
 
     @property
-    def job_id(self) -> str:
-        """The job's id."""
-        return self.located.directory.job_id
-
-    @property
-    def name(self) -> str:
-        """What to type for the job in a next command."""
-        return self.located.name
-
-    @property
     def request_uri(self) -> str:
         """Where its request stands, or would."""
         return f"s3://{self.directory.bucket}/{self.directory.request}"
-
-    @property
-    def execution_status(self) -> str | None:
-        """The status of the execution that the job is in the hands of; None if not known."""
-        return self.execution_found.status if self.execution_found is not None else None
-
-    @property
-    def execution_failure(self) -> Failure | None:
-        """Why that execution failed; None if it did not, or has nothing to say."""
-        return self.execution_found.failure if self.execution_found is not None else None
-
-    @property
-    def directory(self) -> JobDirectory:
-        """Where the job lies."""
-        return self.located.directory
 
     @property
     def directories(self) -> tuple[JobDirectory, ...]:
@@ -178,7 +149,7 @@ def read_snapshot(session: Session, located: Located) -> JobSnapshot:
     Raises `NotFoundError` (``NO_JOB``) if nothing is known of it.
     """
     directory, store = located.directory, session.store
-    record = located.record()
+    record = located.read_record()
     keys = [found.key for found in store.list(directory.bucket, directory.prefix)]
 
     problems: list[str] = []
@@ -193,9 +164,11 @@ def read_snapshot(session: Session, located: Located) -> JobSnapshot:
         return found.value
 
     snapshot = JobSnapshot(
-        located=located,
+        name=located.name,
+        directory=directory,
+        ledger=located.ledger,
         record=record,
-        progress=read_progress(located) if record else None,
+        noted=read_progress(located) if record else None,
         spec=read(directory.job, MAX_JOB_BYTES, decode_job),
         request=read(directory.request, MAX_REQUEST_BYTES, decode_request),
         request_stands=directory.request in keys,
@@ -275,15 +248,38 @@ def own_uploads(
     yield from (one for one in uploads if (one.key, one.upload_id) in named)
 
 
-def read_progress(located: Located) -> Progress | None:
+def read_progress(located: Located) -> dict[str, int] | None:
     """Count the attempts whose manifests the ledger has; None without a ledger."""
     if located.ledger is None:
         return None
-    attempts = files = total = 0
+    counted = {"attempts": 0, "tasks": 0, "files": 0, "bytes": 0}
     tasks: set[str] = set()
     for attempt in located.ledger.attempts(located.directory.ref):
-        attempts += 1
         tasks.add(attempt.task_id)
-        files += attempt.files
-        total += attempt.bytes
-    return Progress(attempts, len(tasks), files, total)
+        counted["attempts"] += 1
+        counted["files"] += attempt.files
+        counted["bytes"] += attempt.bytes
+    return {**counted, "tasks": len(tasks)}
+
+
+def on_job(metavar: str = "JOB") -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A job by argument, ``--table`` and ``--destination``: the function gets its `JobSnapshot`."""
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(function)
+        def run(
+            session: Session,
+            printer: Printer,
+            *,
+            job: JobDirectory | str,
+            table: str | None,
+            destination: Destination | None,
+            **parameters: Any,
+        ) -> None:
+            snapshot = read_snapshot(session, locate(session, job, table, destination))
+            function(session, printer, snapshot=snapshot, **parameters)
+
+        argument = click.argument("job", metavar=metavar, type=JOB)
+        return argument(table_option(destination_option(run)))
+
+    return decorate

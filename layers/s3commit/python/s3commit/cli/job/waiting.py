@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from s3commit.cli.session import Session
 from s3commit.core.job.claims import Rival, claimants, with_records
 from s3commit.core.model.errors import JobRefusedError
-from s3commit.core.model.locks import Claim, LockMode, claimed, in_the_way
+from s3commit.core.model.locks import Claim, claimed, in_the_way
 from s3commit.core.model.record import JobRecord, Stage
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.bundle import ParallelMap
@@ -17,17 +17,15 @@ from s3commit.core.ports.ledger import Ledger
 
 @dataclass(frozen=True, slots=True)
 class InTheWay:
-    """A job that keeps another one waiting at ``node``.
+    """A job that keeps another one waiting by a claim.
 
-    It holds the node in ``mode``, or (``holds`` False) waits for it longer. ``execution`` is its
-    execution's status where that was asked for.
+    It holds what it claims, or (``holds`` False) waits for it longer. ``execution`` is the job's
+    where that was asked for.
     """
 
-    job_id: str
-    node: str
-    mode: LockMode
-    holds: bool
+    claim: Claim
     record: JobRecord
+    holds: bool
     execution: Execution | None = None
 
 
@@ -61,24 +59,20 @@ def read_lock_status(
         holds = own if record.turn.stage is Stage.HELD else ()
         return LockStatus(holds, (), None, (), tuple(sorted(kept)) if holds else ())
     ahead = [
-        InTheWay(
-            one.record.job_id, one.claim.node, one.claim.mode, not _waits(one.record), one.record
-        )
+        InTheWay(one.claim, one.record, not _waits(one.record))
         for one in rivals
         if one.record and in_the_way(one.record, record, now)
     ]
     return LockStatus((), own, record.turn.since, tuple(ahead))
 
 
-def first_in_the_way(
+def refs_in_the_way(
     parallel: ParallelMap, ledger: Ledger, record: JobRecord, now: str
-) -> tuple[str, tuple[str, ...]] | None:
-    """Since when the job waits, and for whom (refs). None if it holds all, or has not asked."""
-    if not _waits(record):
-        return None
-    rivals = _rivals(parallel, ledger, record)
-    names = [one.ref for one in rivals if one.record and in_the_way(one.record, record, now)]
-    return (record.turn.since, tuple(sorted(names))) if names else None
+) -> tuple[str, ...]:
+    """For whom the job waits, by ref: since ``record.turn.since``. Nobody if it does not."""
+    rivals = _rivals(parallel, ledger, record) if _waits(record) else []
+    found = [one.ref for one in rivals if one.record and in_the_way(one.record, record, now)]
+    return tuple(sorted(found))
 
 
 def _waits(record: JobRecord) -> bool:

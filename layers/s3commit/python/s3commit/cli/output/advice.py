@@ -14,6 +14,7 @@ from s3commit.core.model.job import ALREADY_COMMITTED, AbortRequest, Failure, Ou
 from s3commit.core.model.limits import HOLDER_SECONDS
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
+from s3commit.core.ports.executions import Execution
 
 PATIENCE = 3600  # seconds without a change; no step takes longer, with its retries
 OPEN_PATIENCE = 86400  # an OPEN job waits for its tasks, which may take their time
@@ -145,7 +146,7 @@ def _verb(snapshot: JobSnapshot) -> str:
 def _before_the_pipeline(snapshot: JobSnapshot) -> list[str]:
     asked = _verb(snapshot)
     lines = [f"the {asked} was requested, and that stands; the pipeline takes it up within seconds"]
-    if snapshot.record is None and snapshot.located.ledger is None:
+    if snapshot.record is None and snapshot.ledger is None:
         lines.append("how far it is the ledger knows: name it with --table")
     else:
         lines.append(
@@ -165,14 +166,14 @@ def _while_working(snapshot: JobSnapshot, record: JobRecord, now: float) -> list
             lines.append(f"and {many(len(blockers) - SHOWN_BLOCKERS, 'more job')}")
     else:
         lines.append(_GOES_ON.get(record.state, "result.json is being written; then it is over"))
-    goes_on = f"s3commit {_verb(snapshot)} {snapshot.name}"
+    goes_on, execution = f"s3commit {_verb(snapshot)} {snapshot.name}", snapshot.execution_found
     if is_orphan(record):
         lines.append(
             "but it was taken from its execution, and nobody works on it:"
             f" {goes_on} --state-machine ARN ends it"
         )
-    elif snapshot.execution_found is not None and not snapshot.execution_found.is_running:
-        lines += _after_a_failure(snapshot, goes_on)
+    elif execution is not None and not execution.is_running:
+        lines += _after_a_failure(execution, snapshot.name, goes_on)
     elif needs_attention(record, now):
         silent = age(now - epoch_of(record.updated_at))
         lines.append(
@@ -182,38 +183,33 @@ def _while_working(snapshot: JobSnapshot, record: JobRecord, now: float) -> list
     return lines
 
 
-def _after_a_failure(snapshot: JobSnapshot, goes_on: str) -> list[str]:
+def _after_a_failure(execution: Execution, name: str, goes_on: str) -> list[str]:
     """What to do where the job's execution is dead, and nobody works on the job."""
-    dead = f"but its execution is {snapshot.execution_status}, and nobody works on it"
+    dead = f"but its execution is {execution.status}, and nobody works on it"
     another = f"{goes_on} starts another one, which goes on where the ledger says"
-    failure = snapshot.execution_failure
-    if failure is None:
+    if execution.failure is None:
         return [f"{dead}: {another}"]
-    do = advice_on_execution(failure.code).do.replace("JOB", snapshot.name)
+    do = advice_on_execution(execution.failure.code).do.replace("JOB", name)
     return [dead, f"first: {do}", f"then: {another}"]
 
 
 def _on_blocker(one: InTheWay) -> str:
     """What becomes of a job that is in another one's way, and what to do about it."""
-    record = one.record
+    record, job = one.record, one.record.job_id
     if not one.holds:
-        return f"job {one.job_id} waits for longer and goes first: s3commit show {one.job_id}"
+        return f"job {job} waits for longer and goes first: s3commit show {job}"
     if one.execution is None or one.execution.is_running:
-        dies = "" if one.execution else f". If its execution has died: s3commit commit {one.job_id}"
-        return f"job {one.job_id} is {record.state}: its place is free when it has ended{dies}"
+        dies = "" if one.execution else f". If its execution has died: s3commit commit {job}"
+        return f"job {job} is {record.state}: its place is free when it has ended{dies}"
     line = (
-        f"job {one.job_id} is {record.state} and its execution is {one.execution.status} (why:"
-        f" s3commit show {one.job_id}): it keeps its place until s3commit commit {one.job_id} goes"
+        f"job {job} is {record.state} and its execution is {one.execution.status} (why:"
+        f" s3commit show {job}): it keeps its place until s3commit commit {job} goes"
         " on with it"
     )
     if record.state is JobState.SEALED:
-        line += f", or until {_given_up_at(record)}, when it is given up (STALLED)"
+        given_up = datetime.fromtimestamp(epoch_of(record.updated_at) + HOLDER_SECONDS, UTC)
+        line += f", or until {given_up:%H:%M}, when it is given up (STALLED)"
     return line
-
-
-def _given_up_at(record: JobRecord) -> str:
-    moment = datetime.fromtimestamp(epoch_of(record.updated_at) + HOLDER_SECONDS, UTC)
-    return f"{moment:%H:%M}"
 
 
 def console_url(execution: str) -> str | None:

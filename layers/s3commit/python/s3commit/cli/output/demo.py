@@ -7,8 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import is_hidden, parse_destination
@@ -55,34 +54,17 @@ class Story:
         self.line(f" {time.monotonic() - begun:5.1f} s")
 
 
-class Watch:
-    """A reader of the destination, in a thread: it prints what it sees whenever that changes."""
+class Reader:
+    """A reader of the destination: it prints what it sees whenever that changes."""
 
     def __init__(self, story: Story, session: Session, destination: str) -> None:
         self._story = story
         self._directory = parse_destination(destination)
         self._store = session.store
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._look_on, name="reader", daemon=True)
         self._begun = time.monotonic()
         self._last: tuple[int, int] | None = None
         self._said = 0.0
         self.most_pending = 0
-
-    def __enter__(self) -> Self:
-        self._story.line("    seconds   files a reader sees   pending uploads")
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._stop.set()
-        self._thread.join()
-        self._report(force=True)
 
     def look(self) -> tuple[int, int]:
         """How many data files are visible, and how many uploads are pending."""
@@ -91,11 +73,8 @@ class Watch:
         pending = sum(1 for _ in self._store.list_uploads(bucket, prefix))
         return len(keys) - sum(map(is_hidden, keys)), pending
 
-    def _look_on(self) -> None:
-        while not self._stop.wait(LOOK_SECONDS):
-            self._report(force=False)
-
-    def _report(self, *, force: bool) -> None:
+    def report(self, *, force: bool) -> None:
+        """Look, and print what is seen if it is due."""
         seen = self.look()
         self.most_pending = max(self.most_pending, seen[1])
         elapsed = time.monotonic() - self._begun
@@ -106,6 +85,26 @@ class Watch:
         if force or grown or (due and seen != self._last):
             self._story.line(f"    {elapsed:7.1f}   {seen[0]:19,}   {seen[1]:15,}")
             self._last, self._said = seen, elapsed
+
+
+@contextmanager
+def reading(story: Story, session: Session, destination: str) -> Iterator[Reader]:
+    """A reader who looks on in a thread."""
+    reader, stop = Reader(story, session, destination), threading.Event()
+
+    def look_on() -> None:
+        while not stop.wait(LOOK_SECONDS):
+            reader.report(force=False)
+
+    story.line("    seconds   files a reader sees   pending uploads")
+    thread = threading.Thread(target=look_on, name="reader", daemon=True)
+    thread.start()
+    try:
+        yield reader
+    finally:
+        stop.set()
+        thread.join()
+        reader.report(force=True)
 
 
 def states_of(runtime: LocalRuntime, execution: str) -> list[tuple[str, float]]:

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any, Final
 
 from s3commit.cli.printer import Printer
-from s3commit.cli.text import many
+from s3commit.cli.text import fields, many
 from s3commit.core.fsck.findings import Finding, Tally
 from s3commit.core.fsck.rebuild import Rebuilt
 from s3commit.core.fsck.repair import Repaired
@@ -17,25 +17,18 @@ SHOWN: Final = 20  # lines of one kind, for people; programs and plans get all
 
 
 class Teller:
-    """Prints findings as they come, with memory for their counts alone."""
+    """Prints findings as they come, with memory for their counts alone.
+
+    ``repaired`` counts those that are no longer so, ``left`` the others; notes don't count.
+    """
 
     def __init__(self, printer: Printer, destination: Destination) -> None:
         self._printer = printer
         self._destination = destination
         self._counts: Counter[Verdict] = Counter()
-        self._left = 0
-        self._repaired = 0
+        self.left = 0
+        self.repaired = 0
         self.tally = Tally()
-
-    @property
-    def repaired(self) -> int:
-        """How many findings are no longer so."""
-        return self._repaired
-
-    @property
-    def left(self) -> int:
-        """How many findings are still so; notes don't count."""
-        return self._left
 
     def tell(self, finding: Finding, repaired: Repaired | None = None) -> None:
         """Print one finding, and what became of its repairs if there was to be any."""
@@ -43,8 +36,8 @@ class Teller:
         self._counts[verdict] += 1
         done = repaired is not None and not repaired.is_left
         if verdict.level is Level.FINDING:
-            self._left += not done
-            self._repaired += done
+            self.left += not done
+            self.repaired += done
         if self._printer.json:
             self._printer.record(_document(finding, repaired))
         elif self._counts[verdict] <= SHOWN:
@@ -57,9 +50,9 @@ class Teller:
                 {
                     "destination": self._destination.uri,
                     "jobs": self.tally.jobs,
-                    "findings": self._left + self._repaired,
-                    "left": self._left,
-                    "repaired": self._repaired,
+                    "findings": self.left + self.repaired,
+                    "left": self.left,
+                    "repaired": self.repaired,
                     "byName": {one.name: count for one, count in self._counts.items()},
                 }
             )
@@ -78,9 +71,9 @@ class Teller:
         if not jobs:
             of = "; no job has left a trace there: is it the right one?"
         if repairing:
-            return f"{self._repaired} repaired, {self._left} left at {where}{besides}{of}"
-        nothing = "; nothing was changed" if self._left else ""
-        found = many(self._left, "finding") if self._left else "nothing found"
+            return f"{self.repaired} repaired, {self.left} left at {where}{besides}{of}"
+        nothing = "; nothing was changed" if self.left else ""
+        found = many(self.left, "finding") if self.left else "nothing found"
         return f"{found} at {where}{besides}{of}{nothing}"
 
     def _line(self, finding: Finding, repaired: Repaired | None) -> str:
@@ -101,19 +94,17 @@ def _outcome(finding: Finding, repaired: Repaired | None) -> str:
 
 
 def _document(finding: Finding, repaired: Repaired | None) -> dict[str, Any]:
-    document: dict[str, Any] = {
+    outcomes = {"outcomes": repaired.outcomes, "why": repaired.why or None} if repaired else {}
+    return {
         "finding": finding.name,
         "level": finding.verdict.level,
-        "bucket": finding.bucket,
-        "key": finding.key,
+        **fields(finding, "bucket", "key"),
         "jobId": finding.job_id or None,
         "detail": finding.detail or None,
         "restoreVersion": finding.restore or None,
         "repairs": [one.action for one in finding.repairs],
+        **outcomes,
     }
-    if repaired is None:
-        return document
-    return {**document, "outcomes": list(repaired.outcomes), "why": repaired.why or None}
 
 
 def tell_rebuilt(printer: Printer, one: Rebuilt, *, dry_run: bool) -> None:
@@ -123,13 +114,8 @@ def tell_rebuilt(printer: Printer, one: Rebuilt, *, dry_run: bool) -> None:
             {
                 "jobId": one.directory.job_id,
                 "directory": one.directory.uri,
-                "state": one.state,
+                **fields(one, "state", "attempts", "locks", "goes_on", "started", "running"),
                 "made": one.made and not dry_run,
-                "attempts": one.attempts,
-                "locks": one.locks,
-                "goesOn": one.goes_on,
-                "started": one.started,
-                "running": one.running,
                 "why": one.why or None,
             }
         )

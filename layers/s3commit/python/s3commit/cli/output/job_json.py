@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 from s3commit.cli.codes import advice_on, advice_on_execution
@@ -13,12 +12,14 @@ from s3commit.cli.text import epoch_of, fields
 from s3commit.core.formats.locations import location_uris
 from s3commit.core.model.conditions import encode_conditions
 from s3commit.core.model.job import AbortRequest
+from s3commit.core.ports.executions import Execution
 
 
 def job_document(snapshot: JobSnapshot, now: float) -> dict[str, Any]:
     """What `show` prints; ``now`` in seconds since 1970. What is not known is null."""
     record, spec, failure = snapshot.record, snapshot.spec, snapshot.failure
     plan, result = record.plan if record else None, snapshot.result
+    execution = snapshot.execution_found
     counts = ("files", "bytes", "rows")
     return {
         "jobId": snapshot.job_id,
@@ -34,7 +35,7 @@ def job_document(snapshot: JobSnapshot, now: float) -> dict[str, Any]:
         "request": _request(snapshot),
         "requestStands": snapshot.request_stands,
         "manifests": len(snapshot.manifests),
-        "noted": asdict(snapshot.progress) if snapshot.progress else None,
+        "noted": snapshot.noted,
         "plan": plan and fields(plan, "units", *counts),
         "replaced": _replaced(snapshot),
         "locks": _locks(snapshot.locks, now) if snapshot.locks else None,
@@ -46,8 +47,8 @@ def job_document(snapshot: JobSnapshot, now: float) -> dict[str, Any]:
         "openUploads": len(snapshot.uploads),
         "openUploadsComplete": snapshot.uploads_complete,
         "execution": snapshot.execution or None,
-        "executionStatus": snapshot.execution_status,
-        "executionError": _execution_error(snapshot),
+        "executionStatus": execution.status if execution else None,
+        "executionError": _execution_error(execution),
         "console": console_url(snapshot.execution),
         "problems": snapshot.problems,
         "next": next_step(snapshot, now),
@@ -103,16 +104,17 @@ def _locks(locks: LockStatus, now: float) -> dict[str, Any]:
 def _in_the_way(one: InTheWay, now: float) -> dict[str, Any]:
     record = one.record
     return {
-        **fields(one, "job_id", "node", "mode", "holds"),
-        "state": record.state,
+        **fields(one.claim, "node", "mode"),
+        **fields(record, "job_id", "state"),
+        "holds": one.holds,
         "unchangedSeconds": int(now - epoch_of(record.updated_at)),
         "execution": record.execution or None,
         "executionStatus": one.execution.status if one.execution else None,
     }
 
 
-def _execution_error(snapshot: JobSnapshot) -> dict[str, str] | None:
-    failure = snapshot.execution_failure
+def _execution_error(execution: Execution | None) -> dict[str, str] | None:
+    failure = execution.failure if execution else None
     if failure is None:
         return None
     advice = advice_on_execution(failure.code)

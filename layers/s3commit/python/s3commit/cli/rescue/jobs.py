@@ -59,6 +59,11 @@ class S3AJob:
     ended: bool = False
 
     @property
+    def job_id(self) -> str:
+        """The job's id."""
+        return self.directory.job_id
+
+    @property
     def manifests(self) -> tuple[str, ...]:
         """The keys of the pendingsets: one a task."""
         return tuple(one.key for one in self.objects if one.key.endswith(PENDINGSET_SUFFIX))

@@ -27,7 +27,7 @@ UNFINISHED = "UNFINISHED"
 
 @dataclass
 class Judgement:
-    """One job as it stands; ``problem`` is why a commit would be refused.
+    """One job as it stands; ``problems`` are why a commit would be refused.
 
     ``visible`` are the files that its driver had completed; ``began`` are tasks without a
     pendingset; ``unfinished`` open uploads that no pendingset names. ``quiet`` is seconds since
@@ -42,8 +42,29 @@ class Judgement:
     began: tuple[str, ...] = ()
     unfinished: tuple[OpenUpload, ...] = ()
     quiet: int = 0
-    problem: Failure | None = None
     problems: list[Failure] = field(default_factory=list)
+
+    def speaks_against(self, code: str, message: str) -> None:
+        """Note a problem."""
+        self.problems.append(Failure(code, message))
+
+    @property
+    def reasons(self) -> list[Failure]:
+        """The problems, and last what hints at tasks that are not done."""
+        told = []
+        if self.began:
+            told.append(
+                f"{many(len(self.began), 'task')} without a pendingset ({some(self.began)})"
+            )
+        if self.unfinished:
+            told.append(f"{many(len(self.unfinished), 'open upload')} that no pendingset names")
+        if not told:
+            return self.problems
+        hint = (
+            f"it has {' and '.join(told)}: data is missing, unless they are of attempts that were"
+            " run again. If every task is done, add --partial, and they are aborted"
+        )
+        return [*self.problems, Failure(UNFINISHED, hint)]
 
 
 def judge(session: Session, job: S3AJob) -> Judgement:
@@ -68,61 +89,28 @@ def judge(session: Session, job: S3AJob) -> Judgement:
     _judge_application_attempts(found)
     _judge_files(session, found, committed, set(uploads))
     if not committed:
-        found.problems.append(
-            Failure("NO_MANIFEST", "no task of it is done, there is nothing to commit")
-        )
-    found.problem = next(iter(found.problems), None)
+        found.speaks_against("NO_MANIFEST", "no task of it is done, there is nothing to commit")
     return found
 
 
-def refuse_to_commit(found: Judgement, *, partial: bool) -> None:
-    """Raise `JobRefusedError` if the job must not, or must not yet, be committed."""
-    problem = found.problem
-    if problem is None and not partial:
-        problem = incomplete(found)
-    if problem is not None:
-        raise JobRefusedError(
-            f"job {found.job.directory.job_id}: {problem.message}", code=problem.code
-        )
+def refuse(found: Judgement, *, commit: bool, partial: bool, older_than: int) -> None:
+    """Raise `JobRefusedError` if the job must not, or must not yet, be committed or given up.
 
-
-def incomplete(found: Judgement) -> Failure | None:
-    """What hints at tasks that are not done."""
-    told = []
-    if found.began:
-        told.append(f"{many(len(found.began), 'task')} without a pendingset ({some(found.began)})")
-    if found.unfinished:
-        told.append(f"{many(len(found.unfinished), 'open upload')} that no pendingset names")
-    if not told:
-        return None
-    return Failure(
-        UNFINISHED,
-        f"it has {' and '.join(told)}: data is missing, unless they are of attempts that were run"
-        " again. If every task is done, add --partial, and they are aborted",
-    )
-
-
-def refuse_in_doubt(found: Judgement) -> None:
-    """Raise `JobRefusedError` (``IDENTITY_UNKNOWN``) where the pipeline would stop half way.
-
-    Not even an abort would end then; a person settles it before the job's request stands.
+    ``ALIVE`` if there was a sign of life lately. ``IDENTITY_UNKNOWN`` where the pipeline would stop
+    half way: not even an abort would end then, and a person settles it before the request stands.
     """
-    for problem in found.problems:
-        if problem.code == IdentityUnknownError.code:
-            raise JobRefusedError(
-                f"job {found.job.directory.job_id}: {problem.message}", code=problem.code
-            )
-
-
-def refuse_if_alive(found: Judgement, older_than: int) -> None:
-    """Raise `JobRefusedError` (``ALIVE``) if there was a sign of life lately."""
+    name = f"job {found.job.job_id}"
     if found.quiet < older_than:
         raise JobRefusedError(
-            f"job {found.job.directory.job_id} was alive {age(found.quiet)} ago; be sure that its"
-            f" driver is dead, then wait until it was quiet for {age(older_than)}, or shorten that"
-            " with --older-than",
+            f"{name} was alive {age(found.quiet)} ago; be sure that its driver is dead, then wait"
+            f" until it was quiet for {age(older_than)}, or shorten that with --older-than",
             code="ALIVE",
         )
+    against = [one for one in found.problems if one.code == IdentityUnknownError.code]
+    if commit:
+        against += found.problems if partial else found.reasons
+    if against:
+        raise JobRefusedError(f"{name}: {against[0].message}", code=against[0].code)
 
 
 def _read_all(
@@ -191,12 +179,10 @@ def _judge_application_attempts(found: Judgement) -> None:
         for key in found.job.manifests
     ]
     if None in names or len({name[1] for name in names if name}) > 1:
-        found.problems.append(
-            Failure(
-                "TWO_ATTEMPTS",
-                "it has manifests of more than one attempt of its application, and only the"
-                " driver knows which count",
-            )
+        found.speaks_against(
+            "TWO_ATTEMPTS",
+            "it has manifests of more than one attempt of its application, and only the driver"
+            " knows which count",
         )
 
 
@@ -206,11 +192,12 @@ def _judge_files(
     other_jobs = OtherJobs(session.store, found.job.directory)
     keys = [file.key for file in files]
     if len(set(keys)) != len(keys):
-        found.problems.append(Failure("DUPLICATE_KEY", "two of its tasks write the same file"))
+        found.speaks_against("DUPLICATE_KEY", "two of its tasks write the same file")
     foreign = [key for key in keys if other_jobs.own(key)]
     if foreign:
-        message = f"it names {some(foreign)}, by the name another job's"
-        found.problems.append(Failure("NAME_NOT_UNIQUE", message))
+        found.speaks_against(
+            "NAME_NOT_UNIQUE", f"it names {some(foreign)}, by the name another job's"
+        )
 
     def look(file: PendingFile) -> tuple[str, str]:
         is_open = (file.key, file.upload_id) in uploads
@@ -231,34 +218,26 @@ def _judge_files(
     told: dict[str, list[str]] = defaultdict(list)
     for state, key in session.parallel(look, files):
         told[state].append(key)
-    if told["doubted"]:
-        found.problems.append(_in_doubt(told["doubted"]))
-    if told["gone"]:
-        found.problems.append(
-            Failure(
-                "UPLOAD_GONE",
-                f"{many(len(told['gone']), 'upload')} that its manifests name can not be completed"
-                " any more, aborted by another S3A job's cleanup or a lifecycle rule:"
-                f" {some(told['gone'])}",
-            )
+    if doubted := told["doubted"]:
+        found.speaks_against(IdentityUnknownError.code, _in_doubt(doubted))
+    if gone := told["gone"]:
+        found.speaks_against(
+            "UPLOAD_GONE",
+            f"{many(len(gone), 'upload')} that its manifests name can not be completed any more,"
+            f" aborted by another S3A job's cleanup or a lifecycle rule: {some(gone)}",
         )
-    if told["taken"]:
-        found.problems.append(
-            Failure(
-                "KEY_EXISTS",
-                f"{some(told['taken'])} is there already, and nothing in the name says that it is"
-                " of this job",
-            )
+    if taken := told["taken"]:
+        found.speaks_against(
+            "KEY_EXISTS",
+            f"{some(taken)} is there already, and nothing in the name says that it is of this job",
         )
 
 
-def _in_doubt(files: list[str]) -> Failure:
+def _in_doubt(files: list[str]) -> str:
     """Behind SSE-KMS: its driver may have completed them, or another program has put them there."""
-    one = len(files) == 1
-    return Failure(
-        IdentityUnknownError.code,
-        f"nobody can tell whether {many(len(files), 'file')} that {'is' if one else 'are'} there"
-        f" {'is' if one else 'are'} its own, completed: the upload is gone, and behind SSE-KMS an"
-        f" etag tells nothing ({some(files)}). Settle whose {'it is' if one else 'they are'}"
-        " (docs/operations.md), then rescue the job",
+    are, they_are = ("is", "it is") if len(files) == 1 else ("are", "they are")
+    return (
+        f"nobody can tell whether {many(len(files), 'file')} that {are} there {are} its own,"
+        " completed: the upload is gone, and behind SSE-KMS an etag tells nothing"
+        f" ({some(files)}). Settle whose {they_are} (docs/operations.md), then rescue the job"
     )

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import click
 
-from s3commit.cli.job.locate import Located, on_job
 from s3commit.cli.job.requests import is_aborting, refuse_second_request
-from s3commit.cli.job.restart import read_execution_of, restart
-from s3commit.cli.job.snapshot import JobSnapshot, read_snapshot
-from s3commit.cli.output.actions import action_document, print_restart
+from s3commit.cli.job.restart import action_document, goes_on
+from s3commit.cli.job.snapshot import JobSnapshot, on_job
 from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
 from s3commit.cli.verb import dry_run_option, state_machine_option, verb
@@ -28,7 +26,7 @@ def abort(
     session: Session,
     printer: Printer,
     *,
-    located: Located,
+    snapshot: JobSnapshot,
     machine: str | None,
     reason: str,
     dry_run: bool,
@@ -42,11 +40,9 @@ def abort(
     If the abort was requested before and its execution failed (the ledger has its name), starts
     another execution, which continues the abort.
     """
-    snapshot = read_snapshot(session, located)
-    last = read_execution_of(session, snapshot, machine)
-    gives_up = isinstance(snapshot.request, AbortRequest)
-    if gives_up and last is not None and last.machine is not None and not last.is_running:
-        print_restart(printer, snapshot, last, restart(session, snapshot, last, dry_run))
+    if isinstance(snapshot.request, AbortRequest) and goes_on(
+        session, printer, snapshot, machine, dry_run=dry_run, must=False
+    ):
         return
     given_up = is_aborting(snapshot)
     if not given_up:

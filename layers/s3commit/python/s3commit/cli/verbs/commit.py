@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import click
 
-from s3commit.cli.job.locate import Located, on_job
 from s3commit.cli.job.requests import (
     Countable,
     count_everything,
     refuse_incomplete,
     refuse_second_request,
 )
-from s3commit.cli.job.restart import read_execution_of, restart
-from s3commit.cli.job.snapshot import JobSnapshot, read_snapshot
-from s3commit.cli.output.actions import action_document, print_restart
+from s3commit.cli.job.restart import action_document, goes_on
+from s3commit.cli.job.snapshot import JobSnapshot, on_job
 from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
 from s3commit.cli.text import amount, fields, many
@@ -43,7 +41,7 @@ def commit(
     session: Session,
     printer: Printer,
     *,
-    located: Located,
+    snapshot: JobSnapshot,
     machine: str | None,
     tasks: int | None,
     partial: bool,
@@ -65,10 +63,9 @@ def commit(
     another execution, which continues the commit and frees the job's destination. Refused (exit 3)
     while an execution is running.
     """
-    snapshot = read_snapshot(session, located)
-    last = read_execution_of(session, snapshot, machine)
-    if last is not None and isinstance(snapshot.request, CommitRequest):
-        print_restart(printer, snapshot, last, restart(session, snapshot, last, dry_run))
+    if isinstance(snapshot.request, CommitRequest) and goes_on(
+        session, printer, snapshot, machine, dry_run=dry_run, must=True
+    ):
         return
     refuse_second_request(snapshot)
     countable = count_everything(session, snapshot)

@@ -8,18 +8,12 @@ from pathlib import Path
 import click
 
 from s3commit.cli.verb import Verb, reported
-from s3commit.cli.verbs.local import require_local
+from s3commit.cli.verbs.local import project_option, require_local
 
 
 @click.command(cls=Verb)
 @click.option("--keep", is_flag=True, help="Leave the runtime up at the end, to look around.")
-@click.option(
-    "--project",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    default=".",
-    show_default=True,
-    help="A checkout of s3commit, with its app.py.",
-)
+@project_option
 @click.option(
     "--pace",
     type=click.FloatRange(min=0),

@@ -12,6 +12,7 @@ import click
 
 from s3commit.aws import env
 from s3commit.cli.arguments import Parsed
+from s3commit.cli.fsck_ports import connect
 from s3commit.cli.output.fsck import Teller, tell_rebuilt
 from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
@@ -95,8 +96,6 @@ def fsck(
         raise Problem("--rebuild-ledger goes without --plan and --repair", USAGE)
     if repairing and dry_run:
         raise Problem("--repair and --dry-run exclude each other; without both it looks", USAGE)
-    from s3commit.cli.fsck_ports import connect  # noqa: PLC0415 - botocore: `--help` needs none
-
     connected = connect(session, table, machine, printer.note)
     if rebuild_ledger:
         _rebuild(connected, printer, destination, dry_run)
@@ -115,11 +114,11 @@ def _check(fsck: Fsck, printer: Printer, destination: Destination, plan: Path | 
             teller.tell(finding)
             yield from finding.repairs
 
-    with _files_failures(plan):
-        if plan is None:
-            for _ in repairs():
-                pass
-        else:
+    if plan is None:
+        for _ in repairs():
+            pass
+    else:
+        with _file_failures(plan):
             # Whole or not at all: half a plan looks like one.
             partial = plan.with_name(plan.name + ".part")
             with partial.open("wb") as file:
@@ -130,7 +129,7 @@ def _check(fsck: Fsck, printer: Printer, destination: Destination, plan: Path | 
         printer.note(
             f"wrote {plan}; to do it: s3commit fsck {destination.uri} --repair --plan {plan}"
         )
-    _end(teller)
+    _exit_if(teller.left)
 
 
 def _repair(
@@ -149,7 +148,12 @@ def _repair(
             " is harmless",
             UNKNOWN,
         )
-    _end(teller)
+    _exit_if(teller.left)
+
+
+def _exit_if(left: int) -> None:
+    if left:
+        raise click.exceptions.Exit(FAILED)
 
 
 @contextmanager
@@ -165,11 +169,6 @@ def _stopped(how_far: Callable[[], str]) -> Iterator[None]:
         ) from error
 
 
-def _end(teller: Teller) -> None:
-    if teller.left:
-        raise click.exceptions.Exit(FAILED)
-
-
 def _rebuild(fsck: Fsck, printer: Printer, destination: Destination, dry_run: bool) -> None:
     jobs = made = left = 0
     with _stopped(lambda: f"{many(jobs, 'job directory', 'job directories')} told"):
@@ -183,12 +182,11 @@ def _rebuild(fsck: Fsck, printer: Printer, destination: Destination, dry_run: bo
         f"{many(jobs, 'job directory', 'job directories')} below {destination.uri}:"
         f" {many(made, 'record')} {word}, {left} left to look at"
     )
-    if left and not dry_run:
-        raise click.exceptions.Exit(FAILED)
+    _exit_if(left and not dry_run)
 
 
 def _read_plan(plan: Path, destination: Destination) -> list[Repair]:
-    with _files_failures(plan):
+    with _file_failures(plan):
         body = plan.read_bytes()
     try:
         return decode_plan(body, destination)
@@ -197,10 +195,8 @@ def _read_plan(plan: Path, destination: Destination) -> list[Repair]:
 
 
 @contextmanager
-def _files_failures(plan: Path | None) -> Iterator[None]:
+def _file_failures(plan: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if plan is None:
-            raise
         raise Problem(f"{plan}: {error.strerror or error}", USAGE) from error

@@ -13,7 +13,7 @@ from s3commit.cli.verb import FAILED, Problem, Verbs, reported
 NEEDED = ("moto", "flask", "awslambdaric")  # of the extra `local`
 
 
-_project_option = click.option(
+project_option = click.option(
     "--project",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     default=".",
@@ -46,7 +46,7 @@ def require_local() -> None:
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="A synthesized cloud assembly; else the project's app is synthesized.",
 )
-@_project_option
+@project_option
 @click.option("--verbose", is_flag=True, help="Log each request; show the traceback of an error.")
 def up(port: int, bucket: str | None, assembly: Path | None, project: Path, verbose: bool) -> None:
     """Serve the real stacks on 127.0.0.1 until interrupted: real handlers, real state machine.
@@ -65,7 +65,7 @@ def up(port: int, bucket: str | None, assembly: Path | None, project: Path, verb
 
 
 @local.command("env")
-@_project_option
+@project_option
 def env(project: Path) -> None:
     """Print the exports that lead a shell to the runtime that is up.
 

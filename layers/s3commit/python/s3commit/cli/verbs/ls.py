@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from s3commit.cli.arguments import DESTINATION, JOB, JobName
+from s3commit.cli.arguments import DESTINATION, JOB
 from s3commit.cli.printer import Column, Printer
 from s3commit.cli.session import Session
 from s3commit.cli.text import amount, fields, many, moment, number, size
@@ -29,7 +29,9 @@ from s3commit.core.ports.objects import ListedObject
 @verb()
 @click.argument("destination", type=DESTINATION)
 @click.option("--files", "job", type=JOB, metavar="JOB", help="The files of one committed job.")
-def ls(session: Session, printer: Printer, destination: Destination, job: JobName | None) -> None:
+def ls(
+    session: Session, printer: Printer, destination: Destination, job: JobDirectory | str | None
+) -> None:
     """List the committed jobs of a destination.
 
     The oldest job comes first. Times are UTC. The list comes from _commits/, whose manifests never
@@ -37,7 +39,8 @@ def ls(session: Session, printer: Printer, destination: Destination, job: JobNam
     those that no longer exist because a later job replaced them or someone deleted them.
     """
     if job is not None:
-        header, files = committed_files(session, destination, job.job_id)
+        job_id = job if isinstance(job, str) else job.job_id
+        header, files = committed_files(session, destination, job_id)
         gone = files_gone(session, header, destination, files)
         _list_files(printer, header, files, gone)
     else:

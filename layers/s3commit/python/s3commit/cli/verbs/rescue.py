@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from typing import Any
 
 import click
 
-from s3commit.cli.arguments import AGE, Parsed
+from s3commit.cli.arguments import Parsed, age_option
 from s3commit.cli.job.snapshot import await_outcome, require_data
-from s3commit.cli.output.rescue import RescueReport, tell
-from s3commit.cli.printer import Printer
+from s3commit.cli.printer import Column, Printer
 from s3commit.cli.rescue.jobs import S3AJob, find_jobs, parse_target
-from s3commit.cli.rescue.judgement import (
-    Judgement,
-    judge,
-    refuse_if_alive,
-    refuse_in_doubt,
-    refuse_to_commit,
-)
+from s3commit.cli.rescue.judgement import UNFINISHED, Judgement, judge, refuse
+from s3commit.cli.rescue.requests import abort_job, commit_job, remove_shared
 from s3commit.cli.session import Session
+from s3commit.cli.text import age, amount, fields, many, size
 from s3commit.cli.verb import USAGE, Problem, dry_run_option, verb
-from s3commit.core.formats.manifest import MAX_MANIFEST_BYTES
-from s3commit.core.model.errors import (
-    NotFoundError,
-    PreconditionError,
-)
-from s3commit.core.model.job import CommitRequest, Destination
-from s3commit.core.model.pending import PendingFile
-from s3commit.core.ownership.identity import is_provably_ours
-from s3commit.writer.conditional_put import put_own
-from s3commit.writer.requests import Patience, request_abort, request_commit
-
-COMMIT, ABORT = "commit", "abort"
+from s3commit.core.model.errors import NotFoundError
+from s3commit.core.model.job import Destination, JobResult
 
 
 @verb(changes=True)
@@ -39,16 +24,10 @@ COMMIT, ABORT = "commit", "abort"
 @click.option("--commit", "commit", is_flag=True, help="Finish the jobs.")
 @click.option("--abort", "abort", is_flag=True, help="Give the jobs up.")
 @click.option("--partial", is_flag=True, help="With --commit: also if tasks seem not to be done.")
-@click.option(
-    "--older-than",
-    type=AGE,
-    default="1h",
-    show_default=True,
-    help="Leave a job alone that was alive more lately: 15m, 12h, 2d.",
+@age_option(
+    "--older-than", default="1h", told="Leave a job alone that was alive more lately: 15m, 12h, 2d."
 )
-@click.option(
-    "--timeout", type=AGE, default="15m", show_default=True, help="How long to wait for the end."
-)
+@age_option("--timeout", default="15m", told="How long to wait for the end.")
 @click.option(
     "--reason", default="s3commit rescue", show_default=True, help="With --abort: for the result."
 )
@@ -79,7 +58,7 @@ def rescue(
     """
     if commit and abort:
         raise Problem("--commit and --abort exclude each other", USAGE)
-    word = COMMIT if commit else ABORT if abort else None
+    word = "commit" if commit else "abort" if abort else None
     destination, job_id = target
     jobs, strangers = find_jobs(session, destination, job_id)
     if job_id and not jobs:
@@ -89,103 +68,105 @@ def rescue(
             code="NO_JOB",
         )
     found = [judge(session, job) for job in jobs if not job.ended]
-    report = RescueReport(destination, word, dry_run, found, strangers)
     for one in found if word else ():
-        _refuse(one, word == COMMIT, partial, older_than)
-    if report.changes:
-        _act(session, report, jobs, reason, timeout)
-    tell(printer, report)
-    for result in report.results.values() if word == COMMIT else ():
+        if not one.job.requested:  # else its request decides
+            refuse(one, commit=commit, partial=partial, older_than=older_than)
+    changes = word is not None and not dry_run
+    for one in found if changes else ():
+        commit_job(session, one) if commit else abort_job(session, one, reason)
+    results = _await_all(session, jobs, timeout) if changes else {}
+    if changes and not printer.json:
+        for one in found:
+            printer.line(_outcome(one, results.get(one.job.job_id), str(word)))
+    else:
+        about = {"destination": destination.uri, "action": word, "dryRun": not changes}
+        jobs_found = [_document(one, results.get(one.job.job_id), changes) for one in found]
+        printer.listing({**about, "leftOut": strangers}, "jobs", jobs_found, _COLUMNS)
+    _sum_up(printer, destination, found, strangers, word=word, changes=changes)
+    for result in results.values() if commit else ():
         require_data(result)
 
 
-def _refuse(one: Judgement, commit: bool, partial: bool, older_than: int) -> None:
-    if one.job.requested:
-        return  # its request decides
-    refuse_if_alive(one, older_than)
-    refuse_in_doubt(one)
-    if commit:
-        refuse_to_commit(one, partial=partial)
-
-
-def _act(
-    session: Session, report: RescueReport, jobs: list[S3AJob], reason: str, timeout: int
-) -> None:
-    for one in report.found:
-        if report.word == COMMIT:
-            commit_job(session, one)
-        else:
-            abort_job(session, one, reason)
+def _await_all(session: Session, jobs: list[S3AJob], timeout: int) -> dict[str, JobResult]:
+    """How each job ends, by its id, if there is time for that; what it has shared goes then."""
+    results = {}
     for job in jobs:
         if timeout and not job.ended:
-            report.results[job.directory.job_id] = await_outcome(session, job.directory, timeout)
+            results[job.job_id] = await_outcome(session, job.directory, timeout)
         if timeout or job.ended:
             remove_shared(session, job)
+    return results
 
 
-ASKING = 60.0  # seconds to get a request through
+def _document(one: Judgement, result: JobResult | None, changes: bool) -> dict[str, Any]:
+    return {
+        "jobId": one.job.job_id,
+        "directory": one.job.uri,
+        "requested": one.job.requested or changes,
+        "quietSeconds": one.quiet,
+        "tasksWithoutPendingset": one.began,
+        **fields(one, "tasks", "files", "bytes"),
+        "visibleFiles": len(one.visible),
+        "unfinishedUploads": [fields(upload, "key", "upload_id") for upload in one.unfinished],
+        "problems": [fields(problem, "code", "message") for problem in one.reasons],
+        "outcome": result.outcome if result else None,
+    }
 
 
-def commit_job(session: Session, found: Judgement) -> None:
-    """Hand the job to the pipeline, to be committed. Raises as `request_commit` does."""
-    _make_ready(session, found)
-    directory = found.job.directory
-    patience = Patience(session.environment, ASKING)
-    request_commit(session.store, directory, CommitRequest(directory.job_id, None), patience)
+def _can_commit(job: dict[str, Any]) -> str:
+    if job["requested"]:
+        return "requested"
+    code = next((problem["code"] for problem in job["problems"]), None)
+    if code is None:
+        return "yes"
+    return "with --partial" if code == UNFINISHED else f"no: {code}"
 
 
-def abort_job(session: Session, found: Judgement, reason: str) -> None:
-    """Have the job aborted. Raises `PreconditionError` if its commit was requested before.
-
-    What its driver had made visible the pipeline does not delete, since it has completed nothing of
-    the job: that is done here, by the rights of the person who gives the job up.
-    """
-    _make_ready(session, found)
-    answer = request_abort(session.store, found.job.directory, reason)
-    if not answer.accepted:
-        raise PreconditionError(answer.message, code="OTHER_REQUEST")
-    for _done in session.parallel(lambda file: _delete(session, file), found.visible):
-        pass
+_COLUMNS = (
+    Column("JOB", "jobId"),
+    Column("QUIET", "quietSeconds", age),
+    Column("TASKS", "tasks", right=True),
+    Column("FILES", "files", right=True),
+    Column("SIZE", "bytes", size, right=True),
+    Column("VISIBLE", "visibleFiles", right=True),
+    Column("UNFINISHED", "unfinishedUploads", lambda uploads: str(len(uploads)), right=True),
+    Column("COMMIT", text=_can_commit),
+)
 
 
-def _delete(session: Session, file: PendingFile) -> None:
-    facts = session.store.head(file.bucket, file.key)
-    if facts is not None and is_provably_ours(file, facts):
-        with suppress(PreconditionError):  # another one by now
-            session.store.delete(file.bucket, file.key, if_match=facts.etag)
+def _outcome(one: Judgement, result: JobResult | None, word: str) -> str:
+    job = f"job {one.job.job_id}"
+    if result is None:
+        return f"{job}: {word} requested; follow it: s3commit watch {one.job.directory.uri}"
+    content = amount(result.files, result.bytes, result.rows)
+    return f"{job}: {result.outcome}{f', {content}' if result.files else ''}"
 
 
-def remove_shared(session: Session, job: S3AJob) -> None:
-    """Delete what an ended job has left in ``__magic/``, as it was seen."""
-    if not job.shared:
-        return
-    for listed in job.objects:
-        with suppress(PreconditionError):  # written anew, by something that is alive
-            session.store.delete(job.directory.bucket, listed.key, if_match=listed.etag)
-
-
-def _make_ready(session: Session, found: Judgement) -> None:
-    """Before the request, so that nothing which still runs can add to the job.
-
-    Uploads that no pendingset names are aborted, and the manifests of a shared directory are put
-    into one of the job's own. Repeating it is harmless; once there is a request it is done.
-    """
-    job, directory = found.job, found.job.directory
-    if job.requested:
-        return
-    for _done in session.parallel(
-        lambda upload: session.store.abort_upload(directory.bucket, upload.key, upload.upload_id),
-        found.unfinished,
-    ):
-        pass
-    if job.shared:
-        for key in (*job.manifests, *job.pending):
-            _adopt(session, job, key)
-
-
-def _adopt(session: Session, job: S3AJob, key: str) -> None:
-    """Copy a manifest, byte for byte, to where it lies from Hadoop 3.4 on."""
-    bucket = job.directory.bucket
-    with suppress(NotFoundError):
-        stored = session.store.get(bucket, key, max_bytes=MAX_MANIFEST_BYTES)
-        put_own(session.store, bucket, job.adopted(key), stored.body)
+def _sum_up(
+    printer: Printer,
+    destination: Destination,
+    found: list[Judgement],
+    strangers: list[str],
+    *,
+    word: str | None,
+    changes: bool,
+) -> None:
+    for one in () if changes else found:
+        for problem in one.reasons:
+            printer.summary(f"{one.job.job_id}: {problem.message} [{problem.code}]")
+    for directory in strangers:
+        printer.summary(
+            f"s3://{destination.bucket}/{directory} is left out: its id is no UUID; see:"
+            f" s3commit uploads {destination.uri}"
+        )
+    left = f"left behind at {destination.uri}"
+    if not found:
+        printer.summary(f"no job of S3A's is {left}")
+    elif not changes:
+        where = found[0].job.uri if len(found) == 1 else destination.uri
+        hint = f"dry run: would {word}" if word else "to finish or to give up"
+        options = f"--{word}" if word else "--commit|--abort"
+        printer.summary(
+            f"{many(len(found), 'job')} of S3A's {left}; nothing was changed; {hint}: s3commit"
+            f" rescue {where} {options}"
+        )

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
 
 import click
 
-from s3commit.cli.job.locate import Located, on_job
 from s3commit.cli.job.snapshot import (
     JobSnapshot,
+    on_job,
     open_uploads,
     own_uploads,
-    read_snapshot,
 )
-from s3commit.cli.job.waiting import InTheWay, LockStatus, read_lock_status
+from s3commit.cli.job.waiting import read_lock_status
 from s3commit.cli.output.job_json import job_document
 from s3commit.cli.output.job_text import job_pairs
 from s3commit.cli.printer import Printer
@@ -39,7 +38,6 @@ from s3commit.core.model.states import ENDED
 from s3commit.core.ownership.identity import described, is_in_doubt
 from s3commit.core.ownership.named_uploads import files_named_at
 from s3commit.core.ownership.other_jobs import OtherJobs
-from s3commit.core.ports.executions import Execution
 from s3commit.core.ports.objects import ListedObject, OpenUpload
 from s3commit.writer.environment import timestamp
 
@@ -56,12 +54,7 @@ SCANNED_UPLOADS = 20_000  # of the destination: 20 requests, then it stops count
     help="List the visible files that may or may not be the job's.",
 )
 def show(
-    session: Session,
-    printer: Printer,
-    *,
-    located: Located,
-    replaced: bool,
-    in_doubt: bool,
+    session: Session, printer: Printer, *, snapshot: JobSnapshot, replaced: bool, in_doubt: bool
 ) -> None:
     """Show one job and what to do about it.
 
@@ -75,7 +68,6 @@ def show(
     """  # noqa: D301 - click wants the backspace
     if replaced and in_doubt:
         raise Problem("--replaced and --in-doubt exclude each other", USAGE)
-    snapshot = read_snapshot(session, located)
     if in_doubt:
         _list_in_doubt(printer, snapshot, _files_in_doubt(session, snapshot))
         return
@@ -101,32 +93,25 @@ def _uploads(session: Session, snapshot: JobSnapshot) -> tuple[tuple[OpenUpload,
 
 def _with_others(session: Session, snapshot: JobSnapshot) -> JobSnapshot:
     """The facts with the job's locks, those in its way, and whether their executions live."""
-    ledger, record = snapshot.located.ledger, snapshot.record
+    ledger, record = snapshot.ledger, snapshot.record
     if ledger is None or record is None or snapshot.result is not None:
         return snapshot
     locks = read_lock_status(session, ledger, record, timestamp(session.environment))
     others = locks.in_the_way if locks else ()
     executions = [other.record.execution for other in others]
     found, problems = session.read_executions([snapshot.execution, *executions])
+    others = tuple(replace(one, execution=found.get(one.record.execution)) for one in others)
     return replace(
         snapshot,
-        locks=locks and _with_statuses(locks, found),
+        locks=locks and replace(locks, in_the_way=others),
         execution_found=found.get(snapshot.execution),
         problems=snapshot.problems + problems,
     )
 
 
-def _with_statuses(locks: LockStatus, found: dict[str, Execution]) -> LockStatus:
-    def look(one: InTheWay) -> InTheWay:
-        execution = found.get(one.record.execution)
-        return replace(one, execution=execution)
-
-    return replace(locks, in_the_way=tuple(map(look, locks.in_the_way)))
-
-
 def _replaced(session: Session, snapshot: JobSnapshot) -> Iterator[ListedObject]:
     """The files of the job's replace list, in key order."""
-    if snapshot.located.ledger is None:
+    if snapshot.ledger is None:
         raise Problem("which replace list counts the ledger knows: name it with --table", USAGE)
     if snapshot.replaced is None:
         raise NotFoundError(
@@ -148,15 +133,27 @@ def _replaced(session: Session, snapshot: JobSnapshot) -> Iterator[ListedObject]
 
 
 def _list_replaced(printer: Printer, snapshot: JobSnapshot, files: Iterator[ListedObject]) -> None:
+    documents = ({"key": one.key, "bytes": one.length, "etag": one.etag} for one in files)
+    count = _list_files(printer, snapshot, "replaced", documents, lambda one: str(one["key"]))
+    printer.summary(f"{many(count, 'file')} of before, of job {snapshot.job_id}: {snapshot.state}")
+
+
+def _list_files(
+    printer: Printer,
+    snapshot: JobSnapshot,
+    name: str,
+    documents: Iterable[dict[str, Any]],
+    text: Callable[[dict[str, Any]], str],
+) -> int:
+    """Print files of the job, as they come, and how many they were."""
     if printer.json:
-        documents = [{"key": one.key, "bytes": one.length, "etag": one.etag} for one in files]
-        printer.document({"jobId": snapshot.job_id, "state": snapshot.state, "replaced": documents})
-        return
+        about = {"jobId": snapshot.job_id, "state": snapshot.state}
+        printer.document({**about, name: list(documents)})
+        return 0
     count = 0
-    for one in files:
-        printer.line(f"{size(one.length):>10}  {one.key}")
-        count += 1
-    printer.note(f"{many(count, 'file')} of before, of job {snapshot.job_id}: {snapshot.state}")
+    for count, one in enumerate(documents, 1):  # noqa: B007 - read after the loop
+        printer.line(f"{size(one['bytes']):>10}  {text(one)}")
+    return count
 
 
 def _files_in_doubt(session: Session, snapshot: JobSnapshot) -> list[PendingFile]:
@@ -197,20 +194,15 @@ def _manifests(snapshot: JobSnapshot) -> Iterator[str]:
 
 
 def _list_in_doubt(printer: Printer, snapshot: JobSnapshot, found: list[PendingFile]) -> None:
-    """Print them, and how they are settled."""
-    job = snapshot.job_id
-    if printer.json:
-        documents = [_in_doubt_document(snapshot.directory, file) for file in found]
-        printer.document({"jobId": job, "state": snapshot.state, "inDoubt": documents})
-        return
-    for file in found:
-        printer.line(f"{size(file.length):>10}  {described(file)}")
+    told = {f"s3://{file.bucket}/{file.key}": described(file) for file in found}
+    documents = [_in_doubt_document(snapshot.directory, file) for file in found]
+    _list_files(printer, snapshot, "inDoubt", documents, lambda one: told[one["uri"]])
     if not found:
-        printer.note(f"no file of job {job} is in doubt: {snapshot.state}")
+        printer.summary(f"no file of job {snapshot.job_id} is in doubt: {snapshot.state}")
         return
-    printer.note(
-        f"{many(len(found), 'file')}: nobody can tell whether of job {job}. Say of each whose it is"
-        " (docs/operations.md, Whose is this file?), then:"
+    printer.summary(
+        f"{many(len(found), 'file')}: nobody can tell whether of job {snapshot.job_id}. Say of each"
+        " whose it is (docs/operations.md, Whose is this file?), then:"
         f" s3commit commit {snapshot.name}"
     )
 

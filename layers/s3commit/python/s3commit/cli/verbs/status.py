@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from s3commit.aws import env
-from s3commit.cli.job.waiting import first_in_the_way
+from s3commit.cli.job.waiting import refs_in_the_way
 from s3commit.cli.output.advice import needs_attention
 from s3commit.cli.printer import Column, Printer
 from s3commit.cli.session import Session
@@ -87,7 +87,7 @@ def _wanted(states: tuple[str, ...], ended_too: bool) -> tuple[JobState, ...]:
     return tuple(JobState) if ended_too else UNDER_WAY
 
 
-Waits = dict[str, tuple[str, tuple[str, ...]]]  # by ref: since when, and the refs in the way
+Waits = dict[str, tuple[str, ...]]  # by a job's ref the refs of those in its way
 
 
 def _read(
@@ -100,12 +100,12 @@ def _read(
 
 
 def _read_waits(session: Session, ledger: Ledger, records: list[JobRecord], now: str) -> Waits:
-    """Since when, and for whom, each job waits that does."""
+    """For whom each job waits."""
 
-    def look(record: JobRecord) -> tuple[str, tuple[str, tuple[str, ...]] | None]:
-        return record.ref, first_in_the_way(map, ledger, record, now)
+    def look(record: JobRecord) -> tuple[str, tuple[str, ...]]:
+        return record.ref, refs_in_the_way(map, ledger, record, now)
 
-    return {ref: found for ref, found in session.parallel(look, records) if found is not None}
+    return dict(session.parallel(look, records))
 
 
 def _read_executions(
@@ -116,7 +116,7 @@ def _read_executions(
     Those of the jobs in the way, and of those at work that were silent for the longest time.
     """
     known = {record.ref: record for record in records}
-    names = sorted({name for _, in_the_way in waits.values() for name in in_the_way})
+    names = sorted({name for in_the_way in waits.values() for name in in_the_way})
     others = [one for name in names if (one := known.get(name) or ledger.job(name))]
     at_work = [one for one in records if one.state not in {*ENDED, JobState.OPEN}]
     at_work.sort(key=lambda one: one.updated_at)
@@ -130,14 +130,14 @@ def _document(
 ) -> dict[str, Any]:
     execution = executions.get(record.ref)
     failed = _failure_of(execution)
-    since, names = waits.get(record.ref, (None, ()))
+    names = waits[record.ref]
     dead = [name for name in names if name in executions and not executions[name].is_running]
     silent = record.state not in ENDED and needs_attention(record, now)
     return {
         **fields(record, "job_id", "state", "created_at", "updated_at"),
         "attention": silent or failed is not None,
         "ageSeconds": int(now - epoch_of(record.updated_at)),
-        "waitsSeconds": None if since is None else int(now - epoch_of(since)),
+        "waitsSeconds": int(now - epoch_of(record.turn.since)) if names else None,
         "waitsFor": list(map(job_id_of, names)),
         "waitsForDead": list(map(job_id_of, dead)),
         "destination": record.destination.uri,

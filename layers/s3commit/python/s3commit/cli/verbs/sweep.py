@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Any
 
 import click
 
-from s3commit.aws.arns import is_arn, machine_of
-from s3commit.cli.arguments import AGE
+from s3commit.aws.arns import machine_of
+from s3commit.cli.arguments import age_option
 from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
 from s3commit.cli.text import many
@@ -22,11 +21,10 @@ from s3commit.cli.verb import (
     verb,
 )
 from s3commit.core.model.states import JobState
-
-if TYPE_CHECKING:
-    from s3commit.core.ports.ledger import Ledger
-    from s3commit.core.sweep.report import Report
-    from s3commit.core.sweep.sweep import Sweep
+from s3commit.core.ports.ledger import Ledger
+from s3commit.core.sweep.report import Report, encode_report, priced
+from s3commit.core.sweep.steps import run_sweep
+from s3commit.core.sweep.sweep import Limits, Sweep
 
 LOOKED_AT = 100  # records of each state, to learn the bucket and the state machine from
 
@@ -35,14 +33,10 @@ LOOKED_AT = 100  # records of each state, to learn the bucket and the state mach
 @table_option
 @state_machine_option
 @click.option("--bucket", metavar="NAME", help="The data bucket, if no job of the ledger names it.")
-@click.option(
-    "--stuck-after", type=AGE, default="15m", show_default=True, help="As stuckMinutes deploys it."
-)
-@click.option(
-    "--abandoned-after", type=AGE, default="24h", show_default=True, help="As abandonedHours."
-)
-@click.option("--orphaned-after", type=AGE, default="7d", show_default=True, help="orphanedDays.")
-@click.option("--retention", type=AGE, default="30d", show_default=True, help="retentionDays.")
+@age_option("--stuck-after", "stuck", default="15m", told="As stuckMinutes deploys it.")
+@age_option("--abandoned-after", "abandoned", default="24h", told="As abandonedHours.")
+@age_option("--orphaned-after", "orphaned", default="7d", told="orphanedDays.")
+@age_option("--retention", default="30d", told="retentionDays.")
 @dry_run_option
 def sweep(
     session: Session,
@@ -51,11 +45,8 @@ def sweep(
     table: str | None,
     machine: str | None,
     bucket: str | None,
-    stuck_after: int,
-    abandoned_after: int,
-    orphaned_after: int,
-    retention: int,
     dry_run: bool,
+    **limits: int,
 ) -> None:
     """Run one pass of the scheduled sweep now.
 
@@ -63,54 +54,38 @@ def sweep(
     rights of the caller and the limits of the deployment. Never touches jobs that give signs of
     life, uploads that are not provably of an ended job, or anything that S3A left behind.
     """
-    from s3commit.core.sweep.steps import run_sweep  # noqa: PLC0415 - as in `Session`
-    from s3commit.core.sweep.sweep import Limits, Sweep  # noqa: PLC0415
-
     if not table:
         raise Problem("sweep reads the ledger: name its table with --table", USAGE)
     bucket, machine = _deployment(session.ledger(table), bucket, machine)
     sweeper = session.sweeper(table, machine)
-    limits = Limits(abandoned_after, stuck_after, orphaned_after, retention)
     told: set[str] = set()
-
-    def make(report: Report) -> Sweep:
-        return Sweep(
-            bucket,
-            sweeper.ports,
-            sweeper.executions,
-            limits,
-            report,
-            dry_run=dry_run,
-            told=told,
-        )
-
-    _tell(printer, bucket, run_sweep(make), dry_run)
+    ports = (sweeper.ports, sweeper.executions)
+    report = run_sweep(
+        lambda report: Sweep(bucket, *ports, Limits(**limits), report, dry_run=dry_run, told=told)
+    )
+    _tell(printer, bucket, report, dry_run)
 
 
 def _deployment(ledger: Ledger, bucket: str | None, machine: str | None) -> tuple[str, str]:
     """The data bucket and the state machine, by the records of jobs if they were not given."""
     for state in JobState:
         for record in islice(ledger.jobs_in(state, before="9"), LOOKED_AT):
-            bucket = bucket or record.destination.bucket
-            if is_arn(record.execution):
-                machine = machine or machine_of(record.execution)
             if bucket and machine:
-                return bucket, machine
-    if bucket and machine:
-        return bucket, machine
-    raise Problem(
-        "the ledger has no job that names bucket and state machine: give --bucket and"
-        " --state-machine (the stacks' outputs BucketName and StateMachineArn)",
-        USAGE,
-    )
+                break
+            bucket = bucket or record.destination.bucket
+            machine = machine or machine_of(record.execution)
+    if not bucket or not machine:
+        raise Problem(
+            "the ledger has no job that names bucket and state machine: give --bucket and"
+            " --state-machine (the stacks' outputs BucketName and StateMachineArn)",
+            USAGE,
+        )
+    return bucket, machine
 
 
 def _tell(printer: Printer, bucket: str, report: Report, dry_run: bool) -> None:
-    from s3commit.core.sweep.report import encode_report  # noqa: PLC0415
-
-    document: dict[str, Any] = {"bucket": bucket, "dryRun": dry_run, **encode_report(report)}
     if printer.json:
-        printer.document(document)
+        printer.document({"bucket": bucket, "dryRun": dry_run, **encode_report(report)})
     else:
         for note in report.notes:
             printer.line(f"dry run: {note}" if dry_run else note)
@@ -126,8 +101,6 @@ def _tell(printer: Printer, bucket: str, report: Report, dry_run: bool) -> None:
 
 
 def _summary(bucket: str, report: Report, dry_run: bool) -> str:
-    from s3commit.core.sweep.report import priced  # noqa: PLC0415
-
     done = [
         many(report.started, "execution") + " started",
         many(report.asked, "job") + " aborted",

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from typing import Any
 
 import click
 
-from s3commit.cli.arguments import AGE, DESTINATION
+from s3commit.cli.arguments import DESTINATION, age_option
 from s3commit.cli.printer import Column, Printer
 from s3commit.cli.rescue.jobs import find_jobs, write_ids
 from s3commit.cli.session import Session
@@ -20,19 +19,16 @@ from s3commit.core.model.errors import S3CommitError, UploadGoneError
 from s3commit.core.model.job import Destination
 from s3commit.core.ownership.open_uploads import Ownership, UploadOwners
 from s3commit.core.ports.ledger import Ledger
-from s3commit.core.ports.objects import OpenUpload
 
 
 @verb(changes=True)
 @click.argument("destination", type=DESTINATION)
 @table_option
 @click.option("--abort", is_flag=True, help="Abort the uploads that no job can complete.")
-@click.option(
+@age_option(
     "--older-than",
-    type=AGE,
     default="2d",
-    show_default=True,
-    help="Age from which an upload of an unknown job is aborted: 12h, 2d, 1w.",
+    told="Age from which an upload of an unknown job is aborted: 12h, 2d, 1w.",
 )
 @click.option(
     "--bytes",
@@ -67,25 +63,21 @@ def uploads(
     """  # noqa: D301 - click wants the backspace
     if dry_run and not abort:
         raise Problem("--dry-run goes with --abort; without it nothing is changed anyway", USAGE)
-    found = find_leftovers(session, destination, session.ledger(table) if table else None)
+    found = _find(session, destination, session.ledger(table) if table else None)
     if measured:
-        found = measure(session, destination, found)
-    if abort and dry_run:
-        found = [_planned(leftover, older_than) for leftover in found]
-    elif abort:
-        found = abort_leftovers(session, destination, found, older_than)
+        found = _measure(session, destination, found)
+    if abort:
+        found = _abort(session, destination, found, older_than, dry_run)
     _tell(printer, destination, found)
     _fail_if_any_failed(found)
 
 
+Upload = dict[str, Any]  # an open upload, as --output json prints it
+
 _DONE = {"would abort": "would be aborted", "would keep": "would be kept"}
 
 
-def _planned(leftover: Leftover, older_than: int) -> Leftover:
-    return replace(leftover, done="would abort" if leftover.may_go(older_than) else "would keep")
-
-
-def _tell(printer: Printer, destination: Destination, found: list[Leftover]) -> None:
+def _tell(printer: Printer, destination: Destination, found: list[Upload]) -> None:
     columns = (
         Column("AGE", "ageSeconds", age),
         Column("OWNER", "owner"),
@@ -93,61 +85,29 @@ def _tell(printer: Printer, destination: Destination, found: list[Leftover]) -> 
         Column("DONE", "done", optional=True),
         Column("FILE", "key", lambda key: key.removeprefix(destination.prefix)),
     )
-    about = {"destination": destination.uri}
-    printer.listing(about, "uploads", [_document(leftover) for leftover in found], columns)
-    printer.summary(_summary(destination, found))
-
-
-def _size(measured: int | None) -> str:
-    return "" if measured is None else size(measured)
-
-
-def _document(leftover: Leftover) -> dict[str, Any]:
-    return {
-        **fields(leftover.upload, "key", "upload_id", "initiated"),
-        "ageSeconds": leftover.seconds,
-        **fields(leftover, "owner", "job_id", "bytes", "done"),
-    }
-
-
-def _summary(destination: Destination, found: list[Leftover]) -> str:
-    owners = Counter(leftover.owner for leftover in found)
-    parts = [f"{owners[owner]} {owner.value}" for owner in Ownership if owners[owner]]
-    done = Counter((leftover.done or "").split(":")[0] for leftover in found if leftover.done)
+    printer.listing({"destination": destination.uri}, "uploads", found, columns)
+    owners = Counter(one["owner"] for one in found)
+    parts = [f"{owners[owner]} {owner}" for owner in Ownership if owners[owner]]
+    done = Counter(one["done"].split(":")[0] for one in found if one["done"])
     each = f": {', '.join(parts)}" if parts else ""
     came = "; " + ", ".join(f"{count} {_DONE.get(what, what)}" for what, count in done.items())
-    return f"{many(len(found), 'open upload')} below {destination.uri}{each}{came if done else ''}"
+    total = many(len(found), "open upload")
+    printer.summary(f"{total} below {destination.uri}{each}{came if done else ''}")
 
 
-def _fail_if_any_failed(found: list[Leftover]) -> None:
-    failed = [leftover.done for leftover in found if (leftover.done or "").startswith("failed")]
+def _size(count: int | None) -> str:
+    return "" if count is None else size(count)
+
+
+def _fail_if_any_failed(found: list[Upload]) -> None:
+    failed = [one["done"] for one in found if (one["done"] or "").startswith("failed")]
     if failed:
         raise Problem(
             f"{many(len(failed), 'upload')} could not be aborted, {failed[0]}; run it again", FAILED
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Leftover:
-    """An open upload. ``done`` is what was done with it: aborted, kept, or failed and why."""
-
-    upload: OpenUpload
-    owner: Ownership
-    job_id: str | None
-    seconds: int
-    bytes: int | None = None
-    done: str | None = None
-
-    def may_go(self, older_than: int) -> bool:
-        """Whether it may be aborted: its job has ended, or is unknown and it is old enough."""
-        return self.owner is Ownership.ENDED or (
-            self.owner is Ownership.UNKNOWN and self.seconds > older_than
-        )
-
-
-def find_leftovers(
-    session: Session, destination: Destination, ledger: Ledger | None
-) -> list[Leftover]:
+def _find(session: Session, destination: Destination, ledger: Ledger | None) -> list[Upload]:
     """Every open upload below the destination, the oldest first.
 
     Requests: the listings of the uploads, of the job directories and of ``_commits/``; for each job
@@ -169,46 +129,55 @@ def find_leftovers(
         write = write_of(upload.key)
         if write in left_by_s3a:  # of its driver, or until `s3commit rescue` ends it
             owner, job_id = Ownership.UNDER_WAY, write
-        if owner is Ownership.FOREIGN:
-            job_id = None
-        seconds = max(0, int(now - epoch_of(upload.initiated)))
-        found.append(Leftover(upload, owner, job_id, seconds))
+        found.append(
+            {
+                **fields(upload, "key", "upload_id", "initiated"),
+                "ageSeconds": max(0, int(now - epoch_of(upload.initiated))),
+                "owner": owner,
+                "jobId": None if owner is Ownership.FOREIGN else job_id,
+                "bytes": None,
+                "done": None,
+            }
+        )
     return _in_order(found)
 
 
-def measure(
-    session: Session, destination: Destination, found: Iterable[Leftover]
-) -> list[Leftover]:
-    """The leftovers with their bytes; without those that are gone by now."""
+def _measure(session: Session, destination: Destination, found: list[Upload]) -> list[Upload]:
+    """The uploads with their bytes; without those that are gone by now."""
 
-    def one(leftover: Leftover) -> Leftover | None:
-        upload = leftover.upload
+    def measured(one: Upload) -> Upload | None:
         try:
-            parts = session.store.upload_parts(destination.bucket, upload.key, upload.upload_id)
+            parts = session.store.upload_parts(destination.bucket, one["key"], one["uploadId"])
         except UploadGoneError:
             return None
-        return replace(leftover, bytes=parts.bytes)
+        return {**one, "bytes": parts.bytes}
 
-    return _in_order(filter(None, session.parallel(one, found)))
+    return _in_order(filter(None, session.parallel(measured, found)))
 
 
-def abort_leftovers(
-    session: Session, destination: Destination, found: Iterable[Leftover], older_than: int
-) -> list[Leftover]:
-    """Abort those that may go; each comes back with what was done with it."""
+def _abort(
+    session: Session, destination: Destination, found: list[Upload], older_than: int, dry_run: bool
+) -> list[Upload]:
+    """Abort those that may go; each comes back with what was, or would be, done with it.
 
-    def one(leftover: Leftover) -> Leftover:
-        if not leftover.may_go(older_than):
-            return replace(leftover, done="kept")
-        upload = leftover.upload
+    An upload may go if its job has ended, or is unknown and the upload is old enough (I5).
+    """
+
+    def done_with(one: Upload) -> str:
+        is_old = one["owner"] is Ownership.UNKNOWN and one["ageSeconds"] > older_than
+        may_go = one["owner"] is Ownership.ENDED or is_old
+        if dry_run:
+            return "would abort" if may_go else "would keep"
+        if not may_go:
+            return "kept"
         try:
-            session.store.abort_upload(destination.bucket, upload.key, upload.upload_id)
+            session.store.abort_upload(destination.bucket, one["key"], one["uploadId"])
         except S3CommitError as error:
-            return replace(leftover, done=f"failed: {error.message}")
-        return replace(leftover, done="aborted")
+            return f"failed: {error.message}"
+        return "aborted"
 
-    return _in_order(session.parallel(one, found))
+    return _in_order(session.parallel(lambda one: {**one, "done": done_with(one)}, found))
 
 
-def _in_order(found: Iterable[Leftover]) -> list[Leftover]:
-    return sorted(found, key=lambda leftover: (leftover.upload.initiated, leftover.upload.key))
+def _in_order(found: Iterable[Upload]) -> list[Upload]:
+    return sorted(found, key=lambda one: (one["initiated"], one["key"]))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
 from s3commit.core.formats.strict_json import member_name, one_line
+from s3commit.core.model.amounts import size
 
 # S3 Standard, first 50 TB a month, us-east-1: https://aws.amazon.com/s3/pricing/ (November 2026).
 # Other regions cost up to twice that; parts of open uploads are charged as objects are.
@@ -70,15 +71,9 @@ def monthly_usd(count: int) -> float:
 
 def priced(count: int) -> str:
     """So many bytes and what they cost, for people: ``2.9 GiB (0.07 USD a month)``."""
-    amount, unit = float(count), "B"
-    for larger in ("KiB", "MiB", "GiB", "TiB"):
-        if amount < 1024:
-            break
-        amount, unit = amount / 1024, larger
     usd = monthly_usd(count)
     price = f"{usd:.2f}" if usd >= 0.01 else "under 0.01"
-    size = f"{count} B" if unit == "B" else f"{amount:.1f} {unit}"
-    return f"{size} ({price} USD a month)" if count else size
+    return f"{size(count)} ({price} USD a month)" if count else size(count)
 
 
 def encode_report(report: Report) -> dict[str, Any]:
