@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 BY_DEFAULT: Final = ("write", "partitions", "memory", "latency", "cold", "documents", "ledger")
 COMMITTERS: Final = "committers"  # alone, and not by default: it needs JDK 17, Maven and Go
-NAMES: Final = (*BY_DEFAULT, COMMITTERS)
+NAMES: Final = (*BY_DEFAULT, "commit", COMMITTERS)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -30,7 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = _parse(arguments)
     if chosen.only == [COMMITTERS]:
         return _committers(chosen)
-    from bench import cold, documents, latency, ledger, writing
+    from bench import cold, commit, documents, latency, ledger, writing
 
     # A pipe has no width, and Rich would take 80.
     console = Console() if sys.stdout.isatty() else Console(width=120)
@@ -49,6 +49,9 @@ def main(arguments: list[str] | None = None) -> int:
             "cold": lambda: cold.cold(_say),
             "documents": lambda: documents.documents(_say),
             "ledger": lambda: ledger.ledger(_say),
+            "commit": lambda: commit.commit(
+                _say, chosen.files or 10_000, chosen.rounds, max(chosen.delay or [100])
+            ),
         }
         for name in chosen.only or BY_DEFAULT:
             _say(f"{name} (load {load()})")
@@ -66,7 +69,7 @@ def _committers(chosen: argparse.Namespace) -> int:
     from bench import committers, report, workloads
 
     scale = committers.Scale(
-        chosen.files,
+        chosen.files or 1_000,
         chosen.rows,
         chosen.rounds,
         chosen.delay or (0, 20),
@@ -103,11 +106,19 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--rows", type=_positive, default=8_000_000, help="default: 8,000,000")
     parser.add_argument("--rounds", type=_positive, default=3, help="of A B A B; default: 3")
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep the figures here too")
-    alone = parser.add_argument_group(f"--only {COMMITTERS}, which runs alone")
-    alone.add_argument("--files", type=_positive, default=1_000, help="small ones; default: 1,000")
-    alone.add_argument(
-        "--delay", type=int, action="append", metavar="MS", help="of S3; default: 0 and 20"
+    parser.add_argument(
+        "--files",
+        type=_positive,
+        help=f"small ones of commit and {COMMITTERS}; default: 10,000 and 1,000",
     )
+    parser.add_argument(
+        "--delay",
+        type=int,
+        action="append",
+        metavar="MS",
+        help=f"of S3, beside 0: for commit; default: 100. For {COMMITTERS}, repeatable: 0 and 20",
+    )
+    alone = parser.add_argument_group(f"--only {COMMITTERS}, which runs alone")
     alone.add_argument("--workload", action="append", metavar="NAME", help="default: all")
     alone.add_argument("--report", type=Path, metavar="DIR", help="keep tables and plots here")
     chosen = parser.parse_args(arguments)

@@ -9,11 +9,11 @@ from __future__ import annotations
 import functools
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, TypeVar
 
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.concurrency import MOST_WORKERS
@@ -29,6 +29,8 @@ from s3commit.core.ports.bundle import Ports
 from s3commit.testing.ledger import MemoryLedger
 
 PROCESSES: Final = os.cpu_count() or 1
+T = TypeVar("T")
+R = TypeVar("R")
 WORKERS: Final = max(1, MOST_WORKERS // PROCESSES)  # in each process
 
 
@@ -61,12 +63,15 @@ class Fleet:
         """The Map: `s3commit.testing.execution.CompleteUnits`."""
         record = ports.ledger.job(ticket.ref)
         assert record is not None
-        shares = [units[number::PROCESSES] for number in range(PROCESSES)]
-        done = [self._pool.submit(_complete, record, ticket, share) for share in shares if share]
-        for future in done:
-            results, cpu = future.result()
+        for results, cpu in self.shared(functools.partial(_complete, record, ticket), units):
             self.cpu += cpu
             yield from results
+
+    def shared(self, work: Callable[[Sequence[T]], R], items: Sequence[T]) -> Iterator[R]:
+        """What each process makes of its share of the items."""
+        shares = [items[number::PROCESSES] for number in range(PROCESSES)]
+        for done in [self._pool.submit(work, share) for share in shares if share]:
+            yield done.result()
 
 
 def _complete(
@@ -84,16 +89,17 @@ def _complete(
 
 
 def _one(ledger: MemoryLedger, ticket: Ticket, unit: Unit) -> UnitResult:
-    ports = Ports(_store(), ledger, SystemClock(), ThreadMap(COMPLETE_WORKERS))
+    ports = Ports(connected(), ledger, SystemClock(), ThreadMap(COMPLETE_WORKERS))
     return complete_unit(ports, ticket, unit)
 
 
 @functools.cache
-def _store() -> S3ObjectStore:
+def connected() -> S3ObjectStore:
+    """The store of this process."""
     return S3ObjectStore(make_client(connections=WORKERS * COMPLETE_WORKERS))
 
 
 def _prepare(environment: dict[str, str]) -> None:
     """Have the client made before anything is measured."""
     os.environ.update(environment)
-    _store()
+    connected()

@@ -75,9 +75,4 @@ CHILD = Fact(0.1, "seconds of an Express child beside its function", NOWHERE)
 ITEM = Fact(0.01, "seconds of a write to the ledger", "assumed; published: single-digit ms")
 START = Fact(0.1, "seconds of a StartExecution", NOWHERE)
 NODES = Fact(11, "machines of the cluster", "assumed")
-SEEN = Fact(
-    500 / 81,
-    "files a second of S3A's magic committer, small, in 50 directories, behind 20 ms",
-    "assumed: seen once, task commits included; no command here repeats it",
-)
 ALL: Final = tuple(one for one in globals().values() if isinstance(one, Fact))
