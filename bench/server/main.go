@@ -81,7 +81,9 @@ func (b *bench) measured(name string, s3 http.Handler) http.Handler {
 			return
 		}
 		b.count(name, operation(request))
-		s3.ServeHTTP(&late{ResponseWriter: response, delay: time.Duration(b.delay.Load())}, request)
+		late := &late{ResponseWriter: response, delay: time.Duration(b.delay.Load())}
+		s3.ServeHTTP(late, request)
+		late.wait() // if the response has no body
 	})
 }
 

@@ -26,7 +26,13 @@ from s3commit.core.verification.counted_attempts import (
     refuse_ours,
     targets_of,
 )
-from s3commit.core.verification.manifests import Verified, make_plan, short_digest, verify_all
+from s3commit.core.verification.manifests import (
+    Verified,
+    cuts_between,
+    make_plan,
+    short_digest,
+    verify_all,
+)
 
 REPLACE_NOT_ALLOWED = "REPLACE_NOT_ALLOWED"
 
@@ -119,7 +125,8 @@ def _refuse_missing_uploads(
     """
     missing = {upload for one in verified for upload in one.uploads}
     if missing:
-        for upload in list_uploads(ports, directory.bucket, directory.destination.prefix):
+        prefix = directory.destination.prefix
+        for upload in list_uploads(ports, directory.bucket, prefix, cuts_between(verified)):
             if not missing:
                 break  # the rest is others'
             counted = short_digest(upload.key, upload.upload_id)

@@ -1,8 +1,9 @@
 """Listings of millions of keys: ranges of keys are listed side by side.
 
 S3 gives 1,000 keys a request, and a request names the key that it goes on after: in one row a
-million keys take minutes. A range that has more is cut in two at a key that may not exist, since
-S3 starts anywhere
+million keys take minutes. A range that has given two pages is cut in two at a key that may not
+exist, since S3 starts anywhere. What a page gives beyond its range is read in vain, so whoever
+knows some of the keys names those to cut at
 (https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html, StartAfter;
 https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListMultipartUploads.html, key-marker).
 """
@@ -33,6 +34,7 @@ class _Range(Generic[T]):
     prefix: str
     listing: Iterator[T]
     last: str = ""
+    pages: int = 0
 
 
 def list_objects(
@@ -42,22 +44,34 @@ def list_objects(
 
     The order depends on the keys alone: the same objects come in the same order again.
     """
-    return _in_ranges(ports, ports.store.list, bucket, prefixes)
+    listing = ports.store.list
+    ranges = (_Range(prefix, listing(bucket, prefix, after="")) for prefix in prefixes)
+    return _in_ranges(ports, listing, bucket, ranges)
 
 
-def list_uploads(ports: Ports, bucket: str, prefix: str) -> Iterator[OpenUpload]:
-    """Every open upload below the prefix, in an order that depends on the keys alone."""
-    return (one for _, one in _in_ranges(ports, ports.store.list_uploads, bucket, (prefix,)))
+def list_uploads(
+    ports: Ports, bucket: str, prefix: str, cuts: Iterable[str] = ()
+) -> Iterator[OpenUpload]:
+    """Every open upload below the prefix, in an order that depends on the keys alone.
+
+    ``cuts`` are keys in order, with less than a page of uploads between one and the next.
+    """
+    listing = ports.store.list_uploads
+    ends = [*cuts, ""]
+    ranges = (
+        _Range(prefix, listing(bucket, prefix, after=after), last)
+        for after, last in zip(("", *ends), ends, strict=False)
+    )
+    return (one for _, one in _in_ranges(ports, listing, bucket, ranges))
 
 
 def _in_ranges(
-    ports: Ports, listing: Callable[..., Iterator[T]], bucket: str, prefixes: Iterable[str]
+    ports: Ports, listing: Callable[..., Iterator[T]], bucket: str, waiting: Iterable[_Range[T]]
 ) -> Iterator[tuple[str, T]]:
-    waiting = iter(prefixes)
+    waiting = iter(waiting)
     ranges: list[_Range[T]] = []
     while True:
-        for prefix in islice(waiting, RANGES - len(ranges)):
-            ranges.append(_Range(prefix, listing(bucket, prefix, after="")))
+        ranges.extend(islice(waiting, RANGES - len(ranges)))
         if not ranges:
             return
         pages: dict[int, list[T]] = dict(ports.parallel(_next_page, enumerate(ranges)))
@@ -66,9 +80,11 @@ def _in_ranges(
             found = pages[number]
             yield from ((one.prefix, item) for item in found)
             if len(found) == PAGE:
+                one.pages += 1
                 unfinished.append(one)
                 idle = RANGES - len(ranges) + number + 1 - len(unfinished)
-                cut = _between(one.prefix, found[-1].key, one.last) if idle > 0 else ""
+                is_long = one.pages > 1 and idle > 0
+                cut = _between(one.prefix, found[-1].key, one.last) if is_long else ""
                 if cut:
                     rest = listing(bucket, one.prefix, after=cut)
                     unfinished.append(_Range(one.prefix, rest, one.last))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from s3commit.core.formats.manifest import digest
 from s3commit.core.formats.plan import cut_units, encode_plan
 from s3commit.core.formats.strict_json import TOO_LARGE
+from s3commit.core.job.listings import PAGE
 from s3commit.core.job.manifests import each_manifest, read_manifest
 from s3commit.core.job.partitions import MAX_NAMES
 from s3commit.core.model.errors import JobRefusedError
@@ -19,14 +20,20 @@ from s3commit.core.model.record import JobRecord, PlanFacts
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.verification.counted_attempts import Target
 
+SAMPLED = 256 // 16
+
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What remains of a manifest after it was judged: no more than the plan needs."""
+    """What remains of a manifest after it was judged: no more than the plan needs.
+
+    ``sample`` has some of the keys themselves, one in sixteen by their digests.
+    """
 
     attempt: CountedAttempt
     parts: list[int]
     keys: list[bytes]
+    sample: list[str]
     uploads: list[bytes]
     bytes: int
     rows: int | None
@@ -86,10 +93,14 @@ def _read(
 
 
 def _verified(attempt: CountedAttempt, pending: PendingSet, columns: tuple[str, ...]) -> Verified:
+    keys = [short_digest(file.key) for file in pending.files]
     return Verified(
         attempt=attempt,
         parts=[len(file.etags) for file in pending.files],
-        keys=[short_digest(file.key) for file in pending.files],
+        keys=keys,
+        sample=[
+            file.key for file, key in zip(pending.files, keys, strict=True) if key[0] < SAMPLED
+        ],
         uploads=[short_digest(file.key, file.upload_id) for file in pending.files],
         bytes=pending.bytes,
         rows=pending.rows,
@@ -102,6 +113,16 @@ def _verified(attempt: CountedAttempt, pending: PendingSet, columns: tuple[str, 
 def short_digest(*texts: str) -> bytes:
     """A digest in place of a long key: a million of them fit into a worker's memory."""
     return hashlib.blake2b("\0".join(texts).encode(), digest_size=16).digest()
+
+
+def cuts_between(verified: list[Verified]) -> list[str]:
+    """Keys in order that cut the listing of these uploads into ranges of three quarters of a page.
+
+    However the keys are chosen, there are no more cuts than their number calls for.
+    """
+    sample = sorted(key for one in verified for key in one.sample)
+    ranges = 1 + sum(len(one.keys) for one in verified) * 4 // (3 * PAGE)
+    return sorted({sample[len(sample) * number // ranges] for number in range(1, ranges) if sample})
 
 
 def make_plan(verified: list[Verified]) -> tuple[PlanFacts, bytes]:
