@@ -83,7 +83,8 @@ def _committers(chosen: argparse.Namespace) -> int:
             print(report.table(one), flush=True)
     machine["loadAtEnd"] = load()
     if chosen.report:
-        report.keep(chosen.report, summary(machine), compared)
+        arguments = f"--files {scale.files} --rows {scale.rows} --rounds {scale.rounds}"
+        report.keep(chosen.report, summary(machine), arguments, compared)
     return 0
 
 

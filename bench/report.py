@@ -67,12 +67,12 @@ def requests(compared: Compared) -> str:
     return "\n".join(lines) + "\n"
 
 
-def keep(folder: Path, machine: str, compared: Sequence[Compared]) -> None:
+def keep(folder: Path, machine: str, arguments: str, compared: Sequence[Compared]) -> None:
     """Write ``committers.md`` and its plots."""
     folder.mkdir(parents=True, exist_ok=True)
     parts = [
         "# The committers side by side\n",
-        f'Written by `make bench ARGS="--only committers --report {folder}"`: {machine}.\n',
+        f'By `make bench ARGS="--only committers {arguments}"`; {machine}.\n',
         "Medians, with the least and the greatest wall time; the ratio is to the first line.\n",
     ]
     for delay, group in groupby(compared, lambda one: one.delay):

@@ -140,7 +140,7 @@ def test_committers_are_compared_in_tables_and_plots(tmp_path: Path) -> None:
         for delay in (0, 20)
     ]
     compared.append(Compared(tasks, 20, {"ours": ours}))
-    report.keep(tmp_path, "a machine", compared)
+    report.keep(tmp_path, "a machine", "--files 1", compared)
     written = (tmp_path / "committers.md").read_text().splitlines()
     assert "### 1,000 small files, 10 tasks, 100 directories, +20 ms" in written
     assert "| ours | 3.0 (2.0 to 4.0) | 1.00 | 1.5 | 3.0 | 1.0 | 1 | 2 |" in written
