@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -56,6 +58,14 @@ def jobs_below(tiny: TinyPipeline, prefix: str) -> list[tuple[str, Conflict, Sco
     return [(job.destination.prefix[len(prefix) :], job.conflict, job.scope) for job in records]
 
 
+def await_requests(tiny: TinyPipeline, prefix: str, count: int) -> None:
+    """Until so many jobs below the prefix have asked for their commit."""
+    end = time.monotonic() + 60
+    while sum(one.key.endswith("/request.json") for one in tiny.store.list(BUCKET, prefix)) < count:
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
 def test_a_script_that_knows_nothing_of_us(
     spark: SparkSession, tiny: TinyPipeline, place: Place, db: str
 ) -> None:
@@ -85,9 +95,9 @@ def test_a_script_that_knows_nothing_of_us(
         ("orders/", append, directory),
         ("orders/", append, directory),
         ("orders/day=2026-11-21/", replace, directory),
-        ("days/", append, directory),
+        ("days/", replace, directory),  # Spark creates a table by an overwrite
         ("days/", replace, directory),
-        ("large/", append, directory),
+        ("large/", replace, directory),
         ("hived/", replace, partition),
         ("hived/", append, directory),
     ]
@@ -120,6 +130,30 @@ def test_a_bucketed_and_sorted_table(spark: SparkSession, place: Place, db: str)
         assert "Exchange hashpartitioning" not in plan
         assert joined.count() == 6 * 143**2 + 142**2
     assert spark.table(f"{db}.b").where("k = 3").count() == 143
+
+
+@pytest.mark.parametrize("static", ["dt = 'a b'", "dt = 'x', hour = 1"])
+def test_i6_the_first_overwrite_of_a_partition_replaces_it(
+    spark: SparkSession, tiny: TinyPipeline, place: Place, db: str, static: str
+) -> None:
+    """Run again while the first one waits, as after a driver that died, its rows are there once."""
+    table = f"{db}.t"
+    spark.sql(
+        f"CREATE TABLE {table} (id INT, dt STRING, hour INT) USING parquet"
+        " PARTITIONED BY (dt, hour)"
+    )
+    rest = ", hour" if "hour" not in static else ""
+    values = "VALUES (7, 1)" if rest else "VALUES (7)"
+    insert = f"INSERT OVERWRITE {table} PARTITION ({static}{rest}) {values}"
+    with ThreadPoolExecutor() as threads:
+        with tiny.held():
+            runs = [threads.submit(spark.sql, insert) for _ in range(2)]
+            await_requests(tiny, f"{db}/", 2)
+        for run in runs:
+            run.result()
+    assert rows(spark, f"SELECT id FROM {table}") == [(7,)]
+    escaped = {"dt = 'a b'": "t/dt=a b/"}.get(static, "t/dt=x/hour=1/")
+    assert jobs_below(tiny, f"{db}/") == [(escaped, Conflict.REPLACE, Scope.DIRECTORY)] * 2
 
 
 def test_modes_of_a_dataframe(spark: SparkSession, place: Place) -> None:
@@ -185,6 +219,9 @@ def test_i7_i10_partitions_elsewhere(spark: SparkSession, place: Place, db: str)
     spark.sql(f"INSERT OVERWRITE {table} PARTITION (a = 1, b) VALUES (9, 9), (10, 3)")
     assert found() == [(3, 2, 1), (5, 2, 1), (9, 1, 9), (10, 1, 3)]
     assert files() == 1
+    spark.sql(f"ALTER TABLE {table} PARTITION (a = 2, b = 1) SET LOCATION '{elsewhere}/two'")
+    spark.sql(f"INSERT OVERWRITE {table} PARTITION (a = 2, b = 1) SELECT 11")
+    assert found() == [(9, 1, 9), (10, 1, 3), (11, 2, 1)]
     assert place.uploads == []
 
 

@@ -22,6 +22,7 @@ import org.slf4j.LoggerFactory;
 final class Attempt {
   private static final Logger LOG = LoggerFactory.getLogger(Attempt.class);
   private static final int MAX_FILES = 20_000; // of a manifest
+  private static final int MAX_BYTES = 32 << 20; // of a manifest
   private static final int THREADS = 8;
   private static final int WAITING_PARTS = 2 * THREADS; // on disk
   private static final long ABORT_SECONDS = 60;
@@ -38,6 +39,7 @@ final class Attempt {
   private final Semaphore room = new Semaphore(WAITING_PARTS);
   private final ThreadPoolExecutor threads;
   private final PendingFileSystem view;
+  private boolean ended;
 
   /** {@code localFile} names a new file on local disk at each call. */
   Attempt(
@@ -73,10 +75,7 @@ final class Attempt {
   /** Begin the file that {@link #path} was asked for; without a request. */
   PendingFile create(String key) throws IOException {
     if (files.size() >= MAX_FILES) {
-      throw new CommitException(
-          "TOO_MANY_FILES",
-          "task " + taskId + " has more than " + MAX_FILES + " files: repartition the rows by the"
-              + " partition columns, so that each task writes to fewer partitions");
+      throw tooMany("more than " + MAX_FILES + " files");
     }
     Uploader.Upload upload = uploader.of(directories.get(key).file(key));
     PendingFile file = new PendingFile(key, upload, partSize, localFile, room, threads);
@@ -84,6 +83,13 @@ final class Attempt {
       throw new IOException(key + " was written before by this task attempt");
     }
     return file;
+  }
+
+  private CommitException tooMany(String what) {
+    return new CommitException(
+        "TOO_MANY_FILES",
+        "task " + taskId + " has " + what + ": repartition the rows by the partition columns, so that"
+            + " each task writes to fewer partitions");
   }
 
   /** The length in bytes of a closed file. */
@@ -107,11 +113,15 @@ final class Attempt {
     for (Map.Entry<JobDirectory, List<PendingFile.Done>> entry : done.entrySet()) {
       counted.add(put(entry.getKey(), entry.getValue()));
     }
+    ended = true;
     return counted;
   }
 
   private Counted put(JobDirectory directory, List<PendingFile.Done> done) throws IOException {
     byte[] body = Documents.pendingset(directory, taskId, attemptId, done);
+    if (body.length > MAX_BYTES) {
+      throw tooMany("a manifest of " + body.length + " bytes");
+    }
     String name = "tasks/" + taskId + "/" + attemptId + ".pendingset";
     Store.putOwn(fs, directory.document(name), body);
     long bytes = done.stream().mapToLong(PendingFile.Done::length).sum();
@@ -120,22 +130,34 @@ final class Attempt {
     return new Counted(taskId, attemptId, name, digest, done.size(), bytes, location);
   }
 
-  /** Abort all uploads. What can't be aborted now the pipeline aborts when the job ends. */
+  /**
+   * Abort all uploads, once, and none of a finished attempt. What can't be aborted now the pipeline
+   * aborts when the job ends.
+   */
   void abort() {
+    if (ended) {
+      return;
+    }
+    ended = true;
+    // Spark kills a task by an interrupt, which the waiting and S3A's requests would obey.
+    boolean interrupted = Thread.interrupted();
     threads.shutdownNow();
     try {
       threads.awaitTermination(ABORT_SECONDS, TimeUnit.SECONDS);
-    } catch (InterruptedException interrupted) {
-      Thread.currentThread().interrupt();
+    } catch (InterruptedException again) {
+      interrupted = true;
     }
     for (PendingFile file : files.values()) {
       try {
         file.abort();
-      } catch (IOException failed) {
+      } catch (IOException | RuntimeException failed) {
         LOG.warn("an upload of task {} is not aborted yet: {}", taskId, failed.getMessage());
       }
     }
     close();
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
   }
 
   private void close() {

@@ -19,6 +19,9 @@ import org.apache.spark.TaskContext;
 import org.apache.spark.internal.io.FileCommitProtocol;
 import org.apache.spark.internal.io.FileNameSpec;
 import org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol;
+import org.apache.spark.util.TaskCompletionListener;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 import scala.Option;
 
 /**
@@ -27,6 +30,7 @@ import scala.Option;
  */
 abstract class CommitProtocol extends FileCommitProtocol implements Serializable {
   private static final long serialVersionUID = 1L;
+  private static final Logger LOG = LoggerFactory.getLogger(CommitProtocol.class);
   private static final int MAX_LOCATIONS = 80; // of a job
   private static final Pattern UUID_FORM = Pattern.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}");
 
@@ -85,19 +89,27 @@ abstract class CommitProtocol extends FileCommitProtocol implements Serializable
   }
 
   /**
-   * A static partition that is overwritten is the destination: all of it is replaced. Where its
-   * partitions lie elsewhere Spark names those too, after it.
+   * A static partition that is overwritten is the destination: all of it is replaced. If it lies
+   * elsewhere, its place is. Where partitions below it lie elsewhere Spark names those too.
    */
   private Job newJob(Options options) throws CommitException {
     Path table = new Path(output);
-    if (replaced.isEmpty()) {
+    Insert insert = Insert.running(table);
+    Map<String, Path> elsewhere = insert == null ? Map.of() : insert.elsewhere();
+    boolean overwrites = insert == null ? !replaced.isEmpty() : insert.overwrites() && !dynamic;
+    if (!overwrites) {
       Job.Replaces replaces = dynamic ? Job.Replaces.PARTITIONS : Job.Replaces.NOTHING;
-      return new Job(jobId, table, replaces, locationsBelow(table), options);
+      return new Job(jobId, table, replaces, locationsBelow(table, elsewhere), options);
     }
-    Path destination = new Path(replaced.get(0));
-    Map<String, Path> locations = locationsBelow(destination);
-    for (String other : replaced.subList(1, replaced.size())) {
-      if (!locations.containsValue(new Path(other))) {
+    Path usual = new Path(insert == null ? replaced.get(0) : output + "/" + insert.partition());
+    Path destination =
+        insert == null ? usual : elsewhere.getOrDefault(insert.partition(), usual);
+    Map<String, Path> locations = locationsBelow(destination, elsewhere);
+    for (String other : replaced) {
+      Path path = new Path(other);
+      if (path.equals(usual) && !usual.equals(destination)) {
+        LOG.warn("files at {} stay: the partition lies at {}", usual, destination);
+      } else if (!path.equals(destination) && !locations.containsValue(path)) {
         throw elsewhere(other);
       }
     }
@@ -105,19 +117,18 @@ abstract class CommitProtocol extends FileCommitProtocol implements Serializable
   }
 
   /** The partitions below {@code destination} that lie elsewhere in its bucket. */
-  private Map<String, Path> locationsBelow(Path destination) {
+  private Map<String, Path> locationsBelow(Path destination, Map<String, Path> elsewhere) {
     String partition = relativeTo(new Path(output), destination);
     Map<String, Path> found = new TreeMap<>();
-    Locations.of(new Path(output))
-        .forEach(
-            (name, place) -> {
-              boolean apart =
-                  relativeTo(destination, place) == null && relativeTo(place, destination) == null;
-              boolean below = partition != null && name.startsWith(partition);
-              if (below && name.length() > partition.length() && apart && sameBucket(place)) {
-                found.put(name.substring(partition.length()), place);
-              }
-            });
+    elsewhere.forEach(
+        (name, place) -> {
+          boolean apart =
+              relativeTo(destination, place) == null && relativeTo(place, destination) == null;
+          boolean below = partition != null && name.startsWith(partition);
+          if (below && name.length() > partition.length() && apart && sameBucket(place)) {
+            found.put(name.substring(partition.length()), place);
+          }
+        });
     return found.size() > MAX_LOCATIONS ? Map.of() : found;
   }
 
@@ -147,6 +158,8 @@ abstract class CommitProtocol extends FileCommitProtocol implements Serializable
       sparks.setupTask(context);
       return;
     }
+    // Older releases of Spark don't call abortTask for an error before the first row.
+    TaskContext.get().addTaskCompletionListener((TaskCompletionListener) ended -> abortTask(context));
     int task = context.getTaskAttemptID().getTaskID().getId();
     // Spark's own number is unique in an application only.
     String id = TaskContext.get().taskAttemptId() + "-" + UUID.randomUUID();

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
 import java.io.InterruptedIOException;
 import java.io.Serializable;
+import java.net.SocketTimeoutException;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
@@ -38,6 +39,7 @@ final class Job implements Serializable {
   private static final long serialVersionUID = 1L;
   private static final Logger LOG = LoggerFactory.getLogger(Job.class);
   private static final String JOB = "job.json";
+  private static final int MAX_RESULT_BYTES = 256 << 10; // what others may put there is not larger
   private static final long FIRST_PAUSE_MILLIS = 20;
   private static final long LONGEST_PAUSE_MILLIS = 1_000;
   private static final double GROWTH = 1.2; // the answer is late by a fifth of the wait at most
@@ -135,6 +137,9 @@ final class Job implements Serializable {
       try {
         return Store.putFirst(fs, directory.document("request.json"), request);
       } catch (IOException failed) {
+        if (isInterrupt(failed)) {
+          throw unknown("the request was interrupted", failed);
+        }
         if (!pause.rest()) {
           throw unknown("the request could not be put: " + failed.getMessage(), failed);
         }
@@ -166,13 +171,15 @@ final class Job implements Serializable {
     while (true) {
       IOException failed = null;
       try {
-        byte[] body = Store.read(fs, directory.document("result.json"));
-        if (body != null) {
-          return Documents.read(body);
+        byte[] body = Store.read(fs, directory.document("result.json"), MAX_RESULT_BYTES);
+        JsonNode result = body == null ? null : Documents.read(body);
+        if (result != null && result.path("jobId").asText().equals(id)) {
+          return result;
         }
-      } catch (InterruptedIOException interrupted) {
-        throw unknown("the wait was interrupted", interrupted);
       } catch (IOException again) {
+        if (isInterrupt(again)) {
+          throw unknown("the wait was interrupted", again);
+        }
         failed = again;
       }
       if (System.nanoTime() > reminder) {
@@ -191,19 +198,23 @@ final class Job implements Serializable {
     String outcome = result.path("outcome").asText();
     String code = result.path("error").path("code").asText("");
     String message = result.path("error").path("message").asText("no reason given");
-    if (!result.path("jobId").asText().equals(id)) {
-      throw unknown("the result is another job's", null);
-    }
     if (outcome.equals("COMMITTED")) {
       LOG.info(
           "job {} committed {} files at {}", id, result.path("files"), directory.destinationUri());
     } else if (code.equals("ALREADY_COMMITTED")) {
       LOG.warn("job {} added nothing: {}", id, message);
-    } else {
+    } else if (outcome.equals("ABORTED") || outcome.equals("ROLLED_BACK")) {
       throw new CommitException(
           code.isEmpty() ? outcome : code,
           "job " + id + " ended " + outcome + ", none of its files is visible: " + message);
+    } else {
+      throw unknown("its result has the outcome '" + outcome + "'", null);
     }
+  }
+
+  /** A request that took too long is no interrupt, though its exception is one by its class. */
+  private static boolean isInterrupt(IOException failed) {
+    return failed instanceof InterruptedIOException && !(failed instanceof SocketTimeoutException);
   }
 
   private CommitException unknown(String why, Throwable cause) {

@@ -13,14 +13,14 @@ record JobDirectory(String scheme, String bucket, String prefix, String jobId)
 
   /** Raises {@link CommitException} for a destination that no job may have. */
   static JobDirectory of(Path destination, String jobId) throws CommitException {
-    String prefix = destination.toUri().getPath().substring(1);
-    if (prefix.isEmpty()) {
+    String path = destination.toUri().getPath();
+    if (path.length() <= 1) {
       throw new CommitException(
           "BAD_PATH",
           destination + " is a whole bucket: write to a prefix in it. Nothing was written.");
     }
     return new JobDirectory(
-        destination.toUri().getScheme(), destination.toUri().getAuthority(), prefix, jobId);
+        destination.toUri().getScheme(), destination.toUri().getAuthority(), path.substring(1), jobId);
   }
 
   /** The destination as the pipeline names it. */

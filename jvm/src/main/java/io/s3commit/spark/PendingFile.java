@@ -20,6 +20,8 @@ import java.util.concurrent.Future;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.Semaphore;
 import java.util.function.Supplier;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * A file that stays invisible: a stream into an upload that is not completed.
@@ -27,6 +29,7 @@ import java.util.function.Supplier;
  * <p>Each part is a file on local disk until it is up. An empty file has one part of no bytes.
  */
 final class PendingFile extends OutputStream {
+  private static final Logger LOG = LoggerFactory.getLogger(PendingFile.class);
   private static final int MAX_PARTS = 10_000; // S3's own limit
   private static final int BUFFER = 64 * 1024;
 
@@ -46,6 +49,7 @@ final class PendingFile extends OutputStream {
   private long inPart;
   private long length;
   private volatile boolean closed;
+  private volatile IOException failed; // of a part
   private boolean whole = true; // false from an error on: whoever ignores it must not commit
 
   PendingFile(
@@ -70,8 +74,8 @@ final class PendingFile extends OutputStream {
 
   @Override
   public void write(byte[] data, int offset, int count) throws IOException {
-    if (closed) {
-      throw new IOException(key + " is closed");
+    if (closed || !whole) {
+      throw new IOException(key + " is closed, or was not written without an error");
     }
     whole = false;
     int from = offset;
@@ -109,8 +113,11 @@ final class PendingFile extends OutputStream {
     }
   }
 
-  /** Give the part to a thread; waits while too many are on disk. */
+  /** Give the part to a thread; waits while too many are on disk. Raises what another part met. */
   private void send(boolean last) throws IOException {
+    if (failed != null) {
+      throw new IOException(key + ": " + failed.getMessage(), failed);
+    }
     part().close();
     File body = file;
     bodies.add(body);
@@ -145,6 +152,9 @@ final class PendingFile extends OutputStream {
   private String put(int number, boolean last, File body, long size) throws IOException {
     try (InputStream in = new PartBody(body)) {
       return upload.put(number, last, in, size);
+    } catch (IOException refused) {
+      failed = refused;
+      throw refused;
     } finally {
       room.release();
       discard(body);
@@ -192,7 +202,11 @@ final class PendingFile extends OutputStream {
     whole = false;
     if (out != null) {
       bodies.add(file);
-      out.close();
+      try {
+        out.close();
+      } catch (IOException unwanted) {
+        LOG.debug("what was left to write is given up", unwanted);
+      }
     }
     for (File body : bodies) { // of parts that no thread has begun, too
       discard(body);

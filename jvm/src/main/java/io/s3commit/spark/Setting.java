@@ -22,7 +22,7 @@ final class Setting {
    * <p>A hidden directory is no table's: Hive's staging directories are renamed when they are whole.
    */
   static boolean isOurs(Path output) {
-    String uri = output.toUri() + "/";
+    String uri = output + "/"; // as it was written: output.toUri() is encoded
     String prefixes = SQLConf.get().getConfString(PREFIXES, ALL_OF_S3A);
     return output.toUri().getAuthority() != null
         && !isHidden(output)

@@ -22,6 +22,7 @@ import org.slf4j.LoggerFactory;
 final class Store {
   private static final String UPLOADER = "fs.capability.multipart.uploader";
   private static final String CONDITIONAL = "fs.option.create.conditional.overwrite";
+  private static final int SOME_BYTES = 64 << 10;
   private static final Map<String, FileSystem> OPEN = new ConcurrentHashMap<>();
 
   static {
@@ -114,7 +115,8 @@ final class Store {
       }
       return body;
     } catch (IOException failed) {
-      byte[] found = readAfter(failed, fs, path);
+      // What is longer is another object, whatever else is in it.
+      byte[] found = readAfter(failed, fs, path, Math.max(body.length + 1, SOME_BYTES));
       if (found == null) {
         throw failed;
       }
@@ -122,9 +124,10 @@ final class Store {
     }
   }
 
-  private static byte[] readAfter(IOException failed, FileSystem fs, Path path) throws IOException {
+  private static byte[] readAfter(IOException failed, FileSystem fs, Path path, int most)
+      throws IOException {
     try {
-      return read(fs, path);
+      return read(fs, path, most);
     } catch (IOException second) {
       failed.addSuppressed(second);
       throw failed;
@@ -139,13 +142,13 @@ final class Store {
   }
 
   /**
-   * The object's bytes, or null if there is none.
+   * The object's first bytes, {@code most} at most, or null if there is none.
    *
    * <p>Without the right to list the bucket S3 answers 403 for an object that does not exist.
    */
-  static byte[] read(FileSystem fs, Path path) throws IOException {
+  static byte[] read(FileSystem fs, Path path, int most) throws IOException {
     try (FSDataInputStream in = fs.open(path)) {
-      return in.readAllBytes();
+      return in.readNBytes(most);
     } catch (FileNotFoundException | AccessDeniedException absent) {
       return null;
     }
