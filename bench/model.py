@@ -55,8 +55,8 @@ class Deployment:
         return max(busy / share, waiting) + self.latency + 3 * limits.ITEM
 
     def verify(self, files: int) -> float:
-        """Seconds to read all manifests and to list all uploads."""
-        reads, pages = files / costs.FILES_PER_TASK, files / PAGE
+        """Seconds to read all manifests and to list all uploads, in ranges of 3/4 of a page."""
+        reads, pages = files / costs.FILES_PER_TASK, files / PAGE * 4 / 3
         busy = reads * limits.REQUEST + pages * (limits.LISTED + limits.VERIFIED)
         return max(busy, (reads + pages) / RANGES * self.latency)
 
