@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import uuid
 from contextlib import suppress
@@ -63,6 +64,7 @@ class Worker:
         self._socket, theirs = socket.socketpair()
         self._answers = self._socket.makefile("rb")
         self._is_ready = False
+        self._init = threading.Lock()  # whoever waits for the handler: its word comes once
         self._init_error: bytes | None = None
         today = datetime.now(UTC).strftime("%Y/%m/%d")
         self.log_stream = f"{today}/[{_VERSION}]{self.id}"
@@ -111,13 +113,15 @@ class Worker:
 
     def wait_ready(self) -> bool:
         """Wait until the handler is imported; False, and ended, if it fails or takes too long."""
-        if not self._is_ready:
-            answer = self._answer(INIT_LIMIT)
-            self._is_ready = answer is not None and "error" not in answer
+        with self._init:
             if not self._is_ready:
-                self._init_error = answer["error"].encode() if answer else None
-                self.kill()
-        return self._is_ready
+                answer = self._answer(INIT_LIMIT)
+                self._is_ready = answer is not None and "error" not in answer
+                if not self._is_ready:
+                    if answer:
+                        self._init_error = answer["error"].encode()
+                    self.kill()
+            return self._is_ready
 
     def invoke(self, payload: bytes) -> CallOutcome:
         """Call the handler with ``payload`` (JSON) and wait for what comes of it."""
