@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from botocore.exceptions import ClientError
 
+from s3commit.local.packages import link_runtime
+from s3commit.local.worker import Worker
 from tests.local.conftest import Local
 
 
@@ -48,6 +50,18 @@ def test_a_worker_signs_with_credentials_of_its_own(local: Local) -> None:
     seen = local.invoke("Probe", {"do": "describe"})["Result"]
     owner = {worker.id: worker.spec for worker in local.runtime.workers()}
     assert owner[seen["environment"]["AWS_ACCESS_KEY_ID"]].name == seen["name"]
+
+
+def test_whoever_waits_for_a_worker_is_told_that_it_is_ready(local: Local, tmp_path: Path) -> None:
+    local.invoke("Probe", {"do": "describe"})
+    [probe, *_] = [one for one in local.runtime.workers() if one.spec.name == local.output("Probe")]
+    worker = Worker(probe.spec, link_runtime(tmp_path), {})
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            waiting = [threads.submit(worker.wait_ready) for _ in range(4)]
+            assert [one.result(30) for one in waiting] == [True] * 4
+    finally:
+        worker.close()
 
 
 def test_a_worker_sees_its_code_and_layers_and_no_package_of_ours(local: Local) -> None:
