@@ -140,7 +140,7 @@ ACCESS: dict[str, Access] = {
             MANIFESTS: ("DeleteObject",),
             DATA: ("AbortMultipartUpload",),
         },
-        bucket=("ListBucket",),
+        bucket=("ListBucket", "ListBucketMultipartUploads"),
         ledger=("GetItem", "PutItem"),
     ),
     "dispatch_requests": Access(),

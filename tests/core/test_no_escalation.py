@@ -165,17 +165,36 @@ def test_i12_a_repair_goes_on_where_nobody_may_read_an_ended_jobs_document() -> 
     assert not [key for key in world.open_uploads() if OTHER_JOB in key]
 
 
-def test_i12_a_job_that_counts_an_upload_of_before_completes_and_aborts_none_of_it() -> None:
-    """Its name carries the id of the job, which was chosen for that; its parts are not known."""
-    world, evil = World(), job_directory(WRITE, BELOW)
+def _older_upload(world: World, evil: JobDirectory) -> tuple[str, str, PendingSet]:
+    """Another program's upload; a job with the id in its name, chosen for that; its manifest."""
     key = f"{BELOW}part-00000-{WRITE}.parquet"
     upload = world.store.create_upload(BUCKET, key, metadata={}, content_type="x")
     world.store.upload_part(BUCKET, key, upload, 1, b"theirs")
     world.open(evil)
     file = PendingFile(BUCKET, key, upload, ("etag",), 6, WRITE, "t0", "a0")
-    world.request(evil, world.drop(evil, PendingSet(WRITE, (file,), "t0", "a0"), "t0", "a0"))
+    return key, upload, PendingSet(WRITE, (file,), "t0", "a0")
+
+
+def test_i12_a_job_that_counts_an_upload_of_before_completes_and_aborts_none_of_it() -> None:
+    """Its parts are not known to the job."""
+    world, evil = World(), job_directory(WRITE, BELOW)
+    key, upload, pending = _older_upload(world, evil)
+    world.request(evil, world.drop(evil, pending, "t0", "a0"))
     world.run(evil)
     error = world.result(evil).error
     assert error is not None
     assert error.code == "BAD_FIELD"
     assert world.store.upload_is_open(BUCKET, key, upload)
+
+
+def test_i12_a_late_manifest_of_an_ended_job_aborts_no_upload_of_before() -> None:
+    world, evil = World(), job_directory(WRITE, BELOW)
+    key, upload, pending = _older_upload(world, evil)
+    world.request_abort(evil)
+    world.run(evil)
+    own = world.attempt(evil, "t1", "a1", files={f"own-{WRITE}.parquet": b"late"})
+    assert world.announce(evil, own) == 1
+    assert world.announce(evil, world.drop(evil, pending, "t0", "a0")) == 0
+    assert world.open_uploads() == [key]
+    assert world.store.upload_is_open(BUCKET, key, upload)
+    assert not world.all_keys(evil.tasks)

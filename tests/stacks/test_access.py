@@ -31,7 +31,7 @@ OWN = "bucket/_s3commit/*/"
 # Written out once more, by hand: a change of rights has to be meant.
 ALLOWED: dict[str, dict[str, set[str]]] = {
     "ingest_pendingsets": {
-        "bucket": {"s3:ListBucket"},
+        "bucket": {"s3:ListBucket", "s3:ListBucketMultipartUploads"},
         "bucket/*": {"s3:AbortMultipartUpload"},
         f"{JOB}*": {"s3:GetObject"},
         f"{OWN}decision.json": {"s3:GetObject"},

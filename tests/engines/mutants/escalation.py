@@ -24,7 +24,7 @@ MUTANTS = [
     Mutant(
         "an id is a job's own, whatever a directory above has",
         "core/ending/uploads.py",
-        "        if is_named_so and upload.initiated >= record.opened_at and not"
+        "        if is_named_so and not is_older(upload, record) and not"
         " other_jobs.own(upload.key):\n",
         "        if is_named_so:\n",
         "I12",
@@ -37,5 +37,13 @@ MUTANTS = [
         "for prefix in reversed(directories_above(upload.key)):\n",
         "I4",
         by="adversary",
+    ),
+    Mutant(
+        "a late manifest aborts whatever it names",
+        "core/commit/ingest_pendingsets.py",
+        "        if record.names is Names.UNIQUE and not _is_open(ports.store, file, record):\n",
+        "        if False:\n",
+        "I12",
+        by="tests/core/test_no_escalation.py",
     ),
 ]

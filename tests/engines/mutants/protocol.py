@@ -200,8 +200,8 @@ MUTANTS = [
     Mutant(
         "a late manifest is deleted whatever lies there by now",
         "core/commit/ingest_pendingsets.py",
-        "    ports.store.delete(directory.bucket, key, if_match=etag)\n",
-        "    ports.store.delete(directory.bucket, key)\n",
+        "        ports.store.delete(directory.bucket, key, if_match=stored.facts.etag)\n",
+        "        ports.store.delete(directory.bucket, key)\n",
         "I4",
     ),
     Mutant(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import takewhile
 
 from s3commit.core.formats.layout import JobDirectory, parse_manifest_key
 from s3commit.core.formats.manifest import MAX_MANIFEST_BYTES, decode_pendingset, digest
@@ -11,12 +12,14 @@ from s3commit.core.formats.strict_json import TOO_LARGE
 from s3commit.core.job.documents import read_spec
 from s3commit.core.job.locations import LOCATION_NOT_AGREED, main_of
 from s3commit.core.model.errors import InvalidInputError, NotFoundError
-from s3commit.core.model.job import JobSpec
-from s3commit.core.model.pending import PendingSet
+from s3commit.core.model.job import JobSpec, Names
+from s3commit.core.model.pending import PendingFile, PendingSet
 from s3commit.core.model.record import AttemptRecord, JobRecord
 from s3commit.core.model.states import ENDED, UNDER_COMMIT
+from s3commit.core.ownership.open_uploads import is_older
 from s3commit.core.ownership.other_jobs import OtherJobs
 from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.objects import ObjectStore
 from s3commit.core.recovery.lost_record import record_from_s3
 
 
@@ -54,7 +57,9 @@ def judge_arrival(ports: Ports, bucket: str, key: str, *, size: int = 0) -> Arri
     record = _record(ports, directory)
     pending = decode_pendingset(stored.body, directory, names=record.names)
     if record.state in ENDED:
-        return Arrival(key, late=_abort_late(ports, directory, key, stored.facts.etag, pending))
+        late = _abort_late(ports, directory, record, pending)
+        ports.store.delete(directory.bucket, key, if_match=stored.facts.etag)
+        return Arrival(key, late=late)
     return Arrival(
         key,
         AttemptRecord(
@@ -114,16 +119,24 @@ def _main_directory(ports: Ports, directory: JobDirectory) -> tuple[JobDirectory
 
 
 def _abort_late(
-    ports: Ports, directory: JobDirectory, key: str, etag: str, pending: PendingSet
+    ports: Ports, directory: JobDirectory, record: JobRecord, pending: PendingSet
 ) -> int:
     # The codec has seen to it that each file lies in the destination, and under a unique name is
-    # the job's; an exact one must not be another job's (I5). A committed file has no upload left,
-    # so aborting a counted one's is a no-op.
+    # the job's; an exact one must not be another job's (I5). A committed file has no upload left.
     other_jobs = OtherJobs(ports.store, directory)
-    files = [file for file in pending.files if not other_jobs.own(file.key)]
-    for _done in ports.parallel(
-        lambda file: ports.store.abort_upload(file.bucket, file.key, file.upload_id), files
-    ):
-        pass
-    ports.store.delete(directory.bucket, key, if_match=etag)
-    return len(files)
+
+    def abort(file: PendingFile) -> bool:
+        if record.names is Names.UNIQUE and not _is_open(ports.store, file, record):
+            return False
+        ports.store.abort_upload(file.bucket, file.key, file.upload_id)
+        return True
+
+    return sum(ports.parallel(abort, [f for f in pending.files if not other_jobs.own(f.key)]))
+
+
+def _is_open(store: ObjectStore, file: PendingFile, record: JobRecord) -> bool:
+    """Whether the file's upload is open, and no older than the job: only a listing says when."""
+    at_its_key = takewhile(
+        lambda upload: upload.key == file.key, store.list_uploads(file.bucket, file.key)
+    )
+    return any(one.upload_id == file.upload_id and not is_older(one, record) for one in at_its_key)

@@ -19,6 +19,7 @@ from s3commit.core.model.pending import PendingSet
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ownership.identity import ObjectOwner, described, in_doubt, is_ours, object_owner
+from s3commit.core.ownership.open_uploads import is_older
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.verification.counted_attempts import (
     commit_request,
@@ -136,9 +137,8 @@ def _refuse_missing_uploads(
                     " does not carry and S3 wants again at its completion",
                     code="UNSUPPORTED_CHECKSUM",
                 )
-            is_older = spec.names is Names.UNIQUE and upload.initiated < record.opened_at
-            if is_older and counted in missing:
-                # Another program's, whatever its name says: not to be completed, or aborted (I12).
+            is_others = spec.names is Names.UNIQUE and is_older(upload, record)
+            if is_others and counted in missing:  # neither to be completed nor aborted
                 raise JobRefusedError(
                     f"the upload of {upload.key[:200]!r} was started before the job's job.json was"
                     " put",

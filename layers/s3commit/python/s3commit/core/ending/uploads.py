@@ -13,6 +13,7 @@ from s3commit.core.model.limits import ABORT_ROUNDS
 from s3commit.core.model.pending import PendingFile
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ownership.named_uploads import named_uploads
+from s3commit.core.ownership.open_uploads import is_older
 from s3commit.core.ownership.other_jobs import OtherJobs
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.clock import CallTime
@@ -87,11 +88,11 @@ def own_uploads(ports: Ports, directory: JobDirectory) -> Iterator[OpenUpload]:
 
 
 def _uploads_at(ports: Ports, directory: JobDirectory, record: JobRecord) -> Iterator[OpenUpload]:
-    """By name: what was begun before the job is another program's, whatever its name says (I12)."""
+    """By name; under exact names, those that manifests and notes name as well."""
     other_jobs = OtherJobs(ports.store, directory)
     for upload in list_uploads(ports, directory.bucket, directory.destination.prefix):
         is_named_so = belongs_to_job(upload.key, directory.job_id)
-        if is_named_so and upload.initiated >= record.opened_at and not other_jobs.own(upload.key):
+        if is_named_so and not is_older(upload, record) and not other_jobs.own(upload.key):
             yield upload
     if record.names is Names.EXACT:
         yield from named_uploads(ports, directory)

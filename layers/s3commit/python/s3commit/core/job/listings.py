@@ -57,7 +57,7 @@ def list_uploads(
     ``cuts`` are keys in order, with less than a page of uploads between one and the next.
     """
     listing = ports.store.list_uploads
-    ends = [*cuts, ""]
+    ends = [*(cut for cut in cuts if cut.startswith(prefix)), ""]
     ranges = (
         _Range(prefix, listing(bucket, prefix, after=after), last)
         for after, last in zip(("", *ends), ends, strict=False)

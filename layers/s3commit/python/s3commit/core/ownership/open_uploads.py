@@ -34,6 +34,14 @@ MOST_REMEMBERED: Final = 10_000  # answers of each kind; more are asked for agai
 DEEPEST: Final = 96
 
 
+def is_older(upload: OpenUpload, record: JobRecord) -> bool:
+    """Whether the upload was begun before the job's ``job.json``: it is another program's (I12).
+
+    Whatever its name says: who sees an open upload can open a job with the id in its name.
+    """
+    return upload.initiated < record.opened_at
+
+
 class Ownership(StrEnum):
     """Whose an upload is, by the job id in its file name."""
 
@@ -85,8 +93,7 @@ class UploadOwners:
     def _by_directories(self, upload: OpenUpload, job_id: str) -> Ownership:
         """By the ledger's record or the job directory of the outermost directory that has one.
 
-        Whoever may write below a directory alone can't have made one further up (I12). An upload
-        that was begun before the job of its id is another program's.
+        Whoever may write below a directory alone can't have made one further up (I12).
         """
         if upload.key.count("/") > DEEPEST:
             return Ownership.UNDER_WAY  # too deep to be asked for: nobody knows
@@ -102,7 +109,7 @@ class UploadOwners:
         is_managed = False
         for prefix in directories_above(upload.key):
             record = here.get(prefix)
-            if record is not None and upload.initiated < record.opened_at:
+            if record is not None and is_older(upload, record):
                 return Ownership.FOREIGN
             if record is not None:
                 return Ownership.ENDED if record.state in ENDED else Ownership.UNDER_WAY
