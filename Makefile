@@ -70,7 +70,7 @@ contract: setup ## The store and ledger suite on AWS: make contract ARGS="--buck
 	$(BIN)/python -m pytest tests/contract $(ARGS)
 
 .PHONY: jar
-jar: jdk ## Build the jar for Spark's own file writers, for Scala 2.12 and 2.13
+jar: jdk ## Build and unit-test the jar for Spark's own file writers, for Scala 2.12 and 2.13
 	@for scala in 2.12 2.13; do mvn --batch-mode --quiet --file jvm/pom.xml -P scala-$$scala package; done
 	@rm -rf $(JARS) && mkdir $(JARS) && cp jvm/target/*/s3commit-spark_*.jar $(JARS)
 

@@ -171,3 +171,12 @@ def test_an_abort_that_was_requested_first_stands(
     operator.join()
     assert place.tidy().state is JobState.ABORTED
     assert place.data == place.uploads == []
+
+
+def test_file_systems_that_somebody_closes_are_not_ours(spark: SparkSession, place: Place) -> None:
+    """A Thrift server closes all that a user has in Hadoop's cache when a session of his ends."""
+    spark.range(10).write.mode("append").parquet(uri(place))
+    virtual_machine: Any = spark._jvm
+    virtual_machine.org.apache.hadoop.fs.FileSystem.closeAll()
+    spark.range(10).write.mode("append").parquet(uri(place))
+    assert len(ids(spark, place)) == 20

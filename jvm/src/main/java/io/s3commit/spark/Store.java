@@ -39,7 +39,8 @@ final class Store {
    * The file system of {@code path}'s bucket, one for each bucket and user of this JVM.
    *
    * <p>It is not the one that Spark has. In that one S3A's magic committer may be enabled, and then a
-   * file below {@code __magic_job-...} is no ordinary object.
+   * file below {@code __magic_job-...} is no ordinary object. Nor is it in Hadoop's cache, whose file
+   * systems anybody may close: a Thrift server does, when a session of its user ends.
    */
   static FileSystem of(Path path, Configuration conf) throws IOException {
     String bucket = path.toUri().getAuthority();
@@ -58,8 +59,9 @@ final class Store {
       own.setBoolean(prefix + "committer.magic.enabled", false);
       own.set(prefix + "directory.marker.retention", "keep");
     }
+    own.setBoolean("fs." + path.toUri().getScheme() + ".impl.disable.cache", true);
     try {
-      return FileSystem.newInstance(path.toUri(), own);
+      return FileSystem.get(path.toUri(), own);
     } catch (IOException failed) {
       throw new UncheckedIOException(failed);
     }

@@ -1,0 +1,163 @@
+package io.s3commit.spark;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.File;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Semaphore;
+import java.util.function.Supplier;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** I2: whatever a writer ignores, and whatever S3 answers, a file that lacks bytes is not counted. */
+class PendingFileTest {
+  private static final int PART = 4;
+
+  @TempDir private Path disk;
+  private final FakeUploads s3 = new FakeUploads();
+  private final ExecutorService threads = Executors.newFixedThreadPool(2);
+  private final Semaphore room = new Semaphore(2);
+  private int files;
+
+  @BeforeEach
+  void nothingIsThere() {
+    assertEquals(0, disk.toFile().list().length);
+  }
+
+  @AfterEach
+  void everyPartGaveItsRoomBack() {
+    end();
+    assertEquals(2, room.availablePermits());
+  }
+
+  private void end() {
+    threads.shutdown();
+    while (!threads.isTerminated()) {
+      Thread.onSpinWait();
+    }
+  }
+
+  private PendingFile file() throws IOException {
+    return file(() -> disk.resolve("part" + files++).toFile());
+  }
+
+  private PendingFile file(Supplier<File> local) throws IOException {
+    return new PendingFile("t/a", s3.uploader().of(FakeUploads.TARGET), PART, local, room, threads);
+  }
+
+  /** A writer that drops an error, and goes on. */
+  private static void ignored(OutputStream out, byte[] data) {
+    assertThrows(IOException.class, () -> out.write(data));
+  }
+
+  @Test
+  void partsAreCountedFromOneAndTheLastOneIsToldSo() throws IOException {
+    PendingFile file = file();
+    file.write("0123456789".getBytes());
+    file.close();
+    PendingFile.Done done = file.await();
+    assertEquals(10, done.length());
+    assertEquals(List.of("etag-1", "etag-2", "etag-3"), done.etags());
+    assertEquals(FakeUploads.ID, done.uploadId());
+    assertArrayEquals("0123456789".getBytes(), s3.bytes());
+    assertEquals(0, disk.toFile().list().length);
+  }
+
+  @Test
+  void anEmptyFileHasOnePartOfNoBytes() throws IOException {
+    PendingFile file = file();
+    file.close();
+    assertEquals(List.of("etag-1"), file.await().etags());
+    assertEquals(0, s3.bytes().length);
+  }
+
+  @Test
+  void closingTwiceAddsNothing() throws IOException {
+    PendingFile file = file();
+    file.write(1);
+    file.close();
+    file.close();
+    assertEquals(1, file.await().etags().size());
+  }
+
+  @Test
+  void aPartThatS3RefusesFailsTheFile() throws IOException {
+    s3.refuse(2);
+    PendingFile file = file();
+    file.write("01234567".getBytes());
+    assertThrows(IOException.class, () -> {
+      file.close();
+      file.await();
+    });
+  }
+
+  @Test
+  void aFileWhoseWriterIgnoredThatADiskWasFullIsNotCounted() throws IOException {
+    File missing = disk.resolve("no-such-directory/part").toFile();
+    int[] asked = {0};
+    PendingFile file =
+        file(() -> asked[0]++ == 1 ? missing : disk.resolve("part" + files++).toFile());
+    ignored(file, "01234567".getBytes());
+    ignored(file, "more".getBytes());
+    file.close();
+    assertThrows(IOException.class, file::await);
+    file.abort();
+  }
+
+  @Test
+  void aFileThatWasNotClosedIsNotCounted() throws IOException {
+    PendingFile file = file();
+    file.write("0123".getBytes());
+    assertThrows(IOException.class, file::await);
+    file.abort();
+  }
+
+  @Test
+  void nothingIsWrittenAfterTheEnd() throws IOException {
+    PendingFile file = file();
+    file.close();
+    ignored(file, new byte[1]);
+    assertEquals(0, file.await().length());
+  }
+
+  @Test
+  void aFileOfTooManyPartsIsRefusedAndNotCounted() throws IOException {
+    PendingFile file = file();
+    file.write(new byte[10_000 * PART]);
+    CommitException refused =
+        assertThrows(CommitException.class, () -> file.write(new byte[PART + 1]));
+    assertTrue(refused.getMessage().contains("fs.s3a.multipart.size"), refused.getMessage());
+    assertThrows(IOException.class, file::await);
+    file.abort();
+  }
+
+  @Test
+  void anAbortLeavesNeitherUploadNorLocalFile() throws IOException {
+    PendingFile file = file();
+    file.write("012345".getBytes());
+    end();
+    file.abort();
+    assertTrue(s3.isAborted());
+    assertEquals(0, disk.toFile().list().length);
+    assertThrows(IOException.class, file::await);
+  }
+
+  @Test
+  void anAbortOfAFileThatWasNeverBegunAsksS3Nothing() throws IOException {
+    file().abort();
+    assertFalse(s3.isAborted());
+    assertEquals(0, Files.list(disk).count());
+  }
+}
