@@ -7,7 +7,7 @@ import shutil
 import sys
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,15 +112,24 @@ class Bench:
 
     def ours(self, frame: DataFrame, *by: str) -> Cost:
         """The format s3commit, snappy, to SeaweedFS, committed when it returns."""
-        prefix = f"{DATA}{uuid.uuid4().hex}/"
         writer = frame.write.format("s3commit").mode("append")
         if by:
             writer = writer.option("partitionBy", ",".join(by))
+        return self._committed(frame, writer.save)
+
+    def function(self, frame: DataFrame) -> Cost:
+        """The same by `s3commit.spark.write`."""
+        from s3commit.spark import write
+
+        return self._committed(frame, lambda path: write(frame, path, mode="append"))
+
+    def _committed(self, frame: DataFrame, save: Callable[[str], object]) -> Cost:
+        prefix = f"{DATA}{uuid.uuid4().hex}/"
         with (
             Committer(make_pipeline(self.store), prefix),
             self.measured(frame.sparkSession) as costs,
         ):
-            writer.save(f"s3://{BUCKET}/{prefix}")
+            save(f"s3://{BUCKET}/{prefix}")
         for found in self.store.list(BUCKET, prefix):
             self.store.delete(BUCKET, found.key)
         return costs[0]

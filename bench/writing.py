@@ -49,12 +49,13 @@ def write(bench: Bench, settings: Settings) -> list[Figure]:
     with bench.session() as spark:
         frame = rows(spark, settings.rows, TASKS)
         few = rows(spark, settings.rows // 2, TASKS)
-        for warm in (bench.native, bench.ours, bench.nothing):
+        for warm in (bench.native, bench.ours, bench.function, bench.nothing):
             warm(few)
-        native, ours, nothing = in_turn(
+        native, ours, function, nothing = in_turn(
             settings,
             Variant("Spark to disk", lambda: bench.native(frame)),
             Variant("s3commit", lambda: bench.ours(frame)),
+            Variant("s3commit.spark.write", lambda: bench.function(frame)),
             Variant("rows alone", lambda: bench.nothing(frame)),
         )
     title = f"write {settings.rows:,} rows, {TASKS} tasks"
@@ -62,6 +63,7 @@ def write(bench: Bench, settings: Settings) -> list[Figure]:
     return [
         *_costs(title, ours, native, cpu_goal=CPU_GOAL),
         _figure(title, "CPU without making the rows", *extra),
+        _figure(f"{title}, by the function", "CPU of the tasks", *_tasks(function, native)),
     ]
 
 
@@ -159,14 +161,18 @@ def _costs(
     cpu_goal: float,
     wall_goal: float | None = None,
 ) -> list[Figure]:
-    cpu, wall = [cost.tasks for cost in native], [cost.wall for cost in native]
-    tasks, served = [cost.tasks for cost in ours], [cost.tasks + cost.server for cost in ours]
+    tasks, cpu = _tasks(ours, native)
+    wall, served = [cost.wall for cost in native], [cost.tasks + cost.server for cost in ours]
     taken = [cost.wall for cost in ours]
     return [
         _figure(title, "CPU of the tasks", tasks, cpu, goal=cpu_goal),
         _figure(title, "CPU with SeaweedFS's own", served, cpu),
         _figure(title, "wall, the commit included", taken, wall, goal=wall_goal),
     ]
+
+
+def _tasks(*variants: list[Cost]) -> list[list[float]]:
+    return [[cost.tasks for cost in costs] for costs in variants]
 
 
 def _less(costs: list[Cost], nothing: list[Cost]) -> list[float]:
