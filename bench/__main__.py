@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import functools
 import json
+import shlex
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -74,6 +75,8 @@ def _committers(chosen: argparse.Namespace) -> int:
         chosen.rounds,
         chosen.delay or (0, 20),
         chosen.workload or workloads.NAMES,
+        chosen.committer or (),
+        chosen.commit_only,
     )
     machine = describe()
     with _bench() as bench:
@@ -83,7 +86,7 @@ def _committers(chosen: argparse.Namespace) -> int:
             print(report.table(one), flush=True)
     machine["loadAtEnd"] = load()
     if chosen.report:
-        arguments = f"--files {scale.files} --rows {scale.rows} --rounds {scale.rounds}"
+        arguments = shlex.join(sys.argv[1:])
         report.keep(chosen.report, summary(machine), arguments, compared)
     return 0
 
@@ -121,6 +124,8 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     )
     alone = parser.add_argument_group(f"--only {COMMITTERS}, which runs alone")
     alone.add_argument("--workload", action="append", metavar="NAME", help="default: all")
+    alone.add_argument("--committer", action="append", metavar="PART", help="of a name; all")
+    alone.add_argument("--commit-only", action="store_true", help="no delay before the commit")
     alone.add_argument("--report", type=Path, metavar="DIR", help="keep tables and plots here")
     chosen = parser.parse_args(arguments)
     if COMMITTERS in (chosen.only or ()) and len(chosen.only) > 1:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import threading
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -33,6 +34,7 @@ CLASS: Final = "spark.sql.sources.commitProtocolClass"
 CLOUD: Final = "org.apache.spark.internal.io.cloud"
 SPARKS: Final = "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol"
 JARS: Final = s3a.ROOT / ".build" / "bench-jars"
+_LOOK_SECONDS: Final = 0.02
 TUNED: Final = "tuned"  # a bucket of its own, since a file system is configured by its bucket
 TUNING: Final = {
     "fs.s3a.committer.threads": "96",
@@ -93,6 +95,8 @@ class Scale:
     rounds: int
     delays: Sequence[int]
     names: Sequence[str] = NAMES  # of the workloads
+    committers: Sequence[str] = ()  # parts of their names; none: all
+    commit_only: bool = False  # S3 is fast until the last task has ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,18 +148,25 @@ class _Stage:
     fleet: Fleet
     store: S3ObjectStore  # the functions'
     spark: SparkSession
+    delay: int = 0  # while tasks write
+    last: int = 0  # from the end of the last task on
 
 
 def _compared(stage: _Stage, workload: Workload, delay: int, scale: Scale, say: Say) -> Compared:
     frame = workload.make(stage.spark)
-    hows = (*OURS, PARTITIONED, *BY_RENAMES) if workload.overwrites else (*OURS, *S3AS, *BY_RENAMES)
+    hows = [
+        how
+        for how in (*OURS, *((PARTITIONED,) if workload.overwrites else S3AS), *BY_RENAMES)
+        if not scale.committers or any(part in how.name for part in scale.committers)
+    ]
     runs: dict[str, list[Run]] = {how.name: [] for how in hows}
     if delay == scale.delays[0]:
         for how in hows:
-            _run(stage, frame, workload, how, 0)  # for the JVM's compiler
+            _run(stage, frame, workload, how)  # for the JVM's compiler
+    delayed = replace(stage, delay=0 if scale.commit_only else delay, last=delay)
     for turn in range(scale.rounds):
         for how in hows:
-            run = _run(stage, frame, workload, how, delay)
+            run = _run(delayed, frame, workload, how)
             runs[how.name].append(run)
             say(
                 f"+{delay} ms, {workload.name}, round {turn + 1}, {how.name}: {run.wall:.1f} s,"
@@ -164,13 +175,13 @@ def _compared(stage: _Stage, workload: Workload, delay: int, scale: Scale, say: 
     return Compared(workload, delay, runs)
 
 
-def _run(stage: _Stage, frame: DataFrame, workload: Workload, how: How, delay: int) -> Run:
+def _run(stage: _Stage, frame: DataFrame, workload: Workload, how: How) -> Run:
     prefix = f"{DATA}{uuid.uuid4().hex}/"
     stage.front.delay(0)
     try:
         if workload.overwrites:
-            _write(stage, frame, workload, how, prefix)
-        stage.front.delay(delay)
+            _write(replace(stage, last=0), frame, workload, how, prefix)
+        stage.front.delay(stage.delay)
         stage.front.reset()
         return _write(stage, frame, workload, how, prefix)
     finally:
@@ -186,6 +197,7 @@ def _write(stage: _Stage, frame: DataFrame, workload: Workload, how: How, prefix
         spark.sparkContext.setJobGroup(group, how.name)
         if how.is_ours:
             stack.enter_context(Committer(make_pipeline(stage.store), prefix, fleet))
+        stack.enter_context(_delayed_at_last(stage, group))
         writer = _writer(frame, workload, how)
         with Meter(jvm_pid(spark)) as meter:
             cpu, start = time.process_time() + fleet.cpu, time.time()
@@ -199,6 +211,35 @@ def _write(stage: _Stage, frame: DataFrame, workload: Workload, how: How, prefix
         pipeline=time.process_time() + fleet.cpu - cpu if how.is_ours else 0.0,
         requests=counts[CLUSTER],
         pipeline_requests=counts[PIPELINE],
+    )
+
+
+@contextmanager
+def _delayed_at_last(stage: _Stage, group: str) -> Iterator[None]:
+    """Have S3 answer with the commit's delay once every task of the group's jobs has ended."""
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(_LOOK_SECONDS):
+            if _is_written(stage.spark, group):
+                stage.front.delay(stage.last)
+                return
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _is_written(spark: SparkSession, group: str) -> bool:
+    tracker = spark.sparkContext.statusTracker()
+    jobs = map(tracker.getJobInfo, tracker.getJobIdsForGroup(group))
+    stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
+    return bool(stages) and all(
+        stage is not None and stage.numTasks == stage.numCompletedTasks for stage in stages
     )
 
 
