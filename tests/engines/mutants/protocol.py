@@ -222,8 +222,8 @@ MUTANTS = [
     Mutant(
         "an abort is taken for a commit",
         "core/commit/seal_job.py",
-        "        if isinstance(request, AbortRequest):\n",
-        "        if False:\n",
+        "    if not isinstance(request, AbortRequest):\n",
+        "    if True:\n",
         "refusal",
     ),
 ]

@@ -29,10 +29,7 @@ ASKED_ONE_BY_ONE = 64  # ids; with more, all directories are listed once
 
 def is_there(store: ObjectReader, directory: JobDirectory) -> bool:
     """Whether the job has a directory or a commit manifest here."""
-    return any(
-        next(iter(store.list(directory.bucket, prefix)), None) is not None
-        for prefix in (directory.prefix, directory.commits)  # by listing: a HEAD takes more rights
-    )
+    return any(has_objects(store, directory.bucket, prefix) for prefix in _traces(directory))
 
 
 def is_further_up(store: ObjectReader, directory: JobDirectory) -> bool:
@@ -41,9 +38,24 @@ def is_further_up(store: ObjectReader, directory: JobDirectory) -> bool:
     Two listings for each directory above.
     """
     return any(
-        is_there(store, JobDirectory(Destination(directory.bucket, prefix), directory.job_id))
-        for prefix in directories_above(directory.destination.prefix)
+        has_objects(store, directory.bucket, prefix) for prefix in traces_further_up(directory)
     )
+
+
+def traces_further_up(directory: JobDirectory) -> list[str]:
+    """The prefixes below which a job of the same id in a directory above has objects."""
+    above = directories_above(directory.destination.prefix)
+    jobs = (JobDirectory(Destination(directory.bucket, one), directory.job_id) for one in above)
+    return [prefix for job in jobs for prefix in _traces(job)]
+
+
+def has_objects(store: ObjectReader, bucket: str, prefix: str) -> bool:
+    """Whether there is any, by a listing: a HEAD takes more rights."""
+    return next(iter(store.list(bucket, prefix)), None) is not None
+
+
+def _traces(directory: JobDirectory) -> tuple[str, str]:
+    return directory.prefix, directory.commits
 
 
 class OtherJobs:
