@@ -6,6 +6,7 @@ parts and etags, and does nothing else. Both have as many completions under way.
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 import uuid
@@ -19,15 +20,18 @@ from bench.figures import Figure, Sample
 from bench.fleet import WORKERS, Fleet, connected
 from bench.front import Front
 from bench.pipeline import BUCKET, DATA, REGION, make_pipeline
+from bench.processes import peak, reset_peak
 from s3commit.aws.concurrency import MOST_WORKERS
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_client import make_client
+from s3commit.core.commit.ingest_pendingsets import judge_arrival
 from s3commit.core.formats.documents import encode_job, encode_request
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.manifest import digest, encode_pendingset
 from s3commit.core.model.job import CommitRequest, CountedAttempt, Destination, JobSpec
 from s3commit.core.model.limits import COMPLETE_WORKERS
 from s3commit.core.model.pending import PendingFile, PendingSet
+from s3commit.spark.options import MB
 from s3commit.testing.execution import run_execution
 
 if TYPE_CHECKING:
@@ -37,6 +41,7 @@ FILES_A_TASK: Final = 100
 FEWER: Final = 10  # as often is the smaller job in the larger one
 GOAL: Final = 1.25  # 80 % of a bare client's rate
 EXPONENT: Final = 1.05
+MEMORY: Final = 256  # MB that the steps may add to a process
 FLEET: Final = 3_000  # completions a second of `MOST_WORKERS` processors
 
 
@@ -65,10 +70,12 @@ def _measured(
     bench.commit(FILES_A_TASK, 0)
     figures, walls = [], {}
     for wait in (0, delay):
-        ours, bare, cpu = [], [], []
+        ours, bare, cpu, memory = [], [], [], []
         for number in range(rounds):
             start = bench.fleet.cpu
-            ours.append(bench.commit(files, wait))
+            wall, taken = bench.commit(files, wait)
+            ours.append(wall)
+            memory.append(taken / MB)
             cpu.append((bench.fleet.cpu - start) / files * 1000)
             bare.append(bench.complete(files, wait))
             say(f"+{wait} ms, round {number + 1}: {ours[-1]:.1f} s, bare client {bare[-1]:.1f} s")
@@ -80,7 +87,13 @@ def _measured(
     title, each = f"commit of {files:,} files", Sample((MOST_WORKERS / FLEET * 1000,))
     what = f"CPU of a completion, for {FLEET:,} a second by {MOST_WORKERS} workers"
     figures.append(Figure(title, what, "ms", Sample(tuple(cpu)), "their time", each, goal=1.0))
-    fewer = [bench.commit(files // FEWER, 0) for _ in range(rounds)]
+    allowed = Sample((float(MEMORY),))
+    figures.append(
+        Figure(
+            title, "memory of the steps", "MB", Sample(tuple(memory)), "256 MB", allowed, goal=1.0
+        )
+    )
+    fewer = [bench.commit(files // FEWER, 0)[0] for _ in range(rounds)]
     figures.append(
         Figure(
             title,
@@ -103,8 +116,12 @@ class _Bench:
         self.fleet = fleet
         self._store = S3ObjectStore(make_client())
 
-    def commit(self, files: int, delay: int) -> float:
-        """Seconds from the request to the end of the execution, TidyUp included."""
+    def commit(self, files: int, delay: int) -> tuple[float, int]:
+        """Seconds from the request to the end of the execution, TidyUp included; bytes of memory.
+
+        The latter is the peak of this process, which runs all steps but the completions, above what
+        it had before.
+        """
         directory = _directory()
         self._store.put(
             BUCKET, directory.job, encode_job(JobSpec(directory.job_id, directory.destination))
@@ -121,16 +138,23 @@ class _Bench:
                 )
             )
         request = encode_request(CommitRequest(directory.job_id, tuple(attempts)))
+        pipeline = make_pipeline(self._store)
+        first = directory.prefix + attempts[0].manifest
+        judge_arrival(pipeline, BUCKET, first)  # as its event does, long before the request
+        del tasks, task, attempts
+        gc.collect()
+        held = reset_peak(os.getpid())
         self.front.delay(delay)
         start = time.perf_counter()
         self._store.put(BUCKET, directory.request, request)
-        run_execution(make_pipeline(self._store), directory, complete=self.fleet)
+        run_execution(pipeline, directory, execution=directory.ref, complete=self.fleet)
         wall = time.perf_counter() - start
+        memory = peak(os.getpid()) - held
         self.front.delay(0)
         visible = sum("part-" in found.key for found in self._store.list(BUCKET, _data(directory)))
         if visible != files:
             raise AssertionError(f"{visible} of {files} files are visible")
-        return wall
+        return wall, memory
 
     def complete(self, files: int, delay: int) -> float:
         """Seconds in which the same processes complete so many uploads, and nothing else."""

@@ -107,7 +107,9 @@ class Committer:
         try:
             directory = self._await_request()
             if directory is not None:
-                run_execution(self._pipeline, directory, complete=self._complete)
+                # The first execution of a job has this name, and asks less than a later one.
+                name = directory.ref
+                run_execution(self._pipeline, directory, execution=name, complete=self._complete)
         except BaseException as error:
             self._error = error
 

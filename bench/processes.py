@@ -112,15 +112,22 @@ class Meter:
 def reset_peaks(pid: int) -> None:
     """Let the peak of every living descendant start again from what it holds now."""
     for stat in tree(pid)[1:]:
-        (PROC / str(stat.pid) / "clear_refs").write_text("5")
+        reset_peak(stat.pid)
+
+
+def reset_peak(pid: int) -> int:
+    """Let the peak of the process start again from what it holds now; return that, in bytes."""
+    (PROC / str(pid) / "clear_refs").write_text("5")
+    return peak(pid)
 
 
 def largest_peak(pid: int) -> int:
     """The largest peak resident size (VmHWM) among the living descendants, in bytes."""
-    return max((_peak(stat.pid) for stat in tree(pid)[1:]), default=0)
+    return max((peak(stat.pid) for stat in tree(pid)[1:]), default=0)
 
 
-def _peak(pid: int) -> int:
+def peak(pid: int) -> int:
+    """The peak resident size (VmHWM) of the process in bytes; 0 if it is gone."""
     try:
         text = (PROC / str(pid) / "status").read_text()
     except _GONE:
