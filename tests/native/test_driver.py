@@ -8,6 +8,7 @@ import pytest
 
 from tests.engines.chaos.driver.deployment import local_up
 from tests.engines.chaos.driver.gate import How, Point
+from tests.engines.chaos.driver.program import Client
 from tests.engines.chaos.driver.spark import NATIVE_CASES, Drivers, Stage
 from tests.engines.chaos.driver.trial import Watch
 from tests.native.s3a import hadoop
@@ -32,7 +33,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     with (
         local_up() as deployed,
         Watch() as watch,
-        Drivers(deployed, len(POINTS) + 1, native=True) as drivers,
+        Drivers(deployed, len(POINTS) + 1, Client.NATIVE) as drivers,
     ):
         yield Stage(deployed, watch, drivers, tmp_path_factory.mktemp("streams"))
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import boto3
 import pytest
 
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.states import JobState
 from tests.native.conftest import FAILURES, uri
-from tests.spark.disturbed import disturbed, fail_always, fail_first_try, kill_first_try
+from tests.spark.disturbed import disturbed, fail_always, fail_first_try, kill_first_try, task_ids
 from tests.spark.tiny import BUCKET, Place, TinyPipeline
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 WHOLE = list(range(1000))
@@ -62,6 +65,46 @@ def test_i1_i4_a_task_that_fails_for_good_leaves_nothing(spark: SparkSession, pl
     assert place.data == place.uploads == []
     assert "_SUCCESS" not in place.names
     assert parts_on_disk(spark) == []
+
+
+@contextmanager
+def lines_of(spark: SparkSession, logger: str) -> Iterator[Callable[[], str]]:
+    """What that logger of the JVM has said since."""
+    jvm: Any = spark.sparkContext._jvm
+    log4j, written = jvm.org.apache.logging.log4j, jvm.java.io.StringWriter()
+    appender = log4j.core.appender.WriterAppender.createAppender(
+        None, None, written, "test", False, True
+    )
+    appender.start()
+    log4j.core.config.Configurator.setLevel(logger, log4j.Level.WARN)
+    log4j.LogManager.getLogger(logger).addAppender(appender)
+    yield written.toString
+    log4j.LogManager.getLogger(logger).removeAppender(appender)
+
+
+def test_i4_an_upload_that_is_aborted_already_is_nothing_to_warn_of(
+    spark: SparkSession, place: Place
+) -> None:
+    of_the_task = {"Bucket": BUCKET, "Prefix": f"{place.destination.prefix}part-00001"}
+
+    def abort_and_fail(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for number, batch in enumerate(batches):
+            yield batch
+            if number == 2 and task_ids() == (1, 0):  # the first batch has left the process
+                s3: Any = boto3.client("s3")
+                while not (found := s3.list_multipart_uploads(**of_the_task).get("Uploads")):
+                    time.sleep(0.1)
+                for one in found:
+                    s3.abort_multipart_upload(
+                        Bucket=BUCKET, Key=one["Key"], UploadId=one["UploadId"]
+                    )
+                raise RuntimeError("the first try fails")
+
+    frame = spark.range(0, 1000, 1, 2).selectExpr("id", "repeat('x', 9000) as text")
+    with lines_of(spark, "io.s3commit.spark.Attempt") as lines:
+        save(frame.mapInArrow(abort_and_fail, frame.schema), place)
+        assert lines() == ""
+    assert ids(spark, place) == WHOLE
 
 
 def test_i1_a_job_that_is_refused_is_an_error_that_says_so(

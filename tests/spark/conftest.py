@@ -25,6 +25,7 @@ _OF_ANY = {
     f"test_{name}.py"
     for name in (
         "committed",
+        "driver",
         "foreach_batch",
         "frame_read",
         "frame_write",

@@ -136,10 +136,39 @@ def test_the_pauses_grow_with_the_time_waited_to_a_second_and_end_in_time(
         job.commit([attempt()], timeout=60)
     assert max(environment.slept) == 1
     message = caught.value.message
-    assert "no result after 60 s" in message
+    assert "no result after 60 s; it may still be committed" in message
+    assert caught.value.__suppress_context__  # not that the object was not found
     assert f"`s3commit show {job.directory.uri}`" in message
     assert "Step Functions console" in message
     assert "\n" not in message
+
+
+def test_who_waits_for_more_than_a_minute_is_told_so_once(job: Job) -> None:
+    for seconds, count in ((59, 0), (300, 1)):
+        told: list[str] = []
+        with pytest.raises(OutcomeUnknownError):
+            job.commit([attempt()], timeout=seconds, remind=told.append)
+        assert len(told) == count
+    assert "has no result after 60 s: waiting for its outcome" in told[0]
+    assert job.directory.uri in told[0]
+
+
+def test_a_result_that_came_while_the_process_stood_still_is_seen(
+    job: Job,
+    store: MemoryObjectStore,
+    environment: ScriptedEnvironment,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    moments = iter((0.0, 3600.0))  # stopped between the first look and the clock
+
+    def monotonic() -> float:
+        now = next(moments)
+        if now:
+            end(store, job, Outcome.COMMITTED)
+        return now
+
+    monkeypatch.setattr(environment, "monotonic", monotonic)
+    assert job.commit([attempt()], timeout=60).outcome is Outcome.COMMITTED
 
 
 def test_commit_may_be_called_again_and_goes_on_waiting(job: Job, store: MemoryObjectStore) -> None:

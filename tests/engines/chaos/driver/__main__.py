@@ -18,7 +18,7 @@ from tests.engines.chaos.driver import plain, spark
 from tests.engines.chaos.driver.deployment import local_up
 from tests.engines.chaos.driver.gate import How, Point, Seen
 from tests.engines.chaos.driver.plans import OF_EVERY_CLIENT, OF_SPARK, by_seed, every, of_spark
-from tests.engines.chaos.driver.program import NATIVE
+from tests.engines.chaos.driver.program import Client
 from tests.engines.chaos.driver.trial import Watch
 
 TOGETHER = 10  # clients that stall must not be kept for longer than they wait for an answer
@@ -62,19 +62,18 @@ def main() -> int:
     parser.add_argument("--points", choices=["all", "none"], default="all")
     parser.add_argument("--seeds", type=int, default=0, help="more points, chosen by seed")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--client", choices=["plain", "spark", "native"], action="append")
+    parser.add_argument("--client", choices=["plain", *Client], action="append")
     parser.add_argument("--case", action="append", help="a policy, in this order; else all")
     parser.add_argument("--most", type=int, default=0, help="so many of a policy's, spread out")
     parser.add_argument("--how", type=How, choices=list(How), action="append")
     chosen = parser.parse_args()
     tally = Tally()
     with local_up() as deployed, Watch() as watch:
-        if "plain" in (chosen.client or ["plain"]):
-            _plain(deployed, watch, tally, chosen)
-        if "spark" in (chosen.client or ["spark"]):
-            _spark(deployed, watch, tally, chosen)
-        if "native" in (chosen.client or []):
-            _spark(deployed, watch, tally, chosen, native=True)
+        for client in chosen.client or ["plain", Client.SPARK, Client.WRITE]:
+            if client == "plain":
+                _plain(deployed, watch, tally, chosen)
+            else:
+                _spark(deployed, watch, tally, chosen, Client(client))
     return tally.close()
 
 
@@ -100,15 +99,14 @@ def _spark(
     watch: Watch,
     tally: Tally,
     chosen: argparse.Namespace,
-    *,
-    native: bool = False,
+    client: Client,
 ) -> None:
-    client = NATIVE if native else "spark"
+    native = client is Client.NATIVE
     cases = spark.NATIVE_CASES if native else spark.CASES
     hows = [how for how in OF_SPARK if not native or how is not How.WORKER]  # it has no workers
     with (
         tempfile.TemporaryDirectory() as work,
-        spark.Drivers(deployed, SPARE, native=native) as drivers,
+        spark.Drivers(deployed, SPARE, client) as drivers,
     ):
         stage = spark.Stage(deployed, watch, drivers, Path(work))
         for case in _cases(list(cases), chosen.case):

@@ -19,7 +19,7 @@ from werkzeug.middleware.http_proxy import ProxyMiddleware
 from werkzeug.serving import WSGIRequestHandler, make_server
 from werkzeug.wrappers import Response
 
-from s3commit.core.formats.layout import MAGIC_PREFIX
+from s3commit.core.formats.layout import COMMITS, MAGIC_PREFIX
 
 TIMEOUT_SECONDS = 120
 RESULT = "result.json"
@@ -76,8 +76,8 @@ def name_of(method: str, path: str, query: str) -> str:
         return f"part {asked['partNumber'][0]}"
     if "uploadId" in asked:
         return "abort upload" if method == "DELETE" else f"{method} upload"
-    for suffix, name in ((".pendingset", "manifest"), (".open", "note")):
-        if base.endswith(suffix):
+    for part, name in ((".pendingset", "manifest"), (".open", "note"), (f"/{COMMITS}once/", "key")):
+        if part in path:
             base = name
     return base if method == "PUT" or base == RESULT else f"{method} {base}"
 

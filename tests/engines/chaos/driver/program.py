@@ -1,8 +1,8 @@
 """A PySpark driver as anyone would write it, to be killed.
 
-Run as ``python -m tests.engines.chaos.driver.program``. It makes its session, says ``ready``, and
-does the task that it then reads from its standard input, so that one driver can start up while
-another one is judged.
+Run as ``python -m tests.engines.chaos.driver.program CLIENT``. It makes its session, says
+``ready``, and does the task that it then reads from its standard input, so that one driver can
+start up while another one is judged.
 """
 
 from __future__ import annotations
@@ -15,16 +15,26 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
+
+import s3commit.spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-NATIVE = "native"
 TASKS = 2
 ROWS = 3_600  # of some 4 KB: four files, two of which take two parts
 REPEATED = 64
 BATCH_ROWS = 40  # of a stream's micro-batch
+
+
+class Client(StrEnum):
+    """What the driver writes with."""
+
+    SPARK = "spark"  # ``format("s3commit")``
+    WRITE = "write"  # the function `write`; a stream with `batch_writer`
+    NATIVE = "native"  # Spark's own writer, with the jar
 
 
 @dataclass(frozen=True)
@@ -87,27 +97,32 @@ def make_session(*, native: bool) -> SparkSession:
     return builder.getOrCreate()
 
 
-def write_native(spark: SparkSession, task: Task) -> None:
-    """The batch write, by Spark's own writer."""
-    writer = rows(spark).write.mode(task.mode).partitionBy("k")
-    common = {"compression": "uncompressed", "commitTimeout": "120s"}
-    writer.options(**common, **task.options).parquet(task.uri.replace("s3://", "s3a://"))
-
-
-def write(spark: SparkSession, task: Task) -> None:
+def write(spark: SparkSession, task: Task, client: Client) -> None:
     """The batch write."""
-    writer = rows(spark).write.format("s3commit").mode(task.mode)
-    common = {"partSize": "5MB", "compression": "uncompressed", "commitTimeout": "120s"}
-    writer.options(**common, **task.options).save(task.uri)
+    options = {"compression": "uncompressed", "commitTimeout": "120s", **task.options}
+    if client is Client.NATIVE:
+        writer = rows(spark).write.mode(task.mode).partitionBy("k").options(**options)
+        writer.parquet(task.uri.replace("s3://", "s3a://"))
+        return
+    options |= {"partSize": "5MB", "partitionBy": "k"}
+    if client is Client.WRITE:
+        s3commit.spark.write(rows(spark), task.uri, mode=task.mode, **options)
+    else:
+        writer = rows(spark).write.format("s3commit").mode(task.mode)
+        writer.options(**options).save(task.uri)
 
 
-def write_stream(spark: SparkSession, task: Task) -> None:
+def write_stream(spark: SparkSession, task: Task, client: Client) -> None:
     """The stream: a micro-batch for each file of the source, until there are no more."""
     source = spark.readStream.schema("id bigint, k int").option("maxFilesPerTrigger", 1)
-    writer = source.json(f"{task.stream}/in").repartition(TASKS).writeStream.format("s3commit")
+    writer = source.json(f"{task.stream}/in").repartition(TASKS).writeStream
+    options = {"commitTimeout": "120s", "partitionBy": "k", **task.options}
+    if client is Client.WRITE:
+        writer = writer.foreachBatch(s3commit.spark.batch_writer(task.uri, **options))
+    else:
+        writer = writer.format("s3commit").options(path=task.uri, **options)
     writer = writer.option("checkpointLocation", f"{task.stream}/checkpoint")
-    writer = writer.options(commitTimeout="120s", **task.options)
-    writer.trigger(availableNow=True).start(task.uri).awaitTermination()
+    writer.trigger(availableNow=True).start().awaitTermination()
 
 
 def _leave_a_helper() -> None:
@@ -119,20 +134,18 @@ def _leave_a_helper() -> None:
 
 
 def main() -> None:
-    """Say that we are ready, then do what we are told. ``native``: by Spark's own writers."""
-    from s3commit.spark import register
-
-    native = sys.argv[1:] == [NATIVE]
-    spark = make_session(native=native)
-    if not native:
-        register(spark)
+    """Say that we are ready, then do what we are told."""
+    client = Client(sys.argv[1])
+    spark = make_session(native=client is Client.NATIVE)
+    if client is Client.SPARK:
+        s3commit.spark.register(spark)
     print("ready", flush=True)
     told: dict[str, Any] = json.loads(sys.stdin.readline())
     task = Task(**told)
     if task.survives:
         _leave_a_helper()
-    how = write_native if native else write_stream if task.stream else write
-    how(spark, task)
+    how = write_stream if task.stream else write
+    how(spark, task, client)
     print("done", flush=True)
 
 

@@ -22,7 +22,7 @@ from tests.engines.chaos.driver.deployment import until
 from tests.engines.chaos.driver.gate import Gate, How, Point, Seen
 from tests.engines.chaos.driver.plain import OLD
 from tests.engines.chaos.driver.processes import kill, kill_session, process_at, session
-from tests.engines.chaos.driver.program import BATCH_ROWS, NATIVE, ROWS, Task, partition_of, text_of
+from tests.engines.chaos.driver.program import BATCH_ROWS, ROWS, Client, Task, partition_of, text_of
 from tests.engines.chaos.driver.trial import Trial, Watch, settle
 
 PROGRAM = "tests.engines.chaos.driver.program"
@@ -92,7 +92,8 @@ def _rows(files: Mapping[str, bytes], *more: str) -> list[tuple[Any, ...]]:
 class Driver:
     """A driver's processes behind a gate; killed, all of them, at the end."""
 
-    def __init__(self, deployed: Deployed, *, native: bool = False) -> None:
+    def __init__(self, deployed: Deployed, client: Client) -> None:
+        self._client = client
         self._stack = ExitStack()
         self.gate = self._stack.enter_context(Gate(deployed.endpoint, self._strike))
         directory = self._stack.enter_context(tempfile.TemporaryDirectory())
@@ -100,7 +101,7 @@ class Driver:
         path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
         with self._log.open("w") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", PROGRAM, *([NATIVE] if native else [])],
+                [sys.executable, "-m", PROGRAM, client],
                 env={
                     **os.environ,
                     **deployed.environment,
@@ -146,7 +147,9 @@ class Driver:
 
     def await_quiet(self) -> None:
         """Wait until a zombie has said its last word on the job, and has nothing more to ask."""
-        until(lambda: {one.name for one in self.gate.requests} & LAST_WORDS, "the zombie's word")
+        if self._client is not Client.WRITE:  # whose JVM knows nothing of the job
+            seen = self.gate.requests
+            until(lambda: {one.name for one in seen} & LAST_WORDS, "the zombie's word")
         before, since = -1, time.monotonic()
         while time.monotonic() - since < QUIET_SECONDS:
             count = len(self.gate.requests)
@@ -187,9 +190,9 @@ class Driver:
 class Drivers:
     """Gives out drivers, and has the next one start up meanwhile."""
 
-    def __init__(self, deployed: Deployed, count: int, *, native: bool = False) -> None:
+    def __init__(self, deployed: Deployed, count: int, client: Client = Client.SPARK) -> None:
         self._deployed = deployed
-        self.native = native
+        self.client = client
         self._left = count
         self._spare: Driver | None = None
         self._given: list[Driver] = []
@@ -205,7 +208,7 @@ class Drivers:
 
     def begin(self, task: Task, point: Point | None) -> Driver:
         """The next driver, at work."""
-        driver = self._spare or Driver(self._deployed, native=self.native)
+        driver = self._spare or Driver(self._deployed, self.client)
         self._spare = None
         self._given.append(driver)
         driver.begin(task, point)
@@ -220,7 +223,7 @@ class Drivers:
     def _prepare(self) -> None:
         if self._left > 0:
             self._left -= 1
-            self._spare = Driver(self._deployed, native=self.native)
+            self._spare = Driver(self._deployed, self.client)
 
 
 @dataclass
@@ -234,8 +237,7 @@ class Stage:
 
     def trial(self, case: Case, what: str) -> Trial:
         """A new destination with old files, read all the time."""
-        client = NATIVE if self.drivers.native else "spark"
-        name = f"{client}-{case.name}-{what}".replace(" ", "-")
+        name = f"{self.drivers.client}-{case.name}-{what}".replace(" ", "-")
         commits = BATCHES if case.stream else (1 if case.again else None)
         judge: Callable[[Mapping[str, bytes]], None] = check_stream if case.stream else check
         trial = Trial(self.deployed, name, judge, OLD, frozenset(case.replaced), commits)
@@ -250,7 +252,7 @@ class Stage:
         task = Task(
             trial.uri,
             case.mode,
-            {**({} if self.drivers.native else {"partitionBy": "k"}), **case.options},
+            case.options,
             str(directory or ""),
             survives=point is not None and point.how is How.ZOMBIE,
         )

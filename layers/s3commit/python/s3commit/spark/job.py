@@ -137,7 +137,7 @@ class SparkJob:
         if not opened and not any(message.attempt for message in messages):
             put_job(shared_store(job.encryption), job.spec)  # no task had rows and put it
         attempts = (message.attempt for message in messages)
-        result = job.commit(attempts, timeout=self.options.commit_timeout)
+        result = job.commit(attempts, timeout=self.options.commit_timeout, remind=say)
         say(summary(result, sum(message.rows for message in messages), job.directory, what))
         return result
 

@@ -15,7 +15,7 @@ The job can be pickled and sent to other processes, which make their tasks of it
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Final, Self
@@ -126,6 +126,7 @@ class Job:
         attempts: Iterable[CountedAttempt | None],
         *,
         timeout: float | None = None,
+        remind: Callable[[str], None] | None = None,
     ) -> JobResult:
         """Ask for the commit of exactly these attempts and wait for the outcome.
 
@@ -135,7 +136,8 @@ class Job:
         `JobFailedError` with the pipeline's code if it is not; `JobRefusedError`
         (``ABORT_REQUESTED``) or `PreconditionError` (``OTHER_REQUEST``) if another word stands;
         `OutcomeUnknownError` after ``timeout`` (else `commit_timeout`) seconds: the job may be
-        committed, also later. May be called again with the same attempts.
+        committed, also later. May be called again with the same attempts. ``remind`` gets one
+        line, once, after a minute without a result.
         """
         said = digest(encode_job(self.spec))
         request = CommitRequest(self.job_id, _counted(attempts), job_sha256=said)
@@ -143,7 +145,7 @@ class Job:
         limit = self.commit_timeout if timeout is None else timeout
         store, patience = self._connected(), Patience(self.environment, limit)
         request_commit(store, self.directory, request, patience)
-        return wait_for_result(store, self.directory, patience)
+        return wait_for_result(store, self.directory, patience, remind)
 
     def abort(self, reason: str) -> AbortAnswer:
         """Ask for the abort; changes nothing, and says so, if a commit was asked for before."""

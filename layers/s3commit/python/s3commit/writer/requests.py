@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -30,6 +31,7 @@ from s3commit.writer.environment import Environment
 
 FIRST_PAUSE: Final = 0.02  # seconds
 LONGEST_PAUSE: Final = 1.0
+REMIND_AFTER: Final = 60.0
 GROWTH: Final = 1.2  # a pause is a fifth of the time waited: the answer is late by that at most
 
 
@@ -52,6 +54,11 @@ class Patience:
         self._environment = environment
         self._deadline = environment.monotonic() + timeout
         self._pause = FIRST_PAUSE
+
+    @property
+    def waited(self) -> float:
+        """The seconds so far."""
+        return self.timeout - self._deadline + self._environment.monotonic()
 
     def pause(self) -> bool:
         """Wait a little; False, without waiting, when the time is over."""
@@ -115,12 +122,20 @@ def request_abort(store: WriterStore, directory: JobDirectory, reason: str) -> A
     )
 
 
-def wait_for_result(store: WriterStore, directory: JobDirectory, patience: Patience) -> JobResult:
+def wait_for_result(
+    store: WriterStore,
+    directory: JobDirectory,
+    patience: Patience,
+    remind: Callable[[str], None] | None = None,
+) -> JobResult:
     """Poll ``result.json`` and return it if the job is committed, or its data was by another job.
+
+    ``remind`` gets one line, once, after a minute without a result.
 
     Raises `JobFailedError` with the result's code and message if it is not,
     `OutcomeUnknownError` when the time is over or the result can't be read.
     """
+    over = False
     while True:
         try:
             body = store.get(directory.bucket, directory.result, max_bytes=MAX_RESULT_BYTES).body
@@ -129,9 +144,19 @@ def wait_for_result(store: WriterStore, directory: JobDirectory, patience: Patie
             raise
         # Without s3:ListBucket, S3 answers 403 for an object that is not there (yet).
         except (NotFoundError, AccessError, TransientError) as error:
-            if not patience.pause():
-                why = f"no result after {patience.timeout:g} s ({error.message})"
-                raise _unknown(directory, why) from error
+            if over:
+                why = f"no result after {patience.timeout:g} s"
+                if isinstance(error, NotFoundError):  # the reason says it all
+                    raise _unknown(directory, why) from None
+                raise _unknown(directory, f"{why} ({error.message})") from error
+            # One more look when the time is over: it may have passed while the process stood still.
+            over = not patience.pause()
+            if remind is not None and not over and patience.waited >= REMIND_AFTER:
+                remind(
+                    f"job {directory.job_id} has no result after {REMIND_AFTER:g} s: waiting for"
+                    f" its outcome; see: s3commit show {directory.uri}"
+                )
+                remind = None
         except S3CommitError as error:
             raise _unknown(directory, error.message) from error
 

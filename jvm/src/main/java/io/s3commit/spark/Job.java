@@ -168,6 +168,7 @@ final class Job implements Serializable {
     Pause pause = new Pause(deadline);
     String why = "no result after " + options.timeoutSeconds() + " s";
     long reminder = System.nanoTime() + TimeUnit.SECONDS.toNanos(REMIND_SECONDS);
+    boolean over = false;
     while (true) {
       IOException failed = null;
       try {
@@ -188,9 +189,11 @@ final class Job implements Serializable {
             "job {} has no result after {} s. {} If it never ends: `s3commit doctor` tells whether"
                 + " the bucket has a pipeline.", id, REMIND_SECONDS, lookUp());
       }
-      if (!pause.rest()) {
+      if (over) {
         throw unknown(failed == null ? why : why + " (" + failed.getMessage() + ")", failed);
       }
+      // One more look when the time is over: it may have passed while the process stood still.
+      over = !pause.rest();
     }
   }
 

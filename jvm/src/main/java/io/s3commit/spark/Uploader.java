@@ -2,6 +2,7 @@ package io.s3commit.spark;
 
 import java.io.ByteArrayInputStream;
 import java.io.DataInputStream;
+import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.InterruptedIOException;
@@ -77,10 +78,14 @@ final class Uploader {
       }
     }
 
-    /** Abort the upload, if it was started. */
+    /** Abort the upload, if it was started and the pipeline has not aborted it. */
     synchronized void abort() throws IOException {
       if (handle != null) {
-        get(hadoop.abort(handle, target));
+        try {
+          get(hadoop.abort(handle, target));
+        } catch (FileNotFoundException gone) {
+          handle = null;
+        }
       }
     }
   }
