@@ -1,6 +1,7 @@
 """Benchmark 9: what a step takes of a processor, for each file and each request of a large job.
 
-``python -m bench.steps``. `bench.model` computes from these figures what a deployment does; its
+``python -m bench.steps``; with ``--manifests 10000`` also beside a job of a million files, which
+takes 3 GB and some minutes. `bench.model` computes from these figures what a deployment does; its
 constants are the medians of this command (bench/README.md). Requests are the deployed adapters', to
 a moto server that is a process of its own; what a step does between its requests is measured over
 the fakes. The baseline of a request is the smallest one, that of a step `json.loads` of its
@@ -9,6 +10,7 @@ manifests. Latency is AWS's, and is none of it.
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 import time
@@ -27,6 +29,7 @@ from s3commit.aws.clock import SystemClock
 from s3commit.aws.parallel import ThreadMap
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_client import make_client
+from s3commit.core.commit.ingest_pendingsets import judge_arrival, note_arrivals
 from s3commit.core.commit.publish_success import publish_success
 from s3commit.core.commit.verify_manifests import verify_manifests
 from s3commit.core.formats.layout import JobDirectory
@@ -44,6 +47,8 @@ from s3commit.testing.memory import MemoryLedger, MemoryObjectStore
 ROUNDS: Final = 5
 FILES: Final = 100  # of a manifest
 MANIFESTS: Final = 100  # of the job over the fakes
+INGEST_GOAL: Final = 2.0  # CPU ms of a manifest, beyond the requests to AWS
+EXPONENT: Final = 1.05  # of the files, by which a step's time may grow
 LISTED: Final = "listed/"
 
 
@@ -53,22 +58,53 @@ def steps(
     rounds: int = ROUNDS,
     manifests: int = MANIFESTS,
     page: int = PAGE,
+    more: int = 0,
 ) -> list[Figure]:
-    """CPU milliseconds, each with its baseline of the same round."""
+    """CPU milliseconds, each with its baseline of the same round; also of ``more`` manifests."""
     say(f"steps: {rounds} jobs on moto, and {rounds} of {manifests * FILES:,} files on the fakes")
     with on_moto():
         _open_uploads(page)
         requests = [_requests() for _ in range(rounds + 1)][1:]  # the first one is warm-up
     pure = [_steps(manifests) for _ in range(rounds)]
     completion, manifest, listing, head = zip(*requests, strict=True)
-    verify, publish, loads = zip(*pure, strict=True)
-    return [
+    ingest, verify, publish, loads = zip(*pure, strict=True)
+    figures = [
+        Figure(
+            "CPU of a step",
+            f"ingest a manifest of {FILES} files",
+            "CPU ms",
+            Sample(ingest),
+            "json.loads of it",
+            Sample(tuple(one * FILES / 1000 for one in loads)),
+            limit=INGEST_GOAL,
+        ),
         _figure("a completion", completion, "HEAD of an object", head),
         _figure(f"read a manifest of {FILES} files", manifest, "HEAD of an object", head),
         _figure(f"list a page of {page:,} uploads", listing, "HEAD of an object", head),
         _figure("VerifyManifests, 1,000 files", verify, "json.loads of their manifests", loads),
         _figure("publish_job, 1,000 files", publish, "json.loads of their manifests", loads),
     ]
+    if more:
+        say(f"steps: one job of {more * FILES:,} files on the fakes")
+        larger = _steps(more)
+        goal = (more / manifests) ** (EXPONENT - 1)
+        for name, step, mine, others in (
+            ("ingest a manifest", "", larger[0], ingest),
+            ("VerifyManifests", ", 1,000 files", larger[1], verify),
+            ("publish_job", ", 1,000 files", larger[2], publish),
+        ):
+            figures.append(
+                Figure(
+                    f"CPU of a step, {more * FILES:,} files",
+                    name + step,
+                    "CPU ms",
+                    Sample((mine,)),
+                    f"of a job of {manifests * FILES:,}",
+                    Sample(others),
+                    goal=goal,
+                )
+            )
+    return figures
 
 
 def _figure(
@@ -138,8 +174,11 @@ class _Store(MemoryObjectStore):
         return iter(self.uploads[first:])
 
 
-def _steps(manifests: int) -> tuple[float, float, float]:
-    """VerifyManifests, BeginPublish with PublishSuccess, and `json.loads`, of 1,000 files each."""
+def _steps(manifests: int) -> tuple[float, float, float, float]:
+    """What follows a request, of 1,000 files each, and before it the arrival of a manifest.
+
+    VerifyManifests; BeginPublish with PublishSuccess; and `json.loads`.
+    """
     store, files = _Store(reading.BUCKET), manifests * FILES / 1000
     ports = Ports(store, MemoryLedger(), SystemClock())
     tasks = [reading.task_of(number, FILES) for number in range(manifests)]
@@ -152,6 +191,15 @@ def _steps(manifests: int) -> tuple[float, float, float]:
         for one in tasks
         for file in one.files
     )
+
+    def ingest() -> None:
+        for task_id in bodies:
+            key = reading.DIRECTORY.manifest(task_id, "a")
+            note_arrivals(ports, [judge_arrival(ports, reading.BUCKET, key)])
+
+    arrival = _cpu(ingest, manifests)
+    if sum(1 for _ in ports.ledger.attempts(ticket.ref)) != manifests:
+        raise AssertionError("a manifest was lost")
     loads = _cpu(lambda: [len(json.loads(body)) for body in bodies.values()], 1) / files
     after: list[Ticket] = []
     verify = _cpu(lambda: after.append(verify_manifests(ports, ticket)), 1) / files
@@ -165,8 +213,13 @@ def _steps(manifests: int) -> tuple[float, float, float]:
     def publish() -> None:
         publish_success(ports, STEPS["BeginPublish"](ports, ticket))
 
-    return verify, _cpu(publish, 1) / files, loads
+    return arrival, verify, _cpu(publish, 1) / files, loads
 
 
 if __name__ == "__main__":
-    show(steps(lambda line: print(f"bench: {line}", file=sys.stderr)), Console(width=120))
+    parser = argparse.ArgumentParser("python -m bench.steps", description=__doc__)
+    parser.add_argument("--manifests", type=int, default=0, help=f"of {FILES} files; default: none")
+    found = steps(
+        lambda line: print(f"bench: {line}", file=sys.stderr), more=parser.parse_args().manifests
+    )
+    show(found, Console(width=120))
