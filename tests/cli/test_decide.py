@@ -178,6 +178,16 @@ def test_i2_i4_a_job_with_exact_names_is_finished_by_what_it_noted(desk: Desk) -
     assert desk.world.open_uploads() == ["sales/foreign.csv"]
 
 
+def test_i4_under_exact_names_too_an_upload_with_the_jobs_id_is_seen_as_its_own(desk: Desk) -> None:
+    directory = exact_job(desk)
+    desk.world.upload(directory, f"part-{JOB}.csv", b"x", task="2", attempt="a0")
+    assert desk.json("show", uri_of(directory))["openUploads"] == 3
+    assert "2 open uploads" in desk.fails("commit", uri_of(directory), exit_code=3)
+    desk.run("abort", uri_of(directory))
+    desk.world.run(directory)
+    assert desk.world.open_uploads() == []
+
+
 def test_without_its_document_a_job_is_not_committed(desk: Desk) -> None:
     directory = exact_job(desk)
     desk.world.store.delete(BUCKET, directory.job)

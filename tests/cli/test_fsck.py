@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,21 +11,16 @@ import boto3
 import pytest
 
 from s3commit.aws import env
-from s3commit.aws.clock import SystemClock
-from s3commit.aws.ledger import DynamoLedger
-from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.model.errors import AccessError, InvalidInputError, TransientError
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.testing.execution import run_execution
 from s3commit.writer.job import open_job
 from tests.cli.support import JOB, MACHINE, OTHER, REF, SALES, TABLE, Desk, arn_of, run, uri_of
-from tests.conftest import REGION
 from tests.contract.conftest import create_table
 from tests.core.fsck_world import Checked, start_upload
 from tests.core.world import BUCKET, job_directory
 
-_NUMBERS = itertools.count()
 FSCK = ("fsck", SALES, "--table", TABLE)
 
 
@@ -311,25 +306,13 @@ def test_i8_without_a_state_machine_it_says_what_has_to_go_on(desk: Desk) -> Non
 # Against a server: versions, ranges and conditions as S3 has them.
 
 
-@pytest.fixture
-def bucket(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A versioned bucket and a table of one name, and the environment that leads there."""
-    name = f"fsck-{next(_NUMBERS)}"
-    monkeypatch.setenv("AWS_ENDPOINT_URL", moto_endpoint)
-    monkeypatch.setenv(env.TABLE, name)
-    create_table(name, moto_endpoint)
-    client = boto3.client("s3")
-    region: Any = {"LocationConstraint": REGION}
-    client.create_bucket(Bucket=name, CreateBucketConfiguration=region)
-    client.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
-    return name
-
-
 def test_on_s3_it_finds_repairs_and_makes_the_ledger_again(
-    bucket: str, moto_endpoint: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ports: Ports, moto_endpoint: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    store, destination = S3ObjectStore(), f"s3://{bucket}/sales/"
-    ports = Ports(store, DynamoLedger(bucket), SystemClock())
+    store, bucket = ports.store, os.environ[env.TABLE]
+    destination = f"s3://{bucket}/sales/"
+    versions: Any = {"Status": "Enabled"}
+    boto3.client("s3").put_bucket_versioning(Bucket=bucket, VersioningConfiguration=versions)
     written, given_up = (open_job(destination, store=store) for _ in range(2))
     for job in (written, given_up):
         with job.task("t0", task_count=1) as task, task.open("a.csv") as file:

@@ -5,16 +5,11 @@ from __future__ import annotations
 import itertools
 import os
 from datetime import UTC, datetime
-from typing import Any
 
-import boto3
 import pytest
 from click.testing import CliRunner
 
 from s3commit.aws import env
-from s3commit.aws.clock import SystemClock
-from s3commit.aws.ledger import DynamoLedger
-from s3commit.aws.s3 import S3ObjectStore
 from s3commit.cli.app import app
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import JobDirectory, is_data
@@ -22,11 +17,7 @@ from s3commit.core.model.job import Destination
 from s3commit.core.ports.bundle import Ports
 from s3commit.testing.execution import run_execution
 from s3commit.writer.environment import SystemEnvironment
-from tests.conftest import REGION
-from tests.contract.conftest import create_table
 from tests.golden.s3a.replay import BUCKET, TABLE, read, replay
-
-_NUMBERS = itertools.count()
 
 
 class LaterEnvironment(SystemEnvironment):
@@ -43,18 +34,6 @@ class LaterEnvironment(SystemEnvironment):
     def sleep(self, seconds: float) -> None:
         execution = f"execution-{next(self.executions)}"
         assert run_execution(self.ports, self.directory, execution=execution)
-
-
-@pytest.fixture
-def ports(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Ports:
-    """A bucket and a table, and the environment that leads there."""
-    name = f"rescue-{next(_NUMBERS)}"
-    monkeypatch.setenv("AWS_ENDPOINT_URL", moto_endpoint)
-    monkeypatch.setenv(env.TABLE, name)
-    create_table(name, moto_endpoint)
-    region: Any = {"LocationConstraint": REGION}
-    boto3.client("s3").create_bucket(Bucket=name, CreateBucketConfiguration=region)
-    return Ports(S3ObjectStore(), DynamoLedger(name), SystemClock())
 
 
 @pytest.mark.parametrize("case", ["plain", "partitioned", "halfway", "task_running"])

@@ -98,12 +98,7 @@ def rolled_back(
     directory = job_directory(job_id, prefix)
     world.open(directory, **spec)
     world.request(directory, world.attempt(directory, "t0"))
-
-    def lose() -> None:
-        for upload in list(world.store.list_uploads(BUCKET, prefix)):
-            world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
-
-    world.plan.run_after("decide", lose)
+    world.lose_after_decision(prefix)
     world.run(directory)
     assert world.record(directory).state is JobState.ROLLED_BACK
     return directory

@@ -88,12 +88,7 @@ def test_i2_a_roll_back_brings_back_what_was_covered() -> None:
     for key in ("sales/a.csv", "sales/old.csv"):
         world.store.put(BUCKET, key, BEFORE)
     directory = start(world, Conflict.REPLACE, "a.csv", "b.csv", "c.csv")
-
-    def lose() -> None:
-        upload = next(world.store.list_uploads(BUCKET, "sales/c.csv"))
-        world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
-
-    world.plan.run_after("decide", lose)
+    world.lose_after_decision("sales/c.csv", slice(1))
     world.run(directory)
     assert world.result(directory).outcome is Outcome.ROLLED_BACK
     assert world.visible() == {"sales/a.csv": BEFORE, "sales/old.csv": BEFORE}

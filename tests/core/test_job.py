@@ -146,12 +146,7 @@ def test_i2_an_upload_lost_after_the_decision_rolls_the_job_back() -> None:
     world.open(directory)
     counted = [world.attempt(directory, f"t{number}") for number in range(3)]
     world.request(directory, *counted)
-
-    def lose() -> None:
-        upload = list(world.store.list_uploads(BUCKET, "sales/"))[1]
-        world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
-
-    world.plan.run_after("decide", lose)
+    world.lose_after_decision("sales/", slice(1, 2))
     entered = world.run(directory)
     assert entered[-3:] == ["BeginPublish", "RollBack", "TidyUp"]
     result = world.result(directory)
@@ -168,12 +163,7 @@ def test_i2_a_roll_back_on_a_versioned_bucket_leaves_no_version_behind() -> None
     world.open(directory)
     counted = [world.attempt(directory, f"t{number}") for number in range(2)]
     world.request(directory, *counted)
-
-    def lose() -> None:
-        upload = next(world.store.list_uploads(BUCKET, "sales/"))
-        world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
-
-    world.plan.run_after("decide", lose)
+    world.lose_after_decision("sales/", slice(1))
     world.run(directory)
     assert world.result(directory).outcome is Outcome.ROLLED_BACK
     assert world.visible() == {}

@@ -107,12 +107,7 @@ def test_i4_an_aborted_job_leaves_nothing_at_its_locations(names: Names) -> None
 def test_i2_a_roll_back_reaches_all_places(names: Names, lost: str) -> None:
     world = World()
     asked(world, names=names)
-
-    def lose() -> None:
-        for upload in list(world.store.list_uploads(BUCKET, lost)):
-            world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
-
-    world.plan.run_after("decide", lose)
+    world.lose_after_decision(lost)
     assert "RollBack" in world.run(MAIN)
     assert world.result(MAIN).outcome is Outcome.ROLLED_BACK
     assert data(world) == {}
@@ -130,8 +125,7 @@ def test_i2_what_was_decided_goes_on_though_a_location_does_not_agree_any_more(
     def forget() -> None:
         world.store.delete(BUCKET, THERE.job)
         if loses:
-            upload = next(world.store.list_uploads(BUCKET, HERE_FILE))
-            world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
+            world.lose_uploads(HERE_FILE, slice(1))
 
     world.plan.run_after("decide", forget)
     world.run(MAIN)

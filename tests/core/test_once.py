@@ -150,12 +150,7 @@ def test_i11_the_key_of_a_job_that_was_rolled_back_is_free(lost: bool) -> None:
     world = World()
     ask(world, FIRST)
     ask(world, SECOND)
-
-    def lose() -> None:
-        upload = next(world.store.list_uploads(BUCKET, f"sales/part-{JOB}"))
-        world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
-
-    world.plan.run_after("decide", lose)
+    world.lose_after_decision(f"sales/part-{JOB}", slice(1))
     world.run(FIRST)
     assert ended(world, FIRST)[0] is Outcome.ROLLED_BACK
     assert world.json(NOTE)["jobId"] == JOB

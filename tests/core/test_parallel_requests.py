@@ -73,16 +73,11 @@ def state(world: World) -> JobState | None:
     return record.state if record else None
 
 
-def lose_one(world: World) -> None:
-    upload = next(iter(world.store.list_uploads(BUCKET, "sales/7")))
-    world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
-
-
 @pytest.mark.parametrize("names", list(Names))
 @pytest.mark.parametrize("verb", ["head", "delete"])
 def test_the_files_of_a_roll_back(verb: str, names: Names) -> None:
     world = written(names)
-    world.plan.run_after("decide", lambda: lose_one(world))
+    world.lose_after_decision("sales/7", slice(1))
     meeting = meet(world, verb, lambda key: state(world) is JobState.ROLLING_BACK and "csv" in key)
     world.run(job_directory())
     assert meeting.met

@@ -96,12 +96,7 @@ def test_i2_another_request_makes_another_plan_which_is_not_acted_on() -> None:
 def test_i2_a_job_of_exact_names_is_rolled_back_by_the_plan_made_again(strike: Strike) -> None:
     """Without its plan nothing tells which files are the job's, and each execution would fail."""
     world, directory = written(Names.EXACT)
-
-    def lose_upload() -> None:
-        (upload,) = world.store.list_uploads(BUCKET, "sales/2.csv")
-        world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
-
-    world.plan.run_after("decide", lose_upload)
+    world.lose_after_decision("sales/2.csv")
     world.plan.run_after(
         "advance",
         lambda: strike(world, directory),
@@ -116,15 +111,11 @@ def test_i5_a_roll_back_goes_by_no_plan_but_the_one_that_was_decided() -> None:
     """Another one could name a file of the same bytes that is another job's."""
     world, directory = written(Names.EXACT)
 
-    def lose_upload() -> None:
-        (upload,) = world.store.list_uploads(BUCKET, "sales/2.csv")
-        world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
-
     def strike() -> None:
         change(world, directory)
         world.store.delete(BUCKET, directory.manifest("t0", "a0"))
 
-    world.plan.run_after("decide", lose_upload)
+    world.lose_after_decision("sales/2.csv")
     world.plan.run_after(
         "advance",
         strike,

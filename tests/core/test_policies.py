@@ -235,14 +235,6 @@ def test_i5_what_came_or_changed_or_went_after_it_was_listed_is_left_alone() -> 
 # Replace, and it comes to nothing
 
 
-def lose_an_upload(world: World, name: str) -> Callable[[], None]:
-    def lose() -> None:
-        for upload in list(world.store.list_uploads(BUCKET, f"sales/{name}")):
-            world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
-
-    return lose
-
-
 @pytest.mark.parametrize("versioned", [False, True], ids=["plain", "versioned"])
 @pytest.mark.parametrize("scope", Scope)
 @pytest.mark.parametrize("when", ["refused", "asked to abort", "rolled back"])
@@ -260,7 +252,7 @@ def test_i10_a_job_that_is_not_committed_removes_nothing(
         start(world, Conflict.REPLACE, scope, [DT1, DT2], directory)
         verb = {"refused": "list_uploads", "rolled back": "decide"}[when]
         hook = world.plan.run_before if when == "refused" else world.plan.run_after
-        hook(verb, lose_an_upload(world, DT2))
+        hook(verb, lambda: world.lose_uploads(f"sales/{DT2}"))
     world.run(directory)
     expected = Outcome.ROLLED_BACK if when == "rolled back" else Outcome.ABORTED
     assert world.result(directory).outcome is expected

@@ -150,8 +150,7 @@ def test_i3_two_application_attempts_are_refused() -> None:
 
 def test_i9_i12_a_job_whose_uploads_have_expired_is_refused_and_deletes_nothing() -> None:
     world, _recorded, directory = dead_job("halfway")
-    lost = next(iter(world.store.list_uploads(BUCKET, "sales/")))
-    world.store.abort_upload(BUCKET, lost.key, lost.upload_id)
+    world.lose_uploads("sales/", slice(1))
     commit(world, directory)
     world.run(directory)
     assert outcome(world, directory) == (Outcome.ABORTED, "UPLOAD_GONE")

@@ -146,12 +146,7 @@ def test_i12_a_file_that_lies_there_already_is_not_rolled_back(versioned: bool) 
     counted = world.attempt(directory, "t", "a", files={f"part-0-{OTHER_JOB}.csv": b"x"})
     more = world.attempt(directory, "u")
     world.request(directory, counted, more)
-
-    def lose() -> None:
-        for upload in list(world.store.list_uploads(BUCKET, "lake/")):
-            world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
-
-    world.plan.run_after("decide", lose)
+    world.lose_after_decision("lake/")
     world.run(directory)
     assert world.result(directory).outcome is Outcome.ROLLED_BACK
     assert world.visible("lake/") == {key: b"x"}

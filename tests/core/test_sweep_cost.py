@@ -161,8 +161,7 @@ def test_i5_of_a_directory_that_is_not_listed_to_its_end_nobody_says_that_it_is_
     live = job_directory()
     for number in range(4):
         world.attempt(live, f"t{number}")
-    for upload in world.store.list_uploads(BUCKET, ""):
-        world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
+    world.lose_uploads("")
     world.later(LIMITS.abandoned + HOUR)
     world.drop(live, PendingSet(JOB, (), "t9", "a0"), "t9", "a0")  # it sorts behind the others
     schedule.sweep()

@@ -341,8 +341,7 @@ def test_a_job_that_left_nothing_at_all_was_last_heard_of_by_the_ledger(world: S
     heard = world.record(directory).updated_at
     for key in world.all_keys(directory.prefix):
         world.store.delete(BUCKET, key)
-    for upload in world.store.list_uploads(BUCKET, ""):
-        world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
+    world.lose_uploads("")
     world.later(LIMITS.abandoned + HOUR)
     report = world.sweep()
     assert (report.asked, report.failed) == (1, 0)

@@ -204,8 +204,7 @@ def test_i5_an_upload_at_a_location_of_a_job_under_way_stays(world: Swept) -> No
 def test_a_silent_job_is_given_up_by_what_it_left_at_its_location(world: Swept) -> None:
     main = job_directory()
     at_location(world)
-    for upload in world.store.list_uploads(BUCKET, main.destination.prefix):
-        world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
+    world.lose_uploads(main.destination.prefix)
     lost(world)
     world.later(LIMITS.abandoned)
     assert world.sweep().asked == 1

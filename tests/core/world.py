@@ -163,6 +163,17 @@ class World:
     def run(self, directory: JobDirectory, execution: str = "execution-1") -> list[str]:
         return run_execution(self.ports, directory, execution=execution)
 
+    # What goes wrong.
+
+    def lose_uploads(self, prefix: str, which: slice = slice(None)) -> None:
+        """Somebody aborts the open uploads below a prefix: ``which`` of them, in their order."""
+        for upload in list(self.store.list_uploads(BUCKET, prefix))[which]:
+            self.store.abort_upload(BUCKET, upload.key, upload.upload_id)
+
+    def lose_after_decision(self, prefix: str, which: slice = slice(None)) -> None:
+        """`lose_uploads` once a job is decided, which has to be rolled back then."""
+        self.plan.run_after("decide", lambda: self.lose_uploads(prefix, which))
+
     # What one sees.
 
     def visible(self, prefix: str = "sales/") -> dict[str, bytes]:

@@ -83,11 +83,12 @@ def rolling_back(world: World) -> None:
     directory = job_directory()
     world.open(directory)
     world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(3)])
-    lose_second_upload(world)
+    lose_upload(world)
 
 
-def lose_second_upload(world: World) -> None:
-    victim = list(world.store.list_uploads(BUCKET, "sales/"))[1]
+def lose_upload(world: World, prefix: str = "sales/", number: int = 1) -> None:
+    """The upload with this number below a prefix is lost after the decision."""
+    victim = list(world.store.list_uploads(BUCKET, prefix))[number]
 
     def lose() -> None:
         world.store.abort_upload(BUCKET, victim.key, victim.upload_id)
@@ -121,7 +122,7 @@ def replacing_partitions(world: World) -> None:
 def replacing_rolled_back(world: World) -> None:
     """A job that would replace, and loses an upload after its decision."""
     replacing_directory(world)
-    lose_second_upload(world)
+    lose_upload(world)
 
 
 def failing_on_files(world: World) -> None:
@@ -176,12 +177,7 @@ def exact_undone(world: World) -> None:
     world.open(directory, conflict=Conflict.REPLACE, names=Names.EXACT)
     files = {"dt=1/b.csv": b"b", "old.csv": b"new", "z.csv": b"z"}
     world.request(directory, world.attempt(directory, "t0", files=files))
-    victim = next(world.store.list_uploads(BUCKET, "sales/z.csv"))
-
-    def lose() -> None:
-        world.store.abort_upload(BUCKET, victim.key, victim.upload_id)
-
-    world.plan.run_before("complete_upload", lose).run_before("complete_upload", lose, nth=2)
+    lose_upload(world, "sales/z.csv", 0)
 
 
 def put_old_elsewhere(world: World) -> None:
@@ -213,13 +209,7 @@ def two_places_refused(world: World) -> None:
 def two_places_undone(world: World) -> None:
     """The same, but an upload at the location is lost after the decision."""
     two_places(world)
-    victim = next(world.store.list_uploads(BUCKET, ELSEWHERE))
-
-    def lose() -> None:
-        for upload in list(world.store.list_uploads(BUCKET, victim.key)):
-            world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
-
-    world.plan.run_before("complete_upload", lose).run_before("complete_upload", lose, nth=2)
+    lose_upload(world, ELSEWHERE, 0)
 
 
 SCENARIOS = [

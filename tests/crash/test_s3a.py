@@ -14,6 +14,7 @@ from s3commit.core.model.job import CommitRequest, Outcome
 from s3commit.testing.faults import Crash, FaultPlan
 from tests.core.test_s3a import data, exact_names
 from tests.core.world import BUCKET, NEIGHBOUR, World, job_directory
+from tests.crash.scenarios import lose_upload
 from tests.golden.s3a.replay import Recorded, read, replay
 
 
@@ -52,20 +53,14 @@ def upload_gone(world: World) -> Recorded:
     """Refused, with a file visible that the driver had completed: it stays (I12)."""
     recorded = halfway(world)
     recorded.left = data(world)
-    upload = next(world.store.list_uploads(BUCKET, "sales/part-0000"))
-    world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
+    world.lose_uploads("sales/part-0000", slice(1))
     return recorded
 
 
 def upload_lost(world: World) -> Recorded:
     """Rolled back: an upload is lost after the decision."""
     recorded = plain_names(world)
-    victim = list(world.store.list_uploads(BUCKET, "sales/part-0000"))[1]
-
-    def lose() -> None:
-        world.store.abort_upload(BUCKET, victim.key, victim.upload_id)
-
-    world.plan.run_before("complete_upload", lose).run_before("complete_upload", lose, nth=2)
+    lose_upload(world, "sales/part-0000")
     return recorded
 
 

@@ -22,7 +22,7 @@ from s3commit.testing.bucket import Upload
 from s3commit.testing.faults import Call, Crash
 from s3commit.testing.memory import MemoryObjectStore
 from tests.core.world import BUCKET, JOB, REF, World, job_directory
-from tests.crash.scenarios import lose_second_upload
+from tests.crash.scenarios import lose_upload
 
 
 class UndeadStore(MemoryObjectStore):
@@ -181,7 +181,7 @@ def test_without_a5_uploads_and_files_of_a_program_that_uses_the_jobs_id_are_los
     world, directory = World(), job_directory()
     world.open(directory)
     world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(3)])
-    lose_second_upload(world)
+    lose_upload(world)
     theirs = f"sales/theirs-{JOB}.bin"
     world.store.create_upload(BUCKET, theirs, metadata={}, content_type="x")
     taken = f"sales/part-t2-{JOB}.parquet"  # by the job's name and length, not by the job

@@ -26,6 +26,7 @@ from s3commit.writer.sizes import (
 )
 from s3commit.writer.transfer import Transfer
 from s3commit.writer.values import StreamClosedError
+from tests.writer.checklist import Opener
 from tests.writer.support import (
     BUCKET,
     JOB,
@@ -184,11 +185,11 @@ def test_a_later_write_raises_what_a_part_met_in_the_background(store: MemoryObj
     assert open_uploads(store) == []
 
 
-def test_a_crash_sends_nothing_more(store: MemoryObjectStore) -> None:
+def test_a_crash_sends_nothing_more(opened: Opener, store: MemoryObjectStore) -> None:
     plan = FaultPlan().crash_after("upload_part", nth=2)
-    stream = stream_on(plan.wrap(store), small(PART, threads=1))
+    stream = opened(plan.wrap(store), small(PART, threads=1))
     with pytest.raises(Crash):
-        stream.write(b"x" * PART * 2)
+        stream.write(b"x" * PART * 3)
         stream.close()
     assert plan.count("abort_upload") == 0
     assert visible(store) == []

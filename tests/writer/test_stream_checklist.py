@@ -37,15 +37,9 @@ from tests.writer.support import (
     completed_bytes,
     open_uploads,
     small,
-    staged_on,
     stream_on,
     visible,
 )
-
-
-@pytest.fixture(params=["stream", "stage"])
-def opened(request: pytest.FixtureRequest) -> Opener:
-    return stream_on if request.param == "stream" else staged_on
 
 
 @pytest.fixture
@@ -206,6 +200,7 @@ def test_i4_c5_a_failed_close_aborts_the_upload_and_names_no_file(
     stream.write(b"i")
     with pytest.raises(TransientError):
         stream.close()
+    assert stream.failed
     with pytest.raises(StreamClosedError, match="failed"):
         _ = stream.pending
     assert open_uploads(store) == []
@@ -327,7 +322,7 @@ def test_k3_capabilities_of_our_own_carry_our_scheme(
 ) -> None:
     stream = opened(store)
     own = STAGED_CAPABILITY
-    assert own.startswith("fs.s3commit.")
+    assert own == "fs.s3commit.capability.staged"
     assert stream.has_capability(own) == stream.seekable()
     assert not any("s3commit" in name for name in CAPABILITIES)
     stream.abort()

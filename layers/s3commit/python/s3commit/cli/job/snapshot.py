@@ -23,7 +23,7 @@ from s3commit.core.formats.documents import (
     decode_request,
     decode_result,
 )
-from s3commit.core.formats.layout import PENDINGSET_SUFFIX, JobDirectory, belongs_to_job
+from s3commit.core.formats.layout import PENDINGSET_SUFFIX, JobDirectory
 from s3commit.core.job.stored_job import read_document, result_document
 from s3commit.core.model.errors import (
     AccessError,
@@ -44,7 +44,7 @@ from s3commit.core.model.job import (
 )
 from s3commit.core.model.record import JobRecord, ReplacedFacts
 from s3commit.core.model.states import ENDED, JobState
-from s3commit.core.ownership.named_uploads import uploads_named
+from s3commit.core.ownership.named_uploads import uploads_of_job
 from s3commit.core.ports.executions import Execution
 from s3commit.core.ports.objects import OpenUpload
 from s3commit.writer.requests import Patience
@@ -239,13 +239,9 @@ def open_uploads(session: Session, snapshot: JobSnapshot) -> Iterator[OpenUpload
 def own_uploads(
     session: Session, snapshot: JobSnapshot, uploads: Iterable[OpenUpload]
 ) -> Iterator[OpenUpload]:
-    """The job's of them: by its id in the file name; by manifests and notes of exact names."""
-    if snapshot.names is Names.UNIQUE:
-        yield from (one for one in uploads if belongs_to_job(one.key, snapshot.job_id))
-        return
+    """The job's of them, by the rule of the sweep and of an abort."""
     ports = session.ports(session.store, None)
-    named = {one for at in snapshot.directories for one in uploads_named(ports, at)}
-    yield from (one for one in uploads if (one.key, one.upload_id) in named)
+    return uploads_of_job(ports, snapshot.directories, snapshot.names, uploads)
 
 
 def read_progress(located: Located) -> dict[str, int] | None:

@@ -8,13 +8,14 @@ name, and the ``.pending`` files of attempts that were never committed. Each is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from s3commit.core.formats.hadoop import PENDING_SUFFIX
 from s3commit.core.formats.layout import (
     NOTE_SUFFIX,
     PENDINGSET_SUFFIX,
     JobDirectory,
+    belongs_to_job,
     parse_manifest_key,
 )
 from s3commit.core.formats.manifest import (
@@ -35,6 +36,23 @@ from s3commit.core.model.pending import PendingFile
 from s3commit.core.ownership.other_jobs import OtherJobs
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ObjectReader, OpenUpload
+
+
+def uploads_of_job(
+    ports: Ports, directories: Iterable[JobDirectory], names: Names, uploads: Iterable[OpenUpload]
+) -> Iterator[OpenUpload]:
+    """The job's of these uploads, at its directories: those with its id in their file names.
+
+    Under exact names, those that its manifests and notes name as well.
+    """
+    at = tuple(directories)
+    named: set[tuple[str, str]] = set()
+    if names is Names.EXACT:
+        named.update(one for directory in at for one in uploads_named(ports, directory))
+    for upload in uploads:
+        is_named = (upload.key, upload.upload_id) in named
+        if is_named or belongs_to_job(upload.key, at[0].job_id):
+            yield upload
 
 
 def named_uploads(ports: Ports, directory: JobDirectory) -> Iterator[OpenUpload]:

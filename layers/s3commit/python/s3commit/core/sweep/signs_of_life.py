@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from s3commit.core.formats.layout import JobDirectory, belongs_to_job
+from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.errors import UploadGoneError
 from s3commit.core.model.job import Names
-from s3commit.core.ownership.named_uploads import uploads_named
+from s3commit.core.ownership.named_uploads import uploads_of_job
 from s3commit.core.ports.objects import OpenUpload
 from s3commit.core.sweep.sweep import Sweep
 
@@ -138,13 +138,6 @@ def _last_part(sweep: Sweep, job: Suspect, uploads: Iterable[OpenUpload]) -> str
 def _own_uploads(
     sweep: Sweep, directory: JobDirectory, names: Names, after: str = ""
 ) -> Iterator[OpenUpload]:
-    """By name; under exact names, those that manifests and notes name as well."""
-    named: set[tuple[str, str]] = set()
-    if names is Names.EXACT:
-        named = set(uploads_named(sweep.ports, directory))
-    for upload in sweep.ports.store.list_uploads(
-        directory.bucket, directory.destination.prefix, after=after
-    ):
-        is_named = (upload.key, upload.upload_id) in named
-        if is_named or belongs_to_job(upload.key, directory.job_id):
-            yield upload
+    store = sweep.ports.store
+    uploads = store.list_uploads(directory.bucket, directory.destination.prefix, after=after)
+    return uploads_of_job(sweep.ports, [directory], names, uploads)
