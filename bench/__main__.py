@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 BY_DEFAULT: Final = ("write", "partitions", "memory", "latency", "cold", "documents", "ledger")
 COMMITTERS: Final = "committers"  # alone, and not by default: it needs JDK 17, Maven and Go
-NAMES: Final = (*BY_DEFAULT, "commit", COMMITTERS)
+NAMES: Final = (*BY_DEFAULT, "read", "commit", COMMITTERS)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -50,6 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
             "cold": lambda: cold.cold(_say),
             "documents": lambda: documents.documents(_say),
             "ledger": lambda: ledger.ledger(_say),
+            "read": lambda: writing.read_back(bench(), settings),
             "commit": lambda: commit.commit(
                 _say, chosen.files or 10_000, chosen.rounds, max(chosen.delay or [100])
             ),

@@ -281,20 +281,16 @@ def _set(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
 def _session_settings(bench: Bench, front: Front) -> dict[str, str]:
     from pyspark.sql import SparkSession
 
-    user = bench.weed.ADMIN
-    keys = {f"spark.hadoop.fs.s3a.{one}.key": user for one in ("access", "secret")}
-    own = {**s3a.settings(front.cluster), **keys}
+    own = bench.reader_settings(front.cluster)
     for name, value in TUNING.items():
         own["spark.hadoop." + name.replace("fs.s3a.", f"fs.s3a.bucket.{TUNED}.")] = value
     del own["spark.hadoop.fs.s3a.multipart.size"]
-    jars = ",".join(map(str, (*s3a.jars(), *JARS.glob("*.jar"))))
+    jars = ",".join([own["spark.jars"], *map(str, JARS.glob("*.jar"))])
     found: dict[str, str] = configure(SparkSession.Builder().config("spark.jars", jars))._options
     return {**own, "spark.jars": found["spark.jars"]}
 
 
 def _copy_jars() -> None:
-    if not s3a.folder().exists():
-        s3a.copy()
     if not JARS.exists():
         new: Path = JARS.with_suffix(".new")
         shutil.rmtree(new, ignore_errors=True)

@@ -18,10 +18,13 @@ from bench.pipeline import BUCKET, DATA, BenchWeed, Committer, make_pipeline
 from bench.processes import Meter
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_client import make_client
+from tests.native import s3a
 from tests.servers import free_ports
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from s3commit.spark import CommitResult
 
 VALUES: Final = 200  # of the partition column
 
@@ -124,21 +127,47 @@ class Bench:
         return self._committed(frame, lambda path: write(frame, path, mode="append"))
 
     def _committed(self, frame: DataFrame, save: Callable[[str], object]) -> Cost:
+        with self._place() as prefix:
+            with (
+                Committer(make_pipeline(self.store), prefix),
+                self.measured(frame.sparkSession) as costs,
+            ):
+                save(f"s3://{BUCKET}/{prefix}")
+            return costs[0]
+
+    @contextmanager
+    def table(self, frame: DataFrame, *by: str) -> Iterator[CommitResult]:
+        """What `s3commit.spark.write` has committed there; it is deleted in the end."""
+        from s3commit.spark import write
+
+        with self._place() as prefix:
+            with Committer(make_pipeline(self.store), prefix):
+                result = write(frame, f"s3://{BUCKET}/{prefix}", mode="append", partition_by=by)
+            yield result
+
+    @contextmanager
+    def _place(self) -> Iterator[str]:
         prefix = f"{DATA}{uuid.uuid4().hex}/"
-        with (
-            Committer(make_pipeline(self.store), prefix),
-            self.measured(frame.sparkSession) as costs,
-        ):
-            save(f"s3://{BUCKET}/{prefix}")
+        yield prefix
         for found in self.store.list(BUCKET, prefix):
             self.store.delete(BUCKET, found.key)
-        return costs[0]
 
     def nothing(self, frame: DataFrame) -> Cost:
         """The rows made and thrown away: what both writers pay before they write."""
-        with self.measured(frame.sparkSession) as costs:
-            frame.write.format("noop").mode("overwrite").save()
+        return self.consumed(frame.sparkSession, lambda: frame)
+
+    def consumed(self, spark: SparkSession, make: Callable[[], DataFrame]) -> Cost:
+        """A DataFrame made, and its rows thrown away."""
+        with self.measured(spark) as costs:
+            make().write.format("noop").mode("overwrite").save()
         return costs[0]
+
+    def reader_settings(self, endpoint: str) -> dict[str, str]:
+        """For a `session` that knows S3 by S3A; Maven copies its jars, the first time."""
+        if not s3a.folder().exists():
+            s3a.copy()
+        keys = {f"spark.hadoop.fs.s3a.{one}.key": self.weed.ADMIN for one in ("access", "secret")}
+        return {**s3a.settings(endpoint), **keys, "spark.jars": ",".join(map(str, s3a.jars()))}
 
     @contextmanager
     def measured(self, spark: SparkSession) -> Iterator[list[Cost]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -20,6 +21,7 @@ PARTITIONED_TASKS: Final = 2
 CPU_GOAL: Final = 1.5
 PARTITIONED_GOAL: Final = 1.0
 MEMORY_GOAL: Final = 1.0
+READ_GOAL: Final = 1.1
 BASELINE: Final = "Spark to local disk"
 BUDGET: Final = parse_options({"path": "s3://bench/data/"}).memory_budget
 
@@ -93,6 +95,34 @@ def partitions(bench: Bench, settings: Settings) -> list[Figure]:
             title, ours, native, cpu_goal=PARTITIONED_GOAL, wall_goal=PARTITIONED_GOAL
         )
     return figures
+
+
+def read_back(bench: Bench, settings: Settings) -> list[Figure]:
+    """`s3commit.spark.read` of a table, and of the files of one job, against Spark's own."""
+    from s3commit.spark import read
+
+    with bench.session(bench.reader_settings(bench.weed.endpoint)) as spark:
+        frame = rows(spark, settings.rows, PARTITIONED_TASKS)
+        with bench.table(frame, "k") as result:
+            uri, job = result.destination, result.job_id
+            makes: dict[str, Callable[[], DataFrame]] = {
+                "Spark": lambda: spark.read.parquet(uri.replace("s3://", "s3a://")),
+                "table": lambda: read(spark, uri),
+                "one job": lambda: read(spark, uri, job_id=job),
+            }
+            variants = [
+                Variant(name, functools.partial(bench.consumed, spark, make))
+                for name, make in makes.items()
+            ]
+            for warm in variants:
+                warm.run()
+            found = in_turn(settings, *variants)
+    title = f"read {settings.rows:,} rows in {result.files} files, 200 partitions"
+    native, *ours = (Sample(tuple(one.wall for one in costs)) for costs in found)
+    return [
+        Figure(title, f"{name}: wall", "s", one, "spark.read.parquet", native, goal=goal)
+        for name, one, goal in zip(("table", "one job"), ours, (READ_GOAL, None), strict=True)
+    ]
 
 
 def memory(bench: Bench, settings: Settings) -> list[Figure]:

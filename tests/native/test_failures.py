@@ -213,7 +213,8 @@ def test_an_abort_that_was_requested_first_stands(
         save(disturbed(spark.range(0, 1000, 1, 2), abort_first), place)
     operator.join()
     assert place.tidy().state is JobState.ABORTED
-    assert place.data == place.uploads == []
+    place.await_no_uploads()
+    assert place.data == []
 
 
 def test_file_systems_that_somebody_closes_are_not_ours(spark: SparkSession, place: Place) -> None:

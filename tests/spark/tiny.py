@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
+import time
 import uuid
 from pathlib import Path
 from typing import Any
@@ -172,6 +173,14 @@ class Place:
         """Wait for the only job to end, and give its record."""
         (job_id,) = self.jobs
         return self.tiny.wait_until_tidy(job_id)
+
+    def await_no_uploads(self) -> None:
+        """Wait until none is open: a manifest that came late is handled after its job's end."""
+        for _ in range(300):
+            if not self.uploads:
+                return
+            time.sleep(0.1)
+        raise AssertionError(f"still open: {self.uploads}")
 
     def settle(self) -> set[str]:
         """Wait for every job that was asked for to end; their ids."""
