@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from bench.figures import Figure, Sample
 from bench.fleet import WORKERS, Fleet, connected
@@ -36,6 +36,8 @@ from s3commit.testing.execution import run_execution
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.type_defs import CompletedPartTypeDef
+
+T = TypeVar("T")
 
 FILES_A_TASK: Final = 100
 FEWER: Final = 10  # as often is the smaller job in the larger one
@@ -90,7 +92,7 @@ def _measured(
     allowed = Sample((float(MEMORY),))
     figures.append(
         Figure(
-            title, "memory of the steps", "MB", Sample(tuple(memory)), "256 MB", allowed, goal=1.0
+            title, "memory of the steps", "MB", Sample((max(memory),)), "256 MB", allowed, goal=1.0
         )
     )
     fewer = [bench.commit(files // FEWER, 0)[0] for _ in range(rounds)]
@@ -126,22 +128,12 @@ class _Bench:
         self._store.put(
             BUCKET, directory.job, encode_job(JobSpec(directory.job_id, directory.destination))
         )
-        tasks = self._upload(directory, files)
-        attempts = []
-        for task in tasks:
-            body = encode_pendingset(task)
-            name = directory.manifest_name(task.task_id, task.attempt_id)
-            self._store.put(BUCKET, directory.prefix + name, body)
-            attempts.append(
-                CountedAttempt(
-                    task.task_id, task.attempt_id, name, digest(body), len(task.files), task.bytes
-                )
-            )
+        attempts = self._in_tasks(_write, directory, files)
         request = encode_request(CommitRequest(directory.job_id, tuple(attempts)))
         pipeline = make_pipeline(self._store)
         first = directory.prefix + attempts[0].manifest
         judge_arrival(pipeline, BUCKET, first)  # as its event does, long before the request
-        del tasks, task, attempts
+        del attempts
         gc.collect()
         held = reset_peak(os.getpid())
         self.front.delay(delay)
@@ -158,9 +150,8 @@ class _Bench:
 
     def complete(self, files: int, delay: int) -> float:
         """Seconds in which the same processes complete so many uploads, and nothing else."""
-        uploads = list(
-            chain.from_iterable(task.files for task in self._upload(_directory(), files))
-        )
+        tasks = self._in_tasks(_upload, _directory(), files)
+        uploads = [file for task in tasks for file in task.files]
         self.front.delay(delay)
         start = time.perf_counter()
         list(self.fleet.shared(_complete, uploads))
@@ -168,17 +159,33 @@ class _Bench:
         self.front.delay(0)
         return wall
 
-    def _upload(self, directory: JobDirectory, files: int) -> list[PendingSet]:
+    def _in_tasks(
+        self, work: Callable[[JobDirectory, int], T], directory: JobDirectory, files: int
+    ) -> list[T]:
+        """What each task comes to, one after the other in each process of the fleet."""
         tasks = range(-(-files // FILES_A_TASK))
-        return list(chain.from_iterable(self.fleet.shared(partial(_upload, directory), tasks)))
+        return list(chain.from_iterable(self.fleet.shared(partial(_each, work, directory), tasks)))
 
 
-def _upload(directory: JobDirectory, tasks: Sequence[int]) -> list[PendingSet]:
-    """In a process of the fleet: one pending file after the other."""
-    return [
-        PendingSet(directory.job_id, tuple(_files(directory, task)), f"{task:05}", "a")
-        for task in tasks
-    ]
+def _each(
+    work: Callable[[JobDirectory, int], T], directory: JobDirectory, tasks: Sequence[int]
+) -> list[T]:
+    return [work(directory, task) for task in tasks]
+
+
+def _upload(directory: JobDirectory, task: int) -> PendingSet:
+    return PendingSet(directory.job_id, tuple(_files(directory, task)), f"{task:05}", "a")
+
+
+def _write(directory: JobDirectory, task: int) -> CountedAttempt:
+    """Not in this process, whose memory is measured: what was freed there could be used again."""
+    pending = _upload(directory, task)
+    body = encode_pendingset(pending)
+    name = directory.manifest_name(pending.task_id, pending.attempt_id)
+    connected().put(BUCKET, directory.prefix + name, body)
+    return CountedAttempt(
+        pending.task_id, pending.attempt_id, name, digest(body), len(pending.files), pending.bytes
+    )
 
 
 def _files(directory: JobDirectory, task: int) -> Iterator[PendingFile]:
