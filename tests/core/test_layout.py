@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from s3commit.core.formats.file_names import belongs_to_job
 from s3commit.core.formats.layout import (
     JobDirectory,
-    belongs_to_job,
     check_job_id,
     is_hidden,
     parse_destination,

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from s3commit.core.formats.layout import belongs_to_job
+from s3commit.core.formats.file_names import belongs_to_job
 from s3commit.core.model.errors import NeedsOperatorError, S3CommitError
 from s3commit.core.model.job import Conflict, Names, Outcome, Scope
 from s3commit.core.model.record import JobRecord

@@ -10,7 +10,7 @@ from itertools import count
 
 import pytest
 
-from s3commit.core.formats.layout import belongs_to_job
+from s3commit.core.formats.file_names import belongs_to_job
 from s3commit.core.fsck.rebuild import rebuild
 from s3commit.core.model.errors import S3CommitError
 from s3commit.core.model.job import Conflict, Destination, Names, Outcome, Scope

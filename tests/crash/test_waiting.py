@@ -9,7 +9,8 @@ import pytest
 from s3commit.core.commit.acquire_destination import acquire_destination
 from s3commit.core.commit.seal_job import seal_job
 from s3commit.core.commit.verify_manifests import verify_manifests
-from s3commit.core.formats.layout import JobDirectory, belongs_to_job
+from s3commit.core.formats.file_names import belongs_to_job
+from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.model.job import Conflict, Outcome, Scope
 from s3commit.core.model.limits import (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from s3commit.core.formats.layout import owner_of
+from s3commit.core.formats.file_names import owner_of
 from s3commit.core.model.states import JobState
 from tests.spark.faulty import begin
 from tests.spark.points import POINTS, ROWS, Work, kill_driver

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3commit.core.formats.layout import JobDirectory, belongs_to_job, is_hidden, parse_manifest_key
+from s3commit.core.formats.file_names import belongs_to_job
+from s3commit.core.formats.layout import JobDirectory, is_hidden, parse_manifest_key
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import Destination, Names
 from s3commit.writer.paths import encode_note, file_key, note_key

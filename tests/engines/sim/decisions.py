@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 
-from s3commit.core.formats.layout import JobDirectory, belongs_to_job, is_data
+from s3commit.core.formats.file_names import belongs_to_job
+from s3commit.core.formats.layout import JobDirectory, is_data
 from s3commit.core.model.job import Conflict
 from s3commit.core.model.locks import Claimed
 from s3commit.core.model.record import JobRecord

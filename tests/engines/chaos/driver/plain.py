@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import s3commit
-from s3commit.core.formats.layout import owner_of
+from s3commit.core.formats.file_names import owner_of
 from s3commit.core.model.errors import S3CommitError
 from s3commit.writer.sizes import MIN_PART_BYTES, PartSizes, UploadSettings
 from tests.e2e.conftest import Deployed

@@ -11,7 +11,8 @@ from typing import Any, Self
 
 import s3commit
 from s3commit.aws.ledger import DynamoLedger
-from s3commit.core.formats.layout import MAGIC_PREFIX, is_data, owner_of
+from s3commit.core.formats.file_names import owner_of
+from s3commit.core.formats.layout import MAGIC_PREFIX, is_data
 from s3commit.core.model.states import ENDED, JobState
 from tests.cli.support import run
 from tests.e2e.conftest import Deployed

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from s3commit.core.formats.file_names import belongs_to_job
 from s3commit.core.formats.layout import (
     MAX_KEY_BYTES,
     NOTE_SUFFIX,
     TASKS,
     JobDirectory,
-    belongs_to_job,
     check_id,
     is_hidden,
 )

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from s3commit.cli.session import Session
+from s3commit.core.formats.file_names import write_of
 from s3commit.core.formats.hadoop import (
     JOB_PREFIX,
     MAGIC,
@@ -25,7 +26,6 @@ from s3commit.core.formats.layout import (
     check_job_id,
     parse_destination,
     parse_directory,
-    write_of,
 )
 from s3commit.core.formats.manifest import (
     MAX_MANIFEST_BYTES,

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from s3commit.cli.rescue.jobs import S3AJob, read_files
 from s3commit.cli.session import Session
 from s3commit.cli.text import age, epoch_of, many, some
+from s3commit.core.formats.file_names import write_of
 from s3commit.core.formats.hadoop import parse_manifest_name, task_number, task_of_attempt
-from s3commit.core.formats.layout import PENDINGSET_SUFFIX, write_of
+from s3commit.core.formats.layout import PENDINGSET_SUFFIX
 from s3commit.core.model.errors import IdentityUnknownError, InvalidInputError, JobRefusedError
 from s3commit.core.model.job import Failure
 from s3commit.core.model.pending import PendingFile

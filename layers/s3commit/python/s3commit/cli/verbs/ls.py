@@ -12,7 +12,8 @@ from s3commit.cli.printer import Column, Printer
 from s3commit.cli.session import Session
 from s3commit.cli.text import amount, fields, many, moment, number, size
 from s3commit.cli.verb import verb
-from s3commit.core.formats.layout import COMMITS, JobDirectory, belongs_to_job
+from s3commit.core.formats.file_names import belongs_to_job
+from s3commit.core.formats.layout import COMMITS, JobDirectory
 from s3commit.core.formats.published import (
     MAX_COMMITS_BYTES,
     MAX_LINE_BYTES,

@@ -14,7 +14,7 @@ from s3commit.cli.rescue.jobs import find_jobs, write_ids
 from s3commit.cli.session import Session
 from s3commit.cli.text import age, epoch_of, fields, many, size
 from s3commit.cli.verb import FAILED, USAGE, Problem, dry_run_option, table_option, verb
-from s3commit.core.formats.layout import owner_of, write_of
+from s3commit.core.formats.file_names import owner_of, write_of
 from s3commit.core.model.errors import S3CommitError, UploadGoneError
 from s3commit.core.model.job import Destination
 from s3commit.core.ownership.open_uploads import Ownership, UploadOwners

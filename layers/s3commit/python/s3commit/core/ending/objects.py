@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
-from s3commit.core.formats.layout import META_JOB, JobDirectory, belongs_to_job, is_hidden
+from s3commit.core.formats.file_names import belongs_to_job
+from s3commit.core.formats.layout import META_JOB, JobDirectory, is_hidden
 from s3commit.core.formats.plan import Unit, decode_plan
 from s3commit.core.job.locations import job_directories
 from s3commit.core.job.plan import FILES_AT_ONCE, by_manifest, read_plan

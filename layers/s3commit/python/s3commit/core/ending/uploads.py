@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from s3commit.core.formats.layout import JobDirectory, belongs_to_job
+from s3commit.core.formats.file_names import belongs_to_job
+from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.job.listings import list_uploads
 from s3commit.core.job.locations import job_directories
 from s3commit.core.model.job import Names

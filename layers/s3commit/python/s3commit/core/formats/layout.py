@@ -48,17 +48,7 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 # A job's id proves, in file names, whose an upload is. Ids of one fixed form can't be parts of each
 # other; with free ones, job "1" would own whatever has a 1 in its name (docs/adr/0004).
-_JOB_ID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-
-# `part-00003-<id>` is ours and Hadoop's staging committer's. Spark's own writers put a counter
-# behind the id of a write (`part-00003-<id>-c000`): that is no job's id, and everybody sees it in
-# the manifests' keys, so it must not make anybody the owner (I12).
-_OWNER = re.compile(rf"(?:^|-)(?P<id>{_JOB_ID.pattern})\Z")
-_WRITE = re.compile(rf"(?:^|-)(?P<id>{_JOB_ID.pattern})(?:-c\d+)?\Z")
-
-# A counter behind the id is of a writer whose id is of the write, or of the file, and of no job:
-# Spark's own (`part-00000-<id>-c000.parquet`), Delta's (`part-00000-<id>.c000.parquet`).
-_OTHER_WRITERS = re.compile(rf"{_JOB_ID.pattern}[-.]c\d+(?:\.|\Z)")
+JOB_ID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 # Names that the protocol uses itself. A job that wrote or replaced files below one of them could
 # remove the manifests and key records of a table, or another job's documents (I8, I11).
@@ -67,7 +57,7 @@ _RESERVED = frozenset({COMMITS[:-1], SUCCESS, PIPELINE[:-1], hadoop.MAGIC})
 # What S3's answers, which are XML 1.0, can't carry.
 _UNSPEAKABLE = re.compile("[\\x00-\\x1f\\x7f\\ud800-\\udfff\\ufffe\\uffff]")
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]")
-_DIRECTORY = re.compile(rf"(?P<prefix>(?:.*/)?){MAGIC_PREFIX}(?P<job>{_JOB_ID.pattern})/")
+_DIRECTORY = re.compile(rf"(?P<prefix>(?:.*/)?){MAGIC_PREFIX}(?P<job>{JOB_ID.pattern})/")
 
 
 def check_id(value: str, what: str) -> str:
@@ -81,7 +71,7 @@ def check_id(value: str, what: str) -> str:
 
 def check_job_id(value: str) -> str:
     """Return ``value`` if it may be a job's id, a UUID, else raise `InvalidInputError`."""
-    if not _JOB_ID.fullmatch(value):
+    if not JOB_ID.fullmatch(value):
         raise InvalidInputError(f"job id {value[:80]!r} is no UUID", code="BAD_ID")
     return value
 
@@ -329,35 +319,3 @@ def directories_above(prefix: str) -> list[str]:
     """The directories in which a directory lies, the outermost first; each with its ``/``."""
     elements = prefix.removesuffix("/").split("/")
     return ["/".join(elements[:depth]) + "/" for depth in range(1, len(elements))]
-
-
-def owner_of(key: str) -> str | None:
-    """The id of the one job that can have made the file, by its name; None if it names none.
-
-    Before its first dot the name is the job's id, or ends with ``-`` and the id. Ids are UUIDs, so
-    no name has two owners.
-    """
-    return _id_in(_OWNER, key)
-
-
-def write_of(key: str) -> str | None:
-    """The id of the one write that the file is of, by its name; None if it names none.
-
-    A job's id as `owner_of` finds it, or the id that Spark's own writers give a write.
-    """
-    return _id_in(_WRITE, key)
-
-
-def _id_in(pattern: re.Pattern[str], key: str) -> str | None:
-    found = pattern.search(key.rsplit("/", 1)[-1].split(".", 1)[0])
-    return found["id"] if found else None
-
-
-def is_of_other_writers(key: str) -> bool:
-    """Whether the file is named as Spark and Delta name theirs; so may a job of S3A's be."""
-    return _OTHER_WRITERS.search(key.rsplit("/", 1)[-1]) is not None
-
-
-def belongs_to_job(key: str, job_id: str) -> bool:
-    """Whether the file name says by itself that the job made it."""
-    return owner_of(key) == job_id

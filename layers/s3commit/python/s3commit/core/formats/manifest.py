@@ -17,11 +17,11 @@ from dataclasses import replace
 from typing import Any, Final, NoReturn
 
 from s3commit.core.formats import hadoop
+from s3commit.core.formats.file_names import belongs_to_job
 from s3commit.core.formats.layout import (
     MAX_KEY_BYTES,
     JobDirectory,
     bad_element,
-    belongs_to_job,
     has_unspeakable,
     is_hidden,
 )

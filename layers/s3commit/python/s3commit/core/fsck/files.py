@@ -13,7 +13,8 @@ from functools import cache
 from itertools import groupby
 from operator import itemgetter
 
-from s3commit.core.formats.layout import META_JOB, JobDirectory, belongs_to_job, is_data, owner_of
+from s3commit.core.formats.file_names import belongs_to_job, owner_of
+from s3commit.core.formats.layout import META_JOB, JobDirectory, is_data
 from s3commit.core.fsck.expected import Batch, Expected, batches
 from s3commit.core.fsck.file_rules import (
     INCOMPLETE,

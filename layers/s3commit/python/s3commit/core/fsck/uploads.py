@@ -10,12 +10,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
-from s3commit.core.formats.layout import (
-    JobDirectory,
-    belongs_to_job,
-    directories_above,
-    owner_of,
-)
+from s3commit.core.formats.file_names import belongs_to_job, owner_of
+from s3commit.core.formats.layout import JobDirectory, directories_above
 from s3commit.core.fsck.expected import DECIDED_BY_MANIFEST
 from s3commit.core.fsck.findings import Finding, repairs_of
 from s3commit.core.fsck.jobs import JudgedJob, outermost

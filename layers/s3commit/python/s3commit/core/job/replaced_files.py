@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from s3commit.core.formats.layout import JobDirectory, belongs_to_job, is_data, partition_of
+from s3commit.core.formats.file_names import belongs_to_job
+from s3commit.core.formats.layout import JobDirectory, is_data, partition_of
 from s3commit.core.job.listings import list_objects
 from s3commit.core.job.partitions import read_partitions
 from s3commit.core.job.plan import planned_files

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
-from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK, belongs_to_job, write_of
+from s3commit.core.formats.file_names import belongs_to_job, write_of
+from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK
 from s3commit.core.formats.manifest import expected_etag
 from s3commit.core.model.errors import IdentityUnknownError
 from s3commit.core.model.pending import PendingFile

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from s3commit.core.formats.file_names import belongs_to_job
 from s3commit.core.formats.hadoop import PENDING_SUFFIX
 from s3commit.core.formats.layout import (
     NOTE_SUFFIX,
     PENDINGSET_SUFFIX,
     JobDirectory,
-    belongs_to_job,
     parse_manifest_key,
 )
 from s3commit.core.formats.manifest import (

@@ -12,14 +12,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from s3commit.core.formats.layout import (
-    COMMITS,
-    MAGIC_PREFIX,
-    JobDirectory,
-    directories_above,
-    is_of_other_writers,
-    owner_of,
-)
+from s3commit.core.formats.file_names import is_of_other_writers, owner_of
+from s3commit.core.formats.layout import COMMITS, MAGIC_PREFIX, JobDirectory, directories_above
 from s3commit.core.job.documents import read_spec
 from s3commit.core.job.locations import job_directories, main_of
 from s3commit.core.model.errors import AccessError, InvalidInputError

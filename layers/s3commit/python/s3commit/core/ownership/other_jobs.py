@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from s3commit.core.formats.file_names import belongs_to_job, owner_of
 from s3commit.core.formats.layout import (
     COMMITS,
     MAGIC_PREFIX,
     JobDirectory,
-    belongs_to_job,
     directories_above,
-    owner_of,
     parse_directory,
 )
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError

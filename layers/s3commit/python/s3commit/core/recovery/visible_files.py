@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from s3commit.core.formats.file_names import belongs_to_job
 from s3commit.core.formats.layout import (
     META_ATTEMPT,
     META_JOB,
     META_TASK,
     JobDirectory,
-    belongs_to_job,
     is_data,
     parse_manifest_key,
 )

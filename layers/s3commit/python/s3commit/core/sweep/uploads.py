@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 
-from s3commit.core.formats.layout import (
-    JobDirectory,
-    owner_of,
-)
+from s3commit.core.formats.file_names import owner_of
+from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.errors import UploadGoneError
 from s3commit.core.ownership.open_uploads import Ownership, UploadOwners
 from s3commit.core.ports.objects import OpenUpload
