@@ -14,7 +14,7 @@ from typing import Any
 from s3commit.local.worker import CallOutcome
 
 MAX_THREADS = 4  # a mapping; Lambda starts with five pollers
-_WAIT = 0.25  # seconds until it looks again; a message that is sent wakes it
+_WAIT = 0.25  # seconds until it looks again; a message that is sent ends the wait
 Call = Callable[[bytes], CallOutcome]
 
 
@@ -63,7 +63,7 @@ class Poller:
                 self._handle(messages)
             elif not messages:
                 with self._queue._messages_lock:
-                    self._queue._messages_lock.wait(_WAIT)
+                    self._queue._messages_lock.wait_for(lambda: self._queue.messages, _WAIT)
 
     def _handle(self, messages: list[Any]) -> None:
         event = {"Records": [self._record(message) for message in messages]}

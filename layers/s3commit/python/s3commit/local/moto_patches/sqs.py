@@ -46,7 +46,7 @@ def sqs_one_at_a_time(patcher: Patcher) -> None:
                 if found or left <= 0:
                     return found
                 with queue._messages_lock:
-                    queue._messages_lock.wait(min(left, _LOOK_AGAIN))
+                    queue._messages_lock.wait_for(lambda: queue.messages, min(left, _LOOK_AGAIN))
 
         return receive_message
 
