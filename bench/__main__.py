@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 BY_DEFAULT: Final = ("write", "partitions", "memory", "latency", "cold", "documents", "ledger")
 COMMITTERS: Final = "committers"  # alone, and not by default: it needs JDK 17, Maven and Go
-NAMES: Final = (*BY_DEFAULT, "read", "commit", COMMITTERS)
+ALONE: Final = ("read", COMMITTERS)  # Spark's JVM has the jars that it was started with
+NAMES: Final = (*BY_DEFAULT, "commit", *ALONE)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -55,11 +56,11 @@ def main(arguments: list[str] | None = None) -> int:
                 _say, chosen.files or 10_000, chosen.rounds, max(chosen.delay or [100])
             ),
         }
+        stack.callback(show, figures, console)  # those that there are, if one fails
         for name in chosen.only or BY_DEFAULT:
             _say(f"{name} (load {load()})")
             figures += runs[name]()
     machine["loadAtEnd"] = load()
-    show(figures, console)
     if chosen.json:
         document = {"machine": machine, "figures": [figure.document() for figure in figures]}
         chosen.json.write_text(json.dumps(document, indent=2) + "\n")
@@ -129,8 +130,9 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     alone.add_argument("--commit-only", action="store_true", help="no delay before the commit")
     alone.add_argument("--report", type=Path, metavar="DIR", help="keep tables and plots here")
     chosen = parser.parse_args(arguments)
-    if COMMITTERS in (chosen.only or ()) and len(chosen.only) > 1:
-        parser.error(f"{COMMITTERS} runs alone")
+    for name in ALONE:
+        if name in (chosen.only or ()) and len(chosen.only) > 1:
+            parser.error(f"{name} runs alone")
     return chosen
 
 
