@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -101,6 +102,7 @@ def read_back(bench: Bench, settings: Settings) -> list[Figure]:
     """`s3commit.spark.read` of a table, and of the files of one job, against Spark's own."""
     from s3commit.spark import read
 
+    os.environ.update(bench.weed.environment(bench.weed.ADMIN))  # a reader may list
     with bench.session(bench.reader_settings(bench.weed.endpoint)) as spark:
         frame = rows(spark, settings.rows, PARTITIONED_TASKS)
         with bench.table(frame, "k") as result:

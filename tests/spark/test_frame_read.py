@@ -6,11 +6,12 @@ No file system for S3 comes with PySpark: the files are copied, and named where 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from s3commit.core.model.errors import InvalidInputError, NotFoundError
+from s3commit.aws.s3 import S3ObjectStore
+from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError
 from s3commit.spark import committed, frame_read, read, write
 from s3commit.spark.committed import are_found_by_name
 from tests.spark.tiny import BUCKET, Place
@@ -79,6 +80,21 @@ def test_a_job_of_many_files_is_read_with_the_types_that_its_own_have(
     assert listed == [other != "'x'"]
     assert rows(read(session, place.uri, job_id=job, pathGlobFilter="*.parquet")) == rows(frame)
     assert len(listed) == 1
+
+
+@pytest.mark.usefixtures("copies")
+def test_a_job_of_many_files_is_read_without_a_right_to_list(
+    session: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = session.range(0, 80, 1, 2).selectExpr("id", "id % 40 k")
+    job = write(frame, place.uri, partition_by="k").job_id
+
+    class Unlisted(S3ObjectStore):
+        def list(self, *_: object, **__: object) -> NoReturn:
+            raise AccessError("Access Denied")
+
+    monkeypatch.setattr(committed, "S3ObjectStore", Unlisted)
+    assert rows(read(session, place.uri, job_id=job)) == rows(frame)
 
 
 @pytest.mark.usefixtures("copies")

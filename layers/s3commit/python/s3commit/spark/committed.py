@@ -10,7 +10,7 @@ from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.formats.layout import SUCCESS, JobDirectory, is_hidden
 from s3commit.core.formats.locations import location_of
 from s3commit.core.formats.published import MAX_SUCCESS_BYTES, decode_commit_manifest, success_files
-from s3commit.core.model.errors import InvalidInputError, NotFoundError
+from s3commit.core.model.errors import InvalidInputError, NotFoundError, S3CommitError
 from s3commit.core.model.job import Destination
 from s3commit.core.ports.objects import ListedObject
 from s3commit.spark.connection import shared_client
@@ -54,18 +54,20 @@ def are_found_by_name(options: Options, files: list[FoundFile]) -> bool:
     """Whether Spark finds the job's files, and no others, by the job's id in a listing.
 
     The destination's listing must not be much longer than the job's, and its partition columns have
-    to be the job's, with the same types. Few files are not worth a look.
+    to be the job's, with the same types. Few files are not worth a look. Nobody needs the right to
+    list for this: without it the answer is no.
     """
     job_id, destination = options.job_id, options.destination
     if job_id is None or len(files) <= _FEW:
         return False
-    listing = S3ObjectStore(shared_client()).list(destination.bucket, destination.prefix)
-    listed = list(itertools.islice(listing, _LONGER * len(files) + 1))
-    if len(listed) > _LONGER * len(files):
-        return False
+    store = S3ObjectStore(shared_client())
     try:
+        listing = store.list(destination.bucket, destination.prefix)
+        listed = list(itertools.islice(listing, _LONGER * len(files) + 1))
         found = data_files(destination, ((one.key, one.length, one.etag) for one in listed))
-    except InvalidInputError:
+    except S3CommitError:  # also for a directory of other columns
+        return False
+    if len(listed) > _LONGER * len(files):
         return False
     if {file.names for file in found} != {files[0].names}:
         return False
