@@ -72,7 +72,7 @@ def keep(folder: Path, machine: str, arguments: str, compared: Sequence[Compared
     folder.mkdir(parents=True, exist_ok=True)
     parts = [
         "# The committers side by side\n",
-        f"By `make bench ARGS='{arguments}'`; {machine}.\n",
+        f'By `make bench ARGS="{arguments}"`; {machine}.\n',
         "Medians, with the least and the greatest wall time; the ratio is to the first line.\n",
     ]
     for delay, group in groupby(compared, lambda one: one.delay):
