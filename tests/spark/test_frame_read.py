@@ -6,14 +6,12 @@ No file system for S3 comes with PySpark: the files are copied, and named where 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from s3commit.aws.s3 import S3ObjectStore
-from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError
-from s3commit.spark import committed, frame_read, read, write
-from s3commit.spark.committed import are_found_by_name
+from s3commit.core.model.errors import InvalidInputError, NotFoundError
+from s3commit.spark import frame_read, read, write
 from tests.spark.tiny import BUCKET, Place
 
 if TYPE_CHECKING:
@@ -56,59 +54,6 @@ def test_all_that_is_visible_or_one_jobs_files_are_read(
         "id": "bigint",
         "k": "int",
     }
-
-
-@pytest.mark.usefixtures("copies")
-@pytest.mark.parametrize("other", ["id % 40", "'x'", "cast(null as int)"])
-def test_a_job_of_many_files_is_read_with_the_types_that_its_own_have(
-    session: SparkSession, place: Place, other: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Spark lists the table if all partitions in it have one type, and else the files alone."""
-    listed: list[bool] = []
-
-    def look(*arguments: Any) -> bool:
-        listed.append(are_found_by_name(*arguments))
-        return listed[-1]
-
-    monkeypatch.setattr(committed, "are_found_by_name", look)
-    frame = session.range(0, 80, 1, 2).selectExpr("id", "id % 40 k")
-    job = write(frame, place.uri, partition_by="k").job_id
-    write(frame.selectExpr("id", f"{other} k"), place.uri, mode="append", partition_by="k")
-    found = read(session, place.uri, job_id=job)
-    assert rows(found) == rows(frame)
-    assert dict(found.dtypes)["k"] == "int"
-    assert listed == [other != "'x'"]
-    assert rows(read(session, place.uri, job_id=job, pathGlobFilter="*.parquet")) == rows(frame)
-    assert len(listed) == 1
-
-
-@pytest.mark.usefixtures("copies")
-def test_a_job_of_many_files_is_read_without_a_right_to_list(
-    session: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    frame = session.range(0, 80, 1, 2).selectExpr("id", "id % 40 k")
-    job = write(frame, place.uri, partition_by="k").job_id
-
-    class Unlisted(S3ObjectStore):
-        def list(self, *_: object, **__: object) -> NoReturn:
-            raise AccessError("Access Denied")
-
-    monkeypatch.setattr(committed, "S3ObjectStore", Unlisted)
-    assert rows(read(session, place.uri, job_id=job)) == rows(frame)
-
-
-@pytest.mark.usefixtures("copies")
-def test_a_file_that_bears_the_jobs_id_and_is_not_the_jobs_is_not_read(
-    session: SparkSession, place: Place
-) -> None:
-    frame = session.range(0, 80, 1, 2).selectExpr("id", "id % 40 k")
-    job = write(frame, place.uri, partition_by="k").job_id
-    name = place.data[0]
-    key = place.destination.prefix + name
-    body = place.tiny.store.get(BUCKET, key, max_bytes=1 << 20).body
-    place.put(name.replace("part-", "copy-"), body)
-    assert rows(read(session, place.uri, job_id=job)) == rows(frame)
-    assert len(rows(read(session, place.uri))) > 80
 
 
 @pytest.mark.usefixtures("copies")

@@ -10,21 +10,17 @@ from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.formats.layout import SUCCESS, JobDirectory, is_hidden
 from s3commit.core.formats.locations import location_of
 from s3commit.core.formats.published import MAX_SUCCESS_BYTES, decode_commit_manifest, success_files
-from s3commit.core.model.errors import InvalidInputError, NotFoundError, S3CommitError
+from s3commit.core.model.errors import InvalidInputError, NotFoundError
 from s3commit.core.model.job import Destination
 from s3commit.core.ports.objects import ListedObject
 from s3commit.spark.connection import shared_client
-from s3commit.spark.discover import FoundFile, data_files, partition_schema
+from s3commit.spark.discover import FoundFile, data_files
 from s3commit.spark.footer import other_format
 from s3commit.spark.options import MB, Options
 
 MAX_MANIFEST_BYTES: Final = 1024 * MB
 _TRIED: Final = 3
 _LISTED: Final = 10_000
-# Spark makes a task of each path that it is given if there are more
-# (spark.sql.sources.parallelPartitionDiscovery.threshold), which asks S3 twice.
-_FEW: Final = 32
-_LONGER: Final = 20  # a request lists 1,000 keys
 
 
 def committed_files(options: Options) -> list[FoundFile]:
@@ -48,32 +44,6 @@ def committed_files(options: Options) -> list[FoundFile]:
     header, entries = decode_commit_manifest(body)
     objects = ((one.key, one.length, one.etag) for one in entries)
     return data_files(destination, objects, header.locations)
-
-
-def are_found_by_name(options: Options, files: list[FoundFile]) -> bool:
-    """Whether Spark finds the job's files, and no others, by the job's id in a listing.
-
-    The destination's listing must not be much longer than the job's, and its partition columns have
-    to be the job's, with the same types. Few files are not worth a look. Nobody needs the right to
-    list for this: without it the answer is no.
-    """
-    job_id, destination = options.job_id, options.destination
-    if job_id is None or len(files) <= _FEW:
-        return False
-    store = S3ObjectStore(shared_client())
-    try:
-        listing = store.list(destination.bucket, destination.prefix)
-        listed = list(itertools.islice(listing, _LONGER * len(files) + 1))
-        found = data_files(destination, ((one.key, one.length, one.etag) for one in listed))
-    except S3CommitError:  # also for a directory of other columns
-        return False
-    if len(listed) > _LONGER * len(files):
-        return False
-    if {file.names for file in found} != {files[0].names}:
-        return False
-    named = {file.key for file in found if job_id in file.key.rpartition("/")[2]}
-    same_types = partition_schema(found) == partition_schema(files)
-    return same_types and named == {file.key for file in files}
 
 
 def newest_file(destination: Destination, file_format: str) -> FoundFile | None:

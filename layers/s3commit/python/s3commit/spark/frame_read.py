@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-_FILTER = "pathGlobFilter"
-
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
     from pyspark.sql.types import StructField, StructType
@@ -50,7 +48,7 @@ def read(
     root = _Root(scheme, said.destination.bucket)
     if not (job_id or partition_locations):
         return new_reader().load(root.uri(said.destination.prefix))
-    return _read_files(new_reader, said, root, is_filtered=_FILTER in options)
+    return _read_files(new_reader, said, root)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,20 +62,13 @@ class _Root:
         return f"{self.scheme}://{self.bucket}/{key}"
 
 
-def _read_files(
-    new_reader: Callable[[], DataFrameReader], said: Options, root: _Root, *, is_filtered: bool
-) -> DataFrame:
+def _read_files(new_reader: Callable[[], DataFrameReader], said: Options, root: _Root) -> DataFrame:
     """The files below the destination by their directories; the others one location at a time.
 
     Each has a reader of its own: Spark Connect 3.5 gives a DataFrame the options that its reader
-    has at last. A job's many files are listed with their directory, which takes Spark far fewer
-    requests than each file.
+    has at last.
     """
-    from s3commit.spark.committed import (  # noqa: PLC0415
-        are_found_by_name,
-        committed_files,
-        nothing_committed,
-    )
+    from s3commit.spark.committed import committed_files, nothing_committed  # noqa: PLC0415
     from s3commit.spark.discover import partition_schema  # noqa: PLC0415
 
     files = committed_files(said)
@@ -91,8 +82,6 @@ def _read_files(
 
     prefix = said.destination.prefix
     below = [file for file in files if file.key.startswith(prefix)]
-    if not is_filtered and len(below) == len(files) and are_found_by_name(said, files):
-        return new_reader().option(_FILTER, f"*{said.job_id}*").load(root.uri(prefix))
     frames = [load(prefix, below)] if below else []
     elsewhere: dict[str, list[FoundFile]] = {}
     for file in files:
