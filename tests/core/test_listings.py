@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from s3commit.core.job import listings
@@ -132,6 +132,7 @@ def test_uploads_whose_keys_are_known_are_listed_at_once_and_hardly_twice(name: 
     assert keys.rounds <= 4  # of at most `RANGES`
 
 
+@example(found={"a1", "a2"}, cuts={"\x01", "a1", "b"}, size=1)
 @given(st.sets(KEYS, max_size=60), st.sets(KEYS, max_size=9), st.integers(1, 4))
 def test_i4_whatever_the_cuts_every_upload_is_listed_once(
     found: set[str], cuts: set[str], size: int

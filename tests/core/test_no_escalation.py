@@ -11,6 +11,7 @@ from contextlib import suppress
 
 import pytest
 
+from s3commit.core.commit import ingest_pendingsets
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.manifest import encode_pendingset
 from s3commit.core.model.errors import AccessError, S3CommitError
@@ -164,20 +165,23 @@ def test_i12_a_repair_goes_on_where_nobody_may_read_an_ended_jobs_document() -> 
     assert not [key for key in world.open_uploads() if OTHER_JOB in key]
 
 
-def _older_upload(world: World, evil: JobDirectory) -> tuple[str, str, PendingSet]:
+def _older_upload(world: World, evil: JobDirectory, names: Names) -> tuple[str, str, PendingSet]:
     """Another program's upload; a job with the id in its name, chosen for that; its manifest."""
     key = f"{BELOW}part-00000-{WRITE}.parquet"
     upload = world.store.create_upload(BUCKET, key, metadata={}, content_type="x")
     world.store.upload_part(BUCKET, key, upload, 1, b"theirs")
-    world.open(evil)
+    world.open(evil, names=names)
     file = PendingFile(BUCKET, key, upload, ("etag",), 6, WRITE, "t0", "a0")
     return key, upload, PendingSet(WRITE, (file,), "t0", "a0")
 
 
-def test_i12_a_job_that_counts_an_upload_of_before_completes_and_aborts_none_of_it() -> None:
+@pytest.mark.parametrize("names", Names)
+def test_i12_a_job_that_counts_an_upload_of_before_completes_and_aborts_none_of_it(
+    names: Names,
+) -> None:
     """Its parts are not known to the job."""
     world, evil = World(), job_directory(WRITE, BELOW)
-    key, upload, pending = _older_upload(world, evil)
+    key, upload, pending = _older_upload(world, evil, names)
     world.request(evil, world.drop(evil, pending, "t0", "a0"))
     world.run(evil)
     error = world.result(evil).error
@@ -186,9 +190,10 @@ def test_i12_a_job_that_counts_an_upload_of_before_completes_and_aborts_none_of_
     assert world.store.upload_is_open(BUCKET, key, upload)
 
 
-def test_i12_a_late_manifest_of_an_ended_job_aborts_no_upload_of_before() -> None:
+@pytest.mark.parametrize("names", Names)
+def test_i12_a_late_manifest_of_an_ended_job_aborts_no_upload_of_before(names: Names) -> None:
     world, evil = World(), job_directory(WRITE, BELOW)
-    key, upload, pending = _older_upload(world, evil)
+    key, upload, pending = _older_upload(world, evil, names)
     world.request_abort(evil)
     world.run(evil)
     own = world.attempt(evil, "t1", "a1", files={f"own-{WRITE}.parquet": b"late"})
@@ -197,3 +202,21 @@ def test_i12_a_late_manifest_of_an_ended_job_aborts_no_upload_of_before() -> Non
     assert world.open_uploads() == [key]
     assert world.store.upload_is_open(BUCKET, key, upload)
     assert not world.all_keys(evil.tasks)
+
+
+def test_i12_a_look_for_a_late_upload_ends_however_many_lie_at_its_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ingest_pendingsets, "LOOKED_AT", 3)
+    world, evil = Swept(), job_directory(WRITE, BELOW)
+    world.open(evil)
+    world.request_abort(evil)
+    world.run(evil)
+    name = f"own-{WRITE}.parquet"
+    for _ in range(3):
+        world.store.create_upload(BUCKET, BELOW + name, metadata={}, content_type="x")
+    late = world.attempt(evil, "t1", "a1", files={name: b"late"})
+    assert world.announce(evil, late) == 0
+    world.later(LIMITS.stuck + 1)
+    assert world.sweep().uploads == 4
+    assert world.open_uploads() == []

@@ -17,7 +17,6 @@ from s3commit.aws.parallel import ThreadMap
 from s3commit.core.job import plan as planned
 from s3commit.core.model.job import Names, Outcome
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import ParallelMap
 from s3commit.testing.faults import Crash
 from tests.core.world import BUCKET, JOB, REF, World, job_directory
 
@@ -137,8 +136,7 @@ def test_the_uploads_of_a_manifest_that_comes_too_late() -> None:
     assert world.open_uploads() == []
 
 
-def test_what_a_new_job_is_asked_for_first() -> None:
-    """Its request, its job.json, and two listings for each directory above."""
+def test_the_directories_above_a_new_job() -> None:
     world, directory = World(), job_directory(prefix="lake/sales/2026/")
     world.open(directory)
     world.request(directory, world.attempt(directory, "t0", files={f"part-{JOB}.csv": b"x"}))
@@ -147,24 +145,3 @@ def test_what_a_new_job_is_asked_for_first() -> None:
     world.run(directory)
     assert meeting.met
     assert world.result(directory).outcome is Outcome.COMMITTED
-
-
-@pytest.mark.parametrize("parallel", [map, ThreadMap(TOGETHER)])
-def test_answers_come_in_order_and_errors_in_theirs(parallel: ParallelMap) -> None:
-    ports = replace(World().ports, parallel=parallel)
-    slow = threading.Event()
-
-    def first() -> int:
-        assert parallel is map or slow.wait(PATIENCE)
-        return 1
-
-    def last() -> int:
-        slow.set()
-        raise LookupError
-
-    answers = ports.in_order([first, lambda: 2, last])
-    assert next(answers) == 1
-    assert next(answers) == 2
-    with pytest.raises(LookupError):
-        next(answers)
-    assert next(ports.in_order([lambda: 1, last])) == 1

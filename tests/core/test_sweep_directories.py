@@ -8,10 +8,12 @@ from functools import partial
 
 import pytest
 
+from s3commit.core.commit import ingest_pendingsets
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.manifest import encode_pendingset
 from s3commit.core.job.documents import read_spec
 from s3commit.core.job.record import new_record
+from s3commit.core.model.job import Names
 from s3commit.core.model.locks import Claimed, claimed
 from s3commit.core.model.pending import PendingSet
 from s3commit.core.sweep.steps import STEPS
@@ -254,3 +256,23 @@ def test_a_job_of_the_shared_directory_that_was_rescued_is_reported_no_more(worl
     world.request_abort(job_directory())
     world.later(LIMITS.abandoned + HOUR)
     assert world.sweep().s3a == 0
+
+
+@pytest.mark.parametrize("names", Names)
+def test_i4_a_late_manifest_of_many_files_is_left_to_the_sweep(
+    world: Swept, names: Names, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ingest_pendingsets, "MOST_ABORTED", 2)
+    directory = job_directory()
+    world.open(directory, names=names)
+    world.request_abort(directory)
+    world.run(directory)
+    late = world.attempt(
+        directory, "t0", files={f"{number}-{JOB}.csv": b"late" for number in range(3)}
+    )
+    assert world.announce(directory, late) == 0
+    assert len(world.open_uploads()) == 3
+    world.later(LIMITS.stuck + 1)
+    world.sweep()
+    assert world.open_uploads() == []
+    assert not world.all_keys(directory.tasks)

@@ -346,3 +346,17 @@ def test_a_job_that_left_nothing_at_all_was_last_heard_of_by_the_ledger(world: S
     report = world.sweep()
     assert (report.asked, report.failed) == (1, 0)
     assert f"no sign of life since {heard}, for 25 hours" in abandoned_at(world, directory)
+
+
+@pytest.mark.parametrize("names", Names)
+def test_i12_an_upload_of_before_is_no_sign_of_life(world: Swept, names: Names) -> None:
+    """It is another program's, which may put parts for as long as it likes."""
+    directory = job_directory()
+    key = f"sales/{JOB}.parquet"
+    upload = world.store.create_upload(BUCKET, key, metadata={}, content_type="x")
+    world.later(1)
+    announced(world, directory, names=names)
+    world.later(LIMITS.abandoned + HOUR)
+    world.store.upload_part(BUCKET, key, upload, 1, b"theirs")
+    assert world.sweep().asked == 1
+    assert world.store.upload_is_open(BUCKET, key, upload)

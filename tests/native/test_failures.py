@@ -78,8 +78,10 @@ def lines_of(spark: SparkSession, logger: str) -> Iterator[Callable[[], str]]:
     appender.start()
     log4j.core.config.Configurator.setLevel(logger, log4j.Level.WARN)
     log4j.LogManager.getLogger(logger).addAppender(appender)
-    yield written.toString
-    log4j.LogManager.getLogger(logger).removeAppender(appender)
+    try:
+        yield written.toString
+    finally:
+        log4j.LogManager.getLogger(logger).removeAppender(appender)
 
 
 def test_i4_an_upload_that_is_aborted_already_is_nothing_to_warn_of(
@@ -92,7 +94,10 @@ def test_i4_an_upload_that_is_aborted_already_is_nothing_to_warn_of(
             yield batch
             if number == 2 and task_ids() == (1, 0):  # the first batch has left the process
                 s3: Any = boto3.client("s3")
-                while not (found := s3.list_multipart_uploads(**of_the_task).get("Uploads")):
+                for _ in range(600):
+                    found = s3.list_multipart_uploads(**of_the_task).get("Uploads", [])
+                    if found:
+                        break
                     time.sleep(0.1)
                 for one in found:
                     s3.abort_multipart_upload(

@@ -41,7 +41,7 @@ def test_i4_a_manifest_that_comes_while_the_job_is_tidied_up_is_left_to_its_even
     def finish_late() -> None:
         late.append(world.attempt(directory, "t0", "a1", files={"a.parquet": b"zombie"}))
 
-    world.plan.run_after("list_uploads", finish_late, nth=2, where=is_of_tidy_up)
+    world.plan.run_after("list_uploads", finish_late, where=is_of_tidy_up)
     assert world.run(directory)[-1] == "TidyUp"
     assert world.announce(directory, late[0]) == 1
     assert world.result(directory).outcome is Outcome.COMMITTED

@@ -23,10 +23,10 @@ MUTANTS = [
     ),
     Mutant(
         "an id is a job's own, whatever a directory above has",
-        "core/ending/uploads.py",
-        "        if is_named_so and not is_older(upload, record) and not"
+        "core/ownership/named_uploads.py",
+        "        if is_own and not is_older(upload, opened_at) and not"
         " other_jobs.own(upload.key):\n",
-        "        if is_named_so:\n",
+        "        if is_own:\n",
         "I12",
         by="adversary",
     ),
@@ -41,7 +41,7 @@ MUTANTS = [
     Mutant(
         "a late manifest aborts whatever it names",
         "core/commit/ingest_pendingsets.py",
-        "        if record.names is Names.UNIQUE and not _is_open(ports.store, file, record):\n",
+        "        if record.opened_at and not _is_open(ports.store, file, record.opened_at):\n",
         "        if False:\n",
         "I12",
         by="tests/core/test_no_escalation.py",

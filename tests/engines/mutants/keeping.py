@@ -314,9 +314,8 @@ MUTANTS = [
     Mutant(
         "uploads at locations stay open",
         "core/ending/uploads.py",
-        "    for one in job_directories(ports, directory, record):\n"
-        "        yield from _uploads_at(ports, one, record)\n",
-        "    yield from _uploads_at(ports, directory, record)\n",
+        "    for one in job_directories(ports, directory, record):\n        listed =",
+        "    for one in [directory]:\n        listed =",
         "I4",
     ),
     Mutant(

@@ -214,16 +214,16 @@ MUTANTS = [
     ),
     Mutant(
         "every upload below the destination passes for the job's",
-        "core/ending/uploads.py",
-        "        is_named_so = belongs_to_job(upload.key, directory.job_id)\n",
-        "        is_named_so = True\n",
+        "core/ownership/named_uploads.py",
+        "        is_own = belongs_to_job(upload.key, directory.job_id)\n",
+        "        is_own = True\n",
         "I5",
     ),
     Mutant(
         "an abort is taken for a commit",
         "core/commit/seal_job.py",
-        "    if not isinstance(request, AbortRequest):\n",
-        "    if True:\n",
+        "        if isinstance(request, AbortRequest):\n",
+        "        if False:\n",
         "refusal",
     ),
 ]

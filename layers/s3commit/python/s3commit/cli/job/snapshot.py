@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, TypeVar
 
 import click
@@ -138,6 +140,11 @@ class JobSnapshot(Located):
         return self.policy.names if self.policy is not None else Names.EXACT
 
     @property
+    def opened_at(self) -> str:
+        """When S3 got its ``job.json``; empty if nobody knows, or it has none."""
+        return self.spec.put_at if self.spec else self.record.opened_at if self.record else ""
+
+    @property
     def replaced(self) -> ReplacedFacts | None:
         """The replace list, which the ledger alone knows."""
         return self.record.replaced if self.record is not None else None
@@ -230,18 +237,23 @@ def require_data(result: JobResult) -> None:
     )
 
 
-def open_uploads(session: Session, snapshot: JobSnapshot) -> Iterator[OpenUpload]:
-    """Every open upload where the job writes, its own or another's."""
+def open_uploads(
+    session: Session, snapshot: JobSnapshot
+) -> Iterator[tuple[JobDirectory, OpenUpload]]:
+    """Every open upload below the job's directories, its own or another's, with that directory."""
     for directory in snapshot.directories:
-        yield from session.store.list_uploads(directory.bucket, directory.destination.prefix)
+        for upload in session.store.list_uploads(directory.bucket, directory.destination.prefix):
+            yield directory, upload
 
 
 def own_uploads(
-    session: Session, snapshot: JobSnapshot, uploads: Iterable[OpenUpload]
+    session: Session, snapshot: JobSnapshot, uploads: Iterable[tuple[JobDirectory, OpenUpload]]
 ) -> Iterator[OpenUpload]:
     """The job's of them, by the rule of the sweep and of an abort."""
     ports = session.ports(session.store, None)
-    return uploads_of_job(ports, snapshot.directories, snapshot.names, uploads)
+    for directory, some in groupby(uploads, itemgetter(0)):
+        listed = map(itemgetter(1), some)
+        yield from uploads_of_job(ports, directory, snapshot.names, snapshot.opened_at, listed)
 
 
 def read_progress(located: Located) -> dict[str, int] | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import islice
+from typing import Final
 
 from s3commit.core.formats.layout import JobDirectory, parse_manifest_key
 from s3commit.core.formats.manifest import MAX_MANIFEST_BYTES, decode_pendingset, digest
@@ -12,7 +13,7 @@ from s3commit.core.formats.strict_json import TOO_LARGE
 from s3commit.core.job.documents import read_spec
 from s3commit.core.job.locations import LOCATION_NOT_AGREED, main_of
 from s3commit.core.model.errors import InvalidInputError, NotFoundError
-from s3commit.core.model.job import JobSpec, Names
+from s3commit.core.model.job import JobSpec
 from s3commit.core.model.pending import PendingFile, PendingSet
 from s3commit.core.model.record import AttemptRecord, JobRecord
 from s3commit.core.model.states import ENDED, UNDER_COMMIT
@@ -22,13 +23,18 @@ from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ObjectStore
 from s3commit.core.recovery.lost_record import record_from_s3
 
+# A late manifest with more files is left to the sweep: a call has a minute.
+MOST_ABORTED: Final = 500
+LOOKED_AT: Final = 1_000  # uploads at one key
+
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
     """What became of one announced manifest.
 
     ``attempt`` is to be noted in the ledger; ``late`` counts the uploads aborted because the job
-    had ended; ``gone`` means that the manifest is there no more, which is fine.
+    had ended (none of a manifest that the sweep will see to); ``gone`` means that the manifest is
+    there no more, which is fine.
     """
 
     key: str
@@ -56,6 +62,8 @@ def judge_arrival(ports: Ports, bucket: str, key: str, *, size: int = 0) -> Arri
         return Arrival(key, gone=True)
     record = _record(ports, directory)
     pending = decode_pendingset(stored.body, directory, names=record.names)
+    if record.state in ENDED and len(pending.files) > MOST_ABORTED:
+        return Arrival(key)
     if record.state in ENDED:
         late = _abort_late(ports, directory, record, pending)
         ports.store.delete(directory.bucket, key, if_match=stored.facts.etag)
@@ -126,7 +134,7 @@ def _abort_late(
     other_jobs = OtherJobs(ports.store, directory)
 
     def abort(file: PendingFile) -> bool:
-        if record.names is Names.UNIQUE and not _is_open(ports.store, file, record):
+        if record.opened_at and not _is_open(ports.store, file, record.opened_at):
             return False
         ports.store.abort_upload(file.bucket, file.key, file.upload_id)
         return True
@@ -134,9 +142,10 @@ def _abort_late(
     return sum(ports.parallel(abort, [f for f in pending.files if not other_jobs.own(f.key)]))
 
 
-def _is_open(store: ObjectStore, file: PendingFile, record: JobRecord) -> bool:
-    """Whether the file's upload is open, and no older than the job: only a listing says when."""
-    at_its_key = takewhile(
-        lambda upload: upload.key == file.key, store.list_uploads(file.bucket, file.key)
+def _is_open(store: ObjectStore, file: PendingFile, opened_at: str) -> bool:
+    """Whether the file's upload is open, and the job's: only a listing says when it was begun."""
+    first = islice(store.list_uploads(file.bucket, file.key), LOOKED_AT)
+    return any(
+        (one.key, one.upload_id) == (file.key, file.upload_id) and not is_older(one, opened_at)
+        for one in first
     )
-    return any(one.upload_id == file.upload_id and not is_older(one, record) for one in at_its_key)

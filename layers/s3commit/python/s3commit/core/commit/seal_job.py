@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.strict_json import one_line
 from s3commit.core.formats.ticket import Ticket
@@ -16,7 +13,7 @@ from s3commit.core.model.errors import InvalidInputError, JobRefusedError
 from s3commit.core.model.job import AbortRequest, Failure, JobSpec
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
-from s3commit.core.ownership.other_jobs import has_objects, traces_further_up
+from s3commit.core.ownership.other_jobs import is_further_up
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import LostRaceError
 from s3commit.core.recovery.lost_record import open_unknown, recorded_failure
@@ -71,39 +68,22 @@ def _why_refused(ports: Ports, ticket: Ticket, record: JobRecord) -> Failure | N
 
 
 def _why_not(ports: Ports, directory: JobDirectory) -> Failure | None:
-    """The first reason for which the job is aborted at once, or None."""
-    checks: list[Callable[[], Failure | None]] = [
-        partial(_aborted, ports, directory),
-        partial(_unreadable, ports, directory),
-        *(partial(_taken, ports, directory, prefix) for prefix in traces_further_up(directory)),
-    ]
+    """The reason for which the job is aborted at once, or None."""
     try:
-        return next(filter(None, ports.in_order(checks)), None)
+        request = read_request(ports, directory)
+        if isinstance(request, AbortRequest):
+            code = ABANDONED if request.abandoned else ABORTED_BY_CLIENT
+            return Failure(code, one_line(request.reason or "the client asked for it"))
+        read_spec(ports, directory)
     except (InvalidInputError, JobRefusedError) as error:
         return Failure(error.code, one_line(error.message))
-
-
-def _aborted(ports: Ports, directory: JobDirectory) -> Failure | None:
-    request = read_request(ports, directory)
-    if not isinstance(request, AbortRequest):
-        return None
-    code = ABANDONED if request.abandoned else ABORTED_BY_CLIENT
-    return Failure(code, one_line(request.reason or "the client asked for it"))
-
-
-def _unreadable(ports: Ports, directory: JobDirectory) -> None:
-    """No reason, unless reading ``job.json`` raises one."""
-    read_spec(ports, directory)
-
-
-def _taken(ports: Ports, directory: JobDirectory, prefix: str) -> Failure | None:
-    if not has_objects(ports.store, directory.bucket, prefix):
-        return None
-    return Failure(
-        JOB_ID_TAKEN,
-        f"a directory above {directory.destination.uri} has a job with id"
-        f" {directory.job_id}; write the data again under a new id",
-    )
+    if is_further_up(ports.store, directory, ports.parallel):
+        return Failure(
+            JOB_ID_TAKEN,
+            f"a directory above {directory.destination.uri} has a job with id"
+            f" {directory.job_id}; write the data again under a new id",
+        )
+    return None
 
 
 def _find_or_open(ports: Ports, directory: JobDirectory) -> JobRecord:

@@ -14,7 +14,7 @@ from s3commit.core.job.manifests import each_manifest, read_manifest
 from s3commit.core.job.partitions import write_partitions
 from s3commit.core.job.record import own_record
 from s3commit.core.model.errors import JobRefusedError
-from s3commit.core.model.job import Conflict, JobSpec, Names, Scope
+from s3commit.core.model.job import Conflict, JobSpec, Scope
 from s3commit.core.model.pending import PendingSet
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
@@ -137,8 +137,9 @@ def _refuse_missing_uploads(
                     " does not carry and S3 wants again at its completion",
                     code="UNSUPPORTED_CHECKSUM",
                 )
-            is_others = spec.names is Names.UNIQUE and is_older(upload, record)
-            if is_others and counted in missing:  # neither to be completed nor aborted
+            if (
+                is_older(upload, record.opened_at) and counted in missing
+            ):  # neither to be completed nor aborted
                 raise JobRefusedError(
                     f"the upload of {upload.key[:200]!r} was started before the job's job.json was"
                     " put",

@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from s3commit.core.formats.file_names import belongs_to_job
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.job.listings import list_uploads
 from s3commit.core.job.locations import job_directories
-from s3commit.core.model.job import Names
 from s3commit.core.model.limits import ABORT_ROUNDS
 from s3commit.core.model.pending import PendingFile
-from s3commit.core.model.record import JobRecord
-from s3commit.core.ownership.named_uploads import named_uploads
-from s3commit.core.ownership.open_uploads import is_older
-from s3commit.core.ownership.other_jobs import OtherJobs
+from s3commit.core.ownership.named_uploads import uploads_of_job
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.clock import CallTime
 from s3commit.core.ports.ledger import LostRaceError
@@ -85,18 +80,8 @@ def own_uploads(ports: Ports, directory: JobDirectory) -> Iterator[OpenUpload]:
     if record is None:
         raise LostRaceError(f"job {directory.job_id} is not in the ledger any more", None)
     for one in job_directories(ports, directory, record):
-        yield from _uploads_at(ports, one, record)
-
-
-def _uploads_at(ports: Ports, directory: JobDirectory, record: JobRecord) -> Iterator[OpenUpload]:
-    """By name; under exact names, those that manifests and notes name as well."""
-    other_jobs = OtherJobs(ports.store, directory)
-    for upload in list_uploads(ports, directory.bucket, directory.destination.prefix):
-        is_named_so = belongs_to_job(upload.key, directory.job_id)
-        if is_named_so and not is_older(upload, record) and not other_jobs.own(upload.key):
-            yield upload
-    if record.names is Names.EXACT:
-        yield from named_uploads(ports, directory)
+        listed = list_uploads(ports, one.bucket, one.destination.prefix)
+        yield from uploads_of_job(ports, one, record.names, record.opened_at, listed)
 
 
 def abort(store: ObjectStore, bucket: str, key: str, upload_id: str) -> bool:

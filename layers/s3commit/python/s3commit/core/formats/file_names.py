@@ -1,7 +1,4 @@
-"""Whose a file is by its name: a job's, or that of another writer (I5, I12).
-
-A job's id proves it (docs/adr/0004).
-"""
+"""Which job or other writer a file belongs to, by its name (I5, I12; docs/adr/0004)."""
 
 from __future__ import annotations
 

@@ -54,7 +54,8 @@ def list_uploads(
 ) -> Iterator[OpenUpload]:
     """Every open upload below the prefix, in an order that depends on the keys alone.
 
-    ``cuts`` are keys in order, with less than a page of uploads between one and the next.
+    ``cuts`` are keys in order, with less than a page of uploads between one and the next; those
+    outside the prefix are ignored.
     """
     listing = ports.store.list_uploads
     ends = [*(cut for cut in cuts if cut.startswith(prefix)), ""]

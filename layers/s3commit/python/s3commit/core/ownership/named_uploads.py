@@ -28,44 +28,37 @@ from s3commit.core.formats.manifest import (
     with_ids,
 )
 from s3commit.core.formats.strict_json import TOO_LARGE
-from s3commit.core.job.listings import list_uploads
 from s3commit.core.job.manifests import each_manifest
 from s3commit.core.model.errors import InvalidInputError, NotFoundError
 from s3commit.core.model.job import Names
 from s3commit.core.model.pending import PendingFile
+from s3commit.core.ownership.open_uploads import is_older
 from s3commit.core.ownership.other_jobs import OtherJobs
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ObjectReader, OpenUpload
 
 
 def uploads_of_job(
-    ports: Ports, directories: Iterable[JobDirectory], names: Names, uploads: Iterable[OpenUpload]
+    ports: Ports,
+    directory: JobDirectory,
+    names: Names,
+    opened_at: str,
+    uploads: Iterable[OpenUpload],
 ) -> Iterator[OpenUpload]:
-    """The job's of these uploads, at its directories: those with its id in their file names.
+    """The job's of these uploads below one of its directories; ``opened_at`` is as in `is_older`.
 
-    Under exact names, those that its manifests and notes name as well.
+    Those with the job's id in their file names; under exact names, those that its manifests and
+    notes name as well. These are read when the first upload needs them, and kept in memory.
     """
-    at = tuple(directories)
-    named: set[tuple[str, str]] = set()
-    if names is Names.EXACT:
-        named.update(one for directory in at for one in uploads_named(ports, directory))
+    other_jobs = OtherJobs(ports.store, directory)
+    named: frozenset[tuple[str, str]] | None = None
     for upload in uploads:
-        is_named = (upload.key, upload.upload_id) in named
-        if is_named or belongs_to_job(upload.key, at[0].job_id):
-            yield upload
-
-
-def named_uploads(ports: Ports, directory: JobDirectory) -> Iterator[OpenUpload]:
-    """The open uploads of a job with exact names; none of another job's."""
-    still_open = {
-        (upload.key, upload.upload_id): upload
-        for upload in list_uploads(ports, directory.bucket, directory.destination.prefix)
-    }
-    if not still_open:
-        return
-    for named in uploads_named(ports, directory):
-        upload = still_open.pop(named, None)
-        if upload is not None:
+        is_own = belongs_to_job(upload.key, directory.job_id)
+        if names is Names.EXACT and not is_own:
+            if named is None:
+                named = frozenset(uploads_named(ports, directory))
+            is_own = (upload.key, upload.upload_id) in named
+        if is_own and not is_older(upload, opened_at) and not other_jobs.own(upload.key):
             yield upload
 
 

@@ -28,12 +28,14 @@ MOST_REMEMBERED: Final = 10_000  # answers of each kind; more are asked for agai
 DEEPEST: Final = 96
 
 
-def is_older(upload: OpenUpload, record: JobRecord) -> bool:
+def is_older(upload: OpenUpload, opened_at: str) -> bool:
     """Whether the upload was begun before the job's ``job.json``: it is another program's (I12).
 
-    Whatever its name says: who sees an open upload can open a job with the id in its name.
+    Whatever its name says, or a manifest: anyone who sees an open upload can open a job with the id
+    in its name. ``opened_at`` is when S3 got that document; a job of S3A's has none, and is asked
+    for no proof.
     """
-    return upload.initiated < record.opened_at
+    return upload.initiated < opened_at
 
 
 class Ownership(StrEnum):
@@ -103,7 +105,7 @@ class UploadOwners:
         is_managed = False
         for prefix in directories_above(upload.key):
             record = here.get(prefix)
-            if record is not None and is_older(upload, record):
+            if record is not None and is_older(upload, record.opened_at):
                 return Ownership.FOREIGN
             if record is not None:
                 return Ownership.ENDED if record.state in ENDED else Ownership.UNDER_WAY

@@ -9,6 +9,7 @@ below a directory alone can't have made that one.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 from s3commit.core.formats.file_names import belongs_to_job, owner_of
 from s3commit.core.formats.layout import (
@@ -21,6 +22,7 @@ from s3commit.core.formats.layout import (
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError
 from s3commit.core.model.job import Destination
 from s3commit.core.model.pending import PendingFile
+from s3commit.core.ports.bundle import ParallelMap
 from s3commit.core.ports.objects import ObjectReader
 
 ASKED_ONE_BY_ONE = 64  # ids; with more, all directories are listed once
@@ -28,27 +30,23 @@ ASKED_ONE_BY_ONE = 64  # ids; with more, all directories are listed once
 
 def is_there(store: ObjectReader, directory: JobDirectory) -> bool:
     """Whether the job has a directory or a commit manifest here."""
-    return any(has_objects(store, directory.bucket, prefix) for prefix in _traces(directory))
+    return any(_has_objects(store, directory.bucket, prefix) for prefix in _traces(directory))
 
 
-def is_further_up(store: ObjectReader, directory: JobDirectory) -> bool:
+def is_further_up(
+    store: ObjectReader, directory: JobDirectory, parallel: ParallelMap = map
+) -> bool:
     """Whether a directory above has a job of the same id: then this one is not the job (I12).
 
     Two listings for each directory above.
     """
-    return any(
-        has_objects(store, directory.bucket, prefix) for prefix in traces_further_up(directory)
-    )
-
-
-def traces_further_up(directory: JobDirectory) -> list[str]:
-    """The prefixes below which a job of the same id in a directory above has objects."""
     above = directories_above(directory.destination.prefix)
     jobs = (JobDirectory(Destination(directory.bucket, one), directory.job_id) for one in above)
-    return [prefix for job in jobs for prefix in _traces(job)]
+    prefixes = (prefix for job in jobs for prefix in _traces(job))
+    return any(parallel(partial(_has_objects, store, directory.bucket), prefixes))
 
 
-def has_objects(store: ObjectReader, bucket: str, prefix: str) -> bool:
+def _has_objects(store: ObjectReader, bucket: str, prefix: str) -> bool:
     """Whether there is any, by a listing: a HEAD takes more rights."""
     return next(iter(store.list(bucket, prefix)), None) is not None
 

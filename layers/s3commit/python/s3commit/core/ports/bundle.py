@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, NoReturn, Protocol, TypeVar
+from typing import Any, Protocol
 
 from s3commit.core.ports.clock import Clock
 from s3commit.core.ports.executions import Executions
 from s3commit.core.ports.ledger import Ledger
 from s3commit.core.ports.objects import ObjectStore
-
-T = TypeVar("T")
 
 
 class ParallelMap(Protocol):
@@ -36,32 +33,6 @@ class Ports:
     clock: Clock
     parallel: ParallelMap = field(default=map)
     replace_below: tuple[str, ...] = ("",)
-
-    def in_order(self, calls: Iterable[Callable[[], T]]) -> Iterator[T]:
-        """What each call returns, in order, or raises, though they are made side by side.
-
-        Whoever stops at one hears of no error of a later one. A call must not use ``parallel``.
-        """
-        ended: dict[int, Callable[[], T]] = {}
-        turn = 0
-        for number, answer in self.parallel(_called, enumerate(calls)):
-            ended[number] = answer
-            while turn in ended:
-                yield ended.pop(turn)()
-                turn += 1
-
-
-def _called(numbered: tuple[int, Callable[[], T]]) -> tuple[int, Callable[[], T]]:
-    number, call = numbered
-    try:
-        result = call()
-    except Exception as error:
-        return number, partial(_raise, error)
-    return number, lambda: result
-
-
-def _raise(error: Exception) -> NoReturn:
-    raise error
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ class Suspect:
 
     directories: tuple[JobDirectory, ...]
     names: Names
+    opened_at: str
     since: str
 
 
@@ -77,7 +78,7 @@ def _ask_all(sweep: Sweep, job: Suspect, last: str, start: tuple[int, str], aske
     """
     first, key = start
     for number, directory in enumerate(job.directories[first:], start=first):
-        uploads = _own_uploads(sweep, directory, job.names, key if number == first else "")
+        uploads = _own_uploads(sweep, job, directory, key if number == first else "")
         for some in _by_keys(uploads, sweep.asked_at_once):
             last = max(last, _last_part(sweep, job, some))
             if last >= job.since:
@@ -111,7 +112,7 @@ def _put(sweep: Sweep, job: Suspect) -> Iterator[str]:
 
 def _until_fresh(sweep: Sweep, job: Suspect) -> Iterator[OpenUpload]:
     for directory in job.directories:
-        for upload in _own_uploads(sweep, directory, job.names):
+        for upload in _own_uploads(sweep, job, directory):
             yield upload
             if upload.initiated >= job.since:
                 return
@@ -136,8 +137,8 @@ def _last_part(sweep: Sweep, job: Suspect, uploads: Iterable[OpenUpload]) -> str
 
 
 def _own_uploads(
-    sweep: Sweep, directory: JobDirectory, names: Names, after: str = ""
+    sweep: Sweep, job: Suspect, directory: JobDirectory, after: str = ""
 ) -> Iterator[OpenUpload]:
     store = sweep.ports.store
     uploads = store.list_uploads(directory.bucket, directory.destination.prefix, after=after)
-    return uploads_of_job(sweep.ports, [directory], names, uploads)
+    return uploads_of_job(sweep.ports, directory, job.names, job.opened_at, uploads)

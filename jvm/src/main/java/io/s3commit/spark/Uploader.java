@@ -84,7 +84,7 @@ final class Uploader {
         try {
           get(hadoop.abort(handle, target));
         } catch (FileNotFoundException gone) {
-          handle = null;
+          // The handle stays: a thread that still puts a part must not begin another upload.
         }
       }
     }

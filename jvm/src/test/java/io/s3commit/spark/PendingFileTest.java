@@ -15,9 +15,9 @@ import java.util.List;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Semaphore;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -31,22 +31,15 @@ class PendingFileTest {
   private final Semaphore room = new Semaphore(2);
   private int files;
 
-  @BeforeEach
-  void nothingIsThere() {
-    assertEquals(0, disk.toFile().list().length);
-  }
-
   @AfterEach
-  void everyPartGaveItsRoomBack() {
+  void everyPartGaveItsRoomBack() throws InterruptedException {
     end();
     assertEquals(2, room.availablePermits());
   }
 
-  private void end() {
+  private void end() throws InterruptedException {
     threads.shutdown();
-    while (!threads.isTerminated()) {
-      Thread.onSpinWait();
-    }
+    assertTrue(threads.awaitTermination(1, TimeUnit.MINUTES));
   }
 
   private PendingFile file() throws IOException {
@@ -63,7 +56,7 @@ class PendingFileTest {
   }
 
   @Test
-  void partsAreCountedFromOneAndTheLastOneIsToldSo() throws IOException {
+  void partsAreCountedFromOneAndPutWhole() throws IOException {
     PendingFile file = file();
     file.write("0123456789".getBytes());
     file.close();
@@ -144,7 +137,7 @@ class PendingFileTest {
   }
 
   @Test
-  void anAbortLeavesNeitherUploadNorLocalFile() throws IOException {
+  void anAbortLeavesNeitherUploadNorLocalFile() throws Exception {
     PendingFile file = file();
     file.write("012345".getBytes());
     end();
