@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from bench.fleet import Fleet
 from bench.front import CLUSTER, PIPELINE, Counts, Front
 from bench.pipeline import BUCKET, DATA, Committer, make_pipeline
-from bench.processes import Meter
+from bench.processes import Meter, largest_peak, reset_peaks
 from bench.spark import Bench, jvm_pid
 from bench.workloads import NAMES, Workload, workloads
 from s3commit.aws.s3 import S3ObjectStore
@@ -35,6 +35,7 @@ CLOUD: Final = "org.apache.spark.internal.io.cloud"
 SPARKS: Final = "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol"
 JARS: Final = s3a.ROOT / ".build" / "bench-jars"
 _LOOK_SECONDS: Final = 0.02
+LONG: Final = 60  # seconds; who takes longer runs once
 TUNED: Final = "tuned"  # a bucket of its own, since a file system is configured by its bucket
 TUNING: Final = {
     "fs.s3a.committer.threads": "96",
@@ -107,6 +108,9 @@ class Run:
     commit: float  # of that, what came after the last task
     cluster: float  # CPU of the JVM and of its Python workers
     pipeline: float  # CPU of what are functions in AWS
+    heap: int  # peaks in bytes: of the JVM's heap, garbage included
+    worker: int  # of a Python worker; 0: there is none
+    function: int  # of a process that completes uploads; 0: there is none
     requests: Counts
     pipeline_requests: Counts
 
@@ -168,6 +172,8 @@ def _compared(stage: _Stage, workload: Workload, delay: int, scale: Scale, say: 
     delayed = replace(stage, delay=0 if scale.commit_only else delay, last=delay)
     for turn in range(scale.rounds):
         for how in hows:
+            if turn and runs[how.name][0].wall > LONG:
+                continue
             run = _run(delayed, frame, workload, how)
             runs[how.name].append(run)
             say(
@@ -201,6 +207,8 @@ def _write(stage: _Stage, frame: DataFrame, workload: Workload, how: How, prefix
             stack.enter_context(Committer(make_pipeline(stage.store), prefix, fleet))
         stack.enter_context(_delayed_at_last(stage, group))
         writer = _writer(frame, workload, how)
+        _reset_heap(spark)
+        reset_peaks(jvm_pid(spark))
         with Meter(jvm_pid(spark)) as meter:
             cpu, start = time.process_time() + fleet.cpu, time.time()
             writer.save(f"{'s3a' if how.settings else 's3'}://{how.bucket}/{prefix}")
@@ -211,9 +219,26 @@ def _write(stage: _Stage, frame: DataFrame, workload: Workload, how: How, prefix
         commit=end - _last_task_ended(spark, group),
         cluster=meter.own + meter.below,
         pipeline=time.process_time() + fleet.cpu - cpu if how.is_ours else 0.0,
+        heap=sum(pool.getPeakUsage().getUsed() for pool in _heap(spark)),
+        worker=0 if how.settings else largest_peak(jvm_pid(spark)),
+        function=fleet.peak if how.is_ours else 0,
         requests=counts[CLUSTER],
         pipeline_requests=counts[PIPELINE],
     )
+
+
+def _reset_heap(spark: SparkSession) -> None:
+    """Let the heap's peak begin with what is left after a collection."""
+    virtual_machine: Any = spark._jvm
+    virtual_machine.System.gc()
+    for pool in _heap(spark):
+        pool.resetPeakUsage()
+
+
+def _heap(spark: SparkSession) -> list[Any]:
+    virtual_machine: Any = spark._jvm
+    pools = virtual_machine.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
+    return [pool for pool in pools if pool.getType().name() == "HEAP"]
 
 
 @contextmanager

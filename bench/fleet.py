@@ -15,6 +15,7 @@ from multiprocessing import get_context
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
+from bench.processes import peak, reset_peak
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.concurrency import MOST_WORKERS
 from s3commit.aws.parallel import ThreadMap
@@ -37,11 +38,13 @@ WORKERS: Final = max(1, MOST_WORKERS // PROCESSES)  # in each process
 class Fleet:
     """Completes a job's units in processes that find S3 by ``environment``, while it is entered.
 
-    ``cpu`` is the CPU time of all completions so far, in seconds.
+    ``cpu`` is the CPU time of all completions so far, in seconds; ``peak`` the largest peak of a
+    process during the last ones, in bytes.
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self.cpu = 0.0
+        self.peak = 0
         self._pool = ProcessPoolExecutor(
             PROCESSES, get_context("spawn"), _prepare, (dict(environment),)
         )
@@ -63,8 +66,10 @@ class Fleet:
         """The Map: `s3commit.testing.execution.CompleteUnits`."""
         record = ports.ledger.job(ticket.ref)
         assert record is not None
-        for results, cpu in self.shared(functools.partial(_complete, record, ticket), units):
+        self.peak = 0
+        for results, cpu, most in self.shared(functools.partial(_complete, record, ticket), units):
             self.cpu += cpu
+            self.peak = max(self.peak, most)
             yield from results
 
     def shared(self, work: Callable[[Sequence[T]], R], items: Sequence[T]) -> Iterator[R]:
@@ -76,8 +81,9 @@ class Fleet:
 
 def _complete(
     record: JobRecord, ticket: Ticket, units: Sequence[Unit]
-) -> tuple[list[UnitResult], float]:
-    """The results of a share of the units, and what they took in this process."""
+) -> tuple[list[UnitResult], float, int]:
+    """The results of a share of the units, and this process's CPU time and peak for them."""
+    reset_peak(os.getpid())
     start = time.process_time()
     ledger = MemoryLedger()
     ledger.open_job(record)
@@ -85,7 +91,7 @@ def _complete(
     with ThreadPoolExecutor(WORKERS) as workers:
         for result in workers.map(functools.partial(_one, ledger, ticket), units):
             results.append(result)
-    return results, time.process_time() - start
+    return results, time.process_time() - start, peak(os.getpid())
 
 
 def _one(ledger: MemoryLedger, ticket: Ticket, unit: Unit) -> UnitResult:

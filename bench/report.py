@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final
 
-from bench.committers import Compared, Run
+from bench.committers import LONG, Compared, Run
 from bench.front import Counts
 
 COLUMNS: Final = (
@@ -20,8 +20,14 @@ COLUMNS: Final = (
     "of the pipeline (s)",
     "requests of the cluster",
     "of the pipeline",
+    "peak memory (MB): heap, worker, function",
 )
 LEAST_SHOWN: Final = 0.05  # seconds; a logarithm needs some
+MEMORY: Final[tuple[Callable[[Run], float], ...]] = (
+    lambda run: run.heap,
+    lambda run: run.worker,
+    lambda run: run.function,
+)
 PLOTS: Final[dict[str, Callable[[Run], float]]] = {
     "write": lambda run: run.wall,
     "commit": lambda run: run.commit,
@@ -46,6 +52,7 @@ def table(compared: Compared) -> str:
                     f"{_median(runs, lambda run: run.pipeline):.1f}",
                     f"{_median(runs, lambda run: sum(run.requests.values())):,.0f}",
                     f"{_median(runs, lambda run: sum(run.pipeline_requests.values())):,.0f}",
+                    ", ".join(_megabytes(runs, of) for of in MEMORY),
                 )
             )
         )
@@ -73,7 +80,8 @@ def keep(folder: Path, machine: str, arguments: str, compared: Sequence[Compared
     parts = [
         "# The committers side by side\n",
         f'By `make bench ARGS="{arguments}"`; {machine}.\n',
-        "Medians, with the least and the greatest wall time; the ratio is to the first line.\n",
+        "Medians, with the least and the greatest wall time; the ratio is to the first line. The"
+        f" peaks of memory are the largest. Who took longer than {LONG} s ran once.\n",
     ]
     for delay, group in groupby(compared, lambda one: one.delay):
         workloads = list(group)
@@ -115,6 +123,10 @@ def _plot(path: Path, title: str, compared: Sequence[Compared], of: Callable[[Ru
     axes.margins(y=0.15)
     figure.legend(loc="outside lower center", ncols=5, fontsize=8)
     figure.savefig(path, metadata={"Date": None})
+
+
+def _megabytes(runs: Iterable[Run], of: Callable[[Run], float]) -> str:
+    return f"{most / 1_000_000:.0f}" if (most := max(map(of, runs))) else "-"
 
 
 def _median(runs: Iterable[Run], of: Callable[[Run], float]) -> float:

@@ -131,7 +131,7 @@ def result_key(store: S3ObjectStore) -> str:
 
 def test_committers_are_compared_in_tables_and_plots(tmp_path: Path) -> None:
     def run(wall: float, **requests: int) -> Run:
-        return Run(wall, wall / 2, 3.0, 1.0, requests, {"HeadObject": 2})
+        return Run(wall, wall / 2, 3.0, 1.0, 3_000_000, 0, 2_000_000, requests, {"HeadObject": 2})
 
     small, *_, tasks = workloads(1_000, 8_000)
     ours = [run(2.0, PutObject=1), run(4.0, PutObject=1)]
@@ -143,8 +143,8 @@ def test_committers_are_compared_in_tables_and_plots(tmp_path: Path) -> None:
     report.keep(tmp_path, "a machine", "--files 1", compared)
     written = (tmp_path / "committers.md").read_text().splitlines()
     assert "### 1,000 small files, 10 tasks, 100 directories, +20 ms" in written
-    assert "| ours | 3.0 (2.0 to 4.0) | 1.00 | 1.5 | 3.0 | 1.0 | 1 | 2 |" in written
-    assert "| magic | 9.0 (9.0 to 9.0) | 3.00 | 4.5 | 3.0 | 1.0 | 1,500 | 2 |" in written
+    assert "| ours | 3.0 (2.0 to 4.0) | 1.00 | 1.5 | 3.0 | 1.0 | 1 | 2 | 3, -, 2 |" in written
+    assert "| magic | 9.0 (9.0 to 9.0) | 3.00 | 4.5 | 3.0 | 1.0 | 1,500 | 2 | 3, -, 2 |" in written
     assert "| all | 3 | 1,502 |" in written
     plots = sorted(path.name for path in tmp_path.glob("*.svg"))
     assert plots == ["commit-0ms.svg", "commit-20ms.svg", "write-0ms.svg", "write-20ms.svg"]
