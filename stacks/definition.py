@@ -96,7 +96,8 @@ _PLAN_GONE = {"ErrorEquals": [_UNREAD], "ResultPath": None, "Next": "BeginPublis
 _REFUSED = {"ErrorEquals": ["JobRefusedError"], "ResultPath": "$.refusal", "Next": "AbortJob"}
 
 
-def _invoke(function_arn: str, name: str, payload: State) -> State:
+def invoke(function_arn: str, name: str, payload: State) -> State:
+    """A call of a function, which is told its state and its execution besides the payload."""
     return {
         "Type": "Task",
         "Resource": f"arn:{cdk.Aws.PARTITION}:states:::lambda:invoke",
@@ -113,7 +114,7 @@ def _step(step: str, functions: Mapping[str, str], following: str) -> State:
     """One step: it takes the ticket and gives it back whole."""
     name = STEPS[step]
     return {
-        **_invoke(functions[name], name, {"ticket.$": "$"}),
+        **invoke(functions[name], name, {"ticket.$": "$"}),
         "Retry": RETRIES,
         "Catch": [_REFUSED, _LOST_RACE] if step in REFUSING else [_LOST_RACE],
         "Next": following,
@@ -131,12 +132,23 @@ def _choice(variable: str, targets: Mapping[str, str]) -> State:
     }
 
 
-def _either(variable: str, if_true: str, if_false: str) -> State:
+def either(variable: str, if_true: str, if_false: str) -> State:
+    """A choice by a boolean variable."""
     return {
         "Type": "Choice",
         "Choices": [
             {"Variable": variable, "BooleanEquals": True, "Next": if_true},
             {"Variable": variable, "BooleanEquals": False, "Next": if_false},
+        ],
+    }
+
+
+def _any(variable: str, if_some: str, if_none: str) -> State:
+    return {
+        "Type": "Choice",
+        "Choices": [
+            {"Variable": variable, "NumericGreaterThan": 0, "Next": if_some},
+            {"Variable": variable, "NumericEquals": 0, "Next": if_none},
         ],
     }
 
@@ -148,7 +160,7 @@ def _wait(following: str) -> State:
 
 def _complete_uploads(functions: Mapping[str, str], max_concurrency: int) -> State:
     """The Map over the units of the plan. Its tolerance is 0 by default: one loss fails it."""
-    unit = _invoke(
+    unit = invoke(
         functions[MAP_FUNCTION], MAP_FUNCTION, {"ticket.$": "$.ticket", "unit.$": "$.unit"}
     )
     return {
@@ -230,18 +242,12 @@ def _until_decided(functions: Mapping[str, str]) -> dict[str, State]:
         ),
         "VerifyManifests": _step("VerifyManifests", functions, "AcquireDestination"),
         "AcquireDestination": _step("AcquireDestination", functions, "DestinationFree"),
-        "DestinationFree": _either("$.acquired", "CheckConditions", "WaitForDestination"),
+        "DestinationFree": either("$.acquired", "CheckConditions", "WaitForDestination"),
         "WaitForDestination": _wait("AcquireDestination"),
         "CheckConditions": _step("CheckConditions", functions, "DecideCommit"),
         "DecideCommit": _step("DecideCommit", functions, "AnythingToComplete"),
         # What a Map does with an empty dataset is not documented; a job without files has one.
-        "AnythingToComplete": {
-            "Type": "Choice",
-            "Choices": [
-                {"Variable": "$.units", "NumericGreaterThan": 0, "Next": "CompleteUploads"},
-                {"Variable": "$.units", "NumericEquals": 0, "Next": "BeginPublish"},
-            ],
-        },
+        "AnythingToComplete": _any("$.units", "CompleteUploads", "BeginPublish"),
     }
 
 
@@ -259,16 +265,10 @@ def _until_published(functions: Mapping[str, str], max_concurrency: int) -> dict
         ),
         "WaitForNextRound": _wait("AnythingToComplete"),
         # Most jobs append: they need not wait until one more function has started.
-        "AnythingToReplace": _either("$.replaces", "RemoveReplaced", "PublishSuccess"),
+        "AnythingToReplace": either("$.replaces", "RemoveReplaced", "PublishSuccess"),
         # A long list takes more than one call has time for: in rounds, page by page.
         "RemoveReplaced": _step("RemoveReplaced", functions, "AllRemoved"),
-        "AllRemoved": {
-            "Type": "Choice",
-            "Choices": [
-                {"Variable": "$.page", "NumericGreaterThan": 0, "Next": "RemoveReplaced"},
-                {"Variable": "$.page", "NumericEquals": 0, "Next": "PublishSuccess"},
-            ],
-        },
+        "AllRemoved": _any("$.page", "RemoveReplaced", "PublishSuccess"),
         "PublishSuccess": _step("PublishSuccess", functions, "AnnounceOutcome"),
     }
 

@@ -169,9 +169,7 @@ class Observability(Construct):
         board = cloudwatch.Dashboard(self, "Dashboard")
         board.add_widgets(cloudwatch.AlarmStatusWidget(title="Alarms", alarms=alarms, width=24))
         board.add_widgets(
-            _graph(
-                "Jobs", *map(_own, (env.JOBS_COMMITTED, env.JOBS_ABORTED, env.JOBS_ROLLED_BACK))
-            ),
+            _graph("Jobs", *map(_own, _JOBS)),
             _graph("Files", *map(_own, (env.FILES_COMPLETED, env.UPLOADS_ABORTED))),
             _graph("Documents", *map(_own, (env.MANIFESTS_RECORDED, env.DOCUMENTS_REFUSED))),
         )

@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import aws_cdk as cdk
-
-from stacks.definition import RETRIES, State
-from stacks.functions import FUNCTIONS
+from stacks.definition import RETRIES, State, either, invoke
 
 # In their order, each with the function that carries it out.
 STEPS: dict[str, str] = {
@@ -29,23 +26,8 @@ EXECUTION_HOURS = 12
 
 
 def _call(name: str, function_arn: str, bucket: str, limits: Mapping[str, int]) -> State:
-    return {
-        "Type": "Task",
-        "Resource": f"arn:{cdk.Aws.PARTITION}:states:::lambda:invoke",
-        "Parameters": {
-            "FunctionName": function_arn,
-            "Payload": {
-                "step.$": "$$.State.Name",
-                "execution.$": "$$.Execution.Id",
-                "sweep.$": "$",
-                "bucket": bucket,
-                "limits": dict(limits),
-            },
-        },
-        "OutputPath": "$.Payload",
-        "TimeoutSeconds": FUNCTIONS[name].timeout + 30,
-        "Retry": RETRIES,
-    }
+    payload = {"sweep.$": "$", "bucket": bucket, "limits": dict(limits)}
+    return {**invoke(function_arn, name, payload), "Retry": RETRIES}
 
 
 def sweep_definition(functions: Mapping[str, str], bucket: str, limits: Mapping[str, int]) -> State:
@@ -62,24 +44,12 @@ def sweep_definition(functions: Mapping[str, str], bucket: str, limits: Mapping[
             "Catch": [{"ErrorEquals": ["States.ALL"], "ResultPath": "$.error", "Next": after}],
             "Next": more,
         }
-        states[more] = {
-            "Type": "Choice",
-            "Choices": [
-                {"Variable": "$.more", "BooleanEquals": True, "Next": step},
-                {"Variable": "$.more", "BooleanEquals": False, "Next": after},
-            ],
-        }
+        states[more] = either("$.more", step, after)
     states[REPORT] = {
         **_call(REPORT_FUNCTION, functions[REPORT_FUNCTION], bucket, limits),
         "Next": "AllSwept",
     }
-    states["AllSwept"] = {
-        "Type": "Choice",
-        "Choices": [
-            {"Variable": "$.broken", "BooleanEquals": False, "Next": "Swept"},
-            {"Variable": "$.broken", "BooleanEquals": True, "Next": "SweepIncomplete"},
-        ],
-    }
+    states["AllSwept"] = either("$.broken", "SweepIncomplete", "Swept")
     states["Swept"] = {"Type": "Succeed"}
     states["SweepIncomplete"] = {
         "Type": "Fail",

@@ -16,7 +16,7 @@ from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.s3_client import make_client
 from s3commit.aws.session import ATTEMPTS, PATIENCE, TIMEOUT, make_session
 from s3commit.core.model.errors import AccessError, InvalidInputError
-from s3commit.spark.connection import shared_client
+from s3commit.writer.connect import forget_connections, shared_client
 from tests.conftest import REGION
 
 ROLE = "/latest/meta-data/iam/security-credentials/"
@@ -198,7 +198,7 @@ def test_a_worker_that_found_none_finds_some_when_it_is_used_again(
     metadata: Metadata, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spark gives a worker process the next task, and its one client must not be without keys."""
-    shared_client.cache_clear()
+    forget_connections()
     monkeypatch.setenv("AWS_METADATA_SERVICE_NUM_ATTEMPTS", "1")
     metadata.refused = 2
     with pytest.raises(AccessError):
@@ -207,7 +207,7 @@ def test_a_worker_that_found_none_finds_some_when_it_is_used_again(
     asked = len(metadata.seen)
     shared_client()
     assert len(metadata.seen) == asked
-    shared_client.cache_clear()
+    forget_connections()
 
 
 def test_the_ledgers_client_is_made_at_once_and_is_as_patient(metadata: Metadata) -> None:

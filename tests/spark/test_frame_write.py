@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
-import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +17,7 @@ from s3commit.core.model.states import JobState
 from s3commit.spark import CommitResult, frame_write, write
 from s3commit.spark.options import parse_options
 from s3commit.spark.setup import WrongPythonError
+from tests.spark.disturbed import disturbed, fail_always, fail_first_try, kill_first_try
 from tests.spark.tiny import Place
 
 if TYPE_CHECKING:
@@ -190,37 +189,6 @@ def test_a_job_that_fails_its_condition_is_not_committed(
 
 
 # What may happen to a task.
-
-
-def disturbed(frame: DataFrame, disturb: Callable[[int, int], None]) -> DataFrame:
-    """``frame`` with ``disturb(partition, attempt)`` called after the first batch of each task."""
-
-    def pass_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        assert context is not None
-        for number, batch in enumerate(batches):
-            yield batch
-            if number == 0:
-                disturb(context.partitionId(), context.attemptNumber())
-
-    return frame.mapInArrow(pass_on, frame.schema)
-
-
-def fail_first_try(partition: int, attempt: int) -> None:
-    if partition == 1 and attempt == 0:
-        raise RuntimeError("the first try fails")
-
-
-def fail_always(partition: int, attempt: int) -> None:
-    if partition == 1:
-        raise RuntimeError("this task always fails")
-
-
-def kill_first_try(partition: int, attempt: int) -> None:
-    if partition == 1 and attempt == 0:
-        os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.fixture

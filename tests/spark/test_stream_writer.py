@@ -12,10 +12,10 @@ import pytest
 
 from s3commit.core.model.errors import S3CommitError
 from s3commit.core.model.states import JobState
-from s3commit.spark.connection import shared_store
 from s3commit.spark.job import TaskMessage
 from s3commit.spark.options import parse_options
 from s3commit.spark.streaming import StreamWriter, start_stream
+from s3commit.writer.connect import shared_store
 from s3commit.writer.job import put_job
 from tests.spark.by_hand import PATIENCE, SCHEMA, batch, run_task
 from tests.spark.tiny import Place

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-from s3commit.aws.arns import is_arn, machine_of
+from s3commit.aws.arns import machine_of
 from s3commit.core.model.errors import S3CommitError
 from s3commit.writer.environment import Environment, SystemEnvironment, timestamp
 
@@ -50,9 +50,12 @@ class Session:
     @cached_property
     def store(self) -> WriterStore:
         """The object store; the command never completes an upload."""
+        from s3commit.aws.failures import translated
         from s3commit.aws.s3 import S3ObjectStore
+        from s3commit.aws.s3_client import make_client
 
-        return S3ObjectStore(self._client)
+        with translated("connecting to S3"):
+            return S3ObjectStore(make_client(connections=WORKERS))
 
     def executions(self, machine: str) -> Executions:
         """The executions of the state machine with that ARN."""
@@ -76,7 +79,7 @@ class Session:
         Who may not look at executions still sees all the rest.
         """
         found: dict[str, Execution] = {}
-        for arn in sorted({one for one in executions if is_arn(one)}):
+        for arn in sorted({one for one in executions if machine_of(one)}):
             try:
                 found[arn] = self.describe(arn)
             except S3CommitError as error:
@@ -112,13 +115,9 @@ class Session:
 
     def sweeper(self, table: str, machine: str) -> Sweeper:
         """What a sweep works on; ``machine`` is the state machine's ARN."""
-        from s3commit.aws.clock import SystemClock
-        from s3commit.aws.s3 import S3ObjectStore
-        from s3commit.core.ports.bundle import Ports, Sweeper
+        from s3commit.core.ports.bundle import Sweeper
 
-        store = S3ObjectStore(self._client)
-        ports = Ports(store, self.ledger(table), SystemClock(), self.parallel)
-        return Sweeper(ports, self.executions(machine))
+        return Sweeper(self.ports(self.store, self.ledger(table)), self.executions(machine))
 
     def surroundings(self, **options: Any) -> Surroundings:
         """What `doctor` looks at, with the options of `Surroundings`."""
@@ -136,11 +135,3 @@ class Session:
         session = cache(lambda: make_session(where))
         connect = cache(lambda service: session().create_client(service))
         return Surroundings(where, connect, **options)
-
-    @cached_property
-    def _client(self) -> Any:
-        from s3commit.aws.failures import translated
-        from s3commit.aws.s3_client import make_client
-
-        with translated("connecting to S3"):
-            return make_client(connections=WORKERS)

@@ -176,27 +176,17 @@ class S3CommitFileSystem(AbstractFileSystem):  # type: ignore[misc]
     def mkdir(self, path: str, create_parents: bool = True, **_: Any) -> None:
         """Do nothing: S3 has no directories, a file's path is enough."""
 
-    def makedirs(self, path: str, exist_ok: bool = False) -> None:
-        """Do nothing; see `mkdir`."""
+    makedirs = mkdir
 
     def touch(self, path: str, truncate: bool = True, **_: Any) -> NoReturn:
         """Refused: a file is opened, written and closed within a transaction."""
         raise _unsupported("touching files", "open the file for writing within a transaction")
 
-    def rm(self, path: Any, recursive: bool = False, maxdepth: int | None = None) -> NoReturn:
+    def rm(self, path: Any, *_: Any, **__: Any) -> NoReturn:
         """Refused: data is removed by a job that replaces it."""
         raise _unsupported("removing files", "a job with conflict='replace' removes what was there")
 
-    def rm_file(self, path: str) -> NoReturn:
-        """Refused; see `rm`."""
-        self.rm(path)
-
-    def rmdir(self, path: str) -> NoReturn:
-        """Refused; see `rm`."""
-        self.rm(path)
-
-    def _rm(self, path: str) -> NoReturn:
-        self.rm(path)
+    rm_file = rmdir = _rm = rm
 
     def mv(self, path1: Any, path2: Any, *_: Any, **__: Any) -> NoReturn:
         """Refused: a rename is what a job makes needless."""

@@ -9,16 +9,16 @@ from typing import Final
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.formats.layout import SUCCESS, JobDirectory, is_hidden
 from s3commit.core.formats.locations import location_of
-from s3commit.core.formats.published import MAX_SUCCESS_BYTES, decode_commit_manifest, success_files
+from s3commit.core.formats.published import MAX_SUCCESS_BYTES, success_files
+from s3commit.core.job.documents import read_commit_manifest
 from s3commit.core.model.errors import InvalidInputError, NotFoundError
 from s3commit.core.model.job import Destination
 from s3commit.core.ports.objects import ListedObject
-from s3commit.spark.connection import shared_client
 from s3commit.spark.discover import FoundFile, data_files
 from s3commit.spark.footer import other_format
-from s3commit.spark.options import MB, Options
+from s3commit.spark.options import Options
+from s3commit.writer.connect import shared_client
 
-MAX_MANIFEST_BYTES: Final = 1024 * MB
 _TRIED: Final = 3
 _LISTED: Final = 10_000
 
@@ -34,14 +34,14 @@ def committed_files(options: Options) -> list[FoundFile]:
         listed = _listed(store, options)
         objects = ((one.key, one.length, one.etag) for one in listed)
         return data_files(destination, objects, options.locations)
-    key = JobDirectory(destination, options.job_id).commits
+    directory = JobDirectory(destination, options.job_id)
     try:
-        body = store.get(destination.bucket, key, max_bytes=MAX_MANIFEST_BYTES).body
+        header, entries = read_commit_manifest(store, directory)
     except NotFoundError as error:
         raise NotFoundError(
-            f"job {options.job_id} is not committed at {destination.uri}: there is no {key}"
+            f"job {options.job_id} is not committed at {destination.uri}: there is no"
+            f" {directory.commits}"
         ) from error
-    header, entries = decode_commit_manifest(body)
     objects = ((one.key, one.length, one.etag) for one in entries)
     return data_files(destination, objects, header.locations)
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.core.formats.documents import MAX_RESULT_BYTES, decode_result
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.formats.published import CommittedFile, decode_commit_manifest
+from s3commit.core.formats.published import CommittedFile
+from s3commit.core.job.documents import read_commit_manifest, read_result
 from s3commit.core.job.idempotency_key import key_holder
 from s3commit.core.model.amounts import many
 from s3commit.core.model.errors import (
@@ -23,10 +23,9 @@ from s3commit.core.model.errors import (
     NotFoundError,
 )
 from s3commit.core.model.job import Outcome
-from s3commit.spark.committed import MAX_MANIFEST_BYTES
-from s3commit.spark.connection import shared_client
 from s3commit.spark.messages import say
 from s3commit.spark.options import Options
+from s3commit.writer.connect import shared_client
 from s3commit.writer.environment import SystemEnvironment
 from s3commit.writer.once import unanswered
 from s3commit.writer.requests import Patience, wait_for_result
@@ -115,18 +114,16 @@ def committed_before(options: Options) -> JobDirectory | None:
     if not holder or store.head(destination.bucket, directory.commits) is None:
         return None
     try:
-        stored = store.get(destination.bucket, directory.result, max_bytes=MAX_RESULT_BYTES)
+        committed = read_result(store, directory).outcome is Outcome.COMMITTED
     except NotFoundError:
         return None if store.head(destination.bucket, directory.job) else directory
-    committed = decode_result(stored.body, directory).outcome is Outcome.COMMITTED
     return directory if committed else None
 
 
 def _with_files(directory: JobDirectory) -> Earlier:
     store = S3ObjectStore(shared_client())
     try:
-        stored = store.get(directory.bucket, directory.commits, max_bytes=MAX_MANIFEST_BYTES)
-        _, files = decode_commit_manifest(stored.body)
+        _, files = read_commit_manifest(store, directory)
     except (NotFoundError, InvalidInputError):  # s3commit fsck says what is wrong with it
         return Earlier(directory)
     some = files[:: -(-len(files) // LOOKED_AT) or 1]

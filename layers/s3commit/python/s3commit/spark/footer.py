@@ -12,10 +12,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.spark.connection import shared_client
 from s3commit.spark.formats import FORMATS
 from s3commit.spark.ranges import RangeFile
 from s3commit.spark.schema import ROW_METADATA
+from s3commit.writer.connect import shared_client
 
 if TYPE_CHECKING:
     from s3commit.spark.discover import FoundFile

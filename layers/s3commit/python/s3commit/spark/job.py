@@ -16,7 +16,6 @@ from pyspark.sql.types import StructType
 
 from s3commit.core.model.errors import S3CommitError
 from s3commit.core.model.job import CountedAttempt, JobResult, JobSpec, Scope
-from s3commit.spark.connection import shared_client, shared_store
 from s3commit.spark.messages import say, summary
 from s3commit.spark.options import Options
 from s3commit.spark.policy import Policy
@@ -24,6 +23,7 @@ from s3commit.spark.rows import write_rows
 from s3commit.spark.schema import WriteSchema, check_schema, named_conditions
 from s3commit.spark.session import obey
 from s3commit.writer.bucket import S3BucketProbe
+from s3commit.writer.connect import shared_client, shared_store
 from s3commit.writer.environment import SystemEnvironment, timestamp
 from s3commit.writer.job import Job, put_job, start
 from s3commit.writer.once import new_job_id

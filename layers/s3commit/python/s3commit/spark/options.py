@@ -32,6 +32,7 @@ from s3commit.writer.options import (
     check_option,
     conditions_of,
     encryption_of,
+    one_of,
     parse_duration,
     parse_scope,
     parse_size,
@@ -137,7 +138,7 @@ def parse_options(raw: Mapping[str, str], config: Config | None = None) -> Optio
     given = {name: values[key] for key, name in _SPELLING.items() if key in values}
     for name in given.keys() & set(CONFIGURABLE):
         check_option(name, given[name])
-    file_format = take("fileFormat", _one_of(tuple(FORMATS)), "parquet")
+    file_format = take("fileFormat", one_of(tuple(FORMATS)), "parquet")
     budget = take("memoryBudget", parse_size, DEFAULT_MEMORY_BUDGET)
     return Options(
         destination=destination,
@@ -158,8 +159,8 @@ def parse_options(raw: Mapping[str, str], config: Config | None = None) -> Optio
         uploads=_uploads(given, budget),
         encryption=encryption_of(given),
         job_id=take("jobId", _job_id, None),
-        push_filters=take("pushFilters", _one_of(("true", "false")), "false") == "true",
-        schema_policy=SchemaPolicy(take("schemaPolicy", _one_of(tuple(SchemaPolicy)), "fail")),
+        push_filters=take("pushFilters", one_of(("true", "false")), "false") == "true",
+        schema_policy=SchemaPolicy(take("schemaPolicy", one_of(tuple(SchemaPolicy)), "fail")),
     )
 
 
@@ -233,15 +234,6 @@ def _uploads(given: Mapping[str, str], budget: int) -> UploadSettings:
     """Encoded bytes that wait, and those on their way; beyond it they wait on disk."""
     chosen = upload_settings({name: given[name] for name in _UPLOAD if name in given})
     return replace(chosen, memory_bytes=budget // 8, in_flight_bytes=budget * 3 // 32)
-
-
-def _one_of(allowed: tuple[str, ...]) -> Callable[[str, str], str]:
-    def parse(name: str, text: str) -> str:
-        if text.lower() not in allowed:
-            raise bad_option(name, text, "one of " + ", ".join(allowed))
-        return text.lower()
-
-    return parse
 
 
 def codec_of(file_format: str) -> Callable[[str, str], str]:

@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 _WITH_SCHEMA: Final = frozenset({"parquet", "orc"})
 
 
-def agreed(job: SparkJob, *, scope: Scope | None = None, once: bool = False) -> SparkJob:
+def agreed(job: SparkJob, *, once: bool = False) -> SparkJob:
     """``job`` with the columns that its files are to have; some four requests if files are to stay.
 
-    ``scope`` is the job's unless given. ``once``: this process need not look again for the same
-    columns there, as for the batches of a stream. What can't be read is said in a line, and the
-    write goes on. Raises `InvalidInputError` (``SCHEMA_DIFFERS``).
+    ``once``: this process need not look again for the same columns there, as for the batches of a
+    stream. What can't be read is said in a line, and the write goes on. Raises `InvalidInputError`
+    (``SCHEMA_DIFFERS``).
     """
     spec, options = job.spec, job.options
-    stays = spec.conflict is Conflict.APPEND or (scope or spec.scope) is Scope.PARTITION
+    stays = spec.conflict is Conflict.APPEND or spec.scope is Scope.PARTITION
     policy = options.schema_policy
     if not stays or policy is SchemaPolicy.IGNORE or options.file_format not in _WITH_SCHEMA:
         return job

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -107,8 +106,9 @@ def _check_workers(spark: SparkSession) -> None:
     if found is None:
         raise WrongPythonError(f"Spark's Python workers would run {executable!r}: none; {advice}")
     probe = f"import sys; {_NEEDED}; sys.exit(sys.version_info[:2] != {sys.version_info[:2]!r})"
+    # What the program has put on its path reaches the workers by PYTHONPATH alone.
     done = subprocess.run(  # noqa: S603 - it is the program that Spark is going to run
-        [found, "-c", probe], capture_output=True, text=True, check=False, env=_worker_environment()
+        [found, "-c", probe], capture_output=True, text=True, check=False
     )
     if done.returncode:
         why = done.stderr.strip().splitlines()[-1:] or ["another version of Python"]
@@ -116,11 +116,6 @@ def _check_workers(spark: SparkSession) -> None:
             f"Spark's Python workers would run {found}, which can't run s3commit ({why[0]});"
             f" {advice}"
         )
-
-
-def _worker_environment() -> dict[str, str]:
-    # What the program has put on its path reaches the workers by PYTHONPATH alone.
-    return dict(os.environ)
 
 
 def _same(one: str, other: str) -> bool:

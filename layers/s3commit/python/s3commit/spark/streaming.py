@@ -11,6 +11,7 @@ query's ids are known to the tasks alone.
 
 from __future__ import annotations
 
+import functools
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -22,14 +23,15 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 from pyspark.sql.types import StructType
 
 from s3commit.core.model.errors import S3CommitError
-from s3commit.core.model.job import Conflict
+from s3commit.core.model.job import Conflict, Destination
 from s3commit.spark.batch import all_of, as_session_says, if_dynamic
-from s3commit.spark.connection import check_pipeline_once
 from s3commit.spark.job import QUERY_ID, SparkJob, TaskMessage, running_context, spark_job
 from s3commit.spark.options import Options
 from s3commit.spark.policy import policy_of
 from s3commit.spark.schema_policy import agreed
 from s3commit.spark.user_errors import short_errors
+from s3commit.writer.bucket import S3BucketProbe, check_pipeline
+from s3commit.writer.connect import shared_client
 
 CLIENT: Final = "s3commit-spark-streaming"
 # Ids of jobs, made of the query's run and the batch.
@@ -47,10 +49,16 @@ def start_stream(options: Options, schema: StructType, overwrite: bool) -> Strea
     """
     policy = policy_of(options, overwrite=overwrite, stream=True)
     unnamed = spark_job(options, schema, policy, client=CLIENT)
-    check_pipeline_once(options.destination.bucket)
+    _check_pipeline(options.destination.bucket)
     if policy.scope is None:
         return StreamWriter(unnamed, by_session=if_dynamic(unnamed, once=True))
     return StreamWriter(agreed(unnamed, once=True))
+
+
+@functools.lru_cache(maxsize=64)
+def _check_pipeline(bucket: str) -> None:
+    """Raise `NotFoundError` if the bucket or its pipeline is missing; not at every micro-batch."""
+    check_pipeline(S3BucketProbe(shared_client()), Destination(bucket, "/"))
 
 
 class StreamWriter(DataSourceStreamArrowWriter):

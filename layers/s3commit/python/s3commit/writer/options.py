@@ -59,7 +59,7 @@ def parse_duration(name: str, text: str) -> float:
 
 def parse_scope(name: str, text: str) -> Scope:
     """``static`` or ``dynamic``, Spark's words. Raises `InvalidInputError`."""
-    return _SCOPES[_one_of(tuple(_SCOPES))(name, text)]
+    return _SCOPES[one_of(tuple(_SCOPES))(name, text)]
 
 
 def bad_option(name: str, text: str, wanted: str) -> InvalidInputError:
@@ -89,7 +89,7 @@ def upload_settings(options: Mapping[str, str]) -> UploadSettings:
     """
     chosen: dict[str, object] = {}
     if "upload" in options:
-        chosen["upload"] = Upload(_one_of(tuple(Upload))("upload", options["upload"]))
+        chosen["upload"] = Upload(one_of(tuple(Upload))("upload", options["upload"]))
     if "partSize" in options:
         chosen["parts"] = PartSizes(first=parse_size("partSize", options["partSize"]))
     if "threads" in options:
@@ -124,7 +124,7 @@ def encryption_of(options: Mapping[str, str]) -> Encryption | None:
     """
     algorithm, key_id = options.get("encryption"), options.get("encryptionKeyId")
     if algorithm is not None:
-        algorithm = _one_of(ALGORITHMS)("encryption", algorithm)
+        algorithm = one_of(ALGORITHMS)("encryption", algorithm)
     bucket_key = {"true": True, "false": False}.get(options.get("bucketKey", "").lower())
     if (key_id is not None or bucket_key is not None) and algorithm in {None, ALGORITHMS[0]}:
         raise InvalidInputError(
@@ -134,7 +134,8 @@ def encryption_of(options: Mapping[str, str]) -> Encryption | None:
     return Encryption(algorithm, key_id, bucket_key) if algorithm is not None else None
 
 
-def _one_of(allowed: tuple[str, ...]) -> Callable[[str, str], str]:
+def one_of(allowed: tuple[str, ...]) -> Callable[[str, str], str]:
+    """What parses one of these words, in capitals or not, and returns it as it is spelled here."""
     spelling = {word.lower(): word for word in allowed}
 
     def parse(name: str, text: str) -> str:
@@ -175,17 +176,17 @@ def _text(name: str, text: str) -> None:
 
 _COUNT = _number(0, 10**18 - 1)
 _CHECKS: Final[dict[str, Callable[[str, str], object]]] = {
-    "upload": _one_of(tuple(Upload)),
+    "upload": one_of(tuple(Upload)),
     "partSize": _part_size,
     "threads": _number(1, MAX_THREADS),
     "memoryBudget": _memory,
     "spoolDirectory": _text,
-    "conflict": _one_of(tuple(Conflict)),
-    "partitionOverwriteMode": _one_of(tuple(_SCOPES)),
+    "conflict": one_of(tuple(Conflict)),
+    "partitionOverwriteMode": one_of(tuple(_SCOPES)),
     "commitTimeout": parse_duration,
-    "encryption": _one_of(ALGORITHMS),
+    "encryption": one_of(ALGORITHMS),
     "encryptionKeyId": _text,
-    "bucketKey": _one_of(("true", "false")),
+    "bucketKey": one_of(("true", "false")),
     "conditions.minRows": _COUNT,
     "conditions.maxRows": _COUNT,
     "conditions.minFiles": _COUNT,

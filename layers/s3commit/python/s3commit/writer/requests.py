@@ -6,14 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from s3commit.core.formats.documents import (
-    MAX_REQUEST_BYTES,
-    MAX_RESULT_BYTES,
-    decode_request,
-    decode_result,
-    encode_request,
-)
+from s3commit.core.formats.documents import MAX_REQUEST_BYTES, decode_request, encode_request
 from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.job.documents import read_result
 from s3commit.core.model.errors import (
     AccessError,
     InvalidInputError,
@@ -138,8 +133,7 @@ def wait_for_result(
     over = False
     while True:
         try:
-            body = store.get(directory.bucket, directory.result, max_bytes=MAX_RESULT_BYTES).body
-            return _judged(decode_result(body, directory))
+            return judged(read_result(store, directory))
         except JobFailedError:
             raise
         # Without s3:ListBucket, S3 answers 403 for an object that is not there (yet).
@@ -164,8 +158,7 @@ def wait_for_result(
 def _ended(store: WriterStore, directory: JobDirectory) -> JobResult | None:
     """The job's result, if there is one that can be read."""
     try:
-        stored = store.get(directory.bucket, directory.result, max_bytes=MAX_RESULT_BYTES)
-        return decode_result(stored.body, directory)
+        return read_result(store, directory)
     except S3CommitError:
         return None
 
@@ -200,7 +193,8 @@ def _read(body: bytes, directory: JobDirectory) -> CommitRequest | AbortRequest:
         ) from error
 
 
-def _judged(result: JobResult) -> JobResult:
+def judged(result: JobResult) -> JobResult:
+    """The result, if the job, or another one with its key, is committed; else `JobFailedError`."""
     if result.outcome is Outcome.COMMITTED or result.already_committed:
         return result
     error = result.error

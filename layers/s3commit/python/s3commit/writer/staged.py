@@ -5,17 +5,15 @@ from __future__ import annotations
 import errno
 import io
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from s3commit.core.ports.objects import UploadStarter
 from s3commit.writer.disk import on_disk, temporary_file
-from s3commit.writer.environment import Environment
 from s3commit.writer.stream import PendingUpload
 from s3commit.writer.transfer import Transfer
-from s3commit.writer.values import STAGED_CAPABILITY, StreamStatistics, Target
+from s3commit.writer.values import STAGED_CAPABILITY, StreamStatistics
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
@@ -32,19 +30,7 @@ class StagedUpload(PendingUpload):
 
     mode: ClassVar[str] = "w+b"
 
-    def __init__(
-        self,
-        store: UploadStarter,
-        target: Target,
-        transfer: Transfer,
-        *,
-        rows: int | None = None,
-        environment: Environment | None = None,
-        announce: Callable[[str], object] | None = None,
-    ) -> None:
-        super().__init__(
-            store, target, transfer, rows=rows, environment=environment, announce=announce
-        )
+    def _begin(self, transfer: Transfer, /) -> None:
         self._directory = transfer.settings.spool_directory
         self._written = 0
         self._file = temporary_file(self._directory)

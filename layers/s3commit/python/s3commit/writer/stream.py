@@ -74,6 +74,7 @@ class PendingUpload(io.BufferedIOBase):
         self._etags: tuple[str, ...] = ()
         self._created = self._saved = self._now()
         self._parts = Parts(store, target, transfer, announce)
+        self._begin(transfer)
 
     @property
     def name(self) -> str:
@@ -214,6 +215,10 @@ class PendingUpload(io.BufferedIOBase):
         self._state = _State.SEALED
 
     @abstractmethod
+    def _begin(self, transfer: Transfer, /) -> None:
+        """What is to be done before the first write."""
+
+    @abstractmethod
     def _send_rest(self) -> None:
         """Send what was not sent yet, without waiting for the last of it."""
 
@@ -245,19 +250,7 @@ class StreamedUpload(PendingUpload):
     read back nor written over.
     """
 
-    def __init__(
-        self,
-        store: UploadStarter,
-        target: Target,
-        transfer: Transfer,
-        *,
-        rows: int | None = None,
-        environment: Environment | None = None,
-        announce: Callable[[str], object] | None = None,
-    ) -> None:
-        super().__init__(
-            store, target, transfer, rows=rows, environment=environment, announce=announce
-        )
+    def _begin(self, _transfer: Transfer, /) -> None:
         try:
             self._parts.start()
         except Exception:

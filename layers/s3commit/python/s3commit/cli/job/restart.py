@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from s3commit.aws import env
-from s3commit.aws.arns import is_arn, machine_of
+from s3commit.aws.arns import machine_of
 from s3commit.cli.job.requests import requested
 from s3commit.cli.job.snapshot import JobSnapshot
 from s3commit.cli.printer import Printer
@@ -37,7 +37,7 @@ def goes_on(
     if snapshot.result is not None or snapshot.request is None or snapshot.ledger is None:
         return False
     arn = snapshot.record.execution if snapshot.record is not None else ""
-    last = session.describe(arn) if is_arn(arn) else None
+    last = session.describe(arn) if machine_of(arn) else None
     machine = machine or machine_of(arn)
     if not must and (machine is None or (last is not None and last.is_running)):
         return False

@@ -29,7 +29,6 @@ from s3commit.core.formats.layout import PENDINGSET_SUFFIX, JobDirectory
 from s3commit.core.job.stored_job import read_document, result_document
 from s3commit.core.model.errors import (
     AccessError,
-    JobFailedError,
     NotFoundError,
     OutcomeUnknownError,
     TransientError,
@@ -42,7 +41,6 @@ from s3commit.core.model.job import (
     JobResult,
     JobSpec,
     Names,
-    Outcome,
 )
 from s3commit.core.model.record import JobRecord, ReplacedFacts
 from s3commit.core.model.states import ENDED, JobState
@@ -51,6 +49,7 @@ from s3commit.core.ports.executions import Execution
 from s3commit.core.ports.objects import OpenUpload
 from s3commit.writer.requests import Patience
 
+LONG_AGO = "1970"
 REQUESTED = "REQUESTED"  # S3 alone knows no more between the driver's word and the outcome
 
 T = TypeVar("T")
@@ -141,8 +140,12 @@ class JobSnapshot(Located):
 
     @property
     def opened_at(self) -> str:
-        """When S3 got its ``job.json``; empty if nobody knows, or it has none."""
-        return self.spec.put_at if self.spec else self.record.opened_at if self.record else ""
+        """When S3 got its ``job.json``, by the ledger; empty if it has none.
+
+        S3 alone does not tell: the document may have been put again, as it was.
+        """
+        noted = self.record.opened_at if self.record else ""
+        return noted or (LONG_AGO if self.spec else "")
 
     @property
     def replaced(self) -> ReplacedFacts | None:
@@ -223,18 +226,6 @@ def await_outcome(session: Session, directory: JobDirectory, timeout: float) -> 
                 f"job {directory.job_id} has not ended after {age(timeout)}{trouble} and goes on;"
                 f" see: s3commit watch {directory.uri}"
             )
-
-
-def require_data(result: JobResult) -> None:
-    """Raise `JobFailedError` unless the job, or another one with its key, is committed."""
-    if result.outcome is Outcome.COMMITTED or result.already_committed:
-        return
-    error = result.error
-    raise JobFailedError(
-        f"job {result.job_id} ended {result.outcome}, none of its files is visible:"
-        f" {error.message if error else 'no reason given'}",
-        code=error.code if error else None,
-    )
 
 
 def open_uploads(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-from s3commit.aws.arns import is_arn
+from s3commit.aws.arns import machine_of
 from s3commit.cli.codes import advice_on, advice_on_execution
 from s3commit.cli.job.snapshot import REQUESTED, JobSnapshot
 from s3commit.cli.job.waiting import InTheWay
@@ -214,7 +214,7 @@ def _on_blocker(one: InTheWay) -> str:
 
 def console_url(execution: str) -> str | None:
     """The page of an execution in the AWS console, or None for what is no ARN."""
-    if not is_arn(execution):
+    if not machine_of(execution):
         return None
     fields = execution.split(":")
     partition, region = fields[1], fields[3]

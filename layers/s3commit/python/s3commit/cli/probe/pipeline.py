@@ -13,8 +13,8 @@ from s3commit.cli.probe.items import delete_items
 from s3commit.cli.probe.model import Answers, Cost, Seen, needs, probe, sees
 from s3commit.cli.probe.place import Place
 from s3commit.cli.probe.world import World
-from s3commit.core.formats.documents import MAX_RESULT_BYTES, decode_result
 from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.job.documents import read_result
 from s3commit.core.model.errors import AccessError, TransientError
 from s3commit.writer.bucket import S3BucketProbe
 from s3commit.writer.config import Config
@@ -78,8 +78,7 @@ def _wait_for_end(world: World, directory: JobDirectory) -> bool:
     def ended() -> bool | None:
         if store.head(directory.bucket, directory.result) is None:
             return None
-        body = store.get(directory.bucket, directory.result, max_bytes=MAX_RESULT_BYTES).body
-        execution = decode_result(body, directory).execution
+        execution = read_result(store, directory).execution
         tidy = not place.listed(directory.tasks.removeprefix(place.prefix))
         return True if tidy and not _runs(world, execution) else None
 

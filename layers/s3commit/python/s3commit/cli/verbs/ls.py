@@ -15,13 +15,12 @@ from s3commit.cli.verb import verb
 from s3commit.core.formats.file_names import belongs_to_job
 from s3commit.core.formats.layout import COMMITS, JobDirectory
 from s3commit.core.formats.published import (
-    MAX_COMMITS_BYTES,
     MAX_LINE_BYTES,
     CommitHeader,
     CommittedFile,
     decode_commit_header,
-    decode_commit_manifest,
 )
+from s3commit.core.job.documents import read_commit_manifest
 from s3commit.core.model.errors import InvalidInputError, NotFoundError
 from s3commit.core.model.job import Destination
 from s3commit.core.ports.objects import ListedObject
@@ -121,7 +120,7 @@ def committed_files(
     """A committed job's files, all of them. Raises `NotFoundError` (``NOT_COMMITTED``)."""
     directory = JobDirectory(destination, job_id)
     try:
-        stored = session.store.get(directory.bucket, directory.commits, max_bytes=MAX_COMMITS_BYTES)
+        return read_commit_manifest(session.store, directory)
     except NotFoundError as error:
         if error.code != NotFoundError.code:
             raise
@@ -130,7 +129,6 @@ def committed_files(
             f" s3://{directory.bucket}/{directory.commits}",
             code="NOT_COMMITTED",
         ) from error
-    return decode_commit_manifest(stored.body)
 
 
 def files_gone(

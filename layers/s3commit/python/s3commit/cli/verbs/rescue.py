@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from s3commit.cli.arguments import Parsed, age_option
-from s3commit.cli.job.snapshot import await_outcome, require_data
+from s3commit.cli.job.snapshot import await_outcome
 from s3commit.cli.printer import Column, Printer
 from s3commit.cli.rescue.jobs import S3AJob, find_jobs, parse_target
 from s3commit.cli.rescue.judgement import UNFINISHED, Judgement, judge, refuse
@@ -17,6 +17,7 @@ from s3commit.cli.text import age, amount, fields, many, size
 from s3commit.cli.verb import USAGE, Problem, dry_run_option, verb
 from s3commit.core.model.errors import NotFoundError
 from s3commit.core.model.job import Destination, JobResult
+from s3commit.writer.requests import judged
 
 
 @verb(changes=True)
@@ -84,7 +85,7 @@ def rescue(
         printer.listing({**about, "leftOut": strangers}, "jobs", jobs_found, _COLUMNS)
     _sum_up(printer, destination, found, strangers, word=word, changes=changes)
     for result in results.values() if commit else ():
-        require_data(result)
+        judged(result)
 
 
 def _await_all(session: Session, jobs: list[S3AJob], timeout: int) -> dict[str, JobResult]:

@@ -12,7 +12,6 @@ from s3commit.cli.job.snapshot import (
     on_job,
     read_outcome,
     read_progress,
-    require_data,
 )
 from s3commit.cli.job.waiting import refs_in_the_way
 from s3commit.cli.output.advice import already_by, meaning_of
@@ -25,7 +24,7 @@ from s3commit.core.model.errors import OutcomeUnknownError, TransientError
 from s3commit.core.model.job import JobResult, Outcome, job_id_of
 from s3commit.core.model.states import JobState
 from s3commit.writer.environment import timestamp
-from s3commit.writer.requests import Patience
+from s3commit.writer.requests import Patience, judged
 
 COUNT_EVERY = 30.0  # seconds; a job of many tasks has megabytes of attempts in the ledger
 
@@ -51,7 +50,7 @@ def watch(session: Session, printer: Printer, *, snapshot: JobSnapshot, timeout:
         else:
             printer.line(_line(document))
         if result is not None:
-            require_data(result)
+            judged(result)
 
 
 def _follow(

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from s3commit.core.formats.plan import Unit
 from s3commit.core.formats.ticket import Ticket, UnitResult
 from s3commit.core.job.decision_record import is_recovered
-from s3commit.core.job.plan import by_manifest
+from s3commit.core.job.plan import readable_files
 from s3commit.core.job.record import own_record
 from s3commit.core.model.errors import (
     CONFLICT,
@@ -57,7 +55,10 @@ def complete_unit(ports: Ports, ticket: Ticket, unit: Unit) -> UnitResult:
         new = _must_be_new(record)
         return complete_file(ports, file, look=not first_time, if_absent=new), described(file)
 
-    done = list(ports.parallel(complete, _files(ports, ticket, record, unit)))
+    # After the decision a manifest that is gone or changed means that nobody knows the etags any
+    # more: its files count as lost, and BeginPublish rolls back.
+    files = readable_files(ports, ticket.directory, record, [unit])
+    done = list(ports.parallel(complete, files))
     visible = sum(found is ObjectOwner.OURS for found, _ in done)
     if visible == unit.files:
         ports.ledger.end_unit(ticket.ref, unit.number, plan)
@@ -80,14 +81,6 @@ def _must_be_new(record: JobRecord) -> bool:
     """Names unique to the job are new; an exact one must be, unless it may cover another (I2)."""
     covers = record.replaced is not None and record.replaced.overwrites
     return record.names is Names.EXACT and not covers
-
-
-def _files(ports: Ports, ticket: Ticket, record: JobRecord, unit: Unit) -> Iterator[PendingFile]:
-    for _, files in by_manifest(ports, ticket.directory, record, [unit]):
-        # After the decision a manifest that is gone or changed means that nobody knows the
-        # etags any more: its files count as lost, and BeginPublish rolls back.
-        if not isinstance(files, JobRefusedError):
-            yield from files
 
 
 def complete_file(

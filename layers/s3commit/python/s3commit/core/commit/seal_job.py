@@ -16,7 +16,7 @@ from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ownership.other_jobs import is_further_up
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import LostRaceError
-from s3commit.core.recovery.lost_record import open_unknown, recorded_failure
+from s3commit.core.recovery.lost_record import record_from_s3, recorded_failure
 
 ABORTED_BY_CLIENT = "ABORTED_BY_CLIENT"
 ABANDONED = "ABANDONED"
@@ -103,4 +103,4 @@ def _find_or_open(ports: Ports, directory: JobDirectory) -> JobRecord:
         put_at = facts.modified if facts else ports.clock.now()
         spec = JobSpec(directory.job_id, directory.destination, put_at=put_at)
         return ports.ledger.open_job(new_record(spec, directory, ports.clock.now()))
-    return open_unknown(ports, directory, spec)
+    return ports.ledger.open_job(record_from_s3(ports, directory, spec))

@@ -9,7 +9,7 @@ from s3commit.core.formats.file_names import belongs_to_job
 from s3commit.core.formats.layout import META_JOB, JobDirectory, is_hidden
 from s3commit.core.formats.plan import Unit, decode_plan
 from s3commit.core.job.locations import job_directories
-from s3commit.core.job.plan import FILES_AT_ONCE, by_manifest, read_plan
+from s3commit.core.job.plan import FILES_AT_ONCE, read_plan, readable_files
 from s3commit.core.model.errors import JobRefusedError, NotFoundError, PreconditionError
 from s3commit.core.model.pending import PendingFile
 from s3commit.core.model.record import JobRecord
@@ -39,7 +39,7 @@ def listed_objects(
             continue
         if planned is None:
             units = decided_plan(ports, directory, record)
-            planned = {file.key: file for file in _files_of(ports, directory, record, units)}
+            planned = {file.key: file for file in readable_files(ports, directory, record, units)}
         file = planned.get(facts.key)
         if file is not None and is_ours(file, facts) and _is_of_its_time(facts, record):
             yield facts
@@ -116,16 +116,8 @@ def planned_portions(
             if sum(unit.files for unit in portion) + following.files > FILES_AT_ONCE:
                 break
             portion.append(following)
-        yield number, list(_files_of(ports, directory, record, portion))
+        yield number, list(readable_files(ports, directory, record, portion))
         number += len(portion)
-
-
-def _files_of(
-    ports: Ports, directory: JobDirectory, record: JobRecord, units: Iterable[Unit]
-) -> Iterator[PendingFile]:
-    for _, files in by_manifest(ports, directory, record, units):
-        if not isinstance(files, JobRefusedError):
-            yield from files
 
 
 def decided_plan(ports: Ports, directory: JobDirectory, record: JobRecord) -> list[Unit]:

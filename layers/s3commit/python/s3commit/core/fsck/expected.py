@@ -90,7 +90,7 @@ def committed_files(fsck: Fsck, job: JudgedJob) -> list[CommittedFile]:
     Raises `NotFoundError`, and `InvalidInputError` for one that can't be read, does not add up, or
     names a file where the job has no place.
     """
-    header, files = read_commit_manifest(fsck.ports, job.directory)
+    header, files = read_commit_manifest(fsck.ports.store, job.directory)
     if sum(file.length for file in files) != header.bytes:
         raise InvalidInputError(
             f"its files do not add up to {header.bytes} bytes", code="TRUNCATED"

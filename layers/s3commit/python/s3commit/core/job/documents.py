@@ -7,8 +7,10 @@ from dataclasses import replace
 from s3commit.core.formats.documents import (
     MAX_JOB_BYTES,
     MAX_REQUEST_BYTES,
+    MAX_RESULT_BYTES,
     decode_job,
     decode_request,
+    decode_result,
 )
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.published import (
@@ -20,9 +22,10 @@ from s3commit.core.formats.published import (
     decode_commit_manifest,
 )
 from s3commit.core.model.errors import JobRefusedError, NotFoundError
-from s3commit.core.model.job import AbortRequest, CommitRequest, JobSpec, Names
+from s3commit.core.model.job import AbortRequest, CommitRequest, JobResult, JobSpec, Names
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.objects import ObjectReader, listed_at
 
 JOB_CHANGED = "JOB_CHANGED"
 
@@ -41,6 +44,18 @@ def read_spec(ports: Ports, directory: JobDirectory) -> JobSpec:
     return replace(decode_job(stored.body, directory), put_at=stored.facts.modified)
 
 
+def opened_at(store: ObjectReader, record: JobRecord) -> str:
+    """When S3 got the job's ``job.json``; empty if there is none.
+
+    Somebody may have asked for the job's abort before it was put; then the ledger does not know.
+    """
+    if record.opened_at:
+        return record.opened_at
+    directory = JobDirectory.of(record)
+    found = listed_at(store, directory.bucket, directory.job)
+    return found.modified if found is not None else ""
+
+
 def read_spec_of(ports: Ports, directory: JobDirectory, record: JobRecord) -> JobSpec:
     """As `read_spec`, if it is what it was when the job was first heard of.
 
@@ -57,21 +72,27 @@ def read_spec_of(ports: Ports, directory: JobDirectory, record: JobRecord) -> Jo
     return spec
 
 
+def read_result(store: ObjectReader, directory: JobDirectory) -> JobResult:
+    """The job's ``result.json``. Raises `NotFoundError`, `InvalidInputError`."""
+    stored = store.get(directory.bucket, directory.result, max_bytes=MAX_RESULT_BYTES)
+    return decode_result(stored.body, directory)
+
+
 def read_commit_manifest(
-    ports: Ports, directory: JobDirectory
+    store: ObjectReader, directory: JobDirectory
 ) -> tuple[CommitHeader, list[CommittedFile]]:
     """The job's manifest in ``_commits/``, whole: a gigabyte has no room in a function.
 
     Raises `NotFoundError`, `InvalidInputError`.
     """
-    stored = ports.store.get(directory.bucket, directory.commits, max_bytes=MAX_COMMITS_BYTES)
+    stored = store.get(directory.bucket, directory.commits, max_bytes=MAX_COMMITS_BYTES)
     return decode_commit_manifest(stored.body)
 
 
-def read_commit_header(ports: Ports, directory: JobDirectory) -> CommitHeader:
+def read_commit_header(store: ObjectReader, directory: JobDirectory) -> CommitHeader:
     """How the job's manifest in ``_commits/`` begins. Raises as `read_commit_manifest`."""
     return decode_commit_header(
-        ports.store.first_bytes(directory.bucket, directory.commits, MAX_LINE_BYTES)
+        store.first_bytes(directory.bucket, directory.commits, MAX_LINE_BYTES)
     )
 
 

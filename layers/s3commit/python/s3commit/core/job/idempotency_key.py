@@ -7,9 +7,10 @@ key: it outlives the ledger's time to live, and the ledger itself.
 
 from __future__ import annotations
 
-from s3commit.core.formats.documents import MAX_RESULT_BYTES, VERSION, decode_result
+from s3commit.core.formats.documents import VERSION
 from s3commit.core.formats.layout import JobDirectory, check_job_id
 from s3commit.core.formats.strict_json import Fields, dump, parse
+from s3commit.core.job.documents import read_result
 from s3commit.core.model.errors import (
     InvalidInputError,
     JobRefusedError,
@@ -29,34 +30,13 @@ _HAS_IT = frozenset({JobState.PUBLISHING, JobState.COMMITTED})
 _MAY_GET_IT = frozenset({JobState.COMMITTING, JobState.ROLLING_BACK})
 
 
-def check_key(ports: Ports, directory: JobDirectory, record: JobRecord) -> None:
-    """See that no other job has been committed under the job's key. Asked under the key's lock.
+def check_key(ports: Ports, directory: JobDirectory, record: JobRecord) -> tuple[str, str | None]:
+    """The job that the key's note names, which is not committed, and the note's etag.
 
-    Raises `JobRefusedError`: ``ALREADY_COMMITTED``, and names the other job; ``KEY_IN_DOUBT`` if
-    the other one may have been decided and has not ended. That one needs the key's lock to end, so
-    it can't be waited for with the lock held.
+    Asked under the key's lock. Raises `JobRefusedError`: ``ALREADY_COMMITTED``, and names the other
+    job; ``KEY_IN_DOUBT`` if the other one may have been decided and has not ended. That one needs
+    the key's lock to end, so it can't be waited for with the lock held.
     """
-    _free_key(ports, directory, record)
-
-
-def reserve_key(ports: Ports, directory: JobDirectory, record: JobRecord) -> None:
-    """Put the key's note with the job's name. Raises as `check_key`, and `TransientError`."""
-    key = record.idempotency_key
-    if key is None:
-        return
-    holder, etag = _free_key(ports, directory, record)
-    if holder == directory.job_id:
-        return
-    body = dump({"version": VERSION, "key": key, "jobId": directory.job_id})
-    name = directory.once(key_digest(key))
-    try:
-        ports.store.put(directory.bucket, name, body, if_absent=etag is None, if_match=etag)
-    except (PreconditionError, NotFoundError) as error:
-        raise TransientError(f"idempotencyKey {key[:200]!r} is being taken by another") from error
-
-
-def _free_key(ports: Ports, directory: JobDirectory, record: JobRecord) -> tuple[str, str | None]:
-    """The job that the key's note names, which is not committed, and the note's etag."""
     key = record.idempotency_key
     if key is None:
         return "", None
@@ -66,6 +46,22 @@ def _free_key(ports: Ports, directory: JobDirectory, record: JobRecord) -> tuple
     ):
         raise _already(ports, record, key, holder)
     return holder, etag
+
+
+def reserve_key(ports: Ports, directory: JobDirectory, record: JobRecord) -> None:
+    """Put the key's note with the job's name. Raises as `check_key`, and `TransientError`."""
+    key = record.idempotency_key
+    if key is None:
+        return
+    holder, etag = check_key(ports, directory, record)
+    if holder == directory.job_id:
+        return
+    body = dump({"version": VERSION, "key": key, "jobId": directory.job_id})
+    name = directory.once(key_digest(key))
+    try:
+        ports.store.put(directory.bucket, name, body, if_absent=etag is None, if_match=etag)
+    except (PreconditionError, NotFoundError) as error:
+        raise TransientError(f"idempotencyKey {key[:200]!r} is being taken by another") from error
 
 
 def refuse_taken_key(ports: Ports, directory: JobDirectory, record: JobRecord) -> None:
@@ -147,8 +143,7 @@ def _has_it(ports: Ports, other: JobDirectory) -> bool:
     if ports.store.head(other.bucket, other.commits) is not None:
         return True
     try:
-        stored = ports.store.get(other.bucket, other.result, max_bytes=MAX_RESULT_BYTES)
-        return decode_result(stored.body, other).outcome is Outcome.COMMITTED
+        return read_result(ports.store, other).outcome is Outcome.COMMITTED
     except NotFoundError:
         pass
     if ports.store.head(other.bucket, other.request) is not None:

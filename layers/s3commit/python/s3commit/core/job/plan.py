@@ -40,42 +40,27 @@ MANIFESTS_AT_ONCE = 128  # of a plan that are read side by side, and held until 
 FILES_AT_ONCE = 4_096
 
 
-def slice_of(
-    ports: Ports,
-    main: JobDirectory,
-    record: JobRecord,
-    part: Slice,
-    *,
-    max_bytes: int = MAX_MANIFEST_BYTES,
-) -> tuple[PendingFile, ...]:
-    """The files of a slice of the decided plan, from the manifest in its own place (I7).
-
-    Raises as `read_manifest`, and `JobRefusedError` (``BAD_LOCATION``) for a place that is not
-    among those that the ledger names.
-    """
-    directory = main.at(part.location) if part.location else main
-    known = record.plan.locations.values() if record.plan else ()
-    if part.location and part.location not in known:
-        raise JobRefusedError(
-            f"the plan names {part.location[:200]!r}, which is no location of the job",
-            code=BAD_LOCATION,
-        )
-    pending = read_manifest(ports, directory, part, record.names, max_bytes)
-    return pending.files[part.start : part.stop]
-
-
 def planned_files(ports: Ports, main: JobDirectory, record: JobRecord) -> Iterator[PendingFile]:
-    """Every file of the plan, in its order. Raises as `read_plan` and `slice_of`."""
+    """Every file of the plan, in its order. Raises as `read_plan`, and what refuses a manifest."""
     for _, files in by_manifest(ports, main, record, read_plan(ports, main, record)):
         if isinstance(files, JobRefusedError):
             raise files
         yield from files
 
 
+def readable_files(
+    ports: Ports, main: JobDirectory, record: JobRecord, units: Iterable[Unit]
+) -> Iterator[PendingFile]:
+    """The files of these units, without those of a manifest that is gone or changed."""
+    for _, files in by_manifest(ports, main, record, units):
+        if not isinstance(files, JobRefusedError):
+            yield from files
+
+
 def by_manifest(
     ports: Ports, main: JobDirectory, record: JobRecord, units: Iterable[Unit]
 ) -> Iterator[tuple[Slice, tuple[PendingFile, ...] | JobRefusedError]]:
-    """The files of each manifest in the plan's order, or why `slice_of` refuses it.
+    """The files of each manifest in the plan's order, or why it is refused (I7).
 
     Each is read once, and many side by side: a hundred thousand of them one after the other take
     longer than a call has time for. A large one is read alone, when its turn has come. Memory: that
@@ -83,10 +68,18 @@ def by_manifest(
     """
 
     def read(part: Slice, max_bytes: int) -> tuple[PendingFile, ...] | JobRefusedError:
+        directory = main.at(part.location) if part.location else main
+        known = record.plan.locations.values() if record.plan else ()
+        if part.location and part.location not in known:
+            return JobRefusedError(
+                f"the plan names {part.location[:200]!r}, which is no location of the job",
+                code=BAD_LOCATION,
+            )
         try:
-            return slice_of(ports, main, record, part, max_bytes=max_bytes)
+            pending = read_manifest(ports, directory, part, record.names, max_bytes)
         except JobRefusedError as error:
             return error
+        return pending.files[part.start : part.stop]
 
     def read_small(
         item: tuple[int, Slice],

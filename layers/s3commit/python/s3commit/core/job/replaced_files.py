@@ -10,7 +10,6 @@ from s3commit.core.job.listings import list_objects
 from s3commit.core.job.partitions import read_partitions
 from s3commit.core.job.plan import planned_files
 from s3commit.core.model.job import Names, Scope
-from s3commit.core.model.pending import PendingFile
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ListedObject
@@ -59,12 +58,7 @@ def files_to_replace(
     ports: Ports, directory: JobDirectory, record: JobRecord
 ) -> Iterator[ListedObject]:
     """`files_of_before` without the job's own, where their names do not tell."""
-    own = own_files(ports, directory, record)
+    own: set[str] = set()
+    if record.names is Names.EXACT:
+        own.update(file.key for file in planned_files(ports, directory, record))
     return (one for one in files_of_before(ports, directory, record) if one.key not in own)
-
-
-def own_files(ports: Ports, directory: JobDirectory, record: JobRecord) -> dict[str, PendingFile]:
-    """The job's own files where their names do not tell, by key."""
-    if record.names is not Names.EXACT:
-        return {}
-    return {file.key: file for file in planned_files(ports, directory, record)}

@@ -7,17 +7,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, TypeVar
 
-from s3commit.core.formats.documents import (
-    MAX_JOB_BYTES,
-    MAX_RESULT_BYTES,
-    decode_job,
-    decode_main,
-    decode_result,
-)
+from s3commit.core.formats.documents import MAX_JOB_BYTES, decode_job, decode_main
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.published import CommitHeader
 from s3commit.core.job.contents import Contents
-from s3commit.core.job.documents import read_commit_header
+from s3commit.core.job.documents import read_commit_header, read_result
 from s3commit.core.model.errors import InvalidInputError, NotFoundError
 from s3commit.core.model.job import JobResult, JobSpec
 from s3commit.core.model.record import JobRecord
@@ -84,19 +78,14 @@ def spec_document(ports: Ports, directory: JobDirectory) -> Document[JobSpec | J
 
 def result_document(ports: Ports, directory: JobDirectory) -> Document[JobResult]:
     """``result.json``."""
-
-    def read() -> JobResult:
-        stored = ports.store.get(directory.bucket, directory.result, max_bytes=MAX_RESULT_BYTES)
-        return decode_result(stored.body, directory)
-
-    return read_document(read)
+    return read_document(lambda: read_result(ports.store, directory))
 
 
 def commit_document(ports: Ports, directory: JobDirectory) -> Document[CommitHeader]:
     """How the job's commit manifest begins; another job's can't be read as this one's."""
 
     def read() -> CommitHeader:
-        header = read_commit_header(ports, directory)
+        header = read_commit_header(ports.store, directory)
         if header.job_id != directory.job_id:
             raise InvalidInputError(f"{directory.commits} is another job's", code="WRONG_JOB")
         return header

@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
-from s3commit.core.formats.documents import MAX_RESULT_BYTES, decode_result
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.job.decision_record import read_decision
+from s3commit.core.job.documents import read_result
 from s3commit.core.job.record import new_record
 from s3commit.core.model.errors import (
     AccessError,
@@ -25,18 +25,12 @@ from s3commit.core.ports.objects import listed_at
 JOB_ENDED = "JOB_ENDED"
 
 
-def open_unknown(ports: Ports, directory: JobDirectory, spec: JobSpec) -> JobRecord:
-    """The ledger's record of a job that it does not know, as S3 remembers it.
+def record_from_s3(ports: Ports, directory: JobDirectory, spec: JobSpec) -> JobRecord:
+    """The record of a job that the ledger does not know, as S3 remembers it.
 
     A job with a result has ended so, and stays so: a ledger forgets ended jobs, and neither a late
     manifest nor a repeated request may open them again (I3). One with a decision record goes on
     from there, or has ended.
-    """
-    return ports.ledger.open_job(record_from_s3(ports, directory, spec))
-
-
-def record_from_s3(ports: Ports, directory: JobDirectory, spec: JobSpec) -> JobRecord:
-    """The record that `open_unknown` opens, unopened.
 
     That a job was decided its decision record alone tells: all else a client can write. A job that
     has a list in ``_commits/`` and no decision record was forgotten long ago, and has ended.
@@ -113,6 +107,5 @@ def set_back(directory: JobDirectory, about_to: str) -> NeedsOperatorError:
 def _result(ports: Ports, directory: JobDirectory) -> JobResult | None:
     """The job's result; one that can't be read says nothing."""
     with suppress(NotFoundError, InvalidInputError, AccessError):
-        stored = ports.store.get(directory.bucket, directory.result, max_bytes=MAX_RESULT_BYTES)
-        return decode_result(stored.body, directory)
+        return read_result(ports.store, directory)
     return None
