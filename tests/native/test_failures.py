@@ -85,8 +85,9 @@ def lines_of(spark: SparkSession, logger: str) -> Iterator[Callable[[], str]]:
 
 
 def test_i4_an_upload_that_is_aborted_already_is_nothing_to_warn_of(
-    spark: SparkSession, place: Place
+    spark: SparkSession, place: Place, tmp_path: Path
 ) -> None:
+    done = tmp_path / "aborted"
     of_the_task = {"Bucket": BUCKET, "Prefix": f"{place.destination.prefix}part-00001"}
 
     def abort_and_fail(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -103,12 +104,14 @@ def test_i4_an_upload_that_is_aborted_already_is_nothing_to_warn_of(
                     s3.abort_multipart_upload(
                         Bucket=BUCKET, Key=one["Key"], UploadId=one["UploadId"]
                     )
+                    done.touch()
                 raise RuntimeError("the first try fails")
 
     frame = spark.range(0, 1000, 1, 2).selectExpr("id", "repeat('x', 9000) as text")
     with lines_of(spark, "io.s3commit.spark.Attempt") as lines:
         save(frame.mapInArrow(abort_and_fail, frame.schema), place)
         assert lines() == ""
+    assert done.exists()
     assert ids(spark, place) == WHOLE
 
 

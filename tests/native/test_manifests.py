@@ -54,6 +54,19 @@ def test_documents_as_the_pipeline_and_hadoop_read_them(
                 assert hadoops_view(spark, name) == ours
     place.tidy()
     assert len(place.data) == 4
+    assert hadoops_success(spark, f"{uri(place)}/_SUCCESS") == (
+        job_id,
+        [place.destination.prefix + name for name in place.data],
+    )
+
+
+def hadoops_success(spark: SparkSession, marker: str) -> tuple[str, list[str]]:
+    """The job and the files that Hadoop's own class finds in the marker, which it validates."""
+    jvm: Any = spark._jvm
+    path = jvm.org.apache.hadoop.fs.Path(marker)
+    fs = path.getFileSystem(spark._jsc.hadoopConfiguration())
+    found = jvm.org.apache.hadoop.fs.s3a.commit.files.SuccessData.load(fs, path)
+    return found.getJobId(), sorted(found.getFilenames())
 
 
 def hadoops_view(spark: SparkSession, manifest: str) -> list[tuple[str, str, int]]:

@@ -2,6 +2,7 @@ package io.s3commit.spark;
 
 import java.io.ByteArrayOutputStream;
 import java.io.DataOutputStream;
+import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;
@@ -26,11 +27,22 @@ final class FakeUploads {
 
   private final Map<Integer, byte[]> parts = new ConcurrentHashMap<>();
   private volatile boolean aborted;
+  private volatile boolean gone;
+  private volatile int started;
   private volatile int refused;
 
   /** Answer the part of this number with an error. */
   void refuse(int number) {
     refused = number;
+  }
+
+  /** Have the upload ended by somebody else. */
+  void lose() {
+    gone = true;
+  }
+
+  int timesStarted() {
+    return started;
   }
 
   boolean isAborted() {
@@ -61,11 +73,15 @@ final class FakeUploads {
   private Object answer(String name, Object[] arguments) {
     switch (name) {
       case "startUpload":
+        started++;
         UploadHandle handle = () -> ByteBuffer.wrap(ID.getBytes());
         return CompletableFuture.completedFuture(handle);
       case "putPart":
         return put((Integer) arguments[1], (InputStream) arguments[3]);
       case "abort":
+        if (gone) {
+          return CompletableFuture.failedFuture(new FileNotFoundException("NoSuchUpload"));
+        }
         aborted = true;
         return CompletableFuture.completedFuture(null);
       default:

@@ -148,6 +148,16 @@ class PendingFileTest {
   }
 
   @Test
+  void anUploadThatSomebodyElseHasEndedIsNotBegunAgain() throws IOException {
+    Uploader.Upload upload = s3.uploader().of(FakeUploads.TARGET);
+    upload.start();
+    s3.lose();
+    upload.abort();
+    assertEquals(FakeUploads.ID, upload.start());
+    assertEquals(1, s3.timesStarted());
+  }
+
+  @Test
   void anAbortOfAFileThatWasNeverBegunAsksS3Nothing() throws IOException {
     file().abort();
     assertFalse(s3.isAborted());
