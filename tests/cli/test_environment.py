@@ -20,7 +20,6 @@ from s3commit.aws import env, wiring
 from s3commit.cli.app import app
 from s3commit.core.model.errors import S3CommitError
 from s3commit.filesystem import S3CommitFileSystem
-from s3commit.spark import connection
 from s3commit.writer import connect
 from tests.cli.support import JOB
 
@@ -105,8 +104,7 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     for name in [name for name in os.environ if name.startswith(("AWS_", "S3COMMIT_"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    for cached in (connection.shared_client, connect._store_of):
-        cached.cache_clear()
+    connect.forget_connections()
     return monkeypatch
 
 
@@ -146,8 +144,15 @@ def test_every_verb_is_here() -> None:
     assert set(VERBS) | NOT_ON_AWS >= set(app.commands)
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("verb", VERBS)
+# Every verb has its clients of one session, so each goes one way, and one of them all ways.
+GOES = [
+    (verb, way)
+    for number, verb in enumerate(VERBS)
+    for way in (WAYS if verb == "status" else [WAYS[number % len(WAYS)]])
+]
+
+
+@pytest.mark.parametrize(("verb", "way"), GOES)
 def test_a_verb_asks_whom_the_environment_says_as_whom_it_says(
     verb: str, way: Way, recorder: Recorder, bare: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -188,7 +193,7 @@ def of_the_filesystem() -> Any:
 
 
 CLIENTS: dict[str, Callable[[], Any]] = {
-    "a Spark driver or task": connection.shared_client,
+    "a Spark driver": connect.shared_client,
     "a process that was sent a task": lambda: connect.shared_store(None)._client,
     "s3commit://": of_the_filesystem,
     "a function's": lambda: wiring.make_ports().store._client,  # type: ignore[attr-defined]
@@ -218,19 +223,3 @@ def test_a_program_asks_whom_the_environment_says(
     with pytest.raises(S3CommitError):
         open_job(PLACE)
     assert recorder.signed == {(KEY, REGION, "s3")}
-
-
-@pytest.mark.parametrize("no_color", ["", "1"])
-def test_no_color_turns_colours_off(no_color: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from s3commit.cli.printer import Column, Printer
-
-    @click.command()
-    def told() -> None:
-        Printer(json=False).table([Column("STATE", "state")], [{"state": "COMMITTED"}])
-
-    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
-    monkeypatch.setenv("TERM", "xterm-256color")
-    if no_color:
-        monkeypatch.setenv("NO_COLOR", no_color)
-    green = "\x1b[32m"
-    assert (green in CliRunner().invoke(told, color=True).stdout) is not bool(no_color)

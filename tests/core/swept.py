@@ -171,7 +171,6 @@ class Schedule:
 
 def sealed(world: Swept, directory: JobDirectory, *, execution: str = "execution-1") -> None:
     """A job whose execution died behind its first step."""
-    world.open(directory)
     world.request(directory, world.attempt(directory, "t0"))
     seal_job(world.ports, Ticket(directory.job_id, BUCKET, directory.prefix, execution=execution))
 
@@ -190,6 +189,5 @@ def announced(world: Swept, directory: JobDirectory, **spec: Any) -> None:
 
 
 def ended(world: Swept, directory: JobDirectory) -> None:
-    world.open(directory)
     world.request(directory, world.attempt(directory, "t0"))
     world.run(directory)

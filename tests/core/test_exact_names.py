@@ -143,7 +143,6 @@ def test_i10_a_file_that_is_written_anew_is_never_on_the_list(scope: Scope) -> N
 
 def test_a_job_with_unique_names_may_not_write_exact_ones() -> None:
     world, directory = World(), job_directory()
-    world.open(directory)
     world.request(directory, world.attempt(directory, "t0", files={"a.csv": AFTER}))
     world.run(directory)
     assert code(world, directory) == "NAME_NOT_UNIQUE"

@@ -147,7 +147,6 @@ def test_a_live_job_is_left_to_its_execution() -> None:
     world = World(plan=FaultPlan().fail("decide", TransientError("away"), times=None))
     desk = Checked(world)
     directory = job_directory()
-    world.open(directory)
     world.request(directory, world.attempt(directory, "t0"))
     with pytest.raises(TransientError):
         world.run(directory)
@@ -185,7 +184,6 @@ def test_a_half_visible_job_without_a_record_gets_an_execution_and_nothing_else(
     world = World()
     desk = Checked(world)
     directory = job_directory()
-    world.open(directory)
     attempt = world.attempt(directory, "t0")
     world.request(directory, attempt)
     make(world, file_of(JOB, "t1"))

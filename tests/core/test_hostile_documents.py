@@ -43,6 +43,7 @@ JOBS: list[tuple[bytes, str]] = [
     (in_job(destination="s3://lake/elsewhere/"), "WRONG_JOB"),
     (in_job(destination="s3://other-lake/sales/"), "WRONG_JOB"),
     (in_job(destination="s3://lake/"), "BAD_PATH"),
+    (in_job(destination="sales/"), "BAD_PATH"),
     (in_job(destination="s3://lake/sales/../x/"), "BAD_PATH"),
     (in_job(destination="file:///etc/\n/passwd" + "x" * 4000), "BAD_PATH"),
     (in_job(conflict="overwrite"), "BAD_FIELD"),
@@ -124,6 +125,7 @@ REQUESTS: list[tuple[bytes, str]] = [
     (in_attempt(taskId="../t0"), "BAD_ID"),
     (in_attempt(attemptId=""), "BAD_ID"),
     (in_attempt(manifest="../../elsewhere/tasks/t0/a0.pendingset"), "BAD_FIELD"),
+    (in_attempt(manifest="tasks/t1/a0.pendingset"), "BAD_FIELD"),
     (in_attempt(manifest="x\n" * 2000), "BAD_FIELD"),
     (in_attempt(sha256="F" * 64), "BAD_FIELD"),
     (in_attempt(files=-1), "BAD_FIELD"),
@@ -137,7 +139,6 @@ REQUESTS: list[tuple[bytes, str]] = [
 def test_i5_i7_a_request_that_can_not_be_is_refused(
     world: Neighbourhood, body: bytes, code: str
 ) -> None:
-    world.open(DIRECTORY)
     world.attempt(DIRECTORY, "t1")
     world.store.put(BUCKET, DIRECTORY.request, body)
     world.refused(code)
@@ -145,7 +146,6 @@ def test_i5_i7_a_request_that_can_not_be_is_refused(
 
 def test_i3_a_request_that_is_removed_ends_the_job(world: Neighbourhood) -> None:
     """A second one would not be heard: its execution has run."""
-    world.open(DIRECTORY)
     world.attempt(DIRECTORY, "t0")
     world.refused("REQUEST_MISSING")
 

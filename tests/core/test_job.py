@@ -26,7 +26,6 @@ COMMIT_PATH = [
 
 def test_i1_i2_a_job_is_invisible_until_its_decision_and_whole_after() -> None:
     world, directory = World(), job_directory()
-    world.open(directory)
     counted = [world.attempt(directory, f"t{number}") for number in range(3)]
     for attempt in counted:
         world.announce(directory, attempt)
@@ -52,7 +51,6 @@ def test_i1_i2_a_job_is_invisible_until_its_decision_and_whole_after() -> None:
 
 def test_a_committed_job_leaves_its_manifest_marker_result_and_nothing_else() -> None:
     world, directory = World(), job_directory()
-    world.open(directory)
     world.request(directory, world.attempt(directory, "t0"))
     world.run(directory)
     assert world.all_keys("sales/_") == [
@@ -76,38 +74,10 @@ def test_a_job_that_no_event_announced_commits_all_the_same() -> None:
 
 def test_a_job_without_files_commits_and_writes_the_marker() -> None:
     world, directory = World(), job_directory()
-    world.open(directory)
     world.request(directory)
     world.run(directory)
     assert world.result(directory).outcome is Outcome.COMMITTED
     assert world.json("sales/_SUCCESS")["success"] is True
-
-
-def test_i3_i4_only_the_counted_attempt_appears_and_the_losers_uploads_are_aborted() -> None:
-    world, directory = World(), job_directory()
-    world.open(directory)
-    loser = world.attempt(directory, "t0", "a0")
-    winner = world.attempt(directory, "t0", "a1")
-    killed = directory.destination.prefix + f"part-t1-{JOB}.parquet"
-    world.store.create_upload(BUCKET, killed, metadata={}, content_type="x")  # left no manifest
-    world.announce(directory, loser)
-    world.announce(directory, winner)
-    world.request(directory, winner)
-    world.run(directory)
-    assert list(world.visible().values()) == [b"t0 a1"]
-    assert world.open_uploads() == []
-
-
-def test_i3_i4_a_manifest_that_arrives_after_the_end_is_aborted_on_arrival() -> None:
-    world, directory = World(), job_directory()
-    world.open(directory)
-    world.request(directory, world.attempt(directory, "t0", "a0"))
-    world.run(directory)
-    late = world.attempt(directory, "t0", "a1")
-    assert world.announce(directory, late) == 1
-    assert list(world.visible().values()) == [b"t0 a0"]
-    assert world.open_uploads() == []
-    assert directory.prefix + late.manifest not in world.all_keys()
 
 
 def test_i4_i5_uploads_and_files_of_others_are_left_alone() -> None:
@@ -128,7 +98,6 @@ def test_i4_i5_uploads_and_files_of_others_are_left_alone() -> None:
 
 def test_an_abort_ends_the_job_with_nothing_visible_and_no_upload_open() -> None:
     world, directory = World(), job_directory()
-    world.open(directory)
     world.attempt(directory, "t0")
     world.request_abort(directory)
     assert world.run(directory) == ["SealJob", "AbortJob", "TidyUp"]
@@ -143,7 +112,6 @@ def test_an_abort_ends_the_job_with_nothing_visible_and_no_upload_open() -> None
 
 def test_i2_an_upload_lost_after_the_decision_rolls_the_job_back() -> None:
     world, directory = World(), job_directory()
-    world.open(directory)
     counted = [world.attempt(directory, f"t{number}") for number in range(3)]
     world.request(directory, *counted)
     world.lose_after_decision("sales/", slice(1, 2))
@@ -160,7 +128,6 @@ def test_i2_an_upload_lost_after_the_decision_rolls_the_job_back() -> None:
 
 def test_i2_a_roll_back_on_a_versioned_bucket_leaves_no_version_behind() -> None:
     world, directory = World(versioned=True), job_directory()
-    world.open(directory)
     counted = [world.attempt(directory, f"t{number}") for number in range(2)]
     world.request(directory, *counted)
     world.lose_after_decision("sales/", slice(1))
@@ -173,7 +140,6 @@ def test_i2_a_roll_back_on_a_versioned_bucket_leaves_no_version_behind() -> None
 def test_i9_the_marker_of_the_run_before_stays_until_the_new_one_replaces_it() -> None:
     world, directory = World(), job_directory()
     world.store.put(BUCKET, directory.success, b"")
-    world.open(directory)
     world.request(directory, world.attempt(directory, "t0"))
     seen: list[bytes] = []
 
@@ -189,7 +155,6 @@ def test_i9_the_marker_of_the_run_before_stays_until_the_new_one_replaces_it() -
 
 def test_i9_a_marker_that_changes_in_between_is_looked_at_again() -> None:
     world, directory = World(), job_directory()
-    world.open(directory)
     world.request(directory, world.attempt(directory, "t0"))
     world.plan.run_before(
         "put",
@@ -206,7 +171,6 @@ def test_i9_jobs_that_put_their_markers_at_once_wait_longer_each_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     world, directory = World(), job_directory()
-    world.open(directory)
     world.request(directory, world.attempt(directory, "t0"))
     for nth in range(1, 9):
         world.plan.run_before(
@@ -224,7 +188,6 @@ def test_i9_jobs_that_put_their_markers_at_once_wait_longer_each_time(
 
 def test_a_second_execution_takes_over_and_the_first_one_loses() -> None:
     world, directory = World(), job_directory()
-    world.open(directory)
     world.request(directory, world.attempt(directory, "t0"))
     second: list[str] = []
     world.plan.run_before("decide", lambda: second.extend(world.run(directory, "execution-2")))
@@ -237,7 +200,6 @@ def test_a_second_execution_takes_over_and_the_first_one_loses() -> None:
 
 def test_running_an_ended_job_again_changes_nothing() -> None:
     world, directory = World(), job_directory()
-    world.open(directory)
     world.request(directory, world.attempt(directory, "t0"))
     world.run(directory)
     before = {key: world.store.head(BUCKET, key) for key in world.all_keys()}
@@ -247,7 +209,6 @@ def test_running_an_ended_job_again_changes_nothing() -> None:
 
 def test_i8_a_forgotten_job_that_is_committed_stays_so() -> None:
     world, directory = World(), job_directory()
-    world.open(directory)
     world.request(directory, world.attempt(directory, "t0"))
     world.run(directory)
     visible = world.visible()
@@ -291,7 +252,6 @@ def test_i2_i8_a_decided_job_that_the_ledger_forgot_goes_on_from_its_decision(
 def test_the_requests_of_a_job_are_constant_and_three_for_a_small_file(count: int) -> None:
     """A file: create, one part, complete. A task: one PUT. The job: the constants named here."""
     world, directory = World(), job_directory()
-    world.open(directory)
     tasks = [world.attempt(directory, f"t{number}") for number in range(count)]
     world.request(directory, *tasks)
     world.run(directory, directory.ref)  # the first execution's name; a later one asks S3 once more
@@ -318,19 +278,9 @@ def test_the_requests_of_a_job_are_constant_and_three_for_a_small_file(count: in
     assert counts["list_uploads"] == (2 if count else 1)
 
 
-def test_a_lost_answer_of_a_completion_is_recognized_as_success() -> None:
-    world = World(plan=FaultPlan().lose_response("complete_upload", nth=2))
-    directory = job_directory()
-    world.open(directory)
-    world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(3)])
-    assert world.run(directory) == COMMIT_PATH
-    assert len(world.visible()) == 3
-
-
 def test_a_completion_repeated_is_looked_at_even_if_s3_says_yes() -> None:
     world = World(plan=FaultPlan().lose_response("complete_upload", nth=1))
     directory = job_directory()
-    world.open(directory)
     world.request(directory, world.attempt(directory, "t0"))
     world.run(directory)
     looks = [call for call in world.plan.calls if call.verb == "head" and "part-t0" in call.key]

@@ -63,7 +63,6 @@ def test_a_job_json_that_is_replaced_before_anyone_has_read_it_is_not_the_one_re
 
 def test_the_job_json_that_the_request_means_is_believed() -> None:
     world = World()
-    world.open(DIRECTORY)
     counted = world.attempt(DIRECTORY, "t0")
     ask(world, CommitRequest(JOB, (counted,), job_sha256=read_spec(world.ports, DIRECTORY).sha256))
     world.run(DIRECTORY)
@@ -113,7 +112,6 @@ def test_a_job_json_that_could_not_be_read_at_first_is_not_believed_later() -> N
 
 def test_a_record_of_before_that_knows_no_digest_is_judged_by_the_rest() -> None:
     world = World()
-    world.open(DIRECTORY)
     counted = world.attempt(DIRECTORY, "t0")
     world.announce(DIRECTORY, counted)
     record = replace(world.record(DIRECTORY), job_sha256=None)

@@ -191,7 +191,6 @@ def test_manifests_are_verified_without_listing_what_others_have_open_behind_the
     for number in range(20):
         key = f"sales/z{number:02}.csv"
         world.store.create_upload(BUCKET, key, metadata={}, content_type="text/csv")
-    world.open(directory)
     files = {f"{name}-{JOB}.csv": b"x" for name in "ab"}
     world.request(directory, world.attempt(directory, "t0", files=files))
     seen: list[int] = []

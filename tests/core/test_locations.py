@@ -194,7 +194,6 @@ def test_a_file_of_the_destination_in_a_partition_that_lies_elsewhere_is_refused
 @pytest.mark.parametrize("known", [True, False], ids=["manifest lies there", "nothing lies there"])
 def test_a_request_can_not_count_what_lies_where_the_job_has_no_location(known: bool) -> None:
     world = World()
-    world.open(MAIN)
     counted = there(world) if known else replace(here(world), location="archive/x/")
     world.request(MAIN, counted)
     world.run(MAIN)

@@ -155,7 +155,6 @@ def test_i8_a_job_with_locations_ends_whole_whenever_the_ledger_is_lost() -> Non
 def test_i5_the_files_of_another_job_at_a_location_are_left_alone() -> None:
     world = World()
     other = job_directory(OTHER_JOB, PREFIX)
-    world.open(other)
     counted = world.attempt(other, "t0")
     asked(world)
     world.run(MAIN)

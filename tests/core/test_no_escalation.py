@@ -12,11 +12,14 @@ from contextlib import suppress
 import pytest
 
 from s3commit.core.commit import ingest_pendingsets
+from s3commit.core.formats.documents import encode_job, encode_request
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.manifest import encode_pendingset
 from s3commit.core.model.errors import AccessError, S3CommitError
-from s3commit.core.model.job import Conflict, Names, Outcome
+from s3commit.core.model.job import AbortRequest, Conflict, JobSpec, Names, Outcome
 from s3commit.core.model.pending import PendingFile, PendingSet
+from s3commit.core.model.states import JobState
+from s3commit.writer.paths import encode_note, note_key
 from tests.core.fsck_world import Checked
 from tests.core.swept import LIMITS, Swept
 from tests.core.world import BUCKET, JOB, OTHER_JOB, World, job_directory
@@ -152,6 +155,7 @@ def test_i12_a_repair_goes_on_where_nobody_may_read_an_ended_jobs_document() -> 
     """It asks where the job's files lie, since an upload that carries its id is open."""
     world, evil, honest = World(), job_directory(prefix=BELOW), job_directory(OTHER_JOB)
     world.open(evil)
+    world.open(honest)
     world.request_abort(evil)
     world.run(evil)
     for directory in (evil, honest):
@@ -166,8 +170,8 @@ def test_i12_a_repair_goes_on_where_nobody_may_read_an_ended_jobs_document() -> 
 
 
 def _older_upload(world: World, evil: JobDirectory, names: Names) -> tuple[str, str, PendingSet]:
-    """Another program's upload; a job with the id in its name, chosen for that; its manifest."""
-    key = f"{BELOW}part-00000-{WRITE}.parquet"
+    """Another program's upload; a job that is opened for it; its manifest."""
+    key = BELOW + (f"part-00000-{WRITE}.parquet" if names is Names.UNIQUE else "theirs.csv")
     upload = world.store.create_upload(BUCKET, key, metadata={}, content_type="x")
     world.store.upload_part(BUCKET, key, upload, 1, b"theirs")
     world.open(evil, names=names)
@@ -220,3 +224,84 @@ def test_i12_a_look_for_a_late_upload_ends_however_many_lie_at_its_key(
     world.later(LIMITS.stuck + 1)
     assert world.sweep().uploads == 4
     assert world.open_uploads() == []
+
+
+@pytest.mark.parametrize("named_by", ["manifest", "note"])
+@pytest.mark.parametrize("ends", ["commit", "abort", "sweep", "repair"])
+def test_i12_no_document_of_a_job_has_an_upload_of_before_aborted(named_by: str, ends: str) -> None:
+    """Whatever names it is not counted, and reported by no event."""
+    world, evil = Swept(), job_directory(WRITE, BELOW)
+    key, upload, pending = _older_upload(world, evil, Names.EXACT)
+    if ends in {"sweep", "repair"}:
+        world.request_abort(evil)
+        world.run(evil)
+    counted = world.attempt(evil, "t1", files={"own.csv": b"own"})
+    if named_by == "manifest":
+        world.drop(evil, pending, "t0", "a0")
+    else:
+        note = encode_note(key, upload)
+        world.store.put(BUCKET, note_key(evil, "t0", "a0", 0), note)
+    if ends == "commit":
+        world.request(evil, counted)
+        world.run(evil)
+        assert world.result(evil).outcome is Outcome.COMMITTED
+    elif ends == "abort":
+        world.request_abort(evil)
+        world.run(evil)
+    else:
+        world.later(LIMITS.stuck + 1)
+        world.sweep() if ends == "sweep" else Checked(world, destination=evil.destination).repair()
+    assert world.open_uploads() == [key]
+    assert world.store.upload_is_open(BUCKET, key, upload)
+
+
+@pytest.mark.parametrize("said", ["result", "commits", "both"])
+def test_i12_the_sweep_aborts_no_upload_for_a_forged_end_of_its_job(said: str) -> None:
+    """The ledger does not know the job; anyone may put what says that it has ended."""
+    world, evil = Swept(), job_directory(WRITE, BELOW)
+    key, upload, _ = _older_upload(world, job_directory(prefix=BELOW), Names.UNIQUE)
+    world.later(1)
+    if said == "both":
+        world.store.put(BUCKET, evil.job, encode_job(JobSpec(WRITE, evil.destination)))
+    if said != "commits":
+        world.store.put(BUCKET, evil.result, b"{}")
+    if said != "result":
+        world.store.put(BUCKET, evil.commits, b"{}")
+    world.later(LIMITS.stuck + 1)
+    world.sweep()
+    assert world.store.upload_is_open(BUCKET, key, upload)
+
+
+@pytest.mark.parametrize("by", ["execution", "sweep"])
+def test_i12_an_id_in_a_name_proves_nothing_of_a_job_without_job_json(by: str) -> None:
+    """Anyone who sees the name can ask for the abort of a job with that id."""
+    world, evil = Swept(), job_directory(WRITE, BELOW)
+    key = f"{BELOW}report-{WRITE}.csv"
+    if by == "execution":
+        upload = world.store.create_upload(BUCKET, key, metadata={}, content_type="x")
+    world.store.put(BUCKET, evil.request, encode_request(AbortRequest(WRITE, "because")))
+    world.run(evil)
+    assert world.record(evil).state is JobState.ABORTED
+    if by == "sweep":
+        upload = world.store.create_upload(BUCKET, key, metadata={}, content_type="x")
+        world.later(LIMITS.stuck + 1)
+        world.sweep()
+    assert world.store.upload_is_open(BUCKET, key, upload)
+
+
+def test_i4_an_abort_asks_for_no_other_job_though_many_write(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whose the others' uploads are is no question of this one's end."""
+    world, directory = World(), job_directory()
+    for number in range(70):
+        other = f"{number:08x}-0000-4000-8000-000000000000"
+        key = f"sales/part-{other}.parquet"
+        world.store.create_upload(BUCKET, key, metadata={}, content_type="x")
+    world.attempt(directory, "t0")
+    world.request_abort(directory)
+    before = len(world.plan.calls)
+    world.run(directory)
+    lists = [call for call in world.plan.calls[before:] if call.verb == "list"]
+    assert len(lists) < 8
+    assert len(world.open_uploads()) == 70

@@ -138,7 +138,6 @@ def test_the_uploads_of_a_manifest_that_comes_too_late() -> None:
 
 def test_the_directories_above_a_new_job() -> None:
     world, directory = World(), job_directory(prefix="lake/sales/2026/")
-    world.open(directory)
     world.request(directory, world.attempt(directory, "t0", files={f"part-{JOB}.csv": b"x"}))
     here = directory.destination.prefix
     meeting = meet(world, "list", lambda key: JOB in key and not key.startswith(here))

@@ -60,7 +60,6 @@ def test_a_job_whose_job_json_is_deleted_is_not_committed_without_its_conditions
 
 def test_a_job_refused_before_its_plan_ends_though_a_file_of_its_name_has_no_metadata() -> None:
     world = World()
-    world.open(DIRECTORY)
     counted = world.attempt(DIRECTORY, "t0")
     stray = f"sales/stray-{JOB}.parquet"
     world.store.put(BUCKET, stray, b"x")

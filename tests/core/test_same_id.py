@@ -25,7 +25,6 @@ FILE = f"lake/sales/dt=1/part-t0-{JOB}.parquet"
 
 def honest(world: World) -> None:
     """A job whose only task writes into the directory in which the stranger may write."""
-    world.open(HONEST)
     world.request(HONEST, world.attempt(HONEST, "t0", files={f"dt=1/part-t0-{JOB}.parquet": b"x"}))
 
 

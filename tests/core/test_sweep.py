@@ -87,7 +87,6 @@ def test_an_execution_that_died_before_it_took_over_is_followed_by_another(world
 def test_an_ended_job_without_its_result_gets_it(world: Swept, state: JobState) -> None:
     directory = job_directory()
     if state is JobState.COMMITTED:
-        world.open(directory)
         world.request(directory, world.attempt(directory, "t0"))
     else:
         world.open(directory)
@@ -115,7 +114,6 @@ def test_a_request_of_a_job_that_the_ledger_never_heard_of_is_found_by_its_uploa
     world: Swept,
 ) -> None:
     directory = job_directory()
-    world.open(directory)
     world.request(directory, world.attempt(directory, "t0"))
     world.later(LIMITS.stuck + 1)
     assert world.sweep().started == 1
@@ -128,7 +126,6 @@ def test_a_request_without_any_upload_is_found_at_a_destination_that_is_known(
 ) -> None:
     announced(world, job_directory(OTHER_JOB))
     directory = job_directory()
-    world.open(directory)
     world.request(directory)
     world.later(LIMITS.stuck + 1)
     assert world.sweep().started == 1
@@ -199,7 +196,6 @@ def test_i3_a_worker_of_before_the_ledger_was_lost_is_refused_by_the_jobs_next_r
 ) -> None:
     """Both executions are the first to take the job over, each in its own ledger."""
     directory = job_directory()
-    world.open(directory)
     world.request(directory, world.attempt(directory, "t0"))
     old = seal_job(world.ports, Ticket(JOB, BUCKET, directory.prefix, execution="old"))
     world.ledger._jobs.clear()
@@ -238,7 +234,6 @@ def test_a_dry_run_says_what_a_sweep_would_do_and_changes_nothing(world: Swept) 
     sealed(world, job_directory())
     announced(world, job_directory(OTHER_JOB))
     unheard = job_directory("0b6f6f0e-0000-4000-8000-000000000009")
-    world.open(unheard)
     world.request(unheard, world.attempt(unheard, "t0"))
     ended(world, job_directory(NEIGHBOUR))
     world.upload(job_directory(NEIGHBOUR), f"z-{NEIGHBOUR}.x", b"1", task="t9", attempt="a0")

@@ -16,6 +16,7 @@ from s3commit.core.job.record import new_record
 from s3commit.core.model.job import Names
 from s3commit.core.model.locks import Claimed, claimed
 from s3commit.core.model.pending import PendingSet
+from s3commit.core.sweep import directories
 from s3commit.core.sweep.steps import STEPS
 from s3commit.core.sweep.sweep import DAY, HOUR, Sweep
 from tests.core.swept import LIMITS, Swept, announced, ended
@@ -267,12 +268,27 @@ def test_i4_a_late_manifest_of_many_files_is_left_to_the_sweep(
     world.open(directory, names=names)
     world.request_abort(directory)
     world.run(directory)
+    mark = f"-{JOB}" if names is Names.UNIQUE else ""
     late = world.attempt(
-        directory, "t0", files={f"{number}-{JOB}.csv": b"late" for number in range(3)}
+        directory, "t0", files={f"{number}{mark}.csv": b"late" for number in range(3)}
     )
     assert world.announce(directory, late) == 0
     assert len(world.open_uploads()) == 3
     world.later(LIMITS.stuck + 1)
     world.sweep()
+    assert world.open_uploads() == []
+    assert not world.all_keys(directory.tasks)
+
+
+def test_manifests_that_name_many_uploads_are_for_an_execution(
+    world: Swept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(directories, "TIDIED_BYTES", 100)
+    directory = job_directory()
+    ended(world, directory)
+    world.attempt(directory, "t9", "zombie")
+    world.later(LIMITS.stuck + 1)
+    assert world.sweep().started == 1
+    world.settle()
     assert world.open_uploads() == []
     assert not world.all_keys(directory.tasks)

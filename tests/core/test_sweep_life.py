@@ -15,6 +15,7 @@ from s3commit.core.model.pending import PendingSet
 from s3commit.core.sweep.steps import STEPS
 from s3commit.core.sweep.sweep import DAY, HOUR, Sweep, shifted
 from s3commit.core.sweep.turns import SweepTurn, take_turn
+from s3commit.writer.paths import encode_note, note_key
 from tests.core.swept import LIMITS, MINUTE, Swept, TimedStore, abandoned_at, announced, sealed
 from tests.core.world import BUCKET, JOB, OTHER_JOB, job_directory
 
@@ -50,7 +51,6 @@ def test_an_abandoned_job_is_aborted_by_the_request_a_driver_would_write(world: 
 
 def test_a_driver_that_was_faster_keeps_its_word(world: Swept) -> None:
     directory = job_directory()
-    world.open(directory)
     attempt = world.attempt(directory, "t0")
     world.announce(directory, attempt)
     world.later(LIMITS.abandoned + 1)
@@ -352,10 +352,11 @@ def test_a_job_that_left_nothing_at_all_was_last_heard_of_by_the_ledger(world: S
 def test_i12_an_upload_of_before_is_no_sign_of_life(world: Swept, names: Names) -> None:
     """It is another program's, which may put parts for as long as it likes."""
     directory = job_directory()
-    key = f"sales/{JOB}.parquet"
+    key = "sales/theirs.csv" if names is Names.EXACT else f"sales/{JOB}.parquet"
     upload = world.store.create_upload(BUCKET, key, metadata={}, content_type="x")
     world.later(1)
     announced(world, directory, names=names)
+    world.store.put(BUCKET, note_key(directory, "t9", "a0", 0), encode_note(key, upload))
     world.later(LIMITS.abandoned + HOUR)
     world.store.upload_part(BUCKET, key, upload, 1, b"theirs")
     assert world.sweep().asked == 1

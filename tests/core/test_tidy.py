@@ -23,7 +23,6 @@ def test_all_manifests_go_with_a_request_for_each_thousand() -> None:
 
 def test_i4_a_manifest_that_was_put_anew_since_it_was_listed_stays() -> None:
     world, directory = World(), job_directory()
-    world.open(directory)
     world.request(directory, world.attempt(directory, "t0"))
     late = directory.manifest("t0", "a1")
     world.store.put(BUCKET, late, b"first")

@@ -25,7 +25,6 @@ def units_of_one_file(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def written() -> World:
     world, directory = World(), job_directory()
-    world.open(directory)
     files = [key.removeprefix("sales/") for key in KEYS]
     attempts = [
         world.attempt(directory, f"t{number}", files={name: b"x"})

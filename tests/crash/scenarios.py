@@ -51,7 +51,6 @@ def parts(*tasks: str) -> dict[str, bytes]:
 def committing(world: World) -> None:
     """A job of three tasks, one of them with two finished attempts and one attempt killed."""
     directory = job_directory()
-    world.open(directory)
     counted = [world.attempt(directory, f"t{number}") for number in range(3)]
     world.attempt(directory, "t0", "loser")
     world.store.create_upload(
@@ -63,7 +62,6 @@ def committing(world: World) -> None:
 def aborting(world: World) -> None:
     """A job whose driver gave up."""
     directory = job_directory()
-    world.open(directory)
     world.attempt(directory, "t0")
     world.request_abort(directory)
 
@@ -71,7 +69,6 @@ def aborting(world: World) -> None:
 def refused(world: World) -> None:
     """A job that counts a manifest whose upload is gone before the decision."""
     directory = job_directory()
-    world.open(directory)
     counted = [world.attempt(directory, f"t{number}") for number in range(2)]
     upload = next(world.store.list_uploads(BUCKET, "sales/"))
     world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
@@ -81,7 +78,6 @@ def refused(world: World) -> None:
 def rolling_back(world: World) -> None:
     """A job that loses an upload after its decision."""
     directory = job_directory()
-    world.open(directory)
     world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(3)])
     lose_upload(world)
 

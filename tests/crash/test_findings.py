@@ -32,7 +32,6 @@ def forget(world: World) -> None:
 def test_i2_a_plan_put_late_by_an_execution_that_was_overtaken_changes_nothing() -> None:
     """A request that names no attempts counts what is there: two executions may make two plans."""
     world, directory = World(), job_directory()
-    world.open(directory)
     world.attempt(directory, "t0")
     world.store.put(BUCKET, directory.request, encode_request(CommitRequest(JOB, None)))
     stalled: list[Call] = []
@@ -73,7 +72,6 @@ def test_i3_i4_i8_a_late_manifest_of_a_job_that_the_ledger_forgot_does_not_open_
 
 def test_i8_a_late_manifest_of_a_committed_job_that_the_ledger_forgot_keeps_it_committed() -> None:
     world, directory = World(), job_directory()
-    world.open(directory)
     world.request(directory, world.attempt(directory, "t0"))
     world.run(directory)
     world.store.delete(BUCKET, directory.result)
@@ -101,7 +99,6 @@ class Encrypted(World):
 def test_i2_a_roll_back_removes_files_that_neither_metadata_nor_etag_proves() -> None:
     """A client that sets no metadata, on a bucket behind KMS: the name is the proof (ADR 4)."""
     world, directory = Encrypted(), job_directory()
-    world.open(directory)
     world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(3)])
     victim = list(world.store.list_uploads(BUCKET, "sales/"))[1]
 
@@ -118,7 +115,6 @@ def test_i2_a_roll_back_removes_files_that_neither_metadata_nor_etag_proves() ->
 
 def test_i2_a_roll_back_looks_again_at_a_file_that_changed_before_its_delete() -> None:
     world, directory = World(), job_directory()
-    world.open(directory)
     world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(2)])
     victim = list(world.store.list_uploads(BUCKET, "sales/"))[1]
 
@@ -146,7 +142,6 @@ def test_i6_a_claim_that_a_late_waker_puts_is_in_nobodys_way() -> None:
 
 def test_i2_i8_a_job_that_loses_its_ledger_and_an_upload_while_committing_is_rolled_back() -> None:
     world, directory = World(plan=FaultPlan().crash_after("complete_upload")), job_directory()
-    world.open(directory)
     world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(2)])
     with pytest.raises(Crash):
         world.run(directory)

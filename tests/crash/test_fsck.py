@@ -53,7 +53,6 @@ def spoil(world: World) -> None:
     world.store.put(BUCKET, undone.once(key_digest(KEY)), note)
     marker = world.store.get(BUCKET, committed.success, max_bytes=10**6).body
     world.store.put(BUCKET, committed.success, marker.replace(JOB.encode(), OTHER_JOB.encode()))
-    world.open(live)
     world.request(live, world.attempt(live, "t0"))
     world.store.put(BUCKET, "sales/theirs.csv", b"theirs")
     world.store.create_upload(BUCKET, "sales/theirs-too.csv", metadata={}, content_type="")

@@ -96,7 +96,6 @@ def test_i2_a_lost_answer_is_recognised_by_the_name_where_a_client_sets_no_metad
 ) -> None:
     """Names that carry the job's id are nobody else's (ADR 4)."""
     world, directory = World(opaque=opaque, plan=lose_answers(FaultPlan())), job_directory()
-    world.open(directory)
     world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(3)])
     for upload in world.store.bucket(BUCKET).uploads.values():
         upload.metadata.clear()
@@ -348,7 +347,6 @@ def test_i2_an_upload_whose_checksums_nobody_can_repeat_refuses_the_job_before_i
     world, directory = World(), job_directory()
     world.store = Checksummed(BUCKET, clock=world.clock)
     world.ports = Ports(world.plan.wrap(world.store), world.plan.wrap(world.ledger), world.clock)
-    world.open(directory)
     world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(3)])
     world.run(directory)
     error = world.result(directory).error

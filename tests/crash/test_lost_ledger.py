@@ -244,7 +244,6 @@ def test_i2_a_roll_back_of_a_job_that_is_listed_is_not_begun() -> None:
 @pytest.mark.parametrize("versioned", [False, True], ids=["plain", "versioned"])
 def test_i2_a_completion_that_takes_effect_late_is_found_by_the_last_look(versioned: bool) -> None:
     world, directory = World(versioned=versioned), job_directory()
-    world.open(directory)
     world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(2)])
     uploads = list(world.store.list_uploads(BUCKET, "sales/"))
     key = uploads[0].key

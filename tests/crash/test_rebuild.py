@@ -50,7 +50,6 @@ def two_partitions(world: World) -> None:
 def append_and_replace(world: World) -> None:
     """A job that appends, and one that replaces a directory above."""
     fill(world)
-    world.open(DIRECTORY)
     world.request(DIRECTORY, *[world.attempt(DIRECTORY, f"t{number}") for number in range(2)])
     world.open(OTHER, conflict=Conflict.REPLACE)
     world.request(OTHER, world.attempt(OTHER, "t"))
@@ -60,7 +59,6 @@ def exact_and_append(world: World) -> None:
     """A job with names that tell nothing, and one that appends."""
     world.open(DIRECTORY, names=Names.EXACT)
     world.request(DIRECTORY, world.attempt(DIRECTORY, "t", files={"a.csv": b"a", "b.csv": b"b"}))
-    world.open(OTHER)
     world.request(OTHER, world.attempt(OTHER, "t"))
 
 

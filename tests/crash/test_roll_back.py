@@ -27,7 +27,6 @@ KEYS = [f"sales/part-t{number}-{job_directory().job_id}.parquet" for number in r
 def losing(world: World, key: str = KEYS[1]) -> JobDirectory:
     """A job of three tasks, ready to run, that loses an upload right after its decision."""
     directory = job_directory()
-    world.open(directory)
     world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(3)])
     lose(world, key)
     return directory
@@ -213,7 +212,6 @@ def test_i2_a_zombie_that_completes_an_upload_at_any_call_of_a_roll_back_is_foun
         point += 1
         world = World(versioned=versioned)
         directory = job_directory()
-        world.open(directory)
         counted = [world.attempt(directory, f"t{number}") for number in range(3)]
         world.request(directory, *counted)
         (upload,) = world.store.list_uploads(BUCKET, KEYS[1])

@@ -39,7 +39,6 @@ def prepared(plan: FaultPlan) -> Swept:
     ended(world, ENDED)
     world.later(2 * DAY + HOUR)
     sealed(world, STUCK)
-    world.open(UNHEARD)
     world.request(UNHEARD, world.attempt(UNHEARD, "t0"))
     world.attempt(ENDED, "t9", "zombie")
     world.upload(ENDED, f"zombie-{ENDED.job_id}.x", b"x", task="t8", attempt="zombie")

@@ -55,7 +55,6 @@ def failed(answer: dict[str, Any]) -> list[str]:
 
 
 def test_a_batch_of_manifests_is_noted_in_the_ledger_once(world: World, call: Call) -> None:
-    world.open(DIRECTORY)
     attempts = [world.attempt(DIRECTORY, f"t{number}") for number in range(3)]
     batch = [message(a.task_id, DIRECTORY.prefix + a.manifest) for a in attempts]
     event = {"Records": [*batch, batch[0]]}

@@ -57,7 +57,6 @@ def complete(world: World, call: Call, ticket: dict[str, Any]) -> list[dict[str,
 
 
 def test_a_job_goes_through_the_functions_to_its_commit(world: World, call: Call) -> None:
-    world.open(DIRECTORY)
     world.request(DIRECTORY, *[world.attempt(DIRECTORY, f"t{number}") for number in range(3)])
     ticket = decided(world, call)
     assert (ticket["state"], ticket["units"], ticket["files"]) == ("COMMITTING", 1, 3)

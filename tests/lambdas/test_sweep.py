@@ -59,9 +59,7 @@ def test_a_sweep_goes_through_the_functions_to_its_report(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     abandoned, ended = job_directory(OTHER_JOB), job_directory()
-    world.open(abandoned)
     world.announce(abandoned, world.attempt(abandoned, "t0"))
-    world.open(ended)
     world.request(ended, world.attempt(ended, "t0"))
     world.run(ended)
     world.upload(ended, f"zombie-{JOB}.x", b"12345", task="t9", attempt="a0")
@@ -95,7 +93,6 @@ def test_a_step_after_one_that_failed_begins_at_its_own_beginning(step: Step) ->
 
 def test_no_step_of_a_second_sweep_does_anything(world: World, step: Step) -> None:
     abandoned = job_directory()
-    world.open(abandoned)
     world.announce(abandoned, world.attempt(abandoned, "t0"))
     world.clock.advance(2 * DAY)
     first = step("GoOnWithStuckJobs", {})
@@ -113,7 +110,6 @@ def test_the_next_sweep_goes_on_where_this_one_stopped(
     monkeypatch.setattr("s3commit.core.sweep.sweep.CALL_REQUESTS", 2)
     directories = [job_directory(f"0b6f6f0e-0000-4000-8000-0000000001{n:02d}") for n in range(20)]
     for directory in directories:
-        world.open(directory)
         world.announce(directory, world.attempt(directory, "t0"))
     world.clock.advance(2 * DAY)
     asked = []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -75,88 +74,6 @@ def test_an_upload_belongs_to_its_key(local: Local, key: str) -> None:
 def test_completing_again_is_the_same_answer(local: Local, key: str) -> None:
     upload = Upload(local, key, b"x")
     assert upload.complete()["ETag"] == upload.complete()["ETag"]
-
-
-def test_completing_what_was_overwritten_is_no_such_upload(local: Local, key: str) -> None:
-    upload = Upload(local, key, b"x")
-    upload.complete()
-    local.s3.put_object(Bucket=local.bucket, Key=key, Body=b"other")
-    with pytest.raises(ClientError) as error:
-        upload.complete()
-    assert code(error) == ("NoSuchUpload", 404)
-
-
-def test_a_refused_completion_leaves_the_upload_open(local: Local, key: str) -> None:
-    upload = Upload(local, key, b"new")
-    local.s3.put_object(Bucket=local.bucket, Key=key, Body=b"old")
-    with pytest.raises(ClientError) as error:
-        upload.complete(IfNoneMatch="*")
-    assert code(error) == ("PreconditionFailed", 412)
-    assert local.s3.list_parts(**upload.where)["Parts"]
-    upload.complete()
-
-
-def test_the_parts_must_add_up_to_the_size_that_is_named(local: Local, key: str) -> None:
-    upload = Upload(local, key, b"12345")
-    with pytest.raises(ClientError) as error:
-        upload.complete(MpuObjectSize=6)
-    assert code(error) == ("InvalidRequest", 400)
-    upload.complete(MpuObjectSize=5)
-
-
-def test_uploads_are_listed_in_pages_and_with_their_time(local: Local, key: str) -> None:
-    start = datetime.now(UTC) - timedelta(seconds=2)
-    made = {(f"{key}/{n % 5}", Upload(local, f"{key}/{n % 5}").id) for n in range(7)}
-    seen: list[tuple[str, str]] = []
-    marker: dict[str, str] = {}
-    while True:
-        page = local.s3.list_multipart_uploads(
-            Bucket=local.bucket, Prefix=key, MaxUploads=3, **marker
-        )
-        assert len(page["Uploads"]) <= 3
-        seen += [(upload["Key"], upload["UploadId"]) for upload in page["Uploads"]]
-        assert all(start <= u["Initiated"] <= datetime.now(UTC) for u in page["Uploads"])
-        if not page["IsTruncated"]:
-            break
-        marker = {
-            "KeyMarker": page["NextKeyMarker"],
-            "UploadIdMarker": page["NextUploadIdMarker"],
-        }
-    assert set(seen) == made
-    assert [name for name, _ in seen] == sorted(name for name, _ in seen)
-    assert len(seen) == 7
-
-
-def test_delete_objects_keeps_what_has_another_etag(local: Local, key: str) -> None:
-    put = {
-        name: local.s3.put_object(Bucket=local.bucket, Key=name, Body=name.encode())["ETag"]
-        for name in (key + "&a", key + "b")
-    }
-    first, second = put
-    for etag_of_first in ('"other"', put[first]):
-        answer = local.s3.delete_objects(
-            Bucket=local.bucket,
-            Delete={
-                "Objects": [
-                    {"Key": first, "ETag": etag_of_first},
-                    {"Key": second, "ETag": put[second]},
-                ]
-            },
-        )
-        if etag_of_first == '"other"':
-            assert [deleted["Key"] for deleted in answer["Deleted"]] == [second]
-            assert [(e["Key"], e["Code"]) for e in answer["Errors"]] == [
-                (first, "PreconditionFailed")
-            ]
-            local.s3.head_object(Bucket=local.bucket, Key=first)
-            put[second] = local.s3.put_object(Bucket=local.bucket, Key=second, Body=b"2")["ETag"]
-        else:
-            assert len(answer["Deleted"]) == 2
-    answer = local.s3.delete_objects(
-        Bucket=local.bucket, Delete={"Objects": [{"Key": first, "ETag": '"gone"'}]}
-    )
-    assert answer["Errors"][0]["Code"] == "PreconditionFailed"
-    assert not answer.get("Deleted")
 
 
 def test_one_put_of_many_wins_a_key(local: Local, key: str) -> None:

@@ -104,7 +104,6 @@ def counterexamples(store: type[MemoryObjectStore], *, brought_back: bool = Fals
     while True:
         point += 1
         world = world_on(store)
-        world.open(directory)
         tasks = [world.attempt(directory, f"t{number}") for number in range(3)]
         world.request(directory, *tasks)
 
@@ -160,7 +159,6 @@ def test_without_a4_a_late_worker_brings_back_what_the_next_job_has_replaced() -
     """I10: a file of before is there again beside the new ones."""
     for store in (Eternal, MemoryObjectStore):
         world, directory = world_on(store), job_directory()
-        world.open(directory)
         world.request(directory, world.attempt(directory, "t0"))
         (upload,) = world.store.list_uploads(BUCKET, "sales/part")
         etags = [world.store.upload_part(BUCKET, upload.key, upload.upload_id, 1, b"t0 a0")]
@@ -179,7 +177,6 @@ def test_without_a4_a_late_worker_brings_back_what_the_next_job_has_replaced() -
 def test_without_a5_uploads_and_files_of_a_program_that_uses_the_jobs_id_are_lost() -> None:
     """I5: a name that carries the job's id is the proof by which the job aborts and deletes."""
     world, directory = World(), job_directory()
-    world.open(directory)
     world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(3)])
     lose_upload(world)
     theirs = f"sales/theirs-{JOB}.bin"
@@ -196,7 +193,6 @@ def test_without_a5_uploads_and_files_of_a_program_that_uses_the_jobs_id_are_los
 def test_without_a5_one_of_two_jobs_of_one_id_is_told_that_its_data_is_there() -> None:
     """I2 for the second client: COMMITTED, and none of its files is visible."""
     world, directory = World(), job_directory()
-    world.open(directory)
     world.request(directory, world.attempt(directory, "t0", files={f"one-{JOB}.csv": b"one"}))
     second = world.attempt(directory, "t0", "b0", files={f"two-{JOB}.csv": b"two"})
     assert second.attempt_id == "b0"  # its request finds its place taken
@@ -226,7 +222,6 @@ def test_without_a6_a_strangers_manifest_has_a_strangers_upload_aborted() -> Non
 def test_without_a6_a_job_whose_manifest_is_deleted_when_all_is_visible_has_a_short_list() -> None:
     """Nothing can be undone any more; metadata of ours would tell (ADR 16), and there is none."""
     world, directory = World(), job_directory()
-    world.open(directory)
     counted = world.attempt(directory, "t0")
     world.request(directory, counted)
     for upload in world.store.bucket(BUCKET).uploads.values():

@@ -53,7 +53,6 @@ def test_i9_a_late_waker_leaves_the_marker_of_the_job_that_came_after() -> None:
     """The simulation meets this order once in many thousand runs; the mutants want it for sure."""
     world, directory, other = World(), job_directory(), job_directory(OTHER_JOB)
     for one in (directory, other):
-        world.open(one)
         world.request(one, world.attempt(one, "t0"))
 
     def meanwhile() -> None:
@@ -68,7 +67,6 @@ def test_i9_a_late_waker_leaves_the_marker_of_the_job_that_came_after() -> None:
 def test_i2_a_unit_that_nobody_counted_is_completed_before_the_job_is_published() -> None:
     """Should the Map ever swallow a worker's failure, the machine counts what it was told."""
     world, directory = World(), job_directory()
-    world.open(directory)
     world.request(directory, world.attempt(directory, "t0"))
     world.plan.crash_after("decide")
     with pytest.raises(Crash):
@@ -83,7 +81,6 @@ def test_i2_a_unit_that_nobody_counted_is_completed_before_the_job_is_published(
 def test_i2_i5_a_doubt_in_any_unit_stops_the_job() -> None:
     """Without this the machine would complete and count for ever."""
     world, directory = World(), job_directory()
-    world.open(directory)
     world.request(directory, world.attempt(directory, "t0"))
     world.plan.crash_after("decide")
     with pytest.raises(Crash):
@@ -112,7 +109,6 @@ def test_i2_i8_a_replacing_job_whose_ledger_was_lost_does_not_replace_its_own_fi
 def test_i2_a_worker_that_wakes_during_a_roll_back_finds_its_upload_aborted() -> None:
     world, directory = World(), job_directory()
     world.plan.crash_after("put", where=lambda call: call.key == directory.decision)
-    world.open(directory)
     world.request(directory, world.attempt(directory, "t0"))
     with pytest.raises(Crash):
         world.run(directory)
@@ -174,7 +170,6 @@ def test_i5_i12_a_nested_job_aborts_nothing_that_only_its_manifest_calls_its_own
 def test_i2_a_ledger_set_back_behind_the_commit_takes_no_file_away(execution: str) -> None:
     """Found by seed 178: a restored table says SEALED, and the manifests are tidied up."""
     world, directory = World(), job_directory()
-    world.open(directory)
     world.announce(directory, counted := world.attempt(directory, "t0"))
     world.request(directory, counted)
     tables: list[dict[str, JobRecord]] = []
@@ -214,7 +209,6 @@ def test_i4_a_ledger_lost_while_the_job_is_tidied_up_leaves_what_names_its_uploa
 def test_a_decided_job_whose_execution_is_dead_is_gone_on_with_by_the_sweep() -> None:
     """A mutant's: in the simulation a person's repair finds such a job too."""
     world, directory = World(plan=FaultPlan().crash_after("decide")), job_directory()
-    world.open(directory)
     world.request(directory, world.attempt(directory, "t0"))
     with pytest.raises(Crash):
         world.run(directory)
@@ -229,7 +223,6 @@ def test_a_decided_job_whose_execution_is_dead_is_gone_on_with_by_the_sweep() ->
 def test_i12_a_repair_further_down_leaves_alone_what_carries_the_id_of_the_job_further_up() -> None:
     """Found by seed 444: a nested job of the same id, refused, passed for the files' owner."""
     world, outer, nested = World(), job_directory(), job_directory(prefix="sales/dt=1/")
-    world.open(outer)
     name = f"dt=1/part-t0-{JOB}.parquet"
     world.request(outer, world.attempt(outer, "t0", files={name: b"theirs"}))
     world.open(nested)
@@ -246,7 +239,6 @@ def test_i8_a_decision_that_is_put_behind_a_record_in_the_empty_table_is_gone_on
     """Found by seed 708: by the decision record that record looked like one of a restored table."""
     world, directory = World(), job_directory()
     desk = Checked(world)
-    world.open(directory)
     world.request(directory, counted := world.attempt(directory, "t0"))
 
     def lose_and_hear() -> None:
@@ -266,7 +258,6 @@ def test_i8_a_decision_that_is_put_behind_a_record_in_the_empty_table_is_gone_on
 def test_what_the_pipeline_wrote_of_a_job_that_the_ledger_forgot_goes_with_its_documents() -> None:
     """Found by seed 2144: TidyUp died between the client's scratch and the pipeline's own."""
     world, directory = World(), job_directory()
-    world.open(directory)
     world.request(directory, world.attempt(directory, "t0"))
     world.run(directory)
     left = directory.plan("0" * 64)
@@ -275,7 +266,6 @@ def test_what_the_pipeline_wrote_of_a_job_that_the_ledger_forgot_goes_with_its_d
     # Another job's record leads the sweep to the destination.
     other = job_directory(OTHER_JOB)
     world.clock.advance(Limits().retention + 3600)
-    world.open(other)
     world.announce(other, world.attempt(other, "t0"))
     sweep = Sweep(BUCKET, world.ports, MemoryExecutions())
     assert tidy_job_directories(sweep, "") == ""

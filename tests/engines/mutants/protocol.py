@@ -215,8 +215,8 @@ MUTANTS = [
     Mutant(
         "every upload below the destination passes for the job's",
         "core/ownership/named_uploads.py",
-        "        is_own = belongs_to_job(upload.key, directory.job_id)\n",
-        "        is_own = True\n",
+        "        if is_proof and belongs_to_job(upload.key, directory.job_id):\n",
+        "        if is_proof:\n",
         "I5",
     ),
     Mutant(

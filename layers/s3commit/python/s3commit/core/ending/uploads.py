@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.job.documents import opened_at
 from s3commit.core.job.listings import list_uploads
 from s3commit.core.job.locations import job_directories
 from s3commit.core.model.limits import ABORT_ROUNDS
@@ -79,9 +80,10 @@ def own_uploads(ports: Ports, directory: JobDirectory) -> Iterator[OpenUpload]:
     record = ports.ledger.job(directory.ref)
     if record is None:
         raise LostRaceError(f"job {directory.job_id} is not in the ledger any more", None)
+    since = opened_at(ports.store, record)
     for one in job_directories(ports, directory, record):
         listed = list_uploads(ports, one.bucket, one.destination.prefix)
-        yield from uploads_of_job(ports, one, record.names, record.opened_at, listed)
+        yield from uploads_of_job(ports, one, record.names, since, listed)
 
 
 def abort(store: ObjectStore, bucket: str, key: str, upload_id: str) -> bool:

@@ -86,6 +86,12 @@ class JudgedJob:
         return key.startswith(tuple(one.destination.prefix for one in self.directories))
 
     @property
+    def opened_at(self) -> str:
+        """When S3 got its ``job.json``; empty if nobody knows, or it has none."""
+        noted = self.record.opened_at if self.record else ""
+        return noted or (self.contents.job.modified if self.contents.job else "")
+
+    @property
     def may_replace(self) -> bool:
         """Whether the job may remove files of before at any moment."""
         record = self.record

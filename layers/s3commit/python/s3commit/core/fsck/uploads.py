@@ -20,7 +20,7 @@ from s3commit.core.fsck.ports import Fsck
 from s3commit.core.model.job import Destination, Names
 from s3commit.core.model.states import JobState
 from s3commit.core.ownership.named_uploads import uploads_named
-from s3commit.core.ownership.open_uploads import Ownership, UploadOwners
+from s3commit.core.ownership.open_uploads import Ownership, UploadOwners, is_older
 from s3commit.core.ownership.other_jobs import is_further_up, is_there
 from s3commit.core.ports.objects import OpenUpload
 
@@ -51,6 +51,8 @@ def read_uploads(fsck: Fsck, destination: Destination, jobs: Mapping[str, Judged
             if job is None:
                 if owner and upload.key.startswith(destination.prefix):
                     found.unknown.append(upload)
+            elif is_older(upload, job.opened_at):
+                continue  # another program's
             elif job.phase is not JobState.OPEN and job.acts_at(upload.key):
                 found.of_jobs.setdefault(upload.key, []).append((upload, job))
     return found
@@ -116,7 +118,10 @@ def check_uploads(
             if job_id not in jobs or not job.has_ended or job.running or key in kept:
                 continue  # a job that ended a moment ago its execution tidies up
             if belongs_to_job(key, job_id):
-                if owners.of(upload) is not Ownership.ENDED:
+                owner = owners.of(upload)
+                if owner is Ownership.UNKNOWN:
+                    yield Finding(UPLOAD_OF_NOBODY, bucket, key, job_id)
+                if owner is not Ownership.ENDED:
                     continue
                 # As for files: whoever may write here alone can't speak for the job further up.
                 own = [job.directory.at(one) for one in job.places if key.startswith(one)]

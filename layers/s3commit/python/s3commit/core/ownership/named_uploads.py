@@ -47,19 +47,28 @@ def uploads_of_job(
 ) -> Iterator[OpenUpload]:
     """The job's of these uploads below one of its directories; ``opened_at`` is as in `is_older`.
 
-    Those with the job's id in their file names; under exact names, those that its manifests and
-    notes name as well. These are read when the first upload needs them, and kept in memory.
+    First those with the job's id in their file names; then, under exact names, those of the others
+    that its manifests and notes name, read one by one. A caller that acts on each one at once has
+    made progress even if it is stopped.
+
+    Without a ``job.json`` a name proves nothing: S3A's have no job's id, and anyone may choose one.
     """
     other_jobs = OtherJobs(ports.store, directory)
-    named: frozenset[tuple[str, str]] | None = None
+    is_proof = names is Names.UNIQUE or opened_at != ""
+    in_question: dict[tuple[str, str], OpenUpload] = {}
     for upload in uploads:
-        is_own = belongs_to_job(upload.key, directory.job_id)
-        if names is Names.EXACT and not is_own:
-            if named is None:
-                named = frozenset(uploads_named(ports, directory))
-            is_own = (upload.key, upload.upload_id) in named
-        if is_own and not is_older(upload, opened_at) and not other_jobs.own(upload.key):
-            yield upload
+        if is_older(upload, opened_at):
+            continue
+        if is_proof and belongs_to_job(upload.key, directory.job_id):
+            if not other_jobs.own(upload.key):
+                yield upload
+        elif names is Names.EXACT:
+            in_question[upload.key, upload.upload_id] = upload
+    for named in uploads_named(ports, directory) if in_question else ():
+        if named in in_question:
+            yield in_question.pop(named)
+            if not in_question:
+                return
 
 
 def uploads_named(ports: Ports, directory: JobDirectory) -> Iterator[tuple[str, str]]:

@@ -14,14 +14,14 @@ from typing import Final
 
 from s3commit.core.formats.file_names import is_of_other_writers, owner_of
 from s3commit.core.formats.layout import COMMITS, MAGIC_PREFIX, JobDirectory, directories_above
-from s3commit.core.job.documents import read_spec
+from s3commit.core.job.documents import opened_at, read_spec
 from s3commit.core.job.locations import job_directories, main_of
 from s3commit.core.model.errors import AccessError, InvalidInputError
-from s3commit.core.model.job import Destination
+from s3commit.core.model.job import Destination, Names
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED
 from s3commit.core.ports.bundle import Ports
-from s3commit.core.ports.objects import OpenUpload, listed_at
+from s3commit.core.ports.objects import ListedObject, OpenUpload, listed_at
 
 MOST_REMEMBERED: Final = 10_000  # answers of each kind; more are asked for again
 # Directories above a key that are asked; what lies deeper is left to the lifecycle rule.
@@ -32,8 +32,8 @@ def is_older(upload: OpenUpload, opened_at: str) -> bool:
     """Whether the upload was begun before the job's ``job.json``: it is another program's (I12).
 
     Whatever its name says, or a manifest: anyone who sees an open upload can open a job with the id
-    in its name. ``opened_at`` is when S3 got that document; a job of S3A's has none, and is asked
-    for no proof.
+    in its name. ``opened_at`` is when S3 got that document; a job of S3A's has none, so none of its
+    uploads is older.
     """
     return upload.initiated < opened_at
 
@@ -48,12 +48,20 @@ class Ownership(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class _Trace:
+    """What S3 tells of a job; ``opened_at`` is as in `is_older`."""
+
+    ownership: Ownership
+    opened_at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class _Documents:
     """Which documents lie in a job directory in which something does."""
 
-    job: bool
-    request: bool
-    result: bool
+    job: ListedObject | None
+    request: ListedObject | None
+    result: ListedObject | None
 
 
 @dataclass(slots=True)
@@ -69,8 +77,9 @@ class UploadOwners:
     jobs_with_id: Callable[[str], list[JobRecord]]
     unended: Callable[[JobDirectory], None] = lambda _directory: None
     _records: dict[str, list[JobRecord]] = field(default_factory=dict)
+    _opened: dict[str, str] = field(default_factory=dict)
     _prefixes: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    _traces: dict[tuple[str, str], Ownership | None] = field(default_factory=dict)
+    _traces: dict[tuple[str, str], _Trace | None] = field(default_factory=dict)
     _managed: dict[str, bool] = field(default_factory=dict)
 
     def of(self, upload: OpenUpload) -> Ownership:
@@ -79,7 +88,7 @@ class UploadOwners:
         if job_id is None:
             return Ownership.FOREIGN
         found = self._by_directories(upload, job_id)
-        for each in (self._records, self._prefixes, self._traces, self._managed):
+        for each in (self._records, self._opened, self._prefixes, self._traces, self._managed):
             if len(each) > MOST_REMEMBERED:
                 each.clear()
         if found is Ownership.UNKNOWN and is_of_other_writers(upload.key):
@@ -105,19 +114,29 @@ class UploadOwners:
         is_managed = False
         for prefix in directories_above(upload.key):
             record = here.get(prefix)
-            if record is not None and is_older(upload, record.opened_at):
-                return Ownership.FOREIGN
             if record is not None:
-                return Ownership.ENDED if record.state in ENDED else Ownership.UNDER_WAY
+                return self._by_record(upload, record)
             # Where no job has ever been nothing can be this one's: few are asked for each id.
             if self._is_managed(prefix):
                 is_managed = True
                 found = self._trace(JobDirectory(Destination(self.bucket, prefix), job_id))
+                if found is not None and is_older(upload, found.opened_at):
+                    return Ownership.FOREIGN
                 if found is not None:
-                    return found
+                    return found.ownership
         if records:
             return Ownership.UNDER_WAY  # its job is elsewhere, and nobody knows what this is
         return Ownership.UNKNOWN if is_managed else Ownership.FOREIGN
+
+    def _by_record(self, upload: OpenUpload, record: JobRecord) -> Ownership:
+        if record.ref not in self._opened:
+            self._opened[record.ref] = opened_at(self.ports.store, record)
+        since = self._opened[record.ref]
+        if is_older(upload, since):
+            return Ownership.FOREIGN
+        if record.names is Names.EXACT and not since:
+            return Ownership.UNKNOWN  # without a job.json a name proves nothing
+        return Ownership.ENDED if record.state in ENDED else Ownership.UNDER_WAY
 
     def _prefixes_of(self, record: JobRecord) -> tuple[str, ...]:
         """Where the job's files lie: its destination, and its locations."""
@@ -139,21 +158,21 @@ class UploadOwners:
             )
         return self._managed[prefix]
 
-    def _trace(self, directory: JobDirectory) -> Ownership | None:
+    def _trace(self, directory: JobDirectory) -> _Trace | None:
         asked = (directory.destination.prefix, directory.job_id)
         if asked not in self._traces:
             self._traces[asked] = self._read_trace(directory)
         return self._traces[asked]
 
-    def _read_trace(self, directory: JobDirectory) -> Ownership | None:
+    def _read_trace(self, directory: JobDirectory) -> _Trace | None:
         found = self._look(directory)
         if found is not None and found.job and not (found.request or found.result):
             try:
                 main = main_of(self.ports, directory)
             except InvalidInputError:
-                return Ownership.UNDER_WAY  # nobody can tell of what
+                return _Trace(Ownership.UNDER_WAY)  # nobody can tell of what
             if main is not None:
-                return self._trace_of_main(main, directory)
+                return self._trace_of_main(main, directory, found.job.modified)
         return self._judged(directory, found)
 
     def _look(self, directory: JobDirectory) -> _Documents | None:
@@ -162,9 +181,11 @@ class UploadOwners:
         if next(iter(store.list(bucket, directory.prefix)), None) is None:
             return None
         keys = (directory.job, directory.request, directory.result)
-        return _Documents(*(listed_at(store, bucket, key) is not None for key in keys))
+        return _Documents(*(listed_at(store, bucket, key) for key in keys))
 
-    def _trace_of_main(self, main: JobDirectory, location: JobDirectory) -> Ownership | None:
+    def _trace_of_main(
+        self, main: JobDirectory, location: JobDirectory, opened_at: str
+    ) -> _Trace | None:
         """What is known of a location's job, whose record in the ledger is lost or says less.
 
         Where the job's ``job.json`` does not name the location, the job can't commit what lies
@@ -176,16 +197,23 @@ class UploadOwners:
             try:
                 spec = read_spec(self.ports, main)
             except InvalidInputError:
-                return Ownership.UNDER_WAY
+                return _Trace(Ownership.UNDER_WAY)
             if location.destination.prefix not in spec.locations.values():
                 return None
-        return self._judged(main, found)
+        return self._judged(main, found, opened_at)
 
-    def _judged(self, directory: JobDirectory, found: _Documents | None) -> Ownership | None:
-        if found is not None and found.result:
-            return Ownership.ENDED
-        if found is not None:
+    def _judged(
+        self, directory: JobDirectory, found: _Documents | None, opened_at: str = ""
+    ) -> _Trace | None:
+        if found is not None and not found.result:
             self.unended(directory)
-            return Ownership.UNDER_WAY
-        commits = self.ports.store.list(directory.bucket, directory.commits)
-        return Ownership.ENDED if next(iter(commits), None) is not None else None
+            return _Trace(Ownership.UNDER_WAY)
+        if found is None:
+            commits = self.ports.store.list(directory.bucket, directory.commits)
+            if next(iter(commits), None) is None:
+                return None
+        if found is not None and found.job is not None:
+            opened_at = found.job.modified
+        # Anyone may put a result or a commit manifest. Of a job whose job.json is gone nothing
+        # tells which uploads are older than it: they are left until they are old.
+        return _Trace(Ownership.ENDED if opened_at else Ownership.UNKNOWN, opened_at)

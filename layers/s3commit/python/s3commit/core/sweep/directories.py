@@ -23,7 +23,10 @@ from s3commit.core.sweep.sweep import DAY, Sweep, restart
 DESTINATIONS_A_CALL = 500
 LISTED = 100_000  # objects of a directory; one that has more is judged by these and its documents
 WINDOW = 2 * DAY  # in which a sweep must have run, lest something waits for the next job there
-TIDIED_HERE = 2_000  # objects; more are for an execution, which has the time
+# What is more is for an execution, which has the time: objects, and bytes of manifests, each 300 of
+# which name an upload.
+TIDIED_HERE = 2_000
+TIDIED_BYTES = TIDIED_HERE * 300
 
 # So many times `stuck` after a job's end its locations and its place in _s3commit/ are listed:
 # somebody late may have put something there, and nothing into the job's directory. A day, with 15
@@ -222,7 +225,8 @@ def _judge_ended(sweep: Sweep, directory: JobDirectory, record: JobRecord, found
     everywhere = (found, *elsewhere)
     own = own_leftovers(sweep.ports.store, directory) if asked else []
     scratch = sum(one.scratch for one in everywhere) + len(own)
-    if scratch > TIDIED_HERE:
+    scratch_bytes = sum(one.scratch_bytes for one in everywhere)
+    if scratch > TIDIED_HERE or scratch_bytes > TIDIED_BYTES:
         restart(
             sweep, directory, record, max(record.updated_at, *(one.newest for one in everywhere))
         )
@@ -232,7 +236,7 @@ def _judge_ended(sweep: Sweep, directory: JobDirectory, record: JobRecord, found
             return  # somebody still opens uploads: the next sweep comes again
         sweep.report.tidied += 1
         sweep.report.objects += scratch
-        sweep.report.object_bytes += sum(one.scratch_bytes for one in everywhere)
+        sweep.report.object_bytes += scratch_bytes
         sweep.report.object_bytes += sum(one.length for one in own)
     if is_due:
         _retire(sweep, directory, record, found)

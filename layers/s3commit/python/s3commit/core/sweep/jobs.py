@@ -171,7 +171,8 @@ def abandon_if_silent(
     heard = _last_heard(record) if record is not None else ""
     # The main job.json's word is enough here: whoever names too much keeps a job, and ends none.
     directories = (directory, *map(directory.at, spec.locations.values()))
-    suspect = Suspect(directories, spec.names, spec.put_at, since)
+    opened_at = (record.opened_at if record else "") or spec.put_at
+    suspect = Suspect(directories, spec.names, opened_at, since)
     life = last_sign(sweep, suspect, known=max(known, heard), left=left)
     if not life.left and life.last < since:
         abort_abandoned(sweep, directory, life.last)

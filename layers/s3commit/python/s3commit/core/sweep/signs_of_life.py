@@ -78,7 +78,10 @@ def _ask_all(sweep: Sweep, job: Suspect, last: str, start: tuple[int, str], aske
     """
     first, key = start
     for number, directory in enumerate(job.directories[first:], start=first):
+        uploads: Iterable[OpenUpload]
         uploads = _own_uploads(sweep, job, directory, key if number == first else "")
+        if job.names is Names.EXACT:  # what manifests name comes in their order, not by key
+            uploads = sorted(uploads, key=lambda upload: upload.key)
         for some in _by_keys(uploads, sweep.asked_at_once):
             last = max(last, _last_part(sweep, job, some))
             if last >= job.since:
