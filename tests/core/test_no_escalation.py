@@ -12,6 +12,7 @@ from contextlib import suppress
 import pytest
 
 from s3commit.core.commit import ingest_pendingsets
+from s3commit.core.commit.ingest_pendingsets import judge_arrival, note_arrivals
 from s3commit.core.formats.documents import encode_job, encode_request
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.manifest import encode_pendingset
@@ -305,3 +306,45 @@ def test_i4_an_abort_asks_for_no_other_job_though_many_write(
     lists = [call for call in world.plan.calls[before:] if call.verb == "list"]
     assert len(lists) < 8
     assert len(world.open_uploads()) == 70
+
+
+def test_i5_no_upload_of_an_s3a_job_that_has_not_ended_is_aborted_however_old() -> None:
+    """Its driver may be dead: `s3commit rescue` can still commit it."""
+    world, directory = Swept(), job_directory()
+    key = f"sales/report-{JOB}.csv"
+    upload = world.store.create_upload(BUCKET, key, metadata={}, content_type="x")
+    named = PendingFile(BUCKET, key, upload, ("etag",), 1, JOB, "t0", "a0")
+    manifest = encode_pendingset(PendingSet(JOB, (named,), "t0", "a0"))
+    world.store.put(BUCKET, directory.manifest("t0", "a0"), manifest)
+    note_arrivals(world.ports, [judge_arrival(world.ports, BUCKET, directory.manifest("t0", "a0"))])
+    assert world.record(directory).state is JobState.OPEN
+    world.later(LIMITS.orphaned + LIMITS.stuck)
+    world.sweep()
+    assert world.store.upload_is_open(BUCKET, key, upload)
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_i4_a_job_json_that_comes_late_hides_no_upload_that_is_named(named: bool) -> None:
+    """Anyone may put one into the directory of a job of S3A's, or put one back."""
+    world, directory = World(), job_directory()
+    key = f"sales/report-{JOB}.csv" if not named else "sales/report.csv"
+    upload = world.store.create_upload(BUCKET, key, metadata={}, content_type="x")
+    file = PendingFile(BUCKET, key, upload, ("etag",), 1, JOB, "t0", "a0")
+    if named:
+        manifest = encode_pendingset(PendingSet(JOB, (file,), "t0", "a0"))
+        world.store.put(BUCKET, directory.manifest("t0", "a0"), manifest)
+    world.store.put(BUCKET, directory.request, encode_request(AbortRequest(JOB, "because")))
+    world.plan.run_after("take_over", lambda: world.open(directory))
+    world.run(directory)
+    assert world.store.upload_is_open(BUCKET, key, upload) is not named
+
+
+def test_i12_the_uploads_of_an_id_are_those_of_the_outermost_job() -> None:
+    """Who may put below a directory alone opens a job there with the id of the one further up."""
+    world, evil, honest = World(), job_directory(JOB, BELOW), job_directory(JOB)
+    for directory in (evil, honest):
+        world.open(directory)
+    world.attempt(honest, "t0", files={f"dt=1/part-{JOB}.parquet": b"x"})
+    world.request_abort(evil)
+    world.run(evil)
+    assert world.open_uploads() == [f"{BELOW}part-{JOB}.parquet"]

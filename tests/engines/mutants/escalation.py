@@ -27,7 +27,7 @@ MUTANTS = [
         "            if not other_jobs.own(upload.key):\n",
         "            if True:\n",
         "I12",
-        by="adversary",
+        by="tests/core/test_no_escalation.py",
     ),
     Mutant(
         "the sweep believes the innermost directory",
@@ -40,7 +40,7 @@ MUTANTS = [
     Mutant(
         "a late manifest aborts whatever it names",
         "core/commit/ingest_pendingsets.py",
-        "        if since and not _is_open_and_own(",
+        "        if record.opened_at and not _is_open_and_own(",
         "        if False and not _is_open_and_own(",
         "I12",
         by="tests/core/test_no_escalation.py",
@@ -48,8 +48,8 @@ MUTANTS = [
     Mutant(
         "an older upload is the job's",
         "core/ownership/named_uploads.py",
-        "        if is_older(upload, opened_at):\n",
-        "        if False:\n",
+        "names is Names.EXACT and not is_older(upload, opened_at):",
+        "names is Names.EXACT:",
         "I12",
         by="tests/core/test_no_escalation.py",
     ),
@@ -64,7 +64,7 @@ MUTANTS = [
     Mutant(
         "a name proves an upload where there is no job.json",
         "core/ownership/named_uploads.py",
-        '    is_proof = names is Names.UNIQUE or opened_at != ""\n',
+        '    is_proof = names is Names.UNIQUE or since != ""\n',
         "    is_proof = True\n",
         "I12",
         by="adversary",

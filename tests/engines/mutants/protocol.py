@@ -215,8 +215,8 @@ MUTANTS = [
     Mutant(
         "every upload below the destination passes for the job's",
         "core/ownership/named_uploads.py",
-        "        if is_proof and belongs_to_job(upload.key, directory.job_id):\n",
-        "        if is_proof:\n",
+        "        is_named_so = is_proof and belongs_to_job(upload.key, directory.job_id)\n",
+        "        is_named_so = is_proof\n",
         "I5",
     ),
     Mutant(

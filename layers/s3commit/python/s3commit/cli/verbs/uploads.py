@@ -56,10 +56,11 @@ def uploads(
     \b
       ended      the job has ended; --abort aborts the upload, whatever its age
       under way  the job may still commit it; never aborted
-      unknown    no trace of the job, and a directory above it has had jobs;
-                 --abort aborts it if it is older than --older-than
-      foreign    no job id in the name, or no directory above it has had a job;
-                 never aborted
+      unknown    no trace of the job, or of when it began, and a directory above
+                 it has had jobs; --abort aborts it if it is older than
+                 --older-than
+      foreign    no job id in the name, or begun before the job of that id, or
+                 no directory above it has had a job; never aborted
     """  # noqa: D301 - click wants the backspace
     if dry_run and not abort:
         raise Problem("--dry-run goes with --abort; without it nothing is changed anyway", USAGE)

@@ -10,7 +10,7 @@ from typing import Final
 from s3commit.core.formats.layout import JobDirectory, parse_manifest_key
 from s3commit.core.formats.manifest import MAX_MANIFEST_BYTES, decode_pendingset, digest
 from s3commit.core.formats.strict_json import TOO_LARGE
-from s3commit.core.job.documents import opened_at, read_spec
+from s3commit.core.job.documents import read_spec
 from s3commit.core.job.locations import LOCATION_NOT_AGREED, main_of
 from s3commit.core.model.errors import InvalidInputError, NotFoundError
 from s3commit.core.model.job import JobSpec
@@ -25,7 +25,7 @@ from s3commit.core.recovery.lost_record import record_from_s3
 
 # A late manifest of more files is left to the sweep, since each takes two requests, and a call has
 # a minute.
-MOST_ABORTED: Final = 5_000
+MOST_ABORTED: Final = 2_000
 # If a key has more uploads, which is never by accident, one behind these is left to the sweep or to
 # the lifecycle rule.
 LOOKED_AT: Final = 1_000
@@ -135,10 +135,9 @@ def _abort_late(
     # The codec has seen to it that each file lies in the destination, and under a unique name is
     # the job's; an exact one must not be another job's (I5). A committed file has no upload left.
     other_jobs = OtherJobs(ports.store, directory)
-    since = opened_at(ports.store, record)
 
     def abort(file: PendingFile) -> bool:
-        if since and not _is_open_and_own(ports.store, file, since):
+        if record.opened_at and not _is_open_and_own(ports.store, file, record.opened_at):
             return False
         ports.store.abort_upload(file.bucket, file.key, file.upload_id)
         return True
@@ -146,10 +145,10 @@ def _abort_late(
     return sum(ports.parallel(abort, [f for f in pending.files if not other_jobs.own(f.key)]))
 
 
-def _is_open_and_own(store: ObjectStore, file: PendingFile, since: str) -> bool:
+def _is_open_and_own(store: ObjectStore, file: PendingFile, opened_at: str) -> bool:
     """Whether the file's upload is open, and the job's: only a listing says when it was begun."""
     first = islice(store.list_uploads(file.bucket, file.key), LOOKED_AT)
     return any(
-        (one.key, one.upload_id) == (file.key, file.upload_id) and not is_older(one, since)
+        (one.key, one.upload_id) == (file.key, file.upload_id) and not is_older(one, opened_at)
         for one in first
     )

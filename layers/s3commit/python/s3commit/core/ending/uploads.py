@@ -80,10 +80,10 @@ def own_uploads(ports: Ports, directory: JobDirectory) -> Iterator[OpenUpload]:
     record = ports.ledger.job(directory.ref)
     if record is None:
         raise LostRaceError(f"job {directory.job_id} is not in the ledger any more", None)
-    since = opened_at(ports.store, record)
+    put_at = opened_at(ports.store, record)
     for one in job_directories(ports, directory, record):
         listed = list_uploads(ports, one.bucket, one.destination.prefix)
-        yield from uploads_of_job(ports, one, record.names, since, listed)
+        yield from uploads_of_job(ports, one, record.names, record.opened_at, listed, put_at=put_at)
 
 
 def abort(store: ObjectStore, bucket: str, key: str, upload_id: str) -> bool:

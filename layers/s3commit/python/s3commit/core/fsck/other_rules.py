@@ -14,7 +14,8 @@ UPLOAD_LEFT: Final = finding(
 )
 UPLOAD_OF_NOBODY: Final = note(
     "UPLOAD_OF_NOBODY",
-    "The name of an open upload carries the id of a job of which nothing is known",
+    "The name of an open upload carries the id of a job of which nothing is known, or not when it"
+    " began",
     "`s3commit uploads DESTINATION --abort`, once it is old enough",
 )
 CLAIMED: Final = note(

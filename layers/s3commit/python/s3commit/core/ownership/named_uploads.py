@@ -44,25 +44,29 @@ def uploads_of_job(
     names: Names,
     opened_at: str,
     uploads: Iterable[OpenUpload],
+    *,
+    put_at: str = "",
 ) -> Iterator[OpenUpload]:
-    """The job's of these uploads below one of its directories; ``opened_at`` is as in `is_older`.
+    """The job's of these uploads below one of its directories, and none that `is_older`.
 
     First those with the job's id in their file names; then, under exact names, those of the others
     that its manifests and notes name, read one by one. A caller that acts on each one at once has
     made progress even if it is stopped.
 
-    Without a ``job.json`` a name proves nothing: S3A's have no job's id, and anyone may choose one.
+    ``opened_at`` is the ledger's word on when S3 got the ``job.json``. If it has none, ``put_at``
+    says when one was put since. Without either a name proves nothing: S3A's have no job's id, and
+    anyone may choose one.
     """
     other_jobs = OtherJobs(ports.store, directory)
-    is_proof = names is Names.UNIQUE or opened_at != ""
+    since = opened_at or put_at
+    is_proof = names is Names.UNIQUE or since != ""
     in_question: dict[tuple[str, str], OpenUpload] = {}
     for upload in uploads:
-        if is_older(upload, opened_at):
-            continue
-        if is_proof and belongs_to_job(upload.key, directory.job_id):
+        is_named_so = is_proof and belongs_to_job(upload.key, directory.job_id)
+        if is_named_so and not is_older(upload, since):
             if not other_jobs.own(upload.key):
                 yield upload
-        elif names is Names.EXACT:
+        elif names is Names.EXACT and not is_older(upload, opened_at):
             in_question[upload.key, upload.upload_id] = upload
     for named in uploads_named(ports, directory) if in_question else ():
         if named in in_question:

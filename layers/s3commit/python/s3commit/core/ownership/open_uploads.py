@@ -134,9 +134,11 @@ class UploadOwners:
         since = self._opened[record.ref]
         if is_older(upload, since):
             return Ownership.FOREIGN
+        if record.state not in ENDED:
+            return Ownership.UNDER_WAY
         if record.names is Names.EXACT and not since:
             return Ownership.UNKNOWN  # without a job.json a name proves nothing
-        return Ownership.ENDED if record.state in ENDED else Ownership.UNDER_WAY
+        return Ownership.ENDED
 
     def _prefixes_of(self, record: JobRecord) -> tuple[str, ...]:
         """Where the job's files lie: its destination, and its locations."""
