@@ -54,10 +54,8 @@ def test_documents_as_the_pipeline_and_hadoop_read_them(
                 assert hadoops_view(spark, name) == ours
     place.tidy()
     assert len(place.data) == 4
-    assert hadoops_success(spark, f"{uri(place)}/_SUCCESS") == (
-        job_id,
-        [place.destination.prefix + name for name in place.data],
-    )
+    files = [f"/{place.destination.prefix}{name}" for name in place.data]
+    assert hadoops_success(spark, f"{uri(place)}/_SUCCESS") == (job_id, files)
 
 
 def hadoops_success(spark: SparkSession, marker: str) -> tuple[str, list[str]]:
