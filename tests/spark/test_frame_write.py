@@ -251,7 +251,8 @@ def test_i1_i4_a_task_that_fails_for_good_leaves_nothing(
     with pytest.raises(Exception, match="this task always fails"):
         write(frame, place.uri, maxRecordsPerFile=50)
     assert place.tidy().state is JobState.ABORTED
-    assert place.data == place.uploads == []
+    place.await_no_uploads()
+    assert place.data == []
     assert "_SUCCESS" not in place.names
 
 
