@@ -133,7 +133,7 @@ def wait_for_result(
     over = False
     while True:
         try:
-            return judged(read_result(store, directory))
+            return require_committed(read_result(store, directory))
         except JobFailedError:
             raise
         # Without s3:ListBucket, S3 answers 403 for an object that is not there (yet).
@@ -193,7 +193,7 @@ def _read(body: bytes, directory: JobDirectory) -> CommitRequest | AbortRequest:
         ) from error
 
 
-def judged(result: JobResult) -> JobResult:
+def require_committed(result: JobResult) -> JobResult:
     """The result, if the job, or another one with its key, is committed; else `JobFailedError`."""
     if result.outcome is Outcome.COMMITTED or result.already_committed:
         return result

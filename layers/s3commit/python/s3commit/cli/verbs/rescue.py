@@ -17,7 +17,7 @@ from s3commit.cli.text import age, amount, fields, many, size
 from s3commit.cli.verb import USAGE, Problem, dry_run_option, verb
 from s3commit.core.model.errors import NotFoundError
 from s3commit.core.model.job import Destination, JobResult
-from s3commit.writer.requests import judged
+from s3commit.writer.requests import require_committed
 
 
 @verb(changes=True)
@@ -85,7 +85,7 @@ def rescue(
         printer.listing({**about, "leftOut": strangers}, "jobs", jobs_found, _COLUMNS)
     _sum_up(printer, destination, found, strangers, word=word, changes=changes)
     for result in results.values() if commit else ():
-        judged(result)
+        require_committed(result)
 
 
 def _await_all(session: Session, jobs: list[S3AJob], timeout: int) -> dict[str, JobResult]:

@@ -24,7 +24,7 @@ from s3commit.core.model.errors import OutcomeUnknownError, TransientError
 from s3commit.core.model.job import JobResult, Outcome, job_id_of
 from s3commit.core.model.states import JobState
 from s3commit.writer.environment import timestamp
-from s3commit.writer.requests import Patience, judged
+from s3commit.writer.requests import Patience, require_committed
 
 COUNT_EVERY = 30.0  # seconds; a job of many tasks has megabytes of attempts in the ledger
 
@@ -50,7 +50,7 @@ def watch(session: Session, printer: Printer, *, snapshot: JobSnapshot, timeout:
         else:
             printer.line(_line(document))
         if result is not None:
-            judged(result)
+            require_committed(result)
 
 
 def _follow(

@@ -137,9 +137,8 @@ def _refuse_missing_uploads(
                     " does not carry and S3 wants again at its completion",
                     code="UNSUPPORTED_CHECKSUM",
                 )
-            if (
-                is_older(upload, record.opened_at) and counted in missing
-            ):  # neither to be completed nor aborted
+            # Another program's is neither to be completed nor to be aborted.
+            if counted in missing and is_older(upload, record.opened_at):
                 raise JobRefusedError(
                     f"the upload of {upload.key[:200]!r} was started before the job's job.json was"
                     " put",

@@ -23,8 +23,8 @@ from s3commit.core.sweep.sweep import DAY, Sweep, restart
 DESTINATIONS_A_CALL = 500
 LISTED = 100_000  # objects of a directory; one that has more is judged by these and its documents
 WINDOW = 2 * DAY  # in which a sweep must have run, lest something waits for the next job there
-# What is more is for an execution, which has the time: objects, and bytes of manifests, each 300 of
-# which name an upload.
+# More is for an execution, which has the time: objects, and bytes of manifests, some 300 for each
+# upload that they name.
 TIDIED_HERE = 2_000
 TIDIED_BYTES = TIDIED_HERE * 300
 
