@@ -286,3 +286,18 @@ def test_an_upload_of_a_job_in_a_directory_below_is_not_nobodys() -> None:
     desk.world.open(below)
     desk.world.attempt(below, "t0")
     assert desk.findings() == []
+
+
+def test_an_upload_of_a_job_of_which_only_the_commit_manifest_is_left_is_told_of() -> None:
+    """Nothing says any more when the job began, so it is not aborted before it is old."""
+    desk = checked()
+    directory = job_directory()
+    desk.world.request(directory, desk.world.attempt(directory, "t0"))
+    desk.world.run(directory)
+    for key in desk.world.all_keys(directory.prefix):
+        desk.world.store.delete(BUCKET, key)
+    desk.lose_ledger()
+    start_upload(desk.world, f"sales/late-{JOB}.parquet")
+    assert "UPLOAD_OF_NOBODY" in desk.names()
+    desk.repair()
+    assert len(desk.world.open_uploads()) == 1
