@@ -32,7 +32,7 @@ from s3commit.core.model.job import CommitRequest, CountedAttempt, Destination, 
 from s3commit.core.model.limits import COMPLETE_WORKERS
 from s3commit.core.model.pending import PendingFile, PendingSet
 from s3commit.spark.options import MB
-from s3commit.testing.execution import run_execution
+from tests.fakes.execution import run_execution
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.type_defs import CompletedPartTypeDef

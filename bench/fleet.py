@@ -27,7 +27,7 @@ from s3commit.core.formats.ticket import Ticket, UnitResult
 from s3commit.core.model.limits import COMPLETE_WORKERS
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.bundle import Ports
-from s3commit.testing.ledger import MemoryLedger
+from tests.fakes.ledger import MemoryLedger
 
 PROCESSES: Final = os.cpu_count() or 1
 T = TypeVar("T")
@@ -63,7 +63,7 @@ class Fleet:
         self._pool.shutdown(cancel_futures=True)
 
     def __call__(self, ports: Ports, ticket: Ticket, units: Sequence[Unit]) -> Iterator[UnitResult]:
-        """The Map: `s3commit.testing.execution.CompleteUnits`."""
+        """The Map: `tests.fakes.execution.CompleteUnits`."""
         record = ports.ledger.job(ticket.ref)
         assert record is not None
         self.peak = 0

@@ -35,7 +35,7 @@ from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.sweep.directories import tidy_job_directories
 from s3commit.core.sweep.sweep import DAY, HOUR, Sweep, shifted
-from s3commit.testing.executions import MemoryExecutions
+from tests.fakes.executions import MemoryExecutions
 
 REGION: Final = "eu-central-1"
 BUCKET: Final = "bench"

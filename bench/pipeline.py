@@ -18,8 +18,8 @@ from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_client import MAX_POOL_CONNECTIONS
 from s3commit.core.formats.layout import JobDirectory, parse_directory
 from s3commit.core.ports.bundle import Ports
-from s3commit.testing.execution import CompleteUnits, one_by_one, run_execution
-from s3commit.testing.ledger import MemoryLedger
+from tests.fakes.execution import CompleteUnits, one_by_one, run_execution
+from tests.fakes.ledger import MemoryLedger
 from tests.servers import Weed
 
 BUCKET: Final = "bench"

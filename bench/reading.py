@@ -42,7 +42,7 @@ from s3commit.core.model.pending import PendingFile, PendingSet
 from s3commit.core.ownership.named_uploads import named_files
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ListedObject, ObjectFacts, OpenUpload, StoredObject
-from s3commit.testing.memory import MemoryLedger, MemoryObjectStore
+from tests.fakes.memory import MemoryLedger, MemoryObjectStore
 
 BUCKET: Final = "bench"
 JOB: Final = "0b6f6f0e-0000-4000-8000-000000000001"

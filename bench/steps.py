@@ -41,8 +41,8 @@ from s3commit.core.model.limits import COMPLETE_WORKERS
 from s3commit.core.model.pending import PendingFile, PendingSet
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import OpenUpload
-from s3commit.testing.execution import STEPS
-from s3commit.testing.memory import MemoryLedger, MemoryObjectStore
+from tests.fakes.execution import STEPS
+from tests.fakes.memory import MemoryLedger, MemoryObjectStore
 
 ROUNDS: Final = 5
 FILES: Final = 100  # of a manifest

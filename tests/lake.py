@@ -19,9 +19,9 @@ from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_client import make_client
 from s3commit.core.formats.layout import RESULT_FILE, parse_directory
 from s3commit.core.ports.bundle import Ports
-from s3commit.testing.execution import run_execution
-from s3commit.testing.memory import ManualClock, MemoryLedger
 from s3commit.writer.environment import SystemEnvironment
+from tests.fakes.execution import run_execution
+from tests.fakes.memory import ManualClock, MemoryLedger
 
 REQUEST = "/request.json"
 QUEUE = "arn:aws:sqs:eu-central-1:123456789012:requests"

@@ -20,7 +20,6 @@ from s3commit.core.model.errors import NotFoundError, TransientError
 from s3commit.core.model.locks import Claim, Claimed, LockMode
 from s3commit.core.model.record import Stage, Turn
 from s3commit.core.model.states import JobState
-from s3commit.testing.memory import ManualClock
 from tests.conftest import REGION
 from tests.contract.conftest import create_table
 from tests.contract.ledger_jobs import (
@@ -37,6 +36,7 @@ from tests.contract.ledger_jobs import (
     ref_of,
 )
 from tests.contract.locking import enter, hold, move
+from tests.fakes.memory import ManualClock
 
 DAY = 86400
 REF = ref_of("job-1")

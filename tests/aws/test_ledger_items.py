@@ -14,7 +14,6 @@ from s3commit.core.model.job import Failure
 from s3commit.core.model.locks import Claim, Claimed, LockMode
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from s3commit.testing import item_limits
 from tests.contract.ledger_jobs import (
     OTHER_PLAN,
     OTHER_REPLACED,
@@ -24,6 +23,7 @@ from tests.contract.ledger_jobs import (
     a_job,
     an_attempt,
 )
+from tests.fakes import item_limits
 
 ITEMS = bind("ledger", region="eu-central-1", host="http://127.0.0.1:9")
 TOKEN = "0" * 32

@@ -23,9 +23,9 @@ from s3commit.core.model.limits import SHORTEST_WAIT
 from s3commit.core.model.locks import Claim, Claimed, LockMode
 from s3commit.core.model.record import JobRecord, PlanFacts, Stage, Turn
 from s3commit.core.model.states import JobState
-from s3commit.testing.faults import Call
 from tests.conftest import REGION
 from tests.core.world import BUCKET, World, job_directory
+from tests.fakes.faults import Call
 
 WRITES, READS = 1000, 3000  # units of a partition, a second
 APPENDS = 100  # a second

@@ -16,9 +16,9 @@ from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.model.errors import S3CommitError
 from s3commit.core.ports.executions import FORGOTTEN, Execution, Executions
-from s3commit.testing.clock import ManualClock
-from s3commit.testing.execution import ROUTES, _attempt
 from tests.core.world import World, job_directory
+from tests.fakes.clock import ManualClock
+from tests.fakes.execution import ROUTES, _attempt
 
 TABLE = "ledger"
 JOB = "7c9e6679-7425-40de-944b-e07fc1f90ae7"

@@ -14,11 +14,11 @@ from s3commit.core.model.errors import IdentityUnknownError, NeedsOperatorError
 from s3commit.core.model.job import CommitRequest, Conflict, Failure, Outcome
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.executions import Execution
-from s3commit.testing.bucket import Version
-from s3commit.testing.faults import FaultPlan
 from tests.cli.left_behind import data
 from tests.cli.support import JOB, OTHER, TABLE, Desk, arn_of, uri_of
 from tests.core.world import BUCKET, World
+from tests.fakes.bucket import Version
+from tests.fakes.faults import FaultPlan
 from tests.golden.s3a.replay import Recorded, read, replay
 
 LIST_CHANGED = "[LIST_CHANGED] sales/replaced.json is not the replace list that was decided"

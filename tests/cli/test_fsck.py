@@ -14,12 +14,12 @@ from s3commit.aws import env
 from s3commit.core.model.errors import AccessError, InvalidInputError, TransientError
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
-from s3commit.testing.execution import run_execution
 from s3commit.writer.job import open_job
 from tests.cli.support import JOB, MACHINE, OTHER, REF, SALES, TABLE, Desk, arn_of, run, uri_of
 from tests.contract.conftest import create_table
 from tests.core.fsck_world import Checked, start_upload
 from tests.core.world import BUCKET, job_directory
+from tests.fakes.execution import run_execution
 
 FSCK = ("fsck", SALES, "--table", TABLE)
 

@@ -10,9 +10,9 @@ import pytest
 from s3commit.aws import env
 from s3commit.aws.s3_client import make_client
 from s3commit.core.ports.bundle import Ports
-from s3commit.testing.execution import run_execution
 from s3commit.writer.job import Job, open_job
 from tests.cli.support import run, uri_of
+from tests.fakes.execution import run_execution
 
 
 @pytest.fixture

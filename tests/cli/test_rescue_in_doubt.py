@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK, parse_manifest_key
-from s3commit.testing.bucket import Version
 from tests.cli.left_behind import data, dead, runs, snapshot
 from tests.cli.support import SALES, Desk
 from tests.core.world import BUCKET, World
+from tests.fakes.bucket import Version
 from tests.golden.s3a.replay import Recorded
 
 

@@ -15,8 +15,8 @@ from s3commit.cli.session import Session
 from s3commit.core.formats.layout import JobDirectory, is_data
 from s3commit.core.model.job import Destination
 from s3commit.core.ports.bundle import Ports
-from s3commit.testing.execution import run_execution
 from s3commit.writer.environment import SystemEnvironment
+from tests.fakes.execution import run_execution
 from tests.golden.s3a.replay import BUCKET, TABLE, read, replay
 
 

@@ -8,9 +8,9 @@ from s3commit.cli.session import Session
 from s3commit.core.model.errors import AccessError
 from s3commit.core.ports.bundle import Sweeper
 from s3commit.core.sweep.sweep import DAY
-from s3commit.testing.executions import MemoryExecutions
 from tests.cli.support import JOB, MACHINE, OTHER, TABLE, Desk
 from tests.core.world import job_directory
+from tests.fakes.executions import MemoryExecutions
 
 
 @pytest.fixture

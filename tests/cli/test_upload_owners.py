@@ -13,9 +13,9 @@ import pytest
 from s3commit.core.ownership.open_uploads import Ownership
 from s3commit.core.sweep.steps import run_sweep
 from s3commit.core.sweep.sweep import Limits, Sweep
-from s3commit.testing.executions import MemoryExecutions
 from tests.cli.support import JOB, OTHER, TABLE, Desk
 from tests.core.world import BUCKET, job_directory
+from tests.fakes.executions import MemoryExecutions
 
 STRANGER = "33333333-7425-40de-944b-e07fc1f90ae7"
 DAY = 86_400

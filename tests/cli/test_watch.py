@@ -14,9 +14,9 @@ from s3commit.core.formats.ticket import Ticket
 from s3commit.core.model.errors import AccessError, TransientError
 from s3commit.core.model.job import Conflict, JobResult, Outcome
 from s3commit.core.model.states import JobState
-from s3commit.testing.execution import STEPS
 from tests.cli.support import JOB, OTHER, REF, SALES, TABLE, Desk, arn_of, uri_of
 from tests.core.world import BUCKET, job_directory
+from tests.fakes.execution import STEPS
 
 
 def test_a_job_is_followed_to_its_commit(desk: Desk) -> None:

@@ -21,7 +21,6 @@ from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_client import make_client
 from s3commit.core.ports.ledger import Ledger
 from s3commit.core.ports.objects import ObjectFacts, ObjectStore
-from s3commit.testing.memory import MemoryLedger, MemoryObjectStore
 from tests.conftest import REGION
 from tests.contract.given import (
     GivenLedger,
@@ -33,6 +32,7 @@ from tests.contract.given import (
     make_bucket,
     own_prefix,
 )
+from tests.fakes.memory import MemoryLedger, MemoryObjectStore
 
 T = TypeVar("T")
 

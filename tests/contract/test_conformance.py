@@ -26,7 +26,7 @@ from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_client import make_client
 from s3commit.core.model.errors import S3CommitError, UploadGoneError
 from s3commit.core.ports.objects import ListedObject, ObjectFacts, ObjectStore
-from s3commit.testing.memory import MemoryObjectStore
+from tests.fakes.memory import MemoryObjectStore
 
 KEYS = st.sampled_from(["t/a", "t/a/b", "t/b+c d"])
 BODIES = st.sampled_from([b"", b"1", b"22"])

@@ -17,8 +17,8 @@ from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_client import Encryption
 from s3commit.core.model.errors import PreconditionError, UploadGoneError
 from s3commit.core.ports.objects import NULL_VERSION
-from s3commit.testing.memory import MemoryObjectStore
 from tests.contract.conftest import PAGE, Backend, Place
+from tests.fakes.memory import MemoryObjectStore
 
 
 @pytest.fixture

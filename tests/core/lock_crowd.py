@@ -20,8 +20,8 @@ from s3commit.core.model.locks import (
 from s3commit.core.model.record import JobRecord, PlanFacts, Stage, Turn
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
-from s3commit.testing.faults import FaultPlan
-from s3commit.testing.memory import ManualClock, MemoryLedger, MemoryObjectStore
+from tests.fakes.faults import FaultPlan
+from tests.fakes.memory import ManualClock, MemoryLedger, MemoryObjectStore
 
 START = datetime.fromisoformat("2026-11-21T22:00:00.000+00:00")
 JOB_ID = "0b6f6f0e-0000-4000-8000-{:012d}"

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from s3commit.core.formats.layout import PIPELINE, JobDirectory
 from s3commit.core.model.job import Conflict, JobResult, Scope
-from s3commit.testing.faults import Call
 from tests.core.world import BUCKET, JOB, World, job_directory
+from tests.fakes.faults import Call
 
 # Data of before, by where it lies.
 ROOT = "sales/old.parquet"

@@ -12,9 +12,9 @@ from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.ledger import Ledger
-from s3commit.testing.item_limits import item_size, job_item
 from tests.core.swept import MINUTE, Schedule, Swept, ended
 from tests.core.world import BUCKET, JOB, job_directory
+from tests.fakes.item_limits import item_size, job_item
 
 QUARTER = 15 * MINUTE
 THEIRS = "tenants/a/"  # where somebody may put what they like

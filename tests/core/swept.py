@@ -15,8 +15,8 @@ from s3commit.core.sweep.report import Report
 from s3commit.core.sweep.steps import STEPS, run_sweep
 from s3commit.core.sweep.sweep import Limits, Sweep
 from s3commit.core.sweep.turns import Sitting, SweepTurn, call_step
-from s3commit.testing.executions import MemoryExecutions
 from tests.core.world import BUCKET, World
+from tests.fakes.executions import MemoryExecutions
 
 T = TypeVar("T")
 

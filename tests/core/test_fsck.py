@@ -12,7 +12,6 @@ from s3commit.core.fsck.verdict import Action
 from s3commit.core.model.errors import InvalidInputError, TransientError
 from s3commit.core.model.job import Destination
 from s3commit.core.model.locks import key_digest
-from s3commit.testing.faults import FaultPlan
 from tests.core.fsck_world import (
     Checked,
     aborted,
@@ -24,6 +23,7 @@ from tests.core.fsck_world import (
     start_upload,
 )
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, job_directory
+from tests.fakes.faults import FaultPlan
 
 
 def only(found: list[Finding]) -> Finding:

@@ -12,7 +12,6 @@ from s3commit.core.fsck.verdict import Action
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import Conflict, Destination
 from s3commit.core.ports.bundle import Ports
-from s3commit.testing.execution import run_execution
 from tests.core.fsck_world import (
     SALES,
     Checked,
@@ -24,6 +23,7 @@ from tests.core.fsck_world import (
     start_upload,
 )
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, job_directory
+from tests.fakes.execution import run_execution
 
 # The plan.
 

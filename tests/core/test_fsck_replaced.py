@@ -15,10 +15,10 @@ from s3commit.core.model.job import Conflict, Destination
 from s3commit.core.model.record import ReplacedFacts
 from s3commit.core.ports.objects import ListedObject, ObjectStore
 from s3commit.core.sweep.sweep import shifted
-from s3commit.testing.memory import ManualClock
 from tests.core.fsck_world import Checked
 from tests.core.swept import Around
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, job_directory
+from tests.fakes.memory import ManualClock
 
 LAKE, SALES, EU = "lake/", "lake/sales/", "lake/sales/eu/"
 FILE = f"{SALES}part-t0-{JOB}.parquet"

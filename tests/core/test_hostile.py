@@ -45,10 +45,10 @@ from s3commit.core.model.job import (
 from s3commit.core.model.pending import PendingSet
 from s3commit.core.verification import counted_attempts as counting
 from s3commit.core.verification import manifests as judged
-from s3commit.testing.bucket import Version
 from tests.core.hostile_world import DIRECTORY, NOBODY, Neighbourhood
 from tests.core.test_manifest import HOSTILE, change
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, REF, World
+from tests.fakes.bucket import Version
 
 
 @pytest.fixture

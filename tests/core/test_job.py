@@ -8,8 +8,8 @@ import pytest
 
 from s3commit.core.model.job import Outcome
 from s3commit.core.model.states import JobState
-from s3commit.testing.faults import Crash, FaultPlan
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, job_directory
+from tests.fakes.faults import Crash, FaultPlan
 
 COMMIT_PATH = [
     "SealJob",

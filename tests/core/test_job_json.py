@@ -13,9 +13,9 @@ from s3commit.core.formats.manifest import digest
 from s3commit.core.job.documents import read_spec
 from s3commit.core.model.conditions import Conditions
 from s3commit.core.model.job import CommitRequest, Conflict, CountedAttempt, JobSpec, Names, Outcome
-from s3commit.testing.memory import MemoryLedger
 from tests.core.test_refusals import DIRECTORY, refused
 from tests.core.world import BUCKET, JOB, World
+from tests.fakes.memory import MemoryLedger
 
 OLD = "sales/old.parquet"
 CONDITIONS = Conditions(min_rows=1000)

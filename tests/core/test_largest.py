@@ -30,7 +30,7 @@ from s3commit.core.model.limits import (
 )
 from s3commit.core.model.record import AttemptRecord, PlanFacts, ReplacedFacts, Stage, Turn
 from s3commit.core.model.states import JobState
-from s3commit.testing.memory import MemoryLedger
+from tests.fakes.memory import MemoryLedger
 
 JOB = "0b5a2c36-8f57-4b8c-9f5e-1d0d7c1f9a42"
 BUCKET = "b" * 63

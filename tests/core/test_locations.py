@@ -22,8 +22,6 @@ from s3commit.core.model.job import (
 from s3commit.core.model.limits import MAX_LOCATIONS
 from s3commit.core.model.locks import LockMode
 from s3commit.core.model.pending import PendingSet
-from s3commit.testing.execution import run_execution
-from s3commit.testing.faults import Crash, FaultPlan
 from tests.core.lock_crowd import claims_of
 from tests.core.two_places import (
     HERE_FILE,
@@ -43,6 +41,8 @@ from tests.core.two_places import (
     there,
 )
 from tests.core.world import BUCKET, JOB, OTHER_JOB, REF, World, job_directory
+from tests.fakes.execution import run_execution
+from tests.fakes.faults import Crash, FaultPlan
 
 
 def test_i1_i2_all_places_have_one_decision() -> None:

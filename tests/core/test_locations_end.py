@@ -12,8 +12,6 @@ from s3commit.core.model.job import (
     Outcome,
 )
 from s3commit.core.model.states import JobState
-from s3commit.testing.faults import Crash, FaultPlan
-from s3commit.testing.memory import MemoryLedger
 from tests.core.two_places import (
     HERE_FILE,
     LOCATIONS,
@@ -30,6 +28,8 @@ from tests.core.two_places import (
     there,
 )
 from tests.core.world import BUCKET, JOB, OTHER_JOB, REF, World, job_directory
+from tests.fakes.faults import Crash, FaultPlan
+from tests.fakes.memory import MemoryLedger
 
 
 def test_the_manifests_of_all_places_are_noted_under_the_one_job() -> None:

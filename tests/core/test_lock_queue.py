@@ -26,8 +26,8 @@ from s3commit.core.model.locks import (
 )
 from s3commit.core.model.record import Stage, Turn
 from s3commit.core.ports.ledger import LostRaceError
-from s3commit.testing.faults import FaultPlan
 from tests.core.lock_crowd import JOB_ID, NOW, Crowd, S, X, at
+from tests.fakes.faults import FaultPlan
 
 # A replace of a directory with a thousand appends below it, and more that keep coming
 

@@ -19,12 +19,12 @@ from s3commit.core.model.limits import HOLDER_SECONDS
 from s3commit.core.model.locks import key_digest
 from s3commit.core.model.record import Stage
 from s3commit.core.ports.bundle import Ports
-from s3commit.testing.execution import run_execution
-from s3commit.testing.faults import Crash, FaultPlan
-from s3commit.testing.memory import MemoryLedger
 from tests.contract.locking import move
 from tests.core.jittered import Jittered
 from tests.core.world import BUCKET, JOB, OTHER_JOB, World, job_directory
+from tests.fakes.execution import run_execution
+from tests.fakes.faults import Crash, FaultPlan
+from tests.fakes.memory import MemoryLedger
 
 KEY = "orders 2026-11-21"
 FIRST, SECOND = job_directory(JOB), job_directory(OTHER_JOB)

@@ -17,8 +17,8 @@ from s3commit.aws.parallel import ThreadMap
 from s3commit.core.job import plan as planned
 from s3commit.core.model.job import Names, Outcome
 from s3commit.core.model.states import JobState
-from s3commit.testing.faults import Crash
 from tests.core.world import BUCKET, JOB, REF, World, job_directory
+from tests.fakes.faults import Crash
 
 TASKS = 8
 TOGETHER = 4

@@ -11,7 +11,6 @@ import pytest
 
 from s3commit.core.formats.layout import PIPELINE
 from s3commit.core.model.job import Conflict, Outcome, Scope
-from s3commit.testing.faults import Call, Crash, FaultPlan
 from tests.core.policy_world import (
     AT_ROOT,
     DATA,
@@ -30,6 +29,7 @@ from tests.core.policy_world import (
     start,
 )
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, job_directory
+from tests.fakes.faults import Call, Crash, FaultPlan
 
 OTHERS = f"sales/dt=1/part-0-{OTHER_JOB}.parquet"  # of a job that was committed before
 

@@ -18,8 +18,8 @@ from s3commit.core.model.job import Conflict, Names, Outcome, Scope
 from s3commit.core.model.limits import CALL_SECONDS
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
-from s3commit.testing.execution import STEPS, run_execution
 from tests.core.world import BUCKET, JOB, World, job_directory
+from tests.fakes.execution import STEPS, run_execution
 
 OLD = [f"sales/dt=1/{number:03d}.parquet" for number in range(40)]
 NEW = f"sales/dt=1/part-0-{JOB}.parquet"

@@ -10,8 +10,8 @@ import pytest
 
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.job import Conflict, Names, Outcome, Scope
-from s3commit.testing.faults import Crash
 from tests.core.world import BUCKET, JOB, World, job_directory
+from tests.fakes.faults import Crash
 
 CODE = "REPLACE_NOT_ALLOWED"
 ELSEWHERE = "archive/dt1/"

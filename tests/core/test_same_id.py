@@ -14,8 +14,8 @@ from s3commit.core.model.job import Conflict, Names, Outcome
 from s3commit.core.model.locks import key_digest
 from s3commit.core.model.pending import PendingFile, PendingSet
 from s3commit.core.model.states import JobState
-from s3commit.testing.faults import FaultPlan
 from tests.core.world import BUCKET, JOB, OTHER_JOB, World, job_directory
+from tests.fakes.faults import FaultPlan
 
 HONEST = job_directory(prefix="lake/sales/")
 INSIDE = job_directory(prefix="lake/sales/dt=1/")

@@ -13,9 +13,9 @@ from s3commit.core.model.record import JobRecord, PlanFacts, Stage
 from s3commit.core.model.states import ENDED, TRANSITIONS, IllegalTransitionError, JobState
 from s3commit.core.model.states import check_transition as check
 from s3commit.core.ports.ledger import LostRaceError
-from s3commit.testing.memory import ManualClock, MemoryLedger
 from tests.contract.locking import enter, move
 from tests.core.world import job_directory
+from tests.fakes.memory import ManualClock, MemoryLedger
 
 PLAN = PlanFacts("0" * 64, 1, 1, 1, 1)
 NODE = "lake/sales/"

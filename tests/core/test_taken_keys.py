@@ -9,10 +9,10 @@ import pytest
 
 from s3commit.core.model.job import Conflict
 from s3commit.core.model.states import JobState
-from s3commit.testing.execution import run_execution
-from s3commit.testing.faults import Crash
 from tests.core.test_once import ALREADY, COMMITTED, FIRST, NOTE, SECOND, ask, ended
 from tests.core.world import BUCKET, World
+from tests.fakes.execution import run_execution
+from tests.fakes.faults import Crash
 
 
 def stopped_before(world: World, key: str) -> None:

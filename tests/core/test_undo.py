@@ -19,9 +19,9 @@ from s3commit.core.model.job import Conflict, Names, Outcome
 from s3commit.core.model.limits import CALL_SECONDS
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
-from s3commit.testing.execution import STEPS
-from s3commit.testing.faults import Call, Crash
 from tests.core.world import BUCKET, JOB, World, job_directory
+from tests.fakes.execution import STEPS
+from tests.fakes.faults import Call, Crash
 
 TASKS = 12
 SLOW = CALL_SECONDS / 5  # seconds of a request: five in a call, and what it has begun

@@ -11,8 +11,8 @@ from s3commit.core.formats import plan
 from s3commit.core.model.errors import TransientError
 from s3commit.core.model.job import Outcome
 from s3commit.core.model.states import JobState
-from s3commit.testing.faults import Call, Crash
 from tests.core.world import BUCKET, JOB, World, job_directory
+from tests.fakes.faults import Call, Crash
 
 UNITS = 6
 KEYS = [f"sales/part-{number}-{JOB}.csv" for number in range(UNITS)]

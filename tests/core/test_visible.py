@@ -11,8 +11,8 @@ from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK, JobD
 from s3commit.core.formats.published import decode_commit_manifest
 from s3commit.core.model.job import Conflict, Names, Outcome
 from s3commit.core.model.states import JobState
-from s3commit.testing.faults import Crash
 from tests.core.world import BUCKET, JOB, OTHER_JOB, World, job_directory
+from tests.fakes.faults import Crash
 
 Strike = Callable[[World, JobDirectory], None]
 

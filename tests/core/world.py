@@ -27,9 +27,9 @@ from s3commit.core.model.job import (
 from s3commit.core.model.pending import PendingFile, PendingSet
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.bundle import Ports
-from s3commit.testing.execution import run_execution
-from s3commit.testing.faults import FaultPlan
-from s3commit.testing.memory import ManualClock, MemoryLedger, MemoryObjectStore
+from tests.fakes.execution import run_execution
+from tests.fakes.faults import FaultPlan
+from tests.fakes.memory import ManualClock, MemoryLedger, MemoryObjectStore
 
 BUCKET = "lake"
 JOB = "0b6f6f0e-0000-4000-8000-000000000001"

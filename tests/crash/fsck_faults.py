@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from s3commit.core.ports.bundle import Ports
-from s3commit.testing.faults import FaultPlan
 from tests.core.fsck_world import Checked
 from tests.core.world import BUCKET, World
 from tests.crash.scenarios import (
@@ -13,6 +12,7 @@ from tests.crash.scenarios import (
     SCENARIOS,
     Scenario,
 )
+from tests.fakes.faults import FaultPlan
 
 EVERY = [*SCENARIOS, *POLICIES]
 each_scenario = pytest.mark.parametrize("scenario", EVERY, ids=lambda one: one.name)

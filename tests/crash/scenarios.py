@@ -10,8 +10,8 @@ from s3commit.core.model.job import Conflict, Names, Outcome, Scope
 from s3commit.core.model.locks import key_digest
 from s3commit.core.model.states import ENDED
 from s3commit.core.ports.bundle import Ports
-from s3commit.testing.execution import run_execution
 from tests.core.world import BUCKET, JOB, OTHER_JOB, World, job_directory
+from tests.fakes.execution import run_execution
 
 KEY = "2026-11-21"
 BEFORE = {

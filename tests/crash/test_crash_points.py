@@ -13,7 +13,6 @@ import pytest
 
 from s3commit.core.model.errors import TransientError
 from s3commit.core.model.job import Names, Outcome
-from s3commit.testing.faults import Crash, FaultPlan
 from tests.core.world import BUCKET, World, job_directory
 from tests.crash.scenarios import (
     PLACES,
@@ -23,6 +22,7 @@ from tests.crash.scenarios import (
     check_ended,
     rolling_back,
 )
+from tests.fakes.faults import Crash, FaultPlan
 
 
 def exact_aborting(world: World) -> None:

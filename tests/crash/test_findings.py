@@ -18,9 +18,9 @@ from s3commit.core.model.job import CommitRequest, Conflict, CountedAttempt, Out
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import LostRaceError
-from s3commit.testing.faults import Call, Crash, FaultPlan
-from s3commit.testing.memory import MemoryLedger
 from tests.core.world import BUCKET, JOB, OTHER_JOB, World, job_directory
+from tests.fakes.faults import Call, Crash, FaultPlan
+from tests.fakes.memory import MemoryLedger
 
 
 def forget(world: World) -> None:

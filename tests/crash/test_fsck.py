@@ -16,8 +16,6 @@ from s3commit.core.model.job import Names, Outcome
 from s3commit.core.model.locks import key_digest
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.bundle import Ports
-from s3commit.testing.execution import run_execution
-from s3commit.testing.faults import Crash, FaultPlan
 from tests.core.fsck_world import Checked, make
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, REF, World, job_directory
 from tests.crash.fsck_faults import (
@@ -33,6 +31,8 @@ from tests.crash.scenarios import (
     Scenario,
     check_ended,
 )
+from tests.fakes.execution import run_execution
+from tests.fakes.faults import Crash, FaultPlan
 
 # Repairs.
 

@@ -11,8 +11,6 @@ from s3commit.core.model.errors import S3CommitError
 from s3commit.core.model.job import Outcome
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.bundle import Ports
-from s3commit.testing.execution import run_execution
-from s3commit.testing.faults import Crash, FaultPlan
 from tests.core.fsck_world import Checked
 from tests.core.world import BUCKET, JOB, REF, job_directory
 from tests.crash.fsck_faults import (
@@ -28,6 +26,8 @@ from tests.crash.scenarios import (
     check_ended,
     keyed_again,
 )
+from tests.fakes.execution import run_execution
+from tests.fakes.faults import Crash, FaultPlan
 
 
 def check_after(desk: Checked, scenario: Scenario) -> None:

@@ -21,11 +21,11 @@ from s3commit.core.model.limits import MAX_UNITS
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import OpenUpload
-from s3commit.testing.bucket import Version
-from s3commit.testing.faults import Call, Crash, FaultPlan
-from s3commit.testing.memory import MemoryObjectStore
 from tests.core.test_s3a import data
 from tests.core.world import BUCKET, JOB, World, job_directory
+from tests.fakes.bucket import Version
+from tests.fakes.faults import Call, Crash, FaultPlan
+from tests.fakes.memory import MemoryObjectStore
 from tests.golden.s3a.replay import Recorded, read, replay
 
 

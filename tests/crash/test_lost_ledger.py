@@ -19,10 +19,10 @@ from s3commit.core.model.job import Conflict, Names, Outcome, Scope
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.bundle import Ports
-from s3commit.testing.faults import Crash, FaultPlan
-from s3commit.testing.memory import MemoryLedger
 from tests.core.world import BUCKET, JOB, OTHER_JOB, REF, World, job_directory
 from tests.crash.scenarios import BEFORE, POLICIES, SCENARIOS, Scenario, check_ended, fill
+from tests.fakes.faults import Crash, FaultPlan
+from tests.fakes.memory import MemoryLedger
 
 
 def exact_into_nothing(world: World) -> None:

@@ -27,11 +27,11 @@ from s3commit.core.model.locks import Claim
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.bundle import Ports
-from s3commit.testing.execution import run_execution
-from s3commit.testing.faults import Crash, FaultPlan
-from s3commit.testing.memory import MemoryLedger
 from tests.core.jittered import Jittered
 from tests.core.world import World, job_directory
+from tests.fakes.execution import run_execution
+from tests.fakes.faults import Crash, FaultPlan
+from tests.fakes.memory import MemoryLedger
 
 PATIENCE = 60  # seconds, for a thread that hangs
 

@@ -19,12 +19,12 @@ from s3commit.core.model.record import Stage
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ListedObject
-from s3commit.testing.execution import run_execution
-from s3commit.testing.faults import Crash, FaultPlan
 from tests.core.fsck_world import Checked
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, REF, World, job_directory
 from tests.crash.fsck_faults import FAULTS, disarm, unplanned, with_fault
 from tests.crash.scenarios import KEY, POLICIES, SCENARIOS, Scenario, fill
+from tests.fakes.execution import run_execution
+from tests.fakes.faults import Crash, FaultPlan
 
 EVERY = [*SCENARIOS, *POLICIES]
 DIRECTORY, OTHER = job_directory(), job_directory(OTHER_JOB)

@@ -16,10 +16,10 @@ from s3commit.core.model.limits import ABORT_ROUNDS
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import OpenUpload
-from s3commit.testing.bucket import Upload
-from s3commit.testing.faults import Call
-from s3commit.testing.memory import MemoryObjectStore
 from tests.core.world import BUCKET, World, job_directory
+from tests.fakes.bucket import Upload
+from tests.fakes.faults import Call
+from tests.fakes.memory import MemoryObjectStore
 
 KEYS = [f"sales/part-t{number}-{job_directory().job_id}.parquet" for number in range(3)]
 

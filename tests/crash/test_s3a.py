@@ -11,10 +11,10 @@ import pytest
 
 from s3commit.core.formats.documents import encode_request
 from s3commit.core.model.job import CommitRequest, Outcome
-from s3commit.testing.faults import Crash, FaultPlan
 from tests.core.test_s3a import data, exact_names
 from tests.core.world import BUCKET, NEIGHBOUR, World, job_directory
 from tests.crash.scenarios import lose_upload
+from tests.fakes.faults import Crash, FaultPlan
 from tests.golden.s3a.replay import Recorded, read, replay
 
 

@@ -12,11 +12,11 @@ import pytest
 from s3commit.core.commit.ingest_pendingsets import judge_arrival, note_arrivals
 from s3commit.core.model.job import Outcome
 from s3commit.core.sweep.sweep import DAY, HOUR
-from s3commit.testing.faults import Crash, FaultPlan
 from tests.core.fsck_world import Checked
 from tests.core.swept import LIMITS, Swept, announced, ended, sealed
 from tests.core.test_s3a import commit
 from tests.core.world import BUCKET, World, job_directory
+from tests.fakes.faults import Crash, FaultPlan
 from tests.golden.s3a.replay import read, replay
 
 STUCK = job_directory("0b6f6f0e-0000-4000-8000-000000000011")

@@ -15,11 +15,11 @@ import pytest
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.model.errors import S3CommitError
 from s3commit.core.ports.bundle import Ports
-from s3commit.testing import execution
-from s3commit.testing.execution import SUPERSEDED, CompleteUnits
-from s3commit.testing.memory import MemoryObjectStore
 from tests.core.world import BUCKET, World, job_directory
 from tests.crash.scenarios import POLICIES, SCENARIOS, Scenario, check_ended
+from tests.fakes import execution
+from tests.fakes.execution import SUPERSEDED, CompleteUnits
+from tests.fakes.memory import MemoryObjectStore
 
 
 @dataclass

@@ -23,9 +23,9 @@ from s3commit.core.model.record import Stage
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import LostRaceError
-from s3commit.testing.execution import SUPERSEDED, run_execution
-from s3commit.testing.faults import Crash, FaultPlan
 from tests.core.world import BUCKET, JOB, OTHER_JOB, World, job_directory
+from tests.fakes.execution import SUPERSEDED, run_execution
+from tests.fakes.faults import Crash, FaultPlan
 
 # Two jobs, each moment chosen.
 

@@ -21,11 +21,11 @@ from s3commit.core.model.job import CommitRequest, JobResult, Outcome
 from s3commit.core.model.locks import Claim, LockMode
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
-from s3commit.testing.execution import ROUTES, STEPS
 from s3commit.writer.job import Job
 from tests.cli.support import run
 from tests.contract.locking import hold, waits
 from tests.e2e.conftest import Deployed
+from tests.fakes.execution import ROUTES, STEPS
 
 WAIT_SECONDS = 60
 

@@ -8,8 +8,8 @@ import pytest
 
 from s3commit.core.model.errors import IdentityUnknownError, TransientError
 from s3commit.core.model.job import Names
-from s3commit.testing.memory import MemoryObjectStore
 from tests.core.world import BUCKET, World
+from tests.fakes.memory import MemoryObjectStore
 from tests.lambdas.conftest import Call
 from tests.lambdas.test_steps import DIRECTORY, complete, decided, step
 

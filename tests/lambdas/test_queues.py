@@ -15,8 +15,8 @@ from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.manifest import MAX_MANIFEST_VALUES
 from s3commit.core.model.errors import TransientError
 from s3commit.core.model.states import JobState
-from s3commit.testing.faults import Crash
 from tests.core.world import BUCKET, World, job_directory
+from tests.fakes.faults import Crash
 from tests.lambdas.conftest import Call, Refusals
 
 DIRECTORY = job_directory()

@@ -12,8 +12,8 @@ import pytest
 from s3commit.core.ports.bundle import Sweeper
 from s3commit.core.sweep.sweep import DAY
 from s3commit.core.sweep.turns import CALLS_A_PASS
-from s3commit.testing.executions import MemoryExecutions
 from tests.core.world import BUCKET, JOB, OTHER_JOB, World, job_directory
+from tests.fakes.executions import MemoryExecutions
 from tests.lambdas.conftest import Context
 
 LIMITS = {"stuckMinutes": 15, "abandonedHours": 24, "orphanedDays": 7, "retentionDays": 30}

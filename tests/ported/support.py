@@ -18,12 +18,12 @@ from s3commit.core.formats.manifest import decode_pendingset
 from s3commit.core.model.job import CountedAttempt
 from s3commit.core.model.pending import PendingSet
 from s3commit.core.ports.bundle import Ports
-from s3commit.testing.execution import run_execution
-from s3commit.testing.faults import FaultPlan
-from s3commit.testing.memory import ManualClock, MemoryLedger, MemoryObjectStore
 from s3commit.writer.environment import SystemEnvironment
 from s3commit.writer.job import Job, open_job
 from s3commit.writer.sizes import PartSizes, Upload, UploadSettings
+from tests.fakes.execution import run_execution
+from tests.fakes.faults import FaultPlan
+from tests.fakes.memory import ManualClock, MemoryLedger, MemoryObjectStore
 from tests.writer.support import BUCKET, ScriptedEnvironment, SmallSettings
 
 OUT = "out/"

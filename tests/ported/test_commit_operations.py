@@ -6,7 +6,7 @@ import pytest
 
 from s3commit.core.model.errors import JobFailedError, JobRefusedError, TransientError
 from s3commit.core.model.job import Outcome
-from s3commit.testing.faults import Call
+from tests.fakes.faults import Call
 from tests.ported.support import OUT, Lake, write
 from tests.writer.support import BUCKET
 

@@ -16,9 +16,9 @@ from s3commit.core.model.errors import (
     TransientError,
 )
 from s3commit.core.model.job import Outcome
-from s3commit.testing.faults import Crash
 from s3commit.writer.environment import SystemEnvironment
 from s3commit.writer.job import open_job
+from tests.fakes.faults import Crash
 from tests.ported.support import OUT, Lake, write
 from tests.writer.support import BUCKET
 

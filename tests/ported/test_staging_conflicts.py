@@ -7,8 +7,8 @@ import pytest
 from s3commit.core.formats.layout import JobDirectory, partition_of
 from s3commit.core.model.errors import InvalidInputError, JobFailedError, TransientError
 from s3commit.core.model.job import Destination, Outcome
-from s3commit.testing.faults import Crash
 from s3commit.writer.paths import file_key
+from tests.fakes.faults import Crash
 from tests.ported.support import Lake, write
 from tests.writer.support import BUCKET, JOB
 

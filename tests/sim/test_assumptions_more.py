@@ -18,11 +18,11 @@ from s3commit.core.model.pending import PendingFile, PendingSet
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ObjectFacts, OpenUpload
-from s3commit.testing.bucket import Upload
-from s3commit.testing.faults import Call, Crash
-from s3commit.testing.memory import MemoryObjectStore
 from tests.core.world import BUCKET, JOB, REF, World, job_directory
 from tests.crash.scenarios import lose_upload
+from tests.fakes.bucket import Upload
+from tests.fakes.faults import Call, Crash
+from tests.fakes.memory import MemoryObjectStore
 
 
 class UndeadStore(MemoryObjectStore):

@@ -20,12 +20,12 @@ from s3commit.core.ports.bundle import Ports
 from s3commit.core.sweep.directories import tidy_job_directories
 from s3commit.core.sweep.jobs import go_on_with_stuck_jobs
 from s3commit.core.sweep.sweep import Limits, Sweep
-from s3commit.testing.bucket import etag_of
-from s3commit.testing.executions import MemoryExecutions
-from s3commit.testing.faults import Call, Crash, FaultPlan
-from s3commit.testing.memory import MemoryLedger
 from tests.core.fsck_world import Checked
 from tests.core.world import BUCKET, JOB, OTHER_JOB, REF, World, job_directory
+from tests.fakes.bucket import etag_of
+from tests.fakes.executions import MemoryExecutions
+from tests.fakes.faults import Call, Crash, FaultPlan
+from tests.fakes.memory import MemoryLedger
 
 
 def test_i4_a_manifest_that_comes_while_the_job_is_tidied_up_is_left_to_its_event() -> None:

@@ -24,8 +24,8 @@ from s3commit.core.formats.published import CommittedFile, decode_commit_manifes
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.bundle import Ports
-from s3commit.testing.execution import run_execution
-from s3commit.testing.ledger import MemoryLedger
+from tests.fakes.execution import run_execution
+from tests.fakes.ledger import MemoryLedger
 from tests.servers import patch_moto
 
 BUCKET = "tests-spark"

@@ -13,10 +13,10 @@ from s3commit.core.formats.layout import JobDirectory
 from s3commit.spark.options import MB, parse_options
 from s3commit.spark.rows import write_rows
 from s3commit.spark.schema import check_schema
-from s3commit.testing.store import MemoryObjectStore
 from s3commit.writer.environment import SystemEnvironment
 from s3commit.writer.sizes import UploadSettings
 from s3commit.writer.task import Task
+from tests.fakes.store import MemoryObjectStore
 
 JOB = "49f3d0eb-15fa-4d99-95ae-ddd67f0abad4"
 WIDTH = 256

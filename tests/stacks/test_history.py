@@ -16,11 +16,11 @@ from s3commit.core.job.record import new_record, next_round
 from s3commit.core.model.job import Conflict, JobSpec
 from s3commit.core.model.limits import CALL_SECONDS, LONGEST_ROUND_WAIT, SHORTEST_WAIT
 from s3commit.core.ports.bundle import Ports
-from s3commit.testing.faults import Crash
-from s3commit.testing.memory import ManualClock, MemoryLedger, MemoryObjectStore
 from stacks.definition import EXECUTION_HOURS, definition
 from stacks.functions import FUNCTIONS
 from tests.core.world import BUCKET, OTHER_JOB, World, job_directory
+from tests.fakes.faults import Crash
+from tests.fakes.memory import ManualClock, MemoryLedger, MemoryObjectStore
 
 MOST_EVENTS = 25_000
 LIFE = EXECUTION_HOURS * 3600

@@ -35,10 +35,10 @@ from s3commit.core.model.job import Conflict, CountedAttempt, JobSpec, Names, Sc
 from s3commit.core.model.locks import Claimed, claimed
 from s3commit.core.model.pending import PendingFile, PendingSet
 from s3commit.core.ports.bundle import Sweeper
-from s3commit.testing.executions import MemoryExecutions
 from stacks.access import ACCESS
 from stacks.definition import STEPS
 from tests.core.world import BUCKET, World, job_directory
+from tests.fakes.executions import MemoryExecutions
 from tests.stacks.synthesized import Assembly, only
 
 T0 = "2026-11-21T22:00:00.000Z"

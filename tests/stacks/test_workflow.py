@@ -15,9 +15,9 @@ from statelint.linter import Linter
 
 from s3commit.core.formats.ticket import OUTCOMES, Ticket, encode_ticket
 from s3commit.core.model.states import ENDED, JobState
-from s3commit.testing import execution
 from stacks.definition import MAP_FUNCTION, MAP_STEP, REFUSING, STEPS, definition
 from stacks.functions import FUNCTIONS
+from tests.fakes import execution
 from tests.stacks.synthesized import Assembly, cfn_lint, functions, of_type, state_machine
 
 ARN = "arn:aws:lambda:eu-central-1:111122223333:function:"
@@ -83,7 +83,7 @@ def test_an_execution_goes_on_wherever_the_ledger_says(machine: dict[str, Any]) 
 
 
 def test_the_protocol_is_tested_along_the_routes_that_are_deployed(machine: dict[str, Any]) -> None:
-    """The tests of the protocol run `s3commit.testing.execution`: it takes the same ways."""
+    """The tests of the protocol run `tests.fakes.execution`: it takes the same ways."""
     assert set(STEPS) == set(execution.STEPS)
     assert execution.REFUSING == REFUSING
     for step, route in execution.ROUTES.items():

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from s3commit.testing.faults import FaultPlan
-from s3commit.testing.store import MemoryObjectStore
 from s3commit.writer.job import Job, open_job
+from tests.fakes.faults import FaultPlan
+from tests.fakes.store import MemoryObjectStore
 from tests.writer.checklist import Opener
 from tests.writer.support import (
     BUCKET,

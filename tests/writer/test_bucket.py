@@ -8,9 +8,9 @@ from botocore.exceptions import ClientError
 from s3commit.core.model.errors import (
     NotFoundError,
 )
-from s3commit.testing.store import MemoryObjectStore
 from s3commit.writer.bucket import S3BucketProbe
 from s3commit.writer.job import open_job
+from tests.fakes.store import MemoryObjectStore
 from tests.writer.notifications import QUEUE, FakeS3, notifying
 from tests.writer.support import (
     BUCKET,

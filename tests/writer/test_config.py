@@ -14,11 +14,11 @@ from s3commit.core.formats.layout import parse_destination
 from s3commit.core.model.conditions import Conditions
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import Conflict, Destination, Scope
-from s3commit.testing.store import MemoryObjectStore
 from s3commit.writer.config import ENVIRONMENT_VARIABLE, Config, Section, load_config, parse_config
 from s3commit.writer.job import open_job
 from s3commit.writer.options import KNOWN, conditions_of, encryption_of, upload_settings
 from s3commit.writer.sizes import MIB, PartSizes, Upload, UploadSettings
+from tests.fakes.store import MemoryObjectStore
 
 TEXT = """
 [default]

@@ -16,9 +16,9 @@ from s3commit.core.model.errors import (
     InvalidInputError,
     NotFoundError,
 )
-from s3commit.testing.faults import FaultPlan
-from s3commit.testing.store import MemoryObjectStore
 from s3commit.writer.job import open_job
+from tests.fakes.faults import FaultPlan
+from tests.fakes.store import MemoryObjectStore
 from tests.writer.support import (
     BUCKET,
     DESTINATION,

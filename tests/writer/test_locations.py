@@ -10,10 +10,10 @@ from s3commit.core.formats.documents import decode_job, decode_main, decode_requ
 from s3commit.core.formats.manifest import decode_pendingset
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import CommitRequest, CountedAttempt, JobResult, Names, Outcome
-from s3commit.testing.faults import FaultPlan
-from s3commit.testing.store import MemoryObjectStore
 from s3commit.writer.job import Job, open_job
 from s3commit.writer.requests import Patience, request_commit
+from tests.fakes.faults import FaultPlan
+from tests.fakes.store import MemoryObjectStore
 from tests.writer.support import BUCKET, DESTINATION, JOB, ScriptedEnvironment, open_uploads
 
 THERE = "elsewhere/dt1/"

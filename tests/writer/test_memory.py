@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from s3commit.testing.faults import FaultPlan
-from s3commit.testing.store import MemoryObjectStore
 from s3commit.writer.sizes import DEFAULT_MEMORY_BYTES, MIB, PartSizes, UploadSettings
 from s3commit.writer.spool import MemoryBudget, PartBuffer, Spool
 from s3commit.writer.transfer import Transfer
+from tests.fakes.faults import FaultPlan
+from tests.fakes.store import MemoryObjectStore
 from tests.writer.support import (
     BUCKET,
     JOB,

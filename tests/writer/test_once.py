@@ -5,10 +5,10 @@ from __future__ import annotations
 from s3commit.core.formats.documents import encode_request
 from s3commit.core.formats.layout import check_job_id
 from s3commit.core.model.job import AbortRequest
-from s3commit.testing.memory import MemoryObjectStore
 from s3commit.writer.environment import SystemEnvironment
 from s3commit.writer.job import Job, open_job
 from s3commit.writer.once import new_job_id, unanswered
+from tests.fakes.memory import MemoryObjectStore
 
 BUCKET, KEY = "bucket", "sales 2026-11-23"
 

@@ -14,10 +14,10 @@ import pytest
 from s3commit.aws.s3_client import Encryption
 from s3commit.core.model.errors import PreconditionError
 from s3commit.core.model.job import Names
-from s3commit.testing.store import MemoryObjectStore
 from s3commit.writer.job import open_job
 from s3commit.writer.sizes import Upload, UploadSettings
 from s3commit.writer.task import Task
+from tests.fakes.store import MemoryObjectStore
 from tests.lake import Lake, lake_on
 from tests.writer.support import BUCKET, DESTINATION, ScriptedEnvironment, open_uploads
 from tests.writer.workers import die_in_task, write_part_of_job, write_task

@@ -20,10 +20,10 @@ import s3commit
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_client import TOTAL_MAX_ATTEMPTS
 from s3commit.core.model.errors import TransientError
-from s3commit.testing.faults import FaultPlan
-from s3commit.testing.store import MemoryObjectStore
 from s3commit.writer.job import Job, open_job
 from s3commit.writer.sizes import MIB, MIN_PART_BYTES, PartSizes, UploadSettings
+from tests.fakes.faults import FaultPlan
+from tests.fakes.store import MemoryObjectStore
 from tests.lake import Lake, lake_on
 from tests.writer.support import (
     BUCKET,

@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from s3commit.core.model.errors import AccessError, TransientError
-from s3commit.testing.faults import FaultPlan
-from s3commit.testing.store import MemoryObjectStore
 from s3commit.writer.sizes import MIB, PartSizes, UploadSettings
 from s3commit.writer.staged import StagedUpload
 from s3commit.writer.transfer import Transfer
 from s3commit.writer.values import StreamClosedError
+from tests.fakes.faults import FaultPlan
+from tests.fakes.store import MemoryObjectStore
 from tests.writer.support import (
     BUCKET,
     KEY,

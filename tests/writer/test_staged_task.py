@@ -7,10 +7,10 @@ from typing import cast
 import pytest
 
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.testing.faults import Crash, FaultPlan
-from s3commit.testing.store import MemoryObjectStore
 from s3commit.writer.job import Job, open_job
 from s3commit.writer.sizes import Upload, UploadSettings
+from tests.fakes.faults import Crash, FaultPlan
+from tests.fakes.store import MemoryObjectStore
 from tests.writer.support import (
     BUCKET,
     DESTINATION,

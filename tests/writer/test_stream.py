@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from s3commit.core.model.errors import InvalidInputError, TransientError
-from s3commit.testing.faults import Crash, FaultPlan
-from s3commit.testing.store import MemoryObjectStore
 from s3commit.writer.sizes import (
     MAX_PART_BYTES,
     MAX_PARTS,
@@ -26,6 +24,8 @@ from s3commit.writer.sizes import (
 )
 from s3commit.writer.transfer import Transfer
 from s3commit.writer.values import StreamClosedError
+from tests.fakes.faults import Crash, FaultPlan
+from tests.fakes.store import MemoryObjectStore
 from tests.writer.checklist import Opener
 from tests.writer.support import (
     BUCKET,

@@ -23,10 +23,10 @@ from s3commit.core.model.errors import (
     TransientError,
 )
 from s3commit.core.model.job import Destination
-from s3commit.testing.faults import FaultPlan, Predicate
-from s3commit.testing.store import MemoryObjectStore
 from s3commit.writer.paths import file_key
 from s3commit.writer.values import CAPABILITIES, STAGED_CAPABILITY, StreamClosedError
+from tests.fakes.faults import FaultPlan, Predicate
+from tests.fakes.store import MemoryObjectStore
 from tests.writer.checklist import Opener
 from tests.writer.support import (
     BUCKET,

@@ -15,10 +15,10 @@ from s3commit.core.model.errors import (
     S3CommitError,
     TransientError,
 )
-from s3commit.testing.faults import FaultPlan
-from s3commit.testing.store import MemoryObjectStore
 from s3commit.writer.job import open_job
 from s3commit.writer.values import StreamClosedError
+from tests.fakes.faults import FaultPlan
+from tests.fakes.store import MemoryObjectStore
 from tests.lake import Lake, lake_on
 from tests.writer.checklist import Opener
 from tests.writer.support import (

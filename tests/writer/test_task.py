@@ -19,11 +19,11 @@ from s3commit.core.model.errors import (
     TransientError,
 )
 from s3commit.core.model.job import Names
-from s3commit.testing.faults import Crash, FaultPlan
-from s3commit.testing.store import MemoryObjectStore
 from s3commit.writer.conditional_put import TURNS
 from s3commit.writer.job import Job, open_job
 from s3commit.writer.sizes import MIB
+from tests.fakes.faults import Crash, FaultPlan
+from tests.fakes.store import MemoryObjectStore
 from tests.writer.support import (
     BUCKET,
     DESTINATION,

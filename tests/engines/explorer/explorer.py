@@ -33,11 +33,11 @@ from s3commit.core.model.errors import (
 from s3commit.core.model.job import CommitRequest, CountedAttempt, Failure
 from s3commit.core.model.pending import PendingFile, PendingSet
 from s3commit.core.ports.ledger import LostRaceError
-from s3commit.testing.execution import REFUSING, ROUTES, STEPS
-from s3commit.testing.memory import ManualClock, MemoryLedger, MemoryObjectStore
 from tests.engines.explorer.judge import judge
 from tests.engines.explorer.port import Paused, Port
 from tests.engines.explorer.small import BUCKET, PREFIX, Execution, Rules, State
+from tests.fakes.execution import REFUSING, ROUTES, STEPS
+from tests.fakes.memory import ManualClock, MemoryLedger, MemoryObjectStore
 
 TASKS = ("t0", "t1")
 COUNTED, ZOMBIE = "a0", "a1"

@@ -1,7 +1,8 @@
 """Run the mutants: ``make mutants``, or some of them: ``make mutants ARGS="--only marker"``.
 
-Each bug is put into a copy of the package in a temporary directory, and the simulation, or the
-tests that the list names, are run on the copy. One that survives is a hole in the simulation.
+Each bug is put into a copy of the package and the tests in a temporary directory, and the
+simulation, or the tests that the list names, are run on the copy. One that survives is a hole in
+the simulation.
 """
 
 from __future__ import annotations
@@ -51,9 +52,9 @@ def main() -> int:
 
 def kill(mutant: Mutant, directory: Path, schedules: int) -> str:
     """What caught the mutant; empty if nothing did."""
-    shutil.copytree(PACKAGE, directory / "s3commit", ignore=shutil.ignore_patterns("__pycache__"))
+    _copy(directory)
     for file, old, new in mutant.edits:
-        target = directory / "s3commit" / file
+        target = directory / (file if file.startswith("tests/") else f"s3commit/{file}")
         text = target.read_text()
         if text.count(old) != 1:
             print(f"{file} does not have this once:\n{old}", file=sys.stderr)
@@ -67,7 +68,7 @@ def kill(mutant: Mutant, directory: Path, schedules: int) -> str:
     try:
         done = subprocess.run(
             [sys.executable, *command],
-            cwd=ROOT,
+            cwd=directory,
             env=environment,
             capture_output=True,
             text=True,
@@ -81,6 +82,16 @@ def kill(mutant: Mutant, directory: Path, schedules: int) -> str:
         return ""
     told = [line for line in done.stdout.splitlines() if line.startswith(("seed ", "FAILED"))]
     return told[-1] if told else done.stderr.strip().splitlines()[-1]
+
+
+def _copy(directory: Path) -> None:
+    """Copy what mutants change, the package and the tests; everything else is a link."""
+    without_caches = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(PACKAGE, directory / "s3commit", ignore=without_caches)
+    shutil.copytree(ROOT / "tests", directory / "tests", ignore=without_caches)
+    for each in ROOT.iterdir():
+        if each.name != "tests":
+            (directory / each.name).symlink_to(each)
 
 
 if __name__ == "__main__":

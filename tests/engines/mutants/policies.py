@@ -177,7 +177,7 @@ MUTANTS = [
     ),
     Mutant(
         "a stalled try says that a job waits which holds by now",
-        "testing/ledger.py",
+        "tests/fakes/ledger.py",
         "            if is_its_own if claim.waits else is_none_of_a_later_epoch:\n",
         "            if True:\n",
         "I6",

@@ -129,7 +129,7 @@ MUTANTS = [
     ),
     Mutant(
         "the conditions are judged before the locks are held",
-        "testing/execution.py",
+        "tests/fakes/execution.py",
         '    "VerifyManifests": lambda _: "AcquireDestination",\n'
         '    "AcquireDestination": lambda ticket: (\n'
         '        "CheckConditions" if ticket.acquired else "AcquireDestination"\n'

@@ -32,13 +32,13 @@ from s3commit.core.model.job import CountedAttempt, Destination, Names
 from s3commit.core.model.locks import key_digest
 from s3commit.core.model.pending import PendingFile
 from s3commit.core.ports.objects import ListedObject, ObjectStore, StoredObject
-from s3commit.testing.bucket import Bucket
-from s3commit.testing.faults import Crash
-from s3commit.testing.memory import MemoryObjectStore
 from s3commit.writer.paths import encode_note
 from tests.engines.sim import forgeries
 from tests.engines.sim.clients import BUCKET
 from tests.engines.sim.scheduler import Scheduler
+from tests.fakes.bucket import Bucket
+from tests.fakes.faults import Crash
+from tests.fakes.memory import MemoryObjectStore
 
 JOB_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 UNREADABLE = b"encrypted under a key of its own"

@@ -9,8 +9,8 @@ from typing import Any
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.ledger import Expected, LostRaceError
 from s3commit.core.ports.objects import ListedObject, ObjectFacts, OpenUpload, StoredObject
-from s3commit.testing.bucket import Bucket
-from s3commit.testing.memory import MemoryLedger, MemoryObjectStore
+from tests.fakes.bucket import Bucket
+from tests.fakes.memory import MemoryLedger, MemoryObjectStore
 
 STALE = 0.15  # the share of reads that are answered from the past
 PAST = 12  # changes that a stale read may not know of

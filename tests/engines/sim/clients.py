@@ -17,11 +17,11 @@ from s3commit.core.model.errors import PreconditionError, S3CommitError, Transie
 from s3commit.core.model.job import AbortRequest, CommitRequest, CountedAttempt
 from s3commit.core.model.pending import PendingFile, PendingSet
 from s3commit.core.ports.objects import ObjectStore
-from s3commit.testing.faults import Crash
 from s3commit.writer.paths import encode_note, note_key
 from tests.engines.sim.model import Job
 from tests.engines.sim.observer import body_of
 from tests.engines.sim.scheduler import Scheduler
+from tests.fakes.faults import Crash
 
 BUCKET = "lake"
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.objects import ListedObject, ObjectFacts, StoredObject
-from s3commit.testing.bucket import Version
 from tests.engines.sim.documents import decision_of
 from tests.engines.sim.keeping import may_retire
 from tests.engines.sim.model import UNDOING, File, Job
 from tests.engines.sim.scheduler import Process, fail
+from tests.fakes.bucket import Version
 
 if TYPE_CHECKING:
     from tests.engines.sim.observer import Observer

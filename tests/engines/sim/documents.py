@@ -6,9 +6,9 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from s3commit.core.model.states import JobState
-from s3commit.testing.bucket import Version
 from tests.engines.sim.model import ENDED, Job
 from tests.engines.sim.scheduler import Process, fail
+from tests.fakes.bucket import Version
 
 if TYPE_CHECKING:
     from tests.engines.sim.observer import Observer

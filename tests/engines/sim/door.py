@@ -13,14 +13,14 @@ import greenlet
 
 from s3commit.core.model.errors import PreconditionError, S3CommitError, TransientError
 from s3commit.core.model.states import JobState
-from s3commit.testing.faults import Crash
-from s3commit.testing.memory import MemoryLedger, MemoryObjectStore
 from tests.engines.sim.decisions import Decisions
 from tests.engines.sim.deletions import shown_by
 from tests.engines.sim.faults import READS, Faults
 from tests.engines.sim.observer import Observer
 from tests.engines.sim.scheduler import Process, Scheduler
 from tests.engines.sim.trace import Line, brief, in_words, told
+from tests.fakes.faults import Crash
+from tests.fakes.memory import MemoryLedger, MemoryObjectStore
 
 _OBSERVED = frozenset({"put", "delete", "delete_seen", "abort_upload", "complete_upload"})
 _MOVES = frozenset({"open_job", "take_over", "advance", "decide", "note", "take_turn"})

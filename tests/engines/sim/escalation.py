@@ -17,7 +17,6 @@ from s3commit.core.model.job import Destination, JobSpec
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.objects import ListedObject
-from s3commit.testing.bucket import Bucket, Version
 from tests.engines.sim.adversary import directory_of
 from tests.engines.sim.clients import BUCKET
 from tests.engines.sim.decisions import Decisions
@@ -25,6 +24,7 @@ from tests.engines.sim.forgeries import NEVER
 from tests.engines.sim.model import ENDED, KEEPERS, UNDER_WAY, UNDOING, Job
 from tests.engines.sim.observer import Observer
 from tests.engines.sim.scheduler import Process, Scheduler, fail
+from tests.fakes.bucket import Bucket, Version
 
 Perform = Callable[[], Any]
 _OTHERS = frozenset({"saboteur", "foreign", "ttl"})

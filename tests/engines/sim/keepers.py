@@ -18,12 +18,12 @@ from s3commit.core.sweep.report import Report, decode_report, encode_report
 from s3commit.core.sweep.steps import STEPS
 from s3commit.core.sweep.sweep import Limits, Step, Sweep
 from s3commit.core.sweep.turns import SweepTurn, take_turn
-from s3commit.testing.faults import Crash
 from tests.engines.sim.clients import BUCKET
 from tests.engines.sim.door import Door
 from tests.engines.sim.machine import Machine
 from tests.engines.sim.model import KEEPERS
 from tests.engines.sim.scheduler import Process, Scheduler, fail
+from tests.fakes.faults import Crash
 
 TRIES = 12  # whoever gives a command, and mostly after a loss, does not give up
 ROOTS = ("sales/", "sales2/", "moved/", "twin/")

@@ -6,9 +6,9 @@ import json
 from dataclasses import dataclass, field
 
 from s3commit.core.sweep.sweep import Sweep
-from s3commit.testing.bucket import Version
 from tests.engines.sim.model import Job
 from tests.engines.sim.scheduler import Process, Scheduler, fail, moment
+from tests.fakes.bucket import Version
 
 
 @dataclass

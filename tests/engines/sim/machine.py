@@ -25,13 +25,13 @@ from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.executions import FORGOTTEN, Execution
 from s3commit.core.ports.ledger import LostRaceError
-from s3commit.testing.execution import REFUSING, RETRIES, ROUTES, STEPS
-from s3commit.testing.faults import Crash
 from tests.engines.sim.clients import BUCKET
 from tests.engines.sim.faults import Faults
 from tests.engines.sim.model import Job
 from tests.engines.sim.observer import Observer
 from tests.engines.sim.scheduler import Process, Scheduler, Violation
+from tests.fakes.execution import REFUSING, RETRIES, ROUTES, STEPS
+from tests.fakes.faults import Crash
 
 
 @dataclass

@@ -13,12 +13,12 @@ from typing import Any
 
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.objects import ListedObject
-from s3commit.testing.bucket import Bucket, Version
 from tests.engines.sim.deletions import check_deleted
 from tests.engines.sim.documents import check_own_object, decision_of
 from tests.engines.sim.keeping import Orphans, may_abort, may_speak
 from tests.engines.sim.model import KEEPERS, UNDOING, File, Job
 from tests.engines.sim.scheduler import Process, Scheduler, fail
+from tests.fakes.bucket import Bucket, Version
 
 Perform = Callable[[], Any]
 

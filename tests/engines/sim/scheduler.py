@@ -18,7 +18,7 @@ import greenlet
 
 from s3commit.core.model.errors import S3CommitError
 from s3commit.core.model.states import IllegalTransitionError
-from s3commit.testing.faults import Crash
+from tests.fakes.faults import Crash
 
 START = datetime(2026, 11, 21, 22, tzinfo=UTC)
 

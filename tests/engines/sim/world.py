@@ -20,7 +20,6 @@ from s3commit.core.ownership import other_jobs
 from s3commit.core.ports import clock
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.sweep.sweep import Limits
-from s3commit.testing.memory import MemoryLedger, MemoryObjectStore
 from tests.engines.sim.clients import BUCKET, Clients
 from tests.engines.sim.decisions import Decisions
 from tests.engines.sim.door import Door
@@ -40,6 +39,7 @@ from tests.engines.sim.recovery import recover, settle
 from tests.engines.sim.scheduler import Process, Scheduler
 from tests.engines.sim.trace import Line
 from tests.engines.sim.troubles import add_keepers, announce
+from tests.fakes.memory import MemoryLedger, MemoryObjectStore
 
 MAX_STEPS = 60_000
 

@@ -11,10 +11,10 @@ from s3commit.core.formats.documents import encode_request
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.errors import OutcomeUnknownError
 from s3commit.core.model.job import AbortRequest, CommitRequest, CountedAttempt
-from s3commit.testing.faults import Crash
 from s3commit.writer.job import Job, open_job
 from tests.core.swept import Schedule
 from tests.core.world import BUCKET, JOB, OTHER_JOB
+from tests.fakes.faults import Crash
 from tests.golden.documents.kept import ELSEWHERE, TABLE, Kept
 from tests.golden.s3a.replay import read, replay
 from tests.writer.support import ScriptedEnvironment

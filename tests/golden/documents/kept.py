@@ -15,11 +15,11 @@ import boto3
 
 from s3commit.aws.ledger import DynamoLedger
 from s3commit.core.ports.bundle import Ports
-from s3commit.testing.bucket import Upload, Version
 from tests.conftest import REGION
 from tests.contract.conftest import create_table
 from tests.core.swept import Swept
 from tests.core.world import BUCKET
+from tests.fakes.bucket import Upload, Version
 
 Json = dict[str, Any]
 TABLE = "sales/"

@@ -19,10 +19,10 @@ from typing import Any
 
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.states import JobState
-from s3commit.testing.execution import run_execution
-from s3commit.testing.faults import Call, Crash
 from tests import servers
 from tests.core.world import BUCKET
+from tests.fakes.execution import run_execution
+from tests.fakes.faults import Call, Crash
 from tests.golden.documents import jobs
 from tests.golden.documents.kept import TABLE, Kept
 

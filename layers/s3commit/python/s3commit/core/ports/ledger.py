@@ -1,6 +1,6 @@
 """The ledger that the protocol needs: the state of each job, its attempts and its claims.
 
-`s3commit.aws` implements it on DynamoDB, `s3commit.testing` in memory.
+`s3commit.aws` implements it on DynamoDB, the tests' fakes in memory.
 """
 
 from __future__ import annotations

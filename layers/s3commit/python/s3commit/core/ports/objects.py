@@ -1,6 +1,6 @@
 """Objects and uploads in S3. Each port is as narrow as its consumers allow.
 
-`s3commit.aws` implements them on S3, `s3commit.testing` in memory with the same conditional
+`s3commit.aws` implements them on S3, the tests' fakes in memory with the same conditional
 semantics; one contract suite runs on all.
 """
 

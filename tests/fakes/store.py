@@ -26,7 +26,7 @@ from s3commit.core.ports.objects import (
     StoredObject,
     UploadParts,
 )
-from s3commit.testing.bucket import (
+from tests.fakes.bucket import (
     ABORT,
     DELETE,
     DELETE_VERSION,
@@ -41,8 +41,8 @@ from s3commit.testing.bucket import (
     composite_etag,
     etag_of,
 )
-from s3commit.testing.clock import ManualClock
-from s3commit.testing.s3_limits import (
+from tests.fakes.clock import ManualClock
+from tests.fakes.s3_limits import (
     S3,
     Sizes,
     answer,

@@ -36,7 +36,7 @@ from s3commit.core.model.job import Failure
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import LostRaceError
-from s3commit.testing.clock import ManualClock
+from tests.fakes.clock import ManualClock
 
 RETRIES = 10
 SUPERSEDED = "Superseded"

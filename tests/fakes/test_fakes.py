@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from s3commit.core.model.errors import AccessError, InvalidInputError, TransientError
-from s3commit.testing.memory import ManualClock, MemoryObjectStore
-from s3commit.testing.s3_limits import Sizes
+from tests.fakes.memory import ManualClock, MemoryObjectStore
+from tests.fakes.s3_limits import Sizes
 
 
 def test_the_clock_stands_until_it_is_moved() -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from s3commit.core.model.errors import NotFoundError, TransientError
 from s3commit.core.model.locks import Claim, Claimed, LockMode
-from s3commit.testing.faults import Crash, FaultPlan
-from s3commit.testing.memory import MemoryLedger, MemoryObjectStore
 from tests.contract.conftest import at_once
+from tests.fakes.faults import Crash, FaultPlan
+from tests.fakes.memory import MemoryLedger, MemoryObjectStore
 
 
 def a_store() -> MemoryObjectStore:

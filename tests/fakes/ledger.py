@@ -11,7 +11,7 @@ from s3commit.core.model.locks import Claim, Claimed
 from s3commit.core.model.record import AttemptRecord, JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.ledger import Expected, Ledger, SweepNote
-from s3commit.testing.item_limits import (
+from tests.fakes.item_limits import (
     attempt_item,
     check_item,
     claim_item,
@@ -22,7 +22,7 @@ from s3commit.testing.item_limits import (
 class MemoryLedger(Ledger):
     """Implements `s3commit.core.ports.objects.Ledger`; linearizable and thread-safe.
 
-    What DynamoDB would refuse by its size is refused: `s3commit.testing.item_limits`.
+    What DynamoDB would refuse by its size is refused: `tests.fakes.item_limits`.
     """
 
     def __init__(self) -> None:

@@ -1,1 +1,0 @@
-"""Shipped fakes with real conditional semantics, and the fault plan."""

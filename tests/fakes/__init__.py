@@ -1,0 +1,1 @@
+"""Fakes of S3, ledger and Step Functions with real conditional semantics, and the fault plan."""
