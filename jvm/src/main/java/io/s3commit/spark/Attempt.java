@@ -101,20 +101,23 @@ final class Attempt {
     return file.length();
   }
 
-  /** Put the manifests when all parts are up: one for each directory; none without files. */
-  ArrayList<Counted> finish() throws IOException {
+  /**
+   * Put the manifests when all parts are up: one for each directory; none without files. Returns
+   * the message to the driver.
+   */
+  byte[] finish() throws IOException {
     Map<JobDirectory, List<PendingFile.Done>> done = new LinkedHashMap<>();
     for (Map.Entry<String, PendingFile> file : files.entrySet()) {
       done.computeIfAbsent(directories.get(file.getKey()), directory -> new ArrayList<>())
           .add(file.getValue().await());
     }
     close();
-    ArrayList<Counted> counted = new ArrayList<>();
+    List<Counted> counted = new ArrayList<>();
     for (Map.Entry<JobDirectory, List<PendingFile.Done>> entry : done.entrySet()) {
       counted.add(put(entry.getKey(), entry.getValue()));
     }
     ended = true;
-    return counted;
+    return Documents.message(counted);
   }
 
   private Counted put(JobDirectory directory, List<PendingFile.Done> done) throws IOException {

@@ -244,14 +244,12 @@ abstract class CommitProtocol extends FileCommitProtocol implements Serializable
 
   /** {@code commitJob}, whose signature differs between the versions of Scala. */
   void commit(JobContext context, List<FileCommitProtocol.TaskCommitMessage> messages) {
-    List<Counted> counted = new ArrayList<>();
-    for (FileCommitProtocol.TaskCommitMessage message : messages) {
-      for (Object one : (List<?>) message.obj()) {
-        counted.add((Counted) one);
-      }
-    }
     unchecked(
         () -> {
+          List<Counted> counted = new ArrayList<>();
+          for (FileCommitProtocol.TaskCommitMessage message : messages) {
+            counted.addAll(Documents.counted((byte[]) message.obj()));
+          }
           job.commit(context.getConfiguration(), counted);
           return null;
         });

@@ -1,7 +1,5 @@
 package io.s3commit.spark;
 
-import java.io.Serializable;
-
 /**
  * A task attempt that Spark counts: what its task tells the driver of one of its manifests.
  *
@@ -16,5 +14,4 @@ record Counted(
     String sha256,
     int files,
     long bytes,
-    String location)
-    implements Serializable {}
+    String location) {}

@@ -9,9 +9,9 @@ import java.io.IOException;
 import java.math.BigInteger;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
+import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
-import java.util.stream.Collectors;
 
 /** The documents that client and pipeline exchange (docs/protocol.md, "Formats"). */
 final class Documents {
@@ -59,20 +59,44 @@ final class Documents {
     node.put("action", "commit");
     node.put("jobDigest", jobDigest);
     ArrayNode attempts = node.putArray("attempts");
-    for (Counted one :
-        counted.stream().sorted(BY_TASK).collect(Collectors.toList())) {
-      ObjectNode attempt = attempts.addObject();
-      attempt.put("taskId", one.taskId());
-      attempt.put("attemptId", one.attemptId());
-      attempt.put("manifest", one.manifest());
-      attempt.put("sha256", one.sha256());
-      attempt.put("files", one.files());
-      attempt.put("bytes", one.bytes());
-      if (!one.location().isEmpty()) {
-        attempt.put("location", one.location());
-      }
-    }
+    counted.stream().sorted(BY_TASK).forEach(one -> put(attempts.addObject(), one));
     return bytes(node);
+  }
+
+  private static void put(ObjectNode attempt, Counted one) {
+    attempt.put("taskId", one.taskId());
+    attempt.put("attemptId", one.attemptId());
+    attempt.put("manifest", one.manifest());
+    attempt.put("sha256", one.sha256());
+    attempt.put("files", one.files());
+    attempt.put("bytes", one.bytes());
+    if (!one.location().isEmpty()) {
+      attempt.put("location", one.location());
+    }
+  }
+
+  /** What a task sends to its driver: bytes, since Kryo can't serialize every class. */
+  static byte[] message(List<Counted> counted) {
+    ArrayNode attempts = JSON.createArrayNode();
+    counted.forEach(one -> put(attempts.addObject(), one));
+    return bytes(attempts);
+  }
+
+  /** The reverse of {@link #message}. */
+  static List<Counted> counted(byte[] message) throws IOException {
+    List<Counted> all = new ArrayList<>();
+    for (JsonNode one : JSON.readTree(message)) {
+      all.add(
+          new Counted(
+              one.required("taskId").asText(),
+              one.required("attemptId").asText(),
+              one.required("manifest").asText(),
+              one.required("sha256").asText(),
+              one.required("files").intValue(),
+              one.required("bytes").longValue(),
+              one.path("location").asText("")));
+    }
+    return all;
   }
 
   static byte[] abort(String jobId, String reason) {
@@ -145,7 +169,7 @@ final class Documents {
     }
   }
 
-  private static byte[] bytes(ObjectNode node) {
+  private static byte[] bytes(JsonNode node) {
     try {
       return JSON.writeValueAsBytes(node);
     } catch (JsonProcessingException impossible) {
