@@ -66,7 +66,7 @@ test: lint java ## Lint, then all tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) tests/local
 
 .PHONY: contract
-contract: setup ## The store and ledger suite on AWS: make contract ARGS="--bucket … --versioned-bucket … --table …"
+contract: setup ## The store and ledger suite on AWS: make contract ARGS="--bucket … --versioned-bucket … --table … --machine-role …"
 	$(BIN)/python -m pytest tests/contract $(ARGS)
 
 .PHONY: jar

@@ -42,7 +42,7 @@ VERBS: dict[str, tuple[list[str], set[str]]] = {
     "uploads": (["uploads", PLACE], {"s3"}),
     "sweep": (["sweep", "--bucket", "lake"], {"dynamodb"}),
     "fsck": (["fsck", PLACE], {"s3"}),
-    "doctor": (["doctor", "--probe", PLACE], {"s3"}),
+    "doctor": (["doctor"], {"sts"}),
 }
 NOT_ON_AWS = {"local", "demo"}
 

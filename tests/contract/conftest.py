@@ -265,6 +265,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "ledger" in metafunc.fixturenames:
         names = ["given"] if is_given else ["memory", "moto"]
         metafunc.parametrize("ledger", names, indirect=True)
+    if "executions" in metafunc.fixturenames:
+        names = ["given"] if is_given else ["memory", "moto"]
+        metafunc.parametrize("executions", names, indirect=True)
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 
 INDEX_LAG = 3.0  # seconds that the index of jobs by state is given to follow the table, on AWS
-OPTIONS = ("--bucket", "--versioned-bucket", "--table")
+OPTIONS = ("--bucket", "--versioned-bucket", "--table", "--machine-role")
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -25,6 +25,7 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--bucket", help="a bucket without versioning")
     group.addoption("--versioned-bucket", help="a bucket with versioning")
     group.addoption("--table", help="an empty table with the keys and the index of the ledger's")
+    group.addoption("--machine-role", help="the ARN of a role for a state machine that only waits")
     group.addoption(
         "--differences", default="aws", help="whose known differences hold: aws (none), moto, weed"
     )

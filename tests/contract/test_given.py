@@ -18,7 +18,7 @@ from tests.conftest import REGION
 from tests.contract.conftest import create_table
 from tests.contract.given import make_bucket
 
-FILES = ("tests/contract/test_objects.py", "tests/contract/test_locks.py")
+FILES = [f"tests/contract/test_{name}.py" for name in ("objects", "locks", "races", "executions")]
 ROOT = Path(__file__).parents[2]
 
 
@@ -52,7 +52,12 @@ class Account:
 
     @property
     def options(self) -> list[str]:
-        named = {"bucket": self.bucket, "versioned-bucket": self.versioned, "table": self.table}
+        named = {
+            "bucket": self.bucket,
+            "versioned-bucket": self.versioned,
+            "table": self.table,
+            "machine-role": "arn:aws:iam::123456789012:role/machines",
+        }
         return [f"--{name}={value}" for name, value in named.items()]
 
 
@@ -94,4 +99,4 @@ def test_half_of_the_options_are_refused() -> None:
         check=False,
     )
     assert done.returncode == 4
-    assert "give --versioned-bucket and --table too" in done.stderr
+    assert "give --versioned-bucket and --table and --machine-role too" in done.stderr

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
 
 import click
 
 from s3commit.cli.printer import Printer
-from s3commit.cli.probe.command import probe, probe_options
 from s3commit.cli.session import Session
 from s3commit.cli.text import many
-from s3commit.cli.verb import FAILED, USAGE, Problem, verb
-from s3commit.core.model.job import Destination
+from s3commit.cli.verb import FAILED, Problem, verb
 
 
 @verb()
@@ -20,7 +17,6 @@ from s3commit.core.model.job import Destination
 @click.option("--bucket", metavar="BUCKET", help="The data bucket, if no stack is to say it.")
 @click.option("--role", metavar="ARN", help="A role of Spark jobs, whose rights are simulated.")
 @click.option("--prefix", metavar="PREFIX", default="", help="Where it writes, or else the caller.")
-@probe_options
 def doctor(
     session: Session,
     printer: Printer,
@@ -29,31 +25,18 @@ def doctor(
     bucket: str | None,
     role: str | None,
     prefix: str,
-    destination: Destination | None,
-    **given: Any,
 ) -> None:
     """Check this machine, the account and the deployment.
 
-    Run it before the first deployment and on a cluster. Without --probe it changes nothing. One
-    line a check: ok, what to do, or why it was skipped. It reads sts:GetCallerIdentity,
+    Run it before the first deployment and on a cluster. It changes nothing. One line a check: ok,
+    what to do, or why it was skipped. It reads sts:GetCallerIdentity,
     lambda:GetAccountSettings, servicequotas:ListServiceQuotas, cloudformation:DescribeStacks,
     s3:GetBucketNotification, GetBucketPolicy, GetLifecycleConfiguration and
     GetEncryptionConfiguration, kms:DescribeKey, sqs:GetQueueUrl and GetQueueAttributes, and asks
     iam:SimulatePrincipalPolicy; what the caller may not read is skipped. With --prefix and no
     --role the caller's own rights there are tried, by calls for an upload that does not exist. Exit
     code 1 if there is something to do.
-
-    With --probe it asks the services whether they do what correctness rests on, below a prefix of
-    its own, and deletes all that it made. It says first what it does, where, and what it costs at
-    most; what needs an option that is not given is not probed. Exit code 1 if anything differs from
-    what correctness needs. Rights: docs/operations.md.
     """
-    if destination is not None:
-        if name or bucket or role or prefix:
-            raise Problem("--name, --bucket, --role and --prefix are for the checks alone", USAGE)
-        probe(session, printer, destination, **given)
-        return
-    _refuse_without_probe(given)
     from s3commit.cli.doctor.checks import examine  # noqa: PLC0415 - as in `Session`
     from s3commit.cli.doctor.surroundings import Verdict  # noqa: PLC0415
 
@@ -70,11 +53,3 @@ def doctor(
     if wrong:
         count = many(len(wrong), "check")
         raise Problem(f"{count} of {len(found)} failed: {', '.join(wrong)}", FAILED)
-
-
-def _refuse_without_probe(given: dict[str, Any]) -> None:
-    """An option of the probes alone; the table may come from the environment."""
-    named = [name for name, value in given.items() if value and name != "table"]
-    if named:
-        option = named[0].replace("_", "-")
-        raise Problem(f"--{option} goes with --probe URI; nothing was checked", USAGE)

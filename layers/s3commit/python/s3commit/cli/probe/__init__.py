@@ -1,1 +1,0 @@
-"""What `s3commit doctor --probe` does: it shows in an account what correctness rests on."""
