@@ -8,12 +8,13 @@ import subprocess
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import s3commit.spark
 from bench.fleet import Fleet
 from bench.front import CLUSTER, PIPELINE, Counts, Front
 from bench.pipeline import BUCKET, DATA, Committer, make_pipeline
@@ -26,7 +27,7 @@ from s3commit.spark.native import PROTOCOL, configure
 from tests.native import s3a
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from bench.writing import Say
 
@@ -45,7 +46,7 @@ TUNING: Final = {
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """A committer: the session's settings, or our format if there are none."""
+    """A committer: the session's settings, or `s3commit.spark.write` if there are none."""
 
     name: str
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -76,7 +77,7 @@ def _by_renames(version: str) -> How:
     return How(f"FileOutputCommitter v{version}", {CLASS: SPARKS, **setting})
 
 
-OURS: Final = (How("s3commit, the jar", {CLASS: PROTOCOL}), How("s3commit, the format"))
+OURS: Final = (How("s3commit, the jar", {CLASS: PROTOCOL}), How("s3commit, write"))
 S3AS: Final = (
     _of_s3a("magic"),
     _of_s3a("magic", ", tuned", **TUNING),
@@ -206,12 +207,12 @@ def _write(stage: _Stage, frame: DataFrame, workload: Workload, how: How, prefix
         if how.is_ours:
             stack.enter_context(Committer(make_pipeline(stage.store), prefix, fleet))
         stack.enter_context(_delayed_at_last(stage, group))
-        writer = _writer(frame, workload, how)
+        save = _saver(frame, workload, how)
         _reset_heap(spark)
         reset_peaks(jvm_pid(spark))
         with Meter(jvm_pid(spark)) as meter:
             cpu, start = time.process_time() + fleet.cpu, time.time()
-            writer.save(f"{'s3a' if how.settings else 's3'}://{how.bucket}/{prefix}")
+            save(f"{'s3a' if how.settings else 's3'}://{how.bucket}/{prefix}")
             end = time.time()
     counts = stage.front.counts()
     return Run(
@@ -270,16 +271,16 @@ def _is_written(spark: SparkSession, group: str) -> bool:
     )
 
 
-def _writer(frame: DataFrame, workload: Workload, how: How) -> DataFrameWriter:
+def _saver(frame: DataFrame, workload: Workload, how: How) -> Callable[[str], object]:
+    """What writes the frame to a path."""
     overwrites = workload.overwrites and how.overwrites
-    writer = frame.write.mode("overwrite" if overwrites else "append")
-    if overwrites:
-        writer = writer.option("partitionOverwriteMode", "dynamic")
+    mode = "overwrite" if overwrites else "append"
+    scope = {"partitionOverwriteMode": "dynamic"} if overwrites else {}
     if how.settings:
-        return writer.partitionBy(*workload.by).format("parquet")
-    if workload.by:
-        writer = writer.option("partitionBy", ",".join(workload.by))
-    return writer.format("s3commit")
+        return frame.write.mode(mode).options(**scope).partitionBy(*workload.by).parquet
+    return lambda path: s3commit.spark.write(
+        frame, path, mode=mode, partition_by=workload.by, **scope
+    )
 
 
 def _last_task_ended(spark: SparkSession, group: str) -> float:

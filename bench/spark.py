@@ -81,8 +81,6 @@ class Bench:
         """A session with Python workers of its own, on two cores; Spark's own defaults else."""
         from pyspark.sql import SparkSession
 
-        from s3commit.spark import register
-
         builder = SparkSession.Builder()
         for name, value in (settings or {}).items():
             builder = builder.config(name, value)
@@ -98,7 +96,6 @@ class Bench:
             .getOrCreate()
         )
         try:
-            register(spark)
             chmod_by_system_call(spark)
             yield spark
         finally:
@@ -114,17 +111,12 @@ class Bench:
         return costs[0]
 
     def ours(self, frame: DataFrame, *by: str) -> Cost:
-        """The format s3commit, snappy, to SeaweedFS, committed when it returns."""
-        writer = frame.write.format("s3commit").mode("append")
-        if by:
-            writer = writer.option("partitionBy", ",".join(by))
-        return self._committed(frame, writer.save)
-
-    def function(self, frame: DataFrame) -> Cost:
-        """The same by `s3commit.spark.write`."""
+        """`s3commit.spark.write`, snappy, to SeaweedFS, committed when it returns."""
         from s3commit.spark import write
 
-        return self._committed(frame, lambda path: write(frame, path, mode="append"))
+        return self._committed(
+            frame, lambda path: write(frame, path, mode="append", partition_by=by)
+        )
 
     def _committed(self, frame: DataFrame, save: Callable[[str], object]) -> Cost:
         with self._place() as prefix:

@@ -52,13 +52,12 @@ def write(bench: Bench, settings: Settings) -> list[Figure]:
     with bench.session() as spark:
         frame = rows(spark, settings.rows, TASKS)
         few = rows(spark, settings.rows // 2, TASKS)
-        for warm in (bench.native, bench.ours, bench.function, bench.nothing):
+        for warm in (bench.native, bench.ours, bench.nothing):
             warm(few)
-        native, ours, function, nothing = in_turn(
+        native, ours, nothing = in_turn(
             settings,
             Variant("Spark to disk", lambda: bench.native(frame)),
             Variant("s3commit", lambda: bench.ours(frame)),
-            Variant("s3commit.spark.write", lambda: bench.function(frame)),
             Variant("rows alone", lambda: bench.nothing(frame)),
         )
     title = f"write {settings.rows:,} rows, {TASKS} tasks"
@@ -66,7 +65,6 @@ def write(bench: Bench, settings: Settings) -> list[Figure]:
     return [
         *_costs(title, ours, native, cpu_goal=CPU_GOAL),
         _figure(title, "CPU without making the rows", *extra),
-        _figure(f"{title}, by the function", "CPU of the tasks", *_tasks(function, native)),
     ]
 
 

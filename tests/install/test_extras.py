@@ -38,20 +38,22 @@ with fs.transaction, fs.open({uri!r}.replace("s3:", "s3commit:") + "a.csv", "wb"
     file.write(b"1,2")
 """
 
-# What Spark does with a data source, in one process: a writer, a task, the commit.
+# What `write` does, in one process: a job, a task, the commit.
 SPARK = """
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.types import LongType, StructField, StructType
-from s3commit.spark.source import S3CommitDataSource
+from s3commit.spark.job import spark_job
+from s3commit.spark.options import parse_options
+from s3commit.spark.policy import policy_of
 
-writer = S3CommitDataSource({{"path": {uri!r}}}).writer(
-    StructType([StructField("id", LongType())]), False
-)
+options = parse_options({{"path": {uri!r}}})
+schema = StructType([StructField("id", LongType())])
+job = spark_job(options, schema, policy_of(options, overwrite=False)).open()
 TaskContext._taskContext = context = object.__new__(TaskContext)
 context._partitionId, context._taskAttemptId, context._localProperties = 0, 0, {{}}
-message = writer.write(iter([pa.record_batch({{"id": [1, 2, 3]}})]))
-writer.commit([message])
+message = job.write_task(iter([pa.record_batch({{"id": [1, 2, 3]}})]))
+job.commit([message])
 print(message.rows, "rows")
 """
 
@@ -149,8 +151,8 @@ def test_no_extra_brings_a_spark_of_its_own(installed: Installed) -> None:
     extras = ("spark", "fsspec", "cli", "pipeline", "local")
     assert "pyspark" not in closure(declared(*extras))
     done = installed("spark").run(
-        "from s3commit.spark import register\n"
-        "try: register(None)\nexcept Exception as error: print(error)\n"
+        "from s3commit.spark import write\n"
+        "try: write(None, 's3://b/t/')\nexcept Exception as error: print(error)\n"
     )
     assert "pyspark is not installed here: run this with the cluster's Python" in done.stdout
 

@@ -1,44 +1,27 @@
-"""One Spark session and one small pipeline for all tests of the data source."""
+"""One Spark session and one small pipeline for all tests of `write` and `read`."""
 
 from __future__ import annotations
 
 import logging
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyspark
 import pytest
 
-from tests.spark.tiny import Place, TinyPipeline
+from s3commit.spark import frame_read
+from tests.spark.tiny import BUCKET, Place, TinyPipeline
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 VERSION = tuple(map(int, pyspark.__version__.split(".")[:2]))
-# Python data sources came with Spark 4.0, their streams of Arrow batches with 4.1.
-_OF_ANY = {
-    f"test_{name}.py"
-    for name in (
-        "committed",
-        "driver",
-        "foreach_batch",
-        "frame_read",
-        "frame_write",
-        "merging",
-        "schema_policy",
-        "session",
-    )
-}
-_OF_STREAMS = {"test_stream_writer.py", "test_streaming.py"}
-_ALL = {path.name for path in Path(__file__).parent.glob("test_*.py")}
-collect_ignore = sorted(
-    _ALL - _OF_ANY if VERSION < (4, 0) else _OF_STREAMS if VERSION < (4, 1) else ()
-)
 
 SETTINGS = {
     "spark.ui.enabled": "false",
@@ -78,10 +61,8 @@ def environment(tiny: TinyPipeline, **more: str) -> Iterator[None]:
 def spark(
     tiny: TinyPipeline, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[SparkSession]:
-    """A classic session, with the format registered."""
+    """A classic session."""
     from pyspark.sql import SparkSession
-
-    from s3commit.spark import register
 
     builder = SparkSession.builder.master("local[2,3]")
     for name, value in {**SETTINGS, **_warehouse(tmp_path_factory)}.items():
@@ -89,8 +70,6 @@ def spark(
     with environment(tiny, **_workers(request)):
         session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
-    if VERSION >= (4, 0):
-        register(session)
     yield session
     session.stop()
 
@@ -132,3 +111,23 @@ def place(tiny: TinyPipeline) -> Iterator[Place]:
     with environment(tiny):
         yield Place(tiny)
     assert not tiny.failures, tiny.failures
+
+
+@pytest.fixture
+def copies(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the bucket's objects are copied to when Spark is told of one."""
+
+    def uri(root: Any, key: str) -> str:
+        assert (root.scheme, root.bucket) == ("s3a", BUCKET)
+        shutil.rmtree(tmp_path / key, ignore_errors=True)  # what has been replaced since
+        for listed in place.tiny.store.list(BUCKET, key):
+            if "/_" in listed.key:  # hidden from Spark, and the pipeline deletes some
+                continue
+            path = tmp_path / listed.key
+            path.parent.mkdir(parents=True, exist_ok=True)
+            body = place.tiny.store.get(BUCKET, listed.key, max_bytes=1 << 28).body
+            path.write_bytes(body)
+        return str(tmp_path / key)
+
+    monkeypatch.setattr(frame_read._Root, "uri", uri)
+    return tmp_path

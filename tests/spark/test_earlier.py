@@ -17,7 +17,6 @@ from s3commit.spark.earlier import committed_before, earlier_job
 from s3commit.spark.options import parse_options
 from s3commit.writer.environment import SystemEnvironment
 from s3commit.writer.once import new_job_id, unanswered
-from tests.spark.conftest import VERSION
 from tests.spark.tiny import BUCKET, Place
 
 if TYPE_CHECKING:
@@ -264,25 +263,3 @@ def test_i11_a_key_whose_files_were_overwritten_stays_spent_and_says_so(
     found = earlier_job(parse_options({"path": place.uri, "idempotencyKey": KEY}))
     assert found is not None
     assert (found.files, found.looked) == (4, 2)
-
-
-@pytest.mark.skipif(VERSION < (4, 0), reason="Spark has no Python data sources")
-def test_i11_the_format_waits_too_and_takes_no_row_of_data_that_is_committed(
-    spark: SparkSession, place: Place, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    first = write(spark.range(3), place.uri, mode="append", idempotencyKey=KEY)
-    write(spark.range(5), place.uri, mode="overwrite")
-    jobs = set(place.jobs)
-    many = spark.range(0, 3_000_000, 1, 3)
-    many.write.format("s3commit").mode("append").option("idempotencyKey", KEY).save(place.uri)
-    assert set(place.jobs) <= jobs
-    options = parse_options({"path": place.uri, "idempotencyKey": KEY})
-    from s3commit.spark.batch import NothingToWrite, start_batch
-
-    found = start_batch(options, many.schema, overwrite=False)
-    assert isinstance(found, NothingToWrite)
-
-    rows: Iterator[Any] = iter(lambda: pytest.fail("no row is asked for"), None)
-    assert found.write(rows).attempt is None
-    assert first.job_id in found.line
-    assert "are no longer there" in found.line

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pyspark
 import pytest
-from pyspark.errors import PySparkException
 from pyspark.sql.types import (
     ArrayType,
     DataType,
@@ -20,7 +19,7 @@ from pyspark.sql.types import (
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.spark.formats import FORMATS
 from s3commit.spark.formats.types import check_types
-from tests.spark.test_write import READS_ORC_INSTANTS, rows, save, split_columns
+from tests.spark.test_as_spark_writes import READS_ORC_INSTANTS, rows, save, split_columns
 from tests.spark.tiny import Place
 
 if TYPE_CHECKING:
@@ -86,7 +85,7 @@ def test_spark_reads_back_what_was_written_as_from_its_own_writer(
         columns = [column for column in columns if "collate" not in column]
     written = spark.range(5).selectExpr(*columns).repartition(2)
     if file_format == "orc" and "timestamp'" in types and not READS_ORC_INSTANTS:
-        with pytest.raises(PySparkException, match="cannot read it from orc"):
+        with pytest.raises(InvalidInputError, match="cannot read it from orc"):
             save(written, place, fileFormat=file_format)
         return
     save(written, place, fileFormat=file_format)
@@ -188,7 +187,7 @@ def test_partitions_limits_and_counts_work_in_every_format(
 def test_a_type_that_would_not_read_back_is_refused_before_anything_is_written(
     spark: SparkSession, place: Place, file_format: str, column: str, line: str
 ) -> None:
-    with pytest.raises(PySparkException) as refused:
+    with pytest.raises(InvalidInputError) as refused:
         save(spark.range(1).selectExpr("id", column), place, fileFormat=file_format)
     assert line in str(refused.value)
     assert "Nothing was written" in str(refused.value)
@@ -223,7 +222,7 @@ def test_timestamps_in_orc_are_refused_for_a_spark_that_cannot_read_them(
 def test_a_day_that_would_not_read_back_fails_the_task_and_names_it(
     spark: SparkSession, place: Place, file_format: str, column: str
 ) -> None:
-    with pytest.raises(PySparkException, match=r"BAD_VALUE.*write parquet|write parquet"):
+    with pytest.raises(InvalidInputError, match=r"BAD_VALUE.*write parquet|write parquet"):
         save(spark.range(1).selectExpr("id", column), place, fileFormat=file_format)
     assert place.data == []
 

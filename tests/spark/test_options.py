@@ -1,4 +1,4 @@
-"""The options of the format: what is taken, and how what is not is refused."""
+"""The options of `write`: what is taken, and how what is not is refused."""
 
 from __future__ import annotations
 
@@ -158,23 +158,8 @@ def test_a_bad_value_of_an_option_that_a_configuration_may_hold(
         parse(**{name: value})
 
 
-def test_a_job_id_that_is_none_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match=r"job id '\.\./etc' is no UUID"):
-        parse(jobId="../etc")
-
-
 @pytest.mark.parametrize("path", ["", "/tmp/x", "file:///tmp/x", "s3://bucket", "s3://B_/x"])
 def test_a_path_that_is_no_destination_is_refused(path: str) -> None:
     with pytest.raises(InvalidInputError, match="path") as caught:
         parse_options({"path": path})
     assert caught.value.code == "BAD_PATH"
-
-
-def test_no_path_is_refused_with_what_to_write() -> None:
-    with pytest.raises(InvalidInputError, match=r"\.save\('s3://bucket/prefix'\)"):
-        parse_options({})
-
-
-def test_several_paths_are_refused_with_what_to_do() -> None:
-    with pytest.raises(InvalidInputError, match="one path at a time, not 2"):
-        parse_options({"paths": '["s3://b/p","s3://b/q"]'})

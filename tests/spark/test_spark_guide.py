@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from s3commit.spark.formats.types import running_release
 from tests.spark.tiny import BUCKET, Place
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ def run_page(
     assert capsys.readouterr().out.splitlines() == expected
 
 
-@pytest.mark.usefixtures("spark")
+@pytest.mark.usefixtures("spark", "copies")
 def test_the_spark_page_does_what_it_says(
     place: Place,
     capsys: pytest.CaptureFixture[str],
@@ -49,7 +48,7 @@ def test_the_spark_page_does_what_it_says(
     run_page("spark.md", place, capsys, monkeypatch, tmp_path)
 
 
-@pytest.mark.skipif(running_release() < (4, 1), reason="Spark has no streams for the format")
+@pytest.mark.usefixtures("copies")
 def test_the_streaming_page_does_what_it_says(
     spark: SparkSession,
     place: Place,

@@ -1,314 +1,351 @@
-"""Writing DataFrames: what arrives is what was written, named as Spark names it."""
+"""`write`: the function that commits a DataFrame on every Spark, classic and Connect."""
 
 from __future__ import annotations
 
+import dataclasses
+import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyspark
 import pytest
 
+from s3commit.core.model.conditions import Conditions
+from s3commit.core.model.errors import InvalidInputError, JobFailedError, NotFoundError
 from s3commit.core.model.states import JobState
-from s3commit.spark import arrange
-from s3commit.spark.formats.types import running_release
-from tests.spark.tiny import BUCKET, Place
+from s3commit.spark import CommitResult, frame_write, write
+from s3commit.spark.options import parse_options
+from s3commit.spark.setup import WrongPythonError
+from tests.spark.disturbed import disturbed, fail_always, fail_first_try, kill_first_try
+from tests.spark.tiny import Place
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-
-def save(frame: DataFrame, place: Place, **options: Any) -> None:
-    frame.write.format("s3commit").options(**options).mode("append").save(place.uri)
-
-
-def load(spark: SparkSession, place: Place, **options: Any) -> DataFrame:
-    return spark.read.format("s3commit").options(**options).load(place.uri)
+TYPES = """
+    id, cast(id as tinyint) byte, cast(id as float) float, cast(id as double) / 3 double,
+    id % 2 = 0 boolean, concat('text ', id) string, cast(concat('b', id) as binary) binary,
+    cast(id as decimal(38,10)) decimal, date_add(date'1500-01-01', cast(id * 50000 as int)) date,
+    timestamp'1600-03-01 12:13:14.123456' timestamp, timestamp_ntz'1600-03-01 12:13:14.123456' ntz,
+    array(cast(id as int), null) array, map('key', id) map,
+    named_struct('x', id, 'y', named_struct('z', cast(id as string))) struct,
+    make_dt_interval(cast(id as int)) daytime, if(id > 1, null, id) nullable
+"""
 
 
 def rows(frame: DataFrame) -> list[str]:
     return sorted(map(repr, frame.collect()))
 
 
-def local_directories(root: Path) -> dict[str, int]:
-    """Directory names below ``root`` with the number of their files' directories."""
-    found = {str(path.parent.relative_to(root)) for path in root.rglob("*.parquet")}
-    return dict.fromkeys(sorted(found), 1)
+def ids(session: SparkSession, place: Place, target: Path) -> list[int]:
+    """The column ``id`` of all files that are visible, read by Spark itself."""
+    assert place.data
+    return sorted(row.id for row in session.read.parquet(place.download(target)).collect())
 
 
-READS_ORC_INSTANTS = running_release() >= (4, 2)
-
-PLAIN_TYPES = """
-    id,
-    cast(id as tinyint) byte, cast(id as smallint) short, cast(id as int) int,
-    cast(id as float) float, cast(id as double) / 3 double, id % 2 = 0 boolean,
-    concat('text ', id) string, cast(concat('b', id) as binary) binary,
-    cast(id as decimal(9,2)) decimal9, cast(id as decimal(18,4)) decimal18,
-    cast(id as decimal(38,10)) decimal38,
-    date_add(date'1500-01-01', cast(id * 50000 as int)) date,
-    timestamp'1600-03-01 12:13:14.123456' + make_dt_interval(cast(id as int) * 30000) timestamp,
-    timestamp_ntz'1600-03-01 12:13:14.123456' ntz,
-    array(cast(id as int), null) array, array(id) long_array, map('key', id) map,
-    named_struct('x', id, 'y', named_struct('z', cast(id as string))) struct,
-    array(map('k', named_struct('t', timestamp'2026-01-01 00:00:00'))) nested,
-    if(id > 1, null, id) nullable
-"""
-UNUSUAL_TYPES = """
-    id, make_dt_interval(cast(id as int)) daytime,
-    parse_json('{"a": [1, "x"]}') variant, 'x' collate UNICODE_CI collated,
-    map(id, timestamp'2026-01-01 00:00:00') time_map
-"""
-if running_release() >= (4, 1):  # before, Spark does not read them from parquet
-    UNUSUAL_TYPES += ", null void, array(null) void_array"
-
-
-@pytest.mark.parametrize("types", [PLAIN_TYPES, UNUSUAL_TYPES], ids=["plain", "unusual"])
 def test_types_and_values_come_back_as_they_were(
-    spark: SparkSession, place: Place, tmp_path: Path, types: str
+    session: SparkSession, place: Place, tmp_path: Path
 ) -> None:
-    written = spark.range(4).selectExpr(*split_columns(types))
-    save(written, place)
-    native = spark.read.parquet(place.download(tmp_path))
-    ours = load(spark, place)
-    expected = written.schema.toNullable()
-    assert native.schema == expected
-    assert ours.schema == expected
-    texts = [column.name for column in expected if column.name != "variant"]
-    extra = ["to_json(variant)"] if "variant" in expected.names else []
-    assert rows(native.selectExpr(*texts, *extra)) == rows(written.selectExpr(*texts, *extra))
-    assert rows(ours.selectExpr(*texts, *extra)) == rows(written.selectExpr(*texts, *extra))
+    written = session.sql(f"select {TYPES} from range(4)").repartition(2)
+    write(written, place.uri)
+    read = session.read.parquet(place.download(tmp_path))
+    assert read.dtypes == written.dtypes
+    assert rows(read) == rows(written)
 
 
-def split_columns(text: str) -> list[str]:
-    """Split at the commas outside of parentheses and quotes."""
-    columns, depth, quoted = [""], 0, False
-    for char in " ".join(text.split()):
-        quoted ^= char == "'"
-        depth += (char == "(") - (char == ")")
-        if char == "," and not depth and not quoted:
-            columns.append("")
-        else:
-            columns[-1] += char
-    return columns
-
-
-def test_comments_and_metadata_of_columns_are_kept(spark: SparkSession, place: Place) -> None:
-    written = spark.range(1).selectExpr("id")
-    written = written.withMetadata("id", {"comment": "the row", "unit": 7})
-    save(written, place)
-    assert load(spark, place).schema["id"].metadata == {"comment": "the row", "unit": 7}
-
-
-def test_names_carry_partition_job_counter_and_codec(spark: SparkSession, place: Place) -> None:
-    save(spark.range(0, 10, 1, 2), place, compression="zstd")
+def test_the_result_says_what_was_committed(session: SparkSession, place: Place) -> None:
+    frame = session.range(0, 100, 1, 2).selectExpr("id", "id % 2 k")
+    result = write(frame, place.uri, partition_by="k")
+    assert dataclasses.asdict(result) == json.loads(json.dumps(dataclasses.asdict(result)))
     (job,) = place.jobs
-    assert place.data == [f"part-0000{n}-{job}.c000.zstd.parquet" for n in (0, 1)]
-    head = place.tiny.store.head(BUCKET, place.destination.prefix + place.data[0])
-    assert head is not None
-    assert head.metadata["s3commit-job"] == job
-    assert head.metadata["s3commit-task"] == "00000"
-
-
-def test_the_commit_manifest_counts_rows_and_bytes(spark: SparkSession, place: Place) -> None:
-    save(spark.range(0, 100, 1, 2), place)
-    record = place.tidy()
-    assert record.state is JobState.COMMITTED
-    assert [file.rows for file in place.committed()] == [50, 50]
-    assert record.plan is not None
-    assert record.plan.rows == 100
-
-
-def test_a_dataframe_without_rows_is_one_file_that_keeps_the_schema(
-    spark: SparkSession, place: Place, tmp_path: Path
-) -> None:
-    empty = spark.createDataFrame([], "id bigint, s string, t array<timestamp>")
-    for file_format in ("parquet", "orc", "csv", "json"):
-        lacks_times = file_format == "csv" or (file_format == "orc" and not READS_ORC_INSTANTS)
-        written = empty.select("id", "s") if lacks_times else empty
-        save(written, place, partitionBy="", fileFormat=file_format)
-        (name,) = [name for name in place.data if name.endswith((f".{file_format}", ".gz"))]
-        copy = f"{place.download(tmp_path / file_format)}/{name}"
-        read = spark.read.schema(written.schema).format(file_format).load(copy)
-        assert (read.schema, read.count()) == (written.schema, 0)
-        if file_format == "parquet":
-            assert spark.read.parquet(copy).schema == written.schema
-
-
-def test_partitions_without_rows_make_no_file(spark: SparkSession, place: Place) -> None:
-    save(spark.range(10).selectExpr("id", "id p").where("id < 0"), place, partitionBy="p")
+    assert result == CommitResult(
+        job_id=job,
+        destination=place.destination.uri,
+        files=4,
+        rows=100,
+        bytes=sum(file.length for file in place.committed()),
+        replaced=0,
+        manifest=f"{place.destination.uri}_commits/{job}.jsonl",
+    )
     assert place.tidy().state is JobState.COMMITTED
+
+
+def test_modes_are_sparks_own(session: SparkSession, place: Place, tmp_path: Path) -> None:
+    write(session.range(3), place.uri)
+    with pytest.raises(JobFailedError, match="is there already"):
+        write(session.range(9), place.uri)
+    with pytest.raises(JobFailedError, match="is there already"):
+        write(session.range(9), place.uri, mode="errorifexists")
+    assert write(session.range(3, 5), place.uri, mode="append").replaced == 0
+    assert ids(session, place, tmp_path / "1") == [0, 1, 2, 3, 4]
+    assert write(session.range(5, 7), place.uri, mode="overwrite").replaced > 0
+    assert ids(session, place, tmp_path / "2") == [5, 6]
+
+
+def test_partitions_are_replaced_alone_by_option_or_session(
+    session: SparkSession, place: Place, tmp_path: Path
+) -> None:
+    frame = session.range(6).selectExpr("id", "id % 3 k")
+    write(frame, place.uri, partition_by=["k"])
+    one = frame.where("id = 4")
+    dynamic = "partitionOverwriteMode"
+    write(one, place.uri, mode="overwrite", partition_by="k", **{dynamic: "dynamic"})
+    assert ids(session, place, tmp_path / "1") == [0, 2, 3, 4, 5]
+    session.conf.set(f"spark.sql.sources.{dynamic}", "dynamic")
+    try:
+        write(frame.where("id = 3"), place.uri, mode="overwrite", partition_by="k")
+        assert ids(session, place, tmp_path / "2") == [2, 3, 4, 5]
+    finally:
+        session.conf.unset(f"spark.sql.sources.{dynamic}")
+    write(frame.where("id = 0"), place.uri, mode="overwrite", partition_by="k")
+    assert ids(session, place, tmp_path / "3") == [0]
+
+
+@pytest.mark.parametrize(
+    ("said", "line"),
+    [
+        ({"mode": "ignore"}, "mode 'ignore' is none of error, errorifexists, append, overwrite"),
+        ({"mode": "append", "conflict": "replace"}, "contradicts mode 'append'"),
+        ({"idempotencykeys": "x"}, "Did you mean 'idempotencyKey'?"),
+        ({"partition_by": "no"}, "column 'no' is not in the DataFrame"),
+        ({"format": "xml"}, "fileFormat"),
+    ],
+)
+def test_bad_input_is_refused_before_any_task_runs(
+    session: SparkSession, place: Place, said: dict[str, Any], line: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=line):
+        write(session.range(1), place.uri, **said)
+    assert place.names == place.uploads == []
+
+
+def test_a_bucket_without_a_pipeline_is_refused_before_any_task_runs(
+    session: SparkSession, place: Place
+) -> None:
+    place.tiny.add_bucket("no-pipeline-here", notifies=False)
+    with pytest.raises(NotFoundError, match="no-pipeline-here"):
+        write(session.range(1), "s3://no-pipeline-here/table/")
+
+
+def test_a_stream_is_refused_with_the_ways_to_write_one(
+    session: SparkSession, place: Place
+) -> None:
+    stream = session.readStream.format("rate").load()
+    with pytest.raises(InvalidInputError, match="foreachBatch"):
+        write(stream, place.uri)
+    assert place.names == []
+
+
+@pytest.mark.parametrize("empty", ["id < 0", "false"], ids=["filtered", "no partition"])
+def test_a_dataframe_without_rows_is_one_file_that_keeps_the_schema(
+    session: SparkSession, place: Place, tmp_path: Path, empty: str
+) -> None:
+    frame = session.range(0, 4, 1, 3).selectExpr("id", "'x' s").where(empty)
+    result = write(frame, place.uri)
+    assert (result.files, result.rows) == (1, 0)
+    read = session.read.parquet(place.download(tmp_path))
+    assert (read.dtypes, read.count()) == (frame.dtypes, 0)
+
+
+def test_partitions_without_rows_make_no_file(session: SparkSession, place: Place) -> None:
+    frame = session.range(10).selectExpr("id", "id p").where("id < 0")
+    assert write(frame, place.uri, partition_by="p").files == 0
+    assert "_SUCCESS" in place.names
+    assert place.data == []
+
+
+@pytest.mark.parametrize("file_format", ["orc", "csv", "json"])
+def test_other_formats_are_read_by_spark(
+    session: SparkSession, place: Place, tmp_path: Path, file_format: str
+) -> None:
+    written = session.range(5).selectExpr("id", "concat('a,', id) s")
+    write(written, place.uri, format=file_format)
+    read = session.read.schema(written.schema).format(file_format)
+    assert rows(read.load(place.download(tmp_path))) == rows(written)
+
+
+def test_i11_a_job_that_is_run_again_with_its_key_adds_nothing(
+    session: SparkSession, place: Place, tmp_path: Path
+) -> None:
+    said: dict[str, Any] = {"mode": "append", "idempotencyKey": "2026-11-23"}
+    first = write(session.range(3), place.uri, **said)
+    again = write(session.range(3), place.uri, **said)
+    assert (first.already_committed, again.already_committed) == (False, True)
+    assert (again.job_id, again.manifest) == (first.job_id, first.manifest)
+    assert (again.files, again.rows, again.bytes) == (0, 0, 0)
+    assert place.jobs in ([], [first.job_id])  # no second job was opened
+    assert ids(session, place, tmp_path) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("conditions.minRows", 11, "minRows is 11, the job has 10"),
+        ("conditions.maxRows", 9, "maxRows is 9, the job has 10"),
+        ("conditions.minFiles", 2, "minFiles is 2, the job has 1"),
+    ],
+)
+def test_a_job_that_fails_its_condition_says_the_figure(
+    session: SparkSession, place: Place, name: str, value: int, says: str
+) -> None:
+    condition: dict[str, Any] = {name: value}
+    with pytest.raises(JobFailedError, match=says) as caught:
+        write(session.range(0, 10, 1, 1), place.uri, **condition)
+    assert caught.value.code == "CONDITION_FAILED"
+    assert place.data == []
+
+
+def test_i10_an_overwrite_replaces_the_earlier_data_files_and_says_how_many(
+    spark: SparkSession, place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(spark.range(0, 10, 1, 2), place.uri)
+    place.put("_hidden/x.parquet", b"not data")
+    earlier = set(place.data)
+    capsys.readouterr()
+    result = write(spark.range(0, 7, 1, 1), place.uri, mode="overwrite")
+    assert result.replaced == 2
+    assert len(place.data) == 1
+    assert not earlier & set(place.data)
+    assert "_hidden/x.parquet" in place.names
+    said = capsys.readouterr().err
+    assert said.startswith("s3commit: replaced 2 files with 1 file, ")
+    assert f"7 rows; see: s3commit show {place.uri}/__magic_job-{result.job_id}/" in said
+
+
+def test_an_overwrite_without_rows_empties_the_table_or_no_partition(
+    spark: SparkSession, place: Place
+) -> None:
+    frame = spark.range(0, 9, 1, 1).selectExpr("id", "id % 3 k")
+    write(frame, place.uri, partition_by="k")
+    none: dict[str, Any] = {"mode": "overwrite", "partition_by": "k"}
+    write(frame.where("id < 0"), place.uri, partitionOverwriteMode="dynamic", **none)
+    assert len(place.data) == 3
+    write(frame.where("id < 0"), place.uri, **none)
     assert place.data == []
     assert "_SUCCESS" in place.names
 
 
-def test_a_second_append_adds_and_disturbs_nothing(spark: SparkSession, place: Place) -> None:
-    save(spark.range(5), place)
-    before = place.data
-    save(spark.range(5, 9), place)
-    assert set(before) < set(place.data)
-    assert sorted(row.id for row in load(spark, place).collect()) == list(range(9))
-
-
-PARTITION_VALUES = ["a/b", "a=b", "50%", "with space", "line\nbreak", "ünï", "日本", "a:b*c?d"]
-PARTITION_VALUES += ["{x}[y]^", "#'\"\\", "tab\tend", "%2F", ".hidden", "", "__HIVE", "a.b"]
-
-
-def test_directories_are_named_as_sparks_own_partitionby_names_them(
-    spark: SparkSession, place: Place, tmp_path: Path
+def test_mode_error_may_be_of_the_partitions_that_the_job_writes(
+    spark: SparkSession, place: Place
 ) -> None:
-    values = [(n, text) for n, text in enumerate([*PARTITION_VALUES, None])]
-    written = spark.createDataFrame(values, "id int, p string").selectExpr("id", "p", "p `a=b/c`")
-    written = written.coalesce(1)
-    written.write.partitionBy("p", "a=b/c").parquet(str(tmp_path / "native"))
-    save(written, place, partitionBy="p, A=B/C")
-    assert local_directories(tmp_path / "native") == local_directories(
-        Path(place.download(tmp_path / "ours"))
-    )
-    expected = sorted((n, text or None) for n, text in values)
-    assert sorted((row.id, row.p) for row in load(spark, place).collect()) == expected
+    frame = spark.range(0, 9, 1, 1).selectExpr("id", "id % 3 k")
+    parts: dict[str, Any] = {"partition_by": "k", "partitionOverwriteMode": "dynamic"}
+    write(frame.where("k < 2"), place.uri, partition_by="k")
+    write(frame.where("k = 2"), place.uri, **parts)
+    with pytest.raises(JobFailedError, match="none of its files is visible"):
+        write(frame.where("k > 0"), place.uri, **parts)
+    assert [name.split("/")[0] for name in place.data] == ["k=0", "k=1", "k=2"]
+    place.settle()
+    assert place.uploads == []
 
 
-TYPED_PARTITIONS = {
-    "boolean": "id % 2 = 0",
-    "tinyint": "cast(id as tinyint)",
-    "bigint": "id * 10000000000",
-    "date": "date_add(date'0001-01-01', cast(id * 700000 as int))",
-    "timestamp": "timestamp'2026-03-08 01:30:00' + make_dt_interval(0, cast(id as int), 0, 0.12)",
-    "old_timestamp": "timestamp'1600-01-01 00:00:00'",
-    "ntz": "timestamp_ntz'2026-03-08 02:30:00.5'",
-    "decimal": "cast(id as decimal(20,7)) / 10000000",
-    "double": "element_at(array(1D, 0.1D, 1e7D, 1.5e-5D, double('nan')), cast(id as int) + 1)",
-    "float": "element_at(array(1F, 0.1F, 3.4e38F, float('-inf'), 1e-3F), cast(id as int) + 1)",
-    "binary": "cast('a/b' as binary)",
-}
+# What may happen to a task.
 
 
-def test_typed_partition_values_are_written_as_spark_writes_them(
-    spark: SparkSession, place: Place, tmp_path: Path
+@pytest.fixture
+def small_batches(session: SparkSession) -> Iterator[None]:
+    session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "100")
+    yield
+    session.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+
+
+@pytest.mark.usefixtures("small_batches")
+@pytest.mark.parametrize("disturb", [fail_first_try, kill_first_try])
+def test_i2_i3_a_task_that_fails_once_is_counted_once(
+    session: SparkSession, place: Place, tmp_path: Path, disturb: Callable[[int, int], None]
 ) -> None:
-    names = list(TYPED_PARTITIONS)
-    written = spark.range(5).selectExpr(
-        "id", *(f"{text} as `{name}`" for name, text in TYPED_PARTITIONS.items())
-    )
-    written = written.coalesce(1)
-    written.write.partitionBy(*names).parquet(str(tmp_path / "native"))
-    save(written, place, partitionBy=",".join(names))
-    assert local_directories(tmp_path / "native") == local_directories(
-        Path(place.download(tmp_path / "ours"))
-    )
+    frame = disturbed(session.range(0, 1000, 1, 2), disturb)
+    result = write(frame, place.uri, maxRecordsPerFile=50)
+    assert (result.files, result.rows) == (20, 1000)
+    assert ids(session, place, tmp_path) == list(range(1000))
+    place.tidy()
+    assert place.uploads == []
 
 
-def test_arranged_input_makes_one_file_a_directory(spark: SparkSession, place: Place) -> None:
-    frame = spark.range(0, 300, 1, 2).selectExpr("id", "id % 10 k")
-    save(frame, place, partitionBy="k")
+@pytest.mark.usefixtures("small_batches")
+def test_i3_i4_of_two_attempts_that_finish_one_counts(
+    session: SparkSession, place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task_of = frame_write._task
+
+    def late(job: Any) -> Any:
+        """The first try fails when its manifest is in S3 and before Spark hears of it."""
+        task = task_of(job)
+
+        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            from pyspark import TaskContext
+
+            answers = list(task(batches))
+            context = TaskContext.get()
+            assert context is not None
+            fail_first_try(context.partitionId(), context.attemptNumber())
+            yield from answers
+
+        return run
+
+    monkeypatch.setattr(frame_write, "_task", late)
+    write(session.range(0, 1000, 1, 2), place.uri, maxRecordsPerFile=50)
+    record = place.tidy()
+    attempts = {(one.task_id, one.attempt_id) for one in place.tiny.ledger.attempts(record.ref)}
+    assert len({task for task, _ in attempts}) == 2
+    assert len(attempts) == 3
+    assert ids(session, place, tmp_path) == list(range(1000))
     assert len(place.data) == 20
-    other = Place(place.tiny)
-    save(arrange(frame, "k"), other, partitionBy="k")
-    assert len(other.data) == 10
-    assert load(spark, other).where("k = 3").count() == 30
+    assert place.uploads == []
 
 
-def test_max_records_per_file(spark: SparkSession, place: Place) -> None:
-    save(spark.range(0, 25, 1, 1), place, maxRecordsPerFile=10)
-    assert [name[-len("c000.snappy.parquet") :] for name in place.data] == [
-        f"c00{n}.snappy.parquet" for n in range(3)
-    ]
-    assert [file.rows for file in place.committed()] == [10, 10, 5]
-
-
-def test_target_file_bytes(spark: SparkSession, place: Place) -> None:
-    frame = spark.range(0, 100_000, 1, 1).selectExpr("sha2(cast(id as string), 256) s")
-    save(frame, place, targetFileBytes="1MB", compression="none")
-    sizes = [file.length for file in place.committed()]
-    assert len(sizes) > 3
-    assert all(0.85e6 < size < 2e6 for size in sizes[:-1]), sizes
-
-
-REFUSALS: dict[str, tuple[str, dict[str, str], str]] = {
-    "only partition columns": ("id", {"partitionBy": "id"}, "all columns are partition columns"),
-    "case duplicates": ("id, id ID", {}, "columns id and ID differ in case only"),
-    "month interval": ("id, make_ym_interval(1) m", {}, "column m has the type interval"),
-    "unknown option": ("id", {"partition_by": "id"}, "Did you mean 'partitionBy'"),
-    "bad value": ("id", {"compression": "rar"}, "snappy, zstd, gzip, lz4, none"),
-    "other format": ("id", {"fileFormat": "avro"}, "give one of parquet, orc, csv, json"),
-    "missing column": ("id", {"partitionBy": "dt"}, "'dt' is not in the DataFrame"),
-}
-
-
-@pytest.mark.parametrize("case", list(REFUSALS))
-def test_what_cannot_be_written_is_refused_before_anything_is_uploaded(
-    spark: SparkSession, place: Place, case: str
+@pytest.mark.usefixtures("small_batches")
+def test_i1_i4_a_task_that_fails_for_good_leaves_nothing(
+    session: SparkSession, place: Place
 ) -> None:
-    from pyspark.errors import AnalysisException
-
-    columns, options, says = REFUSALS[case]
-    with spark_conf(spark, "spark.sql.caseSensitive", "true"):
-        frame = spark.range(3).selectExpr(*split_columns(columns))
-    with pytest.raises(AnalysisException) as caught:
-        save(frame, place, **options)
-    message = str(caught.value).splitlines()
-    assert says in next(line for line in message if "s3commit.core.model.errors" in line)
-    assert len([line for line in message if line.lstrip().startswith("File")]) <= 1
-    assert place.names == place.uploads == []
+    frame = disturbed(session.range(0, 1000, 1, 2), fail_always)
+    with pytest.raises(Exception, match="this task always fails"):
+        write(frame, place.uri, maxRecordsPerFile=50)
+    assert place.tidy().state is JobState.ABORTED
+    place.await_no_uploads()
+    assert place.data == []
+    assert "_SUCCESS" not in place.names
 
 
-def test_a_commit_without_an_answer_says_what_is_known_and_where_to_look(
-    spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch
+def test_an_error_of_ours_in_a_task_is_one_line(session: SparkSession, place: Place) -> None:
+    far = session.sql("select 1 id, date'12345-01-01' d")
+    with pytest.raises(InvalidInputError, match=r"^a partition value lies outside the years") as e:
+        write(far, place.uri, partition_by="d")
+    assert "\n" not in str(e.value)
+    assert place.tidy().state is JobState.ABORTED
+
+
+def test_i1_a_driver_that_is_interrupted_aborts_its_job(
+    session: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pyspark.errors import AnalysisException
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
 
-    monkeypatch.setattr(place.tiny, "_handle", lambda *_: None)
-    with pytest.raises(AnalysisException) as caught:
-        save(spark.range(3), place, commitTimeout="1s")
-    (job,) = place.jobs
-    message = str(caught.value)
-    assert f"outcome of job {job} unknown: no result after 1 s" in message
-    assert f"s3commit show {place.uri}/__magic_job-{job}/" in message
-    assert len([line for line in message.splitlines() if line.lstrip().startswith("File")]) <= 1
-    # Spark's abort came after it and found the commit request.
-    names = [name for name in place.names if name.endswith("/request.json")]
-    body = place.tiny.store.get(BUCKET, place.destination.prefix + names[0], max_bytes=1 << 20).body
-    assert b'"action":"commit"' in body
+    monkeypatch.setattr(frame_write, "_run", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write(session.range(3), place.uri)
+    assert place.tidy().state is JobState.ABORTED
 
 
-class spark_conf:  # noqa: N801
-    """Set a setting for the length of a block."""
-
-    def __init__(self, spark: SparkSession, name: str, value: str) -> None:
-        self.spark, self.name, self.value = spark, name, value
-
-    def __enter__(self) -> None:
-        self.spark.conf.set(self.name, self.value)
-
-    def __exit__(self, *_: object) -> None:
-        self.spark.conf.unset(self.name)
+# Without Spark.
 
 
-@pytest.mark.parametrize(
-    ("path", "says"),
-    [
-        (None, r"no path: give one, as in \.save\('s3://bucket/prefix'\)"),
-        ("/tmp/table", "must look like s3://bucket/prefix"),
-        ("s3://no-such-bucket/table", "no-such-bucket does not exist"),
-        ("s3://without-pipeline/table", "no s3commit pipeline behind bucket without-pipeline"),
-    ],
-)
-def test_a_place_that_is_none_is_refused_in_one_line(
-    spark: SparkSession, place: Place, path: str | None, says: str
-) -> None:
-    if path and "without" in path:
-        place.tiny.add_bucket("without-pipeline", notifies=False)
-    with pytest.raises(Exception, match=says):
-        spark.range(3).write.format("s3commit").mode("append").save(path)
+def test_options_are_parsed_from_pythons_values() -> None:
+    said: dict[str, Any] = {
+        "maxRecordsPerFile": 5,
+        "conditions.minRows": 1,
+        "encryption": None,
+    }
+    options, overwrite = frame_write._said("s3://bucket/t/", "overwrite", "k", "json", said)
+    text = {"path": "s3://bucket/t/", "fileFormat": "json", "partitionBy": "k"}
+    assert overwrite
+    assert options == parse_options({**text, "maxRecordsPerFile": "5", "conditions.minRows": "1"})
+    assert options.conditions == Conditions(min_rows=1)
 
 
-def test_settings_of_the_session_reach_the_tasks(spark: SparkSession, place: Place) -> None:
-    with (
-        spark_conf(spark, "spark.sql.parquet.compression.codec", "gzip"),
-        spark_conf(spark, "spark.sql.files.maxRecordsPerFile", "4"),
-    ):
-        save(spark.range(0, 8, 1, 1), place)
-    assert [name.rsplit(".c")[1] for name in place.data] == ["000.gz.parquet", "001.gz.parquet"]
-    with (
-        spark_conf(spark, "spark.sql.parquet.compression.codec", "brotli"),
-        pytest.raises(Exception, match="give the option compression, one of snappy"),
-    ):
-        save(spark.range(3), place)
+def test_a_spark_that_is_too_old_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pyspark, "__version__", "3.4.4")
+    with pytest.raises(WrongPythonError, match=r"pyspark 3.4.4 is too old: this needs .*>=3.5$"):
+        frame_write._said("s3://bucket/t/", "append", (), "parquet", {})

@@ -69,7 +69,7 @@ def main() -> int:
     chosen = parser.parse_args()
     tally = Tally()
     with local_up() as deployed, Watch() as watch:
-        for client in chosen.client or ["plain", Client.SPARK, Client.WRITE]:
+        for client in chosen.client or ["plain", Client.WRITE]:
             if client == "plain":
                 _plain(deployed, watch, tally, chosen)
             else:

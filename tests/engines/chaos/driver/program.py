@@ -32,7 +32,6 @@ BATCH_ROWS = 40  # of a stream's micro-batch
 class Client(StrEnum):
     """What the driver writes with."""
 
-    SPARK = "spark"  # ``format("s3commit")``
     WRITE = "write"  # the function `write`; a stream with `batch_writer`
     NATIVE = "native"  # Spark's own writer, with the jar
 
@@ -105,22 +104,15 @@ def write(spark: SparkSession, task: Task, client: Client) -> None:
         writer.parquet(task.uri.replace("s3://", "s3a://"))
         return
     options |= {"partSize": "5MB", "partitionBy": "k"}
-    if client is Client.WRITE:
-        s3commit.spark.write(rows(spark), task.uri, mode=task.mode, **options)
-    else:
-        writer = rows(spark).write.format("s3commit").mode(task.mode)
-        writer.options(**options).save(task.uri)
+    s3commit.spark.write(rows(spark), task.uri, mode=task.mode, **options)
 
 
-def write_stream(spark: SparkSession, task: Task, client: Client) -> None:
+def write_stream(spark: SparkSession, task: Task) -> None:
     """The stream: a micro-batch for each file of the source, until there are no more."""
     source = spark.readStream.schema("id bigint, k int").option("maxFilesPerTrigger", 1)
     writer = source.json(f"{task.stream}/in").repartition(TASKS).writeStream
     options = {"commitTimeout": "120s", "partitionBy": "k", **task.options}
-    if client is Client.WRITE:
-        writer = writer.foreachBatch(s3commit.spark.batch_writer(task.uri, **options))
-    else:
-        writer = writer.format("s3commit").options(path=task.uri, **options)
+    writer = writer.foreachBatch(s3commit.spark.batch_writer(task.uri, **options))
     writer = writer.option("checkpointLocation", f"{task.stream}/checkpoint")
     writer.trigger(availableNow=True).start().awaitTermination()
 
@@ -137,15 +129,15 @@ def main() -> None:
     """Say that we are ready, then do what we are told."""
     client = Client(sys.argv[1])
     spark = make_session(native=client is Client.NATIVE)
-    if client is Client.SPARK:
-        s3commit.spark.register(spark)
     print("ready", flush=True)
     told: dict[str, Any] = json.loads(sys.stdin.readline())
     task = Task(**told)
     if task.survives:
         _leave_a_helper()
-    how = write_stream if task.stream else write
-    how(spark, task, client)
+    if task.stream:
+        write_stream(spark, task)
+    else:
+        write(spark, task, client)
     print("done", flush=True)
 
 

@@ -190,7 +190,7 @@ class Driver:
 class Drivers:
     """Gives out drivers, and has the next one start up meanwhile."""
 
-    def __init__(self, deployed: Deployed, count: int, client: Client = Client.SPARK) -> None:
+    def __init__(self, deployed: Deployed, count: int, client: Client = Client.WRITE) -> None:
         self._deployed = deployed
         self.client = client
         self._left = count

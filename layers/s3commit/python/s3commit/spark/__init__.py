@@ -1,8 +1,8 @@
-"""Writing from Spark: ``from s3commit.spark import write``, or ``register`` for the format."""
+"""Writing from Spark: ``from s3commit.spark import write``."""
 
 from s3commit.spark.frame_read import read
 from s3commit.spark.frame_write import CommitResult, batch_writer, write
-from s3commit.spark.setup import WrongPythonError, arrange, register
+from s3commit.spark.setup import WrongPythonError, arrange
 
 __all__ = [
     "CommitResult",
@@ -10,6 +10,5 @@ __all__ = [
     "arrange",
     "batch_writer",
     "read",
-    "register",
     "write",
 ]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+from s3commit.core.formats.layout import JobDirectory, check_job_id, parse_destination
+from s3commit.core.model.errors import InvalidInputError, NotFoundError
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
-    from pyspark.sql.types import StructField, StructType
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
-    from s3commit.spark.discover import FoundFile
-    from s3commit.spark.options import Options
+# What Hadoop says of a scheme for which it has no class, or no name of one.
+_NO_FILE_SYSTEM: Final = ("FileSystem not found", "No FileSystem for scheme")
 
 
 def read(
@@ -20,7 +21,6 @@ def read(
     path: str,
     *,
     job_id: str | None = None,
-    partition_locations: Mapping[str, str] | None = None,
     format: str = "parquet",
     schema: StructType | str | None = None,
     scheme: str = "s3a",
@@ -28,27 +28,35 @@ def read(
 ) -> DataFrame:
     """What is committed at ``path``, as a DataFrame of Spark's own reader.
 
-    With ``job_id`` exactly the files of this committed job, wherever they lie; else all that is
-    visible, with ``partition_locations`` also at these. ``format``, ``schema`` and ``options`` are
-    for Spark's reader, and ``scheme`` names its file system for S3, with a configuration of its
-    own.
+    With ``job_id`` exactly the files of this committed job, else all that is visible. ``format``,
+    ``schema`` and ``options`` are for Spark's reader, and ``scheme`` names its file system for S3,
+    with a configuration of its own.
 
-    Raises `InvalidInputError` for a bad path, `NotFoundError` if a job or a location is asked for
-    and no file is there.
+    Raises `InvalidInputError` for a bad path, or if Spark has no file system of that scheme;
+    `NotFoundError` if the job is not committed there, or has no file.
     """
-    from s3commit.spark.options import options_of  # noqa: PLC0415
-
-    raw = {"path": path, "jobId": job_id, "partitionLocations": partition_locations}
-    said = options_of({**raw, "fileFormat": format})
-
-    def new_reader() -> DataFrameReader:
-        reader = spark.read.format(format).options(**options)
-        return reader if schema is None else reader.schema(schema)
-
-    root = _Root(scheme, said.destination.bucket)
-    if not (job_id or partition_locations):
-        return new_reader().load(root.uri(said.destination.prefix))
-    return _read_files(new_reader, said, root)
+    destination = parse_destination(path)
+    root = _Root(scheme, destination.bucket)
+    reader = spark.read.format(format).options(**options)
+    if schema is not None:
+        reader = reader.schema(schema)
+    paths = [root.uri(destination.prefix)]
+    if job_id is not None:
+        keys = _files_of(JobDirectory(destination, check_job_id(job_id)))
+        # Keys may have the characters of a pattern.
+        reader = reader.option("__globPaths__", "false").option("basePath", paths[0])
+        paths = [root.uri(key) for key in keys]
+    try:
+        return reader.load(paths)
+    except Exception as error:
+        if any(text in str(error) for text in _NO_FILE_SYSTEM):
+            raise InvalidInputError(
+                f"Spark has no file system for {scheme}://: add hadoop-aws of Spark's own Hadoop"
+                " release (spark.jars.packages=org.apache.hadoop:hadoop-aws:...), or give the"
+                " scheme that the cluster has, read(spark, path, scheme='s3')",
+                code="NO_FILE_SYSTEM",
+            ) from error
+        raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,46 +70,19 @@ class _Root:
         return f"{self.scheme}://{self.bucket}/{key}"
 
 
-def _read_files(new_reader: Callable[[], DataFrameReader], said: Options, root: _Root) -> DataFrame:
-    """The files below the destination by their directories; the others one location at a time.
+def _files_of(directory: JobDirectory) -> list[str]:
+    """The keys of the job's files, as its commit manifest lists them."""
+    from s3commit.aws.s3 import S3ObjectStore  # noqa: PLC0415
+    from s3commit.core.job.documents import read_commit_manifest  # noqa: PLC0415
+    from s3commit.writer.connect import shared_client  # noqa: PLC0415
 
-    Each has a reader of its own: Spark Connect 3.5 gives a DataFrame the options that its reader
-    has at last.
-    """
-    from s3commit.spark.committed import committed_files, nothing_committed  # noqa: PLC0415
-    from s3commit.spark.discover import partition_schema  # noqa: PLC0415
-
-    files = committed_files(said)
+    where = directory.destination.uri
+    try:
+        _, files = read_commit_manifest(S3ObjectStore(shared_client()), directory)
+    except NotFoundError as error:
+        raise NotFoundError(
+            f"job {directory.job_id} is not committed at {where}: there is no {directory.commits}"
+        ) from error
     if not files:
-        raise nothing_committed(said)
-
-    def load(base: str, some: list[FoundFile]) -> DataFrame:
-        # Keys may have the characters of a pattern.
-        reader = new_reader().option("__globPaths__", "false").option("basePath", root.uri(base))
-        return reader.load([root.uri(file.key) for file in some])
-
-    prefix = said.destination.prefix
-    below = [file for file in files if file.key.startswith(prefix)]
-    frames = [load(prefix, below)] if below else []
-    elsewhere: dict[str, list[FoundFile]] = {}
-    for file in files:
-        if not file.key.startswith(prefix):
-            elsewhere.setdefault(file.key.rpartition("/")[0] + "/", []).append(file)
-    columns = partition_schema(files)
-    for directory, there in elsewhere.items():
-        frame = load(directory, there)
-        for column, text in zip(columns, there[0].texts, strict=True):
-            frame = frame.selectExpr("*", _literal(text, column))
-        frames.append(frame)
-    return functools.reduce(_union, frames)
-
-
-def _literal(text: str | None, column: StructField) -> str:
-    """SQL for a partition value, as Spark would infer it from a directory's name."""
-    value = "null" if text is None else "decode(unhex('" + text.encode().hex() + "'), 'UTF-8')"
-    name = column.name.replace("`", "``")
-    return f"cast({value} as {column.dataType.simpleString()}) as `{name}`"
-
-
-def _union(one: DataFrame, other: DataFrame) -> DataFrame:
-    return one.unionByName(other, allowMissingColumns=True)
+        raise NotFoundError(f"job {directory.job_id} has committed no file at {where}")
+    return [file.key for file in files]

@@ -68,8 +68,7 @@ def write(
 
     ``mode`` is Spark's: ``error`` (the default) refuses if files are there, ``append``,
     ``overwrite``. ``partition_by`` names the columns for the directories. ``options`` are those
-    of ``format("s3commit")``, spelled the same: ``idempotencyKey="..."``,
-    ``**{"conditions.minRows": 1}``.
+    of docs/spark.md: ``idempotencyKey="..."``, ``**{"conditions.minRows": 1}``.
 
     Raises `InvalidInputError`, `NotFoundError` or `AccessError` before any row is read;
     `JobFailedError` if the job was not committed; `OutcomeUnknownError` after ``commitTimeout``;
@@ -162,14 +161,14 @@ def _write(
     if earlier is not None:  # no task has to run for that
         say(added_nothing(options.idempotency_key, earlier.directory, earlier.warning))
         return _already(earlier)
-    job = _open(frame, options, overwrite, once=rows_needed)
+    job = _open(frame, options, overwrite)
     with job.connected():  # aborts the job in an error, or if no commit was asked for
         messages = _run(frame, job)
         rows = sum(message.rows for message in messages)
         spec = job.spec
         if rows_needed and not rows and spec.conflict is Conflict.APPEND and not spec.conditions:
             return None
-        result = job.commit(messages, opened=True)
+        result = job.commit(messages)
     if result.already_committed:
         return _already(earlier_job(options) or Earlier(job.job.directory))
     return _result(job, result, rows)
@@ -178,16 +177,15 @@ def _write(
 def _refuse_stream(frame: DataFrame) -> None:
     if frame.isStreaming:
         raise InvalidInputError(
-            "this DataFrame is a stream: use .writeStream.format('s3commit'), or"
-            " .writeStream.foreachBatch(batch_writer(path)). Nothing was written.",
+            "this DataFrame is a stream: use .writeStream.foreachBatch(batch_writer(path))."
+            " Nothing was written.",
             code="BAD_OPTIONS",
         )
 
 
-def _open(frame: DataFrame, options: Options, overwrite: bool, *, once: bool) -> SparkJob:
+def _open(frame: DataFrame, options: Options, overwrite: bool) -> SparkJob:
     from s3commit.spark.job import spark_job  # noqa: PLC0415
-    from s3commit.spark.policy import SESSION_SCOPE, policy_of, scope_said  # noqa: PLC0415
-    from s3commit.spark.schema_policy import agreed  # noqa: PLC0415
+    from s3commit.spark.policy import SESSION_SCOPE, policy_of  # noqa: PLC0415
     from s3commit.spark.session import obey  # noqa: PLC0415
 
     settings = frame.sparkSession.conf
@@ -195,15 +193,12 @@ def _open(frame: DataFrame, options: Options, overwrite: bool, *, once: bool) ->
     def setting(name: str) -> str | None:
         return settings.get(name, None)
 
-    policy = policy_of(options, overwrite=overwrite)
-    if policy.scope is None:
-        policy = replace(policy, scope=scope_said(setting(SESSION_SCOPE)))
+    policy = policy_of(options, overwrite=overwrite, session_scope=setting(SESSION_SCOPE))
     # The tasks obey too; what can't be obeyed is refused before they run.
     job = spark_job(options, frame.schema, policy)
     options = obey(options, job.schema.data, setting)
     inner = replace(job.job, encryption=options.encryption)
-    job = agreed(replace(job, job=inner, options=options), once=once)
-    return job.open(by_tasks=False)
+    return replace(job, job=inner, options=options).open()
 
 
 def _run(frame: DataFrame, job: SparkJob) -> list[TaskMessage]:

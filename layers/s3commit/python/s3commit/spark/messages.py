@@ -23,12 +23,12 @@ def added_nothing(key: str | None, earlier: JobDirectory, warning: str) -> str:
     )
 
 
-def summary(result: JobResult, rows: int, directory: JobDirectory, what: str = "") -> str:
-    """The line about a job that ended well; ``what`` names a part of a greater whole."""
+def summary(result: JobResult, rows: int, directory: JobDirectory) -> str:
+    """The line about a job that ended well."""
     if result.already_committed and result.error is not None:
-        return what + result.error.message
+        return result.error.message
     written = amount(result.files, result.bytes, rows)
     done = f"committed {written}"
     if result.replaced:
         done = f"replaced {many(result.replaced, 'file')} with {written}"
-    return f"{what}{done}; see: s3commit show {directory.uri}"
+    return f"{done}; see: s3commit show {directory.uri}"

@@ -1,23 +1,19 @@
-"""The options of the format, parsed once into one frozen value.
+"""The options of `write`, parsed once into one frozen value.
 
-Spark lower-cases the keys of a data source's options and makes every value a string, so names are
-compared in lower case and shown in the spelling of the documentation.
+As Spark's own, names are compared without case, and shown in the spelling of the documentation.
 """
 
 from __future__ import annotations
 
 import difflib
-import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from typing import Final, TypeVar
 
 from s3commit.aws.s3_client import Encryption
 from s3commit.core.formats.documents import MAX_KEY_CHARACTERS
-from s3commit.core.formats.layout import check_job_id, parse_destination
-from s3commit.core.formats.locations import parse_locations
+from s3commit.core.formats.layout import parse_destination
 from s3commit.core.model.conditions import Conditions
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import Conflict, Destination, Scope
@@ -46,36 +42,22 @@ from s3commit.writer.sizes import UploadSettings
 MB: Final = 1024 * 1024
 DEFAULT_MEMORY_BUDGET: Final = 256 * MB
 
-# What belongs to one job, or to this format alone; the rest may stand in a configuration too.
+# What belongs to one job; the rest may stand in a configuration too.
 KNOWN: Final = (
     "path",
     "fileFormat",
     "compression",
     "partitionBy",
-    "partitionLocations",
     "maxRecordsPerFile",
     "targetFileBytes",
     "idempotencyKey",
-    "schemaPolicy",
     *CONFIGURABLE,
-    "jobId",
-    "pushFilters",
 )
 _SPELLING: Final = {name.lower(): name for name in KNOWN if not name.startswith(NULL_FRACTION)}
 _NULL_FRACTION: Final = NULL_FRACTION.lower()
-# Spark's own: how it hands over load([p, q]), and where a stream keeps its progress.
-_OF_SPARK: Final = frozenset({"paths", "checkpointlocation", "queryname"})
 _UPLOAD: Final = ("upload", "partSize", "threads", "spoolDirectory")
 
 _T = TypeVar("_T")
-
-
-class SchemaPolicy(StrEnum):
-    """What to do if the files that stay have other columns, or other types of them."""
-
-    FAIL = "fail"
-    MERGE = "merge"
-    IGNORE = "ignore"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +75,6 @@ class Options:
     file_format: str = "parquet"
     compression: str | None = None
     partition_by: tuple[str, ...] = ()
-    locations: Mapping[str, str] = field(default_factory=dict)
     conflict: Conflict | None = None
     scope: Scope | None = None
     usual_conflict: Conflict | None = None
@@ -106,9 +87,6 @@ class Options:
     memory_budget: int = DEFAULT_MEMORY_BUDGET
     uploads: UploadSettings = field(default_factory=UploadSettings)
     encryption: Encryption | None = None
-    job_id: str | None = None
-    schema_policy: SchemaPolicy = SchemaPolicy.FAIL
-    push_filters: bool = False
 
     @property
     def codec(self) -> str:
@@ -117,7 +95,7 @@ class Options:
 
 
 def parse_options(raw: Mapping[str, str], config: Config | None = None) -> Options:
-    """The options of one read or write; what they leave open, ``config`` says.
+    """The options of one write; what they leave open, ``config`` says.
 
     Raises `InvalidInputError` for an option that is not known (with the nearest known name), for
     a value out of its range, and for a missing or bad path.
@@ -125,7 +103,7 @@ def parse_options(raw: Mapping[str, str], config: Config | None = None) -> Optio
     said = {key.lower(): value.strip() for key, value in raw.items()}
     for key in said:
         _check_known(key)
-    destination = parse_destination(_path(said))
+    destination = parse_destination(said.get("path", ""))
     usual = config.settings_for(destination) if config else {}
     if "encryption" in said:  # another algorithm takes other keys
         usual = {name: usual[name] for name in usual.keys() - OF_ENCRYPTION}
@@ -145,7 +123,6 @@ def parse_options(raw: Mapping[str, str], config: Config | None = None) -> Optio
         file_format=file_format,
         compression=take("compression", codec_of(file_format), None),
         partition_by=take("partitionBy", _columns, ()),
-        locations=parse_locations(take("partitionLocations", _object, {}), destination),
         conflict=_conflict(said),
         scope=_scope(said),
         usual_conflict=_conflict(usual),
@@ -158,9 +135,6 @@ def parse_options(raw: Mapping[str, str], config: Config | None = None) -> Optio
         memory_budget=budget,
         uploads=_uploads(given, budget),
         encryption=encryption_of(given),
-        job_id=take("jobId", _job_id, None),
-        push_filters=take("pushFilters", one_of(("true", "false")), "false") == "true",
-        schema_policy=SchemaPolicy(take("schemaPolicy", one_of(tuple(SchemaPolicy)), "fail")),
     )
 
 
@@ -172,12 +146,12 @@ def options_of(said: Mapping[str, object], config: Config | None = None) -> Opti
 def _text_of(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    return json.dumps(value) if isinstance(value, Mapping) else str(value)
+    return str(value)
 
 
 def _check_known(key: str) -> None:
     column = key.removeprefix(_NULL_FRACTION) if key.startswith(_NULL_FRACTION) else ""
-    if key not in _SPELLING and key not in _OF_SPARK and not column:
+    if key not in _SPELLING and not column:
         raise InvalidInputError(_unknown(key), code="UNKNOWN_OPTION")
 
 
@@ -185,26 +159,6 @@ def _unknown(key: str) -> str:
     close = difflib.get_close_matches(key, list(_SPELLING), n=1, cutoff=0.6)
     hint = f" Did you mean {_SPELLING[close[0]]!r}?" if close else ""
     return f"s3commit has no option {key!r}.{hint} Known options: {', '.join(KNOWN)}"
-
-
-def _path(values: Mapping[str, str]) -> str:
-    several = values.get("paths")
-    if several is not None:
-        raise InvalidInputError(
-            f"s3commit reads one path at a time, not {len(json.loads(several))}: load each path "
-            "and union the DataFrames",
-            code="BAD_PATH",
-        )
-    path = values.get("path", "")
-    if not path:
-        raise InvalidInputError(
-            "no path: give one, as in .save('s3://bucket/prefix') or .load('s3://bucket/prefix');"
-            " for a table, whose OPTIONS and LOCATION Spark keeps to itself, as in"
-            " INSERT INTO t WITH (path = 's3://bucket/prefix') SELECT ... or"
-            " .writeTo('t').option('path', 's3://bucket/prefix').append()",
-            code="BAD_PATH",
-        )
-    return path
 
 
 def _conflict(values: Mapping[str, str]) -> Conflict | None:
@@ -256,16 +210,6 @@ def _columns(name: str, text: str) -> tuple[str, ...]:
     return columns
 
 
-def _object(name: str, text: str) -> Mapping[str, object]:
-    try:
-        value = json.loads(text)
-    except ValueError:
-        value = None
-    if not isinstance(value, dict):
-        raise bad_option(name, text, 'a JSON object such as {"dt=1": "s3://bucket/elsewhere/"}')
-    return value
-
-
 def limit_of(name: str, text: str) -> int:
     """A number of records, or 0 for no limit: Spark takes a negative number for that too."""
     if not re.fullmatch(r"[+-]?[0-9]{1,18}", text):
@@ -285,7 +229,3 @@ def _key(name: str, text: str) -> str:
     if not 1 <= len(text) <= MAX_KEY_CHARACTERS:
         raise bad_option(name, text, f"1 to {MAX_KEY_CHARACTERS} characters")
     return text
-
-
-def _job_id(_: str, text: str) -> str | None:
-    return check_job_id(text)

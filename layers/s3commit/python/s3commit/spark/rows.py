@@ -52,7 +52,7 @@ def write_rows(
     files = TaskFiles(Maker(open_output, encoder, task.transfer.spool, null_columns), limits)
     router = Router(files, names, limits.stage_bytes)
     try:
-        for batch in map(schema.conformed, batches):
+        for batch in batches:
             if data_schema is None:
                 columns = [field for field in batch.schema if field.name not in names]
                 data_schema = pa.schema(columns, metadata=metadata)

@@ -59,7 +59,6 @@ class WriteSchema:
 
     data: StructType
     partitions: tuple[StructField, ...]
-    merged: bool = False  # ``data`` has wider types, or more columns, than the DataFrame
 
     @property
     def partition_names(self) -> tuple[str, ...]:
@@ -73,19 +72,6 @@ class WriteSchema:
             ROW_METADATA: self.data.json().encode(),
             SPARK_VERSION: pyspark.__version__.encode(),
         }
-
-    def conformed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Rows of the DataFrame with the columns and types that files have."""
-        if not self.merged:
-            return rows
-        there = dict(zip(rows.schema.names, rows.columns, strict=True))
-        columns = {name: there[name] for name in self.partition_names}
-        for field in arrow_schema(self.data):
-            values = there.get(field.name)
-            if values is None:
-                values = pa.nulls(rows.num_rows, field.type)
-            columns[field.name] = values if values.type == field.type else values.cast(field.type)
-        return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
 def check_schema(

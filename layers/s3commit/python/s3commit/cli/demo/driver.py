@@ -17,10 +17,8 @@ PARTITION_BY = ("origin", "month")
 
 
 def make_session(name: str) -> SparkSession:
-    """A small Spark of this machine with our format, quiet enough for a demo."""
+    """A small Spark of this machine, quiet enough for a demo."""
     from pyspark.sql import SparkSession  # noqa: PLC0415
-
-    from s3commit.spark import register  # noqa: PLC0415
 
     # Said here, Spark does not warn that it had to guess it.
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
@@ -36,7 +34,6 @@ def make_session(name: str) -> SparkSession:
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("OFF")
-    register(spark)
     return spark
 
 
@@ -51,8 +48,9 @@ def flights(spark: SparkSession) -> DataFrame:
 
 def append(frame: DataFrame, destination: str) -> None:
     """Append the frame, partitioned, as a job."""
-    columns = ",".join(PARTITION_BY)
-    frame.write.format("s3commit").option("partitionBy", columns).mode("append").save(destination)
+    from s3commit.spark import write  # noqa: PLC0415
+
+    write(frame, destination, mode="append", partition_by=PARTITION_BY)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from s3commit.cli.session import Session
 from s3commit.core.formats.layout import (
     MAGIC_PREFIX,
     JobDirectory,
+    is_hidden,
     parse_destination,
     parse_directory,
 )
@@ -130,8 +132,7 @@ class _Demo:
         story, destination = self.story, f"s3://{self.runtime.bucket}/flights/"
         story.chapter("A PySpark job writes them, by origin and month; a reader looks on")
         story.line(
-            '   df.write.format("s3commit").option("partitionBy", "origin,month")\n'
-            f'     .mode("append").save("{destination}")'
+            f'   write(df, "{destination}", mode="append", partition_by=("origin", "month"))'
         )
         with reading(story, self.session, destination) as reader:
             append(source, destination)
@@ -144,7 +145,7 @@ class _Demo:
         _expect((files, pending) == (result.files, 0), "every file is visible, no upload is open")
         story.line(f"   {files} files visible, {pending} uploads pending, _SUCCESS written last")
         with story.timed("read it back and compare row for row"):
-            differing = _differences(spark, source, destination)
+            differing = _differences(self.session, spark, source, destination)
         _expect(differing == 0, "what is read back equals the source")
         story.line(f"   {result.rows:,} rows read back, {differing} differ from the source")
 
@@ -224,11 +225,21 @@ class _Demo:
             self.story.line(f"    {seconds:7.2f} s  {name}{mark}")
 
 
-def _differences(spark: SparkSession, source: DataFrame, destination: str) -> int:
-    back = spark.read.format("s3commit").load(destination)
-    # A partition column's type is inferred from directory names, as Spark always does.
-    back = back.select([back[field.name].cast(field.dataType) for field in source.schema])
-    return source.exceptAll(back).count() + back.exceptAll(source).count()
+def _differences(session: Session, spark: SparkSession, source: DataFrame, destination: str) -> int:
+    """The rows that only one of both has; PySpark alone reads no S3, so the files are copied."""
+    where = parse_destination(destination)
+    with tempfile.TemporaryDirectory() as directory:
+        for listed in session.store.list(where.bucket, where.prefix):
+            name = listed.key[len(where.prefix) :]
+            if not is_hidden(name):
+                copy = Path(directory, name)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                body = session.store.get(where.bucket, listed.key, max_bytes=listed.length).body
+                copy.write_bytes(body)
+        back = spark.read.parquet(directory)
+        # A partition column's type is inferred from directory names, as Spark always does.
+        back = back.select([back[field.name].cast(field.dataType) for field in source.schema])
+        return source.exceptAll(back).count() + back.exceptAll(source).count()
 
 
 def _expect(holds: bool, promise: str) -> None:

@@ -1,0 +1,299 @@
+"""`write` leaves what Spark's own writer leaves: values, names of files and of directories."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from s3commit.core.model.errors import InvalidInputError, OutcomeUnknownError
+from s3commit.core.model.states import JobState
+from s3commit.spark import arrange, write
+from s3commit.spark.formats.types import running_release
+from tests.spark.tiny import BUCKET, Place
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def save(frame: DataFrame, place: Place, **options: Any) -> None:
+    write(frame, place.uri, mode="append", **options)
+
+
+def load(spark: SparkSession, place: Place, target: Path) -> DataFrame:
+    return spark.read.parquet(place.download(target))
+
+
+def rows(frame: DataFrame) -> list[str]:
+    return sorted(map(repr, frame.collect()))
+
+
+def local_directories(root: Path) -> dict[str, int]:
+    """Directory names below ``root`` with the number of their files' directories."""
+    found = {str(path.parent.relative_to(root)) for path in root.rglob("*.parquet")}
+    return dict.fromkeys(sorted(found), 1)
+
+
+READS_ORC_INSTANTS = running_release() >= (4, 2)
+
+PLAIN_TYPES = """
+    id,
+    cast(id as tinyint) byte, cast(id as smallint) short, cast(id as int) int,
+    cast(id as float) float, cast(id as double) / 3 double, id % 2 = 0 boolean,
+    concat('text ', id) string, cast(concat('b', id) as binary) binary,
+    cast(id as decimal(9,2)) decimal9, cast(id as decimal(18,4)) decimal18,
+    cast(id as decimal(38,10)) decimal38,
+    date_add(date'1500-01-01', cast(id * 50000 as int)) date,
+    timestamp'1600-03-01 12:13:14.123456' + make_dt_interval(cast(id as int) * 30000) timestamp,
+    timestamp_ntz'1600-03-01 12:13:14.123456' ntz,
+    array(cast(id as int), null) array, array(id) long_array, map('key', id) map,
+    named_struct('x', id, 'y', named_struct('z', cast(id as string))) struct,
+    array(map('k', named_struct('t', timestamp'2026-01-01 00:00:00'))) nested,
+    if(id > 1, null, id) nullable
+"""
+UNUSUAL_TYPES = """
+    id, make_dt_interval(cast(id as int)) daytime,
+    parse_json('{"a": [1, "x"]}') variant, 'x' collate UNICODE_CI collated,
+    map(id, timestamp'2026-01-01 00:00:00') time_map
+"""
+if running_release() >= (4, 1):  # before, Spark does not read them from parquet
+    UNUSUAL_TYPES += ", null void, array(null) void_array"
+
+
+@pytest.mark.parametrize("types", [PLAIN_TYPES, UNUSUAL_TYPES], ids=["plain", "unusual"])
+def test_types_and_values_come_back_as_they_were(
+    spark: SparkSession, place: Place, tmp_path: Path, types: str
+) -> None:
+    written = spark.range(4).selectExpr(*split_columns(types))
+    save(written, place)
+    read = load(spark, place, tmp_path)
+    expected = written.schema.toNullable()
+    assert read.schema == expected
+    texts = [column.name for column in expected if column.name != "variant"]
+    extra = ["to_json(variant)"] if "variant" in expected.names else []
+    assert rows(read.selectExpr(*texts, *extra)) == rows(written.selectExpr(*texts, *extra))
+
+
+def split_columns(text: str) -> list[str]:
+    """Split at the commas outside of parentheses and quotes."""
+    columns, depth, quoted = [""], 0, False
+    for char in " ".join(text.split()):
+        quoted ^= char == "'"
+        depth += (char == "(") - (char == ")")
+        if char == "," and not depth and not quoted:
+            columns.append("")
+        else:
+            columns[-1] += char
+    return columns
+
+
+def test_comments_and_metadata_of_columns_are_kept(
+    spark: SparkSession, place: Place, tmp_path: Path
+) -> None:
+    written = spark.range(1).selectExpr("id")
+    written = written.withMetadata("id", {"comment": "the row", "unit": 7})
+    save(written, place)
+    assert load(spark, place, tmp_path).schema["id"].metadata == {"comment": "the row", "unit": 7}
+
+
+def test_names_carry_partition_job_counter_and_codec(spark: SparkSession, place: Place) -> None:
+    save(spark.range(0, 10, 1, 2), place, compression="zstd")
+    (job,) = place.jobs
+    assert place.data == [f"part-0000{n}-{job}.c000.zstd.parquet" for n in (0, 1)]
+    head = place.tiny.store.head(BUCKET, place.destination.prefix + place.data[0])
+    assert head is not None
+    assert head.metadata["s3commit-job"] == job
+    assert head.metadata["s3commit-task"] == "00000"
+
+
+def test_the_commit_manifest_counts_rows_and_bytes(spark: SparkSession, place: Place) -> None:
+    save(spark.range(0, 100, 1, 2), place)
+    record = place.tidy()
+    assert record.state is JobState.COMMITTED
+    assert [file.rows for file in place.committed()] == [50, 50]
+    assert record.plan is not None
+    assert record.plan.rows == 100
+
+
+def test_a_dataframe_without_rows_is_one_file_that_keeps_the_schema(
+    spark: SparkSession, place: Place, tmp_path: Path
+) -> None:
+    empty = spark.createDataFrame([], "id bigint, s string, t array<timestamp>")
+    for file_format in ("parquet", "orc", "csv", "json"):
+        lacks_times = file_format == "csv" or (file_format == "orc" and not READS_ORC_INSTANTS)
+        written = empty.select("id", "s") if lacks_times else empty
+        save(written, place, partitionBy="", fileFormat=file_format)
+        (name,) = [name for name in place.data if name.endswith((f".{file_format}", ".gz"))]
+        copy = f"{place.download(tmp_path / file_format)}/{name}"
+        read = spark.read.schema(written.schema).format(file_format).load(copy)
+        assert (read.schema, read.count()) == (written.schema, 0)
+        if file_format == "parquet":
+            assert spark.read.parquet(copy).schema == written.schema
+
+
+def test_a_second_append_adds_and_disturbs_nothing(
+    spark: SparkSession, place: Place, tmp_path: Path
+) -> None:
+    save(spark.range(5), place)
+    before = place.data
+    save(spark.range(5, 9), place)
+    assert set(before) < set(place.data)
+    assert sorted(row.id for row in load(spark, place, tmp_path).collect()) == list(range(9))
+
+
+PARTITION_VALUES = ["a/b", "a=b", "50%", "with space", "line\nbreak", "ünï", "日本", "a:b*c?d"]
+PARTITION_VALUES += ["{x}[y]^", "#'\"\\", "tab\tend", "%2F", ".hidden", "", "__HIVE", "a.b"]
+
+
+def test_directories_are_named_as_sparks_own_partitionby_names_them(
+    spark: SparkSession, place: Place, tmp_path: Path
+) -> None:
+    values = [(n, text) for n, text in enumerate([*PARTITION_VALUES, None])]
+    written = spark.createDataFrame(values, "id int, p string").selectExpr("id", "p", "p `a=b/c`")
+    written = written.coalesce(1)
+    written.write.partitionBy("p", "a=b/c").parquet(str(tmp_path / "native"))
+    save(written, place, partitionBy="p, A=B/C")
+    ours = load(spark, place, tmp_path / "ours")
+    assert local_directories(tmp_path / "native") == local_directories(tmp_path / "ours")
+    expected = sorted((n, text or None) for n, text in values)
+    assert sorted((row.id, row.p) for row in ours.collect()) == expected
+
+
+TYPED_PARTITIONS = {
+    "boolean": "id % 2 = 0",
+    "tinyint": "cast(id as tinyint)",
+    "bigint": "id * 10000000000",
+    "date": "date_add(date'0001-01-01', cast(id * 700000 as int))",
+    "timestamp": "timestamp'2026-03-08 01:30:00' + make_dt_interval(0, cast(id as int), 0, 0.12)",
+    "old_timestamp": "timestamp'1600-01-01 00:00:00'",
+    "ntz": "timestamp_ntz'2026-03-08 02:30:00.5'",
+    "decimal": "cast(id as decimal(20,7)) / 10000000",
+    "double": "element_at(array(1D, 0.1D, 1e7D, 1.5e-5D, double('nan')), cast(id as int) + 1)",
+    "float": "element_at(array(1F, 0.1F, 3.4e38F, float('-inf'), 1e-3F), cast(id as int) + 1)",
+    "binary": "cast('a/b' as binary)",
+}
+
+
+def test_typed_partition_values_are_written_as_spark_writes_them(
+    spark: SparkSession, place: Place, tmp_path: Path
+) -> None:
+    names = list(TYPED_PARTITIONS)
+    written = spark.range(5).selectExpr(
+        "id", *(f"{text} as `{name}`" for name, text in TYPED_PARTITIONS.items())
+    )
+    written = written.coalesce(1)
+    written.write.partitionBy(*names).parquet(str(tmp_path / "native"))
+    save(written, place, partitionBy=",".join(names))
+    assert local_directories(tmp_path / "native") == local_directories(
+        Path(place.download(tmp_path / "ours"))
+    )
+
+
+def test_arranged_input_makes_one_file_a_directory(spark: SparkSession, place: Place) -> None:
+    frame = spark.range(0, 300, 1, 2).selectExpr("id", "id % 10 k")
+    save(frame, place, partitionBy="k")
+    assert len(place.data) == 20
+    other = Place(place.tiny)
+    save(arrange(frame, "k"), other, partitionBy="k")
+    assert len(other.data) == 10
+
+
+def test_max_records_per_file(spark: SparkSession, place: Place) -> None:
+    save(spark.range(0, 25, 1, 1), place, maxRecordsPerFile=10)
+    assert [name[-len("c000.snappy.parquet") :] for name in place.data] == [
+        f"c00{n}.snappy.parquet" for n in range(3)
+    ]
+    assert [file.rows for file in place.committed()] == [10, 10, 5]
+
+
+def test_target_file_bytes(spark: SparkSession, place: Place) -> None:
+    frame = spark.range(0, 100_000, 1, 1).selectExpr("sha2(cast(id as string), 256) s")
+    save(frame, place, targetFileBytes="1MB", compression="none")
+    sizes = [file.length for file in place.committed()]
+    assert len(sizes) > 3
+    assert all(0.85e6 < size < 2e6 for size in sizes[:-1]), sizes
+
+
+REFUSALS: dict[str, tuple[str, dict[str, str], str]] = {
+    "only partition columns": ("id", {"partitionBy": "id"}, "all columns are partition columns"),
+    "case duplicates": ("id, id ID", {}, "columns id and ID differ in case only"),
+    "month interval": ("id, make_ym_interval(1) m", {}, "column m has the type interval"),
+    "unknown option": ("id", {"partitionedby": "id"}, "Did you mean 'partitionBy'"),
+    "bad value": ("id", {"compression": "rar"}, "snappy, zstd, gzip, lz4, none"),
+    "other format": ("id", {"fileFormat": "avro"}, "give one of parquet, orc, csv, json"),
+    "missing column": ("id", {"partitionBy": "dt"}, "'dt' is not in the DataFrame"),
+}
+
+
+@pytest.mark.parametrize("case", list(REFUSALS))
+def test_what_cannot_be_written_is_refused_before_anything_is_uploaded(
+    spark: SparkSession, place: Place, case: str
+) -> None:
+    columns, options, says = REFUSALS[case]
+    with spark_conf(spark, "spark.sql.caseSensitive", "true"):
+        frame = spark.range(3).selectExpr(*split_columns(columns))
+    with pytest.raises(InvalidInputError, match=says) as caught:
+        save(frame, place, **options)
+    assert "\n" not in caught.value.message
+    assert place.names == place.uploads == []
+
+
+def test_a_commit_without_an_answer_says_what_is_known_and_where_to_look(
+    spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(place.tiny, "_handle", lambda *_: None)
+    with pytest.raises(OutcomeUnknownError) as caught:
+        save(spark.range(3), place, commitTimeout="1s")
+    (job,) = place.jobs
+    assert f"outcome of job {job} unknown: no result after 1 s" in caught.value.message
+    assert f"s3commit show {place.uri}/__magic_job-{job}/" in caught.value.message
+    # The abort of the with block came after it and found the commit request.
+    names = [name for name in place.names if name.endswith("/request.json")]
+    body = place.tiny.store.get(BUCKET, place.destination.prefix + names[0], max_bytes=1 << 20).body
+    assert b'"action":"commit"' in body
+
+
+class spark_conf:  # noqa: N801
+    """Set a setting for the length of a block."""
+
+    def __init__(self, spark: SparkSession, name: str, value: str) -> None:
+        self.spark, self.name, self.value = spark, name, value
+
+    def __enter__(self) -> None:
+        self.spark.conf.set(self.name, self.value)
+
+    def __exit__(self, *_: object) -> None:
+        self.spark.conf.unset(self.name)
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("", "must look like s3://bucket/prefix"),
+        ("/tmp/table", "must look like s3://bucket/prefix"),
+        ("s3://no-such-bucket/table", "no-such-bucket does not exist"),
+        ("s3://without-pipeline/table", "no s3commit pipeline behind bucket without-pipeline"),
+    ],
+)
+def test_a_place_that_is_none_is_refused_in_one_line(
+    spark: SparkSession, place: Place, path: str, says: str
+) -> None:
+    if "without" in path:
+        place.tiny.add_bucket("without-pipeline", notifies=False)
+    with pytest.raises(Exception, match=says):
+        write(spark.range(3), path)
+
+
+def test_settings_of_the_session_reach_the_tasks(spark: SparkSession, place: Place) -> None:
+    with (
+        spark_conf(spark, "spark.sql.parquet.compression.codec", "gzip"),
+        spark_conf(spark, "spark.sql.files.maxRecordsPerFile", "4"),
+    ):
+        save(spark.range(0, 8, 1, 1), place)
+    assert [name.rsplit(".c")[1] for name in place.data] == ["000.gz.parquet", "001.gz.parquet"]
+    with (
+        spark_conf(spark, "spark.sql.parquet.compression.codec", "brotli"),
+        pytest.raises(Exception, match="give the option compression, one of snappy"),
+    ):
+        save(spark.range(3), place)
