@@ -12,7 +12,7 @@ from s3commit.core.model.errors import S3CommitError
 from s3commit.writer.environment import Environment, SystemEnvironment, timestamp
 
 if TYPE_CHECKING:
-    from s3commit.cli.doctor.surroundings import Surroundings
+    from s3commit.cli.doctor import Surroundings
     from s3commit.core.ports.bundle import ParallelMap, Ports, Sweeper
     from s3commit.core.ports.executions import Execution, Executions
     from s3commit.core.ports.ledger import Ledger
@@ -128,7 +128,7 @@ class Session:
         from s3commit.aws.failures import translated
         from s3commit.aws.session import make_session
         from s3commit.aws.settings import region
-        from s3commit.cli.doctor.surroundings import Surroundings
+        from s3commit.cli.doctor import Surroundings
 
         with translated("reading the AWS configuration"):
             where = region(os.environ) or boto3.session.Session().region_name

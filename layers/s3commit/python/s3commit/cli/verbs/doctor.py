@@ -26,19 +26,16 @@ def doctor(
     role: str | None,
     prefix: str,
 ) -> None:
-    """Check this machine, the account and the deployment.
+    """Check the account and the deployment.
 
-    Run it before the first deployment and on a cluster. It changes nothing. One line a check: ok,
-    what to do, or why it was skipped. It reads sts:GetCallerIdentity,
-    lambda:GetAccountSettings, servicequotas:ListServiceQuotas, cloudformation:DescribeStacks,
-    s3:GetBucketNotification, GetBucketPolicy, GetLifecycleConfiguration and
-    GetEncryptionConfiguration, kms:DescribeKey, sqs:GetQueueUrl and GetQueueAttributes, and asks
-    iam:SimulatePrincipalPolicy; what the caller may not read is skipped. With --prefix and no
-    --role the caller's own rights there are tried, by calls for an upload that does not exist. Exit
-    code 1 if there is something to do.
+    Run it before the first deployment, after it, and on a cluster. It changes nothing. One line a
+    check: ok, what to do, or why it was skipped. It reads sts:GetCallerIdentity,
+    lambda:GetAccountSettings, cloudformation:DescribeStacks, s3:GetBucketNotification and
+    GetLifecycleConfiguration, and asks iam:SimulatePrincipalPolicy; what the caller may not read is
+    skipped. With --prefix and no --role the caller's own rights there are tried, by calls for an
+    upload that does not exist. Exit code 1 if there is something to do.
     """
-    from s3commit.cli.doctor.checks import examine  # noqa: PLC0415 - as in `Session`
-    from s3commit.cli.doctor.surroundings import Verdict  # noqa: PLC0415
+    from s3commit.cli.doctor import Verdict, examine  # noqa: PLC0415 - as in `Session`
 
     around = session.surroundings(name=name, bucket=bucket, role=role, prefix=prefix)
     found = []

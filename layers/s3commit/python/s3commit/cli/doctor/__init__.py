@@ -1,1 +1,0 @@
-"""What `s3commit doctor` checks: one function a check."""
