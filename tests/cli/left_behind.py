@@ -27,13 +27,6 @@ def jobs_of(recorded: Recorded) -> list[JobDirectory]:
     return [JobDirectory(Destination(BUCKET, "sales/"), job_id) for job_id in sorted(ids)]
 
 
-def runs(desk: Desk, *directories: JobDirectory) -> None:
-    """The pipeline takes the jobs up, one by one, while the command waits."""
-    desk.while_it_waits(
-        *(lambda directory=directory: desk.world.run(directory) for directory in directories)
-    )
-
-
 def data(world: World) -> dict[str, bytes]:
     return {key: body for key, body in world.visible().items() if not key.endswith("/")}
 

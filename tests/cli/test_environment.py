@@ -39,7 +39,6 @@ VERBS: dict[str, tuple[list[str], set[str]]] = {
     "abort": (["abort", DIRECTORY], {"s3"}),
     "commit": (["commit", DIRECTORY], {"s3"}),
     "rescue": (["rescue", PLACE], {"s3"}),
-    "uploads": (["uploads", PLACE], {"s3"}),
     "sweep": (["sweep", "--bucket", "lake"], {"dynamodb"}),
     "fsck": (["fsck", PLACE], {"s3"}),
     "doctor": (["doctor"], {"sts"}),

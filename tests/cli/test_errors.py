@@ -55,8 +55,8 @@ def test_each_error_has_its_exit_code_and_its_line(
 
 def test_what_changes_something_says_that_it_did_not(desk: Desk) -> None:
     desk.world.plan.fail("list", AccessError("no")).fail("list", PreconditionError("else"), nth=2)
-    assert "; nothing was changed; see who" in desk.fails("uploads", SALES, exit_code=1)
-    assert desk.fails("uploads", SALES, exit_code=3).endswith("; nothing was changed")
+    assert "; nothing was changed; see who" in desk.fails("rescue", SALES, exit_code=1)
+    assert desk.fails("rescue", SALES, exit_code=3).endswith("; nothing was changed")
 
 
 def test_a_message_of_several_lines_is_one(desk: Desk) -> None:

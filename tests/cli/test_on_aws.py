@@ -28,10 +28,6 @@ def job(ports: Ports) -> Job:
 def test_a_dead_drivers_job_from_first_look_to_its_files(ports: Ports, job: Job) -> None:
     uri, destination = uri_of(job.directory), job.spec.destination.uri
     assert json.loads(run("show", uri, "--output", "json").stdout)["state"] == "OPEN"
-    (first, second) = json.loads(run("uploads", destination, "--bytes", "--output", "json").stdout)[
-        "uploads"
-    ]
-    assert (first["owner"], first["bytes"], second["bytes"]) == ("under way", 5, 5)
     run("commit", uri)
     run_execution(ports, job.directory)
     assert "COMMITTED" in run("watch", job.job_id).stdout
@@ -49,20 +45,7 @@ def test_i4_an_abort_leaves_nothing_open(ports: Ports, job: Job) -> None:
     run("abort", uri_of(job.directory), "--reason", "no use")
     run_execution(ports, job.directory)
     assert "ended ABORTED" in run("watch", job.job_id, exit_code=3).stderr
-    assert run("uploads", job.spec.destination.uri).stderr.startswith("0 open uploads")
-
-
-def test_dead_uploads_are_aborted(ports: Ports, job: Job) -> None:
-    run("abort", uri_of(job.directory))
-    run_execution(ports, job.directory)
-    ports.store.create_upload(
-        job.directory.bucket,
-        f"sales/part-9-{job.job_id}.csv",
-        metadata={},
-        content_type="text/csv",
-    )
-    assert "1 aborted" in run("uploads", job.spec.destination.uri, "--abort").stderr
-    assert run("uploads", job.spec.destination.uri).stderr.startswith("0 open uploads")
+    assert list(ports.store.list_uploads(job.directory.bucket, "")) == []
 
 
 def test_a_table_that_is_not_there_is_one_line(ports: Ports) -> None:
@@ -98,7 +81,7 @@ def test_either_variable_names_the_region(
     monkeypatch.setenv(name, region)
     assert make_client().meta.region_name == region
     run("status")
-    run("uploads", f"s3://{os.environ[env.TABLE]}/t/")
+    run("ls", f"s3://{os.environ[env.TABLE]}/t/")
 
 
 def test_without_a_region_the_ledger_is_one_line(

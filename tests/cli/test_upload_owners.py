@@ -1,7 +1,4 @@
-"""One rule says whose an open upload is, and all who ask it say the same (I4, I5, I12).
-
-The table is walked by the sweep, by ``s3commit uploads`` with the ledger, and by S3 alone.
-"""
+"""The sweep goes by the rule that says whose an open upload is (I4, I5, I12)."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ import pytest
 from s3commit.core.ownership.open_uploads import Ownership
 from s3commit.core.sweep.steps import run_sweep
 from s3commit.core.sweep.sweep import Limits, Sweep
-from tests.cli.support import JOB, OTHER, TABLE, Desk
+from tests.cli.support import JOB, OTHER, Desk
 from tests.core.world import BUCKET, job_directory
 from tests.fakes.executions import MemoryExecutions
 
@@ -24,11 +21,10 @@ ENDED, UNDER_WAY, UNKNOWN, FOREIGN = Ownership
 
 @dataclass(frozen=True)
 class Case:
-    """``name`` lies below ``lake/``; ``by_s3`` is what S3 says without a ledger, if it differs."""
+    """An upload whose key is ``name``, and whose it is."""
 
     name: str
     owner: Ownership
-    by_s3: Ownership | None = None
     arrange: Callable[[Desk], object] = lambda _desk: None
 
 
@@ -49,10 +45,10 @@ CASES = {
     "a job under way, forged below": Case(
         f"sales/b/part-{JOB}.parquet", UNDER_WAY, arrange=_forged_below
     ),
-    "a job under way elsewhere": Case(f"other/part-{JOB}.parquet", UNDER_WAY, by_s3=FOREIGN),
+    "a job under way elsewhere": Case(f"other/part-{JOB}.parquet", UNDER_WAY),
     "a job that has ended": Case(f"sales/part-{OTHER}.parquet", ENDED),
     "a job that has ended above": Case(f"sales/dt=1/part-{OTHER}.c000.parquet", ENDED),
-    "a job that ended elsewhere": Case(f"other/part-{OTHER}.parquet", UNDER_WAY, by_s3=FOREIGN),
+    "a job that ended elsewhere": Case(f"other/part-{OTHER}.parquet", UNDER_WAY),
 }
 
 
@@ -74,35 +70,11 @@ def arranged(desk: Desk) -> Callable[[str], Case]:
     return arrange
 
 
-def _told(desk: Desk, name: str, *arguments: str) -> str:
-    destination = f"s3://lake/{name.split('/', maxsplit=1)[0]}/"
-    found = desk.json("uploads", destination, *arguments)["uploads"]
-    (owner,) = [one["owner"] for one in found if one["key"] == name]
-    assert isinstance(owner, str)
-    return owner
-
-
 @pytest.mark.parametrize("name", CASES)
-def test_i5_the_command_tells_whose_it_is(
+def test_i4_i5_the_sweep_aborts_what_is_of_ended_and_unknown_jobs(
     desk: Desk, arranged: Callable[[str], Case], name: str
 ) -> None:
-    case = arranged(name)
-    assert _told(desk, case.name, "--table", TABLE) == case.owner
-    assert _told(desk, case.name) == (case.by_s3 or case.owner)
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_i4_i5_command_and_sweep_abort_the_same(
-    desk: Desk, arranged: Callable[[str], Case], name: str
-) -> None:
-    case = arranged(name)
-    would = desk.json(
-        "uploads", f"s3://lake/{case.name.split('/')[0]}/", "--abort", "--dry-run", "--table", TABLE
-    )["uploads"]
-    (done,) = [one["done"] for one in would if one["key"] == case.name]
-    world = desk.world
+    case, world = arranged(name), desk.world
     limits = Limits(abandoned=100 * DAY)  # the job under way stays so
     run_sweep(lambda report: Sweep(BUCKET, world.ports, MemoryExecutions(), limits, report))
-    is_gone = case.name not in world.open_uploads()
-    assert is_gone == (case.owner in {ENDED, UNKNOWN})
-    assert done == ("would abort" if is_gone else "would keep")
+    assert (case.name not in world.open_uploads()) == (case.owner in {ENDED, UNKNOWN})

@@ -16,7 +16,6 @@ from s3commit.cli.verbs.rescue import rescue
 from s3commit.cli.verbs.show import show
 from s3commit.cli.verbs.status import status
 from s3commit.cli.verbs.sweep import sweep
-from s3commit.cli.verbs.uploads import uploads
 from s3commit.cli.verbs.watch import watch
 from s3commit.version import __version__
 
@@ -42,7 +41,7 @@ def app() -> None:
     """  # noqa: D301 - click wants the backspace
 
 
-for _verb in (status, show, watch, ls, abort, commit, rescue, uploads, sweep, fsck, doctor):
+for _verb in (status, show, watch, ls, abort, commit, rescue, sweep, fsck, doctor):
     app.add_command(_verb)
 for _here in (local, demo):
     app.add_command(_here)

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from s3commit.core.ports.executions import Execution, Executions
     from s3commit.core.ports.ledger import Ledger
     from s3commit.core.ports.objects import ObjectStore
-    from s3commit.writer.conditional_put import WriterStore
 
 WORKERS = 16
 
@@ -48,8 +47,8 @@ class Session:
         self.machines: dict[str, Executions] = {}
 
     @cached_property
-    def store(self) -> WriterStore:
-        """The object store; the command never completes an upload."""
+    def store(self) -> ObjectStore:
+        """The object store; of all verbs only `rescue` completes uploads."""
         from s3commit.aws.failures import translated
         from s3commit.aws.s3 import S3ObjectStore
         from s3commit.aws.s3_client import make_client
@@ -103,15 +102,11 @@ class Session:
                 self.ledgers[table] = DynamoLedger(table)
         return self.ledgers[table]
 
-    def ports(self, store: object, ledger: Ledger | None) -> Ports:
-        """What the protocol's reading rules work on.
-
-        ``store`` is a writer's, and never completes an upload; without a ledger none may be asked.
-        """
+    def ports(self, store: ObjectStore, ledger: Ledger | None) -> Ports:
+        """What the protocol's reading rules work on; without a ledger none may be asked."""
         from s3commit.core.ports.bundle import Ports
 
-        objects, jobs = cast("ObjectStore", store), cast("Ledger", ledger)
-        return Ports(objects, jobs, _Clock(self.environment), self.parallel)
+        return Ports(store, cast("Ledger", ledger), _Clock(self.environment), self.parallel)
 
     def sweeper(self, table: str, machine: str) -> Sweeper:
         """What a sweep works on; ``machine`` is the state machine's ARN."""

@@ -118,8 +118,7 @@ def _after_the_end(snapshot: JobSnapshot) -> list[str]:
     if snapshot.uploads:
         lines.append(
             f"{many(len(snapshot.uploads), 'upload is', 'uploads are')} still open and invisible;"
-            " tidying aborts them. If they stay:"
-            f" s3commit uploads {destination} --abort"
+            " tidying aborts them, or the bucket's lifecycle rule"
         )
     return lines
 

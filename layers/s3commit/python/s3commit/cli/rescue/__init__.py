@@ -1,1 +1,1 @@
-"""Jobs of Hadoop's S3A committers, read, judged, and finished or aborted."""
+"""What a dead job of Hadoop's S3A magic committer left behind: read, judged, and finished."""

@@ -1,213 +1,233 @@
-"""Jobs of S3A's magic committer that have not ended, by what lies in S3.
-
-From Hadoop 3.4 on a job has its directory, as ours have; before, all jobs of a destination share
-``__magic/``, and each is known by the directory in it that carries its id.
-"""
+"""The S3A jobs at a destination, and what has become of their uploads: by what lies in S3."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+import functools
+import hashlib
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
+from s3commit.cli.rescue.documents import MAX_BYTES, PendingUpload, read_uploads
 from s3commit.cli.session import Session
-from s3commit.core.formats.file_names import write_of
-from s3commit.core.formats.hadoop import (
-    JOB_PREFIX,
-    MAGIC,
-    MAGIC_PREFIX,
-    PENDING_SUFFIX,
-    parse_manifest_name,
+from s3commit.cli.text import epoch_of
+from s3commit.core.formats.file_names import owner_of
+from s3commit.core.formats.layout import JOB_ID, directories_above, parse_destination
+from s3commit.core.model.errors import (
+    InvalidInputError,
+    JobRefusedError,
+    PreconditionError,
+    UploadGoneError,
 )
-from s3commit.core.formats.layout import (
-    PENDINGSET_SUFFIX,
-    JobDirectory,
-    check_id,
-    check_job_id,
-    parse_destination,
-    parse_directory,
-)
-from s3commit.core.formats.manifest import (
-    MAX_MANIFEST_BYTES,
-    MAX_PENDING_BYTES,
-    decode_pending,
-    decode_pendingset,
-    with_ids,
-)
-from s3commit.core.model.errors import InvalidInputError, NotFoundError
-from s3commit.core.model.job import Destination, Names
-from s3commit.core.model.pending import PendingFile
+from s3commit.core.model.job import Destination
 from s3commit.core.ports.objects import ListedObject
 
-SHARED = MAGIC + "/"
-APPLICATION_ATTEMPT = "00/"  # where the files of a job without such directories are put
+# From Hadoop 3.4 on a job has a directory of its own; before, all of a destination share one.
+MAGIC, OWN, SHARED = "__magic", "__magic_job-", "__magic/job-"
+OURS = ("job.json", "request.json", "result.json")  # a job with one of these is the pipeline's
+SMALL = 512 * 1024  # bytes; larger documents are read one at a time
+OPEN, VISIBLE, TAKEN, GONE, UNFINISHED = STATES = "open", "visible", "taken", "gone", "unfinished"
+
+_TASK = re.compile(r"(?:task|attempt)_\d+_\d+_[a-z]_(\d{1,18})")
+# Spark's own writers put one id into the names of all files of a write.
+_WRITE = re.compile(rf"-({JOB_ID.pattern})[-.]c\d+\.[^/]*\Z")
+
+Upload = tuple[str, str]  # key and upload id
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class S3AJob:
-    """A job of S3A's: its place, and its objects below ``root``, in key order.
+    """A job: its documents, and its uploads with their states; ``problems`` forbid a commit.
 
-    ``shared`` says that ``root`` lies in the old ``__magic/`` and not in ``directory``. Once there
-    is a request, or a result, the pipeline has the job.
+    ``quiet`` is how many seconds ago S3 saw the last sign of life.
     """
 
-    directory: JobDirectory
+    destination: Destination
     root: str
-    objects: tuple[ListedObject, ...]
-    shared: bool = False
-    requested: bool = False
-    ended: bool = False
+    documents: list[ListedObject]
+    files: dict[Upload, tuple[PendingUpload, str]] = field(default_factory=dict)
+    unfinished: list[Upload] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    quiet: int = 0
 
     @property
     def job_id(self) -> str:
         """The job's id."""
-        return self.directory.job_id
-
-    @property
-    def manifests(self) -> tuple[str, ...]:
-        """The keys of the pendingsets: one a task."""
-        return tuple(one.key for one in self.objects if one.key.endswith(PENDINGSET_SUFFIX))
-
-    @property
-    def pending(self) -> tuple[str, ...]:
-        """The keys of the ``.pending`` files: of attempts that are not committed."""
-        return tuple(one.key for one in self.objects if one.key.endswith(PENDING_SUFFIX))
-
-    @property
-    def attempts(self) -> frozenset[str]:
-        """The ids of the task attempts that have a directory: they began and did not end."""
-        found = set()
-        for one in self.objects:
-            elements = one.key[len(self.root) :].split("/")
-            if "tasks" in elements[:-2]:
-                found.add(elements[elements.index("tasks") + 1])
-        return frozenset(found)
+        return self.root[len(self.destination.prefix) :].removeprefix(SHARED).removeprefix(OWN)[:-1]
 
     @property
     def uri(self) -> str:
-        """The job's directory, as people name it."""
-        return f"s3://{self.directory.bucket}/{self.root}" if self.shared else self.directory.uri
+        """The directory's URI."""
+        return f"s3://{self.destination.bucket}/{self.root}"
 
-    def adopted(self, key: str) -> str:
-        """Where a file of a shared directory belongs in the job's own."""
-        return f"{self.directory.s3a}{APPLICATION_ATTEMPT}{key[len(self.root) :]}"
+    @property
+    def manifests(self) -> list[str]:
+        """The keys of the pendingsets, one for each task that is done."""
+        return [one.key for one in self.documents if one.key.endswith(".pendingset")]
 
+    @property
+    def missing_tasks(self) -> int:
+        """How many tasks are not done, by what they left and by gaps in the numbers."""
+        highest = max(_task_numbers(one.key for one in self.documents), default=-1)
+        return highest + 1 - len(_task_numbers(self.manifests))
 
-def parse_target(text: str) -> tuple[Destination, str | None]:
-    """A destination, and the job's id if a job directory, of either layout, is named.
+    @property
+    def counts(self) -> Counter[str]:
+        """How many uploads are in which state."""
+        counts = Counter(state for _, state in self.files.values())
+        return counts + Counter({UNFINISHED: len(self.unfinished)})
 
-    Raises `InvalidInputError`.
-    """
-    scheme, separator, rest = text.partition("://")
-    bucket, _, key = rest.partition("/")
-    elements = key.removesuffix("/").split("/")
-    for index, element in enumerate(elements):
-        above = f"{scheme}{separator}{bucket}/{'/'.join(elements[:index])}"
-        if element.startswith(MAGIC_PREFIX):
-            return parse_destination(above), check_job_id(element.removeprefix(MAGIC_PREFIX))
-        if element == MAGIC:
-            below = [*elements[index + 1 :], ""][0]
-            job_id = check_job_id(below.removeprefix(JOB_PREFIX)) if below else None
-            return parse_destination(above), job_id
-    return parse_destination(text), None
+    @property
+    def still_open(self) -> list[Upload]:
+        """What an abort aborts."""
+        named = [upload for upload, (_, state) in self.files.items() if state == OPEN]
+        return sorted({*named, *self.unfinished})
 
+    @property
+    def shown(self) -> str:
+        """Stands for exactly these open uploads."""
+        return hashlib.sha256(repr(self.still_open).encode()).hexdigest()[:16]
 
-def find_jobs(
-    session: Session, destination: Destination, job_id: str | None
-) -> tuple[list[S3AJob], list[str]]:
-    """The S3A jobs at the destination that have not ended, and the directories of no job of ours.
-
-    Those have an id that is no UUID, as MapReduce's have. Two listings.
-    """
-    own, strangers = _own_directories(session, destination)
-    shared, more = _shared_directories(session, destination)
-    # A shared job that was asked for has copies in a directory of its own.
-    jobs = {job.directory.job_id: job for job in (*own, *shared)}
-    found = [job for name, job in sorted(jobs.items()) if job_id in {None, name}]
-    return found, sorted({*strangers, *more})
-
-
-def write_ids(session: Session, job: S3AJob) -> frozenset[str]:
-    """The ids that the job's file names carry instead of its own, by its first manifest."""
-    for key in (*job.manifests, *job.pending):
-        try:
-            files = read_files(session, job, key)
-        except (InvalidInputError, NotFoundError):
-            continue
-        if files:
-            return frozenset(filter(None, (write_of(file.key) for file in files)))
-    return frozenset()
+    @property
+    def doubts(self) -> list[str]:
+        """What a person has to decide on before a commit."""
+        doubts = {
+            "tasks without a manifest": self.missing_tasks,
+            "open uploads that no manifest names": len(self.unfinished),
+            "uploads gone, and their data": self.counts[GONE],
+        }
+        return [f"{count} {text}" for text, count in doubts.items() if count]
 
 
-def read_files(session: Session, job: S3AJob, key: str) -> tuple[PendingFile, ...]:
-    """The files of one of the job's manifests. Raises `InvalidInputError`, `NotFoundError`."""
-    directory = job.directory
-    if not key.endswith(PENDINGSET_SUFFIX):
-        stored = session.store.get(directory.bucket, key, max_bytes=MAX_PENDING_BYTES)
-        return (decode_pending(stored.body, directory, key),)
-    task_id = check_id(key.rsplit("/", 1)[-1].removesuffix(PENDINGSET_SUFFIX), "task id")
-    stored = session.store.get(directory.bucket, key, max_bytes=MAX_MANIFEST_BYTES)
-    pending = decode_pendingset(stored.body, directory, names=Names.EXACT)
-    if job.shared and pending.job_id != directory.job_id:
-        raise InvalidInputError(
-            f"the pendingset does not say that it is of job {directory.job_id}", code="WRONG_JOB"
-        )
-    if any(file.task_id not in {"", task_id} for file in pending.files):
-        raise InvalidInputError("the pendingset is of another task", code="WRONG_JOB")
-    name = job.adopted(key) if job.shared else key
-    ids = parse_manifest_name(name[len(directory.prefix) :], directory.job_id)
-    return with_ids(pending.files, directory.job_id, *ids) if ids else pending.files
+def parse_target(text: str) -> tuple[Destination, str]:
+    """A destination, and the directory of a job below it, or "". Raises `InvalidInputError`."""
+    above, separator, below = text.partition("/" + MAGIC)
+    destination = parse_destination(above)
+    root = _root(destination, f"{destination.prefix}{MAGIC}{below}/") if separator else ""
+    if separator and not root:
+        raise InvalidInputError(f"{text[:200]!r} is no directory of one job", code="BAD_PATH")
+    return destination, root
 
 
-def _own_directories(session: Session, destination: Destination) -> tuple[list[S3AJob], list[str]]:
-    bucket, prefix = destination.bucket, destination.prefix + MAGIC_PREFIX
-    found: dict[JobDirectory, list[ListedObject]] = defaultdict(list)
-    strangers = set()
-    for listed in session.store.list(bucket, prefix):
-        try:
-            found[parse_directory(bucket, listed.key)].append(listed)
-        except InvalidInputError:
-            strangers.add(prefix + listed.key[len(prefix) :].split("/")[0] + "/")
+def find_jobs(session: Session, destination: Destination, root: str = "") -> list[S3AJob]:
+    """The S3A jobs with documents at the destination, or the one in ``root``. One listing."""
+    listing = session.store.list(destination.bucket, root or destination.prefix + MAGIC)
+    wanted = (one for one in listing if one.key.endswith((".pendingset", ".pending", *OURS)))
     jobs = []
-    for directory, objects in found.items():
-        keys = {listed.key for listed in objects}
-        below = tuple(_of_tasks(objects, directory.s3a))
-        if below and not keys & {directory.job, directory.result}:
-            jobs.append(
-                S3AJob(directory, directory.s3a, below, requested=directory.request in keys)
-            )
-    return jobs, sorted(strangers)
+    for place, objects in itertools.groupby(wanted, lambda one: _root(destination, one.key)):
+        documents = list(objects)
+        if place and not any(one.key in {place + name for name in OURS} for one in documents):
+            jobs.append(S3AJob(destination, place, documents))
+    return jobs
 
 
-def _shared_directories(
-    session: Session, destination: Destination
-) -> tuple[list[S3AJob], list[str]]:
-    prefix = destination.prefix + SHARED
-    found: dict[str, list[ListedObject]] = defaultdict(list)
-    for listed in session.store.list(destination.bucket, prefix):
-        first, separator, _ = listed.key[len(prefix) :].partition("/")
-        if separator:
-            found[first].append(listed)
-    jobs, strangers = [], []
-    for name, objects in found.items():
-        root = f"{prefix}{name}/"
+def examine(session: Session, job: S3AJob) -> None:
+    """Read the job's documents, list the destination's open uploads, and HEAD each file."""
+    bucket = job.destination.bucket
+
+    @functools.cache
+    def exists(directory: str) -> bool:
+        return next(iter(session.store.list(bucket, directory)), None) is not None
+
+    def is_anothers(key: str) -> bool:  # a job's that has a directory at or above the file (I5)
+        owner = owner_of(key)
+        named = owner is not None and owner != job.job_id
+        return named and any(exists(f"{above}{OWN}{owner}/") for above in directories_above(key))
+
+    read = _read_all(session, job)
+    foreign = {one.key for _, one in read if is_anothers(one.key)}
+    job.problems += [f"{key} has the name of another job's file" for key in sorted(foreign)]
+    read = [(document, one) for document, one in read if one.key not in foreign]
+    manifests = set(job.manifests)
+    files = {(one.key, one.upload_id): one for key, one in read if key in manifests}
+    known = {(one.key, one.upload_id) for _, one in read}
+    writes = {_WRITE.findall(key)[0] for key, _ in known if _WRITE.search(key)}
+    still_open, moments = set(), [one.modified for one in job.documents if one.modified]
+    for upload in session.store.list_uploads(bucket, job.destination.prefix):
+        where = upload.key, upload.upload_id
+        if where in known or writes.intersection(_WRITE.findall(upload.key)):
+            still_open.add(where)
+            moments.append(upload.initiated)
+            if upload.composite and where in files:
+                job.problems.append(f"{upload.key} has checksums of its parts, its manifest none")
+    job.unfinished = sorted(still_open - files.keys())
+    job.quiet = int(session.environment.epoch() - max(map(epoch_of, moments), default=0))
+
+    def look(upload: Upload) -> tuple[Upload, str]:
+        return upload, state_of(session, bucket, files[upload], is_open=upload in still_open)
+
+    job.files = {one: (files[one], state) for one, state in session.parallel(look, files)}
+    if len({key for key, _ in files}) < len(files):
+        job.problems.append("two manifests name the same file")
+    if job.counts[TAKEN]:
+        job.problems.append(f"other objects are visible at {job.counts[TAKEN]} of its keys")
+    if len({key.rpartition("/")[0] for key in manifests}) > 1:
+        job.problems.append("two attempts of its application left manifests")
+
+
+def state_of(session: Session, bucket: str, file: PendingUpload, *, is_open: bool) -> str:
+    """What has become of the upload. One HEAD."""
+    facts = session.store.head(bucket, file.key)
+    if facts is None:
+        return OPEN if is_open else GONE
+    same = facts.length == file.length and (facts.opaque or facts.etag == file.completed_etag)
+    return VISIBLE if same and not is_open else TAKEN
+
+
+def complete(session: Session, job: S3AJob) -> None:
+    """Complete the open uploads that manifests name; what is visible stays as it is."""
+    bucket = job.destination.bucket
+
+    def finish(file: PendingUpload) -> tuple[PendingUpload, str]:
+        where = bucket, file.key, file.upload_id, file.etags
         try:
-            directory = JobDirectory(destination, check_job_id(name.removeprefix(JOB_PREFIX)))
-        except InvalidInputError:
-            strangers.append(root)
-            continue
-        below = tuple(_of_tasks(objects, root))
-        if below:
-            asked, ended = (
-                session.store.head(directory.bucket, key) is not None
-                for key in (directory.request, directory.result)
-            )
-            jobs.append(S3AJob(directory, root, below, shared=True, requested=asked, ended=ended))
-    return jobs, strangers
+            session.store.complete_upload(*where, length=file.length, if_absent=True)
+        except (PreconditionError, UploadGoneError, JobRefusedError) as error:
+            # An earlier completion whose answer was lost also ends as "gone".
+            is_open = not isinstance(error, UploadGoneError)
+            return file, state_of(session, bucket, file, is_open=is_open)
+        return file, VISIBLE
+
+    files = [file for file, state in job.files.values() if state == OPEN]
+    for file, state in session.parallel(finish, files):
+        job.files[file.key, file.upload_id] = file, state
 
 
-def _of_tasks(objects: Iterable[ListedObject], root: str) -> Iterator[ListedObject]:
-    """The objects below ``root``, if tasks have left anything to finish or to give up there."""
-    below = [one for one in objects if one.key.startswith(root) and one.key != root]
-    if any(one.key.endswith((PENDINGSET_SUFFIX, PENDING_SUFFIX)) for one in below):
-        yield from below
+def abort(session: Session, job: S3AJob) -> None:
+    """Abort the uploads that are open, and nothing else."""
+    bucket, uploads = job.destination.bucket, job.still_open
+    for _ in session.parallel(lambda one: session.store.abort_upload(bucket, *one), uploads):
+        pass
+    job.unfinished = []
+    job.files |= {one: (job.files[one][0], GONE) for one in uploads if one in job.files}
+
+
+def _read_all(session: Session, job: S3AJob) -> list[tuple[str, PendingUpload]]:
+    """What the documents name, with the document's key; one that is no good is a problem."""
+
+    def read(document: ListedObject) -> list[tuple[str, PendingUpload]]:
+        key = document.key
+        try:
+            body = session.store.get(job.destination.bucket, key, max_bytes=MAX_BYTES).body
+            return [(key, one) for one in read_uploads(body, job.destination, job.job_id)]
+        except InvalidInputError as error:
+            job.problems.append(f"{key}: {error.message} [{error.code}]")
+            return []
+
+    small = [one for one in job.documents if one.length <= SMALL]
+    large = (one for one in job.documents if one.length > SMALL)
+    found = itertools.chain(session.parallel(read, small), map(read, large))
+    return list(itertools.chain.from_iterable(found))
+
+
+def _root(destination: Destination, key: str) -> str:
+    """The directory of the job in which the key lies; empty if it lies in none."""
+    relative = key[len(destination.prefix) :]
+    depth = 1 if relative.startswith(OWN) else 2 if relative.startswith(SHARED) else 0
+    return destination.prefix + "/".join([*relative.split("/")[:depth], ""]) if depth else ""
+
+
+def _task_numbers(keys: Iterable[str]) -> set[int]:
+    return {int(found[1]) for key in keys if (found := _TASK.search(key))}

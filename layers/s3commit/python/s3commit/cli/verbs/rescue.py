@@ -7,167 +7,128 @@ from typing import Any
 import click
 
 from s3commit.cli.arguments import Parsed, age_option
-from s3commit.cli.job.snapshot import await_outcome
 from s3commit.cli.printer import Column, Printer
-from s3commit.cli.rescue.jobs import S3AJob, find_jobs, parse_target
-from s3commit.cli.rescue.judgement import UNFINISHED, Judgement, judge, refuse
-from s3commit.cli.rescue.requests import abort_job, commit_job, remove_shared
+from s3commit.cli.rescue import jobs
+from s3commit.cli.rescue.jobs import S3AJob
 from s3commit.cli.session import Session
-from s3commit.cli.text import age, amount, fields, many, size
-from s3commit.cli.verb import USAGE, Problem, dry_run_option, verb
-from s3commit.core.model.errors import NotFoundError
-from s3commit.core.model.job import Destination, JobResult
-from s3commit.writer.requests import require_committed
+from s3commit.cli.text import age, many, size
+from s3commit.cli.verb import REFUSED, USAGE, Problem, verb
+from s3commit.core.model.errors import JobRefusedError, NotFoundError
+from s3commit.core.model.job import Destination
 
 
 @verb(changes=True)
-@click.argument("target", metavar="JOBDIR|DESTINATION", type=Parsed("target", parse_target))
-@click.option("--commit", "commit", is_flag=True, help="Finish the jobs.")
-@click.option("--abort", "abort", is_flag=True, help="Give the jobs up.")
-@click.option("--partial", is_flag=True, help="With --commit: also if tasks seem not to be done.")
-@age_option(
-    "--older-than", default="1h", told="Leave a job alone that was alive more lately: 15m, 12h, 2d."
-)
-@age_option("--timeout", default="15m", told="How long to wait for the end.")
-@click.option(
-    "--reason", default="s3commit rescue", show_default=True, help="With --abort: for the result."
-)
-@dry_run_option
+@click.argument("target", metavar="JOBDIR|DESTINATION", type=Parsed("target", jobs.parse_target))
+@click.option("--commit", is_flag=True, help="Complete the uploads of the job in JOBDIR.")
+@click.option("--abort", metavar="SHOWN", help="Abort the job's open uploads, as they were shown.")
+@click.option("--partial", is_flag=True, help="With --commit: also if something is missing.")
+@age_option("--older-than", default="1h", told="Refuse a job that was active later: 15m, 12h, 2d.")
 def rescue(
     session: Session,
     printer: Printer,
     *,
-    target: tuple[Destination, str | None],
+    target: tuple[Destination, str],
     commit: bool,
-    abort: bool,
+    abort: str | None,
     partial: bool,
     older_than: int,
-    timeout: int,
-    reason: str,
-    dry_run: bool,
 ) -> None:
-    """Finish or abort S3A jobs whose driver died.
+    """Finish or abort an S3A job whose driver died.
 
-    Finds the jobs that Hadoop's magic committer has left at DESTINATION, or the one in JOBDIR,
-    and says what can be done with them. Changes nothing without --commit or --abort.
+    Lists the jobs that Hadoop's magic committer left at DESTINATION, or the uploads of the one in
+    JOBDIR. --commit completes the job's uploads, one by one, and overwrites nothing. --abort
+    aborts the open ones; SHOWN is the code that was printed with them. Nothing visible is deleted.
 
-    --commit hands them to the pipeline: all files of a job get visible, or none. --abort has
-    their uploads aborted. Be sure that driver and tasks are dead; one that wakes up later finds
-    its uploads gone. Refused (exit 3), with nothing changed, if one of the jobs can't be
-    committed whole, or was alive lately; also --abort, if nobody can tell whether a file that is
-    visible is the job's.
+    This works in S3 alone, with your own rights: the pipeline takes no part. Be sure that driver
+    and tasks are dead. Refused (exit 3), with nothing changed: a job that was active recently, and
+    a commit of a job that can't be committed whole.
     """
-    if commit and abort:
+    destination, root = target
+    acts = commit or abort is not None
+    if acts and not root:
+        raise Problem("--commit and --abort need the directory of one job", USAGE)
+    if commit and abort is not None:
         raise Problem("--commit and --abort exclude each other", USAGE)
-    word = "commit" if commit else "abort" if abort else None
-    destination, job_id = target
-    jobs, strangers = find_jobs(session, destination, job_id)
-    if job_id and not jobs:
-        raise NotFoundError(
-            f"no job {job_id} of S3A's is left behind at {destination.uri}: it has ended, has no"
-            " finished task, or is none of S3A's",
-            code="NO_JOB",
-        )
-    found = [judge(session, job) for job in jobs if not job.ended]
-    for one in found if word else ():
-        if not one.job.requested:  # else its request decides
-            refuse(one, commit=commit, partial=partial, older_than=older_than)
-    changes = word is not None and not dry_run
-    for one in found if changes else ():
-        commit_job(session, one) if commit else abort_job(session, one, reason)
-    results = _await_all(session, jobs, timeout) if changes else {}
-    if changes and not printer.json:
-        for one in found:
-            printer.line(_outcome(one, results.get(one.job.job_id), str(word)))
+    found = jobs.find_jobs(session, destination, root)
+    if root and not found:
+        raise NotFoundError(f"no S3A job is at s3://{destination.bucket}/{root}", code="NO_JOB")
+    for job in found:
+        jobs.examine(session, job)
+    if acts:
+        _refuse(found[0], shown=abort, partial=partial, older_than=older_than)
+        (jobs.complete if commit else jobs.abort)(session, found[0])
+    documents = [_document(job) for job in found]
+    if root and not printer.json:
+        printer.table(_UPLOADS, documents[0]["uploads"])
     else:
-        about = {"destination": destination.uri, "action": word, "dryRun": not changes}
-        jobs_found = [_document(one, results.get(one.job.job_id), changes) for one in found]
-        printer.listing({**about, "leftOut": strangers}, "jobs", jobs_found, _COLUMNS)
-    _sum_up(printer, destination, found, strangers, word=word, changes=changes)
-    for result in results.values() if commit else ():
-        require_committed(result)
+        printer.listing({"destination": destination.uri}, "jobs", documents, _JOBS)
+    _sum_up(printer, destination, found, root)
+    if commit and (left := len(found[0].files) - found[0].counts[jobs.VISIBLE]):
+        raise Problem(f"{many(left, 'file')} of the job did not become visible", REFUSED)
 
 
-def _await_all(session: Session, jobs: list[S3AJob], timeout: int) -> dict[str, JobResult]:
-    """How each job ends, by its id, if there is time for that; what it has shared goes then."""
-    results = {}
-    for job in jobs:
-        if timeout and not job.ended:
-            results[job.job_id] = await_outcome(session, job.directory, timeout)
-        if timeout or job.ended:
-            remove_shared(session, job)
-    return results
+def _refuse(job: S3AJob, *, shown: str | None, partial: bool, older_than: int) -> None:
+    if job.quiet < older_than:
+        raise JobRefusedError(
+            f"the job was active {age(job.quiet)} ago; be sure that its driver is dead, then wait"
+            f" until it was silent for {age(older_than)}, or shorten that with --older-than",
+            code="ALIVE",
+        )
+    if shown is not None:
+        if shown != job.shown:
+            again = f"look again: s3commit rescue {job.uri}"
+            raise JobRefusedError(f"other uploads are open than were shown; {again}", code="SHOWN")
+    elif job.problems:
+        raise JobRefusedError(job.problems[0], code="CANNOT_COMMIT")
+    elif job.doubts and not partial:
+        doubts = ", ".join(job.doubts)
+        raise JobRefusedError(f"{doubts}; to commit the rest, add --partial", code="INCOMPLETE")
 
 
-def _document(one: Judgement, result: JobResult | None, changes: bool) -> dict[str, Any]:
+def _document(job: S3AJob) -> dict[str, Any]:
+    named = [(*upload, file.length, state) for upload, (file, state) in job.files.items()]
+    rows = [*named, *((*upload, None, jobs.UNFINISHED) for upload in job.unfinished)]
     return {
-        "jobId": one.job.job_id,
-        "directory": one.job.uri,
-        "requested": one.job.requested or changes,
-        "quietSeconds": one.quiet,
-        "tasksWithoutPendingset": one.began,
-        **fields(one, "tasks", "files", "bytes"),
-        "visibleFiles": len(one.visible),
-        "unfinishedUploads": [fields(upload, "key", "upload_id") for upload in one.unfinished],
-        "problems": [fields(problem, "code", "message") for problem in one.reasons],
-        "outcome": result.outcome if result else None,
+        "jobId": job.job_id,
+        "directory": job.uri,
+        "quietSeconds": job.quiet,
+        "tasks": len(job.manifests),
+        "missingTasks": job.missing_tasks,
+        "bytes": sum(file.length for file, _ in job.files.values()),
+        **{state: job.counts[state] for state in jobs.STATES},
+        "problems": job.problems,
+        "shown": job.shown,
+        "uploads": [dict(zip(_UPLOAD, row, strict=True)) for row in sorted(rows)],
     }
 
 
-def _can_commit(job: dict[str, Any]) -> str:
-    if job["requested"]:
-        return "requested"
-    code = next((problem["code"] for problem in job["problems"]), None)
-    if code is None:
-        return "yes"
-    return "with --partial" if code == UNFINISHED else f"no: {code}"
-
-
-_COLUMNS = (
+_UPLOAD = ("key", "uploadId", "bytes", "state")
+_UPLOADS = (
+    Column("FILE", "key"),
+    Column("SIZE", "bytes", size, right=True),
+    Column("STATE", "state"),
+)
+_JOBS = (
     Column("JOB", "jobId"),
     Column("QUIET", "quietSeconds", age),
     Column("TASKS", "tasks", right=True),
-    Column("FILES", "files", right=True),
     Column("SIZE", "bytes", size, right=True),
-    Column("VISIBLE", "visibleFiles", right=True),
-    Column("UNFINISHED", "unfinishedUploads", lambda uploads: str(len(uploads)), right=True),
-    Column("COMMIT", text=_can_commit),
+    *(Column(state.upper(), state, right=True) for state in jobs.STATES),
 )
 
 
-def _outcome(one: Judgement, result: JobResult | None, word: str) -> str:
-    job = f"job {one.job.job_id}"
-    if result is None:
-        return f"{job}: {word} requested; follow it: s3commit watch {one.job.directory.uri}"
-    content = amount(result.files, result.bytes, result.rows)
-    return f"{job}: {result.outcome}{f', {content}' if result.files else ''}"
-
-
-def _sum_up(
-    printer: Printer,
-    destination: Destination,
-    found: list[Judgement],
-    strangers: list[str],
-    *,
-    word: str | None,
-    changes: bool,
-) -> None:
-    for one in () if changes else found:
-        for problem in one.reasons:
-            printer.summary(f"{one.job.job_id}: {problem.message} [{problem.code}]")
-    for directory in strangers:
-        printer.summary(
-            f"s3://{destination.bucket}/{directory} is left out: its id is no UUID; see:"
-            f" s3commit uploads {destination.uri}"
-        )
-    left = f"left behind at {destination.uri}"
+def _sum_up(printer: Printer, destination: Destination, found: list[S3AJob], root: str) -> None:
+    for job in found:
+        for text in (*job.problems, *job.doubts):
+            printer.summary(f"{job.job_id}: {text}")
     if not found:
-        printer.summary(f"no job of S3A's is {left}")
-    elif not changes:
-        where = found[0].job.uri if len(found) == 1 else destination.uri
-        hint = f"dry run: would {word}" if word else "to finish or to give up"
-        options = f"--{word}" if word else "--commit|--abort"
-        printer.summary(
-            f"{many(len(found), 'job')} of S3A's {left}; nothing was changed; {hint}: s3commit"
-            f" rescue {where} {options}"
-        )
+        printer.summary(f"no S3A job is left behind at {destination.uri}")
+    elif not root:
+        printer.summary(f"see the uploads of a job: s3commit rescue {found[0].uri}")
+    elif uploads := found[0].still_open:
+        command, count = f"s3commit rescue {found[0].uri}", many(len(uploads), "upload")
+        if not found[0].problems and found[0].counts[jobs.OPEN]:
+            printer.summary(f"to complete its files: {command} --commit")
+        printer.summary(f"to abort its {count}: {command} --abort {found[0].shown}")
+    else:
+        printer.summary(f"none of its uploads is open; its directory remains: {found[0].uri}")
