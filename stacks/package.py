@@ -9,7 +9,7 @@ from stacks.bytecode import compile_modules, runtime_python
 from stacks.dependencies import ROOT
 
 PACKAGE = ROOT / "layers" / "s3commit"
-NOT_IN_LAYER = ("__main__.py", "cli", "filesystem", "local", "spark", "writer")
+NOT_IN_LAYER = ("__main__.py", "cli", "local", "spark", "writer")
 
 
 def package_layer(into: Path) -> Path:

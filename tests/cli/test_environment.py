@@ -19,7 +19,6 @@ from s3commit import open_job
 from s3commit.aws import env, wiring
 from s3commit.cli.app import app
 from s3commit.core.model.errors import S3CommitError
-from s3commit.filesystem import S3CommitFileSystem
 from s3commit.writer import connect
 from tests.cli.support import JOB
 
@@ -186,15 +185,9 @@ def _help(command: click.Command) -> str:
     return command.get_help(click.Context(command, terminal_width=200))
 
 
-def of_the_filesystem() -> Any:
-    S3CommitFileSystem.clear_instance_cache()
-    return S3CommitFileSystem().reader._client
-
-
 CLIENTS: dict[str, Callable[[], Any]] = {
     "a Spark driver": connect.shared_client,
     "a process that was sent a task": lambda: connect.shared_store(None)._client,
-    "s3commit://": of_the_filesystem,
     "a function's": lambda: wiring.make_ports().store._client,  # type: ignore[attr-defined]
 }
 

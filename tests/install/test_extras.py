@@ -30,14 +30,6 @@ with s3commit.open_job({uri!r}) as job:
     print(job.commit([task.counted]).files, "file")
 """
 
-BY_URL = """
-import fsspec, s3commit.filesystem
-s3commit.filesystem.register()
-fs = fsspec.filesystem("s3commit", destination={uri!r})
-with fs.transaction, fs.open({uri!r}.replace("s3:", "s3commit:") + "a.csv", "wb") as file:
-    file.write(b"1,2")
-"""
-
 # What `write` does, in one process: a job, a task, the commit.
 SPARK = """
 import pyarrow as pa
@@ -131,12 +123,6 @@ def test_a_writer_needs_boto3_alone(installed: Installed, lake: Lake) -> None:
     assert (told, len(lake.visible())) == ("1 file\n", 1)
 
 
-def test_the_file_system_needs_fsspec_beside(installed: Installed, lake: Lake) -> None:
-    code = IMPORT.format(names=modules_of("filesystem"))
-    does(installed("fsspec"), code + BY_URL.format(uri=f"s3://{lake.bucket}/t/"))
-    assert len(lake.visible()) == 1
-
-
 def test_a_spark_job_needs_pyarrow_beside_the_clusters_spark(
     installed: Installed, lake: Lake
 ) -> None:
@@ -148,7 +134,7 @@ def test_a_spark_job_needs_pyarrow_beside_the_clusters_spark(
 
 def test_no_extra_brings_a_spark_of_its_own(installed: Installed) -> None:
     """It would cover the cluster's."""
-    extras = ("spark", "fsspec", "cli", "pipeline", "local")
+    extras = ("spark", "cli", "pipeline", "local")
     assert "pyspark" not in closure(declared(*extras))
     done = installed("spark").run(
         "from s3commit.spark import write\n"
