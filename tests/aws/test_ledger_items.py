@@ -55,10 +55,9 @@ def test_the_item_of_a_job_is_what_the_fake_counts(record: JobRecord) -> None:
     assert written(item) == as_sent(item_limits.job_item(record))
 
 
-@pytest.mark.parametrize("location", ["", "elsewhere/"])
-def test_the_item_of_an_attempt_is_what_the_fake_counts(location: str) -> None:
+def test_the_item_of_an_attempt_is_what_the_fake_counts() -> None:
     for task in (1, 2):
-        attempt = replace(an_attempt(task), location=location)
+        attempt = an_attempt(task)
         item = attempt_item(ITEMS.attempt, attempt, EXPIRES_AT)
 
         assert written(item) == as_sent(item_limits.attempt_item(attempt))

@@ -42,7 +42,7 @@ def test_i1_i2_i4_plain_clients_killed_at_their_requests(stage: Stage, deployed:
         ("partition", "request.json", How.AFTER),
         ("once", "request.json", How.LATE),
         ("exact", "start upload", How.AFTER),
-        ("location", "manifest", How.AFTER),
+        ("append", "manifest", How.AFTER),
     )
     points = [(plain.CASES[case], Point(name, 1, how)) for case, name, how in chosen]
     plain.kill_at(deployed, stage.watch, points)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from s3commit.core.formats.documents import encode_job, encode_location
+from s3commit.core.formats.documents import encode_job
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.errors import TransientError
 from s3commit.core.model.job import JobSpec, Names
@@ -208,29 +208,6 @@ def test_another_document_than_the_job_began_with_is_not_committed(desk: Desk) -
     desk.run("commit", uri_of(directory), "--partial", "--dry-run")  # S3 alone does not tell
     line = desk.fails("commit", JOB, "--table", TABLE, "--partial", exit_code=3)
     assert "not what it was" in line
-
-
-def test_i2_a_job_with_partitions_elsewhere_is_finished_in_all_of_its_places(desk: Desk) -> None:
-    directory = job_directory(JOB)
-    spec = JobSpec(JOB, directory.destination, locations={"dt=1/": "archive/dt=1/"})
-    archive = directory.at("archive/dt=1/")
-    desk.world.store.put(BUCKET, directory.job, encode_job(spec))
-    desk.world.store.put(BUCKET, archive.job, encode_location(spec, "archive/dt=1/"))
-    desk.world.attempt(directory, "0")
-    desk.world.attempt(archive, "0", files={f"part-0-{JOB}.csv": b"there"})
-    desk.world.upload(archive, f"part-1-{JOB}.csv", b"x", task="1", attempt="a0")
-    document = desk.json("show", uri_of(directory))
-    assert (document["manifests"], document["openUploads"]) == (2, 3)
-    assert document["locations"] == {"dt=1/": "s3://lake/archive/dt=1/"}
-    shown = " ".join(desk.run("show", uri_of(directory)).stdout.split())
-    assert "location dt=1/ at s3://lake/archive/dt=1/" in shown
-    line = desk.fails("commit", uri_of(directory), exit_code=3)
-    assert f"1 open upload of job {JOB} is in no manifest" in line
-    assert desk.json("commit", uri_of(directory), "--partial")["files"] == 2
-    desk.world.run(directory)
-    assert list(desk.world.visible()) == [f"sales/part-0-{JOB}.parquet"]
-    assert desk.world.visible("archive/") == {f"archive/dt=1/part-0-{JOB}.csv": b"there"}
-    assert desk.world.open_uploads() == []
 
 
 def test_a_commit_whose_fate_is_unknown_exits_4(desk: Desk) -> None:

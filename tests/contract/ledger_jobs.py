@@ -28,7 +28,6 @@ OTHER_PLAN = replace(
     rows=None,
     partitions="d" * 64,
     nulls={"id": 0, "länd.name": 17, "not counted": None},
-    locations={"dt=2026-11-21/": "archive/2026-11/21/"},
 )
 REPLACED = ReplacedFacts(sha256="e" * 64, files=4, bytes=9876)
 OTHER_REPLACED = ReplacedFacts(sha256="f" * 64, files=0, bytes=0, overwrites=True)

@@ -12,7 +12,7 @@ from s3commit.core.model.job import Failure
 from s3commit.core.model.locks import Claim, Claimed, LockMode
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.ledger import Ledger
-from tests.contract.ledger_jobs import PLAN, T1, a_job, an_attempt, bring_to, ref_of
+from tests.contract.ledger_jobs import PLAN, T1, a_job, bring_to, ref_of
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 ITEM = 400 * 1024
@@ -72,18 +72,6 @@ def test_a_job_that_would_grow_too_large_stays_as_it_is(ledger: Ledger) -> None:
     if isinstance(ledger, DynamoLedger):  # moto has carried out half of the update by then
         before = replace(before, state=JobState.ABORTING)
     assert ledger.job(REF) == before
-
-
-def test_an_attempts_place_has_at_most_1024_bytes_with_its_ids(ledger: Ledger) -> None:
-    attempt = an_attempt(1)
-    room = SORT_KEY - len(f"{attempt.task_id}#{attempt.attempt_id}#")
-    longest = replace(attempt, location="l" * room)
-    ledger.record_attempts([longest])
-
-    with pytest.raises(InvalidInputError):
-        ledger.record_attempts([an_attempt(2), replace(attempt, location="l" * (room + 1))])
-
-    assert list(ledger.attempts(REF)) == [longest]
 
 
 def test_a_node_has_at_most_1024_bytes_with_its_job(ledger: Ledger) -> None:

@@ -247,13 +247,6 @@ def test_attempts_are_read_as_they_were_noted(ledger: Ledger) -> None:
     assert list(ledger.attempts(ref_of("job-10"))) == [an_attempt(0, job_id="job-10")]
 
 
-def test_an_attempt_has_a_note_for_each_place_where_it_has_files(ledger: Ledger) -> None:
-    noted = [an_attempt(1), *(replace(an_attempt(1), location=f"at/{n}/") for n in range(2))]
-    ledger.record_attempts([*noted, noted[1]])
-    ledger.record_attempts(noted)
-    assert sorted(ledger.attempts(ref_of("job-1")), key=repr) == sorted(noted, key=repr)
-
-
 def test_an_attempt_keeps_its_first_note(ledger: Ledger) -> None:
     ledger.record_attempts([an_attempt(1), an_attempt(2)])
 

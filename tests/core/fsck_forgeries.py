@@ -12,9 +12,7 @@ from s3commit.core.model.job import JobResult, Outcome
 from tests.core.fsck_world import (
     Checked,
 )
-from tests.core.world import BUCKET, World, job_directory
-
-ELSEWHERE = "archive/dt=1/"
+from tests.core.world import BUCKET, World
 
 
 def forge_list(world: World, directory: JobDirectory, *files: CommittedFile, **header: Any) -> None:
@@ -47,13 +45,3 @@ def changed_by_repair(desk: Checked) -> bool:
     before = state()
     desk.repair()
     return state() != before
-
-
-def two_places(world: World, **spec: Any) -> JobDirectory:
-    """A job of one file at a location, which is committed."""
-    directory = job_directory()
-    world.open(directory, locations={"dt=1/": ELSEWHERE}, **spec)
-    attempt = world.attempt(directory.at(ELSEWHERE), "t0")
-    world.request(directory, replace(attempt, location=ELSEWHERE))
-    world.run(directory)
-    return directory

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -118,7 +118,6 @@ def claims_of(
     scope: Scope = Scope.DIRECTORY,
     partitions: Iterable[str] = (),
     key: str | None = None,
-    locations: Mapping[str, str] | None = None,
 ) -> tuple[Claim, ...]:
     """What a job of that policy claims."""
     record = JobRecord(
@@ -132,4 +131,4 @@ def claims_of(
         scope=scope,
         idempotency_key=key,
     )
-    return claims(record, partitions, locations or {})
+    return claims(record, partitions)

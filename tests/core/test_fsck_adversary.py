@@ -11,47 +11,19 @@ from s3commit.core.formats.published import CommittedFile
 from s3commit.core.model.job import Destination, Names, Outcome
 from s3commit.core.model.pending import PendingSet
 from tests.core.fsck_forgeries import (
-    ELSEWHERE,
     changed_by_repair,
     forge_list,
     forge_result,
-    two_places,
 )
 from tests.core.fsck_world import (
     Checked,
     aborted,
     checked,
-    committed,
-    file_of,
     make,
     rolled_back,
     start_upload,
 )
-from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, job_directory
-
-
-@pytest.mark.parametrize("is_known", [False, True], ids=["forgotten", "in the ledger"])
-def test_i7_a_list_that_claims_a_strangers_directory_as_its_location_acts_nowhere_there(
-    is_known: bool,
-) -> None:
-    desk = checked()
-    theirs = job_directory(JOB, "orders/")
-    desk.world.open(theirs)
-    desk.world.request(theirs, desk.world.attempt(theirs, "t0"))
-    desk.world.run(theirs)
-    start_upload(desk.world, f"orders/part-late-{JOB}.csv")
-    files: list[CommittedFile] = []
-    if is_known:
-        committed(desk.world)
-        facts = desk.world.store.head(BUCKET, file_of(JOB))
-        assert facts is not None
-        files = [CommittedFile(facts.key, facts.length, facts.etag, None)]
-    else:
-        desk.lose_ledger()  # or it was forgotten after its 90 days
-    forge_list(desk.world, job_directory(), *files, locations={"dt=1/": "orders/"})
-    make(desk.world, f"orders/part-dead-{JOB}.csv")
-    assert desk.names() == []
-    assert not changed_by_repair(desk)
+from tests.core.world import BUCKET, JOB, OTHER_JOB, World, job_directory
 
 
 def test_i7_a_list_that_names_files_outside_its_places_is_not_believed() -> None:
@@ -59,59 +31,6 @@ def test_i7_a_list_that_names_files_outside_its_places_is_not_believed() -> None
     forge_list(desk.world, job_directory(), CommittedFile("orders/x.csv", 3, '"e"', None))
     assert desk.names() == ["UNREADABLE"]
     assert "orders/x.csv" in desk.findings()[0].detail
-
-
-def test_a_location_whose_documents_are_retired_is_looked_at_and_not_acted_on() -> None:
-    desk = checked()
-    directory = two_places(desk.world)
-    for key in [*desk.world.all_keys(directory.prefix), *desk.world.all_keys("archive/dt=1/__")]:
-        desk.world.store.delete(BUCKET, key)
-    desk.lose_ledger()
-    assert desk.findings() == []
-    make(desk.world, f"{ELSEWHERE}part-dead-{JOB}.csv")
-    start_upload(desk.world, f"{ELSEWHERE}part-late-{JOB}.csv")
-    assert not changed_by_repair(desk)
-    desk.world.store.delete(BUCKET, f"{ELSEWHERE}part-t0-{JOB}.parquet")
-    assert "MISSING" in desk.names()
-
-
-@pytest.mark.parametrize("is_lost", [False, True])
-def test_i4_what_an_ended_job_left_at_its_location_is_found_and_goes(is_lost: bool) -> None:
-    desk = checked()
-    directory = two_places(desk.world)
-    desk.world.attempt(directory.at(ELSEWHERE), "late")
-    start_upload(desk.world, f"{ELSEWHERE}part-{NEIGHBOUR}.csv")
-    make(desk.world, f"{ELSEWHERE}part-dead-{JOB}.csv")
-    if is_lost:
-        desk.lose_ledger()
-    assert desk.names() == ["SCRATCH_LEFT", "UNCOUNTED", "UPLOAD_LEFT"]
-    desk.repair()
-    assert desk.names() == ["UNCOUNTED"]
-    assert desk.world.open_uploads() == [f"{ELSEWHERE}part-{NEIGHBOUR}.csv"]
-
-
-def test_i4_an_aborted_jobs_uploads_at_its_location_are_found() -> None:
-    desk = checked()
-    directory = job_directory()
-    desk.world.open(directory, locations={"dt=1/": ELSEWHERE})
-    desk.world.request_abort(directory)
-    desk.world.run(directory)
-    desk.world.upload(directory.at(ELSEWHERE), f"late-{JOB}.csv", b"x", task="t0", attempt="a0")
-    assert desk.names() == ["UPLOAD_LEFT"]
-    desk.repair()
-    assert desk.world.open_uploads() == []
-
-
-def test_locations_of_jobs_that_lie_in_each_other_are_looked_at_once() -> None:
-    desk = checked()
-    two_places(desk.world)
-    within = f"{ELSEWHERE}_deep/er/"
-    other = job_directory(OTHER_JOB)
-    desk.world.open(other, locations={"dt=2/": within})
-    attempt = desk.world.attempt(other.at(within), "t0")
-    desk.world.request(other, replace(attempt, location=within))
-    desk.world.run(other)
-    assert desk.findings() == []
 
 
 @pytest.mark.parametrize("lied_at", ["sales/", "sales/eu/"])

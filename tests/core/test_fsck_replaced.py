@@ -114,38 +114,6 @@ def test_a_list_above_that_is_no_jobs_of_there_explains_nothing(
     assert "MISSING" in desk.names()
 
 
-def test_a_job_of_the_table_explains_nothing_at_a_location_that_is_not_its_own(
-    desk: Checked,
-) -> None:
-    directory = job_directory(JOB, SALES)
-    there = directory.at("archive/dt1/")
-    desk.world.open(directory, locations={"dt=1/": there.destination.prefix})
-    attempt = desk.world.attempt(there, "t0", files={f"part-{JOB}.csv": b"1"})
-    desk.world.request(directory, replace(attempt, location=there.destination.prefix))
-    desk.world.run(directory)
-    desk.world.store.put(BUCKET, f"{SALES}old.csv", b"old")
-    run(desk, OTHER_JOB, SALES)
-    assert desk.findings() == []
-    desk.world.store.delete(BUCKET, f"archive/dt1/part-{JOB}.csv")
-    assert "MISSING" in desk.names()
-
-
-def test_what_a_job_of_elsewhere_replaced_at_its_location_here_is_not_missing(
-    desk: Checked,
-) -> None:
-    run(desk, JOB, SALES, Conflict.APPEND)
-    directory = job_directory(OTHER_JOB, "archive/")
-    desk.world.open(directory, conflict=Conflict.REPLACE, locations={"dt=1/": SALES})
-    desk.world.request(directory, desk.world.attempt(directory, "t0"))
-    desk.world.run(directory)
-    assert desk.world.visible(SALES) == {}
-    assert desk.findings() == []
-    desk.world.clock.advance(60)
-    run(desk, NEIGHBOUR, SALES, Conflict.APPEND)
-    desk.world.store.delete(BUCKET, f"{SALES}part-t0-{NEIGHBOUR}.parquet")
-    assert "MISSING" in desk.names()
-
-
 def test_other_destinations_are_asked_once_and_only_if_something_is_gone(desk: Checked) -> None:
     names = [f"part-{number}-{JOB}.csv" for number in range(5)]
     run(desk, JOB, SALES, Conflict.APPEND, *names)

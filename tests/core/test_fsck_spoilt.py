@@ -8,19 +8,15 @@ from dataclasses import replace
 
 import pytest
 
-from s3commit.core.fsck.rebuild import rebuild
 from s3commit.core.fsck.repair import PASSED_OVER
-from s3commit.core.model.job import Conflict, Destination, Names, Outcome
+from s3commit.core.model.job import Conflict, Names, Outcome
 from s3commit.core.model.states import JobState
 from tests.core.fsck_forgeries import (
-    ELSEWHERE,
     changed_by_repair,
     forge_list,
     forge_result,
-    two_places,
 )
 from tests.core.fsck_world import (
-    Checked,
     aborted,
     checked,
     committed,
@@ -183,18 +179,6 @@ def test_the_version_to_restore_is_named_on_a_versioned_bucket(name: str) -> Non
     found = next(one for one in desk.findings() if one.name == name)
     assert facts is not None
     assert (found.restore, found.repairs) == (facts.version_id, ())
-
-
-def test_files_at_a_jobs_locations_are_looked_at_where_they_lie() -> None:
-    desk = checked()
-    there = two_places(desk.world).at(ELSEWHERE)
-    assert desk.findings() == []
-    assert Checked(desk.world, destination=there.destination).findings() == []
-    desk.lose_ledger()
-    left_out = list(rebuild(desk.fsck, Destination(BUCKET, "archive/")))
-    assert [(one.state, one.is_left) for one in left_out] == [(None, False)]
-    desk.world.store.delete(BUCKET, f"{ELSEWHERE}part-t0-{JOB}.parquet")
-    assert "MISSING" in desk.names()
 
 
 def test_i5_an_upload_that_may_be_the_last_copy_of_a_committed_file_stays() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from s3commit.core.formats import plan
-from s3commit.core.formats.documents import MAX_JOB_BYTES, MAX_KEY_CHARACTERS, decode_job
+from s3commit.core.formats.documents import MAX_JOB_BYTES, MAX_KEY_CHARACTERS, MAX_TEXT, decode_job
 from s3commit.core.formats.layout import (
     MAX_KEY_BYTES,
     MAX_PREFIX_BYTES,
@@ -22,7 +22,6 @@ from s3commit.core.model.conditions import MAX_COLUMN_NAME, MAX_COLUMNS
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import Failure, JobSpec
 from s3commit.core.model.limits import (
-    MAX_LOCATIONS,
     MAX_NODE_BYTES,
     MAX_PARTITION_LOCKS,
     MAX_UNITS,
@@ -43,8 +42,8 @@ def name(number: int, characters: int) -> str:
     return f"{number:03d}".ljust(characters, WIDE)
 
 
-def a_document(partition_characters: int) -> bytes:
-    """Every field as large as it may be; of the locations' partitions as much as is asked for."""
+def a_document(client_characters: int) -> bytes:
+    """Every field as large as it may be; of the client's name as much as is asked for."""
     columns = [name(number, MAX_COLUMN_NAME) for number in range(MAX_COLUMNS)]
     document: dict[str, Any] = {
         "version": 1,
@@ -55,22 +54,18 @@ def a_document(partition_characters: int) -> bytes:
         "partitionBy": columns[: MAX_COLUMNS // 2],
         "idempotencyKey": WIDE * MAX_KEY_CHARACTERS,
         "conditions": {"maxNullFraction": dict.fromkeys(columns[MAX_COLUMNS // 2 :], 1)},
-        "locations": {
-            name(number, partition_characters): f"s3://{BUCKET}/{number:03d}".ljust(
-                MAX_PREFIX_BYTES + len(BUCKET) + 6, "l"
-            )
-            for number in range(MAX_LOCATIONS)
-        },
+        "client": WIDE * client_characters,
     }
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def the_largest() -> JobSpec:
-    """The largest ``job.json`` of that kind that is read."""
-    fitting = [size for size in range(4, 1024) if len(a_document(size)) <= MAX_JOB_BYTES]
+    """The largest ``job.json`` that is read."""
     with pytest.raises(InvalidInputError):
-        decode_job(a_document(fitting[-1] + 1), DIRECTORY)
-    return decode_job(a_document(fitting[-1]), DIRECTORY)
+        decode_job(a_document(MAX_TEXT + 1), DIRECTORY)
+    body = a_document(MAX_TEXT)
+    assert len(body) <= MAX_JOB_BYTES
+    return decode_job(body, DIRECTORY)
 
 
 def test_the_record_of_the_largest_job_fits_into_an_item_to_its_end() -> None:
@@ -90,7 +85,6 @@ def test_the_record_of_the_largest_job_fits_into_an_item_to_its_end() -> None:
         rows=most,
         partitions="b" * 64,
         nulls=dict.fromkeys(spec.conditions.columns, most),
-        locations=dict(spec.locations),
     )
     most_nodes = MAX_PARTITION_LOCKS + 2  # the key, and the destination if they are escalated
     nodes = [f"{BUCKET}/{number}".ljust(MAX_NODE_BYTES, "n") for number in range(most_nodes)]
@@ -112,20 +106,18 @@ def test_the_record_of_the_largest_job_fits_into_an_item_to_its_end() -> None:
     assert ended.plan == facts
 
 
-def test_an_attempt_at_the_longest_location_fits_into_its_key() -> None:
-    """DynamoDB's sort key has 1,024 bytes, and holds the task, the attempt and the location."""
+def test_an_attempt_at_the_longest_destination_fits_into_its_key() -> None:
+    """DynamoDB's sort key has 1,024 bytes, and holds the task and the attempt."""
     ledger = MemoryLedger()
-    location = DIRECTORY.at(DIRECTORY.destination.prefix)
     attempt = AttemptRecord(
         DIRECTORY.ref,
         "t" * 64,
         "a" * 64,
-        manifest=location.manifest("t" * 64, "a" * 64),
+        manifest=DIRECTORY.manifest("t" * 64, "a" * 64),
         sha256="c" * 64,
         files=1,
         bytes=1,
         rows=1,
-        location=location.destination.prefix,
     )
 
     ledger.record_attempts([attempt])
@@ -134,15 +126,14 @@ def test_an_attempt_at_the_longest_location_fits_into_its_key() -> None:
     assert len(attempt.manifest.encode()) <= MAX_KEY_BYTES
 
 
-@pytest.mark.parametrize("location", ["", DIRECTORY.destination.prefix])
-def test_a_unit_of_many_small_manifests_fits_into_the_input_of_its_worker(location: str) -> None:
+def test_a_unit_of_many_small_manifests_fits_into_the_input_of_its_worker() -> None:
     """Step Functions carries 256 KiB; a job of millions of files has many of them in a unit."""
     small = [
-        (DIRECTORY.manifest_name(f"{number:064d}", "a" * 64), "c" * 64, [1], location)
+        (DIRECTORY.manifest_name(f"{number:064d}", "a" * 64), "c" * 64, [1])
         for number in range(10_000)
     ]
     large = [
-        (DIRECTORY.manifest_name(f"z{number:063d}", "a" * 64), "c" * 64, [1] * 100_000, location)
+        (DIRECTORY.manifest_name(f"z{number:063d}", "a" * 64), "c" * 64, [1] * 100_000)
         for number in range(60)
     ]
     total = len(small) + 60 * 100_000
@@ -158,7 +149,7 @@ def test_a_unit_of_many_small_manifests_fits_into_the_input_of_its_worker(locati
 def test_a_plan_that_nobody_would_read_is_refused_before_the_decision(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    units = list(cut_units([("tasks/t/a.pendingset", "c" * 64, [1], "")], total_files=1))
+    units = list(cut_units([("tasks/t/a.pendingset", "c" * 64, [1])], total_files=1))
     body = encode_plan(units)
     monkeypatch.setitem(plan._BOUNDS, "max_bytes", len(body) - 1)
 

@@ -73,7 +73,7 @@ def test_a_page_of_the_longest_and_strangest_keys_can_be_read_again() -> None:
     ]
     facts = replace_list.write_list(world.ports, directory, strange, overwrites=False)
     assert len(world.all_keys(directory.pages)) == 1
-    groups = list(listed_files(world.store, [directory], facts))
+    groups = list(listed_files(world.store, directory, facts))
     assert [listed for group in groups for listed in group] == strange
 
 
@@ -116,5 +116,5 @@ def test_i5_i7_a_list_that_names_what_is_no_data_of_the_destination_is_refused(k
     world.store.put(BUCKET, directory.page(digest(page)), page)
     world.store.put(BUCKET, directory.replaced(digest(index)), index)
     with pytest.raises(JobRefusedError) as refused:
-        list(listed_files(world.store, [directory], ReplacedFacts(digest(index), 1, 1)))
+        list(listed_files(world.store, directory, ReplacedFacts(digest(index), 1, 1)))
     assert refused.value.code == "LIST_CHANGED"

@@ -174,20 +174,20 @@ def test_documents_due_with_much_behind_them_go_bit_by_bit(
     """The result goes last: it says that the rest may go."""
     monkeypatch.setattr(sweep_directories, "TIDIED_HERE", 3)
     directory = job_directory()
-    world.open(directory, locations={"dt=1/": "there/"})
+    world.open(directory)
     world.request(directory, world.attempt(directory, "t0"))
     world.run(directory)
     body = encode_pendingset(PendingSet(JOB, (), "t", "a"))
-    there = directory.at("there/")
     for number in range(7):
-        world.store.put(BUCKET, there.manifest(f"t{number}", "late"), body)
+        world.store.put(BUCKET, directory.plan(f"{number}" * 64), body)
     world.later(LIMITS.retention + HOUR)
     world.ledger._jobs.clear()
     announced(world, job_directory(NEIGHBOUR))
     left = []
     for _ in range(4):
         schedule.sweep()
-        left.append((len(world.all_keys(there.prefix)), len(world.all_keys(directory.prefix))))
+        own = world.all_keys(directory.pipeline_prefix)
+        left.append((len(own), len(world.all_keys(directory.prefix))))
     assert left == [(5, 3), (2, 3), (0, 0), (0, 0)]
 
 

@@ -9,7 +9,6 @@ from functools import partial
 import pytest
 
 from s3commit.core.commit import ingest_pendingsets
-from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.manifest import encode_pendingset
 from s3commit.core.job.documents import read_spec
 from s3commit.core.job.record import new_record
@@ -132,72 +131,6 @@ def test_i5_a_copied_directory_is_not_retired_either(world: Swept) -> None:
     assert len(kept) == 4
     assert world.sweep().retired == 2
     assert world.all_keys(copy.prefix) == kept
-
-
-def located(world: Swept) -> tuple[JobDirectory, JobDirectory]:
-    """A committed job, and its location outside the destination (docs/adr/0013)."""
-    directory = job_directory()
-    there = directory.at("elsewhere/dt1/")
-    world.open(directory, locations={"dt=1/": there.destination.prefix})
-    world.request(directory, world.attempt(directory, "t0"))
-    world.run(directory)
-    return directory, there
-
-
-def test_what_a_forgotten_job_has_at_its_locations_goes_with_its_documents(world: Swept) -> None:
-    directory, there = located(world)
-    world.store.put(BUCKET, there.manifest("t9", "late"), b"{}")
-    world.ledger._jobs.clear()
-    world.later(LIMITS.retention)
-    ended(world, job_directory(OTHER_JOB))  # brings the sweep here
-    world.later(HOUR)
-    assert world.sweep().retired == 1
-    assert world.all_keys(directory.prefix) == []
-    assert world.all_keys("elsewhere/") == []
-
-
-def test_i4_what_an_ended_job_has_left_at_its_locations_alone_is_tidied_up_too(
-    world: Swept,
-) -> None:
-    _, there = located(world)
-    world.later(LIMITS.stuck + 1)
-    world.attempt(there, "t9", "zombie")  # its event is lost
-    assert world.sweep().tidied == 0  # it may be on its way
-    world.later(LIMITS.stuck + 1)
-    foreseen = world.sweep(dry_run=True)
-    assert (foreseen.tidied, foreseen.objects) == (1, 1)
-    assert len(world.all_keys(there.prefix)) == 2
-    report = world.sweep()
-    assert (report.tidied, report.objects) == (1, 1)
-    assert world.all_keys(there.prefix) == [there.job]
-    assert world.open_uploads() == []
-    assert world.sweep().tidied == 0
-
-
-def test_leftovers_in_the_directory_and_at_locations_are_counted_together(world: Swept) -> None:
-    directory, there = located(world)
-    world.attempt(directory, "t8", "zombie")
-    world.attempt(there, "t9", "zombie")
-    world.later(LIMITS.stuck + 1)
-    report = world.sweep()
-    assert (report.tidied, report.objects) == (1, 2)
-
-
-def test_what_comes_to_a_location_days_after_the_end_goes_with_the_documents(
-    world: Swept,
-) -> None:
-    """In between nobody lists the locations of each ended job with each sweep."""
-    directory, there = located(world)
-    world.later(3 * DAY)
-    world.attempt(there, "t9", "zombie")
-    ended(world, job_directory(OTHER_JOB))  # brings the sweep here
-    world.later(HOUR)
-    assert world.sweep().tidied == 0
-    world.later(LIMITS.retention - 3 * DAY)
-    report = world.sweep()
-    assert (report.tidied, report.retired) == (1, 1)
-    assert world.all_keys(directory.prefix) == []
-    assert world.all_keys("elsewhere/") == []
 
 
 # S3A's

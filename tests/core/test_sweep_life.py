@@ -8,10 +8,8 @@ from functools import partial
 
 import pytest
 
-from s3commit.core.formats.documents import decode_request, encode_location
-from s3commit.core.job.documents import read_spec
+from s3commit.core.formats.documents import decode_request
 from s3commit.core.model.job import AbortRequest, Conflict, Names, Outcome
-from s3commit.core.model.pending import PendingSet
 from s3commit.core.sweep.steps import STEPS
 from s3commit.core.sweep.sweep import DAY, HOUR, Sweep, shifted
 from s3commit.core.sweep.turns import SweepTurn, take_turn
@@ -84,24 +82,6 @@ def test_i5_a_slow_job_that_shows_a_sign_of_life_is_never_touched(world: Swept, 
     report = world.sweep()
     assert (report.asked, report.started, report.uploads) == (0, 0, 0)
     assert (world.all_keys(), world.open_uploads()) == before
-
-
-@pytest.mark.parametrize("sign", ["upload", "part", "manifest", "none"])
-def test_i5_signs_of_life_count_at_the_locations_of_partitions_too(world: Swept, sign: str) -> None:
-    main, there = job_directory(), job_directory(prefix="elsewhere/")
-    announced(world, main, locations={"dt=1/": "elsewhere/"})
-    spec = read_spec(world.ports, main)
-    world.store.put(BUCKET, there.job, encode_location(spec, "elsewhere/"))
-    file = world.upload(there, f"slow-{JOB}.x", b"x", task="t1", attempt="a0")
-    world.later(LIMITS.abandoned + HOUR)
-    if sign == "upload":
-        world.upload(there, f"new-{JOB}.x", b"x", task="t2", attempt="a0")
-    elif sign == "part":
-        world.store.upload_part(BUCKET, file.key, file.upload_id, 2, b"y")
-    elif sign == "manifest":
-        world.drop(there, PendingSet(JOB, (file,), "t1", "a0"), "t1", "a0")
-    world.later(LIMITS.abandoned - HOUR)
-    assert world.sweep().asked == (1 if sign == "none" else 0)
 
 
 def test_an_abandoned_job_that_the_ledger_never_heard_of_is_aborted_too(world: Swept) -> None:

@@ -217,19 +217,16 @@ def test_a_pass_behind_three_hundred_thousand_ended_jobs_costs_less_than_a_cent(
 def test_i4_what_somebody_late_has_put_beside_the_directory_goes_a_day_after_the_end(
     world: Swept, schedule: Schedule
 ) -> None:
-    """A location's manifest, and a plan: the directory itself does not tell of them."""
+    """A plan: the directory itself does not tell of it."""
     directory = job_directory(prefix=OURS)
-    there = directory.at("elsewhere/dt1/")
-    world.open(directory, locations={"dt=1/": there.destination.prefix})
+    world.open(directory)
     world.request(directory, world.attempt(directory, "t0"))
     world.run(directory)
     schedule.sweep()
     world.later(HOUR)
     plan = directory.plan("0" * 64)
     world.store.put(BUCKET, plan, b"{}")
-    world.store.put(BUCKET, there.manifest("t9", "late"), b"{}")
     for hours, tidied in ((1, 0), (10, 0), (11, 0), (2, 1), (1, 0)):
         world.later(hours * HOUR)
         assert schedule.sweep().tidied == tidied, hours
-    assert world.all_keys(there.prefix) == [there.job]
     assert plan not in world.all_keys()

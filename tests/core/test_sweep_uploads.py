@@ -7,8 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from s3commit.core.formats.documents import encode_job, encode_location
-from s3commit.core.model.job import JobSpec, Outcome
 from s3commit.core.ownership import open_uploads
 from s3commit.core.sweep.steps import STEPS
 from s3commit.core.sweep.sweep import DAY, HOUR, Sweep
@@ -161,92 +159,7 @@ def test_a_cursor_whose_upload_is_gone_is_gone_on_from(world: Swept) -> None:
 
 # At the locations of partitions, after the ledger was lost (ADR 13)
 
-THERE = "elsewhere/dt1/"
-
-
-def at_location(world: Swept) -> str:
-    """A job with a location and an upload there; the ledger has lost it. The upload's key."""
-    main = job_directory()
-    announced(world, main, locations={"dt=1/": THERE})
-    file = world.upload(main.at(THERE), f"part-{JOB}.x", b"x", task="t1", attempt="a0")
-    return file.key
-
 
 def lost(world: Swept) -> None:
     world.ledger._jobs.clear()
     world.later(LIMITS.stuck + 1)
-
-
-@pytest.mark.parametrize("retired", [False, True])
-def test_i4_an_upload_at_a_location_of_an_ended_job_goes(world: Swept, retired: bool) -> None:
-    """The location's job.json names the job, whose result, or `_commits/`, says that it ended."""
-    main = job_directory()
-    world.open(main, locations={"dt=1/": THERE})
-    world.request(main, world.attempt(main, "t0"))
-    world.run(main)
-    zombie = world.upload(main.at(THERE), f"zombie-{JOB}.x", b"x", task="t1", attempt="a0")
-    if retired:
-        for key in world.all_keys(main.prefix):
-            world.store.delete(BUCKET, key)
-    lost(world)
-    report = world.sweep()
-    assert (report.uploads, world.open_uploads()) == (1, []), zombie.key
-
-
-def test_i5_an_upload_at_a_location_of_a_job_under_way_stays(world: Swept) -> None:
-    key = at_location(world)
-    lost(world)
-    report = world.sweep()
-    assert (report.uploads, report.asked) == (0, 0)
-    assert key in world.open_uploads()
-
-
-def test_a_silent_job_is_given_up_by_what_it_left_at_its_location(world: Swept) -> None:
-    main = job_directory()
-    at_location(world)
-    world.lose_uploads(main.destination.prefix)
-    lost(world)
-    world.later(LIMITS.abandoned)
-    assert world.sweep().asked == 1
-    world.run(main)
-    assert world.result(main).outcome is Outcome.ABORTED
-    assert world.open_uploads() == []
-
-
-@pytest.mark.parametrize("main", ["gone", "says nothing"])
-def test_an_upload_at_a_location_that_no_job_names_goes_when_it_is_old(
-    world: Swept, main: str
-) -> None:
-    key = at_location(world)
-    if main == "gone":
-        for one in world.all_keys(job_directory().prefix):
-            world.store.delete(BUCKET, one)
-    else:
-        body = encode_job(JobSpec(JOB, job_directory().destination))
-        world.store.put(BUCKET, job_directory().job, body)
-    world.limits = replace(LIMITS, abandoned=100 * DAY)
-    lost(world)
-    world.later(LIMITS.orphaned - HOUR)
-    world.sweep()
-    assert key in world.open_uploads()
-    world.later(HOUR)
-    world.sweep()
-    assert key not in world.open_uploads()
-
-
-def test_i5_the_job_json_of_a_location_does_not_speak_for_a_job_above_it(world: Swept) -> None:
-    """Whoever may write in a part of a table names an ended job as the main one."""
-    live = job_directory()
-    announced(world, live)
-    ended_elsewhere = job_directory(prefix="attacker/")
-    spec = JobSpec(JOB, ended_elsewhere.destination, locations={"dt=1/": "sales/b/"})
-    for directory, body in (
-        (ended_elsewhere, encode_job(spec)),
-        (live.at("sales/b/"), encode_location(spec, "sales/b/")),
-    ):
-        world.store.put(BUCKET, directory.job, body)
-    world.store.put(BUCKET, ended_elsewhere.result, b"{}")
-    victim = world.upload(live, f"b/part-{JOB}.x", b"x", task="t1", attempt="a0")
-    lost(world)
-    assert world.sweep().uploads == 0
-    assert victim.key in world.open_uploads()

@@ -11,7 +11,6 @@ from s3commit.core.commit.ingest_pendingsets import judge_arrival, note_arrivals
 from s3commit.core.formats.documents import (
     decode_result,
     encode_job,
-    encode_location,
     encode_request,
 )
 from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory, is_data
@@ -72,9 +71,6 @@ class World:
     def open(self, directory: JobDirectory, **spec: Any) -> None:
         self._opened.add(directory)
         said = JobSpec(directory.job_id, directory.destination, **spec)
-        for prefix in said.locations.values():
-            body = encode_location(said, prefix)
-            self.store.put(BUCKET, directory.at(prefix).job, body, if_absent=True)
         self.store.put(BUCKET, directory.job, encode_job(said), if_absent=True)
 
     def upload(

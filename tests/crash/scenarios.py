@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from s3commit.core.model.conditions import Conditions
 from s3commit.core.model.job import Conflict, Names, Outcome, Scope
 from s3commit.core.model.locks import key_digest
 from s3commit.core.model.states import ENDED
@@ -19,9 +18,6 @@ BEFORE = {
     "sales/dt=1/old.csv": b"old 1",
     "sales/dt=2/old.csv": b"old 2",
 }
-ELSEWHERE = "archive/dt=1/"
-LOCATIONS = {"dt=1/": ELSEWHERE}
-BEFORE_ELSEWHERE = {"sales/old.csv": b"old", f"{ELSEWHERE}old.csv": b"old 1"}
 OTHERS_FILE = f"sales/part-t0-{OTHER_JOB}.parquet"
 
 
@@ -176,38 +172,6 @@ def exact_undone(world: World) -> None:
     lose_upload(world, "sales/z.csv", 0)
 
 
-def put_old_elsewhere(world: World) -> None:
-    for key, body in BEFORE_ELSEWHERE.items():
-        world.store.put(BUCKET, key, body)
-
-
-def two_places(world: World) -> None:
-    """A job that replaces its destination, with a partition that lies elsewhere, and a loser."""
-    put_old_elsewhere(world)
-    directory = job_directory()
-    world.open(directory, conflict=Conflict.REPLACE, locations=LOCATIONS)
-    files = {part("t0"): b"elsewhere"}
-    elsewhere = world.attempt(directory.at(ELSEWHERE), "t0", files=files)
-    world.attempt(directory.at(ELSEWHERE), "t0", "loser")
-    world.request(directory, world.attempt(directory, "t0"), replace(elsewhere, location=ELSEWHERE))
-
-
-def two_places_refused(world: World) -> None:
-    """The same, but a condition is not met: nothing has changed."""
-    put_old_elsewhere(world)
-    directory = job_directory()
-    least = Conditions(min_files=3)
-    world.open(directory, conflict=Conflict.REPLACE, locations=LOCATIONS, conditions=least)
-    elsewhere = world.attempt(directory.at(ELSEWHERE), "t0")
-    world.request(directory, world.attempt(directory, "t0"), replace(elsewhere, location=ELSEWHERE))
-
-
-def two_places_undone(world: World) -> None:
-    """The same, but an upload at the location is lost after the decision."""
-    two_places(world)
-    lose_upload(world, ELSEWHERE, 0)
-
-
 SCENARIOS = [
     Scenario(committing, Outcome.COMMITTED, parts("t0", "t1", "t2")),
     Scenario(aborting, Outcome.ABORTED, {}, "ABORTED_BY_CLIENT"),
@@ -242,17 +206,6 @@ POLICIES = [
 ]
 
 
-PLACES = [
-    Scenario(
-        two_places,
-        Outcome.COMMITTED,
-        {**parts("t0"), f"{ELSEWHERE}{part('t0')}": b"elsewhere"},
-    ),
-    Scenario(two_places_refused, Outcome.ABORTED, BEFORE_ELSEWHERE, "CONDITION_FAILED", (False,)),
-    Scenario(two_places_undone, Outcome.ROLLED_BACK, BEFORE_ELSEWHERE, "UPLOADS_LOST"),
-]
-
-
 def check_ended(world: World, scenario: Scenario) -> None:
     """What holds of an ended job, by I2, I4, I5, I6, I9, I10 and I11."""
     directory = job_directory()
@@ -261,7 +214,7 @@ def check_ended(world: World, scenario: Scenario) -> None:
         scenario.outcome,
         scenario.code,
     )
-    assert {**world.visible(), **world.visible(ELSEWHERE)} == scenario.visible
+    assert world.visible() == scenario.visible
     marker = world.store.head(BUCKET, directory.success)
     if scenario.outcome is Outcome.COMMITTED:
         assert world.json(directory.success)["jobId"] == directory.job_id
@@ -272,8 +225,7 @@ def check_ended(world: World, scenario: Scenario) -> None:
     if scenario.prepare in {keyed, keyed_again}:
         winner = JOB if scenario.prepare is keyed else OTHER_JOB
         assert world.json(directory.once(key_digest(KEY)))["jobId"] == winner
-    assert world.open_uploads("sales/") == world.open_uploads(ELSEWHERE) == []
-    assert world.all_keys(directory.at(ELSEWHERE).tasks) == []
+    assert world.open_uploads("sales/") == []
     assert world.open_uploads("sales2/") == ["sales2/theirs"]
     assert not [key for key in world.all_keys(directory.tasks) if key.endswith(".pendingset")]
     # Those of an ended job, which a late try has put, are in nobody's way.

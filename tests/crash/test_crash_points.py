@@ -15,7 +15,6 @@ from s3commit.core.model.errors import TransientError
 from s3commit.core.model.job import Names, Outcome
 from tests.core.world import BUCKET, World, job_directory
 from tests.crash.scenarios import (
-    PLACES,
     POLICIES,
     SCENARIOS,
     Scenario,
@@ -39,7 +38,7 @@ ABORTS = [
 ]
 ALL = [
     (scenario, versioned)
-    for scenario in [*SCENARIOS, *POLICIES, *PLACES, *ABORTS]
+    for scenario in [*SCENARIOS, *POLICIES, *ABORTS]
     for versioned in scenario.versioned
 ]
 
@@ -97,7 +96,7 @@ def test_the_points_are_as_many_as_the_documents_say() -> None:
         prepared(scenario, versioned, plan).run(job_directory())
         calls += len(plan.calls)
     print(f"{calls} calls of {len(ALL)} jobs, {4 * calls} points")
-    assert calls > 1_600
+    assert calls > 1_200
 
 
 @pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.long)])

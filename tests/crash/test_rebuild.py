@@ -69,17 +69,6 @@ def one_key(world: World) -> None:
         world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(2)])
 
 
-def two_at_a_location(world: World) -> None:
-    """Two jobs that meet at a location alone."""
-    elsewhere = "archive/dt=1/"
-    there = job_directory(OTHER_JOB, elsewhere)
-    world.open(DIRECTORY, conflict=Conflict.REPLACE, locations={"dt=1/": elsewhere})
-    attempts = [world.attempt(DIRECTORY.at(elsewhere), f"t{number}") for number in range(2)]
-    world.request(DIRECTORY, *[replace(one, location=elsewhere) for one in attempts])
-    world.open(there, conflict=Conflict.REPLACE)
-    world.request(there, world.attempt(there, "t"))
-
-
 PAIRS = [two_replace, two_partitions, append_and_replace, exact_and_append, one_key]
 
 
@@ -111,12 +100,12 @@ def test_i6_i8_an_event_that_meets_the_empty_table_takes_no_locks_from_a_decided
     assert desk.world.record(DIRECTORY).turn.stage is Stage.HELD
 
 
-@pytest.mark.parametrize("prepare", [*PAIRS, two_at_a_location], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("prepare", PAIRS, ids=lambda one: one.__name__)
 def test_i6_i8_who_was_decided_before_the_loss_has_its_locks_back(
     prepare: Callable[[World], None],
 ) -> None:
     """The first job dies, with the ledger, after each call; the other one is asked to go first."""
-    other = job_directory(OTHER_JOB, "archive/dt=1/") if prepare is two_at_a_location else OTHER
+    other = OTHER
     waited = []
     for point in count(1):
         dying = FaultPlan().crash_after(nth=point)

@@ -142,7 +142,7 @@ def test_the_simulated_pauses_are_those_of_the_state_machine(machine: dict[str, 
 def test_the_models_units_are_the_plans(files: int) -> None:
     per_task = costs.FILES_PER_TASK
     manifests = [
-        (f"tasks/{number:05}/a.pendingset", "0" * 64, [1] * min(per_task, files - start), "")
+        (f"tasks/{number:05}/a.pendingset", "0" * 64, [1] * min(per_task, files - start))
         for number, start in enumerate(range(0, files, per_task))
     ]
     units = list(cut_units(manifests, total_files=files))

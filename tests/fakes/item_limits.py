@@ -46,10 +46,9 @@ def job_item(record: JobRecord) -> Item:
 def attempt_item(attempt: AttemptRecord) -> Item:
     """The item of an attempt's record."""
     shard = crc32(attempt.task_id.encode()) % 10
-    there = f"#{attempt.location}" if attempt.location else ""
     return _item(
         f"ATTEMPTS#{attempt.ref}#{shard}",
-        f"{attempt.task_id}#{attempt.attempt_id}{there}",
+        f"{attempt.task_id}#{attempt.attempt_id}",
         expires_at=_EXPIRES_AT,
         **_fields(attempt),
     )

@@ -27,7 +27,7 @@ class MemoryLedger(Ledger):
 
     def __init__(self) -> None:
         self._jobs: dict[str, JobRecord] = {}
-        self._attempts: dict[str, dict[tuple[str, str, str], AttemptRecord]] = {}
+        self._attempts: dict[str, dict[tuple[str, str], AttemptRecord]] = {}
         self._claims: dict[tuple[str, Claim], Claimed] = {}
         self._units: set[tuple[str, int, str]] = set()  # with the plan: ended; without: begun
         self._sweep_note = SweepNote()
@@ -82,7 +82,7 @@ class MemoryLedger(Ledger):
         with self._lock:
             for attempt in attempts:
                 noted = self._attempts.setdefault(attempt.ref, {})
-                noted.setdefault((attempt.task_id, attempt.attempt_id, attempt.location), attempt)
+                noted.setdefault((attempt.task_id, attempt.attempt_id), attempt)
 
     def attempts(self, ref: str) -> Iterator[AttemptRecord]:
         """See `Ledger.attempts`."""

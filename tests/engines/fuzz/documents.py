@@ -14,11 +14,9 @@ from typing import Any
 from s3commit.aws.events import announced_objects
 from s3commit.core.formats.documents import (
     decode_job,
-    decode_main,
     decode_request,
     decode_result,
     encode_job,
-    encode_location,
     encode_request,
     encode_result,
 )
@@ -59,13 +57,11 @@ from tests.core.world import BUCKET, JOB, World, job_directory
 
 DIRECTORY = job_directory()
 PENDINGSET = encode_pendingset(one_set())
-LOCATION = "archive/dt=1/"
 SPEC = JobSpec(
     JOB,
     DIRECTORY.destination,
     partition_by=("dt",),
     idempotency_key="k",
-    locations={"dt=1/": LOCATION},
 )
 PENDING_KEY = f"{DIRECTORY.s3a}00/tasks/attempt/__base/{DIRECTORY.relative(one_file().key)}.pending"
 ATTEMPT = CountedAttempt("t0", "a0", DIRECTORY.manifest_name("t0", "a0"), "0" * 64, 1, 5)
@@ -86,7 +82,7 @@ def _index(body: bytes) -> Any:
 
 def _page(body: bytes) -> Any:
     store = _put(DIRECTORY.page(digest(body)), body).store
-    return list(read_page(store, [DIRECTORY], digest(body)))
+    return list(read_page(store, DIRECTORY, digest(body)))
 
 
 def _partitions(body: bytes) -> Any:
@@ -130,12 +126,16 @@ DOCUMENTS: dict[str, tuple[bytes, Read]] = {
         encode_job(SPEC),
         lambda body: decode_job(body, DIRECTORY),
     ),
-    "job at a location": (
-        encode_location(SPEC, LOCATION),
-        lambda body: decode_main(body, DIRECTORY.at(LOCATION)),
-    ),
     "request": (
-        encode_request(CommitRequest(JOB, (ATTEMPT, replace(ATTEMPT, location=LOCATION)))),
+        encode_request(
+            CommitRequest(
+                JOB,
+                (
+                    ATTEMPT,
+                    replace(ATTEMPT, task_id="t1", manifest=DIRECTORY.manifest_name("t1", "a0")),
+                ),
+            )
+        ),
         lambda body: decode_request(body, DIRECTORY),
     ),
     "result": (encode_result(RESULT), lambda body: decode_result(body, DIRECTORY)),

@@ -1,4 +1,4 @@
-"""Deliberate bugs in the sweep, in check and rebuild, at locations, and where an id is taken."""
+"""Deliberate bugs in the sweep, in check and rebuild, and where an id is taken."""
 
 from __future__ import annotations
 
@@ -302,50 +302,6 @@ MUTANTS = [
         "    spec = read_spec(fsck.ports, directory)\n"
         "    return new_record(spec, directory, fsck.ports.clock.now())\n",
         "I8",
-    ),
-    # Locations.
-    Mutant(
-        "a location counts though it does not agree",
-        "core/job/locations.py",
-        "        if name not in agreed:\n",
-        "        if False:\n",
-        "I7",
-    ),
-    Mutant(
-        "uploads at locations stay open",
-        "core/ending/uploads.py",
-        "    for one in job_directories(ports, directory, record):\n        listed =",
-        "    for one in [directory]:\n        listed =",
-        "I4",
-    ),
-    Mutant(
-        "manifests at locations are left behind",
-        "core/ending/leftovers.py",
-        "[listed for one in directories for listed in",
-        "[listed for one in directories[:1] for listed in",
-        "sweep",
-    ),
-    Mutant(
-        "files at locations stay visible when a job is undone",
-        "core/ending/objects.py",
-        "_own_names(ports, job_directories(ports, directory, record))",
-        "_own_names(ports, [directory])",
-        "I2",
-    ),
-    Mutant(
-        "locations are not locked",
-        "core/model/locks.py",
-        "        nodes = {node, *outside.values()}\n",
-        "        nodes = {node}\n",
-        "I6",
-        by="tests/core/test_locations.py",
-    ),
-    Mutant(
-        "files of before at locations are not replaced",
-        "core/job/replaced_files.py",
-        "(root, *locations.values())",
-        "(root,)",
-        "I6",
     ),
     Mutant(
         "a listing in ranges leaves out the key that it is cut at",

@@ -111,7 +111,7 @@ def replay(seed: int, arguments: argparse.Namespace) -> int:
         print(
             f"job {job.name}: {job.directory.job_id} at {job.prefix} {spec.conflict}/{spec.scope}"
             f" key={spec.idempotency_key} names={spec.names} all={job.counts_all}"
-            f" locations={len(spec.locations)} s3a={job.of_s3a}"
+            f" s3a={job.of_s3a}"
         )
     for line in world.trace or ():
         text = (

@@ -181,7 +181,7 @@ class _Scene:
         self.who = adversary
         self.rng = adversary.rng
         self.directory = directory
-        self.spec = forgeries.job_spec(self.rng, directory, self._elsewhere())
+        self.spec = forgeries.job_spec(self.rng, directory)
         self.counted: list[CountedAttempt] = []
         self.asked = False
 

@@ -131,12 +131,10 @@ class AttackedWorld(World):
 
     def _is_alone(self, job: Job) -> bool:
         """Whether neither the adversary nor another job has to do with the job's places."""
-        others = [other.reach for other in self.observer.jobs.values() if other is not job]
+        others = [other.prefix for other in self.observer.jobs.values() if other is not job]
         return not any(
-            one.startswith(mine) or mine.startswith(one)
-            for mine in job.reach
-            for reach in [(self.prefix,), *others]
-            for one in reach
+            one.startswith(job.prefix) or job.prefix.startswith(one)
+            for one in [self.prefix, *others]
         )
 
     def is_written_to(self, prefix: str) -> bool:

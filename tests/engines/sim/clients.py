@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
-from s3commit.core.formats.documents import encode_job, encode_location, encode_request
+from s3commit.core.formats.documents import encode_job, encode_request
 from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory
 from s3commit.core.formats.manifest import digest, encode_pendingset
 from s3commit.core.model.errors import PreconditionError, S3CommitError, TransientError
@@ -26,7 +26,7 @@ from tests.fakes.faults import Crash
 BUCKET = "lake"
 
 T = TypeVar("T")
-Counted = dict[str, list[CountedAttempt]]
+Counted = dict[str, CountedAttempt]
 
 
 @dataclass
@@ -58,7 +58,7 @@ class Clients:
         if gives_up or len(counted) < len(tasks):
             word = encode_request(AbortRequest(directory.job_id, "the driver gave up"))
         else:
-            chosen = tuple(one for task in sorted(counted) for one in counted[task])
+            chosen = tuple(counted[task] for task in sorted(counted))
             word = encode_request(
                 CommitRequest(directory.job_id, None if job.counts_all else chosen)
             )
@@ -73,13 +73,9 @@ class Clients:
                 return
 
     def _set_up(self, job: Job) -> None:
-        """The locations' documents first; S3A's drivers put none at all."""
+        """S3A's drivers put no document at all."""
         if job.of_s3a:
             return
-        for number, prefix in enumerate(job.spec.locations.values()):
-            if job.disowned and number == 0:
-                continue  # nobody there has agreed
-            self.put_once(job.directory.at(prefix).job, encode_location(job.spec, prefix))
         self.put_once(job.directory.job, encode_job(job.spec))
 
     def request_abort(self, job: Job, reason: str) -> None:
@@ -110,46 +106,30 @@ class Clients:
                     counted[task] = waited_for.result
                 return
 
-    def _attempt(self, job: Job, task: str, attempt: str, names: list[str]) -> list[CountedAttempt]:
-        files: dict[JobDirectory, list[PendingFile]] = {job.directory: []}
-        number = 0
+    def _attempt(self, job: Job, task: str, attempt: str, names: list[str]) -> CountedAttempt:
+        files: list[PendingFile] = []
         pause = self.rng.choice([2000.0, 3500.0, 7000.0]) if self.rng.random() < 0.03 else 0.0
         try:
             for name in names:
                 if pause:
                     self.scheduler.sleep(pause)  # it computes, and shows no sign of life
-                directory, key = where(job, name)
-                file = self._write(job, directory, task, attempt, key, number)
-                files.setdefault(directory, []).append(file)
-                number += 1
+                files.append(self._write(job, task, attempt, job.prefix + name, len(files)))
             if job.hostile:
                 key, upload_id, etag = self.rng.choice(self.prey)
-                mine = next(file for some in files.values() for file in some)
-                files[job.directory].append(
-                    replace(mine, key=key, upload_id=upload_id, etags=(etag,))
-                )
+                files.append(replace(files[0], key=key, upload_id=upload_id, etags=(etag,)))
             if job.of_s3a:
-                return self._commit_task(job, task, attempt, files[job.directory])
-            return [
-                replace(
-                    self._finish(directory, task, attempt, tuple(some)),
-                    location="" if directory == job.directory else directory.destination.prefix,
-                )
-                for directory, some in files.items()
-                if some or len(files) == 1
-            ]
+                return self._commit_task(job, task, attempt, files)
+            return self._finish(job.directory, task, attempt, tuple(files))
         except S3CommitError:
             foreign = {upload_id for _, upload_id, _ in self.prey}
-            for file in (file for some in files.values() for file in some):
+            for file in files:
                 if file.upload_id not in foreign:
                     abort = partial(self.store.abort_upload, BUCKET, file.key, file.upload_id)
                     self.patiently(abort)
             raise
 
-    def _write(
-        self, job: Job, directory: JobDirectory, task: str, attempt: str, key: str, number: int
-    ) -> PendingFile:
-        job_id = directory.job_id
+    def _write(self, job: Job, task: str, attempt: str, key: str, number: int) -> PendingFile:
+        directory, job_id = job.directory, job.directory.job_id
         metadata = {META_JOB: job_id, META_TASK: task, META_ATTEMPT: attempt}
         create = partial(
             self.store.create_upload,
@@ -177,7 +157,7 @@ class Clients:
 
     def _commit_task(
         self, job: Job, task: str, attempt: str, files: list[PendingFile]
-    ) -> list[CountedAttempt]:
+    ) -> CountedAttempt:
         """As Hadoop's magic committer: a ``.pending`` file each, then one attempt's manifest."""
         directory = job.directory
         self._note_pending(job, attempt, files)
@@ -185,7 +165,7 @@ class Clients:
             raise PreconditionError("the driver lets another attempt commit")
         body = encode_pendingset(PendingSet(directory.job_id, tuple(files)))
         self.put_once(f"{directory.s3a}00/{task}.pendingset", body)
-        return [CountedAttempt(task, "00", f"job-{directory.job_id}/00/{task}", "", 0, 0)]
+        return CountedAttempt(task, "00", f"job-{directory.job_id}/00/{task}", "", 0, 0)
 
     def _note_pending(self, job: Job, attempt: str, files: list[PendingFile]) -> None:
         for file in files:
@@ -204,9 +184,7 @@ class Clients:
             return
         for attempt in ("late0", "late1"):
             process.about = (task, attempt)
-            file = self._write(
-                job, job.directory, task, attempt, f"{job.prefix}part-{task}-late", 0
-            )
+            file = self._write(job, task, attempt, f"{job.prefix}part-{task}-late", 0)
             self._note_pending(job, attempt, [file])
             body = encode_pendingset(PendingSet(job.directory.job_id, (file,)))
             manifest = f"{job.directory.s3a}00/{task}.pendingset"
@@ -232,11 +210,3 @@ class Clients:
             except TransientError:
                 self.scheduler.sleep(1)
         return call()
-
-
-def where(job: Job, name: str) -> tuple[JobDirectory, str]:
-    """The place and the key of a file, by its name below the table."""
-    for partition, prefix in job.spec.locations.items():
-        if name.startswith(partition):
-            return job.directory.at(prefix), prefix + name[len(partition) :]
-    return job.directory, job.prefix + name

@@ -35,8 +35,9 @@ class Decisions:
             fail("I7", f"{process.name} has opened a job at {JobDirectory.of(record).prefix}")
         if job.settled:
             return  # the ledger was set back behind the job's end: it tells nothing of this job
-        if record.state is JobState.OPEN and job.ended and process.since <= job.lost_step:
-            job.settled = True  # a handler that had looked for the job's end before there was one
+        if record.state is JobState.OPEN and job.ended and job.reset:
+            # A handler had looked for the job's end before a step from before the loss put it.
+            job.settled = True
             return
         before, job.record_state = job.record_state, record.state
         if before is record.state:

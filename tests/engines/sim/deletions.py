@@ -48,11 +48,10 @@ def check_deleted(
     if job is not None and key.startswith(job.directory.pipeline_prefix):
         _check_pipelines_own(observer, process, job, key, version)
         return
-    if job is None or not key.startswith(job.reach):
+    if job is None or not key.startswith(job.prefix):
         fail("I7", f"{process.name} deleted {key}, which lies outside")
-    directory = job.directory_of(key)
-    if directory is not None:
-        _check_working(observer, process, job, directory, key, version)
+    if key.startswith(job.directory.prefix):
+        _check_working(observer, process, job, job.directory, key, version)
     elif file is not None and file.job == job.name:
         late = process.since <= job.lost_step
         if job.record_state not in ROLLING and not late:

@@ -5,6 +5,7 @@ Each function gives the bytes of one kind, drawn by ``rng``; ``directory`` is wh
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,7 +14,6 @@ from s3commit.core.formats.documents import (
     MAX_JOB_BYTES,
     MAX_RESULT_BYTES,
     encode_job,
-    encode_location,
     encode_request,
     encode_result,
 )
@@ -58,11 +58,8 @@ def no_document(rng: random.Random, longest: int = MAX_JOB_BYTES) -> bytes:
     )
 
 
-def job_spec(rng: random.Random, directory: JobDirectory, elsewhere: Sequence[str]) -> JobSpec:
-    """An acceptable job; now and then with a location ``elsewhere``."""
-    locations = {}
-    if rng.random() < 0.15 and elsewhere:
-        locations = {"dt=7/": rng.choice(elsewhere)}
+def job_spec(rng: random.Random, directory: JobDirectory) -> JobSpec:
+    """An acceptable job."""
     return JobSpec(
         directory.job_id,
         directory.destination,
@@ -71,21 +68,20 @@ def job_spec(rng: random.Random, directory: JobDirectory, elsewhere: Sequence[st
         idempotency_key=KEY if rng.random() < 0.4 else None,
         conditions=Conditions(min_rows=10**9) if rng.random() < 0.1 else Conditions(),
         names=rng.choice([Names.EXACT, Names.UNIQUE]),
-        locations=locations,
     )
 
 
-def job_document(rng: random.Random, spec: JobSpec, mains: Sequence[str]) -> bytes:
-    """The job's own, that of a location of a job at one of ``mains``, or of another place."""
+def job_document(rng: random.Random, spec: JobSpec, elsewhere: Sequence[str]) -> bytes:
+    """The job's own, with a field that is not known, or of a job at a place ``elsewhere``."""
     kind = rng.random()
     if kind < 0.7:
         return encode_job(spec)
-    if kind < 0.85 and mains:
-        main = Destination(spec.destination.bucket, rng.choice(mains))
-        return encode_location(replace(spec, destination=main), spec.destination.prefix)
-    if kind < 0.93 and mains:
-        other = Destination(spec.destination.bucket, rng.choice(mains))
-        return encode_job(replace(spec, destination=other, locations={}))
+    if kind < 0.78 and elsewhere:
+        there = f"s3://{spec.destination.bucket}/{rng.choice(elsewhere)}"
+        return dump({**json.loads(encode_job(spec)), "locations": {"dt=7/": there}})
+    if kind < 0.93 and elsewhere:
+        other = Destination(spec.destination.bucket, rng.choice(elsewhere))
+        return encode_job(replace(spec, destination=other))
     return no_document(rng)
 
 

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from tests.engines.sim.world import World
 
 STRANGER = "99999999-0000-4000-8000-000000000099"
-_OUTSIDE = {"dt=8/": "moved/dt=8/", "dt=9/": "moved/dt=9/"}
 
 
 def furnish(world: World) -> None:
@@ -87,7 +86,6 @@ def add_job(world: World, prefix: str = "") -> None:
     job.counts_all = of_s3a or rng.random() < 0.1
     job.outer = outer
     job.hostile = rng.random() < 0.3 and prefix == "sales/dt=1/" and not job.exact
-    job.disowned = bool(job.spec.locations) and rng.random() < 0.1
     world.observer.jobs[name] = job
     tasks = [_file_names(world, job, f"t{task}") for task in range(rng.choice([1, 1, 2, 2, 3]))]
     job.expected_refusal = gives_up = rng.random() < 0.08
@@ -133,7 +131,6 @@ def _spec(world: World, directory: JobDirectory, *, of_s3a: bool) -> JobSpec:
         idempotency_key="daily" if rng.random() < 0.3 else None,
         conditions=Conditions(min_files=rng.choice([1, 2])) if rng.random() < 0.1 else Conditions(),
         names=Names.EXACT if rng.random() < 0.18 else Names.UNIQUE,
-        locations=_OUTSIDE if destination.prefix == "sales/" and rng.random() < 0.2 else {},
     )
 
 
@@ -143,8 +140,7 @@ def _file_names(world: World, job: Job, task: str) -> list[str]:
     # A ledger that is lost leaves nothing to tell by whose files are that carry no id at all.
     if job.of_s3a and (world.loses or rng.random() < 0.5):
         suffix = f"-{STRANGER}-c000"  # Spark's own id, of the write
-    locations = list(job.spec.locations)[job.disowned :] * 2
-    partitions = ["", "dt=1/", "dt=2/", "dt=1/h=3/", *locations]
+    partitions = ["", "dt=1/", "dt=2/", "dt=1/h=3/"]
     if job.prefix in {"sales/dt=1/", "moved/dt=9/"} or (job.exact and rng.random() < 0.5):
         partitions = [""]
     count = rng.choice([0, 1, 1, 1, 2, 2]) or int(job.hostile)

@@ -38,7 +38,7 @@ def judge_end(world: World) -> None:
 def _committed(world: World, job: Job) -> None:
     if job.nested:
         fail("I12", f"job {job.name} is COMMITTED with the id of job {job.outer} further up")
-    if job.hostile or job.disowned:
+    if job.hostile:
         fail("I7", f"job {job.name} named a stranger's upload, and is COMMITTED")
     later = [other for other in world.observer.jobs.values() if other is not job]
     for key, file in job.planned.items():
@@ -70,8 +70,6 @@ def _undone(world: World, job: Job) -> None:
         allowed |= {*_LOSSES, "MANIFEST_MISSING", "KEY_IN_DOUBT"}
     if job.nested:
         allowed.add("JOB_ID_TAKEN")
-    if job.disowned:
-        allowed.add("LOCATION_NOT_AGREED")
     if job.sabotaged or job.counts_all:
         allowed |= _LOSSES
     if job.hostile:

@@ -45,7 +45,6 @@ class Job:
     life: int = 0  # of an intruder: how often it was opened again after its end
     of_s3a: bool = False
     committers: dict[str, str] = field(default_factory=dict)  # of S3A: task, and its one attempt
-    disowned: bool = False  # a location does not say that it is the job's
     given_up: bool = False  # by a sweep
     outer: str = ""  # the job with the same id in a directory above, to which the id belongs
     reset: int = 0  # how often the ledger was lost under it
@@ -84,29 +83,14 @@ class Job:
         """The destination's prefix."""
         return self.directory.destination.prefix
 
-    @property
-    def reach(self) -> tuple[str, ...]:
-        """The prefixes where the job may write: its destination, and its locations."""
-        return (self.prefix, *self.spec.locations.values())
-
-    @property
-    def directories(self) -> tuple[JobDirectory, ...]:
-        """Its directories: the main one, then those of its locations."""
-        return (self.directory, *map(self.directory.at, self.spec.locations.values()))
-
-    def directory_of(self, key: str) -> JobDirectory | None:
-        """The job's directory in which the key lies."""
-        return next((one for one in self.directories if key.startswith(one.prefix)), None)
-
     def is_working(self, key: str) -> bool:
         """Whether the key is of one of the pipeline's working objects for the job."""
         directory = self.directory
         return key.startswith(directory.pipeline_prefix) and key != directory.decision
 
     def relative(self, key: str) -> str:
-        """The key below the destination, or below the location, in which it lies."""
-        prefix = max((one for one in self.reach if key.startswith(one)), key=len, default="")
-        return key[len(prefix) :]
+        """The key below the destination."""
+        return key[len(self.prefix) :]
 
     @property
     def ended(self) -> bool:
@@ -123,12 +107,8 @@ class Job:
         if self.spec.conflict is Conflict.APPEND:
             return []
         if self.spec.scope is Scope.DIRECTORY:
-            return [(prefix, True) for prefix in self.reach]
-        outside = tuple(self.spec.locations.values())
-        directories = {
-            next((one for one in outside if key.startswith(one)), key[: key.rindex("/") + 1])
-            for key in self.planned
-        }
+            return [(self.prefix, True)]
+        directories = {key[: key.rindex("/") + 1] for key in self.planned}
         return [(directory, directory != self.prefix) for directory in sorted(directories)]
 
     def claims(self, key: str) -> bool:

@@ -94,7 +94,7 @@ class Observer:
         found = (
             job
             for job in self.jobs.values()
-            if job.directory_of(key) or key.startswith(job.directory.pipeline_prefix)
+            if key.startswith((job.directory.prefix, job.directory.pipeline_prefix))
         )
         return next(found, None)
 
@@ -214,12 +214,12 @@ class Observer:
         return self._is_outers(self.jobs[file.job])
 
     def signs(self, job: Job) -> list[str]:
-        """When something was put into the job's directories, an upload begun, or a part sent."""
+        """When something was put into the job's directory, an upload begun, or a part sent."""
         found = [
             version.modified
-            for one in job.directories
             for key in self.bucket.objects
-            if key.startswith(one.prefix) and (version := self.bucket.current(key)) is not None
+            if key.startswith(job.directory.prefix)
+            and (version := self.bucket.current(key)) is not None
         ]
         uploads = [
             upload
@@ -256,9 +256,9 @@ class Observer:
         if job is None:
             return False
         once = f"{job.prefix}_commits/once/"
-        directories = (one.prefix for one in job.directories)
-        own = (job.directory.pipeline_prefix, job.directory.commits, job.directory.success, once)
-        return key.startswith((*directories, *own))
+        directory = job.directory
+        own = (directory.prefix, directory.pipeline_prefix, directory.commits, directory.success)
+        return key.startswith((*own, once))
 
     def check_closed(self, job: Job, since: int) -> None:
         """No upload is open that was there before step ``since``; a zombie may start more."""

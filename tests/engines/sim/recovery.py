@@ -76,9 +76,9 @@ def _repair(world: World) -> None:
 
 
 def _begun(world: World, job: Job) -> bool:
-    directories = tuple(one.prefix for one in job.directories)
     return any(
-        key.startswith(directories) and world.bucket.current(key) for key in world.bucket.objects
+        key.startswith(job.directory.prefix) and world.bucket.current(key)
+        for key in world.bucket.objects
     )
 
 
@@ -107,7 +107,7 @@ def locks_of(world: World, job: Job) -> list[str]:
 
 def is_untidy(world: World, job: Job) -> bool:
     """Whether uploads or working objects of the job are there."""
-    scratch = tuple(prefix for one in job.directories for prefix in one.scratch)
+    scratch = job.directory.scratch
     # Of one that the ledger has forgotten the pipeline's own objects go with its documents.
     known = job.directory.ref in world.ledger._jobs
     left = any(

@@ -125,8 +125,7 @@ def _lose_manifest(world: World, job: Job) -> str:
     if not job.planned or job.of_s3a or world.bucket.current(job.directory.commits):
         return ""
     file = job.planned[world.rng.choice(sorted(job.planned))]
-    directory = next(one for one in job.directories if file.key.startswith(one.destination.prefix))
-    manifest = directory.manifest(file.task, file.attempt)
+    manifest = job.directory.manifest(file.task, file.attempt)
     if world.bucket.current(manifest):
         job.damaged.add(file.key)
         job.spoiled.add(file.key)

@@ -15,7 +15,7 @@ from s3commit.writer.job import Job, open_job
 from tests.core.swept import Schedule
 from tests.core.world import BUCKET, JOB, OTHER_JOB
 from tests.fakes.faults import Crash
-from tests.golden.documents.kept import ELSEWHERE, TABLE, Kept
+from tests.golden.documents.kept import TABLE, Kept
 from tests.golden.s3a.replay import read, replay
 from tests.writer.support import ScriptedEnvironment
 
@@ -163,11 +163,10 @@ def exact_given_up(world: Kept) -> list[JobDirectory]:
     return [job.directory]
 
 
-def two_places(world: Kept) -> list[JobDirectory]:
-    """One partition lies elsewhere in the bucket."""
-    world.store.put(BUCKET, f"{ELSEWHERE}old.csv", b"goes")
-    where = {"dt=1": f"s3://{BUCKET}/{ELSEWHERE}"}
-    job = begin(world, conflict="replace", locations=where)
+def two_tasks(world: Kept) -> list[JobDirectory]:
+    """It replaces what is there by the files of two tasks."""
+    fill(world, p1=b"goes")
+    job = begin(world, conflict="replace")
     counted = write(job, "t0", NEW), write(job, "t1", ONE)
     hear(world)
     return ask(job, *counted)

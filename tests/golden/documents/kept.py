@@ -23,7 +23,6 @@ from tests.fakes.bucket import Upload, Version
 
 Json = dict[str, Any]
 TABLE = "sales/"
-ELSEWHERE = "archive/dt=1/"
 
 
 class Kept(Swept):
@@ -40,7 +39,7 @@ class Kept(Swept):
 
     def data(self) -> dict[str, bytes]:
         """The data that a reader sees, by key."""
-        return {**self.visible(TABLE), **self.visible(ELSEWHERE)}
+        return self.visible(TABLE)
 
     def save(self) -> Json:
         """All that is in the bucket and in the ledger."""

@@ -14,7 +14,6 @@ from boto3.dynamodb.types import TypeDeserializer
 
 from s3commit.core.formats.documents import (
     decode_job,
-    decode_main,
     decode_request,
     decode_result,
     encode_request,
@@ -32,7 +31,7 @@ from s3commit.core.model.states import JobState
 from tests.core.fsck_world import Checked
 from tests.core.swept import LIMITS, Schedule
 from tests.core.world import BUCKET, job_directory
-from tests.golden.documents.kept import ELSEWHERE, Json, Kept, as_bytes
+from tests.golden.documents.kept import Json, Kept, as_bytes
 
 CASES = sorted(Path(__file__).parent.glob("*/*.json"))
 ENDED_CASES = ("committed", "committed_untidy", "aborted", "rolled_back")
@@ -99,7 +98,7 @@ def agrees(stands: Any, read: Any) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """A partition, or a location, in its two forms."""
+    """A partition in its two forms."""
     is_text = isinstance(value, str)
     return value.removeprefix(f"s3://{BUCKET}/").rstrip("/") if is_text else value
 
@@ -114,9 +113,9 @@ def job(world: Kept, raw: Json) -> None:
 
 
 def attempt(world: Kept, raw: Json) -> None:
-    ids = raw["task_id"], raw["attempt_id"], raw.get("location", "")
+    ids = raw["task_id"], raw["attempt_id"]
     noted = world.ledger.attempts(raw["ref"])
-    (found,) = (one for one in noted if (one.task_id, one.attempt_id, one.location) == ids)
+    (found,) = (one for one in noted if (one.task_id, one.attempt_id) == ids)
     agrees(raw, found)
 
 
@@ -147,12 +146,8 @@ ITEMS: dict[str, Callable[[Kept, Json], None]] = {
 }
 
 
-def job_json(world: Kept, directory: JobDirectory, body: bytes) -> None:
-    raw, main = json.loads(body), decode_main(body, directory)
-    if main is None:
-        agrees(raw, decode_job(body, directory))
-    else:
-        assert main.destination.uri == raw["main"]
+def job_json(_world: Kept, directory: JobDirectory, body: bytes) -> None:
+    agrees(json.loads(body), decode_job(body, directory))
 
 
 def replaced(world: Kept, directory: JobDirectory, body: bytes) -> None:
@@ -161,8 +156,7 @@ def replaced(world: Kept, directory: JobDirectory, body: bytes) -> None:
     if body.startswith(b'{"version"'):
         agrees(json.loads(body)["pages"], read_index(world.store, directory, record.replaced))
     else:
-        directories = [directory, directory.at(ELSEWHERE)]
-        groups = listed_files(world.store, directories, record.replaced)
+        groups = listed_files(world.store, directory, record.replaced)
         agrees(_lines(body), [one for group in groups for one in group])
 
 

@@ -37,7 +37,6 @@ class Case:
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
     replaced: tuple[str, ...] = ()
-    elsewhere: str = ""  # the partition that has a location
     again: bool = False  # another client comes after the dead one, with the same key
 
 
@@ -53,7 +52,6 @@ CASES = {
         ),
         Case("once", {"idempotency_key": "the day"}, again=True),
         Case("exact", {"names": "exact"}),
-        Case("location", elsewhere="k=1"),
     )
 }
 
@@ -83,8 +81,7 @@ def check(files: Mapping[str, bytes]) -> None:
         owner = owner_of(key)
         found[key.replace(f"-{owner}", "") if owner else key] = body
     wanted = {f"table/{path}": body for task in WORK.values() for path, body in task.items()}
-    moved = {key.replace("elsewhere/", "table/k=1/"): body for key, body in found.items()}
-    assert moved == wanted, f"{sorted(moved)} instead of {sorted(wanted)}"
+    assert found == wanted, f"{sorted(found)} instead of {sorted(wanted)}"
 
 
 @dataclass
@@ -113,9 +110,6 @@ class Clients:
         gate.point = point
         trial.gates.append(gate)
         options = dict(case.options)
-        if case.elsewhere:
-            directory = f"s3://{self.deployed.bucket}/{trial.prefix}elsewhere/"
-            options["locations"] = {case.elsewhere: directory}
         environment = {**self.deployed.environment, "AWS_ENDPOINT_URL": gate.url}
         process = self._context.Process(target=write, args=(environment, trial.uri, options))
         process.start()

@@ -3,7 +3,7 @@
 | item | pk | sk |
 |---|---|---|
 | job | ``JOB#<job id>`` | ``<the rest of its ref>`` |
-| attempt | ``ATTEMPTS#<ref>#<shard>`` | ``<task id>#<attempt id>[#<location>]`` |
+| attempt | ``ATTEMPTS#<ref>#<shard>`` | ``<task id>#<attempt id>`` |
 | unit | ``UNITS#<ref>#<shard>`` | ``<unit>`` |
 | claim | ``CLAIMS#<mode>#<bucket>/<first element>/`` | ``<bucket>/<prefix>/<ref>`` |
 | sweep | ``SWEEP`` | ``SWEEP`` |
@@ -121,7 +121,6 @@ class AttemptItem(LedgerItem):
     files = NumberAttribute()
     bytes = NumberAttribute()
     rows = NumberAttribute(null=True)
-    location = UnicodeAttribute(null=True)
 
 
 class UnitItem(LedgerItem):
@@ -234,8 +233,7 @@ def claim_key(ref: str, claim: Claim) -> tuple[str, str]:
 def attempt_key(attempt: AttemptRecord) -> tuple[str, str]:
     """The keys of an attempt's item."""
     shard = crc32(attempt.task_id.encode()) % SHARDS
-    there = f"#{attempt.location}" if attempt.location else ""
-    return shard_key(attempt.ref, shard), f"{attempt.task_id}#{attempt.attempt_id}{there}"
+    return shard_key(attempt.ref, shard), f"{attempt.task_id}#{attempt.attempt_id}"
 
 
 def shard_key(ref: str, shard: int) -> str:

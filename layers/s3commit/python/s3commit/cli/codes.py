@@ -72,10 +72,6 @@ _ENDS: Final = {
         "A condition in `job.json` does not exist or has an impossible value",
         "Correct the condition in the program, then run the job again",
     ),
-    "BAD_LOCATION": Advice(
-        "A partition's location is invalid, or it overlaps the location of another job",
-        "Correct the location, then run the job again",
-    ),
     "BAD_ONCE_NOTE": Advice(
         "The record of the idempotency key cannot be read, so it is unknown whether the key was"
         " used",
@@ -136,10 +132,6 @@ _ENDS: Final = {
     "KEY_IN_DOUBT": Advice(
         "A job with the same idempotency key has not ended and may be committed",
         "End the named job with `s3commit commit`, then run this job again",
-    ),
-    "LOCATION_NOT_AGREED": Advice(
-        "The `job.json` at a partition's location does not allow the job to write there",
-        "Find out who removed or replaced it, then run the job again",
     ),
     "MANIFEST_MISSING": Advice(
         "A manifest that the request counts does not exist",

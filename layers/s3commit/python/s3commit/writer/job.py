@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -25,11 +25,9 @@ from s3commit.aws.s3_client import Encryption, make_client
 from s3commit.core.formats.documents import (
     MAX_JOB_BYTES,
     encode_job,
-    encode_location,
     refuse_two_attempts,
 )
 from s3commit.core.formats.layout import JobDirectory, check_job_id, parse_destination
-from s3commit.core.formats.locations import parse_locations
 from s3commit.core.formats.manifest import digest
 from s3commit.core.model.conditions import Conditions
 from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError, S3CommitError
@@ -113,7 +111,6 @@ class Job:
             environment=self.environment,
             names=self.spec.names,
             encryption=self.encryption,
-            locations=self.spec.locations,
             task_count=task_count,
         )
 
@@ -189,7 +186,6 @@ def open_job(
     partition_by: Iterable[str] = (),
     conditions: Conditions | Mapping[str, Any] | None = None,
     idempotency_key: str | None = None,
-    locations: Mapping[str, str] | None = None,
     names: str = Names.UNIQUE,
     client: str = DEFAULT_CLIENT,
     job_id: str | None = None,
@@ -208,9 +204,7 @@ def open_job(
     or ``partition``, the directories that the job writes. ``conditions`` must hold of the job's
     data (`s3commit.core.model.conditions`; a mapping as in ``job.json``). Of the jobs with one
     ``idempotency_key`` at one destination at most one is committed. ``names="exact"`` leaves file
-    names as the program gives them, without the job's id. ``locations`` maps partitions that lie
-    outside the destination to where they do: ``{"dt=2026-11-21": "s3://bucket/elsewhere/"}``, in
-    the destination's bucket; one more request for each.
+    names as the program gives them, without the job's id.
 
     What is not given is taken from ``config`` (`s3commit.writer.config`; a path, or by default the
     file that S3COMMIT_CONFIG names): ``conflict``, ``scope``, ``conditions``, ``settings``,
@@ -220,7 +214,7 @@ def open_job(
     used twice. A ``store`` given by hand is trusted to have a pipeline unless ``probe`` says more.
 
     Raises, each with one line that says what to do: `InvalidInputError` (``BAD_PATH``,
-    ``BAD_ID``, ``BAD_OPTION``, ``BAD_CONDITION``, ``BAD_LOCATION``, ``BAD_CONFIG``,
+    ``BAD_ID``, ``BAD_OPTION``, ``BAD_CONDITION``, ``BAD_CONFIG``,
     ``JOB_EXISTS``), `NotFoundError` (``NO_BUCKET``, ``NO_PIPELINE``), `AccessError`,
     `TransientError`.
     """
@@ -238,7 +232,6 @@ def open_job(
         idempotency_key=key_said(idempotency_key),
         conditions=conditions_of(chosen) if conditions is None else conditions_said(conditions),
         names=choice(Names, names, "names"),
-        locations=parse_locations(locations or {}, directory),
     )
     encryption = encryption or encryption_of(chosen)
     if store is None:
@@ -263,19 +256,12 @@ def start(job: Job, store: WriterStore, probe: BucketProbe | None, *, opens: boo
 
 
 def put_job(store: WriterStore, spec: JobSpec) -> None:
-    """Put ``job.json``, unless this very one is there: one request, and one for each location.
+    """Put ``job.json``, unless this very one is there: one request.
 
-    The locations' go first: who finds the main one finds them all. Raises `InvalidInputError`
-    (``JOB_EXISTS``) if another one is there, `NotFoundError` (``NO_BUCKET``), `AccessError` and
-    `TransientError`.
+    Raises `InvalidInputError` (``JOB_EXISTS``) if another one is there, `NotFoundError`
+    (``NO_BUCKET``), `AccessError` and `TransientError`.
     """
-    directory = JobDirectory(spec.destination, spec.job_id)
-    for prefix in spec.locations.values():
-        _put_document(store, directory.at(prefix), encode_location(spec, prefix))
-    _put_document(store, directory, encode_job(spec))
-
-
-def _put_document(store: WriterStore, directory: JobDirectory, body: bytes) -> None:
+    directory, body = JobDirectory(spec.destination, spec.job_id), encode_job(spec)
     destination, job_id = directory.destination, directory.job_id
     try:
         stands = put_first(store, directory.bucket, directory.job, body, max_bytes=MAX_JOB_BYTES)
@@ -293,11 +279,6 @@ def _put_document(store: WriterStore, directory: JobDirectory, body: bytes) -> N
 
 
 def _counted(attempts: Iterable[CountedAttempt | None]) -> tuple[CountedAttempt, ...]:
-    counted = [
-        one
-        for attempt in attempts
-        if attempt is not None
-        for one in (replace(attempt, elsewhere=()), *attempt.elsewhere)
-    ]
+    counted = [attempt for attempt in attempts if attempt is not None]
     refuse_two_attempts(counted)
-    return tuple(sorted(counted, key=lambda one: (one.task_id, one.location)))
+    return tuple(sorted(counted, key=lambda one: one.task_id))

@@ -63,8 +63,7 @@ def _check(path: str) -> None:
     if path.startswith("/") or "://" in path:
         _refuse(
             path,
-            "it must be relative to the destination; where a partition lies elsewhere, the job's"
-            " locations say",
+            "it must be relative to the destination",
         )
     if any(element in {"", ".", ".."} for element in elements):
         _refuse(path, "it has an empty, '.' or '..' element")

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
 from s3commit.aws.s3_client import Encryption
 from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory, check_id
-from s3commit.core.formats.locations import location_of
 from s3commit.core.formats.manifest import digest, encode_pendingset
 from s3commit.core.model.errors import InvalidInputError, S3CommitError
 from s3commit.core.model.job import CountedAttempt, Names
@@ -46,11 +44,9 @@ class Task:
         environment: Environment,
         names: Names = Names.UNIQUE,
         encryption: Encryption | None = None,
-        locations: Mapping[str, str] | None = None,
         task_count: int | None = None,
     ) -> None:
         self.directory = directory
-        self.locations = dict(locations or {})
         self.task_id = check_id(task_id, "task id")
         self.attempt_id = check_id(attempt_id, "attempt id")
         self.names = names
@@ -60,7 +56,6 @@ class Task:
         self._given_store = store
         self._environment = environment
         self._streams: dict[str, PendingUpload | None] = {}
-        self._directories: dict[str, JobDirectory] = {}
         self._lock = threading.Lock()
         self._ended = False
         self._counted: CountedAttempt | None = None
@@ -80,8 +75,6 @@ class Task:
     ) -> PendingUpload:
         """A binary file to write at ``relative_path`` below the destination.
 
-        In a partition that has a location it lies there, under the rest of the path.
-
         ``upload`` is ``stream`` (parts go up while the caller writes; opening is one request) or
         ``stage`` (the file lies on local disk until it is closed, and can be sought in and read;
         opening is none); without it, as the job's settings say.
@@ -93,9 +86,7 @@ class Task:
         errors as `s3commit.core.model.errors`.
         """
         how = self.transfer.settings.upload if upload is None else upload_of(upload)
-        partition = location_of(self.locations, relative_path)
-        directory = self.directory.at(self.locations[partition]) if partition else self.directory
-        key = file_key(directory, relative_path.removeprefix(partition), self.names)
+        key = file_key(self.directory, relative_path, self.names)
         with self._lock:
             self._check_running()
             if key in self._streams:
@@ -103,8 +94,7 @@ class Task:
                     f"task {self.task_id} has opened {relative_path!r} before",
                     code="DUPLICATE_PATH",
                 )
-            announce = self._announcer(directory, key, len(self._streams))
-            self._directories[key] = directory
+            announce = self._announcer(key, len(self._streams))
             self._streams[key] = None  # taken, also should the start fail: it may have happened
         stream = (StagedUpload if how is Upload.STAGE else StreamedUpload)(
             self._store,
@@ -125,8 +115,6 @@ class Task:
     def finish(self) -> CountedAttempt | None:
         """Put the manifest: one request, or none and None if the task has no files.
 
-        With files at locations it is one for each place, and what is returned has all of them.
-
         Every file must be closed or sealed, or aborted (then it is left out). Raises
         `InvalidInputError` with code ``FILE_OPEN`` or ``FILE_FAILED`` if one is not, and the error
         of a sealed file's parts; the task can then only be aborted. Finishing again returns the
@@ -136,13 +124,9 @@ class Task:
             if self._counted is not None:
                 return self._counted
             self._check_running()
-            files: dict[JobDirectory, list[PendingFile]] = {}
-            for stream in self._whole_streams():
-                pending = stream.pending
-                files.setdefault(self._directories[pending.key], []).append(pending)
-            counted = [self._put_manifest(directory, found) for directory, found in files.items()]
-            if counted:
-                self._counted = replace(counted[0], elsewhere=tuple(counted[1:]))
+            files = tuple(stream.pending for stream in self._whole_streams())
+            if files:
+                self._counted = self._put_manifest(files)
             self._ended = True
         self.transfer.close()
         return self._counted
@@ -194,7 +178,6 @@ class Task:
             "environment": self._environment,
             "names": self.names,
             "encryption": self.encryption,
-            "locations": self.locations,
             "task_count": self.task_count,
         }
 
@@ -207,12 +190,10 @@ class Task:
             self._given_store = shared_store(self.encryption)
         return self._given_store
 
-    def _announcer(
-        self, directory: JobDirectory, key: str, number: int
-    ) -> Callable[[str], object] | None:
+    def _announcer(self, key: str, number: int) -> Callable[[str], object] | None:
         if self.names is Names.UNIQUE:
             return None
-        note = note_key(directory, self.task_id, self.attempt_id, number)
+        note = note_key(self.directory, self.task_id, self.attempt_id, number)
 
         def announce(upload_id: str) -> None:
             put_own(self._store, self.directory.bucket, note, encode_note(key, upload_id))
@@ -238,9 +219,10 @@ class Task:
             kept.append(stream)
         return kept
 
-    def _put_manifest(self, directory: JobDirectory, files: list[PendingFile]) -> CountedAttempt:
+    def _put_manifest(self, files: tuple[PendingFile, ...]) -> CountedAttempt:
+        directory = self.directory
         pending = PendingSet(
-            directory.job_id, tuple(files), self.task_id, self.attempt_id, self.task_count
+            directory.job_id, files, self.task_id, self.attempt_id, self.task_count
         )
         body = encode_pendingset(pending)
         name = directory.manifest_name(self.task_id, self.attempt_id)
@@ -252,7 +234,6 @@ class Task:
             sha256=digest(body),
             files=len(pending.files),
             bytes=pending.bytes,
-            location="" if directory == self.directory else directory.destination.prefix,
         )
 
     def _target(self, key: str, content_type: str) -> Target:

@@ -8,7 +8,7 @@ from functools import partial
 from s3commit.cli.job.snapshot import JobSnapshot, open_uploads, own_uploads
 from s3commit.cli.session import Session
 from s3commit.cli.text import many, some
-from s3commit.core.formats.layout import JOB_FILE, parse_directory
+from s3commit.core.formats.layout import JOB_FILE
 from s3commit.core.formats.manifest import MAX_MANIFEST_BYTES, digest
 from s3commit.core.job.documents import JOB_CHANGED
 from s3commit.core.job.manifests import decode_manifest
@@ -106,7 +106,7 @@ def count_everything(session: Session, snapshot: JobSnapshot) -> Countable:
             code="UPLOAD_GONE",
         )
     return Countable(
-        attempts=tuple(sorted(found, key=lambda one: (one.task_id, one.location))),
+        attempts=tuple(sorted(found, key=lambda one: one.task_id)),
         files=sum(one.files for one in found),
         bytes=sum(one.bytes for one in found),
         rows=rows,
@@ -191,10 +191,9 @@ def _refuse_without_job_json(snapshot: JobSnapshot) -> None:
 def _read_manifest(
     session: Session, snapshot: JobSnapshot, key: str
 ) -> tuple[CountedAttempt, PendingSet]:
-    job = snapshot.directory
-    directory = parse_directory(job.bucket, key)  # the job's own, or that of one of its locations
+    directory = snapshot.directory
     name = key[len(directory.prefix) :]
-    stored = session.store.get(job.bucket, key, max_bytes=MAX_MANIFEST_BYTES)
+    stored = session.store.get(directory.bucket, key, max_bytes=MAX_MANIFEST_BYTES)
     pending = decode_manifest(directory, name, stored.body, names=snapshot.names)
     attempt = CountedAttempt(
         task_id=pending.task_id,
@@ -203,7 +202,6 @@ def _read_manifest(
         sha256=digest(stored.body),
         files=len(pending.files),
         bytes=pending.bytes,
-        location="" if directory == job else directory.destination.prefix,
     )
     return attempt, pending
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import groupby
-from operator import itemgetter
 from typing import Any, TypeVar
 
 import click
@@ -85,13 +83,6 @@ class JobSnapshot(Located):
         return f"s3://{self.directory.bucket}/{self.directory.request}"
 
     @property
-    def directories(self) -> tuple[JobDirectory, ...]:
-        """The job's directories: where it lies, then those at its locations."""
-        plan = self.record.plan if self.record else None
-        locations = plan.locations if plan else self.spec.locations if self.spec else {}
-        return (self.directory, *map(self.directory.at, locations.values()))
-
-    @property
     def state(self) -> str:
         """The ledger's state, or what S3 alone tells: OPEN, REQUESTED, PUBLISHING or the end."""
         if self.result is not None:
@@ -154,7 +145,7 @@ class JobSnapshot(Located):
 
 
 def read_snapshot(session: Session, located: Located) -> JobSnapshot:
-    """Read all of a job: five reads, and the listing of its directories.
+    """Read all of a job: five reads, and the listing of its directory.
 
     Raises `NotFoundError` (``NO_JOB``) if nothing is known of it.
     """
@@ -191,8 +182,6 @@ def read_snapshot(session: Session, located: Located) -> JobSnapshot:
             f"no job {directory.job_id} at {directory.destination.uri}: check the id and the place",
             code="NO_JOB",
         )
-    for other in snapshot.directories[1:]:
-        keys += [found.key for found in store.list(other.bucket, other.prefix)]
     manifests = tuple(key for key in keys if key.endswith(PENDINGSET_SUFFIX))
     return replace(snapshot, manifests=manifests)
 
@@ -228,23 +217,18 @@ def await_outcome(session: Session, directory: JobDirectory, timeout: float) -> 
             )
 
 
-def open_uploads(
-    session: Session, snapshot: JobSnapshot
-) -> Iterator[tuple[JobDirectory, OpenUpload]]:
-    """Every open upload below the job's directories, its own or another's, with that directory."""
-    for directory in snapshot.directories:
-        for upload in session.store.list_uploads(directory.bucket, directory.destination.prefix):
-            yield directory, upload
+def open_uploads(session: Session, snapshot: JobSnapshot) -> Iterator[OpenUpload]:
+    """Every open upload at the job's destination, its own or another's."""
+    directory = snapshot.directory
+    return session.store.list_uploads(directory.bucket, directory.destination.prefix)
 
 
 def own_uploads(
-    session: Session, snapshot: JobSnapshot, uploads: Iterable[tuple[JobDirectory, OpenUpload]]
+    session: Session, snapshot: JobSnapshot, uploads: Iterable[OpenUpload]
 ) -> Iterator[OpenUpload]:
     """The job's of them, by the rule of the sweep and of an abort."""
     ports = session.ports(session.store, None)
-    for directory, some in groupby(uploads, itemgetter(0)):
-        listed = map(itemgetter(1), some)
-        yield from uploads_of_job(ports, directory, snapshot.names, snapshot.opened_at, listed)
+    return uploads_of_job(ports, snapshot.directory, snapshot.names, snapshot.opened_at, uploads)
 
 
 def read_progress(located: Located) -> dict[str, int] | None:

@@ -9,7 +9,6 @@ from s3commit.cli.job.snapshot import JobSnapshot
 from s3commit.cli.job.waiting import InTheWay, LockStatus
 from s3commit.cli.output.advice import already_by, console_url, next_step
 from s3commit.cli.text import epoch_of, fields
-from s3commit.core.formats.locations import location_uris
 from s3commit.core.model.conditions import encode_conditions
 from s3commit.core.model.job import AbortRequest
 from s3commit.core.ports.executions import Execution
@@ -58,10 +57,8 @@ def job_document(snapshot: JobSnapshot, now: float) -> dict[str, Any]:
 def _policy(snapshot: JobSnapshot) -> dict[str, Any]:
     policy, spec = snapshot.policy, snapshot.spec
     names = ("conflict", "scope", "partition_by", "idempotency_key", "names")
-    locations = spec.locations if spec else {}
     return {
         **fields(policy, *names),
-        "locations": location_uris(locations, snapshot.directory.bucket) if policy else None,
         # The ledger does not keep them: job.json alone says.
         "conditions": encode_conditions(spec.conditions) if spec else None,
     }

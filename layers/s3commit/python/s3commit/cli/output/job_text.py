@@ -63,8 +63,6 @@ def _policy(job: dict[str, Any]) -> Pairs:
     columns = job["partitionBy"]
     parts = f", partitioned by {', '.join(columns)}" if columns else ""
     yield "conflict", f"{job['conflict']}, scope {job['scope']}{parts}"
-    for name, uri in job["locations"].items():
-        yield "location", f"{name} at {uri}"
     for name, value in (job["conditions"] or {}).items():
         if isinstance(value, dict):
             for column, share in value.items():

@@ -28,7 +28,6 @@ from s3commit.core.formats.layout import (
     META_TASK,
     PENDINGSET_SUFFIX,
     JobDirectory,
-    parse_directory,
 )
 from s3commit.core.job.replace_list import listed_files
 from s3commit.core.model.errors import JobRefusedError, NotFoundError
@@ -120,7 +119,7 @@ def _replaced(session: Session, snapshot: JobSnapshot) -> Iterator[ListedObject]
             code="NO_REPLACE_LIST",
         )
     try:
-        for group in listed_files(session.store, snapshot.directories, snapshot.replaced):
+        for group in listed_files(session.store, snapshot.directory, snapshot.replaced):
             yield from group
     except JobRefusedError as error:
         if snapshot.state not in ENDED:
@@ -165,14 +164,14 @@ def _files_in_doubt(session: Session, snapshot: JobSnapshot) -> list[PendingFile
     if snapshot.names is not Names.EXACT:
         return []
     bucket, store = snapshot.directory.bucket, session.store
-    other_jobs = [OtherJobs(store, directory) for directory in snapshot.directories]
+    other_jobs = OtherJobs(store, snapshot.directory)
 
     def look(file: PendingFile) -> PendingFile | None:
         doubted = is_in_doubt(store, file, store.head(bucket, file.key))
-        return file if doubted and not any(one.own(file.key) for one in other_jobs) else None
+        return file if doubted and not other_jobs.own(file.key) else None
 
     named = session.parallel(
-        lambda key: files_named_at(store, parse_directory(bucket, key), key), _manifests(snapshot)
+        lambda key: files_named_at(store, snapshot.directory, key), _manifests(snapshot)
     )
     found = [file for file in session.parallel(look, chain(*named)) if file is not None]
     # Two attempts may name one file: that of one of them, as good as that of the other.
@@ -185,10 +184,7 @@ def _manifests(snapshot: JobSnapshot) -> Iterator[str]:
     request = snapshot.request
     if isinstance(request, CommitRequest) and request.attempts is not None:
         for attempt in request.attempts:
-            directory = (
-                snapshot.directory.at(attempt.location) if attempt.location else snapshot.directory
-            )
-            yield directory.prefix + attempt.manifest
+            yield snapshot.directory.prefix + attempt.manifest
         return
     yield from (key for key in snapshot.manifests if key.endswith(PENDINGSET_SUFFIX))
 

@@ -81,7 +81,7 @@ def _claims_of(ports: Ports, ticket: Ticket, record: JobRecord) -> tuple[Claim, 
     """What the job has to hold, by its policy and, in scope partition, by what it writes."""
     by_partition = record.conflict is not Conflict.APPEND and record.scope is Scope.PARTITION
     partitions = read_partitions(ports, ticket.directory, record) if by_partition else ()
-    return claims(record, partitions, record.plan.locations if record.plan else {})
+    return claims(record, partitions)
 
 
 def _enter(ports: Ports, record: JobRecord, nodes: tuple[str, ...]) -> JobRecord:
@@ -163,7 +163,7 @@ def _names(record: JobRecord, found: Iterable[JobRecord]) -> str:
     own = destination_node(record)
     inside = sorted(one.job_id for one in found if destination_node(one).startswith(own))
     shown = inside[:5] + ([f"{len(inside) - 5} more"] if len(inside) > 5 else [])
-    return ", ".join(shown) if inside else "a job that works on a directory above or on a location"
+    return ", ".join(shown) if inside else "a job that works on a directory above"
 
 
 def _claimants(ports: Ports, record: JobRecord) -> list[Claimed]:

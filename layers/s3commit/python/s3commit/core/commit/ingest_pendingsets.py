@@ -11,9 +11,7 @@ from s3commit.core.formats.layout import JobDirectory, parse_manifest_key
 from s3commit.core.formats.manifest import MAX_MANIFEST_BYTES, decode_pendingset, digest
 from s3commit.core.formats.strict_json import TOO_LARGE
 from s3commit.core.job.documents import read_spec
-from s3commit.core.job.locations import LOCATION_NOT_AGREED, main_of
 from s3commit.core.model.errors import InvalidInputError, NotFoundError
-from s3commit.core.model.job import JobSpec
 from s3commit.core.model.pending import PendingFile, PendingSet
 from s3commit.core.model.record import AttemptRecord, JobRecord
 from s3commit.core.model.states import ENDED, UNDER_COMMIT
@@ -82,7 +80,6 @@ def judge_arrival(ports: Ports, bucket: str, key: str, *, size: int = 0) -> Arri
             files=len(pending.files),
             bytes=pending.bytes,
             rows=pending.rows,
-            location="" if JobDirectory.of(record) == directory else directory.destination.prefix,
         ),
     )
 
@@ -98,35 +95,10 @@ def _record(ports: Ports, directory: JobDirectory) -> JobRecord:
     record = ports.ledger.job(directory.ref)
     if record is not None:
         return record
-    main, spec = _main_directory(ports, directory)
-    record = ports.ledger.job(main.ref) if main != directory else None
-    if record is not None:
-        return record
-    found = record_from_s3(ports, main, spec)
+    found = record_from_s3(ports, directory, read_spec(ports, directory))
     # A decided job whose record was lost: `--rebuild-ledger` puts its claims before the record, and
     # leaves alone one that is there (I6).
     return found if found.state in UNDER_COMMIT else ports.ledger.open_job(found)
-
-
-def _main_directory(ports: Ports, directory: JobDirectory) -> tuple[JobDirectory, JobSpec]:
-    """Where the job's record belongs: the main directory, if it and this location agree (ADR 13).
-
-    Raises `InvalidInputError` (``LOCATION_NOT_AGREED``) if this one only says so.
-    """
-    try:
-        return directory, read_spec(ports, directory)
-    except InvalidInputError:
-        main = main_of(ports, directory)
-        if main is None:
-            raise
-    spec = read_spec(ports, main)
-    if directory.destination.prefix not in spec.locations.values():
-        raise InvalidInputError(
-            f"{directory.job} names the job at {main.destination.uri}, which does not name this"
-            " location",
-            code=LOCATION_NOT_AGREED,
-        )
-    return main, spec
 
 
 def _abort_late(

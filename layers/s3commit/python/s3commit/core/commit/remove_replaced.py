@@ -136,14 +136,9 @@ class _Removal:
         ) from error
 
     def _groups(self, first: int) -> Iterator[list[ListedObject]]:
-        plan = self._record.plan
-        directories = (
-            self._directory,
-            *map(self._directory.at, plan.locations.values() if plan else ()),
-        )
         for number in range(first, len(self._pages)):
             if number > first and self._time.is_over():
                 self._following = number
                 return
             self.reading = number
-            yield from read_page(self._ports.store, directories, self._pages[number])
+            yield from read_page(self._ports.store, self._directory, self._pages[number])

@@ -7,7 +7,6 @@ from s3commit.core.formats.strict_json import one_line
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.job.decision_record import put_decision
 from s3commit.core.job.documents import read_request, read_spec
-from s3commit.core.job.locations import is_location
 from s3commit.core.job.record import moved, new_record
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError
 from s3commit.core.model.job import AbortRequest, Failure, JobSpec
@@ -15,7 +14,6 @@ from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ownership.other_jobs import is_further_up
 from s3commit.core.ports.bundle import Ports
-from s3commit.core.ports.ledger import LostRaceError
 from s3commit.core.recovery.lost_record import record_from_s3, recorded_failure
 
 ABORTED_BY_CLIENT = "ABORTED_BY_CLIENT"
@@ -93,10 +91,6 @@ def _find_or_open(ports: Ports, directory: JobDirectory) -> JobRecord:
     try:
         spec = read_spec(ports, directory)
     except InvalidInputError:
-        if is_location(ports, directory):
-            # Its job's request lies in the main directory; a record here would take the job's id.
-            message = f"{directory.uri} is a location of a job, and no job by itself"
-            raise LostRaceError(message, None) from None
         # The record is needed to end the job by; _why_not says what is wrong with it. A job that
         # does not belong here was never decided here, whatever results a copy has brought along.
         facts = ports.store.head(directory.bucket, directory.job)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.job.documents import read_spec_of
 from s3commit.core.job.listings import list_uploads
-from s3commit.core.job.locations import verified_locations
 from s3commit.core.job.manifests import each_manifest, read_manifest
 from s3commit.core.job.partitions import write_partitions
 from s3commit.core.job.record import own_record
@@ -25,7 +23,6 @@ from s3commit.core.verification.counted_attempts import (
     commit_request,
     counted_attempts,
     refuse_ours,
-    targets_of,
 )
 from s3commit.core.verification.manifests import (
     Verified,
@@ -48,23 +45,18 @@ def verify_manifests(ports: Ports, ticket: Ticket) -> Ticket:
     record = own_record(ports, ticket, JobState.SEALED)
     spec = read_spec_of(ports, directory, record)
     request = commit_request(ports, directory, spec)
-    locations = verified_locations(ports, directory, spec)
     if record.conflict is Conflict.REPLACE:
-        _refuse_to_replace(ports, (directory, *map(directory.at, locations.values())))
-    targets = targets_of(ports, directory, locations)
-    counted = counted_attempts(ports, request, targets)
+        _refuse_to_replace(ports, directory)
+    counted = counted_attempts(ports, directory, request)
     if not spec.sha256:
         refuse_ours(directory, request, counted)
-    verified, written = verify_all(ports, targets, counted, record, spec.conditions.columns)
+    verified, written = verify_all(ports, directory, counted, record, spec.conditions.columns)
     if request.attempts is None and not request.partial:
         _refuse_missing_tasks(verified)
     _refuse_shared_keys(verified)
-    visible = 0
-    for prefix, target in targets.items():
-        there = [one for one in verified if one.attempt.location == prefix]
-        visible += _refuse_missing_uploads(ports, target.directory, there, spec, record)
+    visible = _refuse_missing_uploads(ports, directory, verified, spec, record)
     facts, body = make_plan(verified)
-    facts = replace(facts, locations=locations, visible_before=visible)
+    facts = replace(facts, visible_before=visible)
     if record.conflict is not Conflict.APPEND and record.scope is Scope.PARTITION:
         facts = replace(facts, partitions=write_partitions(ports, directory, written))
     ports.store.put(directory.bucket, directory.plan(facts.sha256), body)
@@ -74,19 +66,17 @@ def verify_manifests(ports: Ports, ticket: Ticket) -> Ticket:
     return ticket.after(record)
 
 
-def _refuse_to_replace(ports: Ports, directories: Iterable[JobDirectory]) -> None:
+def _refuse_to_replace(ports: Ports, directory: JobDirectory) -> None:
     """A right to put a job is none to delete what others have put, unless the deployment says so.
 
-    Judged here: the ledger knows the policy, both sides have agreed to each location, and no lock
-    is held yet (I12).
+    Judged here: the ledger knows the policy, and no lock is held yet (I12).
     """
-    for directory in directories:
-        if not directory.destination.prefix.startswith(ports.replace_below):
-            raise JobRefusedError(
-                f"conflict 'replace' is not allowed at {directory.destination.uri}: write there"
-                " without it, or have the deployment's replacePrefixes name it",
-                code=REPLACE_NOT_ALLOWED,
-            )
+    if not directory.destination.prefix.startswith(ports.replace_below):
+        raise JobRefusedError(
+            f"conflict 'replace' is not allowed at {directory.destination.uri}: write there"
+            " without it, or have the deployment's replacePrefixes name it",
+            code=REPLACE_NOT_ALLOWED,
+        )
 
 
 def _refuse_missing_tasks(verified: list[Verified]) -> None:

@@ -7,7 +7,6 @@ from itertools import islice
 
 from s3commit.core.ending.uploads import abort_uploads
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.job.locations import job_directories
 from s3commit.core.model.limits import DELETE_AT_ONCE
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.bundle import Ports
@@ -16,11 +15,9 @@ from s3commit.core.ports.objects import ListedObject, ObjectReader
 
 def tidy(ports: Ports, directory: JobDirectory, record: JobRecord) -> bool:
     """Abort and delete what an ended job has left; False if all stays, since uploads are open."""
-    directories = job_directories(ports, directory, record)
     # Listed first: a manifest that comes later names uploads that nobody has aborted here, and it
     # is all that its own event finds them by.
-    scratch = [listed for one in directories for listed in scratch_of(ports.store, one)]
-    scratch += own_leftovers(ports.store, directory)
+    scratch = scratch_of(ports.store, directory) + own_leftovers(ports.store, directory)
     # Of exact names nothing else tells whose an upload is that is still open.
     if not abort_uploads(ports, directory):
         return False
@@ -29,7 +26,7 @@ def tidy(ports: Ports, directory: JobDirectory, record: JobRecord) -> bool:
 
 
 def scratch_of(store: ObjectReader, directory: JobDirectory) -> list[ListedObject]:
-    """What a job that has ended needs no more in one of its directories."""
+    """What a job that has ended needs no more in its directory."""
     listed = store.list(directory.bucket, directory.prefix)
     return [one for one in listed if one.key.startswith(directory.scratch)]
 

@@ -8,7 +8,6 @@ from contextlib import suppress
 from s3commit.core.formats.file_names import belongs_to_job
 from s3commit.core.formats.layout import META_JOB, JobDirectory, is_hidden
 from s3commit.core.formats.plan import Unit, decode_plan
-from s3commit.core.job.locations import job_directories
 from s3commit.core.job.plan import FILES_AT_ONCE, read_plan, readable_files
 from s3commit.core.model.errors import JobRefusedError, NotFoundError, PreconditionError
 from s3commit.core.model.pending import PendingFile
@@ -29,7 +28,7 @@ def listed_objects(
     planned: dict[str, PendingFile] | None = None
     for facts in ports.parallel(
         lambda listed: ports.store.head(directory.bucket, listed.key),
-        _own_names(ports, job_directories(ports, directory, record)),
+        _own_names(ports, directory),
     ):
         if facts is None:
             continue
@@ -54,12 +53,11 @@ def _is_of_its_time(facts: ObjectFacts, record: JobRecord) -> bool:
     return facts.modified >= record.opened_at
 
 
-def _own_names(ports: Ports, directories: Iterable[JobDirectory]) -> Iterator[ListedObject]:
-    for directory in directories:
-        for listed in ports.store.list(directory.bucket, directory.destination.prefix):
-            relative = directory.relative(listed.key)
-            if not is_hidden(relative) and belongs_to_job(listed.key, directory.job_id):
-                yield listed
+def _own_names(ports: Ports, directory: JobDirectory) -> Iterator[ListedObject]:
+    for listed in ports.store.list(directory.bucket, directory.destination.prefix):
+        relative = directory.relative(listed.key)
+        if not is_hidden(relative) and belongs_to_job(listed.key, directory.job_id):
+            yield listed
 
 
 def planned_objects(

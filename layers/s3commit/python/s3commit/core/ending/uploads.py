@@ -8,7 +8,6 @@ from itertools import chain
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.job.documents import opened_at
 from s3commit.core.job.listings import list_uploads
-from s3commit.core.job.locations import job_directories
 from s3commit.core.model.limits import ABORT_ROUNDS
 from s3commit.core.model.pending import PendingFile
 from s3commit.core.ownership.named_uploads import uploads_of_job
@@ -72,7 +71,7 @@ def _abort_each(
 
 
 def own_uploads(ports: Ports, directory: JobDirectory) -> Iterator[OpenUpload]:
-    """Every open upload of the job, at each of its places; one may come twice.
+    """Every open upload of the job.
 
     Raises `LostRaceError` if the ledger has lost the job meanwhile: nobody knows then how its files
     are named, and to find no uploads would mean that what names them may go.
@@ -81,9 +80,10 @@ def own_uploads(ports: Ports, directory: JobDirectory) -> Iterator[OpenUpload]:
     if record is None:
         raise LostRaceError(f"job {directory.job_id} is not in the ledger any more", None)
     put_at = opened_at(ports.store, record)
-    for one in job_directories(ports, directory, record):
-        listed = list_uploads(ports, one.bucket, one.destination.prefix)
-        yield from uploads_of_job(ports, one, record.names, record.opened_at, listed, put_at=put_at)
+    listed = list_uploads(ports, directory.bucket, directory.destination.prefix)
+    yield from uploads_of_job(
+        ports, directory, record.names, record.opened_at, listed, put_at=put_at
+    )
 
 
 def abort(store: ObjectStore, bucket: str, key: str, upload_id: str) -> bool:

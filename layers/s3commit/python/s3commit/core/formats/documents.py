@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from s3commit.core.formats.layout import JobDirectory, check_id, parse_destination
-from s3commit.core.formats.locations import BAD_LOCATION, location_uris, parse_locations
 from s3commit.core.formats.manifest import digest
 from s3commit.core.formats.strict_json import (
     MAX_VALUES,
@@ -30,7 +29,6 @@ from s3commit.core.model.job import (
     CommitRequest,
     Conflict,
     CountedAttempt,
-    Destination,
     Failure,
     JobResult,
     JobSpec,
@@ -44,8 +42,7 @@ VERSION = 1
 MAX_JOB_BYTES = 256 * 1024
 MAX_RESULT_BYTES = 256 * 1024
 
-# 100,000 tasks, each with a manifest at the destination and one at a location: 1.6 million values
-# and, with prefixes of 100 bytes, 56 MiB. The worst of this size takes 1.1 GB to read.
+# 1.4 million values of 200,000 tasks. The worst of this size takes 1.1 GB to read.
 MAX_ATTEMPTS = 200_000
 MAX_REQUEST_BYTES = 64 * 1024 * 1024
 MAX_REQUEST_VALUES = 1_800_000
@@ -53,6 +50,10 @@ MAX_TEXT = 1024
 MAX_KEY_CHARACTERS = 1024  # of an idempotency key
 Choice = TypeVar("Choice", Conflict, Scope, Outcome, Names, JobState)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_JOB_FIELDS = (
+    *("version", "jobId", "destination", "conflict", "scope", "partitionBy", "idempotencyKey"),
+    *("createdAt", "client", "conditions", "names"),
+)
 
 
 def encode_job(spec: JobSpec) -> bytes:
@@ -70,55 +71,18 @@ def encode_job(spec: JobSpec) -> bytes:
         "conditions": encode_conditions(spec.conditions),
         "names": spec.names,
     }
-    if spec.locations:
-        document["locations"] = location_uris(spec.locations, spec.destination.bucket)
     return dump(document)
-
-
-def encode_location(spec: JobSpec, prefix: str) -> bytes:
-    """The ``job.json`` in the job directory of one of the job's locations."""
-    return dump(
-        {
-            "version": VERSION,
-            "jobId": spec.job_id,
-            "destination": f"s3://{spec.destination.bucket}/{prefix}",
-            "main": spec.destination.uri,
-            "createdAt": spec.created_at,
-            "client": spec.client,
-        }
-    )
-
-
-def decode_main(body: bytes, directory: JobDirectory) -> JobDirectory | None:
-    """The main directory that the ``job.json`` of a location names; None if it is of no location.
-
-    Raises `InvalidInputError` as `decode_job`.
-    """
-    fields = _versioned(body, "job.json", MAX_JOB_BYTES)
-    if not fields.has("main"):
-        return None
-    main = JobDirectory(parse_destination(fields.text("main")), directory.job_id)
-    _check_directory(
-        fields.text("jobId", longest=80), parse_destination(fields.text("destination")), directory
-    )
-    if main.bucket != directory.bucket or main == directory:
-        raise InvalidInputError(f"job.json names {main.uri} as its main one", code=BAD_LOCATION)
-    return main
 
 
 def decode_job(body: bytes, directory: JobDirectory) -> JobSpec:
     """Read the ``job.json`` of ``directory``. Raises `InvalidInputError`.
 
     A job that names another id or destination than the place where it lies is refused
-    (``WRONG_JOB``): the place is what S3 permissions are given for. So is the ``job.json`` of a
-    location (``BAD_LOCATION``), which is no job by itself.
+    (``WRONG_JOB``): the place is what S3 permissions are given for. So is one with a field that is
+    not known (``BAD_FIELD``): to ignore it could break what the client asked for.
     """
     fields = _versioned(body, "job.json", MAX_JOB_BYTES)
-    if fields.has("main"):
-        raise InvalidInputError(
-            f"{directory.uri} is a location of the job at {fields.text('main')[:200]}",
-            code=BAD_LOCATION,
-        )
+    fields.only(*_JOB_FIELDS)
     destination = parse_destination(fields.text("destination"))
     spec = JobSpec(
         job_id=fields.text("jobId", longest=80),
@@ -131,19 +95,14 @@ def decode_job(body: bytes, directory: JobDirectory) -> JobSpec:
         client=fields.text("client", "", longest=MAX_TEXT),
         conditions=_conditions(fields),
         names=choice(Names, fields.text("names", Names.UNIQUE), "names"),
-        locations=parse_locations(fields.mapping("locations"), destination),
         sha256=digest(body),
     )
-    _check_directory(spec.job_id, spec.destination, directory)
-    return spec
-
-
-def _check_directory(job_id: str, destination: Destination, directory: JobDirectory) -> None:
-    if job_id != directory.job_id or destination != directory.destination:
+    if (spec.job_id, spec.destination) != (directory.job_id, directory.destination):
         raise InvalidInputError(
-            f"job.json of {job_id!r} at {destination.uri} lies in {directory.prefix}",
+            f"job.json of {spec.job_id!r} at {destination.uri} lies in {directory.prefix}",
             code="WRONG_JOB",
         )
+    return spec
 
 
 def _columns(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -184,7 +143,7 @@ def encode_request(request: CommitRequest | AbortRequest) -> bytes:
         head["partial"] = True
     if request.attempts is None:
         return dump(head)
-    document = {**head, "attempts": [_attempt_json(attempt) for attempt in request.attempts]}
+    document = {**head, "attempts": [members(attempt) for attempt in request.attempts]}
     return bounded(
         dump(document),
         what="request.json",
@@ -193,16 +152,11 @@ def encode_request(request: CommitRequest | AbortRequest) -> bytes:
     )
 
 
-def _attempt_json(attempt: CountedAttempt) -> dict[str, Any]:
-    elsewhere = {"location": attempt.location} if attempt.location else {}
-    return members(attempt, "location", "elsewhere") | elsewhere
-
-
 def decode_request(body: bytes, directory: JobDirectory) -> CommitRequest | AbortRequest:
     """Read the ``request.json`` of ``directory``. Raises `InvalidInputError`.
 
     Two counted attempts of one task are refused (``TWO_ATTEMPTS``, I3), and a manifest that is
-    not at the place which its ids give. One attempt may have a manifest at each of several places.
+    not at the place which its ids give.
     """
     fields = _versioned(body, "request.json", MAX_REQUEST_BYTES, MAX_REQUEST_VALUES)
     if fields.text("jobId", longest=80) != directory.job_id:
@@ -234,20 +188,15 @@ def _job_digest(fields: Fields) -> str:
 
 
 def refuse_two_attempts(attempts: Iterable[CountedAttempt]) -> None:
-    """Raise `InvalidInputError` (``TWO_ATTEMPTS``) if two attempts of one task are counted (I3).
-
-    Or one of them twice at one place.
-    """
-    counted: dict[str, str] = {}
-    seen: set[tuple[str, str]] = set()
+    """Raise `InvalidInputError` (``TWO_ATTEMPTS``) if a task is counted twice (I3)."""
+    seen: set[str] = set()
     for one in attempts:
-        twice = (one.task_id, one.location) in seen
-        if twice or counted.setdefault(one.task_id, one.attempt_id) != one.attempt_id:
+        if one.task_id in seen:
             raise InvalidInputError(
                 f"two attempts of one task are counted, of {one.task_id}: commit one of them",
                 code="TWO_ATTEMPTS",
             )
-        seen.add((one.task_id, one.location))
+        seen.add(one.task_id)
 
 
 def _attempt(fields: Fields, directory: JobDirectory) -> CountedAttempt:
@@ -258,7 +207,6 @@ def _attempt(fields: Fields, directory: JobDirectory) -> CountedAttempt:
         sha256=fields.text("sha256"),
         files=fields.integer("files"),
         bytes=fields.integer("bytes"),
-        location=_location(fields, directory),
     )
     if attempt.manifest != directory.manifest_name(attempt.task_id, attempt.attempt_id):
         raise InvalidInputError(
@@ -268,15 +216,6 @@ def _attempt(fields: Fields, directory: JobDirectory) -> CountedAttempt:
     if not _SHA256.fullmatch(attempt.sha256):
         raise InvalidInputError(f"{fields.path}.sha256 is no SHA-256", code="BAD_FIELD")
     return attempt
-
-
-def _location(fields: Fields, directory: JobDirectory) -> str:
-    prefix = fields.text("location", "")
-    if prefix and parse_destination(f"s3://{directory.bucket}/{prefix}").prefix != prefix:
-        raise InvalidInputError(
-            f"{fields.path}.location {prefix[:200]!r} does not end with '/'", code=BAD_LOCATION
-        )
-    return prefix
 
 
 def encode_result(result: JobResult) -> bytes:

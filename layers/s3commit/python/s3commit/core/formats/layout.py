@@ -245,10 +245,6 @@ class JobDirectory:
         """The key of the note that says which job has an idempotency key (its digest)."""
         return f"{self.destination.prefix}{COMMITS}once/{digest}.json"
 
-    def at(self, prefix: str) -> JobDirectory:
-        """The job's directory at another prefix of the bucket: at one of its locations."""
-        return JobDirectory(Destination(self.bucket, prefix), self.job_id)
-
     def relative(self, key: str) -> str:
         """The key relative to the destination, in which it must lie."""
         return key[len(self.destination.prefix) :]

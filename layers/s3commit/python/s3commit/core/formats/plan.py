@@ -9,7 +9,7 @@ from typing import Any, Final
 from s3commit.core.formats.strict_json import Fields, bounded, dump, parse
 from s3commit.core.model.limits import MAX_UNITS, UNIT_BYTES, UNIT_FILES, UNIT_PARTS
 
-# 200,000 manifests (documents.MAX_ATTEMPTS), cut by at most MAX_UNITS units, with locations.
+# 200,000 manifests (documents.MAX_ATTEMPTS), cut by at most MAX_UNITS units.
 MAX_PLAN_BYTES = 96 * 1024 * 1024
 MAX_PLAN_VALUES = 1_500_000
 MAX_SLICES = 210_000
@@ -18,16 +18,12 @@ _BOUNDS: Final[Any] = {"what": "plan", "max_bytes": MAX_PLAN_BYTES, "most": MAX_
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """A range of one manifest's files: ``start`` included, ``stop`` excluded.
-
-    ``location`` says where the manifest lies, as in `model.CountedAttempt`.
-    """
+    """A range of one manifest's files: ``start`` included, ``stop`` excluded."""
 
     manifest: str
     sha256: str
     start: int
     stop: int
-    location: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +40,14 @@ class Unit:
 
 
 def cut_units(
-    manifests: Iterable[tuple[str, str, list[int], str]], *, total_files: int
+    manifests: Iterable[tuple[str, str, list[int]]], *, total_files: int
 ) -> Iterator[Unit]:
     """Cut manifests, each with its digest and the number of parts of each file, into units.
 
-    Last comes the location where it lies, empty for the destination. The cut depends on its input
-    alone, so that whoever plans a job again gets the same bytes.
+    The cut depends on its input alone, so that whoever plans a job again gets the same bytes.
     """
     manifests = list(manifests)
-    frames: dict[str, int] = {}
-    sizes = [_slice_size(*one, frames) for one in manifests]
+    sizes = [_slice_size(*one) for one in manifests]
     # Units that end because they are full of names have at least half of these bytes.
     of_names = 2 * sum(sizes) // UNIT_BYTES
     limit = max(UNIT_FILES, -(-total_files // max(1, MAX_UNITS - of_names)))
@@ -61,36 +55,30 @@ def cut_units(
     parts_limit = UNIT_PARTS if total_files <= MAX_UNITS else 2**62
     slices: list[Slice] = []
     files = parts = number = named = 0
-    for (manifest, sha256, weights, location), size in zip(manifests, sizes, strict=True):
+    for (manifest, sha256, weights), size in zip(manifests, sizes, strict=True):
         start = 0
         for index, weight in enumerate(weights):
             full = files >= limit or parts + weight > parts_limit
             if files and (full or (index == start and named + size > UNIT_BYTES)):
                 if index > start:
-                    slices.append(Slice(manifest, sha256, start, index, location))
+                    slices.append(Slice(manifest, sha256, start, index))
                 yield Unit(number, tuple(slices))
                 number, slices, files, parts, start = number + 1, [], 0, 0, index
                 named = 0
             named += size if index == start else 0
             files, parts = files + 1, parts + weight
         if len(weights) > start:
-            slices.append(Slice(manifest, sha256, start, len(weights), location))
+            slices.append(Slice(manifest, sha256, start, len(weights)))
     if slices:
         yield Unit(number, tuple(slices))
 
 
-def _slice_size(
-    manifest: str, sha256: str, weights: list[int], location: str, frames: dict[str, int]
-) -> int:
+def _slice_size(manifest: str, sha256: str, weights: list[int]) -> int:
     """The bytes of the manifest's largest slice in a unit; none for one without files.
 
-    ``frames`` remembers what a slice of each location has beside the manifest's name and digest,
-    which are ids and need no escapes.
+    Name and digest are ids and need no escapes.
     """
-    if location not in frames:
-        widest = Slice("", "", 10**6, 10**6, location)
-        frames[location] = len(dump(_slice_json(widest))) + 1
-    return frames[location] + len(manifest) + len(sha256) if weights else 0
+    return _FRAME + len(manifest) + len(sha256) if weights else 0
 
 
 def unit_json(unit: Unit) -> dict[str, Any]:
@@ -102,13 +90,16 @@ def unit_json(unit: Unit) -> dict[str, Any]:
 
 
 def _slice_json(part: Slice) -> dict[str, Any]:
-    document: dict[str, Any] = {
+    return {
         "manifest": part.manifest,
         "sha256": part.sha256,
         "from": part.start,
         "to": part.stop,
     }
-    return {**document, "location": part.location} if part.location else document
+
+
+# What a slice has beside the manifest's name and digest.
+_FRAME: Final = len(dump(_slice_json(Slice("", "", 10**6, 10**6)))) + 1
 
 
 def encode_plan(units: Iterable[Unit]) -> bytes:
@@ -128,7 +119,6 @@ def decode_unit(value: object, path: str = "$") -> Unit:
             sha256=part.text("sha256", longest=64),
             start=part.integer("from"),
             stop=part.integer("to"),
-            location=part.text("location", ""),
         )
         for part in fields.objects("slices", most=MAX_SLICES)
     )

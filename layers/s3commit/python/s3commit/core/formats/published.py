@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 from s3commit.core.formats.documents import VERSION
-from s3commit.core.formats.layout import parse_destination
-from s3commit.core.formats.locations import location_uris, parse_locations
 from s3commit.core.formats.strict_json import Fields, dump, members, parse
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.record import JobRecord, ReplacedFacts
@@ -22,10 +20,7 @@ MAX_COMMITS_BYTES = 1024 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class CommitHeader:
-    """The first line of a commit manifest: the job, and what its files add up to.
-
-    ``locations`` as in `JobSpec`.
-    """
+    """The first line of a commit manifest: the job, and what its files add up to."""
 
     job_id: str
     destination: str
@@ -36,7 +31,6 @@ class CommitHeader:
     partition_by: tuple[str, ...] = ()
     idempotency_key: str | None = None
     replaced: ReplacedFacts | None = None
-    locations: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +57,14 @@ def header_of(record: JobRecord) -> CommitHeader:
         partition_by=record.partition_by,
         idempotency_key=record.idempotency_key,
         replaced=record.replaced,
-        locations=record.plan.locations,
     )
 
 
 def commit_lines(header: CommitHeader, files: Iterable[CommittedFile]) -> Iterator[bytes]:
     """The commit manifest, line by line, each with its newline; the same input, the same bytes."""
-    first = {"version": VERSION, **members(header, "replaced", "locations")}
+    first = {"version": VERSION, **members(header, "replaced")}
     if header.replaced is not None:
         first["replaced"] = members(header.replaced, "overwrites")
-    if header.locations:
-        bucket = parse_destination(header.destination).bucket
-        first["locations"] = location_uris(header.locations, bucket)
     yield dump(first) + b"\n"
     for file in files:
         yield dump(members(file)) + b"\n"
@@ -85,10 +75,9 @@ def decode_commit_header(start: bytes) -> CommitHeader:
     line = start.split(b"\n", 1)[0]
     fields = Fields(parse(line, what="commit manifest", max_bytes=MAX_LINE_BYTES), "$")
     fields.version(VERSION)
-    destination = fields.text("destination")
     return CommitHeader(
         job_id=fields.text("jobId", longest=80),
-        destination=destination,
+        destination=fields.text("destination"),
         decided_at=fields.text("decidedAt"),
         files=fields.integer("files"),
         bytes=fields.integer("bytes"),
@@ -96,12 +85,7 @@ def decode_commit_header(start: bytes) -> CommitHeader:
         partition_by=fields.texts("partitionBy", most=100, default=[]),
         idempotency_key=fields.optional_text("idempotencyKey"),
         replaced=read_replaced(fields),
-        locations=_locations(fields, destination) if fields.has("locations") else {},
     )
-
-
-def _locations(header: Fields, destination: str) -> dict[str, str]:
-    return parse_locations(header.mapping("locations"), parse_destination(destination))
 
 
 def read_replaced(document: Fields) -> ReplacedFacts | None:

@@ -104,7 +104,7 @@ _MISSING: Any = object()
 class Fields:
     """Typed access to a JSON object; every refusal names the path of the offending value.
 
-    Unknown keys are ignored, as Hadoop does: a newer writer may add fields.
+    Unknown keys are ignored, as Hadoop does, save where `only` is asked.
     """
 
     def __init__(self, value: Any, path: str) -> None:
@@ -171,6 +171,12 @@ class Fields:
                 _refuse(f"{self.path}.{name}[{index}] must be a non-empty string", "BAD_FIELD")
             check_text(element, f"{self.path}.{name}[{index}]", longest=longest)
         return tuple(value)
+
+    def only(self, *known: str) -> None:
+        """Refuse the object if it has another field than these."""
+        unknown = sorted(self.value.keys() - set(known))
+        if unknown:
+            _refuse(f"{self.path} has {unknown[0][:80]!r}, which is not known", "BAD_FIELD")
 
     def mapping(self, name: str) -> dict[str, Any]:
         """An object as it is, or {} where it is null or missing."""

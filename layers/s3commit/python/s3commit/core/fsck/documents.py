@@ -91,12 +91,10 @@ def _check_key(fsck: Fsck, bucket: str, jobs: Mapping[str, JudgedJob], key: str)
 
 
 def check_scratch(fsck: Fsck, job: JudgedJob) -> Iterator[Finding]:
-    """The manifests that an ended job has left, one finding for each of its directories."""
+    """The manifests that an ended job has left."""
     if not job.has_ended or job.running:
         return
-    for directory in job.directories:
-        if directory is job.directory and not job.contents.scratch:
-            continue
+    for directory in [job.directory] if job.contents.scratch else []:
         repairs = tuple(
             repair
             for one in scratch_of(fsck.ports.store, directory)

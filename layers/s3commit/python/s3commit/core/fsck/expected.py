@@ -79,26 +79,24 @@ def _expect(fsck: Fsck, batch: Batch, job: JudgedJob) -> None:
 
 
 def _named_files(fsck: Fsck, job: JudgedJob) -> Iterator[PendingFile]:
-    if job.contents.scratch or job.locations:
-        for directory in job.directories:
-            yield from named_files(fsck.ports, directory)
+    if job.contents.scratch:
+        yield from named_files(fsck.ports, job.directory)
 
 
 def committed_files(fsck: Fsck, job: JudgedJob) -> list[CommittedFile]:
     """What the job's commit manifest has.
 
     Raises `NotFoundError`, and `InvalidInputError` for one that can't be read, does not add up, or
-    names a file where the job has no place.
+    names a file outside the destination.
     """
     header, files = read_commit_manifest(fsck.ports.store, job.directory)
     if sum(file.length for file in files) != header.bytes:
         raise InvalidInputError(
             f"its files do not add up to {header.bytes} bytes", code="TRUNCATED"
         )
-    places = tuple(job.places)
     for file in files:
-        if not file.key.startswith(places):
+        if not file.key.startswith(job.directory.destination.prefix):
             raise InvalidInputError(
-                f"it names {file.key[:200]!r}, which lies in no place of the job", code="TRUNCATED"
+                f"it names {file.key[:200]!r}, which lies outside the destination", code="TRUNCATED"
             )
     return files

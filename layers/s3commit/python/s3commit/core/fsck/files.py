@@ -24,7 +24,7 @@ from s3commit.core.fsck.file_rules import (
     object_matters,
 )
 from s3commit.core.fsck.findings import Finding, Repair, repairs_of
-from s3commit.core.fsck.jobs import JudgedJob, outermost
+from s3commit.core.fsck.jobs import JudgedJob
 from s3commit.core.fsck.ports import Fsck
 from s3commit.core.fsck.safeguards import unless_listed
 from s3commit.core.fsck.superseded import Replacements
@@ -88,15 +88,11 @@ def check_files(
 
 def _files(fsck: Fsck, destination: Destination, batch: Batch) -> Iterator[_File]:
     """Every file of the batch's jobs, and every object that is one by its name, in key order."""
-    places = {destination.prefix, *(prefix for job in batch.jobs.values() for prefix in job.places)}
 
     def objects() -> Iterator[tuple[str, ListedObject | None]]:
-        for outer in outermost(places):
-            within = [one for one in places if one.startswith(outer)]
-            for listed in fsck.ports.store.list(destination.bucket, outer):
-                key = listed.key
-                if any(key.startswith(one) and is_data(key[len(one) :]) for one in within):
-                    yield key, listed
+        for listed in fsck.ports.store.list(destination.bucket, destination.prefix):
+            if is_data(listed.key[len(destination.prefix) :]):
+                yield listed.key, listed
 
     expected: Iterator[tuple[str, ListedObject | None]] = (
         (key, None) for key in sorted(batch.files, key=str.encode)
@@ -107,10 +103,7 @@ def _files(fsck: Fsck, destination: Destination, batch: Batch) -> Iterator[_File
         of_jobs = batch.files.get(key, {})
         owner = owner_of(key) if found else None
         for job_id in sorted({*of_jobs, owner or ""} & batch.jobs.keys()):
-            job = batch.jobs[job_id]
-            # By its name alone, where the job has no place, nobody knows whose a file is.
-            if job_id in of_jobs or job.acts_at(key):
-                yield _File(job, key, of_jobs.get(job_id), found)
+            yield _File(batch.jobs[job_id], key, of_jobs.get(job_id), found)
 
 
 def _judge(
@@ -127,8 +120,7 @@ def _judge(
         return None  # of a job that ended a moment ago its execution tidies up
     if verdict.level is Level.NOTE and _has_moved(fsck, job):
         return None  # what was true of the job is no longer
-    own = [job.directory.at(place) for place in sorted(job.places) if key.startswith(place)]
-    if belongs_to_job(key, job.directory.job_id) and any(map(is_outers, own)):
+    if belongs_to_job(key, job.directory.job_id) and is_outers(job.directory):
         return None  # whoever may write here alone can't speak for the job further up (I12)
     bucket, job_id = job.directory.bucket, job.directory.job_id
     repairs: tuple[Repair, ...] = ()

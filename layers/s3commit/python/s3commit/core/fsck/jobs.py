@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from s3commit.core.formats.layout import (
@@ -23,14 +23,13 @@ from s3commit.core.fsck.job_rules import (
     WithoutState,
     judge_job,
 )
-from s3commit.core.fsck.other_rules import COPY, GOING_ON, LOCATION, SPEC_UNREADABLE
+from s3commit.core.fsck.other_rules import COPY, GOING_ON, SPEC_UNREADABLE
 from s3commit.core.fsck.ports import Fsck
 from s3commit.core.fsck.verdict import Action, Verdict
 from s3commit.core.job.contents import Contents
-from s3commit.core.job.locations import known_locations
 from s3commit.core.job.stored_job import Presence, StoredJob, read_stored_job
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.core.model.job import Conflict, Destination, JobSpec, Names, Outcome
+from s3commit.core.model.job import Conflict, Destination, Names, Outcome
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.objects import ListedObject
@@ -47,9 +46,8 @@ class JudgedJob:
 
     ``listed_at`` is when S3 got its commit manifest (empty: a listing has shown none). ``kind``
     says what its directory is if it is no job of this place, or not a plain one. ``record`` is None
-    if the ledger has none for a job at this place. ``locations`` are those that are known to be the
-    job's (docs/adr/0013): what its commit manifest alone says is looked at, no more. ``unreadable``
-    is the document that can't be read, relative to the destination.
+    if the ledger has none for a job at this place. ``unreadable`` is the document that can't be
+    read, relative to the destination.
     """
 
     directory: JobDirectory
@@ -62,28 +60,12 @@ class JudgedJob:
     header: CommitHeader | None = None
     kind: Verdict | None = None
     running: bool = False
-    locations: Mapping[str, str] = field(default_factory=dict)
     unreadable: str = ""
 
     @property
     def has_ended(self) -> bool:
         """Whether it has ended, beyond doubt."""
         return self.phase in ENDED
-
-    @property
-    def directories(self) -> tuple[JobDirectory, ...]:
-        """Where the job may be acted on (I7): its directory, and those at its locations."""
-        return (self.directory, *map(self.directory.at, self.locations.values()))
-
-    @property
-    def places(self) -> frozenset[str]:
-        """The prefixes where files of the job may lie, by whatever says so."""
-        said = self.header.locations.values() if self.header else ()
-        return frozenset({self.directory.destination.prefix, *self.locations.values(), *said})
-
-    def acts_at(self, key: str) -> bool:
-        """Whether the key lies where the job may be acted on (I7)."""
-        return key.startswith(tuple(one.destination.prefix for one in self.directories))
 
     @property
     def opened_at(self) -> str:
@@ -152,22 +134,13 @@ def commit_manifests(fsck: Fsck, destination: Destination) -> Iterator[tuple[str
             continue  # no job's of ours
 
 
-def outermost(prefixes: Iterable[str]) -> list[str]:
-    """Those of the prefixes that lie in no other: locations of jobs may lie in each other."""
-    found: list[str] = []
-    for prefix in sorted(prefixes, key=str.encode):
-        if not found or not prefix.startswith(found[-1]):
-            found.append(prefix)
-    return found
-
-
 def _read(fsck: Fsck, directory: JobDirectory, contents: Contents, listed_at: str) -> JudgedJob:
     seen = read_stored_job(fsck.ports, directory, contents, is_listed=listed_at != "")
     record, header, kind = seen.record, seen.commits.value, _kind(directory, seen)
-    spec = seen.spec.value if isinstance(seen.spec.value, JobSpec) else None
+    spec = seen.spec.value
     unknown = Names.EXACT if contents.of_s3a.objects else Names.UNIQUE
     names = record.names if record else spec.names if spec else unknown
-    if kind in {COPY, LOCATION}:
+    if kind is COPY:
         doubt = WithoutState.IN_DOUBT
         return JudgedJob(directory, contents, listed_at, kind, doubt, names, record, kind=kind)
     commits, result = seen.commits.presence, seen.result.presence
@@ -199,7 +172,6 @@ def _read(fsck: Fsck, directory: JobDirectory, contents: Contents, listed_at: st
         header,
         kind,
         running,
-        _locations(fsck, directory, record, spec),
         unreadable,
     )
 
@@ -209,8 +181,6 @@ def _kind(directory: JobDirectory, seen: StoredJob) -> Verdict | None:
     is_copied = spec.error is not None and spec.error.code == "WRONG_JOB"
     if is_copied or (header is not None and header.destination != directory.destination.uri):
         return COPY
-    if isinstance(spec.value, JobDirectory):
-        return LOCATION
     return SPEC_UNREADABLE if spec.error is not None else None
 
 
@@ -227,12 +197,3 @@ def _counts_otherwise(header: CommitHeader, seen: StoredJob) -> bool:
     if result is None or result.outcome is not Outcome.COMMITTED:
         return False
     return (result.files, result.bytes) != counted
-
-
-def _locations(
-    fsck: Fsck, directory: JobDirectory, record: JobRecord | None, spec: JobSpec | None
-) -> dict[str, str]:
-    planned = record is not None and record.plan is not None and record.plan.locations
-    if not planned and not (spec and spec.locations):
-        return {}
-    return known_locations(fsck.ports, directory, record)

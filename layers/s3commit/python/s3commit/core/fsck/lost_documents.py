@@ -26,9 +26,8 @@ def lost_documents(
 ) -> list[str]:
     """Plan, manifests and replace list of a decided job that are not what they were.
 
-    Named as they are in the job's directory; at a location by their whole key. ``listed``: the
-    job's files stand in ``_commits/``, so that plan and manifests are needed no more. Reads all of
-    them.
+    Named as they are in the job's directory. ``listed``: the job's files stand in ``_commits/``, so
+    that plan and manifests are needed no more. Reads all of them.
     """
     lost: list[str] = []
     needed: list[_Needed] = []
@@ -53,7 +52,7 @@ def _of_the_plan(
     try:
         for unit in read_plan(fsck.ports, directory, record):
             for part in unit.slices:
-                yield _manifest(directory, part.location, part.manifest, part.sha256)
+                yield directory.prefix + part.manifest, part.sha256
         return
     except (NotFoundError, JobRefusedError, InvalidInputError):
         lost.append(directory.plan(record.plan.sha256 if record.plan else ""))
@@ -64,11 +63,7 @@ def _of_the_plan(
         return
     if isinstance(request, CommitRequest):
         for attempt in request.attempts or ():
-            yield _manifest(directory, attempt.location, attempt.manifest, attempt.sha256)
-
-
-def _manifest(directory: JobDirectory, location: str, name: str, sha256: str) -> _Needed:
-    return (directory.at(location) if location else directory).prefix + name, sha256
+            yield directory.prefix + attempt.manifest, attempt.sha256
 
 
 def _of_the_list(

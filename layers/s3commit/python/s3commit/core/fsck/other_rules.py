@@ -29,11 +29,6 @@ COPY: Final = fine(
     "The job directory or commit manifest names another place: it belongs to a copied table",
     "Nothing: nothing of a copy is ever touched",
 )
-LOCATION: Final = fine(
-    "LOCATION",
-    "The destination of the job is elsewhere, and it has a partition here",
-    "`s3commit fsck` of the job's own destination",
-)
 SPEC_UNREADABLE: Final = note(
     "SPEC_UNREADABLE",
     "`job.json` can't be read",
@@ -86,7 +81,7 @@ ONCE_UNREADABLE: Final = finding(
 
 OTHER_RULES: Final[dict[str, tuple[Verdict, ...]]] = {
     "open upload": (UPLOAD_LEFT, UPLOAD_OF_NOBODY, CLAIMED),
-    "job directory": (COPY, LOCATION, SPEC_UNREADABLE, S3A_LEFTOVER, GOING_ON, SCRATCH_LEFT),
+    "job directory": (COPY, SPEC_UNREADABLE, S3A_LEFTOVER, GOING_ON, SCRATCH_LEFT),
     "`_SUCCESS`": (MARKER_OF_UNDONE, MARKER_WITHOUT_LIST, MARKER_OF_INCOMPLETE),
     "`_commits/once/`": (ONCE_LEFT, ONCE_OF_NOBODY, ONCE_UNREADABLE),
 }

@@ -23,7 +23,6 @@ from s3commit.core.fsck.restored_locks import hold_again
 from s3commit.core.job.claims import release_locks
 from s3commit.core.job.decision_record import read_decision
 from s3commit.core.job.documents import read_spec
-from s3commit.core.job.locations import is_location
 from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError
 from s3commit.core.model.job import Destination
 from s3commit.core.model.record import JobRecord
@@ -139,7 +138,7 @@ def _first_pass(
     try:
         made = _from_s3(fsck, directory)
     except InvalidInputError as error:
-        return _left_out(fsck, directory, error)
+        return _left_out(directory, error)
     if made.state not in ENDED and _is_requested(fsck, directory, made):
         return None
     opened = made if dry_run else fsck.ports.ledger.open_job(made)
@@ -151,7 +150,7 @@ def _second_pass(fsck: Fsck, directory: JobDirectory, dry_run: bool) -> Rebuilt:
     """Make the record of a job that was requested, under the locks of one that was decided."""
     made = _from_s3(fsck, directory)
     if made.state in UNDER_COMMIT:
-        made = hold_again(fsck.ports, directory, made, dry_run=dry_run)
+        made = hold_again(fsck.ports, made, dry_run=dry_run)
     record = made if dry_run else fsck.ports.ledger.open_job(made)
     if record.state in ENDED:
         if not dry_run:
@@ -222,9 +221,7 @@ def _start(fsck: Fsck, found: Rebuilt, dry_run: bool) -> Rebuilt:
     return replace(found, started=True)
 
 
-def _left_out(fsck: Fsck, directory: JobDirectory, error: InvalidInputError) -> Rebuilt:
-    if is_location(fsck.ports, directory):
-        return Rebuilt(directory, None, why="it is a location of a job that lies elsewhere")
+def _left_out(directory: JobDirectory, error: InvalidInputError) -> Rebuilt:
     # A copied table's job must not take the id from the one it was copied from.
     return Rebuilt(directory, None, failed=error.code != "WRONG_JOB", why=error.message)
 

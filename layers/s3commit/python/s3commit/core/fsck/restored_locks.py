@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.job.locations import known_locations
 from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.job import Scope
 from s3commit.core.model.locks import Claimed, claims
@@ -17,9 +15,7 @@ from s3commit.core.model.record import JobRecord, Stage, Turn
 from s3commit.core.ports.bundle import Ports
 
 
-def hold_again(
-    ports: Ports, directory: JobDirectory, record: JobRecord, *, dry_run: bool
-) -> JobRecord:
+def hold_again(ports: Ports, record: JobRecord, *, dry_run: bool) -> JobRecord:
     """Put the claims of all that the job may have held; the record as it then has to be made.
 
     Instead of partitions it claims the whole destination: which ones it wrote is not worth reading
@@ -28,7 +24,7 @@ def hold_again(
     """
     try:
         whole = replace(record, scope=Scope.DIRECTORY)
-        wanted = claims(whole, (), known_locations(ports, directory, None))
+        wanted = claims(whole, ())
     except JobRefusedError:
         return record  # it was never decided
     held = Turn(Stage.HELD, record.created_at, record.generation + 1)

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
-from s3commit.core.formats.layout import MAGIC_PREFIX, JobDirectory, directories_above
+from s3commit.core.formats.layout import JobDirectory, directories_above
 from s3commit.core.formats.published import CommitHeader
-from s3commit.core.fsck.jobs import FOREVER, JudgedJob, commit_manifests, in_directories
+from s3commit.core.fsck.jobs import FOREVER, JudgedJob, commit_manifests
 from s3commit.core.fsck.ports import Fsck
-from s3commit.core.job.contents import Contents
-from s3commit.core.job.stored_job import commit_document, spec_document
+from s3commit.core.job.stored_job import commit_document
 from s3commit.core.model.job import Destination
 
 _Moment = tuple[str, str]  # by S3, to the second; within one by the machines of the two jobs
@@ -40,9 +39,8 @@ class Replacements:
         for job_id, job in jobs.items():
             moment = (FOREVER, FOREVER) if job.may_replace else _listed_at(job)
             if job.may_replace or _has_removed(job.header):
-                for prefix in job.places:
-                    last = [*self._known[prefix], (moment, job_id)]
-                    self._known[prefix] = heapq.nlargest(2, last)
+                last = [*self._known[destination.prefix], (moment, job_id)]
+                self._known[destination.prefix] = heapq.nlargest(2, last)
 
     def removed(self, key: str, job: JudgedJob) -> bool:
         """Whether a later job than this one has removed files where the key lies."""
@@ -72,7 +70,7 @@ class _Elsewhere:
     def __init__(self, fsck: Fsck, destination: Destination, *, is_known: bool) -> None:
         self._fsck = fsck
         self._destination = destination
-        self._last = max(_removed_at_location(fsck, destination), default=("", ""))
+        self._last = ("", "")
         listed = () if is_known else commit_manifests(fsck, destination)
         self._unread = sorted((put, job_id) for job_id, put in listed)
 
@@ -83,28 +81,6 @@ class _Elsewhere:
             if header is not None and _has_removed(header):
                 self._last = max(self._last, (put, header.decided_at))
         return self._last > moment
-
-
-def _removed_at_location(fsck: Fsck, destination: Destination) -> Iterator[_Moment]:
-    """When jobs of elsewhere, which have a partition's location here, have removed files.
-
-    Their directories here tell, as long as they are kept: they have a ``job.json``, and unlike
-    those of the destination's own jobs no request (docs/adr/0013).
-    """
-    found: dict[JobDirectory, Contents] = defaultdict(Contents)
-    objects = fsck.ports.store.list(destination.bucket, destination.prefix + MAGIC_PREFIX)
-    for directory, listed in in_directories(destination.bucket, objects):
-        found[directory].add(directory, listed)
-    for directory, contents in found.items():
-        if contents.job is None or contents.request or contents.result:
-            continue
-        main = spec_document(fsck.ports, directory).value
-        if not isinstance(main, JobDirectory):
-            continue
-        header = _own_header(fsck, main)
-        if header and _has_removed(header) and destination.prefix in header.locations.values():
-            for put in fsck.ports.store.list(main.bucket, main.commits):
-                yield put.modified, header.decided_at
 
 
 def _own_header(fsck: Fsck, directory: JobDirectory) -> CommitHeader | None:

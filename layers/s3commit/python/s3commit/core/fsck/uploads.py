@@ -1,4 +1,4 @@
-"""The open uploads at a destination and at the locations of its jobs (I4, I5).
+"""The open uploads at a destination (I4, I5).
 
 Whose an upload is `UploadOwners` says, as for the sweep and for `s3commit uploads`. fsck is
 stricter: it needs no age to abort an upload, so it leaves alone what anything speaks against.
@@ -14,7 +14,7 @@ from s3commit.core.formats.file_names import belongs_to_job, owner_of
 from s3commit.core.formats.layout import JobDirectory, directories_above
 from s3commit.core.fsck.expected import DECIDED_BY_MANIFEST
 from s3commit.core.fsck.findings import Finding, repairs_of
-from s3commit.core.fsck.jobs import JudgedJob, outermost
+from s3commit.core.fsck.jobs import JudgedJob
 from s3commit.core.fsck.other_rules import CLAIMED, UPLOAD_LEFT, UPLOAD_OF_NOBODY
 from s3commit.core.fsck.ports import Fsck
 from s3commit.core.model.job import Destination, Names
@@ -43,18 +43,16 @@ class JobUploads:
 def read_uploads(fsck: Fsck, destination: Destination, jobs: Mapping[str, JudgedJob]) -> JobUploads:
     """List the open uploads. Memory: some 500 bytes for each one of a job that is not in OPEN."""
     found, named = JobUploads(), _uploads_of_exact_names(fsck, jobs)
-    places = {destination.prefix, *(prefix for job in jobs.values() for prefix in job.places)}
-    for prefix in outermost(places):
-        for upload in fsck.ports.store.list_uploads(destination.bucket, prefix):
-            owner = owner_of(upload.key)
-            job = named.get((upload.key, upload.upload_id)) or jobs.get(owner or "")
-            if job is None:
-                if owner and upload.key.startswith(destination.prefix):
-                    found.unknown.append(upload)
-            elif is_older(upload, job.opened_at):
-                continue  # another program's
-            elif job.phase is not JobState.OPEN and job.acts_at(upload.key):
-                found.of_jobs.setdefault(upload.key, []).append((upload, job))
+    for upload in fsck.ports.store.list_uploads(destination.bucket, destination.prefix):
+        owner = owner_of(upload.key)
+        job = named.get((upload.key, upload.upload_id)) or jobs.get(owner or "")
+        if job is None:
+            if owner:
+                found.unknown.append(upload)
+        elif is_older(upload, job.opened_at):
+            continue  # another program's
+        elif job.phase is not JobState.OPEN:
+            found.of_jobs.setdefault(upload.key, []).append((upload, job))
     return found
 
 
@@ -72,9 +70,8 @@ def _uploads_of_exact_names(
         return {
             one: job
             for job in some
-            if job.contents.scratch or job.locations
-            for directory in job.directories
-            for one in uploads_named(fsck.ports, directory)
+            if job.contents.scratch
+            for one in uploads_named(fsck.ports, job.directory)
         }
 
     left = named(job for job in exact if job.has_ended)
@@ -104,8 +101,8 @@ def check_uploads(
 
     def claimed_at(key: str, job: JudgedJob) -> str:
         """Where else the id of a job that the ledger does not know has a job."""
-        own = {one.destination.prefix for one in job.directories}
-        others = () if job.record else (one for one in directories_above(key) if one not in own)
+        above = directories_above(key)
+        others = () if job.record else (one for one in above if one != destination.prefix)
         return next((one for one in others if has_job(one, job.directory.job_id)), "")
 
     @cache
@@ -124,8 +121,7 @@ def check_uploads(
                 if owner is not Ownership.ENDED:
                     continue
                 # As for files: whoever may write here alone can't speak for the job further up.
-                own = [job.directory.at(one) for one in job.places if key.startswith(one)]
-                if any(map(is_outers, own)):
+                if is_outers(job.directory):
                     continue
             if claimed := claimed_at(key, job):
                 yield Finding(CLAIMED, bucket, key, job_id, claimed)

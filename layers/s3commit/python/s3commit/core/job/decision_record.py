@@ -22,9 +22,7 @@ from s3commit.core.model.record import JobRecord, PlanFacts
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.bundle import Ports
 
-# A record of 80 locations, of prefixes and partitions of some 1,000 bytes, takes 200 KB.
-MAX_DECISION_BYTES = 1024 * 1024
-_MOST_LOCATIONS = 1_000
+MAX_DECISION_BYTES = 64 * 1024
 
 # Fields of a record that mean something in the ledger alone; ``jobDigest`` is in the document.
 _LEDGERS_OWN = (
@@ -142,11 +140,6 @@ def _state(fields: Fields) -> JobState:
 
 
 def _plan(fields: Fields) -> PlanFacts:
-    locations = fields.mapping("locations")
-    if len(locations) > _MOST_LOCATIONS or not all(
-        isinstance(prefix, str) for prefix in locations.values()
-    ):
-        raise InvalidInputError("decision.json: bad locations", code="BAD_FIELD")
     return PlanFacts(
         sha256=fields.text("sha256", longest=64),
         units=fields.integer("units"),
@@ -154,6 +147,5 @@ def _plan(fields: Fields) -> PlanFacts:
         bytes=fields.integer("bytes"),
         rows=fields.optional_integer("rows"),
         partitions=fields.text("partitions", "", longest=64),
-        locations=locations,
         visible_before=fields.integer("visibleBefore"),
     )

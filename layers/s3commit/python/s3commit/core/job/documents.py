@@ -21,7 +21,7 @@ from s3commit.core.formats.published import (
     decode_commit_header,
     decode_commit_manifest,
 )
-from s3commit.core.model.errors import JobRefusedError, NotFoundError
+from s3commit.core.model.errors import InvalidInputError, JobRefusedError, NotFoundError
 from s3commit.core.model.job import AbortRequest, CommitRequest, JobResult, JobSpec, Names
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.bundle import Ports
@@ -42,6 +42,18 @@ def read_spec(ports: Ports, directory: JobDirectory) -> JobSpec:
     except NotFoundError:
         return JobSpec(directory.job_id, directory.destination, names=Names.EXACT)
     return replace(decode_job(stored.body, directory), put_at=stored.facts.modified)
+
+
+def says_elsewhere(ports: Ports, directory: JobDirectory) -> bool:
+    """Whether the ``job.json`` that lies here is not acceptable here: nothing was ever decided.
+
+    So it is in a copy of a table, which brings along the job directories of the original.
+    """
+    try:
+        read_spec(ports, directory)
+    except InvalidInputError:
+        return True
+    return False
 
 
 def opened_at(store: ObjectReader, record: JobRecord) -> str:

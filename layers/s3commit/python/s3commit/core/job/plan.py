@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.formats.locations import BAD_LOCATION
 from s3commit.core.formats.manifest import MAX_MANIFEST_BYTES, SMALL_MANIFEST_BYTES, digest
 from s3commit.core.formats.plan import MAX_PLAN_BYTES, Slice, Unit, decode_plan
 from s3commit.core.formats.strict_json import TOO_LARGE
@@ -40,25 +39,27 @@ MANIFESTS_AT_ONCE = 128  # of a plan that are read side by side, and held until 
 FILES_AT_ONCE = 4_096
 
 
-def planned_files(ports: Ports, main: JobDirectory, record: JobRecord) -> Iterator[PendingFile]:
+def planned_files(
+    ports: Ports, directory: JobDirectory, record: JobRecord
+) -> Iterator[PendingFile]:
     """Every file of the plan, in its order. Raises as `read_plan`, and what refuses a manifest."""
-    for _, files in by_manifest(ports, main, record, read_plan(ports, main, record)):
+    for _, files in by_manifest(ports, directory, record, read_plan(ports, directory, record)):
         if isinstance(files, JobRefusedError):
             raise files
         yield from files
 
 
 def readable_files(
-    ports: Ports, main: JobDirectory, record: JobRecord, units: Iterable[Unit]
+    ports: Ports, directory: JobDirectory, record: JobRecord, units: Iterable[Unit]
 ) -> Iterator[PendingFile]:
     """The files of these units, without those of a manifest that is gone or changed."""
-    for _, files in by_manifest(ports, main, record, units):
+    for _, files in by_manifest(ports, directory, record, units):
         if not isinstance(files, JobRefusedError):
             yield from files
 
 
 def by_manifest(
-    ports: Ports, main: JobDirectory, record: JobRecord, units: Iterable[Unit]
+    ports: Ports, directory: JobDirectory, record: JobRecord, units: Iterable[Unit]
 ) -> Iterator[tuple[Slice, tuple[PendingFile, ...] | JobRefusedError]]:
     """The files of each manifest in the plan's order, or why it is refused (I7).
 
@@ -68,13 +69,6 @@ def by_manifest(
     """
 
     def read(part: Slice, max_bytes: int) -> tuple[PendingFile, ...] | JobRefusedError:
-        directory = main.at(part.location) if part.location else main
-        known = record.plan.locations.values() if record.plan else ()
-        if part.location and part.location not in known:
-            return JobRefusedError(
-                f"the plan names {part.location[:200]!r}, which is no location of the job",
-                code=BAD_LOCATION,
-            )
         try:
             pending = read_manifest(ports, directory, part, record.names, max_bytes)
         except JobRefusedError as error:

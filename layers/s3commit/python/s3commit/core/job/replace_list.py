@@ -88,24 +88,24 @@ def read_index(
 
 
 def read_page(
-    reader: ObjectReader, directories: Sequence[JobDirectory], sha256: str
+    reader: ObjectReader, directory: JobDirectory, sha256: str
 ) -> Iterator[list[ListedObject]]:
     """What a page names, in groups as they are deleted; `JobRefusedError` as `read_index`.
 
-    ``directories`` are the job's directories, the main one first: what lies in none is refused.
+    What does not lie in the destination is refused.
     """
-    body = _read(reader, directories[0], directories[0].page(sha256), sha256, MAX_PAGE_BYTES)
+    body = _read(reader, directory, directory.page(sha256), sha256, MAX_PAGE_BYTES)
     lines = iter(body.splitlines())
-    while group := [_listed(directories, line) for line in islice(lines, DELETE_AT_ONCE)]:
+    while group := [_listed(directory, line) for line in islice(lines, DELETE_AT_ONCE)]:
         yield group
 
 
 def listed_files(
-    reader: ObjectReader, directories: Sequence[JobDirectory], replaced: ReplacedFacts
+    reader: ObjectReader, directory: JobDirectory, replaced: ReplacedFacts
 ) -> Iterator[list[ListedObject]]:
     """What the whole list names, in groups; `JobRefusedError` as `read_index`."""
-    for sha256 in read_index(reader, directories[0], replaced):
-        yield from read_page(reader, directories, sha256)
+    for sha256 in read_index(reader, directory, replaced):
+        yield from read_page(reader, directory, sha256)
 
 
 def _read(
@@ -120,18 +120,15 @@ def _read(
     return body
 
 
-def _listed(directories: Sequence[JobDirectory], line: bytes) -> ListedObject:
+def _listed(directory: JobDirectory, line: bytes) -> ListedObject:
     fields = Fields(parse(line, what="replace list", max_bytes=MAX_LINE_BYTES), "$")
     listed = ListedObject(fields.text("key"), fields.text("etag"), fields.integer("length"))
-    # The digests say that the pipeline wrote it; that it never leaves the job's places is I7's.
-    if not any(
-        listed.key.startswith(directory.destination.prefix)
-        and is_data(directory.relative(listed.key))
-        for directory in directories
-    ):
+    # The digests say that the pipeline wrote it; that it never leaves the destination is I7's.
+    is_inside = listed.key.startswith(directory.destination.prefix)
+    if not is_inside or not is_data(directory.relative(listed.key)):
         raise JobRefusedError(
             f"the replace list names {listed.key[:200]!r}, which is no data of"
-            f" {directories[0].destination.uri}",
+            f" {directory.destination.uri}",
             code=LIST_CHANGED,
         )
     return listed

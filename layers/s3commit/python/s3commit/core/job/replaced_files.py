@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from s3commit.core.formats.file_names import belongs_to_job
 from s3commit.core.formats.layout import JobDirectory, is_data, partition_of
@@ -21,35 +21,24 @@ def files_of_before(
     """The visible files in the reach of the job's policy that are not the job's own.
 
     Hidden names are no data. In scope partition a partition reaches down to every depth; the root
-    as a partition means the files directly in it. A partition at a location is all that lies there,
-    and in scope directory all of the job's locations are in reach. The order is the same for the
-    same files.
+    as a partition means the files directly in it. The order is the same for the same files.
     """
-    locations = record.plan.locations if record.plan else {}
     root = directory.destination.prefix
     is_deep = record.scope is Scope.DIRECTORY
-    if is_deep:
-        prefixes: Iterable[str] = (root, *locations.values())
-    else:
-        prefixes = _partitions(ports, directory, record, locations)
-    at_location = {prefix: directory.at(prefix) for prefix in locations.values()}
+    prefixes: Iterable[str] = (root,) if is_deep else _partitions(ports, directory, record)
     for prefix, listed in list_objects(ports, directory.bucket, prefixes):
-        relative = at_location.get(prefix, directory).relative(listed.key)
+        relative = directory.relative(listed.key)
         if not is_data(relative) or belongs_to_job(listed.key, directory.job_id):
             continue
         if is_deep or prefix != root or not partition_of(relative):
             yield listed
 
 
-def _partitions(
-    ports: Ports, directory: JobDirectory, record: JobRecord, locations: Mapping[str, str]
-) -> Iterator[str]:
+def _partitions(ports: Ports, directory: JobDirectory, record: JobRecord) -> Iterator[str]:
     """The prefixes to list; none lies inside another, save in the root."""
     covered = ""
     for name in sorted(read_partitions(ports, directory, record)):
-        if name in locations:
-            yield locations[name]
-        elif not covered or not name.startswith(covered):
+        if not covered or not name.startswith(covered):
             covered = name
             yield directory.destination.prefix + name
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, TypeVar
 
-from s3commit.core.formats.documents import MAX_JOB_BYTES, decode_job, decode_main
+from s3commit.core.formats.documents import MAX_JOB_BYTES, decode_job
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.published import CommitHeader
 from s3commit.core.job.contents import Contents
@@ -40,10 +40,10 @@ class Document(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class StoredJob:
-    """One job. ``spec`` is the main directory where this one is of a location (docs/adr/0013)."""
+    """One job."""
 
     record: JobRecord | None
-    spec: Document[JobSpec | JobDirectory]
+    spec: Document[JobSpec]
     result: Document[JobResult]
     commits: Document[CommitHeader]
 
@@ -66,12 +66,12 @@ def read_stored_job(
     )
 
 
-def spec_document(ports: Ports, directory: JobDirectory) -> Document[JobSpec | JobDirectory]:
-    """``job.json``: the job's own, or of a location."""
+def spec_document(ports: Ports, directory: JobDirectory) -> Document[JobSpec]:
+    """``job.json``."""
 
-    def read() -> JobSpec | JobDirectory:
+    def read() -> JobSpec:
         body = ports.store.get(directory.bucket, directory.job, max_bytes=MAX_JOB_BYTES).body
-        return decode_main(body, directory) or decode_job(body, directory)
+        return decode_job(body, directory)
 
     return read_document(read)
 

@@ -15,9 +15,9 @@ ARCHIVED = "ARCHIVED"  # the code of an object that has to be restored before it
 # else's mistake, a copy of a table, or an attack. They are counted, and many of them ring an alarm.
 DOCUMENT_CODES: Final = frozenset(
     {
-        *("BAD_CONDITION", "BAD_FIELD", "BAD_ID", "BAD_JSON", "BAD_KEY", "BAD_LOCATION"),
+        *("BAD_CONDITION", "BAD_FIELD", "BAD_ID", "BAD_JSON", "BAD_KEY"),
         *("BAD_ONCE_NOTE", "BAD_PATH", "BAD_VERSION", "COUNTS_DIFFER", "JOB_CHANGED"),
-        *("LOCATION_NOT_AGREED", "MANIFEST_CHANGED", "NAME_NOT_UNIQUE", "NOT_CONTAINED"),
+        *("MANIFEST_CHANGED", "NAME_NOT_UNIQUE", "NOT_CONTAINED"),
         *("PLAN_CHANGED", "REQUEST_CHANGED", "TOO_LARGE", "TRUNCATED", "WRONG_JOB"),
     }
 )

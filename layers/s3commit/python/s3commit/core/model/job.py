@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
@@ -78,9 +77,8 @@ def job_id_of(ref: str) -> str:
 class JobSpec:
     """``job.json``: what the client said at job setup. Times are RFC 3339, UTC.
 
-    ``locations`` maps partitions (``dt=1/``) that lie outside the destination to the key prefixes
-    where they lie, in the destination's bucket. ``sha256`` is the digest of the document that was
-    read, ``put_at`` when S3 has got it; both are empty where there is none.
+    ``sha256`` is the digest of the document that was read, ``put_at`` when S3 has got it; both are
+    empty where there is none.
     """
 
     job_id: str
@@ -93,7 +91,6 @@ class JobSpec:
     client: str = ""
     conditions: Conditions = field(default_factory=Conditions)
     names: Names = Names.UNIQUE
-    locations: Mapping[str, str] = field(default_factory=dict)
     sha256: str = field(default="", compare=False)
     put_at: str = field(default="", compare=False)
 
@@ -102,9 +99,7 @@ class JobSpec:
 class CountedAttempt:
     """One attempt that the driver counts: its manifest (relative to the job directory) and digest.
 
-    ``sha256`` is the hex digest of the manifest's bytes. ``location`` is the key prefix of the
-    location in whose job directory the manifest lies; empty for the destination. ``elsewhere`` has
-    the same attempt's manifests at other places: a request lists them one by one.
+    ``sha256`` is the hex digest of the manifest's bytes.
     """
 
     task_id: str
@@ -113,8 +108,6 @@ class CountedAttempt:
     sha256: str
     files: int
     bytes: int
-    location: str = ""
-    elsewhere: tuple[CountedAttempt, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,12 +64,11 @@ LONGEST_MARKER_PAUSE: Final = 2.0
 # One PUT up to here; above, the commit manifest goes up in parts, so that memory stays constant.
 PUT_BYTES: Final = 8 * 1024 * 1024
 
-# Nodes that a job's look at others reads one by one: its destination, its locations, and all
-# directories above them. Each is a query or two.
+# Nodes that a job's look at others reads one by one: its destination, and all directories above
+# it. Each is a query or two.
 MAX_LOOKS: Final = 100
-MAX_LOCATIONS: Final = 80  # of partitions outside the destination, and room for what they lie in
 
-# Partitions, here or at locations, that a job claims one by one. Each is an item to be written, to
+# Partitions that a job claims one by one. Each is an item to be written, to
 # be read by whoever looks from above, and to be deleted, and up to a kilobyte of the job's own
 # item. A job of more claims its whole destination.
 MAX_PARTITION_LOCKS: Final = 90

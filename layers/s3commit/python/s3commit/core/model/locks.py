@@ -12,13 +12,13 @@ longer be decided. Hence whoever is SEALED and HELD under its own generation sti
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
 from s3commit.core.model.errors import JobRefusedError
-from s3commit.core.model.job import Conflict, Destination, Names, Scope
+from s3commit.core.model.job import Conflict, Names, Scope
 from s3commit.core.model.limits import (
     MAX_LOOKS,
     MAX_NODE_BYTES,
@@ -88,33 +88,26 @@ class Look:
     below: bool
 
 
-def claims(
-    record: JobRecord, partitions: Iterable[str], locations: Mapping[str, str]
-) -> tuple[Claim, ...]:
+def claims(record: JobRecord, partitions: Iterable[str]) -> tuple[Claim, ...]:
     """Everything that a job has to hold before its decision, by its policy; by node.
 
     ``partitions`` are relative to the destination and end with ``/``; the root's is empty, and
     means the files directly in it, a node of its own. Too many of them are escalated to the whole
-    destination. ``locations`` maps partitions to the prefixes where they lie: each is claimed as a
-    destination, in scope partition if it is among ``partitions``. Nobody claims a whole bucket.
-    Raises `JobRefusedError` (``TOO_DEEP``) if the nodes above are too many to look at.
+    destination. Nobody claims a whole bucket. Raises `JobRefusedError` (``TOO_DEEP``) if the nodes
+    above are too many to look at.
     """
     destination, key = record.destination, record.idempotency_key
     node = destination_node(record)
-    outside = {name: f"{destination.bucket}/{prefix}" for name, prefix in locations.items()}
-    if len(_looked_at([node, *outside.values()])) > MAX_LOOKS:
+    if len(_looked_at([node])) > MAX_LOOKS:
         raise JobRefusedError(
             f"{destination.uri} lies too deep: a job looks at each directory above what it"
             f" writes to, {MAX_LOOKS} at most",
             code="TOO_DEEP",
         )
     if record.conflict is Conflict.APPEND or record.scope is Scope.DIRECTORY:
-        nodes = {node, *outside.values()}
+        nodes = {node}
     else:
-        written = set(partitions)
-        elsewhere = {outside[name] for name in written & outside.keys()}
-        room = MAX_PARTITION_LOCKS - len(elsewhere)
-        nodes = elsewhere | _partition_nodes(node, written - outside.keys(), room)
+        nodes = _partition_nodes(node, set(partitions))
     if key is not None:
         nodes.add(f"{node}{_ONCE}{key_digest(key)}")
     return tuple(Claim(name, _mode(name, record)) for name in sorted(nodes))
@@ -132,12 +125,6 @@ def holds(record: JobRecord, wanted: Iterable[Claim]) -> bool:
         or (claim.mode is not _K and any(_lies_in(claim.node, node) for node in record.locks))
         for claim in wanted
     )
-
-
-def fits(destination: Destination, locations: Mapping[str, str]) -> bool:
-    """Whether a job can look at all that lies above so many locations, so deep."""
-    roots = [f"{destination.bucket}/{prefix}" for prefix in locations.values()]
-    return len(_looked_at([f"{destination.bucket}/{destination.prefix}", *roots])) <= MAX_LOOKS
 
 
 def looks(record: JobRecord) -> Iterator[Look]:
@@ -219,7 +206,7 @@ def _nodes_above(node: str) -> list[str]:
     return ["/".join([bucket, *elements[:depth]]) + "/" for depth in range(1, len(elements))]
 
 
-def _partition_nodes(node: str, partitions: Collection[str], room: int) -> set[str]:
+def _partition_nodes(node: str, partitions: Collection[str]) -> set[str]:
     nodes = {f"{node}{name or '.'}" for name in partitions}
     too_long = any(len(name.encode()) > MAX_NODE_BYTES for name in nodes)
-    return {node} if too_long or len(nodes) > room else nodes
+    return {node} if too_long or len(nodes) > MAX_PARTITION_LOCKS else nodes

@@ -15,7 +15,6 @@ class PlanFacts:
 
     ``partitions`` is the digest of the document that lists them, where the policy asks for it.
     ``nulls`` has, for each column that a condition names, its nulls (None: not counted).
-    ``locations`` are those of `JobSpec`, of which each was seen to be the job's.
     ``visible_before`` counts files that S3A's own committer had made visible before the decision.
     """
 
@@ -26,7 +25,6 @@ class PlanFacts:
     rows: int | None
     partitions: str = ""
     nulls: dict[str, int | None] = field(default_factory=dict)
-    locations: dict[str, str] = field(default_factory=dict)
     visible_before: int = 0
 
 
@@ -48,7 +46,6 @@ class ReplacedFacts:
 class AttemptRecord:
     """The ledger's note of a task attempt whose manifest arrived; ``manifest`` is its full key.
 
-    An attempt has a note for each place where it has files; ``location`` as in `CountedAttempt`.
     ``ref`` is the job's (`job_ref`).
     """
 
@@ -60,7 +57,6 @@ class AttemptRecord:
     files: int
     bytes: int
     rows: int | None
-    location: str = ""
 
 
 class Stage(StrEnum):

@@ -14,9 +14,7 @@ from typing import Final
 
 from s3commit.core.formats.file_names import is_of_other_writers, owner_of
 from s3commit.core.formats.layout import COMMITS, MAGIC_PREFIX, JobDirectory, directories_above
-from s3commit.core.job.documents import opened_at, read_spec
-from s3commit.core.job.locations import job_directories, main_of
-from s3commit.core.model.errors import AccessError, InvalidInputError
+from s3commit.core.job.documents import opened_at
 from s3commit.core.model.job import Destination, Names
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED
@@ -78,7 +76,6 @@ class UploadOwners:
     unended: Callable[[JobDirectory], None] = lambda _directory: None
     _records: dict[str, list[JobRecord]] = field(default_factory=dict)
     _opened: dict[str, str] = field(default_factory=dict)
-    _prefixes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _traces: dict[tuple[str, str], _Trace | None] = field(default_factory=dict)
     _managed: dict[str, bool] = field(default_factory=dict)
 
@@ -88,7 +85,7 @@ class UploadOwners:
         if job_id is None:
             return Ownership.FOREIGN
         found = self._by_directories(upload, job_id)
-        for each in (self._records, self._opened, self._prefixes, self._traces, self._managed):
+        for each in (self._records, self._opened, self._traces, self._managed):
             if len(each) > MOST_REMEMBERED:
                 each.clear()
         if found is Ownership.UNKNOWN and is_of_other_writers(upload.key):
@@ -106,10 +103,9 @@ class UploadOwners:
             self._records[job_id] = self.jobs_with_id(job_id)
         records = self._records[job_id]
         here = {
-            prefix: record
+            record.destination.prefix: record
             for record in records
             if record.destination.bucket == self.bucket
-            for prefix in self._prefixes_of(record)
         }
         is_managed = False
         for prefix in directories_above(upload.key):
@@ -140,17 +136,6 @@ class UploadOwners:
             return Ownership.UNKNOWN  # without a job.json a name proves nothing
         return Ownership.ENDED
 
-    def _prefixes_of(self, record: JobRecord) -> tuple[str, ...]:
-        """Where the job's files lie: its destination, and its locations."""
-        if record.ref not in self._prefixes:
-            main = JobDirectory.of(record)
-            try:
-                directories = job_directories(self.ports, main, record)
-            except AccessError:  # a job.json that nobody may read: its locations are not known
-                directories = (main,)
-            self._prefixes[record.ref] = tuple(one.destination.prefix for one in directories)
-        return self._prefixes[record.ref]
-
     def _is_managed(self, prefix: str) -> bool:
         """Whether jobs have been at work in the directory: job directories, or ``_commits/``."""
         if prefix not in self._managed:
@@ -167,15 +152,7 @@ class UploadOwners:
         return self._traces[asked]
 
     def _read_trace(self, directory: JobDirectory) -> _Trace | None:
-        found = self._look(directory)
-        if found is not None and found.job and not (found.request or found.result):
-            try:
-                main = main_of(self.ports, directory)
-            except InvalidInputError:
-                return _Trace(Ownership.UNDER_WAY)  # nobody can tell of what
-            if main is not None:
-                return self._trace_of_main(main, directory, found.job.modified)
-        return self._judged(directory, found)
+        return self._judged(directory, self._look(directory))
 
     def _look(self, directory: JobDirectory) -> _Documents | None:
         """By listing, a request for each, however much lies there."""
@@ -185,28 +162,7 @@ class UploadOwners:
         keys = (directory.job, directory.request, directory.result)
         return _Documents(*(listed_at(store, bucket, key) for key in keys))
 
-    def _trace_of_main(
-        self, main: JobDirectory, location: JobDirectory, opened_at: str
-    ) -> _Trace | None:
-        """What is known of a location's job, whose record in the ledger is lost or says less.
-
-        Where the job's ``job.json`` does not name the location, the job can't commit what lies
-        there: that is no job's, and old enough it goes (ADR 13). Without that document the
-        location's word is taken for what it costs the location alone.
-        """
-        found = self._look(main)
-        if found is not None and found.job:
-            try:
-                spec = read_spec(self.ports, main)
-            except InvalidInputError:
-                return _Trace(Ownership.UNDER_WAY)
-            if location.destination.prefix not in spec.locations.values():
-                return None
-        return self._judged(main, found, opened_at)
-
-    def _judged(
-        self, directory: JobDirectory, found: _Documents | None, opened_at: str = ""
-    ) -> _Trace | None:
+    def _judged(self, directory: JobDirectory, found: _Documents | None) -> _Trace | None:
         if found is not None and not found.result:
             self.unended(directory)
             return _Trace(Ownership.UNDER_WAY)
@@ -214,8 +170,7 @@ class UploadOwners:
             commits = self.ports.store.list(directory.bucket, directory.commits)
             if next(iter(commits), None) is None:
                 return None
-        if found is not None and found.job is not None:
-            opened_at = found.job.modified
+        opened_at = found.job.modified if found is not None and found.job is not None else ""
         # Anyone may put a result or a commit manifest. Of a job whose job.json is gone nothing
         # tells which uploads are older than it: they are left until they are old.
         return _Trace(Ownership.ENDED if opened_at else Ownership.UNKNOWN, opened_at)

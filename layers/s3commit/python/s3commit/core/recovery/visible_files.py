@@ -17,7 +17,6 @@ from s3commit.core.formats.layout import (
 from s3commit.core.formats.manifest import expected_etag
 from s3commit.core.formats.plan import Slice
 from s3commit.core.formats.published import CommittedFile
-from s3commit.core.job.locations import job_directories
 from s3commit.core.job.plan import by_manifest, read_plan
 from s3commit.core.model.errors import JobRefusedError, NotFoundError
 from s3commit.core.model.job import Names
@@ -86,12 +85,11 @@ def _candidates(
     ports: Ports, directory: JobDirectory, record: JobRecord, known: _Known
 ) -> Iterator[ListedObject]:
     """Data that no manifest names; where names tell whose it is, the job's alone."""
-    for one in job_directories(ports, directory, record):
-        for listed in ports.store.list(one.bucket, one.destination.prefix):
-            if listed.key in known.files or not is_data(one.relative(listed.key)):
-                continue
-            if record.names is Names.EXACT or belongs_to_job(listed.key, directory.job_id):
-                yield listed
+    for listed in ports.store.list(directory.bucket, directory.destination.prefix):
+        if listed.key in known.files or not is_data(directory.relative(listed.key)):
+            continue
+        if record.names is Names.EXACT or belongs_to_job(listed.key, directory.job_id):
+            yield listed
 
 
 def _is_lost(facts: ObjectFacts, directory: JobDirectory, known: _Known) -> bool:

@@ -10,7 +10,7 @@ from s3commit.core.ending.leftovers import own_leftovers, tidy
 from s3commit.core.formats.layout import MAGIC_PREFIX, JobDirectory, parse_directory
 from s3commit.core.job.claims import release_locks
 from s3commit.core.job.contents import Contents
-from s3commit.core.job.locations import job_directories, says_elsewhere
+from s3commit.core.job.documents import says_elsewhere
 from s3commit.core.model.errors import InvalidInputError, PreconditionError
 from s3commit.core.model.job import Destination
 from s3commit.core.model.record import JobRecord
@@ -28,8 +28,8 @@ WINDOW = 2 * DAY  # in which a sweep must have run, lest something waits for the
 TIDIED_HERE = 2_000
 TIDIED_BYTES = TIDIED_HERE * 300
 
-# So many times `stuck` after a job's end its locations and its place in _s3commit/ are listed:
-# somebody late may have put something there, and nothing into the job's directory. A day, with 15
+# So many times `stuck` after a job's end its place in _s3commit/ is listed: somebody late may have
+# put something there, and nothing into the job's directory. A day, with 15
 # minutes; the next time, after three days, is beyond `WINDOW`.
 LISTED_AFTER = 96
 
@@ -215,23 +215,16 @@ def judge_unknown(sweep: Sweep, directory: JobDirectory, found: Contents) -> Non
 
 def _judge_ended(sweep: Sweep, directory: JobDirectory, record: JobRecord, found: Contents) -> None:
     is_due = _is_due(sweep, found)
-    # Between these nobody lists the locations of all ended jobs with every sweep.
+    # Between these nobody lists the places of all ended jobs with every sweep.
     ended = found.result.modified if found.result else record.updated_at
     asked = is_due or found.scratch > 0 or _may_have_left_more(sweep, ended)
-    directories = job_directories(sweep.ports, directory, record) if asked else ()
-    elsewhere = [one for at in directories[1:] if (one := read_directory(sweep, at))]
-    if any(one.newest >= sweep.ago(sweep.limits.stuck) for one in elsewhere):
-        return  # its event may be on its way
-    everywhere = (found, *elsewhere)
     own = own_leftovers(sweep.ports.store, directory) if asked else []
-    scratch = sum(one.scratch for one in everywhere) + len(own)
-    scratch_bytes = sum(one.scratch_bytes for one in everywhere)
+    scratch = found.scratch + len(own)
+    scratch_bytes = found.scratch_bytes
     if scratch > TIDIED_HERE or scratch_bytes > TIDIED_BYTES:
-        restart(
-            sweep, directory, record, max(record.updated_at, *(one.newest for one in everywhere))
-        )
+        restart(sweep, directory, record, max(record.updated_at, found.newest))
         return
-    if scratch and all(one.is_all for one in everywhere):
+    if scratch and found.is_all:
         if not sweep.dry_run and not tidy(sweep.ports, directory, record):
             return  # somebody still opens uploads: the next sweep comes again
         sweep.report.tidied += 1
@@ -256,14 +249,10 @@ def _retire(
         return  # a copy of another table's directory: nothing in it is a job's of here
     decision = listed_at(sweep.ports.store, directory.bucket, directory.decision)
     gone = [*found.own, *filter(None, [decision])]
-    for one in job_directories(sweep.ports, directory, record):
-        # Of a job that is in the ledger TidyUp has been here.
-        scratch = [] if record else _scratch(sweep, one)
-        if len(scratch) == TIDIED_HERE:
-            gone = scratch
-            break  # the next sweep goes on: as long as the documents are there it finds them
-        job = listed_at(sweep.ports.store, one.bucket, one.job) if one != directory else None
-        gone = [*scratch, *filter(None, [job]), *gone]
+    # Of a job that is in the ledger TidyUp has been here.
+    scratch = [] if record else _scratch(sweep, directory)
+    # With more the next sweep goes on: as long as the documents are there it finds them.
+    gone = scratch if len(scratch) == TIDIED_HERE else [*scratch, *gone]
     if not sweep.dry_run:
         if record is not None:
             release_locks(sweep.ports, record)

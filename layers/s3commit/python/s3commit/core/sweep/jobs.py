@@ -167,12 +167,10 @@ def abandon_if_silent(
     try:
         spec = read_spec(sweep.ports, directory)
     except InvalidInputError:
-        return ""  # a copy of another table's directory, or of a location: no job by itself
+        return ""  # a copy of another table's directory: no job of here
     heard = _last_heard(record) if record is not None else ""
-    # The main job.json's word is enough here: whoever names too much keeps a job, and ends none.
-    directories = (directory, *map(directory.at, spec.locations.values()))
     opened_at = (record.opened_at if record else "") or spec.put_at
-    suspect = Suspect(directories, spec.names, opened_at, since)
+    suspect = Suspect(directory, spec.names, opened_at, since)
     life = last_sign(sweep, suspect, known=max(known, heard), left=left)
     if not life.left and life.last < since:
         abort_abandoned(sweep, directory, life.last)

@@ -1,6 +1,6 @@
 """Signs of life of a job that nobody has asked for yet: a live one is never touched (I5).
 
-What was put into its directories a listing tells, and when its uploads were begun another one. Only
+What was put into its directory a listing tells, and when its uploads were begun another one. Only
 a job of which both are old is asked for the parts of its uploads: a request each.
 """
 
@@ -23,9 +23,9 @@ ASKED_ANEW: Final = 4  # the part of `abandoned` after which those asked first a
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """A job that may be dead: its places, the main one first, and since when a sign is fresh."""
+    """A job that may be dead, and since when a sign is fresh."""
 
-    directories: tuple[JobDirectory, ...]
+    directory: JobDirectory
     names: Names
     opened_at: str
     since: str
@@ -44,18 +44,18 @@ class Life:
 
 
 def last_sign(sweep: Sweep, job: Suspect, *, known: str, left: str = "") -> Life:
-    """The last sign of life at the job's places; looked for until one is fresh.
+    """The last sign of life of the job; looked for until one is fresh.
 
     ``known`` is the last one that the caller has seen. A job may have a million uploads: then those
     begun last are asked at once, and all of them when the job's turn comes (`Sweep.alone`), which
     may take several calls: ``left`` is that of the call before.
     """
     if left:
-        asked, number, last, key = left.split(" ", 3)
+        asked, last, key = left.split(" ", 2)
         # Else an upload that was asked first may have got a part since.
         if sweep.ago(sweep.limits.abandoned // ASKED_ANEW) < asked:
-            return _ask_all(sweep, job, max(last, known), (int(number), key), asked)
-    last = max([known, *_put(sweep, job)])
+            return _ask_all(sweep, job, max(last, known), key, asked)
+    last = known
     if last >= job.since:
         return Life(last)
     most = sweep.asked_at_once
@@ -66,29 +66,26 @@ def last_sign(sweep: Sweep, job: Suspect, *, known: str, left: str = "") -> Life
         last = max(last, _last_part(sweep, job, latest[:most]))
     if last >= job.since or len(latest) <= most:
         return Life(last)
-    return Life(last, f"{sweep.now} 0 {last} ")
+    return Life(last, f"{sweep.now} {last} ")
 
 
-def _ask_all(sweep: Sweep, job: Suspect, last: str, start: tuple[int, str], asked: str) -> Life:
+def _ask_all(sweep: Sweep, job: Suspect, last: str, after: str, asked: str) -> Life:
     """Ask each upload, in the order of the listing, as many as the call has time for.
 
     A call stops between two keys: of a key's uploads S3 promises to list those alone, behind one of
     them, whose ids are greater, and that is not the order in which it lists them
     (https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListMultipartUploads.html).
     """
-    first, key = start
-    for number, directory in enumerate(job.directories[first:], start=first):
-        uploads: Iterable[OpenUpload]
-        uploads = _own_uploads(sweep, job, directory, key if number == first else "")
-        if job.names is Names.EXACT:  # what manifests name comes in their order, not by key
-            uploads = sorted(uploads, key=lambda upload: upload.key)
-        for some in _by_keys(uploads, sweep.asked_at_once):
-            last = max(last, _last_part(sweep, job, some))
-            if last >= job.since:
-                return Life(last)
-            sweep.took(len(some))
-            if sweep.spent:
-                return Life(last, f"{asked} {number} {last} {some[-1].key}")
+    uploads: Iterable[OpenUpload] = _own_uploads(sweep, job, after)
+    if job.names is Names.EXACT:  # what manifests name comes in their order, not by key
+        uploads = sorted(uploads, key=lambda upload: upload.key)
+    for some in _by_keys(uploads, sweep.asked_at_once):
+        last = max(last, _last_part(sweep, job, some))
+        if last >= job.since:
+            return Life(last)
+        sweep.took(len(some))
+        if sweep.spent:
+            return Life(last, f"{asked} {last} {some[-1].key}")
     return Life(last)
 
 
@@ -104,26 +101,16 @@ def _by_keys(uploads: Iterable[OpenUpload], least: int) -> Iterator[list[OpenUpl
         yield some
 
 
-def _put(sweep: Sweep, job: Suspect) -> Iterator[str]:
-    """When objects were put into the locations' directories; up to the first that is fresh."""
-    for directory in job.directories[1:]:
-        for listed in sweep.ports.store.list(directory.bucket, directory.prefix):
-            yield listed.modified
-            if listed.modified >= job.since:
-                return
-
-
 def _until_fresh(sweep: Sweep, job: Suspect) -> Iterator[OpenUpload]:
-    for directory in job.directories:
-        for upload in _own_uploads(sweep, job, directory):
-            yield upload
-            if upload.initiated >= job.since:
-                return
+    for upload in _own_uploads(sweep, job):
+        yield upload
+        if upload.initiated >= job.since:
+            return
 
 
 def _last_part(sweep: Sweep, job: Suspect, uploads: Iterable[OpenUpload]) -> str:
     """When the last part of the uploads came; up to the first that is fresh. Empty: none did."""
-    bucket = job.directories[0].bucket
+    bucket = job.directory.bucket
 
     def ask(upload: OpenUpload) -> str:
         try:
@@ -139,9 +126,7 @@ def _last_part(sweep: Sweep, job: Suspect, uploads: Iterable[OpenUpload]) -> str
     return last
 
 
-def _own_uploads(
-    sweep: Sweep, job: Suspect, directory: JobDirectory, after: str = ""
-) -> Iterator[OpenUpload]:
-    store = sweep.ports.store
+def _own_uploads(sweep: Sweep, job: Suspect, after: str = "") -> Iterator[OpenUpload]:
+    store, directory = sweep.ports.store, job.directory
     uploads = store.list_uploads(directory.bucket, directory.destination.prefix, after=after)
     return uploads_of_job(sweep.ports, directory, job.names, job.opened_at, uploads)

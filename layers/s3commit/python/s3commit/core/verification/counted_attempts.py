@@ -1,9 +1,8 @@
-"""Which attempts a request counts, and the places in which their manifests lie."""
+"""Which attempts a request counts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
 
 from s3commit.core.formats.documents import MAX_ATTEMPTS, refuse_two_attempts
 from s3commit.core.formats.layout import (
@@ -11,15 +10,12 @@ from s3commit.core.formats.layout import (
     PENDINGSET_SUFFIX,
     JobDirectory,
     parse_manifest_key,
-    partition_of,
 )
-from s3commit.core.formats.locations import BAD_LOCATION
 from s3commit.core.formats.manifest import MAX_MANIFEST_BYTES, digest
 from s3commit.core.formats.strict_json import TOO_LARGE
 from s3commit.core.job.documents import JOB_CHANGED, read_request
 from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.job import CommitRequest, CountedAttempt, JobSpec
-from s3commit.core.ownership.other_jobs import OtherJobs
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ListedObject
 
@@ -55,72 +51,18 @@ def refuse_ours(
         )
 
 
-def targets_of(
-    ports: Ports, directory: JobDirectory, locations: Mapping[str, str]
-) -> dict[str, Target]:
-    """The job's places by their prefix; the destination's is empty."""
-    targets = {
-        prefix: Target(ports, directory.at(prefix), name) for name, prefix in locations.items()
-    }
-    targets[""] = Target(ports, directory, "", outside=frozenset(locations))
-    return targets
-
-
-class Target:
-    """One place of the job: the destination, or the location of ``partition``.
-
-    ``outside`` are the partitions that the destination must not have, since they lie elsewhere.
-    """
-
-    def __init__(
-        self,
-        ports: Ports,
-        directory: JobDirectory,
-        partition: str,
-        outside: frozenset[str] = frozenset(),
-    ) -> None:
-        self.directory = directory
-        self.other_jobs = OtherJobs(ports.store, directory)
-        self._partition = partition
-        self._outside = outside
-
-    def partition(self, key: str) -> str:
-        """The partition of a file here. Raises `JobRefusedError` (``BAD_LOCATION``)."""
-        if self._partition:
-            return self._partition
-        directory = partition_of(self.directory.relative(key))
-        found = next((name for name in self._outside if directory.startswith(name)), "")
-        if found:
-            raise JobRefusedError(
-                f"{key[:200]!r} lies in partition {found!r}, which has a location of its own",
-                code=BAD_LOCATION,
-            )
-        return directory
-
-
 def counted_attempts(
-    ports: Ports, request: CommitRequest, targets: Mapping[str, Target]
+    ports: Ports, directory: JobDirectory, request: CommitRequest
 ) -> Sequence[CountedAttempt]:
     """The attempts that the request names, or all that have a manifest.
 
-    Raises `JobRefusedError` (``BAD_LOCATION``, ``TWO_ATTEMPTS``).
+    Raises `JobRefusedError` (``TWO_ATTEMPTS``).
     """
-    if request.attempts is None:
-        found = [
-            replace(attempt, location=prefix)
-            for prefix, target in sorted(targets.items())
-            for attempt in _every_attempt(ports, target.directory)
-        ]
-        refuse_two_attempts(found)
-        return found
-    for attempt in request.attempts:
-        if attempt.location not in targets:
-            raise JobRefusedError(
-                f"the request counts a manifest at {attempt.location[:200]!r}, which is no"
-                " location of the job",
-                code=BAD_LOCATION,
-            )
-    return request.attempts
+    if request.attempts is not None:
+        return request.attempts
+    found = _every_attempt(ports, directory)
+    refuse_two_attempts(found)
+    return found
 
 
 def _every_attempt(ports: Ports, directory: JobDirectory) -> list[CountedAttempt]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from s3commit.core.formats.layout import JobDirectory, partition_of
 from s3commit.core.formats.manifest import digest
 from s3commit.core.formats.plan import cut_units, encode_plan
 from s3commit.core.formats.strict_json import TOO_LARGE
@@ -17,8 +18,8 @@ from s3commit.core.model.job import CountedAttempt
 from s3commit.core.model.limits import MAX_JOB_FILES
 from s3commit.core.model.pending import PendingSet, add_nulls
 from s3commit.core.model.record import JobRecord, PlanFacts
+from s3commit.core.ownership.other_jobs import OtherJobs
 from s3commit.core.ports.bundle import Ports
-from s3commit.core.verification.counted_attempts import Target
 
 SAMPLED = 256 // 16
 
@@ -43,7 +44,7 @@ class Verified:
 
 def verify_all(
     ports: Ports,
-    targets: Mapping[str, Target],
+    directory: JobDirectory,
     counted: Iterable[CountedAttempt],
     record: JobRecord,
     columns: tuple[str, ...],
@@ -52,11 +53,12 @@ def verify_all(
 
     Raises `JobRefusedError` (``TOO_LARGE``) for more than fits into memory.
     """
+    other_jobs = OtherJobs(ports.store, directory)
 
     def verify(attempt: CountedAttempt, max_bytes: int) -> tuple[Verified, frozenset[str]]:
-        target = targets[attempt.location]
-        pending = _read(ports, target, attempt, record, max_bytes)
-        partitions = frozenset(target.partition(file.key) for file in pending.files)
+        pending = _read(ports, directory, attempt, record, max_bytes)
+        other_jobs.refuse(pending.files)
+        partitions = frozenset(partition_of(directory.relative(one.key)) for one in pending.files)
         return _verified(attempt, pending, columns), partitions
 
     verified: list[Verified] = []
@@ -73,15 +75,18 @@ def verify_all(
                 f" than {MAX_NAMES} characters: use several jobs",
                 code=TOO_LARGE,
             )
-    verified.sort(key=lambda one: (one.attempt.location, one.attempt.manifest))
+    verified.sort(key=lambda one: one.attempt.manifest)
     return verified, written
 
 
 def _read(
-    ports: Ports, target: Target, attempt: CountedAttempt, record: JobRecord, max_bytes: int
+    ports: Ports,
+    directory: JobDirectory,
+    attempt: CountedAttempt,
+    record: JobRecord,
+    max_bytes: int,
 ) -> PendingSet:
-    pending = read_manifest(ports, target.directory, attempt, record.names, max_bytes)
-    target.other_jobs.refuse(pending.files)
+    pending = read_manifest(ports, directory, attempt, record.names, max_bytes)
     told = (attempt.files, attempt.bytes)
     if told not in {(len(pending.files), pending.bytes), (-1, -1)}:
         raise JobRefusedError(
@@ -127,10 +132,7 @@ def cuts_between(verified: list[Verified]) -> list[str]:
 
 def make_plan(verified: list[Verified]) -> tuple[PlanFacts, bytes]:
     """The plan of judged manifests, in their order: its digest and counts, and its bytes."""
-    manifests = [
-        (one.attempt.manifest, one.attempt.sha256, one.parts, one.attempt.location)
-        for one in verified
-    ]
+    manifests = [(one.attempt.manifest, one.attempt.sha256, one.parts) for one in verified]
     total = sum(len(one.parts) for one in verified)
     units = list(cut_units(manifests, total_files=total))
     body = encode_plan(units)
