@@ -56,27 +56,23 @@ _JOB_ID: Final = f'{{"version":1,"jobId":"{JOB}"'
 _SET: Final = f'{{"version":3,"jobId":"{JOB}","commits":[]'
 
 KINDS: Final[dict[str, Kind]] = {
-    "pendingset": Kind(
-        _SET, "ingest_pendingsets", manifest.MAX_MANIFEST_BYTES, manifest.MAX_MANIFEST_VALUES
-    ),
-    "side by side": Kind(
-        _SET, "tidy_job", manifest.SMALL_MANIFEST_BYTES, manifest.MAX_MANIFEST_VALUES
-    ),
-    "pending": Kind('{"version":2', "tidy_job", manifest.MAX_PENDING_BYTES, 4 * 10_000),
-    "note": Kind('{"version":1', "tidy_job", manifest.MAX_NOTE_BYTES),
+    "pendingset": Kind(_SET, "ingest", manifest.MAX_MANIFEST_BYTES, manifest.MAX_MANIFEST_VALUES),
+    "side by side": Kind(_SET, "end", manifest.SMALL_MANIFEST_BYTES, manifest.MAX_MANIFEST_VALUES),
+    "pending": Kind('{"version":2', "end", manifest.MAX_PENDING_BYTES, 4 * 10_000),
+    "note": Kind('{"version":1', "end", manifest.MAX_NOTE_BYTES),
     "job": Kind(
         f'{_JOB_ID},"destination":"{DIRECTORY.destination.uri}"',
-        "ingest_pendingsets",
+        "ingest",
         job_documents.MAX_JOB_BYTES,
     ),
     "request": Kind(
         f'{_JOB_ID},"action":"commit"',
-        "publish_job",
+        "end",
         job_documents.MAX_REQUEST_BYTES,
         job_documents.MAX_REQUEST_VALUES,
     ),
-    "result": Kind(_JOB_ID, "ingest_pendingsets", job_documents.MAX_RESULT_BYTES),
-    "success": Kind(_JOB_ID, "publish_job", MAX_SUCCESS_BYTES),
+    "result": Kind(_JOB_ID, "ingest", job_documents.MAX_RESULT_BYTES),
+    "success": Kind(_JOB_ID, "end", MAX_SUCCESS_BYTES),
 }
 
 
@@ -87,7 +83,7 @@ def documents(say: Callable[[str], None]) -> list[Figure]:
         for shape in SHAPES:
             figures.append(measured(name, shape))
         say(f"documents: {name}")
-    figures.append(_figure("whole job", "1,000,000 files of 100,000 tasks", "decide_job", b""))
+    figures.append(_figure("whole job", "1,000,000 files of 100,000 tasks", "decide", b""))
     return figures
 
 

@@ -64,7 +64,7 @@ COMPLETION = Fact(0.00151, "CPU seconds of a completion", MEASURED)
 REQUEST = Fact(0.00145, "CPU seconds of a small request", MEASURED)
 LISTED = Fact(0.0346, "CPU seconds of a page of 1,000 uploads", MEASURED)
 VERIFIED = Fact(0.0306, "CPU seconds of VerifyManifests for 1,000 files", MEASURED)
-PUBLISHED = Fact(0.0363, "CPU seconds of publish_job for 1,000 files", MEASURED)
+PUBLISHED = Fact(0.0363, "CPU seconds of publishing 1,000 files", MEASURED)
 COLD = Fact(
     1.16, "seconds of all cold functions of a job", "measured: `python -m bench --only cold`"
 )

@@ -85,7 +85,7 @@ class Deployment:
             "requests of the steps": self.requests(),
             "VerifyManifests": self.verify(files),
             "workers of the job": self.complete(files),
-            "publish_job": self.publish(files),
+            "publishing": self.publish(files),
         }
 
     def job(self, files: int) -> float:

@@ -82,7 +82,7 @@ def steps(
         _figure(f"read a manifest of {FILES} files", manifest, "HEAD of an object", head),
         _figure(f"list a page of {page:,} uploads", listing, "HEAD of an object", head),
         _figure("VerifyManifests, 1,000 files", verify, "json.loads of their manifests", loads),
-        _figure("publish_job, 1,000 files", publish, "json.loads of their manifests", loads),
+        _figure("publishing 1,000 files", publish, "json.loads of their manifests", loads),
     ]
     if more:
         say(f"steps: one job of {more * FILES:,} files on the fakes")
@@ -91,7 +91,7 @@ def steps(
         for name, step, mine, others in (
             ("ingest a manifest", "", larger[0], ingest),
             ("VerifyManifests", ", 1,000 files", larger[1], verify),
-            ("publish_job", ", 1,000 files", larger[2], publish),
+            ("publishing 1,000 files", "", larger[2], publish),
         ):
             figures.append(
                 Figure(

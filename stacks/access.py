@@ -133,7 +133,7 @@ def writer_policy(bucket_arn: str, prefix: str) -> dict[str, Any]:
 
 
 ACCESS: dict[str, Access] = {
-    "ingest_pendingsets": Access(
+    "ingest": Access(
         objects={
             JOB_DIRECTORY: ("GetObject",),
             DECISION: ("GetObject",),
@@ -143,8 +143,8 @@ ACCESS: dict[str, Access] = {
         bucket=("ListBucket", "ListBucketMultipartUploads"),
         ledger=("GetItem", "PutItem"),
     ),
-    "dispatch_requests": Access(),
-    "decide_job": Access(
+    "dispatch": Access(),
+    "decide": Access(
         objects={
             DATA: ("GetObject", "ListMultipartUploadParts"),
             PLAN: ("PutObject",),
@@ -157,64 +157,32 @@ ACCESS: dict[str, Access] = {
         bucket=("ListBucket", "ListBucketMultipartUploads", "GetBucketVersioning"),
         ledger=("GetItem", "PutItem", "UpdateItem", "Query"),
     ),
-    "complete_unit": Access(
+    "complete": Access(
         objects={DATA: ("GetObject", "PutObject", "ListMultipartUploadParts")},
         bucket=("ListBucket",),
         ledger=("GetItem", "PutItem"),
     ),
-    "publish_job": Access(
-        objects={
-            # Of the data: a HEAD of the files that a manifest has named which is gone.
-            DATA: ("GetObject",),
-            COMMITS: ("PutObject",),
-            SUCCESS: ("PutObject",),
-            RESULT: ("PutObject",),
-            PLAN: ("PutObject",),  # one that is gone, again
-            DECISION: ("PutObject",),
-        },
-        bucket=("ListBucket",),
-        ledger=("GetItem", "UpdateItem", "DeleteItem"),
-    ),
-    "remove_replaced": Access(
-        # GetObject on the data as well: S3 asks for it where a delete is conditional on an etag.
-        # The manifest of the job is put before the first delete; a list that is gone, again.
-        objects={
-            DATA: ("GetObject", "DeleteObject"),
-            COMMITS: ("PutObject",),
-            REPLACED: ("PutObject",),
-            PAGES: ("PutObject",),
-            DECISION: ("PutObject",),
-        },
-        bucket=("ListBucket",),
-        ledger=("GetItem",),
-    ),
-    "undo_job": Access(
+    # It deletes what a roll back, a replace list or the end of a job names, which may be any data;
+    # so a statement for the job's documents would add nothing. It completes no upload.
+    "end": Access(
         objects={
             DATA: (
-                "GetObject",
+                "GetObject",  # S3 asks for it where a delete is conditional on an etag
                 "AbortMultipartUpload",
                 "ListMultipartUploadParts",
                 "DeleteObject",
                 "DeleteObjectVersion",
             ),
+            COMMITS: ("PutObject",),
+            SUCCESS: ("PutObject",),
             RESULT: ("PutObject",),
+            PLAN: ("PutObject",),  # one that is gone, again; so is a replace list
+            REPLACED: ("PutObject",),
+            PAGES: ("PutObject",),
             DECISION: ("PutObject",),
         },
         bucket=("ListBucket", "ListBucketMultipartUploads"),
         ledger=("GetItem", "UpdateItem", "DeleteItem"),
-    ),
-    "tidy_job": Access(
-        objects={
-            JOB_DIRECTORY: ("GetObject", "DeleteObject"),
-            # All that the pipeline has written for itself, save the decision.
-            PLAN: ("GetObject", "DeleteObject"),
-            PARTITIONS: ("GetObject", "DeleteObject"),
-            REPLACED: ("GetObject", "DeleteObject"),
-            PAGES: ("GetObject", "DeleteObject"),
-            DATA: ("AbortMultipartUpload", "ListMultipartUploadParts"),
-        },
-        bucket=("ListBucket", "ListBucketMultipartUploads"),
-        ledger=("GetItem",),
     ),
     "sweep_jobs": Access(
         objects={

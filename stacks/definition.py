@@ -18,20 +18,20 @@ State = dict[str, Any]
 
 # Which function carries out a step; `complete_unit` runs inside the Map.
 STEPS: dict[str, str] = {
-    "SealJob": "decide_job",
-    "VerifyManifests": "decide_job",
-    "AcquireDestination": "decide_job",
-    "CheckConditions": "decide_job",
-    "DecideCommit": "decide_job",
-    "BeginPublish": "publish_job",
-    "RemoveReplaced": "remove_replaced",
-    "PublishSuccess": "publish_job",
-    "AbortJob": "undo_job",
-    "RollBack": "undo_job",
-    "TidyUp": "tidy_job",
+    "SealJob": "decide",
+    "VerifyManifests": "decide",
+    "AcquireDestination": "decide",
+    "CheckConditions": "decide",
+    "DecideCommit": "decide",
+    "BeginPublish": "end",
+    "RemoveReplaced": "end",
+    "PublishSuccess": "end",
+    "AbortJob": "end",
+    "RollBack": "end",
+    "TidyUp": "end",
 }
 MAP_STEP = "CompleteUnit"
-MAP_FUNCTION = "complete_unit"
+MAP_FUNCTION = "complete"
 
 # Before the decision a job may be refused; each of these steps can say so.
 REFUSING = frozenset({"VerifyManifests", "AcquireDestination", "CheckConditions", "DecideCommit"})

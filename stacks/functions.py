@@ -42,20 +42,13 @@ _MANY = 1769
 _JOB = 3008
 
 FUNCTIONS: dict[str, Function] = {
-    "ingest_pendingsets": Function(
-        "Validates arriving manifests and notes the attempts", 60, _ONE, _LEDGER
-    ),
-    "dispatch_requests": Function(
-        "Starts one execution for a job's request", 30, 256, (env.STATE_MACHINE,)
-    ),
-    "decide_job": Function(
+    "ingest": Function("Validates arriving manifests and notes the attempts", 60, _ONE, _LEDGER),
+    "dispatch": Function("Starts one execution for a job's request", 30, 256, (env.STATE_MACHINE,)),
+    "decide": Function(
         "Seals, verifies, locks and decides a job", 900, _JOB, (*_LEDGER, env.REPLACE_BELOW)
     ),
-    "complete_unit": Function("Completes the uploads of one unit of the plan", 120, _ONE, _LEDGER),
-    "publish_job": Function("Counts the units, then writes the markers", 900, _MANY, _LEDGER),
-    "remove_replaced": Function("Deletes what the replace list names", 900, _MANY, _LEDGER),
-    "undo_job": Function("Aborts or rolls back a job", 900, _MANY, _LEDGER),
-    "tidy_job": Function("Aborts losers' uploads, deletes manifests", 900, _MANY, _LEDGER),
+    "complete": Function("Completes the uploads of one unit of the plan", 120, _ONE, _LEDGER),
+    "end": Function("Publishes or undoes a job, then tidies up", 900, _MANY, _LEDGER),
     "sweep_jobs": Function("Finds jobs that nobody writes or works on", 900, _MANY, _SWEEP),
     "sweep_uploads": Function("Aborts the uploads of jobs that have ended", 900, _MANY, _SWEEP),
     "sweep_directories": Function("Tidies up behind ended jobs", 900, _MANY, _SWEEP),

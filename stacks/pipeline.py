@@ -29,7 +29,7 @@ from stacks.sweep_definition import STEPS as SWEEP_STEPS
 from stacks.workflow import Workflow
 
 _SWEEPERS = tuple(sorted({*SWEEP_STEPS.values(), REPORT_FUNCTION}))
-_REFUSING = ("ingest_pendingsets", "dispatch_requests", "undo_job")
+_REFUSING = ("ingest", "dispatch", "end")
 _BYTECODE = ["**/__pycache__", "**/*.pyc"]
 
 
@@ -145,7 +145,7 @@ class S3CommitPipeline(cdk.Stack):
         config: DeployConfig,
     ) -> None:
         sweepers = [functions[name] for name in _SWEEPERS]
-        for starter in (functions["dispatch_requests"], *sweepers):
+        for starter in (functions["dispatch"], *sweepers):
             starter.allow(["states:StartExecution"], workflow.machine.state_machine_arn)
             starter.function.add_environment(env.STATE_MACHINE, workflow.machine.state_machine_arn)
         for sweeper in sweepers:
@@ -163,7 +163,7 @@ class S3CommitPipeline(cdk.Stack):
             self,
             "IngestQueue",
             inbox=storage.ingest,
-            consumer=functions["ingest_pendingsets"],
+            consumer=functions["ingest"],
             max_concurrency=config.shares.manifests,
             batch_size=1,
         )
@@ -171,7 +171,7 @@ class S3CommitPipeline(cdk.Stack):
             self,
             "RequestQueue",
             inbox=storage.requests,
-            consumer=functions["dispatch_requests"],
+            consumer=functions["dispatch"],
             max_concurrency=config.shares.requests,
             batch_size=10,
         )

@@ -42,8 +42,8 @@ class S3CommitStorage(cdk.Stack):
         )
         self.key = self._import_key(config)
         self.ledger = self._ledger()
-        self.ingest = Inbox(self, "Ingest", visibility=_visibility("ingest_pendingsets"))
-        self.requests = Inbox(self, "Request", visibility=_visibility("dispatch_requests"))
+        self.ingest = Inbox(self, "Ingest", visibility=_visibility("ingest"))
+        self.requests = Inbox(self, "Request", visibility=_visibility("dispatch"))
         if config.import_bucket is None:
             bucket = self._create_bucket(config)
             self.bucket: s3.IBucket = bucket

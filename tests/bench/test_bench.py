@@ -152,7 +152,7 @@ def test_committers_are_compared_in_tables_and_plots(tmp_path: Path) -> None:
 
 
 def test_functions_start_cold_with_nothing_but_the_layers(tmp_path: Path) -> None:
-    function = cold.Function.start("dispatch_requests", "import aws_lambda_powertools", tmp_path)
+    function = cold.Function.start("dispatch", "import aws_lambda_powertools", tmp_path)
     function.end()
     assert 0 < function.init < 60
     with pytest.raises(RuntimeError, match="rich ended"):
@@ -163,7 +163,7 @@ def test_a_small_job_is_carried_out_by_cold_functions() -> None:
     """As it appends, none of them is there to remove what it replaces."""
     figures = cold.cold(lambda _: None, rounds=1)
     inits = {figure.what for figure in figures if figure.benchmark == "cold init of a function"}
-    assert inits == {"dispatch_requests", "decide_job", "complete_unit", "publish_job"}
+    assert inits == {"dispatch", "decide", "complete", "end"}
     whole = figures[-1].measured.median
     assert whole > sum(figure.measured.median for figure in figures[: len(inits)])
 
@@ -182,10 +182,10 @@ def test_the_steps_of_a_job_are_measured_beside_their_baselines() -> None:
         "read a manifest of 100 files",
         "list a page of 20 uploads",
         "VerifyManifests, 1,000 files",
-        "publish_job, 1,000 files",
+        "publishing 1,000 files",
         "ingest a manifest",
         "VerifyManifests, 1,000 files",
-        "publish_job, 1,000 files",
+        "publishing 1,000 files",
     ]
     assert all(figure.measured.least > 0 < figure.against.least for figure in figures)
     assert figures[2].ratio > 1  # it decodes what it reads
@@ -244,4 +244,4 @@ def test_i12_the_worst_document_fits_into_the_function_that_reads_it(kind: str, 
 
 def test_a_document_that_is_refused_is_no_measurement() -> None:
     with pytest.raises(AssertionError, match="was refused"):
-        documents.read_alone("dispatch_requests", "note", b"[")
+        documents.read_alone("dispatch", "note", b"[")

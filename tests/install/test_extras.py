@@ -65,12 +65,12 @@ with LocalRuntime(Path({assembly!r}), warm=False) as runtime:
 
 HANDLER = """
 from types import SimpleNamespace
-import ingest_pendingsets
+import ingest
 names = ("function_name", "memory_limit_in_mb", "invoked_function_arn", "aws_request_id")
 context = SimpleNamespace(**dict.fromkeys(names, "x"))
 body = '{"Service": "Amazon S3", "Event": "s3:TestEvent"}'
 record = {"messageId": "1", "body": body, "eventSource": "aws:sqs"}
-print(ingest_pendingsets.handler({"Records": [record]}, context))
+print(ingest.handler({"Records": [record]}, context))
 """
 
 Installed = Callable[..., Machine]

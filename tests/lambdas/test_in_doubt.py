@@ -47,7 +47,7 @@ def test_i2_i5_a_worker_names_the_file_and_begin_publish_stops_by_an_error_of_it
     assert (said["files"], said["lost"]) == (0, 0)
     assert said["in_doubt"] == f"{KEY} (task t0, attempt a0)"
     with pytest.raises(IdentityUnknownError, match=r"a\.csv \(task t0, attempt a0\)"):
-        step(call, "publish_job", "BeginPublish", ticket)
+        step(call, "end", "BeginPublish", ticket)
     assert world.record(DIRECTORY).state == "COMMITTING"
     assert world.visible() == {KEY: b"a"}
 

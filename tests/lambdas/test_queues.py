@@ -58,8 +58,8 @@ def test_a_batch_of_manifests_is_noted_in_the_ledger_once(world: World, call: Ca
     attempts = [world.attempt(DIRECTORY, f"t{number}") for number in range(3)]
     batch = [message(a.task_id, DIRECTORY.prefix + a.manifest) for a in attempts]
     event = {"Records": [*batch, batch[0]]}
-    assert failed(call("ingest_pendingsets", event)) == []
-    assert failed(call("ingest_pendingsets", event)) == []
+    assert failed(call("ingest", event)) == []
+    assert failed(call("ingest", event)) == []
     noted = sorted(world.ledger.attempts(DIRECTORY.ref), key=lambda attempt: attempt.task_id)
     assert [(one.task_id, one.sha256) for one in noted] == [
         (one.task_id, one.sha256) for one in attempts
@@ -84,7 +84,7 @@ def test_one_bad_message_does_not_fail_its_neighbours(
             message("good", DIRECTORY.prefix + attempt.manifest),
         ]
     }
-    assert failed(call("ingest_pendingsets", event)) == ["no-json", "no-records"]
+    assert failed(call("ingest", event)) == ["no-json", "no-records"]
     assert [one.task_id for one in world.ledger.attempts(DIRECTORY.ref)] == ["t0"]
     assert refusals() == [("sales/", "BAD_JSON")]
 
@@ -104,7 +104,7 @@ def test_i12_who_has_documents_refused_is_seen_and_costs_one_metric(
 ) -> None:
     garbage = f"{prefix}{DIRECTORY.manifest('t1', 'a0').removeprefix('sales/')}"
     world.store.put(BUCKET, garbage, b"garbage")
-    assert failed(call("ingest_pendingsets", {"Records": [message("one", garbage)]})) == []
+    assert failed(call("ingest", {"Records": [message("one", garbage)]})) == []
     assert [prefix for prefix, _ in refusals()] == [shown]
 
 
@@ -119,8 +119,8 @@ def test_a_manifest_whose_reading_fails_is_redelivered(world: World, call: Call)
             message("second", DIRECTORY.prefix + second.manifest),
         ]
     }
-    assert failed(call("ingest_pendingsets", event)) == ["first"]
-    assert failed(call("ingest_pendingsets", event)) == []
+    assert failed(call("ingest", event)) == ["first"]
+    assert failed(call("ingest", event)) == []
     assert len(list(world.ledger.attempts(DIRECTORY.ref))) == 2
 
 
@@ -130,8 +130,8 @@ def test_a_ledger_that_fails_fails_one_message_and_nothing_is_lost(
     attempts = [world.attempt(DIRECTORY, f"t{number}") for number in range(2)]
     event = {"Records": [message(a.task_id, DIRECTORY.prefix + a.manifest) for a in attempts]}
     world.plan.fail("record_attempts", TransientError("throttled"))
-    assert failed(call("ingest_pendingsets", event)) == ["t0"]
-    assert failed(call("ingest_pendingsets", event)) == []
+    assert failed(call("ingest", event)) == ["t0"]
+    assert failed(call("ingest", event)) == []
     assert len(list(world.ledger.attempts(DIRECTORY.ref))) == 2
 
 
@@ -144,7 +144,7 @@ def test_i12_a_hostile_neighbour_in_a_batch_costs_the_others_nothing(
     world.store.put(BUCKET, dense, b"[" + b"[]," * MAX_MANIFEST_VALUES + b"0]")
     first, last = (message(a.task_id, DIRECTORY.prefix + a.manifest) for a in attempts)
     hostile = [message("large", large, size=5 * 1024**4), message("dense", dense)]
-    assert failed(call("ingest_pendingsets", {"Records": [first, *hostile, last]})) == []
+    assert failed(call("ingest", {"Records": [first, *hostile, last]})) == []
     assert {one.task_id for one in world.ledger.attempts(DIRECTORY.ref)} == {"t0", "t1"}
     assert large not in {one.key for one in world.plan.calls}
     assert refusals() == [("sales/", "TOO_LARGE")] * 2
@@ -156,7 +156,7 @@ def test_i12_a_call_that_is_killed_has_noted_what_it_had_judged(world: World, ca
     world.plan.crash_before("get", where=lambda one: one.key.endswith(attempts[1].manifest))
     event = {"Records": [message(a.task_id, DIRECTORY.prefix + a.manifest) for a in attempts]}
     with pytest.raises(Crash):
-        call("ingest_pendingsets", event)
+        call("ingest", event)
     assert [one.task_id for one in world.ledger.attempts(DIRECTORY.ref)] == ["t0"]
 
 
@@ -164,7 +164,7 @@ def test_i4_a_late_manifest_is_aborted_by_the_function(world: World, call: Call)
     world.request(DIRECTORY, world.attempt(DIRECTORY, "t0"))
     world.run(DIRECTORY)
     late = world.attempt(DIRECTORY, "t0", "a1")
-    call("ingest_pendingsets", {"Records": [message("one", DIRECTORY.prefix + late.manifest)]})
+    call("ingest", {"Records": [message("one", DIRECTORY.prefix + late.manifest)]})
     assert world.open_uploads() == []
 
 
@@ -179,7 +179,7 @@ def test_a_request_starts_the_job_once(
         def start(self, name: str, directory: JobDirectory) -> bool:
             return started.setdefault(name, directory) is directory
 
-    monkeypatch.setattr(module("dispatch_requests"), "machine", Machine())
+    monkeypatch.setattr(module("dispatch"), "machine", Machine())
     event = {
         "Records": [
             message("one", directory.request),
@@ -188,7 +188,7 @@ def test_a_request_starts_the_job_once(
             message("nested", directory.prefix + "tasks/request.json"),
         ]
     }
-    assert failed(call("dispatch_requests", event)) == []
+    assert failed(call("dispatch", event)) == []
     assert started == {directory.ref: directory}
 
 
@@ -197,7 +197,7 @@ def test_i12_a_request_where_no_job_may_be_is_counted_and_others_files_are_not(
 ) -> None:
     nested = f"sales/__magic_job-{DIRECTORY.job_id}/x/__magic_job-{DIRECTORY.job_id}/request.json"
     event = {"Records": [message("one", nested), message("two", "app/2026/request.json")]}
-    assert failed(call("dispatch_requests", event)) == []
+    assert failed(call("dispatch", event)) == []
     assert refusals() == [("sales/", "BAD_PATH")]
 
 
@@ -211,9 +211,9 @@ def test_i12_an_id_at_several_directories_starts_an_execution_for_each(
             names.append(name)
             return True
 
-    monkeypatch.setattr(module("dispatch_requests"), "machine", Machine())
+    monkeypatch.setattr(module("dispatch"), "machine", Machine())
     directories = [DIRECTORY, job_directory(prefix="evil/"), job_directory(prefix="sales/2026/")]
-    call("dispatch_requests", {"Records": [message("one", *[one.request for one in directories])]})
+    call("dispatch", {"Records": [message("one", *[one.request for one in directories])]})
     assert len(set(names)) == 3
     assert all(re.fullmatch(rf"{DIRECTORY.job_id}-[0-9a-f]{{16}}", name) for name in names)
 
@@ -225,7 +225,5 @@ def test_a_start_that_fails_is_redelivered(
         def start(self, name: str, directory: JobDirectory) -> bool:
             raise TransientError("throttled")
 
-    monkeypatch.setattr(module("dispatch_requests"), "machine", Machine())
-    assert failed(call("dispatch_requests", {"Records": [message("one", DIRECTORY.request)]})) == [
-        "one"
-    ]
+    monkeypatch.setattr(module("dispatch"), "machine", Machine())
+    assert failed(call("dispatch", {"Records": [message("one", DIRECTORY.request)]})) == ["one"]

@@ -28,7 +28,7 @@ def test_all_workers_of_a_job_stay_below_what_s3_takes_below_a_prefix() -> None:
 
 def test_a_worker_ends_in_time_even_with_the_largest_files() -> None:
     rounds = -(-UNIT_FILES // COMPLETE_WORKERS)
-    assert rounds * SLOWEST < FUNCTIONS["complete_unit"].timeout
+    assert rounds * SLOWEST < FUNCTIONS["complete"].timeout
 
 
 def test_a_worker_has_so_many_under_way_and_slows_down_when_told(
@@ -36,10 +36,10 @@ def test_a_worker_has_so_many_under_way_and_slows_down_when_told(
 ) -> None:
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
-    worker = importlib.import_module("lambdas.complete_unit").ports
+    worker = importlib.import_module("lambdas.complete").ports
     assert worker.parallel._workers == COMPLETE_WORKERS
     config = worker.store._client.meta.config
     assert config.retries["mode"] == "adaptive"
     assert config.max_pool_connections == COMPLETE_WORKERS
-    other = importlib.import_module("lambdas.undo_job").ports
+    other = importlib.import_module("lambdas.end").ports
     assert other.store._client.meta.config.retries["mode"] == "standard"

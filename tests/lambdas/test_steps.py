@@ -43,7 +43,7 @@ def decided(world: World, call: Call) -> dict[str, Any]:
         "CheckConditions",
         "DecideCommit",
     ):
-        ticket = step(call, "decide_job", name, ticket)
+        ticket = step(call, "decide", name, ticket)
     return ticket
 
 
@@ -51,7 +51,7 @@ def complete(world: World, call: Call, ticket: dict[str, Any]) -> list[dict[str,
     """What the Map does: each unit of the plan with the pieces of the ticket that it selects."""
     pieces = {name: ticket[name] for name in ("jobId", "bucket", "directory", "generation")}
     return [
-        json.loads(json.dumps(call("complete_unit", {"unit": unit, "ticket": pieces})))
+        json.loads(json.dumps(call("complete", {"unit": unit, "ticket": pieces})))
         for unit in world.json(ticket["plan"])
     ]
 
@@ -63,10 +63,10 @@ def test_a_job_goes_through_the_functions_to_its_commit(world: World, call: Call
     assert world.visible() == {}
     ticket["completed"] = complete(world, call, ticket)
     assert ticket["completed"] == [{"unit": 0, "files": 3, "lost": 0}]
-    ticket = step(call, "publish_job", "BeginPublish", ticket)
+    ticket = step(call, "end", "BeginPublish", ticket)
     assert not ticket["replaces"]
-    ticket = step(call, "publish_job", "PublishSuccess", ticket)
-    ticket = step(call, "tidy_job", "TidyUp", ticket)
+    ticket = step(call, "end", "PublishSuccess", ticket)
+    ticket = step(call, "end", "TidyUp", ticket)
     assert (ticket["outcome"], ticket["files"], ticket["code"]) == ("COMMITTED", 3, "")
     assert world.result(DIRECTORY).execution == EXECUTION
 
@@ -78,12 +78,12 @@ def test_i10_a_job_that_replaces_goes_through_one_function_more(world: World, ca
     world.request(DIRECTORY, world.attempt(DIRECTORY, "t0"))
     ticket = decided(world, call)
     ticket["completed"] = complete(world, call, ticket)
-    ticket = step(call, "publish_job", "BeginPublish", ticket)
+    ticket = step(call, "end", "BeginPublish", ticket)
     assert ticket["replaces"]
     assert old in world.visible()
-    ticket = step(call, "remove_replaced", "RemoveReplaced", ticket)
+    ticket = step(call, "end", "RemoveReplaced", ticket)
     assert old not in world.visible()
-    assert step(call, "publish_job", "PublishSuccess", ticket)["outcome"] == "COMMITTED"
+    assert step(call, "end", "PublishSuccess", ticket)["outcome"] == "COMMITTED"
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_i2_units_that_are_not_all_counted_once_keep_the_job_committing(
 ) -> None:
     world.request(DIRECTORY, *[world.attempt(DIRECTORY, f"t{number}") for number in range(3)])
     ticket = decided(world, call) | {"completed": completed}
-    assert step(call, "publish_job", "BeginPublish", ticket)["state"] == "COMMITTING"
+    assert step(call, "end", "BeginPublish", ticket)["state"] == "COMMITTING"
 
 
 def test_a_plan_that_the_machine_could_not_read_fails_the_execution(
@@ -109,7 +109,7 @@ def test_a_plan_that_the_machine_could_not_read_fails_the_execution(
     """The plan is there and the job still ours: another round would end like this one."""
     world.request(DIRECTORY, world.attempt(DIRECTORY, "t0"))
     with pytest.raises(NeedsOperatorError, match="see the cause of CompleteUploads"):
-        step(call, "publish_job", "BeginPublish", decided(world, call))
+        step(call, "end", "BeginPublish", decided(world, call))
     assert world.record(DIRECTORY).state == "COMMITTING"
 
 
@@ -119,7 +119,7 @@ def test_i2_a_swallowed_failure_of_a_worker_can_not_pass_for_success(
     world.request(DIRECTORY, world.attempt(DIRECTORY, "t0"))
     ticket = decided(world, call) | {"completed": [None]}
     with pytest.raises(InvalidInputError):
-        step(call, "publish_job", "BeginPublish", ticket)
+        step(call, "end", "BeginPublish", ticket)
     assert world.record(DIRECTORY).state == "COMMITTING"
 
 
@@ -127,13 +127,13 @@ def test_a_refusal_travels_through_the_machine_into_the_result(world: World, cal
     counted = world.attempt(DIRECTORY, "t0")
     world.request(DIRECTORY, counted)
     world.store.delete("lake", DIRECTORY.prefix + counted.manifest)
-    ticket = step(call, "decide_job", "SealJob", execution_input(DIRECTORY))
+    ticket = step(call, "decide", "SealJob", execution_input(DIRECTORY))
     with pytest.raises(JobRefusedError) as caught:
-        step(call, "decide_job", "VerifyManifests", ticket)
+        step(call, "decide", "VerifyManifests", ticket)
     # What Step Functions catches: the error's class, and a JSON cause made by Lambda.
     cause = json.dumps({"errorMessage": str(caught.value), "errorType": "JobRefusedError"})
     ticket["refusal"] = {"Error": type(caught.value).__name__, "Cause": cause}
-    ticket = step(call, "undo_job", "AbortJob", ticket)
+    ticket = step(call, "end", "AbortJob", ticket)
     assert (ticket["outcome"], ticket["code"]) == ("ABORTED", "MANIFEST_MISSING")
     error = world.result(DIRECTORY).error
     assert error is not None
@@ -161,29 +161,29 @@ def test_i12_a_job_that_ends_for_a_refused_document_is_counted(
         world.request_abort(DIRECTORY)
     else:
         world.store.put("lake", DIRECTORY.request, request_json)
-    ticket = step(call, "decide_job", "SealJob", execution_input(DIRECTORY))
-    assert step(call, "undo_job", "AbortJob", ticket)["code"] == code
+    ticket = step(call, "decide", "SealJob", execution_input(DIRECTORY))
+    assert step(call, "end", "AbortJob", ticket)["code"] == code
     assert refusals() == counted
 
 
 def test_an_execution_that_was_overtaken_is_told_so_by_class(world: World, call: Call) -> None:
     world.request(DIRECTORY, world.attempt(DIRECTORY, "t0"))
-    first = step(call, "decide_job", "SealJob", execution_input(DIRECTORY))
-    step(call, "decide_job", "SealJob", execution_input(DIRECTORY), execution="another")
+    first = step(call, "decide", "SealJob", execution_input(DIRECTORY))
+    step(call, "decide", "SealJob", execution_input(DIRECTORY), execution="another")
     with pytest.raises(LostRaceError):
-        step(call, "decide_job", "VerifyManifests", first)
+        step(call, "decide", "VerifyManifests", first)
 
 
 def test_a_step_that_runs_twice_at_once_is_worth_another_try(world: World, call: Call) -> None:
     world.request(DIRECTORY, world.attempt(DIRECTORY, "t0"))
-    ticket = step(call, "decide_job", "SealJob", execution_input(DIRECTORY))
+    ticket = step(call, "decide", "SealJob", execution_input(DIRECTORY))
     for name in ("VerifyManifests", "AcquireDestination", "CheckConditions"):
-        ticket = step(call, "decide_job", name, ticket)
+        ticket = step(call, "decide", name, ticket)
     twin = dict(ticket)
-    world.plan.run_before("decide", lambda: step(call, "decide_job", "DecideCommit", twin))
+    world.plan.run_before("decide", lambda: step(call, "decide", "DecideCommit", twin))
     with pytest.raises(TransientError):
-        step(call, "decide_job", "DecideCommit", ticket)
-    assert step(call, "decide_job", "DecideCommit", ticket)["state"] == "COMMITTING"
+        step(call, "decide", "DecideCommit", ticket)
+    assert step(call, "decide", "DecideCommit", ticket)["state"] == "COMMITTING"
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_a_ticket_that_contradicts_itself_is_refused(
     world: World, call: Call, changes: dict[str, Any]
 ) -> None:
     with pytest.raises(S3CommitError):
-        step(call, "decide_job", "SealJob", execution_input(DIRECTORY) | changes)
+        step(call, "decide", "SealJob", execution_input(DIRECTORY) | changes)
     assert world.ledger.job(DIRECTORY.ref) is None
 
 

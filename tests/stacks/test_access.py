@@ -30,7 +30,7 @@ OWN = "bucket/_s3commit/*/"
 
 # Written out once more, by hand: a change of rights has to be meant.
 ALLOWED: dict[str, dict[str, set[str]]] = {
-    "ingest_pendingsets": {
+    "ingest": {
         "bucket": {"s3:ListBucket", "s3:ListBucketMultipartUploads"},
         "bucket/*": {"s3:AbortMultipartUpload"},
         f"{JOB}*": {"s3:GetObject"},
@@ -39,11 +39,11 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
         "table": {"dynamodb:GetItem", "dynamodb:PutItem"},
         "IngestQueue": {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"},
     },
-    "dispatch_requests": {
+    "dispatch": {
         "CommitJobMachine": {"states:StartExecution"},
         "RequestQueue": {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"},
     },
-    "decide_job": {
+    "decide": {
         "bucket": {"s3:ListBucket", "s3:ListBucketMultipartUploads", "s3:GetBucketVersioning"},
         "bucket/*": {"s3:GetObject", "s3:ListMultipartUploadParts"},
         f"{OWN}plan-*.json": {"s3:PutObject"},
@@ -59,31 +59,12 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
             "dynamodb:Query",
         },
     },
-    "complete_unit": {
+    "complete": {
         "bucket": {"s3:ListBucket"},
         "bucket/*": {"s3:GetObject", "s3:PutObject", "s3:ListMultipartUploadParts"},
         "table": {"dynamodb:GetItem", "dynamodb:PutItem"},
     },
-    "publish_job": {
-        "bucket": {"s3:ListBucket"},
-        f"{JOB}result.json": {"s3:PutObject"},
-        f"{OWN}plan-*.json": {"s3:PutObject"},
-        f"{OWN}decision.json": {"s3:PutObject"},
-        "bucket/*/_commits/*": {"s3:PutObject"},
-        "bucket/*/_SUCCESS": {"s3:PutObject"},
-        "bucket/*": {"s3:GetObject"},
-        "table": {"dynamodb:GetItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"},
-    },
-    "remove_replaced": {
-        "bucket": {"s3:ListBucket"},
-        "bucket/*": {"s3:GetObject", "s3:DeleteObject"},
-        "bucket/*/_commits/*": {"s3:PutObject"},
-        f"{OWN}replaced-*.json": {"s3:PutObject"},
-        f"{OWN}replaced/*.jsonl": {"s3:PutObject"},
-        f"{OWN}decision.json": {"s3:PutObject"},
-        "table": {"dynamodb:GetItem"},
-    },
-    "undo_job": {
+    "end": {
         "bucket": {"s3:ListBucket", "s3:ListBucketMultipartUploads"},
         "bucket/*": {
             "s3:GetObject",
@@ -93,18 +74,13 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
             "s3:DeleteObjectVersion",
         },
         f"{JOB}result.json": {"s3:PutObject"},
+        f"{OWN}plan-*.json": {"s3:PutObject"},
+        f"{OWN}replaced-*.json": {"s3:PutObject"},
+        f"{OWN}replaced/*.jsonl": {"s3:PutObject"},
         f"{OWN}decision.json": {"s3:PutObject"},
+        "bucket/*/_commits/*": {"s3:PutObject"},
+        "bucket/*/_SUCCESS": {"s3:PutObject"},
         "table": {"dynamodb:GetItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"},
-    },
-    "tidy_job": {
-        "bucket": {"s3:ListBucket", "s3:ListBucketMultipartUploads"},
-        "bucket/*": {"s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"},
-        f"{JOB}*": {"s3:GetObject", "s3:DeleteObject"},
-        f"{OWN}plan-*.json": {"s3:GetObject", "s3:DeleteObject"},
-        f"{OWN}partitions-*.json": {"s3:GetObject", "s3:DeleteObject"},
-        f"{OWN}replaced-*.json": {"s3:GetObject", "s3:DeleteObject"},
-        f"{OWN}replaced/*.jsonl": {"s3:GetObject", "s3:DeleteObject"},
-        "table": {"dynamodb:GetItem"},
     },
     "sweep_jobs": {
         "bucket": {"s3:ListBucket", "s3:ListBucketMultipartUploads"},
@@ -163,7 +139,7 @@ STATE_MACHINE = {
     **{
         name: {"lambda:InvokeFunction"}
         for name in ALLOWED
-        if name not in {"ingest_pendingsets", "dispatch_requests", *SWEEPERS}
+        if name not in {"ingest", "dispatch", *SWEEPERS}
     },
     f"{OWN}plan-*.json": {"s3:GetObject"},
     "event-bus/default": {"events:PutEvents"},
@@ -217,14 +193,11 @@ def test_the_key_is_used_by_those_that_read_or_write_objects(encrypted: Assembly
         using[name] = _rights(encrypted.pipeline, role).get(KEY_ARN, set())
     reads, writes = {"kms:Decrypt"}, {"kms:Decrypt", "kms:GenerateDataKey"}
     assert using == {
-        "ingest_pendingsets": reads,
-        "dispatch_requests": set(),
-        "decide_job": writes,
-        "complete_unit": writes,
-        "publish_job": writes,
-        "remove_replaced": writes,
-        "undo_job": writes,
-        "tidy_job": reads,
+        "ingest": reads,
+        "dispatch": set(),
+        "decide": writes,
+        "complete": writes,
+        "end": writes,
         "sweep_jobs": writes,
         "sweep_uploads": writes,
         "sweep_directories": writes,
@@ -240,8 +213,8 @@ def test_a_key_that_jobs_name_is_used_by_those_that_read_or_complete_what_they_w
         for name, (_, function) in functions(pipeline).items():
             role = function["Properties"]["Role"]["Fn::GetAtt"][0]
             using[name] = _rights(pipeline, role).get(key, set())
-        assert using.pop("complete_unit") == {"kms:Decrypt", "kms:GenerateDataKey"}
-        assert using.pop("dispatch_requests") == set()
+        assert using.pop("complete") == {"kms:Decrypt", "kms:GenerateDataKey"}
+        assert using.pop("dispatch") == set()
         assert set(map(frozenset, using.values())) == {frozenset({"kms:Decrypt"})}
 
 
@@ -270,6 +243,20 @@ OF_CLIENTS = [
     f"{DIRECTORY.destination.prefix}_temporary/0/part-0.parquet",
     f"{DIRECTORY.destination.prefix}result.json",
 ]
+
+
+def test_i1_one_role_completes_uploads_and_it_may_delete_nothing(assembly: Assembly) -> None:
+    """And who decides may neither complete nor delete."""
+    rights = {}
+    for name, (_, function) in functions(assembly.pipeline).items():
+        role = function["Properties"]["Role"]["Fn::GetAtt"][0]
+        rights[name] = _rights(assembly.pipeline, role)
+    assert [name for name in rights if "s3:PutObject" in rights[name].get("bucket/*", ())] == [
+        "complete"
+    ]
+    for name in ("complete", "decide"):
+        done = {action for actions in rights[name].values() for action in actions}
+        assert not {action for action in done if "Delete" in action or "Abort" in action}
 
 
 @pytest.mark.parametrize("names", ["documents", "all"])

@@ -103,15 +103,15 @@ def test_the_package_layer_holds_what_handlers_import_and_no_more(assembly: Asse
 
 
 def test_the_code_holds_the_handlers_alone(assembly: Assembly) -> None:
-    _, function = functions(assembly.pipeline)["decide_job"]
+    _, function = functions(assembly.pipeline)["decide"]
     content = assembly.asset_of(function)
     assert {path.suffix for path in content.rglob("*")} == {".py"}
-    assert (content / "decide_job.py").is_file()
+    assert (content / "decide.py").is_file()
 
 
 @pytest.mark.parametrize(
     ("name", "queue", "at_once"),
-    [("ingest_pendingsets", "Ingest", 1), ("dispatch_requests", "Request", 10)],
+    [("ingest", "Ingest", 1), ("dispatch", "Request", 10)],
 )
 def test_a_queue_feeds_its_function_and_gets_failed_messages_back(
     assembly: Assembly, name: str, queue: str, at_once: int
@@ -125,9 +125,7 @@ def test_a_queue_feeds_its_function_and_gets_failed_messages_back(
     assert mapping["ScalingConfig"]["MaximumConcurrency"] >= 2
 
 
-@pytest.mark.parametrize(
-    ("name", "queue"), [("ingest_pendingsets", "Ingest"), ("dispatch_requests", "Request")]
-)
+@pytest.mark.parametrize(("name", "queue"), [("ingest", "Ingest"), ("dispatch", "Request")])
 def test_a_message_stays_hidden_for_six_timeouts(assembly: Assembly, name: str, queue: str) -> None:
     queues = of_type(assembly.storage, "AWS::SQS::Queue")
     hidden = next(
@@ -167,7 +165,7 @@ def test_i12_refused_documents_ring_and_the_dashboard_says_whose_they_are(
     board = json.dumps(only(assembly.pipeline, "AWS::CloudWatch::Dashboard")["Properties"])
     assert "by prefix, code" in board
     groups = set(re.findall(r"\b(\w+)Logs[0-9A-F]{8}\b", board))
-    assert groups == {"IngestPendingsets", "DispatchRequests", "UndoJob"}
+    assert groups == {"Ingest", "Dispatch", "End"}
 
 
 @pytest.mark.parametrize(
@@ -234,9 +232,9 @@ def test_an_account_with_ten_functions_at_once_takes_the_template(imported: Asse
     assert not of_type(imported.pipeline, "AWS::Lambda::Alias")  # provisioned concurrency is theirs
     queues = {
         name: _mapping(imported, name)["Properties"]["ScalingConfig"]["MaximumConcurrency"]
-        for name in ("ingest_pendingsets", "dispatch_requests")
+        for name in ("ingest", "dispatch")
     }
-    assert queues == {"ingest_pendingsets": 3, "dispatch_requests": 2}
+    assert queues == {"ingest": 3, "dispatch": 2}
     definition = json.dumps(state_machine(imported, "CommitJob")["Properties"]["DefinitionString"])
     assert r"\"MaxConcurrency\": 2," in definition
 

@@ -174,7 +174,7 @@ class Server(World):
         key = {"key": directory.prefix + attempt.manifest}
         record = {"s3": {"bucket": {"name": BUCKET}, "object": key}}
         message = {"messageId": "1", "body": json.dumps({"Records": [record]})}
-        answer = self.call("ingest_pendingsets", {"Records": [message]})
+        answer = self.call("ingest", {"Records": [message]})
         assert answer == {"batchItemFailures": []}
 
     def steps(self, ticket: dict[str, Any], *names: str) -> dict[str, Any]:
@@ -192,7 +192,7 @@ class Server(World):
 
     def complete(self, ticket: dict[str, Any]) -> dict[str, Any]:
         units = self.json(ticket["plan"])
-        done = [self.call("complete_unit", {"unit": unit, "ticket": ticket}) for unit in units]
+        done = [self.call("complete", {"unit": unit, "ticket": ticket}) for unit in units]
         return ticket | {"completed": done}
 
 
@@ -429,7 +429,7 @@ def _lose_one_upload(server: Server, directory: JobDirectory) -> None:
     server.store.abort_upload(BUCKET, upload.key, upload.upload_id)
 
 
-@pytest.mark.parametrize("name", sorted(set(ACCESS) - {"dispatch_requests"}))
+@pytest.mark.parametrize("name", sorted(set(ACCESS) - {"dispatch"}))
 def test_a_role_allows_what_its_function_calls(needed: dict[str, set[Needed]], name: str) -> None:
     assert needed[name]
     access = ACCESS[name]
@@ -443,7 +443,7 @@ def test_a_role_allows_what_its_function_calls(needed: dict[str, set[Needed]], n
         assert allowed, f"{name} called {action} on {key or 'the bucket or table'}"
 
 
-@pytest.mark.parametrize("name", sorted(set(ACCESS) - {"dispatch_requests"}))
+@pytest.mark.parametrize("name", sorted(set(ACCESS) - {"dispatch"}))
 def test_a_role_has_no_right_that_its_function_never_needs(
     needed: dict[str, set[Needed]], name: str
 ) -> None:

@@ -21,14 +21,11 @@ from tests.engines.chaos.wire import Call, Fault
 
 # How many requests of a function are let through, on average, between two kills of a worker.
 KILLS: dict[str, int] = {
-    "ingest_pendingsets": 120,
-    "dispatch_requests": 20,
-    "decide_job": 400,
-    "complete_unit": 45,
-    "publish_job": 110,
-    "remove_replaced": 25,
-    "undo_job": 50,
-    "tidy_job": 130,
+    "ingest": 120,
+    "dispatch": 20,
+    "decide": 400,
+    "complete": 45,
+    "end": 80,
     "sweep_jobs": 80,
     "sweep_uploads": 120,
     "sweep_directories": 150,

@@ -150,7 +150,7 @@ def _before_the_pipeline(snapshot: JobSnapshot) -> list[str]:
     else:
         lines.append(
             "if not: look at RequestQueue and its dead-letter queue, and the log of"
-            f" dispatch_requests; s3commit {asked} {snapshot.name} starts an execution"
+            f" `dispatch`; s3commit {asked} {snapshot.name} starts an execution"
         )
     return lines
 

@@ -1,0 +1,47 @@
+"""What follows once the uploads are completed, or given up: publish, remove, undo, tidy up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from s3commit.aws import env
+from s3commit.aws.steps import run_step
+from s3commit.aws.telemetry import count, document_refused, logger
+from s3commit.aws.wiring import make_ports
+from s3commit.core.commit.abort_job import abort_job
+from s3commit.core.commit.begin_publish import begin_publish
+from s3commit.core.commit.publish_success import publish_success
+from s3commit.core.commit.remove_replaced import remove_replaced
+from s3commit.core.commit.roll_back import roll_back
+from s3commit.core.commit.tidy_up import tidy_up
+from s3commit.core.model.errors import DOCUMENT_CODES
+
+ports = make_ports()
+
+STEPS = {
+    "BeginPublish": begin_publish,
+    "RemoveReplaced": remove_replaced,
+    "PublishSuccess": publish_success,
+    "AbortJob": abort_job,
+    "RollBack": roll_back,
+    "TidyUp": tidy_up,
+}
+ENDED = {
+    "PublishSuccess": env.JOBS_COMMITTED,
+    "AbortJob": env.JOBS_ABORTED,
+    "RollBack": env.JOBS_ROLLED_BACK,
+}
+
+
+@logger.inject_lambda_context(clear_state=True)
+def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+    """Run the step that the state machine names; count the job if the step has ended it."""
+    ticket = run_step(ports, STEPS, event)
+    ended = ENDED.get(event["step"])
+    if ended and ticket["outcome"]:  # else the step comes again
+        count(ended)
+        if ended == env.JOBS_COMMITTED:
+            count(env.BYTES_COMMITTED, ticket["bytes"])
+        elif ticket["code"] in DOCUMENT_CODES:
+            document_refused(ticket["directory"], ticket["code"])
+    return ticket
