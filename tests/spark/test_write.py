@@ -6,19 +6,26 @@ import dataclasses
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
 import pyspark
 import pytest
 
 from s3commit.core.model.conditions import Conditions
-from s3commit.core.model.errors import InvalidInputError, JobFailedError, NotFoundError
+from s3commit.core.model.errors import (
+    AccessError,
+    InvalidInputError,
+    JobFailedError,
+    NotFoundError,
+)
 from s3commit.core.model.states import JobState
 from s3commit.spark import CommitResult, frame_write, write
 from s3commit.spark.options import parse_options
 from s3commit.spark.setup import WrongPythonError
 from tests.spark.disturbed import disturbed, fail_always, fail_first_try, kill_first_try
-from tests.spark.tiny import Place
+from tests.spark.tiny import BUCKET, Place
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -74,10 +81,12 @@ def test_the_result_says_what_was_committed(session: SparkSession, place: Place)
 
 def test_modes_are_sparks_own(session: SparkSession, place: Place, tmp_path: Path) -> None:
     write(session.range(3), place.uri)
-    with pytest.raises(JobFailedError, match="is there already"):
-        write(session.range(9), place.uri)
-    with pytest.raises(JobFailedError, match="is there already"):
-        write(session.range(9), place.uri, mode="errorifexists")
+    jobs = set(place.jobs)
+    for mode in ("error", "errorifexists"):
+        with pytest.raises(InvalidInputError, match="is there already; give mode='append'") as e:
+            write(session.range(9), place.uri, mode=mode)
+        assert f"s3://{BUCKET}/{place.destination.prefix}part-" in e.value.message
+    assert set(place.jobs) <= jobs  # refused before a job was opened
     assert write(session.range(3, 5), place.uri, mode="append").replaced == 0
     assert ids(session, place, tmp_path / "1") == [0, 1, 2, 3, 4]
     assert write(session.range(5, 7), place.uri, mode="overwrite").replaced > 0
@@ -101,6 +110,64 @@ def test_partitions_are_replaced_alone_by_option_or_session(
         session.conf.unset(f"spark.sql.sources.{dynamic}")
     write(frame.where("id = 0"), place.uri, mode="overwrite", partition_by="k")
     assert ids(session, place, tmp_path / "3") == [0]
+
+
+@pytest.mark.parametrize("may_list", [True, False])
+def test_i5_files_that_come_after_the_first_look_are_found_at_the_decision(
+    spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch, may_list: bool
+) -> None:
+    run = frame_write._run
+
+    def meanwhile(*args: Any) -> Any:
+        place.put("other.parquet", b"of another program")
+        return run(*args)
+
+    def denied(*_: object) -> None:
+        raise AccessError("no s3:ListBucket")
+
+    monkeypatch.setattr(frame_write, "_run", meanwhile)
+    if not may_list:
+        place.put("other.parquet", b"of another program")
+        store = SimpleNamespace(list=denied)
+        monkeypatch.setattr("s3commit.writer.connect.shared_store", lambda _: store)
+    with pytest.raises(JobFailedError, match="is there already; give mode='append'") as caught:
+        write(spark.range(3), place.uri, commitTimeout="60s")
+    monkeypatch.undo()
+    assert caught.value.code == "DESTINATION_NOT_EMPTY"
+    assert place.data == ["other.parquet"]
+
+
+@pytest.mark.parametrize("given", [[1, 2], pd.DataFrame({"id": [1]})], ids=["list", "pandas"])
+def test_what_is_no_dataframe_of_spark_is_refused_in_one_line(place: Place, given: Any) -> None:
+    with pytest.raises(InvalidInputError, match=r"spark\.createDataFrame\(\.\.\.\)") as caught:
+        write(given, place.uri)
+    assert "\n" not in caught.value.message
+    assert place.names == []
+
+
+def test_the_jobs_of_a_write_are_described_in_sparks_ui(
+    spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context, name, seen = spark.sparkContext, "spark.job.description", []
+    run = frame_write._run
+
+    def watched(*args: Any) -> Any:
+        seen.append(context.getLocalProperty(name))
+        return run(*args)
+
+    monkeypatch.setattr(frame_write, "_run", watched)
+    write(spark.range(3), place.uri)
+    assert context.getLocalProperty(name) is None
+    context.setJobDescription("the program's own")
+    write(spark.range(3), place.uri, mode="append")
+    assert context.getLocalProperty(name) == "the program's own"
+    context.setLocalProperty(name, None)  # type: ignore[arg-type]
+    assert seen == [f"s3commit: write {place.uri}/", "the program's own"]
+
+
+def test_partition_by_none_is_no_partition(spark: SparkSession, place: Place) -> None:
+    assert write(spark.range(0, 3, 1, 1), place.uri, partition_by=None).files == 1
+    assert "/" not in place.data[0]
 
 
 @pytest.mark.parametrize(

@@ -300,12 +300,24 @@ def test_a_block_that_fails_aborts_the_job_and_keeps_its_error(
     assert standing(store, job) == AbortRequest(JOB, "KeyError: 'x'")
 
 
-def test_a_block_that_ends_without_commit_aborts_the_job(
-    job: Job, store: MemoryObjectStore
+def test_a_block_that_ends_without_commit_aborts_the_job_and_says_so(
+    job: Job, store: MemoryObjectStore, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with job:
         pass
     assert isinstance(standing(store, job), AbortRequest)
+    said = capsys.readouterr().err
+    assert said.startswith(f"s3commit: job {JOB} at {DESTINATION} was left without a commit")
+    assert said.count("\n") == 1
+
+
+def test_a_block_that_aborted_says_nothing_more(
+    job: Job, plan: FaultPlan, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with job:
+        job.abort("not today")
+    assert plan.count("put") == 1
+    assert capsys.readouterr().err == ""
 
 
 def test_a_block_that_committed_writes_no_second_word(

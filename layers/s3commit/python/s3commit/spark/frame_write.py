@@ -9,18 +9,21 @@ from __future__ import annotations
 import pickle
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from s3commit.core.formats.layout import is_data
 from s3commit.core.model import errors
-from s3commit.core.model.errors import InvalidInputError, S3CommitError
-from s3commit.core.model.job import Conflict, JobResult
+from s3commit.core.model.errors import AccessError, InvalidInputError, JobFailedError, S3CommitError
+from s3commit.core.model.job import Conflict, Destination, JobResult, Scope
 from s3commit.spark.user_errors import short_errors
 from s3commit.writer.config import load_config
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from s3commit.core.formats.layout import JobDirectory
     from s3commit.spark.earlier import Earlier
@@ -28,6 +31,10 @@ if TYPE_CHECKING:
     from s3commit.spark.options import Options
 
 MODES: Final = ("error", "errorifexists", "append", "overwrite")
+NOT_EMPTY: Final = "DESTINATION_NOT_EMPTY"
+LOOKED_AT: Final = 5_000  # objects: five pages of a listing
+_WAY_OUT: Final = "give mode='append' to add files, or mode='overwrite' to replace those"
+_DESCRIPTION: Final = "spark.job.description"
 _MESSAGE: Final = "message"
 
 
@@ -57,7 +64,7 @@ def write(
     path: str,
     *,
     mode: str = "error",
-    partition_by: str | Sequence[str] = (),
+    partition_by: str | Sequence[str] | None = None,
     format: str = "parquet",
     **options: Any,
 ) -> CommitResult:
@@ -66,9 +73,10 @@ def write(
     With an ``idempotencyKey``, the outcome of a job of this key that is not known yet is waited
     for, and no task runs if it was committed.
 
-    ``mode`` is Spark's: ``error`` (the default) refuses if files are there, ``append``,
-    ``overwrite``. ``partition_by`` names the columns for the directories. ``options`` are those
-    of docs/spark.md: ``idempotencyKey="..."``, ``**{"conditions.minRows": 1}``.
+    ``mode`` is Spark's: ``error`` (the default) refuses if files are there, before the first task
+    and once more at the decision; ``append``; ``overwrite``. ``partition_by`` names the columns
+    for the directories. ``options`` are those of docs/spark.md: ``idempotencyKey="..."``,
+    ``**{"conditions.minRows": 1}``.
 
     Raises `InvalidInputError`, `NotFoundError` or `AccessError` before any row is read;
     `JobFailedError` if the job was not committed; `OutcomeUnknownError` after ``commitTimeout``;
@@ -84,7 +92,7 @@ def batch_writer(
     *,
     query: str | None = None,
     mode: str = "append",
-    partition_by: str | Sequence[str] = (),
+    partition_by: str | Sequence[str] | None = None,
     format: str = "parquet",
     **options: Any,
 ) -> Callable[[DataFrame, int], None]:
@@ -129,7 +137,7 @@ def _query_id(frame: DataFrame) -> str:
 def _said(
     path: str,
     mode: str,
-    partition_by: str | Sequence[str],
+    partition_by: str | Sequence[str] | None,
     file_format: str,
     more: Mapping[str, Any],
 ) -> tuple[Options, bool]:
@@ -143,7 +151,7 @@ def _said(
             f"mode {mode!r} is none of {', '.join(MODES)}. Nothing was written.", code="BAD_OPTIONS"
         )
     options = options_of({"path": path, "fileFormat": file_format, **more}, load_config())
-    columns = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
+    columns = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by or ())
     conflict = options.conflict or (Conflict.FAIL if mode.startswith("error") else None)
     columns = columns or options.partition_by
     return replace(options, partition_by=columns, conflict=conflict), mode == "overwrite"
@@ -156,25 +164,38 @@ def _write(
     from s3commit.spark.earlier import Earlier, earlier_job  # noqa: PLC0415
     from s3commit.spark.messages import added_nothing, say  # noqa: PLC0415
 
-    _refuse_stream(frame)
+    _check_frame(frame)
     earlier = earlier_job(options)
     if earlier is not None:  # no task has to run for that
         say(added_nothing(options.idempotency_key, earlier.directory, earlier.warning))
         return _already(earlier)
     job = _open(frame, options, overwrite)
-    with job.connected():  # aborts the job in an error, or if no commit was asked for
-        messages = _run(frame, job)
+    with job.connected() as opened:  # aborts the job in an error
+        with _described(frame.sparkSession, f"s3commit: write {options.destination.uri}"):
+            messages = _run(frame, job)
         rows = sum(message.rows for message in messages)
         spec = job.spec
         if rows_needed and not rows and spec.conflict is Conflict.APPEND and not spec.conditions:
+            opened.abort("the batch has no rows")
             return None
-        result = job.commit(messages)
+        try:
+            result = job.commit(messages)
+        except JobFailedError as error:
+            if error.code != NOT_EMPTY:
+                raise
+            raise JobFailedError(f"{error.message}; {_WAY_OUT}", code=NOT_EMPTY) from error
     if result.already_committed:
         return _already(earlier_job(options) or Earlier(job.job.directory))
     return _result(job, result, rows)
 
 
-def _refuse_stream(frame: DataFrame) -> None:
+def _check_frame(frame: DataFrame) -> None:
+    if not hasattr(frame, "mapInArrow"):
+        raise InvalidInputError(
+            f"write takes a DataFrame of Spark, not a {type(frame).__name__}: make one of it,"
+            " spark.createDataFrame(...). Nothing was written.",
+            code="BAD_OPTIONS",
+        )
     if frame.isStreaming:
         raise InvalidInputError(
             "this DataFrame is a stream: use .writeStream.foreachBatch(batch_writer(path))."
@@ -183,9 +204,50 @@ def _refuse_stream(frame: DataFrame) -> None:
         )
 
 
+def _refuse_files(destination: Destination) -> None:
+    """Raise `InvalidInputError` if a data file is there: better now than after the last task.
+
+    The pipeline looks once more at the decision; only its look counts.
+    """
+    from s3commit.writer.connect import shared_store  # noqa: PLC0415
+
+    bucket, prefix = destination.bucket, destination.prefix
+    try:
+        listed = islice(shared_store(None).list(bucket, prefix), LOOKED_AT)
+        found = next((one.key for one in listed if is_data(one.key[len(prefix) :])), None)
+    except AccessError:  # who writes need not be allowed to list
+        return
+    if found is not None:
+        raise InvalidInputError(
+            f"mode 'error': s3://{bucket}/{found} is there already; {_WAY_OUT}."
+            " Nothing was written.",
+            code=NOT_EMPTY,
+        )
+
+
+@contextmanager
+def _described(spark: SparkSession, text: str) -> Iterator[None]:
+    """Let Spark's UI show ``text`` for the jobs of the block, unless the program describes them."""
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    try:
+        context = spark.sparkContext
+    except PySparkException:  # Spark Connect, which has no descriptions
+        yield
+        return
+    if context.getLocalProperty(_DESCRIPTION):
+        yield
+        return
+    context.setLocalProperty(_DESCRIPTION, text)
+    try:
+        yield
+    finally:
+        context.setLocalProperty(_DESCRIPTION, None)  # type: ignore[arg-type]
+
+
 def _open(frame: DataFrame, options: Options, overwrite: bool) -> SparkJob:
     from s3commit.spark.job import spark_job  # noqa: PLC0415
-    from s3commit.spark.policy import SESSION_SCOPE, policy_of  # noqa: PLC0415
+    from s3commit.spark.policy import SESSION_SCOPE, Policy, policy_of  # noqa: PLC0415
     from s3commit.spark.session import obey  # noqa: PLC0415
 
     settings = frame.sparkSession.conf
@@ -197,6 +259,8 @@ def _open(frame: DataFrame, options: Options, overwrite: bool) -> SparkJob:
     # The tasks obey too; what can't be obeyed is refused before they run.
     job = spark_job(options, frame.schema, policy)
     options = obey(options, job.schema.data, setting)
+    if policy == Policy(Conflict.FAIL, Scope.DIRECTORY):
+        _refuse_files(options.destination)
     inner = replace(job.job, encryption=options.encryption)
     return replace(job, job=inner, options=options).open()
 

@@ -15,6 +15,7 @@ The job can be pickled and sent to other processes, which make their tasks of it
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -70,8 +71,9 @@ class Job:
     """One write to one destination; made by `open_job`.
 
     It is picklable: the store does not travel, another process connects by the standard AWS
-    configuration when it first needs one. As a ``with`` block it is aborted if the block ends
-    before `commit` was called, or in an exception (which changes nothing after the request).
+    configuration when it first needs one. As a ``with`` block it is aborted in an exception (which
+    changes nothing after the request), and, with a line on standard error, if the block ends
+    before `commit` or `abort` was called.
     """
 
     spec: JobSpec
@@ -146,7 +148,9 @@ class Job:
 
     def abort(self, reason: str) -> AbortAnswer:
         """Ask for the abort; changes nothing, and says so, if a commit was asked for before."""
-        return request_abort(self._connected(), self.directory, reason)
+        answer = request_abort(self._connected(), self.directory, reason)
+        self._asked = True
+        return answer
 
     def __enter__(self) -> Self:
         return self
@@ -164,6 +168,11 @@ class Job:
                 error.add_note(f"the job could not be aborted either: {failed.message}")
         elif not self._asked:
             self.abort("the program ended without a commit")
+            sys.stderr.write(
+                f"s3commit: job {self.job_id} at {self.spec.destination.uri} was left without a"
+                " commit, and what its tasks wrote is discarded; to keep it, call job.commit with"
+                " what each task.finish() returned\n"
+            )
 
     def __getstate__(self) -> tuple[Any, ...]:
         return (self.spec, self.settings, self.encryption, self.environment, self.commit_timeout)
