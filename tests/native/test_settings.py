@@ -98,31 +98,91 @@ def test_a_whole_bucket(spark: SparkSession, place: Place) -> None:
     refused(spark, f"s3a://{bucket}/", "BAD_PATH")
 
 
-def test_sparks_file_sink_for_streams_is_refused(
+def stream(spark: SparkSession, target: str, tmp_path: Path, rows: int) -> None:
+    """The rows so far as a batch of Spark's file sink."""
+    source = tmp_path / "in"
+    spark.range(rows).write.mode("append").json(str(source))
+    read = spark.readStream.schema("id bigint").json(str(source))
+    writer = read.writeStream.format("parquet").trigger(availableNow=True)
+    query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start(target)
+    query.awaitTermination()
+
+
+def test_sparks_file_sink_for_streams_is_sparks_own(
+    spark: SparkSession, place: Place, tmp_path: Path
+) -> None:
+    for target in (uri(place), str(tmp_path / "out")):
+        for _ in range(2):
+            stream(spark, target, tmp_path / str(len(target)), 10)
+        assert spark.read.parquet(target).count() == 20
+
+
+def test_sparks_file_sink_for_streams_is_refused_if_we_are_named(
     spark: SparkSession, place: Place, tmp_path: Path
 ) -> None:
     from pyspark.errors import StreamingQueryException
 
-    source = tmp_path / "in"
-    spark.range(10).write.json(str(source))
-    stream = spark.readStream.schema("id bigint").json(str(source))
-    writer = stream.writeStream.format("parquet").trigger(availableNow=True)
-    query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start(uri(place))
-    with pytest.raises(StreamingQueryException, match="batch_writer"):
-        query.awaitTermination()
+    ours = "io.s3commit.spark.S3CommitProtocol"
+    with settings(spark, spark__sql__streaming__commitProtocolClass=ours):
+        for target in (uri(place), str(tmp_path / "out")):
+            with pytest.raises(StreamingQueryException, match=r"batch_writer.*BAD_OPTIONS"):
+                stream(spark, target, tmp_path / str(len(target)), 10)
     assert place.data == []
+
+
+def test_what_is_not_ours_goes_to_the_class_that_was_named(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    target = str(tmp_path / "table")
+    other = "org.apache.spark.internal.io.HadoopMapReduceCommitProtocol"
+    with settings(spark, spark__s3commit__otherwise=other):
+        spark.range(10).write.parquet(target)
+    assert spark.read.parquet(target).count() == 10
+    for wrong in ("no.such.Class", "io.s3commit.spark.S3CommitProtocol", "java.lang.String"):
+        with (
+            settings(spark, spark__s3commit__otherwise=wrong),
+            pytest.raises(FAILURES, match=r"otherwise=.*BAD_SETTING"),
+        ):
+            spark.range(1).write.mode("overwrite").parquet(target)
+    assert spark.read.parquet(target).count() == 10
+
+
+def test_a_prefix_that_no_path_can_have_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """Before Spark's own protocol deletes what it is to overwrite."""
+    target = str(tmp_path / "table")
+    spark.range(10).write.parquet(target)
+    with (
+        settings(spark, spark__s3commit__prefixes="gs://lake/"),
+        pytest.raises(FAILURES, match="BAD_SETTING"),
+    ):
+        spark.range(1).write.mode("overwrite").parquet(target)
+    assert spark.read.parquet(target).count() == 10
 
 
 def test_configure_keeps_jars_and_names_prefixes(spark: SparkSession) -> None:
     from pyspark.sql import SparkSession as Session
 
     builder = Session.Builder().config("spark.jars", "mine.jar")
-    configure(builder, prefixes=["s3a://b/t/", "s3a://c/"], jar="ours.jar")
+    for _ in range(2):
+        configure(builder, prefixes=["s3a://bucket/t/", "s3://cellar/"], jar="ours.jar")
     found = builder._options
-    assert found["spark.jars"] == "mine.jar,ours.jar"
-    assert found["spark.s3commit.prefixes"] == "s3a://b/t/,s3a://c/"
-    with pytest.raises(InvalidInputError, match="no s3a"):
-        configure(Session.Builder(), prefixes="b/t")
+    assert found["spark.jars"] == "mine.jar,ours.jar,ours.jar"
+    assert found["spark.s3commit.prefixes"] == "s3a://bucket/t/,s3://cellar/"
+    assert "spark.s3commit.otherwise" not in found
+    for wrong in ("b/t", "gs://bucket/t/", "s3a://B_d/", "s3a://one/,s3a://two/"):
+        with pytest.raises(InvalidInputError, match="no s3a"):
+            configure(Session.Builder(), prefixes=wrong)
+
+
+def test_configure_keeps_the_class_that_was_named(spark: SparkSession) -> None:
+    from pyspark.sql import SparkSession as Session
+
+    name = "spark.sql.sources.commitProtocolClass"
+    builder = Session.Builder().config(name, "some.other.Protocol")
+    found = configure(configure(builder, jar="ours.jar"), jar="ours.jar")._options
+    assert found["spark.s3commit.otherwise"] == "some.other.Protocol"
+    assert found[name] == "io.s3commit.spark.S3CommitProtocol"
+    assert "spark.sql.streaming.commitProtocolClass" not in found
 
 
 def test_no_jar(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

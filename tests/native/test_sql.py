@@ -12,7 +12,7 @@ import pytest
 
 from s3commit.core.model.job import Conflict, Scope
 from s3commit.core.model.states import JobState
-from tests.native.conftest import FAILURES, settings, uri
+from tests.native.conftest import FAILURES, VERSION, settings, uri
 from tests.spark.tiny import BUCKET, Place, TinyPipeline
 
 if TYPE_CHECKING:
@@ -192,19 +192,20 @@ def test_i11_a_key_commits_once(spark: SparkSession, place: Place) -> None:
     assert spark.read.parquet(uri(place)).count() == 10
 
 
-def test_i7_i10_partitions_elsewhere(spark: SparkSession, place: Place, db: str) -> None:
-    """Appended to and replaced, alone and below others."""
+def test_i7_i10_partitions_under_other_names(spark: SparkSession, place: Place, db: str) -> None:
+    """Appended to and replaced, alone and among others, as ordinary directories of the table."""
     table = f"{db}.t"
     spark.sql(f"CREATE TABLE {table} (id INT, a INT, b INT) USING parquet PARTITIONED BY (a, b)")
     spark.sql(f"INSERT INTO {table} VALUES (1, 1, 1), (2, 1, 2), (3, 2, 1)")
-    elsewhere = f"{uri(place)}/kept"
-    spark.sql(f"ALTER TABLE {table} ADD PARTITION (a = 1, b = 9) LOCATION '{elsewhere}/nine'")
+    root = f"s3a://{BUCKET}/{db}/t"
+    spark.sql(f"ALTER TABLE {table} ADD PARTITION (a = 1, b = 9) LOCATION '{root}/flat/nine'")
 
     def found() -> list[tuple[object, ...]]:
         return rows(spark, f"SELECT id, a, b FROM {table}")
 
     def files() -> int:
-        return len([name for name in place.data if name.startswith("kept/nine/part-")])
+        keys = (one.key for one in place.tiny.store.list(BUCKET, f"{db}/t/flat/nine/"))
+        return sum("/part-" in key for key in keys)
 
     spark.sql(f"INSERT INTO {table} VALUES (4, 1, 9), (5, 2, 1)")
     assert found() == [(1, 1, 1), (2, 1, 2), (3, 2, 1), (4, 1, 9), (5, 2, 1)]
@@ -216,28 +217,115 @@ def test_i7_i10_partitions_elsewhere(spark: SparkSession, place: Place, db: str)
         spark.sql(f"INSERT OVERWRITE {table} VALUES (7, 1, 9), (8, 1, 1)")
     assert found() == [(2, 1, 2), (3, 2, 1), (5, 2, 1), (7, 1, 9), (8, 1, 1)]
     assert files() == 1
-    spark.sql(f"INSERT OVERWRITE {table} PARTITION (a = 1, b) VALUES (9, 9), (10, 3)")
-    assert found() == [(3, 2, 1), (5, 2, 1), (9, 1, 9), (10, 1, 3)]
+    with pytest.raises(FAILURES, match="PARTITION_ELSEWHERE"):
+        spark.sql(f"INSERT OVERWRITE {table} PARTITION (a = 1, b) VALUES (9, 9), (10, 3)")
+    spark.sql(f"INSERT OVERWRITE {table} VALUES (9, 1, 9), (10, 1, 3)")
+    assert found() == [(9, 1, 9), (10, 1, 3)]
     assert files() == 1
-    spark.sql(f"ALTER TABLE {table} PARTITION (a = 2, b = 1) SET LOCATION '{elsewhere}/two'")
-    spark.sql(f"INSERT OVERWRITE {table} PARTITION (a = 2, b = 1) SELECT 11")
-    assert found() == [(9, 1, 9), (10, 1, 3), (11, 2, 1)]
-    assert place.uploads == []
+    assert list(place.tiny.store.list_uploads(BUCKET, f"{db}/")) == []
 
 
-def test_a_partition_that_the_job_can_not_have_is_refused(
-    spark: SparkSession, tiny: TinyPipeline, place: Place, db: str
+@pytest.mark.parametrize("bucket", [BUCKET, "elsewhere"])
+def test_a_partition_outside_of_the_table_is_refused(
+    spark: SparkSession, tiny: TinyPipeline, place: Place, db: str, bucket: str
 ) -> None:
-    other = "elsewhere-" + place.destination.prefix.split("/")[0]
-    tiny.add_bucket(other)
+    """Unless the statement names another partition. Refused means: before a task runs."""
+    if bucket != BUCKET:
+        bucket = "elsewhere-" + place.destination.prefix.split("/")[0]
+        tiny.add_bucket(bucket)
+    prefix = place.destination.prefix + "one"
     table = f"{db}.t"
     spark.sql(f"CREATE TABLE {table} (id INT, a INT) USING parquet PARTITIONED BY (a)")
-    spark.sql(f"ALTER TABLE {table} ADD PARTITION (a = 1) LOCATION 's3a://{other}/one'")
-    with pytest.raises(FAILURES, match="PARTITION_ELSEWHERE"):
-        spark.sql(f"INSERT INTO {table} VALUES (1, 1), (2, 2)")
+    spark.sql(f"ALTER TABLE {table} ADD PARTITION (a = 1) LOCATION 's3a://{bucket}/{prefix}'")
+    for statement in (
+        f"INSERT INTO {table} VALUES (1, 1), (2, 2)",
+        f"INSERT INTO {table} PARTITION (a = 1) SELECT raise_error('a task ran')",
+        f"INSERT OVERWRITE {table} SELECT 1, 1",
+        f"INSERT OVERWRITE {table} PARTITION (a = 1) SELECT 1",
+    ):
+        # Spark itself deletes in the table's bucket only.
+        with pytest.raises(FAILURES, match="PARTITION_ELSEWHERE|Wrong FS"):
+            spark.sql(statement)
     assert spark.table(table).count() == 0
-    made = [one.key for one in tiny.store.list(other, "")]
-    assert made == ["one/"]  # by Hive, for the directory
+    assert [one.key for one in tiny.store.list(BUCKET, f"{db}/t/")] == [f"{db}/t/"]
+    made = [one.key for one in tiny.store.list(bucket, prefix)]
+    assert made == [f"{prefix}/"]  # by Hive, for the directory
+    spark.sql(f"INSERT INTO {table} PARTITION (a = 2) SELECT 2")
+    assert rows(spark, f"SELECT * FROM {table}") == [(2, 2)]
+
+
+@pytest.mark.parametrize("second", ["INSERT OVERWRITE {} PARTITION (a = 2)", "INSERT INTO {}"])
+def test_i10_inserts_of_one_statement_that_differ_are_refused_or_right(
+    spark: SparkSession, place: Place, db: str, second: str
+) -> None:
+    """Spark 3.5 runs them one by one; Spark 4 in one plan, which does not tell them apart."""
+    table = f"{db}.t"
+    spark.sql(f"CREATE TABLE {table} (id INT, a INT) USING parquet PARTITIONED BY (a)")
+    spark.sql(f"INSERT INTO {table} VALUES (1, 1), (2, 2)")
+    columns = "id" if "PARTITION" in second else "id, 2"
+    statement = (
+        f"FROM (SELECT 10 AS id) INSERT OVERWRITE {table} PARTITION (a = 1) SELECT id"
+        f" {second.format(table)} SELECT {columns}"
+    )
+    if VERSION < (4, 0):
+        spark.sql(statement)
+        kept = [] if "OVERWRITE" in second else [(2, 2)]
+        assert rows(spark, f"SELECT * FROM {table}") == [*kept, (10, 1), (10, 2)]
+        return
+    with pytest.raises(FAILURES, match="SEVERAL_INSERTS"):
+        spark.sql(statement)
+    assert rows(spark, f"SELECT * FROM {table}") == [(1, 1), (2, 2)]
+
+
+def test_appends_of_one_statement_are_jobs_of_their_own(
+    spark: SparkSession, place: Place, db: str
+) -> None:
+    spark.sql(f"CREATE TABLE {db}.t (id INT, a INT) USING parquet PARTITIONED BY (a)")
+    spark.sql(f"FROM (SELECT 1 AS i) INSERT INTO {db}.t SELECT i, 1 INSERT INTO {db}.t SELECT i, 2")
+    assert rows(spark, f"SELECT * FROM {db}.t") == [(1, 1), (1, 2)]
+
+
+def test_i11_a_table_takes_its_key_from_the_session(
+    spark: SparkSession, place: Place, db: str
+) -> None:
+    spark.sql(f"CREATE TABLE {db}.t (id BIGINT) USING parquet")
+    for _ in range(2):
+        with settings(spark, spark__s3commit__idempotencyKey="2026-11-21"):
+            spark.sql(f"INSERT INTO {db}.t SELECT id FROM range(5)")
+            spark.range(5).write.mode("append").saveAsTable(f"{db}.t")
+    assert spark.table(f"{db}.t").count() == 5
+    spark.sql("SET idempotencyKey=2026-11-21")  # a name that is not ours
+    spark.sql(f"INSERT INTO {db}.t SELECT id FROM range(5)")
+    spark.conf.unset("idempotencyKey")
+    assert spark.table(f"{db}.t").count() == 10
+
+
+def test_i11_an_option_of_a_table_is_refused(spark: SparkSession, place: Place, db: str) -> None:
+    """Spark would keep it, and every later write would have the first one's key."""
+    frame = spark.range(5)
+    with pytest.raises(FAILURES, match=r"BAD_OPTIONS"):
+        frame.write.option("idempotencyKey", "day 1").saveAsTable(f"{db}.t")
+    with pytest.raises(FAILURES, match=r"BAD_OPTIONS"):
+        spark.sql(f"CREATE TABLE {db}.u USING parquet OPTIONS (idempotencykey 'a') AS SELECT 1")
+    assert spark.sql(f"SHOW TABLES IN {db}").count() == 0
+    stored = "OPTIONS (idempotencyKey 'day 1') TBLPROPERTIES ('conditions.minFiles' = '1')"
+    spark.sql(f"CREATE TABLE {db}.t (id BIGINT) USING parquet {stored}")
+    for mend in (
+        f"ALTER TABLE {db}.t UNSET TBLPROPERTIES ('conditions.minFiles')",
+        f"ALTER TABLE {db}.t SET SERDEPROPERTIES ('idempotencyKey' = '') and REFRESH TABLE {db}.t",
+    ):
+        for write in (
+            lambda: spark.sql(f"INSERT INTO {db}.t VALUES (1)"),
+            lambda: frame.write.mode("append").saveAsTable(f"{db}.t"),
+        ):
+            with pytest.raises(FAILURES) as refused:
+                write()
+            assert mend in str(refused.value)
+        for statement in mend.split(" and "):
+            spark.sql(statement)
+    spark.sql(f"INSERT INTO {db}.t VALUES (1)")
+    frame.write.mode("append").saveAsTable(f"{db}.t")
+    assert spark.table(f"{db}.t").count() == 6
 
 
 TYPES = """

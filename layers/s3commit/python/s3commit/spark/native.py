@@ -1,12 +1,13 @@
 """Spark's own file writers, committed by s3commit: `configure` a session for it.
 
-Every write of files of such a session to ``s3a://`` is a job, whatever says it: a DataFrame, SQL,
-``saveAsTable``. The work is done by a jar (jvm/), which `make jar` builds.
+What such a session writes to ``s3a://`` as files is a job: by a DataFrame, SQL or ``saveAsTable``.
+The work is done by a jar (jvm/), which `make jar` builds.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -18,12 +19,11 @@ if TYPE_CHECKING:
 
 JARS: Final = Path(__file__).parent / "jars"
 PROTOCOL: Final = "io.s3commit.spark.S3CommitProtocol"
-# A stream's file sink has a protocol of its own; ours refuses it, with what works instead.
-_CLASSES: Final = (
-    "spark.sql.sources.commitProtocolClass",
-    "spark.sql.streaming.commitProtocolClass",
-)
+_CLASS: Final = "spark.sql.sources.commitProtocolClass"
 _PREFIXES: Final = "spark.s3commit.prefixes"
+_OTHERWISE: Final = "spark.s3commit.otherwise"
+# As the jar checks it again (Setting.java).
+_FORM: Final = re.compile(r"s3a?://(?:[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9](?:/[^,]*)?)?")
 _JARS: Final = "spark.jars"
 
 
@@ -41,9 +41,10 @@ def configure(
 ) -> SparkSession.Builder:
     """Have the session that ``builder`` makes commit its files by s3commit; returns ``builder``.
 
-    ``prefixes`` are the destinations that it is for, ``s3a://bucket/prefix/``; all of ``s3a://``
-    if none is given. Files for other destinations are committed by Spark's own protocol. ``jar``
-    is the jar, if it is not the one that this package has for the running Spark.
+    ``prefixes`` are the destinations that it is for, ``s3a://bucket/prefix/``; all of S3 if none is
+    given. ``s3://`` means the same. Files for other destinations are committed by the class that
+    ``builder`` named before, else by Spark's own protocol. ``jar`` is the jar, if it is not the one
+    that this package has for the running Spark.
 
     For a program that starts Spark itself. Under ``spark-submit`` Spark runs already, and takes
     the jar from ``--jars``: `find_jar` says where it is.
@@ -52,16 +53,17 @@ def configure(
     """
     chosen = (prefixes,) if isinstance(prefixes, str) else tuple(prefixes)
     for prefix in chosen:
-        if "://" not in prefix or "," in prefix:
+        if not _FORM.fullmatch(prefix):
             raise InvalidInputError(
                 f"prefix {prefix!r} is no s3a://bucket/prefix/. Nothing was configured.",
                 code="BAD_PATH",
             )
     path = find_jar() if jar is None else os.fspath(jar)
-    before = getattr(builder, "_options", {}).get(_JARS)
-    builder.config(_JARS, f"{before},{path}" if before else path)
-    for name in _CLASSES:
-        builder.config(name, PROTOCOL)
+    before = getattr(builder, "_options", {})
+    builder.config(_JARS, f"{before[_JARS]},{path}" if before.get(_JARS) else path)
+    if before.get(_CLASS, PROTOCOL) != PROTOCOL:
+        builder.config(_OTHERWISE, before[_CLASS])
+    builder.config(_CLASS, PROTOCOL)
     if chosen:
         builder.config(_PREFIXES, ",".join(chosen))
     return builder

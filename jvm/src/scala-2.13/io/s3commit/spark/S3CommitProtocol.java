@@ -11,14 +11,23 @@ public final class S3CommitProtocol extends CommitProtocol {
 
   /** As Spark calls it. */
   public S3CommitProtocol(String jobId, String output, boolean dynamicPartitionOverwrite) {
-    super(jobId, output, dynamicPartitionOverwrite);
+    super(jobId, output, dynamicPartitionOverwrite, Ours::new);
   }
 
   @Override
   public void commitJob(JobContext context, Seq<FileCommitProtocol.TaskCommitMessage> messages) {
-    if (sparks != null) {
-      sparks.commitJob(context, messages);
-    } else {
+    behind().commitJob(context, messages);
+  }
+
+  private static final class Ours extends JobProtocol {
+    private static final long serialVersionUID = 1L;
+
+    Ours(String jobId, String output, boolean dynamic) {
+      super(jobId, output, dynamic);
+    }
+
+    @Override
+    public void commitJob(JobContext context, Seq<FileCommitProtocol.TaskCommitMessage> messages) {
       commit(context, CollectionConverters.asJava(messages));
     }
   }

@@ -4,8 +4,8 @@ import java.io.File;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.LinkedBlockingQueue;
@@ -35,7 +35,6 @@ final class Attempt {
   private final String attemptId;
   private final Supplier<File> localFile;
   private final Map<String, PendingFile> files = new ConcurrentHashMap<>();
-  private final Map<String, JobDirectory> directories = new ConcurrentHashMap<>();
   private final Semaphore room = new Semaphore(WAITING_PARTS);
   private final ThreadPoolExecutor threads;
   private final PendingFileSystem view;
@@ -49,7 +48,7 @@ final class Attempt {
     this.fs = Store.of(job.directory().destination(), conf);
     this.uploader = new Uploader(fs);
     this.partSize = Math.max(fs.getConf().getLongBytes("fs.s3a.multipart.size", 64 << 20), 5 << 20);
-    this.taskId = String.format("%05d", task);
+    this.taskId = String.format(Locale.ROOT, "%05d", task);
     this.attemptId = attemptId;
     this.localFile = localFile;
     this.threads =
@@ -65,11 +64,9 @@ final class Attempt {
     return thread;
   }
 
-  /** Where Spark's writer is to write the file {@code relative} to {@code directory}. */
-  String path(JobDirectory directory, String relative) {
-    String key = directory.key(relative);
-    directories.put(key, directory);
-    return view.path(key);
+  /** Where Spark's writer is to write the file {@code relative} to the destination. */
+  String path(String relative) {
+    return view.path(job.directory().key(relative));
   }
 
   /** Begin the file that {@link #path} was asked for; without a request. */
@@ -77,7 +74,7 @@ final class Attempt {
     if (files.size() >= MAX_FILES) {
       throw tooMany("more than " + MAX_FILES + " files");
     }
-    Uploader.Upload upload = uploader.of(directories.get(key).file(key));
+    Uploader.Upload upload = uploader.of(job.directory().file(key));
     PendingFile file = new PendingFile(key, upload, partSize, localFile, room, threads);
     if (files.putIfAbsent(key, file) != null) {
       throw new IOException(key + " was written before by this task attempt");
@@ -101,36 +98,27 @@ final class Attempt {
     return file.length();
   }
 
-  /**
-   * Put the manifests when all parts are up: one for each directory; none without files. Returns
-   * the message to the driver.
-   */
+  /** Put the manifest when all parts are up; none without files. Returns the message to the driver. */
   byte[] finish() throws IOException {
-    Map<JobDirectory, List<PendingFile.Done>> done = new LinkedHashMap<>();
-    for (Map.Entry<String, PendingFile> file : files.entrySet()) {
-      done.computeIfAbsent(directories.get(file.getKey()), directory -> new ArrayList<>())
-          .add(file.getValue().await());
+    List<PendingFile.Done> done = new ArrayList<>();
+    for (PendingFile file : files.values()) {
+      done.add(file.await());
     }
     close();
-    List<Counted> counted = new ArrayList<>();
-    for (Map.Entry<JobDirectory, List<PendingFile.Done>> entry : done.entrySet()) {
-      counted.add(put(entry.getKey(), entry.getValue()));
-    }
+    List<Counted> counted = done.isEmpty() ? List.of() : List.of(put(done));
     ended = true;
     return Documents.message(counted);
   }
 
-  private Counted put(JobDirectory directory, List<PendingFile.Done> done) throws IOException {
-    byte[] body = Documents.pendingset(directory, taskId, attemptId, done);
+  private Counted put(List<PendingFile.Done> done) throws IOException {
+    byte[] body = Documents.pendingset(job.directory(), taskId, attemptId, done);
     if (body.length > MAX_BYTES) {
       throw tooMany("a manifest of " + body.length + " bytes");
     }
     String name = "tasks/" + taskId + "/" + attemptId + ".pendingset";
-    Store.putOwn(fs, directory.document(name), body);
+    Store.putOwn(fs, job.directory().document(name), body);
     long bytes = done.stream().mapToLong(PendingFile.Done::length).sum();
-    String location = directory.equals(job.directory()) ? "" : directory.key("");
-    String digest = Documents.sha256(body);
-    return new Counted(taskId, attemptId, name, digest, done.size(), bytes, location);
+    return new Counted(taskId, attemptId, name, Documents.sha256(body), done.size(), bytes);
   }
 
   /**

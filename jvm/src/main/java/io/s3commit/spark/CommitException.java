@@ -21,4 +21,10 @@ public class CommitException extends IOException {
   public String code() {
     return code;
   }
+
+  /** To raise {@code failed} as it is where Scala declares no exceptions. */
+  @SuppressWarnings("unchecked")
+  static <E extends Throwable> E asUnchecked(Throwable failed) throws E {
+    throw (E) failed;
+  }
 }

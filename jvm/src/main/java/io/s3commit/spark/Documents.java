@@ -16,8 +16,7 @@ import java.util.List;
 /** The documents that client and pipeline exchange (docs/protocol.md, "Formats"). */
 final class Documents {
   private static final ObjectMapper JSON = new ObjectMapper();
-  private static final Comparator<Counted> BY_TASK =
-      Comparator.comparing(Counted::taskId).thenComparing(Counted::location);
+  private static final Comparator<Counted> BY_TASK = Comparator.comparing(Counted::taskId);
   private static final int MOST_TEXT = 1024;
   private static final String CLIENT = "s3commit-native/" + version();
 
@@ -37,20 +36,6 @@ final class Documents {
       conditions.put("minFiles", job.options().minFiles());
     }
     node.put("names", "unique");
-    if (!job.locations().isEmpty()) {
-      ObjectNode locations = node.putObject("locations");
-      job.locations().forEach((name, at) -> locations.put(name, at.destinationUri()));
-    }
-    return bytes(node);
-  }
-
-  /** The {@code job.json} of a location, which names the job's destination. */
-  static byte[] location(Job job, JobDirectory at, String createdAt) {
-    ObjectNode node = versioned(1, job.id());
-    node.put("destination", at.destinationUri());
-    node.put("main", job.directory().destinationUri());
-    node.put("createdAt", createdAt);
-    node.put("client", CLIENT);
     return bytes(node);
   }
 
@@ -70,9 +55,6 @@ final class Documents {
     attempt.put("sha256", one.sha256());
     attempt.put("files", one.files());
     attempt.put("bytes", one.bytes());
-    if (!one.location().isEmpty()) {
-      attempt.put("location", one.location());
-    }
   }
 
   /** What a task sends to its driver: bytes, since Kryo can't serialize every class. */
@@ -93,8 +75,7 @@ final class Documents {
               one.required("manifest").asText(),
               one.required("sha256").asText(),
               one.required("files").intValue(),
-              one.required("bytes").longValue(),
-              one.path("location").asText("")));
+              one.required("bytes").longValue()));
     }
     return all;
   }

@@ -7,15 +7,11 @@ import java.io.Serializable;
 import java.net.SocketTimeoutException;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Map;
-import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
-import org.apache.hadoop.fs.Path;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -47,27 +43,19 @@ final class Job implements Serializable {
 
   private final String id;
   private final JobDirectory directory;
-  private final TreeMap<String, JobDirectory> locations = new TreeMap<>();
   private final Replaces replaces;
   private final Options options;
+  private final String catalog;
   private String digest;
   private transient boolean asked;
 
-  /** {@code locations}: the partitions that lie elsewhere, by their paths in the destination. */
-  Job(
-      String id,
-      Path destination,
-      Replaces replaces,
-      Map<String, Path> locations,
-      Options options)
-      throws CommitException {
+  /** Raises {@link CommitException} for a destination that no job may have. */
+  Job(String id, Target target) throws CommitException {
     this.id = id;
-    this.directory = JobDirectory.of(destination, id);
-    for (Map.Entry<String, Path> entry : locations.entrySet()) {
-      this.locations.put(entry.getKey(), JobDirectory.of(entry.getValue(), id));
-    }
-    this.replaces = replaces;
-    this.options = options;
+    this.directory = JobDirectory.of(target.destination(), id);
+    this.replaces = target.replaces();
+    this.options = target.options();
+    this.catalog = target.catalog();
   }
 
   String id() {
@@ -76,17 +64,6 @@ final class Job implements Serializable {
 
   JobDirectory directory() {
     return directory;
-  }
-
-  Map<String, JobDirectory> locations() {
-    return locations;
-  }
-
-  /** The destination, then the locations. */
-  List<JobDirectory> directories() {
-    List<JobDirectory> all = new ArrayList<>(locations.values());
-    all.add(0, directory);
-    return all;
   }
 
   String conflict() {
@@ -101,14 +78,11 @@ final class Job implements Serializable {
     return options;
   }
 
-  /** Put {@code job.json}, and those of the locations first: before any file is written. */
+  /** Put {@code job.json}, before any file is written. */
   void open(Configuration conf) throws IOException {
     FileSystem fs = Store.of(directory.destination(), conf);
     Store.check(fs, directory.destination());
     String now = Instant.now().truncatedTo(ChronoUnit.MILLIS).toString();
-    for (JobDirectory location : locations.values()) {
-      Store.putOwn(fs, location.document(JOB), Documents.location(this, location, now));
-    }
     byte[] body = Documents.job(this, now);
     digest = Documents.sha256(body);
     Store.putOwn(fs, directory.document(JOB), body);
@@ -223,7 +197,8 @@ final class Job implements Serializable {
   private CommitException unknown(String why, Throwable cause) {
     return new CommitException(
         "OUTCOME_UNKNOWN",
-        "outcome of job " + id + " unknown: " + why + "; it may still be committed. " + lookUp(),
+        "outcome of job " + id + " unknown: " + why + "; it may still be committed. " + lookUp()
+            + catalog,
         cause);
   }
 

@@ -1,26 +1,46 @@
 package io.s3commit.spark;
 
 import java.io.Serializable;
+import java.nio.charset.StandardCharsets;
+import java.util.regex.Pattern;
 import org.apache.hadoop.fs.Path;
 
 /**
- * Where a job writes, its destination or a location, and where its documents there are.
+ * Where a job writes, and where its documents there are.
  *
  * @param prefix of the keys, without the {@code /} at its end
  */
 record JobDirectory(String scheme, String bucket, String prefix, String jobId)
     implements Serializable {
+  private static final int MAX_PREFIX_BYTES = 800;
+  private static final Pattern BUCKET = Pattern.compile("[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]");
+  private static final Pattern UNSPEAKABLE = Pattern.compile("[\\x00-\\x1f\\x7f\\ufffe\\uffff]");
+  private static final int SHOWN = 200;
 
-  /** Raises {@link CommitException} for a destination that no job may have. */
+  /** Raises {@link CommitException} for a destination that no pipeline reads. */
   static JobDirectory of(Path destination, String jobId) throws CommitException {
+    String bucket = destination.toUri().getAuthority();
     String path = destination.toUri().getPath();
     if (path.length() <= 1) {
-      throw new CommitException(
-          "BAD_PATH",
-          destination + " is a whole bucket: write to a prefix in it. Nothing was written.");
+      throw bad(destination, "is a whole bucket: write to a prefix in it");
     }
-    return new JobDirectory(
-        destination.toUri().getScheme(), destination.toUri().getAuthority(), path.substring(1), jobId);
+    if (!BUCKET.matcher(bucket).matches()) {
+      throw bad(destination, "has no bucket's name: '" + bucket + "'");
+    }
+    String prefix = path.substring(1);
+    if (prefix.getBytes(StandardCharsets.UTF_8).length > MAX_PREFIX_BYTES) {
+      throw bad(destination, "has a prefix of more than " + MAX_PREFIX_BYTES + " bytes");
+    }
+    if (UNSPEAKABLE.matcher(prefix).find()) {
+      throw bad(destination, "has a control character, which S3's answers can't carry");
+    }
+    return new JobDirectory(destination.toUri().getScheme(), bucket, prefix, jobId);
+  }
+
+  private static CommitException bad(Path destination, String what) {
+    String text = destination.toString();
+    String shown = text.length() > SHOWN ? text.substring(0, SHOWN) + "…" : text;
+    return new CommitException("BAD_PATH", shown + " " + what + ". Nothing was written.");
   }
 
   /** The destination as the pipeline names it. */

@@ -1,12 +1,18 @@
 package io.s3commit.spark;
 
 import java.io.Serializable;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Locale;
 import java.util.Map;
-import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.network.util.JavaUtils;
 
 /**
- * What a write may say of its job: options of the DataFrame's writer, or settings of the session.
+ * What a write may say of its job.
+ *
+ * <p>A write to a path says it by its own options, and else by the session's settings. A write to a
+ * catalog's table says it by the settings alone: Spark drops the options of such a write, and keeps
+ * those with which a table is created for all later writes to it.
  *
  * @param idempotencyKey null if the write has none
  * @param minFiles 0 if there is no such condition
@@ -16,41 +22,152 @@ record Options(String idempotencyKey, int minFiles, long timeoutSeconds) impleme
   /** Longer than a job waits for its destination, an hour. */
   static final String DEFAULT_TIMEOUT = "75min";
 
-  private static final String KEY = "idempotencyKey";
-  private static final String CONDITIONS = "conditions.";
-  private static final String MIN_FILES = CONDITIONS + "minFiles";
+  static final String KEY = "idempotencyKey";
+  static final String MIN_FILES = "conditions.minFiles";
+  static final String TIMEOUT = "commitTimeout";
 
-  /** Spark puts both the options and the session's settings into {@code conf}. */
-  static Options of(Configuration conf) throws CommitException {
-    int minFiles = 0;
-    for (Map.Entry<String, String> entry : conf.getPropsWithPrefix(CONDITIONS).entrySet()) {
-      String name = CONDITIONS + entry.getKey();
-      if (!name.equals(MIN_FILES)) {
-        throw bad(name, entry.getValue(), "rows are not counted here: use s3commit.spark.write()");
+  private static final List<String> NAMES = List.of(KEY, MIN_FILES, TIMEOUT);
+  private static final int TYPING_ERRORS = 2; // in a name that was meant to be one of ours
+
+  /** An option as it was given, by its name there. */
+  private record Given(String name, String value) {}
+
+  /** Raises {@link CommitException} for what can't be obeyed. */
+  static Options of(Insert insert, Map<String, String> settings) throws CommitException {
+    Map<String, Given> all = new HashMap<>();
+    for (Map.Entry<String, String> setting : settings.entrySet()) {
+      String name = setting.getKey();
+      if (!name.equals(Setting.PREFIXES) && !name.equals(Setting.OTHERWISE)) {
+        String ours = oursOf(Setting.OURS, name);
+        if (ours == null) {
+          throw bad(Setting.OURS + name, setting.getValue(), "there is no such setting");
+        }
+        all.put(ours, new Given(Setting.OURS + name, setting.getValue()));
       }
-      minFiles = number(entry.getValue());
     }
-    String key = conf.get(KEY);
-    if (key != null && key.isEmpty()) {
-      throw bad(KEY, key, "give a key, or none");
+    if (insert.table() == null) {
+      all.putAll(oursIn(insert.options()));
+    } else {
+      refuseTablesOwn(insert.table(), insert.options());
     }
-    String text = conf.getTrimmed("commitTimeout", conf.getTrimmed(Setting.TIMEOUT, DEFAULT_TIMEOUT));
-    return new Options(key, minFiles, seconds(text));
+    return of(all);
   }
 
-  private static int number(String text) throws CommitException {
-    try {
-      return Integer.parseUnsignedInt(text.trim());
-    } catch (NumberFormatException failed) {
-      throw bad(MIN_FILES, text, "give a number of files");
+  private static Options of(Map<String, Given> all) throws CommitException {
+    Given key = all.get(KEY);
+    if (key != null && key.value().isEmpty()) {
+      throw bad(key.name(), "", "give a key, or none");
+    }
+    return new Options(
+        key == null ? null : key.value(),
+        files(all.getOrDefault(MIN_FILES, new Given(MIN_FILES, "0"))),
+        seconds(all.getOrDefault(TIMEOUT, new Given(TIMEOUT, DEFAULT_TIMEOUT))));
+  }
+
+  /** A stored option without a value counts as none, since Spark has no statement to remove it. */
+  private static void refuseTablesOwn(Insert.Table table, Map<String, String> options)
+      throws CommitException {
+    for (Given one : oursIn(table.properties()).values()) {
+      throw stored(table, one, "UNSET TBLPROPERTIES ('" + one.name() + "')");
+    }
+    for (Given one : oursIn(table.options()).values()) {
+      if (!one.value().isEmpty()) {
+        throw stored(table, one, "SET SERDEPROPERTIES ('" + one.name() + "' = '') and"
+            + " REFRESH TABLE " + table.name());
+      }
+    }
+    for (Given one : oursIn(options).values()) {
+      if (!one.value().isEmpty()) {
+        throw bad(one.name(), one.value(), "a write to the table " + table.name()
+            + " takes no such option: " + setIt(one));
+      }
     }
   }
 
-  private static long seconds(String text) throws CommitException {
+  private static CommitException stored(Insert.Table table, Given one, String statement) {
+    String advice = table.created() ? "leave it out" : "run ALTER TABLE " + table.name() + " " + statement;
+    return bad(one.name(), one.value(), "as an option of the table " + table.name()
+        + " it would be that of every write to it: " + advice + ", and " + setIt(one));
+  }
+
+  private static String setIt(Given one) {
+    String name = NAMES.stream().filter(one.name()::equalsIgnoreCase).findFirst().orElseThrow();
+    return "set " + Setting.OURS + name + " in the session for the statement that needs it";
+  }
+
+  private static Map<String, Given> oursIn(Map<String, String> options) throws CommitException {
+    Map<String, Given> found = new HashMap<>();
+    for (Map.Entry<String, String> option : options.entrySet()) {
+      String ours = oursOf("", option.getKey());
+      if (ours != null) {
+        found.put(ours, new Given(option.getKey(), option.getValue()));
+      }
+    }
+    return found;
+  }
+
+  /** Which of our options this is, null if none. Raises {@link CommitException} for a near miss. */
+  private static String oursOf(String prefix, String name) throws CommitException {
+    String lower = name.toLowerCase(Locale.ROOT);
+    for (String ours : NAMES) {
+      if (lower.equals(ours.toLowerCase(Locale.ROOT))) {
+        return ours;
+      }
+    }
+    String letters = lower.replaceAll("[^a-z]", "");
+    for (String ours : NAMES) {
+      String wanted = ours.toLowerCase(Locale.ROOT).replaceAll("[^a-z]", "");
+      boolean isItsEnd = ours.equals(MIN_FILES) && letters.equals("minfiles");
+      if (isItsEnd || distance(letters, wanted) <= TYPING_ERRORS) {
+        throw unknown(prefix, name, "Did you mean " + prefix + ours + "?");
+      }
+    }
+    if (lower.startsWith("idempot")) {
+      throw unknown(prefix, name, "Did you mean " + prefix + KEY + "?");
+    }
+    if (lower.startsWith("condition")) {
+      throw unknown(prefix, name, "The only condition here is " + prefix + MIN_FILES
+          + ": rows are not counted, use s3commit.spark.write() for conditions on them.");
+    }
+    return null;
+  }
+
+  private static CommitException unknown(String prefix, String name, String advice) {
+    return new CommitException(
+        "BAD_OPTIONS", "there is no option " + prefix + name + ". " + advice + " Nothing was written.");
+  }
+
+  /** How many letters have to be changed, added or left out to make one text of the other. */
+  private static int distance(String one, String other) {
+    int[] row = new int[other.length() + 1];
+    for (int column = 0; column <= other.length(); column++) {
+      row[column] = column;
+    }
+    for (int line = 1; line <= one.length(); line++) {
+      int diagonal = row[0];
+      row[0] = line;
+      for (int column = 1; column <= other.length(); column++) {
+        int changed = diagonal + (one.charAt(line - 1) == other.charAt(column - 1) ? 0 : 1);
+        diagonal = row[column];
+        row[column] = Math.min(changed, 1 + Math.min(row[column], row[column - 1]));
+      }
+    }
+    return row[other.length()];
+  }
+
+  private static int files(Given given) throws CommitException {
     try {
-      return JavaUtils.timeStringAsSec(text);
+      return Integer.parseUnsignedInt(given.value().trim());
     } catch (NumberFormatException failed) {
-      throw bad("commitTimeout", text, "give a time such as 120s or 75min");
+      throw bad(given.name(), given.value(), "give a number of files");
+    }
+  }
+
+  private static long seconds(Given given) throws CommitException {
+    try {
+      return JavaUtils.timeStringAsSec(given.value());
+    } catch (NumberFormatException failed) {
+      throw bad(given.name(), given.value(), "give a time such as 120s or 75min");
     }
   }
 

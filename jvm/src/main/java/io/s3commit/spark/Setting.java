@@ -1,39 +1,83 @@
 package io.s3commit.spark;
 
 import java.util.Arrays;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.function.Predicate;
+import java.util.regex.Pattern;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.internal.SQLConf;
+import scala.Tuple2;
+import scala.collection.Iterator;
 
 /** The session's settings, and which writes are ours by them. */
 final class Setting {
+  /** What the names of all settings begin with. */
+  static final String OURS = "spark.s3commit.";
+
   /** URIs of the destinations that are ours, with commas between them. */
-  static final String PREFIXES = "spark.s3commit.prefixes";
+  static final String PREFIXES = "prefixes";
 
-  /** How long the driver waits for the outcome of a job. */
-  static final String TIMEOUT = "spark.s3commit.commitTimeout";
+  /** The class of the protocol that commits every other write. */
+  static final String OTHERWISE = "otherwise";
 
-  private static final String ALL_OF_S3A = "s3a://";
+  private static final String ALL_OF_S3 = "s3://";
+  private static final String SPARKS =
+      "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol";
+  private static final Pattern FORM =
+      Pattern.compile("s3a?://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/.*)?)?");
 
   private Setting() {}
 
+  /** The session's settings that are ours, without {@link #OURS}. */
+  static Map<String, String> all() {
+    Map<String, String> found = new TreeMap<>();
+    Iterator<Tuple2<String, String>> settings = SQLConf.get().getAllConfs().iterator();
+    while (settings.hasNext()) {
+      Tuple2<String, String> one = settings.next();
+      if (one._1().startsWith(OURS)) {
+        found.put(one._1().substring(OURS.length()), one._2());
+      }
+    }
+    return found;
+  }
+
+  /** The class that commits what is not ours. */
+  static String otherwise(Map<String, String> settings) {
+    return settings.getOrDefault(OTHERWISE, SPARKS).trim();
+  }
+
   /**
-   * Whether files for {@code output} are a job of ours.
+   * Whether files for {@code output} are a job of ours. Raises {@link CommitException} if no path can
+   * have one of the prefixes.
    *
    * <p>A hidden directory is no table's: Hive's staging directories are renamed when they are whole.
    */
-  static boolean isOurs(Path output) {
-    String uri = output + "/"; // as it was written: output.toUri() is encoded
-    String prefixes = SQLConf.get().getConfString(PREFIXES, ALL_OF_S3A);
-    return output.toUri().getAuthority() != null
-        && !isHidden(output)
-        && Arrays.stream(prefixes.split(","))
-            .map(String::trim)
-            .filter(prefix -> !prefix.isEmpty())
-            .anyMatch(prefix -> uri.startsWith(prefix.endsWith("/") ? prefix : prefix + "/"));
+  static boolean isOurs(Path output, Map<String, String> settings) throws CommitException {
+    String uri = withOneScheme(output + "/"); // as it was written: output.toUri() is encoded
+    boolean named = false;
+    for (String one : settings.getOrDefault(PREFIXES, ALL_OF_S3).split(",")) {
+      String prefix = one.trim();
+      if (!prefix.isEmpty() && !FORM.matcher(prefix).matches()) {
+        throw new CommitException(
+            "BAD_SETTING",
+            OURS + PREFIXES + "=" + prefix + ": give s3a://bucket/prefix/, several with commas"
+                + " between them. Nothing was written.");
+      }
+      String start = withOneScheme(prefix.endsWith("/") ? prefix : prefix + "/");
+      named |= !prefix.isEmpty() && uri.startsWith(start);
+    }
+    return named && output.toUri().getAuthority() != null && !isHidden(output);
   }
 
-  private static boolean isHidden(Path output) {
-    return Arrays.stream(output.toUri().getPath().split("/"))
-        .anyMatch(name -> name.startsWith(".") || name.startsWith("_") && !name.contains("="));
+  /** Both schemes of S3A's are one for us, as they are for most catalogs. */
+  private static String withOneScheme(String uri) {
+    return uri.replaceFirst("^s3a://", "s3://");
+  }
+
+  static boolean isHidden(Path path) {
+    Predicate<String> isHidden =
+        name -> name.startsWith(".") || name.startsWith("_") && !name.contains("=");
+    return Arrays.stream(path.toUri().getPath().split("/")).anyMatch(isHidden);
   }
 }

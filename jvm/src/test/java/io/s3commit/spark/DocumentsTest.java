@@ -12,9 +12,9 @@ class DocumentsTest {
   @Test
   void aTasksMessageIsReadAsItWasWritten() throws IOException {
     Counted first =
-        new Counted("00007", "12-a", "tasks/00007/12-a.pendingset", "ab".repeat(32), 3, 1L << 40, "");
+        new Counted("00007", "12-a", "tasks/00007/12-a.pendingset", "ab".repeat(32), 3, 1L << 40);
     Counted second =
-        new Counted("00007", "12-a", "tasks/00007/12-a.pendingset", "cd".repeat(32), 1, 0, "el/se/");
+        new Counted("00007", "12-a", "tasks/00007/12-a.pendingset", "cd".repeat(32), 1, 0);
     List<Counted> both = List.of(first, second);
     assertEquals(both, Documents.counted(Documents.message(both)));
     assertEquals(List.of(), Documents.counted(Documents.message(List.of())));

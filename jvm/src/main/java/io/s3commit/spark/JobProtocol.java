@@ -1,0 +1,168 @@
+package io.s3commit.spark;
+
+import java.io.File;
+import java.io.IOException;
+import java.io.Serializable;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.UUID;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.mapreduce.JobContext;
+import org.apache.hadoop.mapreduce.TaskAttemptContext;
+import org.apache.spark.SparkEnv;
+import org.apache.spark.TaskContext;
+import org.apache.spark.internal.io.FileCommitProtocol;
+import org.apache.spark.internal.io.FileNameSpec;
+import org.apache.spark.util.TaskCompletionListener;
+import scala.Option;
+
+/** The protocol of a write that is ours: a job. */
+abstract class JobProtocol extends FileCommitProtocol implements Serializable {
+  private static final long serialVersionUID = 1L;
+
+  private final String jobId;
+  private final String output;
+  private final boolean dynamic;
+  private final List<String> deleted = new ArrayList<>();
+  private Job job;
+  private transient Attempt attempt;
+
+  JobProtocol(String jobId, String output, boolean dynamic) {
+    this.jobId = jobId;
+    this.output = output;
+    this.dynamic = dynamic;
+  }
+
+  /** Spark asks for this before the job begins: the files go after the new ones are visible. */
+  @Override
+  public boolean deleteWithJob(FileSystem fs, Path path, boolean recursive) {
+    deleted.add(path.toString());
+    return true;
+  }
+
+  @Override
+  public void setupJob(JobContext context) {
+    unchecked(
+        () -> {
+          List<Path> paths = new ArrayList<>();
+          deleted.forEach(one -> paths.add(new Path(one)));
+          Insert insert = Insert.running(new Path(output), dynamic);
+          job = new Job(jobId, Target.of(insert, paths, Setting.all()));
+          job.open(context.getConfiguration());
+          return null;
+        });
+  }
+
+  @Override
+  public void setupTask(TaskAttemptContext context) {
+    // Older releases of Spark don't call abortTask for an error before the first row.
+    TaskContext.get().addTaskCompletionListener((TaskCompletionListener) ended -> abortTask(context));
+    int task = context.getTaskAttemptID().getTaskID().getId();
+    // Spark's own number is unique in an application only.
+    String id = TaskContext.get().taskAttemptId() + "-" + UUID.randomUUID();
+    Configuration conf = context.getConfiguration();
+    attempt = unchecked(() -> new Attempt(job, conf, task, id, JobProtocol::localFile));
+  }
+
+  private static File localFile() {
+    return SparkEnv.get().blockManager().diskBlockManager().createTempLocalBlock()._2();
+  }
+
+  @Override
+  @Deprecated
+  public String newTaskTempFile(TaskAttemptContext context, Option<String> dir, String ext) {
+    return newTaskTempFile(context, dir, new FileNameSpec("", ext));
+  }
+
+  @Override
+  public String newTaskTempFile(
+      TaskAttemptContext context, Option<String> dir, FileNameSpec spec) {
+    return newFile(context, dir.isDefined() ? output + "/" + dir.get() : output, spec);
+  }
+
+  @Override
+  @Deprecated
+  public String newTaskTempFileAbsPath(TaskAttemptContext context, String directory, String ext) {
+    return newTaskTempFileAbsPath(context, directory, new FileNameSpec("", ext));
+  }
+
+  /** A partition whose directory has another name than Spark would give it. */
+  @Override
+  public String newTaskTempFileAbsPath(
+      TaskAttemptContext context, String directory, FileNameSpec spec) {
+    return newFile(context, directory, spec);
+  }
+
+  private String newFile(TaskAttemptContext context, String directory, FileNameSpec spec) {
+    Path destination = job.directory().destination();
+    String below = Target.relative(destination, new Path(directory));
+    if (below == null) {
+      return unchecked(
+          () -> {
+            throw new CommitException(
+                "PARTITION_ELSEWHERE",
+                directory + " lies outside of the job's destination " + destination
+                    + ". Nothing was committed.");
+          });
+    }
+    return attempt.path(below + name(context.getTaskAttemptID().getTaskID().getId(), spec));
+  }
+
+  /**
+   * The name up to its first dot ends with the job's id, which says whose file it is. So the dot is
+   * before the number of a bucket, which Spark finds in {@code ._00003.c000.parquet} too.
+   */
+  private String name(int task, FileNameSpec spec) {
+    String suffix = spec.suffix().replaceFirst("^-", "");
+    String dot = suffix.startsWith(".") ? "" : ".";
+    return spec.prefix() + String.format(Locale.ROOT, "part-%05d-", task) + jobId + dot + suffix;
+  }
+
+  @Override
+  public FileCommitProtocol.TaskCommitMessage commitTask(TaskAttemptContext context) {
+    return new FileCommitProtocol.TaskCommitMessage(unchecked(attempt::finish));
+  }
+
+  @Override
+  public void abortTask(TaskAttemptContext context) {
+    if (attempt != null) {
+      attempt.abort();
+    }
+  }
+
+  /** {@code commitJob}, whose signature differs between the versions of Scala. */
+  void commit(JobContext context, List<FileCommitProtocol.TaskCommitMessage> messages) {
+    unchecked(
+        () -> {
+          List<Counted> counted = new ArrayList<>();
+          for (FileCommitProtocol.TaskCommitMessage message : messages) {
+            counted.addAll(Documents.counted((byte[]) message.obj()));
+          }
+          job.commit(context.getConfiguration(), counted);
+          return null;
+        });
+  }
+
+  @Override
+  public void abortJob(JobContext context) {
+    if (job != null) {
+      job.abort(context.getConfiguration());
+    }
+  }
+
+  private interface Action<T> {
+    T run() throws IOException;
+  }
+
+  /** Scala declares no exceptions: Spark's callers expect an IOException as it is. */
+  private static <T> T unchecked(Action<T> action) {
+    try {
+      return action.run();
+    } catch (IOException failed) {
+      throw CommitException.<RuntimeException>asUnchecked(failed);
+    }
+  }
+}

@@ -1,0 +1,73 @@
+package io.s3commit.spark;
+
+import static io.s3commit.spark.Inserts.assertRefused;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import java.util.Map;
+import org.apache.hadoop.fs.Path;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Which writes are ours, and at which destinations no job can be. */
+class SettingTest {
+  @ParameterizedTest
+  @CsvSource({
+    "s3a://lake/t, true",
+    "s3://lake/t, true",
+    "file:/tmp/t, false",
+    "gs://lake/t, false",
+    "s3a://lake/.hive-staging/t, false",
+    "s3a://lake/_temporary/t, false",
+    "s3a://lake/_day=1/t, true",
+  })
+  void allOfS3IsOursWithoutPrefixes(String path, boolean isOurs) throws CommitException {
+    assertEquals(isOurs, Setting.isOurs(new Path(path), Map.of()));
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "s3a://lake/in/t, true",
+    "s3://lake/in, true",
+    "s3a://lake/inside/t, false",
+    "s3a://other/t, true",
+    "s3a://others/t, false",
+  })
+  void aPrefixIsOneInBothSchemes(String path, boolean isOurs) throws CommitException {
+    for (String prefixes : new String[] {"s3a://lake/in/, s3://other", "s3://lake/in,,s3a://other/"}) {
+      assertEquals(isOurs, Setting.isOurs(new Path(path), Map.of("prefixes", prefixes)));
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"gs://lake/", "lake/t", "s3a:/lake", "s3n://lake/", "s3a://La ke/", "s3a://lake/,hdfs://x"})
+  void aPrefixThatNoPathCanHaveIsRefused(String prefixes) {
+    Map<String, String> settings = Map.of("prefixes", prefixes);
+    assertRefused("BAD_SETTING", "s3a://bucket/prefix/",
+        () -> Setting.isOurs(new Path("file:/tmp/t"), settings));
+  }
+
+  @Test
+  void whatIsNotOursGoesToTheSettingsClass() {
+    assertEquals("some.Protocol", Setting.otherwise(Map.of("otherwise", "some.Protocol ")));
+    assertEquals(
+        "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol",
+        Setting.otherwise(Map.of()));
+  }
+
+  @Test
+  void aDestinationThatNoPipelineReadsIsRefused() throws CommitException {
+    String longest = "x".repeat(800);
+    assertEquals(longest, JobDirectory.of(new Path("s3a://lake/" + longest), "id").prefix());
+    assertRefused("BAD_PATH", "more than 800 bytes",
+        () -> JobDirectory.of(new Path("s3a://lake/" + longest + "x"), "id"));
+    assertRefused("BAD_PATH", "more than 800 bytes",
+        () -> JobDirectory.of(new Path("s3a://lake/" + "ü".repeat(401)), "id"));
+    assertRefused("BAD_PATH", "whole bucket", () -> JobDirectory.of(new Path("s3a://lake/"), "id"));
+    assertRefused("BAD_PATH", "control character",
+        () -> JobDirectory.of(new Path("s3a", "lake", "/a\u0001b"), "id"));
+    assertRefused("BAD_PATH", "no bucket's name",
+        () -> JobDirectory.of(new Path("s3a://My_Lake/t"), "id"));
+  }
+}
