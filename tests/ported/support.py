@@ -1,4 +1,4 @@
-"""What the ported suites share: a lake, its writers and its pipeline, all in memory.
+"""A lake, its writers and its pipeline, all in memory.
 
 Hadoop's words and ours: setting up a job is `open_job`, setting up a task `Job.task`, committing a
 task `Task.finish`, committing the job `Job.commit`, during which the state machine runs.
@@ -12,43 +12,34 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from s3commit.core.commit.ingest_pendingsets import judge_arrival, note_arrivals
 from s3commit.core.formats.layout import JobDirectory, parse_directory
-from s3commit.core.formats.manifest import decode_pendingset
 from s3commit.core.model.job import CountedAttempt
-from s3commit.core.model.pending import PendingSet
 from s3commit.core.ports.bundle import Ports
 from s3commit.writer.environment import SystemEnvironment
 from s3commit.writer.job import Job, open_job
-from s3commit.writer.sizes import PartSizes, Upload, UploadSettings
+from s3commit.writer.sizes import PartSizes
 from tests.fakes.execution import run_execution
 from tests.fakes.faults import FaultPlan
 from tests.fakes.memory import ManualClock, MemoryLedger, MemoryObjectStore
 from tests.writer.support import BUCKET, ScriptedEnvironment, SmallSettings
 
 OUT = "out/"
-PART_BYTES = 16
 
 
-def settings(upload: str = "stream") -> UploadSettings:
-    """Parts of 16 bytes: a file of 40 bytes has three."""
-    return SmallSettings(PartSizes(first=PART_BYTES, step=0), threads=1, upload=Upload(upload))
+# A file of 40 bytes has three parts.
+SETTINGS = SmallSettings(PartSizes(first=16, step=0), threads=1)
 
 
 @dataclass
 class Lake:
     """A bucket; ``tasks`` strikes at the calls of writers, ``steps`` at those of the pipeline."""
 
-    versioned: bool = False
     tasks: FaultPlan = field(default_factory=FaultPlan)
     steps: FaultPlan = field(default_factory=FaultPlan)
-    upload: str = "stream"
 
     def __post_init__(self) -> None:
         self.clock = ManualClock(step=0.001)
-        self.store = MemoryObjectStore(
-            BUCKET, clock=self.clock, min_part_bytes=1, versioned=self.versioned
-        )
+        self.store = MemoryObjectStore(BUCKET, clock=self.clock, min_part_bytes=1)
         self.ledger = MemoryLedger()
         self.ports = Ports(self.steps.wrap(self.store), self.steps.wrap(self.ledger), self.clock)
         self.environment = ScriptedEnvironment(on_sleep=lambda _: self.serve())
@@ -60,7 +51,7 @@ class Lake:
             f"s3://{BUCKET}/{prefix}",
             store=self.tasks.wrap(self.store),
             environment=self.environment,
-            settings=settings(self.upload),
+            settings=SETTINGS,
             **options,
         )
 
@@ -79,11 +70,6 @@ class Lake:
                 if self.store.head(BUCKET, directory.result) is None:
                     self.executions += 1
                     run_execution(self.ports, directory, execution=f"execution-{self.executions}")
-
-    def announce(self, job: Job, counted: CountedAttempt) -> None:
-        """The event of a manifest that has arrived."""
-        key = job.directory.prefix + counted.manifest
-        note_arrivals(self.ports, [judge_arrival(self.ports, BUCKET, key)])
 
     def all_keys(self, prefix: str = "") -> list[str]:
         """Every object's key, hidden ones too."""
@@ -116,14 +102,8 @@ class Lake:
         return [key for key in self.all_keys(directory.prefix) if key not in kept]
 
     def put(self, key: str, body: bytes = b"old") -> None:
-        """A file that somebody wrote before."""
+        """A file that was there before."""
         self.store.put(BUCKET, key, body)
-
-    def manifest(self, job: Job, counted: CountedAttempt) -> PendingSet:
-        """What a finished task has noted."""
-        key = job.directory.prefix + counted.manifest
-        body = self.store.get(BUCKET, key, max_bytes=1 << 30).body
-        return decode_pendingset(body, job.directory, names=job.spec.names)
 
 
 def write(
