@@ -74,23 +74,31 @@ def protected(names: str) -> tuple[str, ...]:
     return documents if names == "documents" else (*documents, SUCCESS)
 
 
-def _leave(bucket_arn: str, names: str) -> dict[str, Any]:
-    """Deny to change what the pipeline writes; also to abort its uploads, as long lists are."""
-    return {
-        "Sid": "ProtectPipelineObjects",
-        "Effect": "Deny",
-        "Action": [
-            "s3:PutObject",
-            "s3:DeleteObject",
-            "s3:DeleteObjectVersion",
-            "s3:AbortMultipartUpload",
-        ],
-        "Resource": [f"{bucket_arn}/{name}" for name in protected(names)],
-    }
+def _leave(bucket_arn: str, names: str) -> list[dict[str, Any]]:
+    """Deny to change what the pipeline writes; also to abort its uploads, as long lists are.
+
+    A result may be deleted: the jar does so with all documents of a job that it knows to be undone.
+    """
+    actions = ["s3:PutObject", "s3:DeleteObjectVersion", "s3:AbortMultipartUpload"]
+    others = [f"{bucket_arn}/{name}" for name in protected(names) if name != RESULT]
+    return [
+        {
+            "Sid": "ProtectPipelineObjects",
+            "Effect": "Deny",
+            "Action": [*actions, "s3:DeleteObject"],
+            "Resource": others,
+        },
+        {
+            "Sid": "ProtectResults",
+            "Effect": "Deny",
+            "Action": actions,
+            "Resource": f"{bucket_arn}/{RESULT}",
+        },
+    ]
 
 
-def protection(bucket_arn: str, names: str, exempt: Sequence[str]) -> dict[str, Any]:
-    """The statement of a bucket's policy by which all but ``exempt`` leave these keys alone.
+def protection(bucket_arn: str, names: str, exempt: Sequence[str]) -> list[dict[str, Any]]:
+    """The statements of a bucket's policy by which all but ``exempt`` leave these keys alone.
 
     ``exempt`` are patterns of ARNs. AWS advises the condition instead of NotPrincipal, and for a
     role its value is the role's ARN, whatever the session; a request without it, an anonymous one,
@@ -98,11 +106,11 @@ def protection(bucket_arn: str, names: str, exempt: Sequence[str]) -> dict[str, 
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_notprincipal.html
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-keys.html
     """
-    return {
-        **_leave(bucket_arn, names),
+    of_others = {
         "Principal": {"AWS": "*"},
         "Condition": {"ArnNotLike": {"aws:PrincipalArn": list(exempt)}},
     }
+    return [{**statement, **of_others} for statement in _leave(bucket_arn, names)]
 
 
 def writer_policy(bucket_arn: str, prefix: str) -> dict[str, Any]:
@@ -127,7 +135,13 @@ def writer_policy(bucket_arn: str, prefix: str) -> dict[str, Any]:
                 "Action": ["s3:GetBucketNotification", "s3:ListBucket"],
                 "Resource": bucket_arn,
             },
-            _leave(bucket_arn, "all"),
+            {
+                "Sid": "DeleteDocumentsOfUndoneJobs",
+                "Effect": "Allow",
+                "Action": "s3:DeleteObject",
+                "Resource": f"{bucket_arn}/{prefix}/*__magic_job-*",
+            },
+            *_leave(bucket_arn, "all"),
         ],
     }
 

@@ -108,10 +108,10 @@ class S3CommitStorage(cdk.Stack):
             )
         if config.protect_names != "none":
             roles = f"arn:{self.partition}:iam::{self.account}:role{config.role_path}*"
-            statement = protection(
+            for statement in protection(
                 bucket.bucket_arn, config.protect_names, [roles, *config.operators]
-            )
-            bucket.add_to_resource_policy(iam.PolicyStatement.from_json(statement))
+            ):
+                bucket.add_to_resource_policy(iam.PolicyStatement.from_json(statement))
         self._notify_directly(bucket, config)
         return bucket
 

@@ -6,8 +6,10 @@ from contextlib import suppress
 
 import pytest
 
+from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.job import Outcome
 from s3commit.core.model.states import JobState
+from tests.core.swept import LIMITS, Swept
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, job_directory
 from tests.fakes.faults import Crash, FaultPlan
 
@@ -303,3 +305,60 @@ def test_i4_a_task_that_nobody_has_stopped_is_waited_for_while_it_opens_uploads(
     assert entered == ["SealJob", "AbortJob", "AbortJob", "TidyUp"]
     assert world.result(directory).outcome is Outcome.ABORTED
     assert world.open_uploads() == []
+
+
+def delete_documents(world: World, directory: JobDirectory) -> None:
+    """As a client does that knows the job to be undone."""
+    for key in world.all_keys(directory.prefix):
+        world.store.delete(BUCKET, key)
+
+
+def test_i4_i8_what_a_client_has_deleted_of_an_undone_job_does_not_come_back() -> None:
+    """The event of its request is repeated, and what a late task puts there goes on arrival."""
+    world, directory = World(), job_directory()
+    world.attempt(directory, "t0")
+    world.request_abort(directory)
+    world.run(directory)
+    delete_documents(world, directory)
+    world.run(directory, "execution-2")
+    assert world.all_keys(directory.prefix) == []
+    late = world.attempt(directory, "t1")
+    assert world.announce(directory, late) == 1
+    assert world.all_keys(directory.prefix) == []
+    assert world.open_uploads() == []
+
+
+def test_i4_i8_the_sweep_puts_nothing_either_and_aborts_what_a_late_task_opened() -> None:
+    world, directory = Swept(), job_directory()
+    world.attempt(directory, "t0")
+    world.request_abort(directory)
+    world.run(directory)
+    delete_documents(world, directory)
+    world.attempt(directory, "t1")  # whose event is lost
+    world.later(2 * LIMITS.stuck)
+    world.sweep()
+    assert world.all_keys(directory.prefix) == []
+    assert world.open_uploads() == []
+
+
+def test_i8_a_result_that_is_put_while_its_client_deletes_goes_as_well() -> None:
+    """A try of AbortJob was given up, and goes on when a twin has put the result."""
+    world, directory = World(), job_directory()
+    world.open(directory)
+    world.request_abort(directory)
+    world.plan.run_before(
+        "put",
+        lambda: delete_documents(world, directory),
+        where=lambda call: call.key == directory.result,
+    )
+    world.run(directory)
+    assert world.all_keys(directory.prefix) == []
+
+
+def test_i8_without_its_request_an_undone_job_has_its_result_all_the_same() -> None:
+    world, directory = World(), job_directory()
+    world.open(directory)
+    world.request_abort(directory)
+    world.store.delete(BUCKET, directory.request)
+    world.run(directory)
+    assert world.result(directory).outcome is Outcome.ABORTED

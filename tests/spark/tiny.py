@@ -118,13 +118,12 @@ class TinyPipeline:
                 for event in json.loads(message["Body"]).get("Records", []):
                     try:
                         with self._awake:
-                            self._handle(
-                                event["s3"]["bucket"]["name"], event["s3"]["object"]["key"]
-                            )
+                            self.handle(event["s3"]["bucket"]["name"], event["s3"]["object"]["key"])
                     except Exception as error:
                         self.failures.append(error)
 
-    def _handle(self, bucket: str, quoted: str) -> None:
+    def handle(self, bucket: str, quoted: str) -> None:
+        """Do what an event about the object brings about."""
         key = unquote_plus(quoted)
         if key.endswith("/request.json"):
             place = parse_directory(bucket, key)

@@ -12,7 +12,7 @@ import pytest
 
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.job import Destination
-from stacks.access import ACCESS, DATA, REQUEST, protected, protection, writer_policy
+from stacks.access import ACCESS, DATA, REQUEST, RESULT, protected, protection, writer_policy
 from stacks.dependencies import ROOT
 from stacks.functions import FUNCTIONS
 from tests.stacks.synthesized import (
@@ -295,23 +295,26 @@ def test_the_guide_shows_the_policies_as_they_are() -> None:
     ]
 
 
-def test_i12_a_writer_is_denied_what_the_pipeline_writes_and_may_delete_nothing() -> None:
+def test_i12_a_writer_is_denied_what_the_pipeline_writes_and_deletes_documents_alone() -> None:
     allowed: dict[str, set[str]] = defaultdict(set)
     denied: dict[str, set[str]] = defaultdict(set)
     for statement in writer_policy("bucket", "tenants/a")["Statement"]:
         for resource in _many(statement["Resource"]):
             found = allowed if statement["Effect"] == "Allow" else denied
-            found[resource] |= set(statement["Action"])
+            found[resource] |= set(_many(statement["Action"]))
     assert dict(allowed) == {
         "bucket/tenants/a/*": {
             *("s3:PutObject", "s3:GetObject"),
             *("s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"),
         },
+        "bucket/tenants/a/*__magic_job-*": {"s3:DeleteObject"},
         "bucket": {"s3:ListBucket", "s3:GetBucketNotification"},
     }
-    changing = {"s3:PutObject", "s3:AbortMultipartUpload"}
-    deleting = {"s3:DeleteObject", "s3:DeleteObjectVersion"}
-    assert dict(denied) == {f"bucket/{name}": changing | deleting for name in protected("all")}
+    changing = {"s3:PutObject", "s3:AbortMultipartUpload", "s3:DeleteObjectVersion"}
+    assert dict(denied) == {
+        f"bucket/{name}": changing | (set() if name == RESULT else {"s3:DeleteObject"})
+        for name in protected("all")
+    }
 
 
 def _statements(template: dict[str, Any], role: str | None = None) -> list[dict[str, Any]]:

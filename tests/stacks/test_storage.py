@@ -73,13 +73,15 @@ def test_i12_no_one_but_the_functions_and_operators_touches_what_the_pipeline_wr
     assembly: Assembly, encrypted: Assembly
 ) -> None:
     assert _protection(assembly) == []
-    (statement,) = _protection(encrypted)
-    assert (statement["Effect"], statement["Principal"]) == ("Deny", {"AWS": "*"})
-    keys = {resource["Fn::Join"][1][1] for resource in statement["Resource"]}
+    others, results = _protection(encrypted)
+    for statement in (others, results):
+        assert (statement["Effect"], statement["Principal"]) == ("Deny", {"AWS": "*"})
+        assert statement["Condition"] == {
+            "ArnNotLike": {"aws:PrincipalArn": [_arn_of_roles(encrypted), OPERATOR]}
+        }
+    keys = {one["Fn::Join"][1][1] for one in (*others["Resource"], results["Resource"])}
     assert keys == {f"/{name}" for name in protected("documents")}
-    assert statement["Condition"] == {
-        "ArnNotLike": {"aws:PrincipalArn": [_arn_of_roles(encrypted), OPERATOR]}
-    }
+    assert set(others["Action"]) - set(results["Action"]) == {"s3:DeleteObject"}
 
 
 def _arn_of_roles(assembly: Assembly) -> dict[str, Any]:

@@ -91,6 +91,10 @@ class Trial:
         for key in keys:
             if key.endswith("/result.json"):
                 found[_job(key)] = str(json.loads(self.body(key))["outcome"])
+        for job in self.jobs:  # the jar deletes the documents of a job that it knows to be undone
+            state = self.state(job)
+            if job not in found and state in ENDED:
+                found[job] = str(state)
         return found
 
     def reasons(self) -> set[str]:

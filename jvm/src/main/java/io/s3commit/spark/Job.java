@@ -1,15 +1,16 @@
 package io.s3commit.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.io.InterruptedIOException;
 import java.io.Serializable;
 import java.net.SocketTimeoutException;
+import java.nio.file.AccessDeniedException;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.Arrays;
 import java.util.List;
-import java.util.concurrent.TimeUnit;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
 import org.slf4j.Logger;
@@ -35,11 +36,9 @@ final class Job implements Serializable {
   private static final long serialVersionUID = 1L;
   private static final Logger LOG = LoggerFactory.getLogger(Job.class);
   private static final String JOB = "job.json";
-  private static final int MAX_RESULT_BYTES = 256 << 10; // what others may put there is not larger
-  private static final long FIRST_PAUSE_MILLIS = 20;
-  private static final long LONGEST_PAUSE_MILLIS = 1_000;
-  private static final double GROWTH = 1.2; // the answer is late by a fifth of the wait at most
-  private static final long REMIND_SECONDS = 60;
+  private static final String ABORT_REQUESTED = "ABORT_REQUESTED";
+  private static final String REQUEST = "request.json";
+  private static final long ABORT_SECONDS = 30; // the pipeline takes a few
 
   private final String id;
   private final JobDirectory directory;
@@ -95,28 +94,38 @@ final class Job implements Serializable {
    */
   void commit(Configuration conf, List<Counted> counted) throws IOException {
     FileSystem fs = Store.of(directory.destination(), conf);
-    long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(options.timeoutSeconds());
+    long deadline = Pause.deadline(options.timeoutSeconds());
     byte[] request = Documents.commit(id, digest, counted);
     asked = true; // from here on: the request may have arrived
     byte[] found = putRequest(fs, request, deadline);
     if (!Arrays.equals(found, request)) {
-      throw otherRequest(found);
+      CommitException other = otherRequest(found);
+      if (other.code().equals(ABORT_REQUESTED)) {
+        deleteWhenUndone(fs);
+      }
+      throw other;
     }
-    judge(await(fs, deadline));
+    Result result = await(fs, options.timeoutSeconds(), deadline);
+    if (result.isUndone()) {
+      deleteDocuments(fs);
+    }
+    judge(result);
   }
 
   private byte[] putRequest(FileSystem fs, byte[] request, long deadline) throws IOException {
     Pause pause = new Pause(deadline);
     while (true) {
+      IOException failed;
       try {
-        return Store.putFirst(fs, directory.document("request.json"), request);
-      } catch (IOException failed) {
-        if (isInterrupt(failed)) {
-          throw unknown("the request was interrupted", failed);
-        }
-        if (!pause.rest()) {
-          throw unknown("the request could not be put: " + failed.getMessage(), failed);
-        }
+        return Store.putFirst(fs, directory.document(REQUEST), request);
+      } catch (IOException again) {
+        failed = stopAtInterrupt(again);
+      }
+      if (pause.isLong()) {
+        LOG.warn("the request of job {} can't be put: {}. It is tried again.", id, said(failed));
+      }
+      if (!rest(pause)) {
+        throw unknown("the request could not be put: " + said(failed), failed);
       }
     }
   }
@@ -127,7 +136,7 @@ final class Job implements Serializable {
       JsonNode node = Documents.read(found);
       if (node.path("action").asText().equals("abort")) {
         return new CommitException(
-            "ABORT_REQUESTED",
+            ABORT_REQUESTED,
             "job " + id + " is not committed: its abort was requested first ("
                 + node.path("reason").asText("no reason given") + ")");
       }
@@ -138,60 +147,72 @@ final class Job implements Serializable {
         "OTHER_REQUEST", "job " + id + ": " + what + " was put first, and decides. " + lookUp());
   }
 
-  private JsonNode await(FileSystem fs, long deadline) throws IOException {
+  private Result await(FileSystem fs, long seconds, long deadline) throws IOException {
     Pause pause = new Pause(deadline);
-    String why = "no result after " + options.timeoutSeconds() + " s";
-    long reminder = System.nanoTime() + TimeUnit.SECONDS.toNanos(REMIND_SECONDS);
     boolean over = false;
     while (true) {
       IOException failed = null;
       try {
-        byte[] body = Store.read(fs, directory.document("result.json"), MAX_RESULT_BYTES);
-        JsonNode result = body == null ? null : Documents.read(body);
-        if (result != null && result.path("jobId").asText().equals(id)) {
+        byte[] body = Store.read(fs, directory.document(Result.NAME), Result.MAX_BYTES);
+        Result result = Result.of(body);
+        if (result.jobId().equals(id)) {
           return result;
         }
+      } catch (FileNotFoundException absent) {
+        failed = null;
       } catch (IOException again) {
-        if (isInterrupt(again)) {
-          throw unknown("the wait was interrupted", again);
-        }
-        failed = again;
+        failed = stopAtInterrupt(again);
       }
-      if (System.nanoTime() > reminder) {
-        reminder = Long.MAX_VALUE;
+      String why = failed == null ? "" : " (" + said(failed) + ")";
+      if (pause.isLong()) {
         LOG.warn(
-            "job {} has no result after {} s. {} If it never ends: `s3commit doctor` tells whether"
-                + " the bucket has a pipeline.", id, REMIND_SECONDS, lookUp());
+            "job {} has no result after a minute{}. {} If it never ends: `s3commit doctor` tells"
+                + " whether the bucket has a pipeline.", id, why, lookUp());
       }
       if (over) {
-        throw unknown(failed == null ? why : why + " (" + failed.getMessage() + ")", failed);
+        throw unknown("no result after " + seconds + " s" + why, failed);
       }
       // One more look when the time is over: it may have passed while the process stood still.
-      over = !pause.rest();
+      over = !rest(pause);
     }
   }
 
-  private void judge(JsonNode result) throws CommitException {
-    String outcome = result.path("outcome").asText();
-    String code = result.path("error").path("code").asText("");
-    String message = result.path("error").path("message").asText("no reason given");
-    if (outcome.equals("COMMITTED")) {
+  private void judge(Result result) throws CommitException {
+    if (result.isCommitted()) {
       LOG.info(
-          "job {} committed {} files at {}", id, result.path("files"), directory.destinationUri());
-    } else if (code.equals("ALREADY_COMMITTED")) {
-      LOG.warn("job {} added nothing: {}", id, message);
-    } else if (outcome.equals("ABORTED") || outcome.equals("ROLLED_BACK")) {
+          "job {} committed {} files at {}", id, result.files(), directory.destinationUri());
+    } else if (result.code().equals("ALREADY_COMMITTED")) {
+      LOG.warn("job {} added nothing: {}", id, result.message());
+    } else if (result.isUndone()) {
       throw new CommitException(
-          code.isEmpty() ? outcome : code,
-          "job " + id + " ended " + outcome + ", none of its files is visible: " + message);
+          result.code().isEmpty() ? result.outcome() : result.code(),
+          "job " + id + " ended " + result.outcome() + ", none of its files is visible: "
+              + result.message());
     } else {
-      throw unknown("its result has the outcome '" + outcome + "'", null);
+      throw unknown("its result has the outcome '" + result.outcome() + "'", null);
+    }
+  }
+
+  private boolean rest(Pause pause) throws CommitException {
+    try {
+      return pause.rest();
+    } catch (InterruptedException interrupted) {
+      Thread.currentThread().interrupt();
+      throw unknown("the wait was interrupted", interrupted);
     }
   }
 
   /** A request that took too long is no interrupt, though its exception is one by its class. */
-  private static boolean isInterrupt(IOException failed) {
-    return failed instanceof InterruptedIOException && !(failed instanceof SocketTimeoutException);
+  private IOException stopAtInterrupt(IOException failed) throws CommitException {
+    if (failed instanceof InterruptedIOException && !(failed instanceof SocketTimeoutException)) {
+      throw unknown("a request was interrupted", failed);
+    }
+    return failed;
+  }
+
+  private static String said(IOException failed) {
+    String rights = failed instanceof AccessDeniedException ? "S3 denies access: " : "";
+    return rights + failed.getMessage();
   }
 
   private CommitException unknown(String why, Throwable cause) {
@@ -212,40 +233,46 @@ final class Job implements Serializable {
       return;
     }
     asked = true;
+    FileSystem fs;
     try {
-      FileSystem fs = Store.of(directory.destination(), conf);
+      fs = Store.of(directory.destination(), conf);
       byte[] request = Documents.abort(id, "Spark's job failed");
-      Store.putFirst(fs, directory.document("request.json"), request);
+      Store.putFirst(fs, directory.document(REQUEST), request);
     } catch (IOException failed) {
       LOG.warn(
           "the abort of job {} could not be requested: {}. None of its files is visible, and the"
-              + " pipeline's sweep aborts it.", id, failed.getMessage());
+              + " pipeline's sweep aborts it.", id, said(failed));
+      return;
+    }
+    deleteWhenUndone(fs);
+  }
+
+  /** After an abort was requested: Spark creates a table only where nothing lies. */
+  private void deleteWhenUndone(FileSystem fs) {
+    try {
+      if (await(fs, ABORT_SECONDS, Pause.deadline(ABORT_SECONDS)).isUndone()) {
+        deleteDocuments(fs);
+      }
+    } catch (IOException failed) {
+      LOG.warn(
+          "job {} was not aborted within {} s. None of its files is visible, and the pipeline aborts"
+              + " it. Its documents stay: {}", id, ABORT_SECONDS, whatTheyBlock());
     }
   }
 
-  /** Pauses that grow, 20 ms to 1 s, until the deadline. */
-  private final class Pause {
-    private final long deadline;
-    private long millis = FIRST_PAUSE_MILLIS;
-
-    Pause(long deadline) {
-      this.deadline = deadline;
+  /** Delete the job directory of a job that is known to be undone; the ledger still knows it. */
+  private void deleteDocuments(FileSystem fs) {
+    try {
+      fs.delete(directory.document(""), true);
+    } catch (IOException failed) {
+      LOG.warn(
+          "the documents of job {} could not be deleted: {}. Allow s3:DeleteObject on {}*."
+              + " They stay: {}", id, said(failed), directory.uri(), whatTheyBlock());
     }
+  }
 
-    /** False, without a rest, when the time is over. */
-    boolean rest() throws CommitException {
-      long left = TimeUnit.NANOSECONDS.toMillis(deadline - System.nanoTime());
-      if (left <= 0) {
-        return false;
-      }
-      try {
-        Thread.sleep(Math.min(millis, left));
-      } catch (InterruptedException interrupted) {
-        Thread.currentThread().interrupt();
-        throw unknown("the wait was interrupted", interrupted);
-      }
-      millis = Math.min((long) Math.ceil(GROWTH * millis), LONGEST_PAUSE_MILLIS);
-      return true;
-    }
+  private String whatTheyBlock() {
+    return "until they are deleted, Spark can't create a table there. When `s3commit show "
+        + directory.uri() + "` says ABORTED or ROLLED_BACK, delete what is below " + directory.uri();
   }
 }

@@ -1,9 +1,7 @@
 package io.s3commit.spark;
 
-import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.io.UncheckedIOException;
-import java.nio.file.AccessDeniedException;
 import java.util.Arrays;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -118,11 +116,7 @@ final class Store {
       return body;
     } catch (IOException failed) {
       // What is longer is another object, whatever else is in it.
-      byte[] found = readAfter(failed, fs, path, Math.max(body.length + 1, SOME_BYTES));
-      if (found == null) {
-        throw failed;
-      }
-      return found;
+      return readAfter(failed, fs, path, Math.max(body.length + 1, SOME_BYTES));
     }
   }
 
@@ -144,15 +138,12 @@ final class Store {
   }
 
   /**
-   * The object's first bytes, {@code most} at most, or null if there is none.
-   *
-   * <p>Without the right to list the bucket S3 answers 403 for an object that does not exist.
+   * The object's first bytes, {@code most} at most. Raises {@code FileNotFoundException} if there is
+   * none; without the right to list the bucket S3 answers 403 then.
    */
   static byte[] read(FileSystem fs, Path path, int most) throws IOException {
     try (FSDataInputStream in = fs.open(path)) {
       return in.readNBytes(most);
-    } catch (FileNotFoundException | AccessDeniedException absent) {
-      return null;
     }
   }
 }

@@ -1,0 +1,34 @@
+package io.s3commit.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.io.IOException;
+
+/**
+ * What the pipeline says of a job's end, {@code result.json}.
+ *
+ * @param code of the error, "" if there is none
+ */
+record Result(String jobId, String outcome, String code, String message, long files) {
+  static final String NAME = "result.json";
+  static final int MAX_BYTES = 256 << 10; // what others may put there is not larger
+
+  static Result of(byte[] body) throws IOException {
+    JsonNode node = Documents.read(body);
+    JsonNode error = node.path("error");
+    return new Result(
+        node.path("jobId").asText(),
+        node.path("outcome").asText(),
+        error.path("code").asText(""),
+        error.path("message").asText("no reason given"),
+        node.path("files").asLong());
+  }
+
+  boolean isCommitted() {
+    return outcome.equals("COMMITTED");
+  }
+
+  /** Whether the job has ended, and none of its files is visible. */
+  boolean isUndone() {
+    return outcome.equals("ABORTED") || outcome.equals("ROLLED_BACK");
+  }
+}
