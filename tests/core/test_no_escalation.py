@@ -21,7 +21,7 @@ from s3commit.core.model.job import AbortRequest, Conflict, JobSpec, Names, Outc
 from s3commit.core.model.pending import PendingFile, PendingSet
 from s3commit.core.model.states import JobState
 from s3commit.writer.paths import encode_note, note_key
-from tests.core.fsck_world import Checked
+from tests.core.lost_world import Checked
 from tests.core.swept import LIMITS, Swept
 from tests.core.world import BUCKET, JOB, OTHER_JOB, World, job_directory
 
@@ -132,8 +132,7 @@ def test_i12_a_job_that_takes_the_id_of_a_write_of_sparks_aborts_no_upload_of_it
     assert world.store.upload_is_open(BUCKET, key, upload)
 
 
-@pytest.mark.parametrize("command", ["repair", "rebuild"])
-def test_i12_a_document_that_nobody_may_read_stops_no_command_for_the_others(command: str) -> None:
+def test_i12_a_document_that_nobody_may_read_stops_no_rebuild_for_the_others() -> None:
     """Put under a KMS key to which the pipeline has no right: listed, and a GET is refused."""
     world, evil, honest = World(), job_directory(prefix=BELOW), job_directory(OTHER_JOB)
     for directory in (evil, honest):
@@ -147,27 +146,7 @@ def test_i12_a_document_that_nobody_may_read_stops_no_command_for_the_others(com
 
     for _ in range(9):
         world.plan.run_before("get", refuse, where=lambda call: call.key == evil.job)
-    checked = Checked(world)
-    done = checked.rebuild() if command == "rebuild" else checked.repair()
-    assert any(OTHER_JOB in str(one) for one in done)
-
-
-def test_i12_a_repair_goes_on_where_nobody_may_read_an_ended_jobs_document() -> None:
-    """It asks where the job's files lie, since an upload that carries its id is open."""
-    world, evil, honest = World(), job_directory(prefix=BELOW), job_directory(OTHER_JOB)
-    world.open(evil)
-    world.open(honest)
-    world.request_abort(evil)
-    world.run(evil)
-    for directory in (evil, honest):
-        world.upload(directory, f"late-{directory.job_id}.x", b"1", task="t9", attempt="a9")
-    world.request_abort(honest)
-    world.run(honest)
-    world.upload(honest, f"late-{OTHER_JOB}.x", b"1", task="t9", attempt="a9")
-    denied = AccessError(f"{evil.job} is encrypted under another's key")
-    world.plan.fail("get", denied, times=None, where=lambda call: call.key == evil.job)
-    Checked(world).repair()
-    assert not [key for key in world.open_uploads() if OTHER_JOB in key]
+    assert any(OTHER_JOB in str(one) for one in Checked(world).rebuild())
 
 
 def _older_upload(world: World, evil: JobDirectory, names: Names) -> tuple[str, str, PendingSet]:
@@ -228,12 +207,12 @@ def test_i12_a_look_for_a_late_upload_ends_however_many_lie_at_its_key(
 
 
 @pytest.mark.parametrize("named_by", ["manifest", "note"])
-@pytest.mark.parametrize("ends", ["commit", "abort", "sweep", "repair"])
+@pytest.mark.parametrize("ends", ["commit", "abort", "sweep"])
 def test_i12_no_document_of_a_job_has_an_upload_of_before_aborted(named_by: str, ends: str) -> None:
     """Whatever names it is not counted, and reported by no event."""
     world, evil = Swept(), job_directory(WRITE, BELOW)
     key, upload, pending = _older_upload(world, evil, Names.EXACT)
-    if ends in {"sweep", "repair"}:
+    if ends == "sweep":
         world.request_abort(evil)
         world.run(evil)
     counted = world.attempt(evil, "t1", files={"own.csv": b"own"})
@@ -251,7 +230,7 @@ def test_i12_no_document_of_a_job_has_an_upload_of_before_aborted(named_by: str,
         world.run(evil)
     else:
         world.later(LIMITS.stuck + 1)
-        world.sweep() if ends == "sweep" else Checked(world, destination=evil.destination).repair()
+        world.sweep()
     assert world.open_uploads() == [key]
     assert world.store.upload_is_open(BUCKET, key, upload)
 

@@ -11,7 +11,6 @@ from itertools import count
 import pytest
 
 from s3commit.core.formats.file_names import belongs_to_job
-from s3commit.core.fsck.rebuild import rebuild
 from s3commit.core.model.errors import S3CommitError
 from s3commit.core.model.job import Conflict, Destination, Names, Outcome, Scope
 from s3commit.core.model.locks import claimed
@@ -19,9 +18,10 @@ from s3commit.core.model.record import Stage
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ListedObject
-from tests.core.fsck_world import Checked
+from s3commit.core.rebuild import rebuild
+from tests.core.lost_world import Checked
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, REF, World, job_directory
-from tests.crash.fsck_faults import FAULTS, disarm, unplanned, with_fault
+from tests.crash.rebuild_faults import FAULTS, disarm, unplanned, with_fault
 from tests.crash.scenarios import KEY, POLICIES, SCENARIOS, Scenario, fill
 from tests.fakes.execution import run_execution
 from tests.fakes.faults import Crash, FaultPlan
@@ -274,11 +274,9 @@ def test_i8_a_ledger_that_was_set_back_is_told_and_no_execution_goes_on_from_it(
         if state is JobState.COMMITTED:
             continue
         desk.world.ledger._jobs[REF] = record
-        assert desk.names() == ["LEDGER_SET_BACK"]
         (told,) = desk.rebuild()
         assert (told.failed, told.started) == (True, False)
         assert "restored to a moment of before" in told.why
-        desk.repair()
     assert desk.hands.started == []
     assert desk.world.visible() == visible
     desk.lose_ledger()
@@ -310,8 +308,8 @@ def test_i8_a_whole_bucket_of_destinations_is_read_as_it_is_listed() -> None:
                     read.append(listed.key)
                 yield listed
 
-    fsck = desk.fsck
-    lazy = replace(fsck, ports=replace(fsck.ports, store=Listing()))  # type: ignore[arg-type]
+    own = desk.rebuilder
+    lazy = replace(own, ports=replace(own.ports, store=Listing()))  # type: ignore[arg-type]
     found = rebuild(lazy, desk.destination)
     first = next(found)
     assert len(read) < 40, "it is told as it is found, behind what the pipeline wrote of each"
@@ -324,7 +322,7 @@ def test_i8_a_whole_bucket_of_destinations_is_read_as_it_is_listed() -> None:
 def test_i8_the_manifests_of_a_huge_job_are_noted_page_by_page(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("s3commit.core.fsck.rebuild.NOTED_AT_ONCE", 4)
+    monkeypatch.setattr("s3commit.core.rebuild.NOTED_AT_ONCE", 4)
     desk = Checked(World())
     for directory in (DIRECTORY, job_directory(NEIGHBOUR)):
         desk.world.open(directory)

@@ -12,7 +12,7 @@ import pytest
 from s3commit.core.commit.ingest_pendingsets import judge_arrival, note_arrivals
 from s3commit.core.model.job import Outcome
 from s3commit.core.sweep.sweep import DAY, HOUR
-from tests.core.fsck_world import Checked
+from tests.core.lost_world import Checked
 from tests.core.swept import LIMITS, Swept, announced, ended, sealed
 from tests.core.test_s3a import commit
 from tests.core.world import BUCKET, World, job_directory

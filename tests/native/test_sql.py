@@ -244,7 +244,7 @@ def test_a_partition_outside_of_the_table_is_refused(
         f"INSERT OVERWRITE {table} PARTITION (a = 1) SELECT 1",
     ):
         # Spark itself deletes in the table's bucket only.
-        with pytest.raises(FAILURES, match="PARTITION_ELSEWHERE|Wrong FS"):
+        with pytest.raises(FAILURES, match=r"PARTITION_ELSEWHERE|Wrong FS"):
             spark.sql(statement)
     assert spark.table(table).count() == 0
     assert [one.key for one in tiny.store.list(BUCKET, f"{db}/t/")] == [f"{db}/t/"]

@@ -20,7 +20,7 @@ from s3commit.core.ports.bundle import Ports
 from s3commit.core.sweep.directories import tidy_job_directories
 from s3commit.core.sweep.jobs import go_on_with_stuck_jobs
 from s3commit.core.sweep.sweep import Limits, Sweep
-from tests.core.fsck_world import Checked
+from tests.core.lost_world import Checked
 from tests.core.world import BUCKET, JOB, OTHER_JOB, REF, World, job_directory
 from tests.fakes.bucket import etag_of
 from tests.fakes.executions import MemoryExecutions
@@ -218,21 +218,6 @@ def test_a_decided_job_whose_execution_is_dead_is_gone_on_with_by_the_sweep() ->
     assert go_on_with_stuck_jobs(sweep, "") == ""
     assert sweep.report.started == 1
     assert list(executions.started.values()) == [directory]
-
-
-def test_i12_a_repair_further_down_leaves_alone_what_carries_the_id_of_the_job_further_up() -> None:
-    """Found by seed 444: a nested job of the same id, refused, passed for the files' owner."""
-    world, outer, nested = World(), job_directory(), job_directory(prefix="sales/dt=1/")
-    name = f"dt=1/part-t0-{JOB}.parquet"
-    world.request(outer, world.attempt(outer, "t0", files={name: b"theirs"}))
-    world.open(nested)
-    world.request_abort(nested)
-    assert world.run(nested)[-1] == "TidyUp"
-    below = Checked(world, destination=nested.destination)
-    assert below.repair() == []
-    assert world.run(outer)[-1] == "TidyUp"
-    assert world.visible() == {f"sales/{name}": b"theirs"}
-    assert below.names() == []
 
 
 def test_i8_a_decision_that_is_put_behind_a_record_in_the_empty_table_is_gone_on_with() -> None:

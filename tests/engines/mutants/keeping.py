@@ -1,4 +1,4 @@
-"""Deliberate bugs in the sweep, in check and rebuild, and where an id is taken."""
+"""Deliberate bugs in the sweep, in the rebuild, and where an id is taken."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from tests.engines.mutants.mutant import Mutant
 FINDINGS = "tests/sim/test_findings.py"
 SWEEP = "tests/core/test_sweep.py"  # a person's repair, at the end of a run, would find them too
 COST = "tests/core/test_sweep_cost.py tests/core/test_sweep_shares.py"
-REPLACED = "tests/core/test_fsck_replaced.py"
 LIFE = "tests/core/test_sweep_life.py"
 
 MUTANTS = [
@@ -237,30 +236,7 @@ MUTANTS = [
         "I5",
         by=LIFE,
     ),
-    # A check, and a ledger made again.
-    Mutant(
-        "a job that writes passes for ended, in a check",
-        "core/fsck/jobs.py",
-        "        return self.phase in ENDED\n",
-        "        return self.phase in ENDED | {JobState.OPEN}\n",
-        "I4",
-    ),
-    Mutant(
-        "a machine's clock says which of two jobs came later, in a check",
-        "core/fsck/superseded.py",
-        "    return job.listed_at or FOREVER, job",
-        '    return "", job',
-        "fsck",
-        by=REPLACED,
-    ),
-    Mutant(
-        "a check does not know what jobs of other destinations have replaced",
-        "core/fsck/superseded.py",
-        "        return any(self._in(one).removed_since(since) for one in directories)\n",
-        "        return False\n",
-        "fsck",
-        by=REPLACED,
-    ),
+    # A ledger made again.
     Mutant(
         "a restored table has a refused job decided anew",
         "core/commit/seal_job.py",
@@ -296,11 +272,11 @@ MUTANTS = [
     ),
     Mutant(
         "a ledger that is made again remembers no result and no list",
-        "core/fsck/rebuild.py",
-        "    return record_from_s3(fsck.ports, directory, read_spec(fsck.ports, directory))\n",
+        "core/rebuild.py",
+        "    return record_from_s3(hands.ports, directory, read_spec(hands.ports, directory))\n",
         "    from s3commit.core.job.record import new_record\n\n"
-        "    spec = read_spec(fsck.ports, directory)\n"
-        "    return new_record(spec, directory, fsck.ports.clock.now())\n",
+        "    spec = read_spec(hands.ports, directory)\n"
+        "    return new_record(spec, directory, hands.ports.clock.now())\n",
         "I8",
     ),
     Mutant(

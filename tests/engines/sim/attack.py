@@ -63,9 +63,9 @@ class AttackedWorld(World):
         self._attack("adversary again", self.dice.choice([1, 2, 4]))
         if self.dice.random() < 0.5:
             prefix = self.dice.choice([*ROOTS[:2], self.prefix])
-            repair = partial(self.keepers.repair, prefix)
-            command = partial(self.keepers.command, f"repair {prefix}", repair)
-            self.later("repair!", command, job="", role="clock")
+            commit = partial(self.keepers.commit_requested, prefix)
+            command = partial(self.keepers.command, f"commit {prefix}", commit)
+            self.later("commit!", command, job="", role="clock")
         if self.dice.random() < 0.3:
             self.later("sweep!", partial(self.keepers.sweep, "sweep"), job="", role="clock")
         self.scheduler.run()

@@ -1,4 +1,4 @@
-"""Sweeps, checks, repairs and rebuilds: processes of the run, with faults of their own."""
+"""Sweeps, checks and rebuilds: processes of the run, with faults of their own."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
-from s3commit.core.fsck.check import check
-from s3commit.core.fsck.ports import Fsck
-from s3commit.core.fsck.rebuild import rebuild
-from s3commit.core.fsck.repair import repair
-from s3commit.core.fsck.verdict import Level
+from s3commit.core.check import Report as CheckReport
+from s3commit.core.check import check
 from s3commit.core.model.errors import TransientError
 from s3commit.core.model.job import Destination
 from s3commit.core.ports.executions import Executions
+from s3commit.core.rebuild import Rebuilder, rebuild
 from s3commit.core.sweep.report import Report, decode_report, encode_report
 from s3commit.core.sweep.steps import STEPS
 from s3commit.core.sweep.sweep import Limits, Step, Sweep
@@ -37,7 +35,7 @@ class Keepers:
     door: Door
     executions: Executions
     machine: Machine
-    fsck: Fsck
+    hands: Rebuilder
     limits: Limits
     call_items: int
     swept: Report = field(default_factory=Report)
@@ -90,7 +88,7 @@ class Keepers:
         def make(turn: SweepTurn) -> Sweep:
             sweep = Sweep(
                 BUCKET,
-                self.fsck.ports,
+                self.hands.ports,
                 self.executions,
                 self.limits,
                 report,
@@ -128,23 +126,25 @@ class Keepers:
 
         return self.scheduler.spawn(name, patient, role="keeper", job="")
 
-    def check(self, prefix: str) -> list[str]:
-        """``fsck``: what it finds, in words."""
-        found = check(self.fsck, Destination(BUCKET, prefix))
-        return [
-            f"{one.name} {one.key} {one.detail}"
-            for one in found
-            if one.verdict.level is Level.FINDING
-        ]
+    def check(self, prefix: str) -> CheckReport:
+        """``fsck``."""
+        ports = self.hands.ports
+        return check(ports.store, ports.ledger, ports.parallel, Destination(BUCKET, prefix))
 
-    def repair(self, prefix: str) -> None:
-        """``fsck --repair``."""
-        _exhaust(repair(self.fsck, Destination(BUCKET, prefix)))
+    def commit_requested(self, prefix: str) -> None:
+        """``s3commit commit`` of each job that ``fsck`` shows as requested and without a result."""
+        for one in self.check(prefix).open_jobs:
+            record = self.hands.ports.ledger.job(one.directory.ref)
+            if one.requested and not (
+                record and self.hands.executions.is_running(one.directory, record)
+            ):
+                name = f"{one.directory.ref}-commit-{int(self.scheduler.seconds)}"
+                self.executions.start(name, one.directory)
 
     def rebuild(self) -> None:
         """``fsck --rebuild-ledger`` of all there is."""
         for prefix in self.roots:
-            _exhaust(rebuild(self.fsck, Destination(BUCKET, prefix)))
+            _exhaust(rebuild(self.hands, Destination(BUCKET, prefix)))
 
     def at_work(self) -> bool:
         """Whether one of them runs."""

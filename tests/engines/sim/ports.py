@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, cast
 
-from s3commit.core.fsck.ports import JobExecutions
 from s3commit.core.model.locks import Claim, Claimed
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.executions import Executions
 from s3commit.core.ports.ledger import Ledger
 from s3commit.core.ports.objects import ListedObject, ObjectStore, OpenUpload
+from s3commit.core.rebuild import JobExecutions
 from tests.engines.sim.door import Door
 
 STORE_VERBS = (

@@ -72,7 +72,7 @@ def _repair(world: World) -> None:
     """As is to hear a request at a destination where no other job has been lately."""
     world.faults.strike("repaired by hand")
     for prefix in sorted({job.prefix for job in world.observer.jobs.values()}):
-        world.keepers.command(f"repair {prefix}", partial(world.keepers.repair, prefix))
+        world.keepers.command(f"commit {prefix}", partial(world.keepers.commit_requested, prefix))
 
 
 def _begun(world: World, job: Job) -> bool:
@@ -150,15 +150,10 @@ def settle(world: World) -> None:
         body = partial(world.keepers.check, prefix)
         check = world.scheduler.spawn(f"check {prefix}", body, role="fsck", job="")
         world.scheduler.run()
-        # Notes of keys that nobody needs may be left, and what looks like a job's and is older.
-        # A list that was made while a file was another's has other counts than the ledger.
+        # A list that was made while a file was another's names the other one.
         spoiled = any("published" in job.sabotaged for job in world.observer.jobs.values())
-        fine = ("ONCE_LEFT ", "UNREADABLE ") if spoiled else ("ONCE_LEFT ",)
-        found = [
-            one
-            for one in check.result or ()
-            if not one.startswith(fine) and one.split()[1] not in world.foreign
-        ]
+        findings = check.result.findings if check.result and not spoiled else ()
+        found = [one for one in findings if one.key not in world.foreign]
         if (check.error or found) and not world.is_written_to(prefix):
             fail("fsck", f"a check of {prefix} ends with {check.error or found}")
     world.scheduler.seconds += world.keepers.limits.retention + 3 * HOUR

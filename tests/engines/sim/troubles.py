@@ -153,7 +153,7 @@ def add_keepers(world: World) -> None:
     while rng.random() < 0.12:
         faults.strike("checked")
         name, prefix = f"fsck{rng.randrange(1000)}", rng.choice(["sales/", "sales/", "moved/"])
-        deed = world.keepers.repair if rng.random() < 0.7 else world.keepers.check
+        deed = world.keepers.commit_requested if rng.random() < 0.7 else world.keepers.check
         body = partial(world.keepers.command, name, partial(deed, prefix))
         world.later(f"{name}!", body, job="", role="clock", most=_when(world))
     if world.loses:

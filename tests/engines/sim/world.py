@@ -11,7 +11,6 @@ from s3commit.core.commit import acquire_destination as acquire
 from s3commit.core.ending import leftovers, objects
 from s3commit.core.ending import uploads as own_uploads
 from s3commit.core.formats import plan
-from s3commit.core.fsck.ports import Fsck
 from s3commit.core.job import listings
 from s3commit.core.job import put_lines as upload
 from s3commit.core.job import replace_list as replaced
@@ -19,6 +18,7 @@ from s3commit.core.model import locks
 from s3commit.core.ownership import other_jobs
 from s3commit.core.ports import clock
 from s3commit.core.ports.bundle import Ports
+from s3commit.core.rebuild import Rebuilder
 from s3commit.core.sweep.sweep import Limits
 from tests.engines.sim.clients import BUCKET, Clients
 from tests.engines.sim.decisions import Decisions
@@ -148,7 +148,7 @@ class World:
             self.door,
             as_executions(self.door, self.machine),
             self.machine,
-            Fsck(self.ports, as_job_executions(self.door, Commands(self.machine))),
+            Rebuilder(self.ports, as_job_executions(self.door, Commands(self.machine))),
             limits,
             self.rng.choice([1, 3, 5000]),
         )

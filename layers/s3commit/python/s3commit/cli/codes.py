@@ -236,7 +236,7 @@ _STOPS: Final = {
     "States.ExceedToleratedFailureThreshold": Advice(
         "Workers that complete uploads failed repeatedly. Completed uploads stay completed; the"
         " others can still be completed",
-        "Read the Map Run in the console and the log of `complete_unit`. The cause is usually"
+        "Read the Map Run in the console and the log of `complete`. The cause is usually"
         " missing rights on the bucket or its key. Grant them",
     ),
     "States.Timeout": Advice(

@@ -3,62 +3,47 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final
 
 import click
 
 from s3commit.aws import env
+from s3commit.aws.arns import machine_of
 from s3commit.cli.arguments import Parsed
-from s3commit.cli.fsck_ports import connect
-from s3commit.cli.output.fsck import Teller, tell_rebuilt
-from s3commit.cli.printer import Printer
+from s3commit.cli.printer import Column, Printer
 from s3commit.cli.session import Session
-from s3commit.cli.text import many
+from s3commit.cli.text import amount, fields, many, some
 from s3commit.cli.verb import (
     FAILED,
-    UNKNOWN,
     USAGE,
     Problem,
-    dry_run_option,
     state_machine_option,
     table_option,
     verb,
 )
-from s3commit.core.formats.layout import parse_destination
-from s3commit.core.fsck.check import check
-from s3commit.core.fsck.findings import Repair, decode_plan, encode_plan
-from s3commit.core.fsck.ports import Fsck
-from s3commit.core.fsck.rebuild import rebuild
-from s3commit.core.fsck.repair import UNKNOWN as NOT_KNOWN
-from s3commit.core.fsck.repair import repair
-from s3commit.core.model.errors import InvalidInputError, S3CommitError
+from s3commit.core.check import Report, check
+from s3commit.core.formats.layout import JobDirectory, parse_destination
+from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import Destination
+from s3commit.core.model.record import JobRecord
+from s3commit.core.rebuild import Rebuilder, rebuild
 
 _BUCKET: Final = re.compile(r"s3[an]?://([a-z0-9][a-z0-9.\-]{1,61}[a-z0-9])/?")
 
 
-def _parse_reach(text: str) -> Destination:
+def _parse_place(text: str) -> Destination:
     """A destination, or a whole bucket, whose prefix is empty."""
     bucket = _BUCKET.fullmatch(text)
     return Destination(bucket[1], "") if bucket else parse_destination(text)
 
 
-@verb(changes=True)
-@click.argument("destination", type=Parsed("destination", _parse_reach))
+@verb()
+@click.argument("destination", type=Parsed("destination", _parse_place))
 @table_option
 @state_machine_option
-@click.option(
-    "--plan",
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the repairs there; with --repair, do those that it names.",
-)
-@click.option("--repair", "repairing", is_flag=True, help="Repair what is found.")
 @click.option("--rebuild-ledger", is_flag=True, help="Make the ledger's lost records again.")
-@dry_run_option
 def fsck(
     session: Session,
     printer: Printer,
@@ -66,137 +51,122 @@ def fsck(
     destination: Destination,
     table: str | None,
     machine: str | None,
-    plan: Path | None,
-    repairing: bool,
     rebuild_ledger: bool,
-    dry_run: bool,
 ) -> None:
-    """Check a destination against the ledger; repair.
+    """Compare a table with what was committed to it.
 
-    Compares the ledger's records, the commit manifests, the open uploads and the objects at
-    DESTINATION, and says what does not fit. Changes nothing without --repair, never touches a job
-    that has not ended, and nothing that is not provably a job's. Each repair is conditional, and
-    is done only if a new check finds it too, so a plan may be old, and repeating does no harm.
+    Reports the files of commit manifests that are gone or changed, and the jobs without a result,
+    each with what mends it. Changes nothing.
 
     --rebuild-ledger makes the records of the jobs below DESTINATION again from what is in S3,
     after the table was lost, and starts an execution for each job that was requested. It takes a
     whole bucket, s3://BUCKET/, too.
 
-    Exit codes: 0 clean, or all repaired; 1 findings are left; 4 a repair's outcome is unknown.
+    Exit code 1: something is gone, changed or unreadable.
     """
-    if not table:
-        raise Problem(f"fsck needs the ledger: --table or {env.TABLE}", USAGE)
-    if not destination.prefix and not rebuild_ledger:
-        raise Problem(
-            f"{destination.uri} is a whole bucket, and a table is checked by its destination, such"
-            f" as {destination.uri}sales/; --rebuild-ledger takes a bucket",
-            USAGE,
-        )
-    if rebuild_ledger and (repairing or plan):
-        raise Problem("--rebuild-ledger goes without --plan and --repair", USAGE)
-    if repairing and dry_run:
-        raise Problem("--repair and --dry-run exclude each other; without both it looks", USAGE)
-    connected = connect(session, table, machine, printer.note)
     if rebuild_ledger:
-        _rebuild(connected, printer, destination, dry_run)
-    elif repairing:
-        chosen = _read_plan(plan, destination) if plan else None
-        _repair(connected, printer, destination, chosen)
-    else:
-        _check(connected, printer, destination, plan)
-
-
-def _check(fsck: Fsck, printer: Printer, destination: Destination, plan: Path | None) -> None:
-    teller = Teller(printer, destination)
-
-    def repairs() -> Iterator[Repair]:
-        for finding in check(fsck, destination, teller.tally):
-            teller.tell(finding)
-            yield from finding.repairs
-
-    if plan is None:
-        for _ in repairs():
-            pass
-    else:
-        with _file_failures(plan):
-            # Whole or not at all: half a plan looks like one.
-            partial = plan.with_name(plan.name + ".part")
-            with partial.open("wb") as file:
-                file.writelines(encode_plan(destination, repairs()))
-            partial.replace(plan)
-    teller.sum_up(repairing=False)
-    if plan is not None and teller.left:
-        printer.note(
-            f"wrote {plan}; to do it: s3commit fsck {destination.uri} --repair --plan {plan}"
+        if not table:
+            raise Problem(f"name the ledger's table: --table or {env.TABLE}", USAGE)
+        hands = Rebuilder(
+            session.ports(session.store, session.ledger(table)), _Executions(session, machine)
         )
-    _exit_if(teller.left)
+        _rebuild(hands, printer, destination)
+        return
+    if not destination.prefix:
+        raise Problem(f"{destination.uri} is a whole bucket: name a destination in it", USAGE)
+    ledger = session.ledger(table) if table else None
+    report = check(session.store, ledger, session.parallel, destination)
+    _print(printer, report)
+    if not report.is_sound:
+        raise click.exceptions.Exit(FAILED)
 
 
-def _repair(
-    fsck: Fsck, printer: Printer, destination: Destination, chosen: list[Repair] | None
-) -> None:
-    teller = Teller(printer, destination)
-    unknown = 0
-    with _stopped(lambda: many(teller.repaired, "finding") + " repaired"):
-        for one in repair(fsck, destination, chosen, teller.tally):
-            teller.tell(one.finding, one)
-            unknown += one.outcomes.count(NOT_KNOWN)
-    teller.sum_up(repairing=True)
-    if unknown:
-        raise Problem(
-            f"of {many(unknown, 'repair')} nobody knows whether it was done; repeating the command"
-            " is harmless",
-            UNKNOWN,
-        )
-    _exit_if(teller.left)
+_FILES = (
+    Column("WHAT", "what"),
+    Column("FILE", "key"),
+    Column("JOB", "jobId"),
+    Column("WHAT MENDS IT", "mend"),
+)
+_JOBS = (
+    Column("JOB WITHOUT A RESULT", "jobId"),
+    Column("STATE", "state", lambda state: state or "-"),
+    Column("REQUESTED", "requested", lambda requested: "yes" if requested else "no"),
+    Column("WHAT MENDS IT", "mend"),
+)
 
 
-def _exit_if(left: int) -> None:
+def _print(printer: Printer, report: Report) -> None:
+    findings = [fields(one, "what", "key", "job_id", "mend") for one in report.findings]
+    open_jobs = [
+        {"jobId": one.directory.job_id, **fields(one, "state", "requested", "mend")}
+        for one in report.open_jobs
+    ]
+    if printer.json:
+        counts = fields(report, "jobs", "files", "bytes", "replaced", "foreign", "examples")
+        sound = {"destination": report.destination.uri, "sound": report.is_sound}
+        printer.document({**sound, **counts, "findings": findings, "openJobs": open_jobs})
+        return
+    for columns, documents in ((_FILES, findings), (_JOBS, open_jobs)):
+        if documents:
+            printer.table(columns, documents)
+    whole = amount(report.files, report.bytes, None)
+    verdict = "sound" if report.is_sound else f"{many(len(findings), 'finding')}, beside"
+    printer.line(f"{verdict}: {many(report.jobs, 'job')}, {whole}, as committed")
+    if report.replaced:
+        printer.line(f"{many(report.replaced, 'file')} replaced by later jobs")
+    if report.foreign:
+        more = " …" if report.foreign > len(report.examples) else ""
+        names = some(report.examples)
+        printer.line(f"{many(report.foreign, 'file')} of no commit manifest: {names}{more}")
+
+
+def _rebuild(hands: Rebuilder, printer: Printer, destination: Destination) -> None:
+    made = left = 0
+    for one in rebuild(hands, destination):
+        made += one.made
+        left += one.is_left
+        document = {
+            "jobId": one.directory.job_id,
+            "directory": one.directory.uri,
+            **fields(one, "state", "made", "attempts", "locks", "started", "running", "failed"),
+            "why": one.why,
+        }
+        if printer.json:
+            printer.record(document)
+        elif one.made or one.is_left or one.started:
+            what = one.why or ("started" if one.started else "made")
+            printer.line(f"{one.directory.uri}: {one.state or '-'}, {what}")
+    printer.summary(f"{many(made, 'record')} made, {left} left to look at")
     if left:
         raise click.exceptions.Exit(FAILED)
 
 
-@contextmanager
-def _stopped(how_far: Callable[[], str]) -> Iterator[None]:
-    """An error in the middle is not one before which nothing has changed: say how far it came."""
-    try:
-        yield
-    except S3CommitError as error:
-        raise Problem(
-            f"{error.message} [{error.code}]; stopped there, with {how_far()}; when that is mended,"
-            " repeating the command is harmless",
-            FAILED,
-        ) from error
+@dataclass(frozen=True, slots=True)
+class _Executions:
+    """Implements `JobExecutions`; ``machine`` is for jobs whose record names no execution."""
 
+    session: Session
+    machine: str | None
 
-def _rebuild(fsck: Fsck, printer: Printer, destination: Destination, dry_run: bool) -> None:
-    jobs = made = left = 0
-    with _stopped(lambda: f"{many(jobs, 'job directory', 'job directories')} told"):
-        for one in rebuild(fsck, destination, dry_run=dry_run):
-            tell_rebuilt(printer, one, dry_run=dry_run)
-            jobs += 1
-            made += one.made
-            left += one.is_left
-    word = "would be made" if dry_run else "made"
-    printer.note(
-        f"{many(jobs, 'job directory', 'job directories')} below {destination.uri}:"
-        f" {many(made, 'record')} {word}, {left} left to look at"
-    )
-    _exit_if(left and not dry_run)
+    def is_running(self, directory: JobDirectory, record: JobRecord) -> bool:
+        """See `JobExecutions.is_running`."""
+        machine, execution = machine_of(record.execution), record.execution
+        if machine is None:
+            # As the pipeline names the first one, which may not have come to the ledger yet.
+            machine, execution = self.machine, directory.ref
+        if machine is None:
+            return False
+        return self.session.executions(machine).describe(execution).is_running
 
-
-def _read_plan(plan: Path, destination: Destination) -> list[Repair]:
-    with _file_failures(plan):
-        body = plan.read_bytes()
-    try:
-        return decode_plan(body, destination)
-    except InvalidInputError as error:
-        raise Problem(f"{plan}: {error.message}", USAGE) from error
-
-
-@contextmanager
-def _file_failures(plan: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise Problem(f"{plan}: {error.strerror or error}", USAGE) from error
+    def start(self, directory: JobDirectory, record: JobRecord) -> bool:
+        """See `JobExecutions.start`. The hour: one that failed before its work is tried again."""
+        machine = self.machine or machine_of(record.execution)
+        if machine is None:
+            raise InvalidInputError(
+                f"to continue job {directory.job_id} name the state machine with --state-machine or"
+                f" {env.STATE_MACHINE}",
+                code="NO_STATE_MACHINE",
+            )
+        now = datetime.fromtimestamp(self.session.environment.epoch(), UTC)
+        name = f"{directory.ref}-rebuild-{record.generation}-{now:%Y%m%d%H}"
+        return self.session.executions(machine).start(name, directory) is not None

@@ -11,9 +11,9 @@ from s3commit.core.model.errors import S3CommitError
 from s3commit.core.model.job import Outcome
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.bundle import Ports
-from tests.core.fsck_world import Checked
+from tests.core.lost_world import Checked
 from tests.core.world import BUCKET, JOB, REF, job_directory
-from tests.crash.fsck_faults import (
+from tests.crash.rebuild_faults import (
     FAULTS,
     disarm,
     each_scenario,
@@ -44,7 +44,7 @@ def check_after(desk: Checked, scenario: Scenario) -> None:
     else:
         assert world.visible() == scenario.visible
         assert world.store.head(BUCKET, directory.commits) is None
-    assert desk.findings() == [], "what is committed is there, what is not is not"
+    assert desk.report().is_sound, "what is committed is there"
     assert world.open_uploads() == ["sales2/theirs"]
     assert world.ledger._claims == {}
     if scenario.prepare is keyed_again:
@@ -88,7 +88,7 @@ def test_i8_a_rebuild_that_dies_anywhere_is_gone_on_with(when: str, scenario: Sc
     for point in count(1):
         desk = prepared(scenario, FaultPlan())
         desk.world.plan = FaultPlan().crash_after("decide")
-        ports = desk.fsck.ports
+        ports = desk.rebuilder.ports
         with contextlib.suppress(Crash):
             run_execution(ports, job_directory())
         desk.lose_ledger()

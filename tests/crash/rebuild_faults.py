@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from s3commit.core.ports.bundle import Ports
-from tests.core.fsck_world import Checked
+from tests.core.lost_world import Checked
 from tests.core.world import BUCKET, World
 from tests.crash.scenarios import (
     POLICIES,

@@ -1,0 +1,302 @@
+"""What a table has of what was committed to it: facts, and what mends them. Changes nothing.
+
+Compares every commit manifest with one listing of the destination. Of a job without a result it
+gives the ledger's state. To run a job's steps again is the repair of what they left undone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cache, partial
+from typing import Final
+
+from s3commit.core.formats.layout import (
+    COMMITS,
+    MAGIC_PREFIX,
+    PENDINGSET_SUFFIX,
+    JobDirectory,
+    check_job_id,
+    directories_above,
+    is_data,
+    parse_directory,
+)
+from s3commit.core.formats.published import CommitHeader, CommittedFile
+from s3commit.core.job.documents import read_commit_header, read_commit_manifest, read_result
+from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError
+from s3commit.core.model.job import Destination, Outcome
+from s3commit.core.ports.bundle import ParallelMap
+from s3commit.core.ports.ledger import Ledger
+from s3commit.core.ports.objects import ListedObject, ObjectReader
+
+LIST_SUFFIX: Final = ".jsonl"
+EXAMPLES: Final = 10  # of foreign files
+# What one document can bring about; the rest of the table is checked all the same (I12).
+_UNREADABLE: Final = (InvalidInputError, NotFoundError, AccessError)
+
+
+class What(StrEnum):
+    """What is wrong with a file, or with the list of a job's files."""
+
+    GONE = "gone"
+    CHANGED = "changed"
+    UNREADABLE = "unreadable"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A committed file, or a commit manifest, that is not there as it was committed."""
+
+    what: What
+    key: str
+    job_id: str
+    mend: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenJob:
+    """A job directory without a result. ``state`` is the ledger's; None: not in the ledger."""
+
+    directory: JobDirectory
+    requested: bool
+    state: str | None
+    mend: str
+
+
+@dataclass
+class Report:
+    """A destination as it was found.
+
+    ``jobs``, ``files`` and ``bytes`` are what commit manifests name and is there as committed.
+    ``replaced`` files were removed by later jobs. ``foreign`` files stand in no commit manifest;
+    ``examples`` are some of them.
+    """
+
+    destination: Destination
+    jobs: int = 0
+    files: int = 0
+    bytes: int = 0
+    replaced: int = 0
+    foreign: int = 0
+    examples: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    open_jobs: list[OpenJob] = field(default_factory=list)
+
+    @property
+    def is_sound(self) -> bool:
+        """True if everything that was committed is there, or was replaced."""
+        return not self.findings
+
+
+def check(
+    store: ObjectReader, ledger: Ledger | None, parallel: ParallelMap, destination: Destination
+) -> Report:
+    """Look at everything below the destination.
+
+    Requests: one listing; a GET for each commit manifest, and for each result of a job that has
+    none; a query for each job without a result; a few for each file that is gone or changed.
+    Memory: some 400 bytes for each object.
+    """
+    report, seen = Report(destination), _list(store, destination)
+    missing = _compare(store, report, seen)
+    versioned = bool(missing) and store.is_versioned(destination.bucket)
+    later = _Replacements(store, destination.bucket)
+    report.findings += filter(
+        None, parallel(partial(_judge, store, report, later, versioned), missing)
+    )
+    report.findings += filter(None, parallel(partial(_without_list, store, seen), seen.ended))
+    report.findings.sort(key=lambda one: one.key)
+    report.open_jobs += filter(None, parallel(partial(_open_job, store, ledger, seen), seen.open))
+    report.open_jobs.sort(key=lambda one: one.directory.job_id)
+    return report
+
+
+@dataclass
+class _Seen:
+    """A listing: data by key, when each commit manifest was put, and the jobs' directories."""
+
+    data: dict[str, tuple[int, str]] = field(default_factory=dict)
+    lists: dict[JobDirectory, str] = field(default_factory=dict)
+    open: set[JobDirectory] = field(default_factory=set)
+    requested: set[JobDirectory] = field(default_factory=set)
+    ended: set[JobDirectory] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class _Missing:
+    """A committed file that the listing does not show as it was, with its job's commit manifest."""
+
+    directory: JobDirectory
+    moment: tuple[str, str]
+    file: CommittedFile
+    found: tuple[int, str] | None
+
+
+def _list(store: ObjectReader, destination: Destination) -> _Seen:
+    seen, bucket, prefix = _Seen(), destination.bucket, destination.prefix
+    for listed in store.list(bucket, prefix):
+        relative = listed.key[len(prefix) :]
+        if is_data(relative):
+            seen.data[listed.key] = listed.length, listed.etag
+        elif relative.startswith(COMMITS):
+            seen.lists |= _commit_manifest(destination, listed)
+        elif relative.startswith(MAGIC_PREFIX):
+            _add_document(seen, bucket, listed.key)
+    seen.open -= seen.ended
+    seen.ended -= seen.lists.keys()
+    return seen
+
+
+def _commit_manifest(destination: Destination, listed: ListedObject) -> dict[JobDirectory, str]:
+    name = listed.key[len(destination.prefix) + len(COMMITS) :]
+    try:
+        job_id = check_job_id(name.removesuffix(LIST_SUFFIX)) if LIST_SUFFIX in name else ""
+    except InvalidInputError:
+        return {}
+    return {JobDirectory(destination, job_id): listed.modified} if job_id else {}
+
+
+def _add_document(seen: _Seen, bucket: str, key: str) -> None:
+    try:
+        directory = parse_directory(bucket, key)
+    except InvalidInputError:
+        return
+    if key == directory.result:
+        seen.ended.add(directory)
+    elif key == directory.request:
+        seen.requested.add(directory)
+        seen.open.add(directory)
+    elif key == directory.job or (
+        key.startswith(directory.tasks) and key.endswith(PENDINGSET_SUFFIX)
+    ):
+        seen.open.add(directory)
+
+
+def _compare(store: ObjectReader, report: Report, seen: _Seen) -> list[_Missing]:
+    """Count what is there; the newest job comes first, and a key counts for it alone."""
+    missing: list[_Missing] = []
+    named: set[str] = set()
+    newest_first = sorted(seen.lists.items(), key=lambda one: one[1], reverse=True)
+    for directory, put in newest_first:
+        try:
+            header, files = read_commit_manifest(store, directory)
+        except _UNREADABLE as error:
+            mend = f"restore a version of it that can be read ({error.message})"
+            report.findings.append(
+                Finding(What.UNREADABLE, directory.commits, directory.job_id, mend)
+            )
+            continue
+        if (header.job_id, header.destination) != (directory.job_id, directory.destination.uri):
+            continue  # it came with a copy of another table
+        report.jobs += 1
+        for file in files:
+            found = seen.data.get(file.key)
+            if file.key in named:
+                report.replaced += 1
+            elif found is not None and found[0] == file.length and file.etag in {"", found[1]}:
+                report.files += 1
+                report.bytes += file.length
+            else:
+                missing.append(_Missing(directory, (put, header.decided_at), file, found))
+            named.add(file.key)
+    foreign = sorted(seen.data.keys() - named)
+    report.foreign, report.examples = len(foreign), foreign[:EXAMPLES]
+    return missing
+
+
+def _judge(
+    store: ObjectReader, report: Report, later: _Replacements, versioned: bool, one: _Missing
+) -> Finding | None:
+    """What is true of a file that is not there as it was; counts it if nothing is wrong."""
+    bucket, file = one.directory.bucket, one.file
+    try:
+        facts = store.head(bucket, file.key)
+    except AccessError as error:
+        mend = f"find out who put it ({error.message})"
+        return Finding(What.UNREADABLE, file.key, one.directory.job_id, mend)
+    alike = facts is not None and facts.length == file.length
+    if facts is not None and alike and (facts.opaque or facts.etag == file.etag):
+        report.files += 1  # behind SSE-KMS an etag says nothing of the bytes
+        report.bytes += file.length
+        return None
+    if facts is None and later.removed(file.key, one.moment):
+        report.replaced += 1
+        return None
+    version = _version(store, bucket, file) if versioned else ""
+    mend = f"restore version {version}" if version else "no version of it is kept: write it again"
+    what = What.GONE if facts is None else What.CHANGED
+    return Finding(what, file.key, one.directory.job_id, mend)
+
+
+def _version(store: ObjectReader, bucket: str, file: CommittedFile) -> str:
+    """The newest version that has the file's bytes; empty if there is none."""
+    for version in store.list_versions(bucket, file.key):
+        if version.length == file.length and file.etag in {"", version.etag}:
+            return version.version_id
+    return ""
+
+
+class _Replacements:
+    """Which jobs have removed files, by directory: S3's times say which job came later.
+
+    Once a job has ended nobody knows which files it removed, so a file that was deleted by hand
+    before a later job replaced files in its directory counts as replaced.
+    """
+
+    def __init__(self, store: ObjectReader, bucket: str) -> None:
+        self._store = store
+        self._bucket = bucket
+        self._last = cache(self._last_in)
+
+    def removed(self, key: str, since: tuple[str, str]) -> bool:
+        """True if a later job has removed files where the key lies: there, or from above."""
+        return any(self._last(above) > since for above in directories_above(key))
+
+    def _last_in(self, directory: str) -> tuple[str, str]:
+        """When the last job of that destination that replaced files was published."""
+        last = "", ""
+        destination = Destination(self._bucket, directory)
+        for put, header in self._headers(destination):
+            if header.replaced is not None and header.replaced.files:
+                last = max(last, (put, header.decided_at))
+        return last
+
+    def _headers(self, destination: Destination) -> Iterator[tuple[str, CommitHeader]]:
+        for listed in self._store.list(self._bucket, destination.prefix + COMMITS):
+            for directory, put in _commit_manifest(destination, listed).items():
+                try:
+                    yield put, read_commit_header(self._store, directory)
+                except _UNREADABLE:
+                    continue
+
+
+def _without_list(store: ObjectReader, seen: _Seen, directory: JobDirectory) -> Finding | None:
+    """A committed job whose list of files is gone."""
+    try:
+        result = read_result(store, directory)
+    except _UNREADABLE as error:
+        key, mend = directory.result, f"restore a version that can be read ({error.message})"
+        return Finding(What.UNREADABLE, key, directory.job_id, mend)
+    if result.outcome is not Outcome.COMMITTED:
+        return None
+    if store.head(directory.bucket, directory.commits) is not None:
+        return None  # it was put after the listing
+    mend = "restore a version of it: nothing else says which files the job has"
+    return Finding(What.GONE, directory.commits, directory.job_id, mend)
+
+
+def _open_job(
+    store: ObjectReader, ledger: Ledger | None, seen: _Seen, directory: JobDirectory
+) -> OpenJob | None:
+    record = ledger.job(directory.ref) if ledger is not None else None
+    if store.head(directory.bucket, directory.result) is not None:
+        return None  # it has ended since the listing
+    requested = directory in seen.requested
+    command = f"s3commit commit {directory.uri}"
+    mend = (
+        f"if no execution works on it: {command}"
+        if requested
+        else f"if its driver died: {command}, or s3commit abort {directory.uri}"
+    )
+    return OpenJob(directory, requested, record.state.value if record else None, mend)

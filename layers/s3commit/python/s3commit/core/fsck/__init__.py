@@ -1,1 +1,0 @@
-"""What lies at a destination, compared with what the ledger says of it; docs/fsck.md has it all."""

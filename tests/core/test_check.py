@@ -1,0 +1,144 @@
+"""The check of a table: each fact, and what mends it."""
+
+from __future__ import annotations
+
+import pytest
+
+from s3commit.core.check import What
+from s3commit.core.model.job import Conflict, Destination
+from tests.core.lost_world import Checked
+from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, job_directory
+
+
+def file_of(job_id: str) -> str:
+    return f"sales/part-t0-{job_id}.parquet"
+
+
+def committed(world: World, job_id: str = JOB, prefix: str = "sales/", **spec: object) -> None:
+    directory = job_directory(job_id, prefix)
+    world.open(directory, **spec)
+    world.request(directory, world.attempt(directory, "t0"))
+    world.run(directory)
+    world.clock.advance(60)
+
+
+@pytest.fixture
+def desk() -> Checked:
+    """A table with one committed job."""
+    desk = Checked(World())
+    committed(desk.world)
+    return desk
+
+
+def test_i2_a_sound_table_is_counted(desk: Checked) -> None:
+    committed(desk.world, OTHER_JOB)
+    desk.world.store.put(BUCKET, "sales/by-hand.csv", b"x")
+    report = desk.report()
+    assert report.is_sound
+    assert (report.jobs, report.files, report.replaced) == (2, 2, 0)
+    assert report.bytes == sum(map(len, desk.world.visible().values())) - 1
+    assert (report.foreign, report.examples) == (1, ["sales/by-hand.csv"])
+    assert report.open_jobs == []
+
+
+def test_i2_a_file_that_is_gone_is_found(desk: Checked) -> None:
+    desk.world.store.delete(BUCKET, file_of(JOB))
+    (found,) = desk.report().findings
+    assert (found.what, found.key, found.job_id) == (What.GONE, file_of(JOB), JOB)
+    assert "no version of it is kept" in found.mend
+
+
+def test_i2_a_file_that_is_another_by_now_is_found(desk: Checked) -> None:
+    desk.world.store.put(BUCKET, file_of(JOB), b"other bytes")
+    (found,) = desk.report().findings
+    assert found.what is What.CHANGED
+
+
+@pytest.mark.parametrize("put_over", [False, True])
+def test_the_version_to_restore_is_named(put_over: bool) -> None:
+    desk = Checked(World(versioned=True))
+    committed(desk.world)
+    version = desk.world.store.head(BUCKET, file_of(JOB))
+    assert version is not None
+    if put_over:
+        desk.world.store.put(BUCKET, file_of(JOB), b"other bytes")
+    else:
+        desk.world.store.delete(BUCKET, file_of(JOB))
+    (found,) = desk.report().findings
+    assert found.mend == f"restore version {version.version_id}"
+
+
+def test_behind_kms_a_copy_of_the_same_length_passes() -> None:
+    desk = Checked(World(opaque=True))
+    committed(desk.world)
+    desk.world.store.put(BUCKET, file_of(JOB), desk.world.visible()[file_of(JOB)])
+    assert desk.report().is_sound
+
+
+@pytest.mark.parametrize("prefix", ["sales/", "lake/"])
+def test_i10_a_file_that_a_later_job_replaced_is_no_finding(prefix: str) -> None:
+    """Also where the later job's destination lies above."""
+    below = "sales/" if prefix == "sales/" else "lake/sales/"
+    desk = Checked(World(), destination=Destination(BUCKET, below))
+    committed(desk.world, prefix=below)
+    committed(desk.world, OTHER_JOB, prefix, conflict=Conflict.REPLACE)
+    report = desk.report()
+    assert report.is_sound
+    assert report.replaced == 1
+
+
+def test_an_earlier_job_that_replaced_explains_nothing(desk: Checked) -> None:
+    committed(desk.world, OTHER_JOB, conflict=Conflict.REPLACE)
+    committed(desk.world, NEIGHBOUR)
+    desk.world.store.delete(BUCKET, file_of(NEIGHBOUR))
+    assert [one.job_id for one in desk.report().findings] == [NEIGHBOUR]
+
+
+def test_a_list_that_is_gone_or_spoilt_is_found(desk: Checked) -> None:
+    key = job_directory().commits
+    desk.world.store.put(BUCKET, key, b"{}")
+    assert [one.what for one in desk.report().findings] == [What.UNREADABLE]
+    desk.world.store.delete(BUCKET, key)
+    (found,) = desk.report().findings
+    assert (found.what, found.key) == (What.GONE, key)
+
+
+def test_i5_the_lists_of_a_copied_table_say_nothing_here(desk: Checked) -> None:
+    for key, body in desk.world.visible().items():
+        desk.world.store.put(BUCKET, f"copy/{key.removeprefix('sales/')}", body)
+    name = job_directory().commits.removeprefix("sales/")
+    body = desk.world.store.get(BUCKET, f"sales/{name}", max_bytes=10**6).body
+    desk.world.store.put(BUCKET, f"copy/{name}", body)
+    desk.destination = Destination(BUCKET, "copy/")
+    report = desk.report()
+    assert report.is_sound
+    assert (report.jobs, report.foreign) == (0, 1)
+
+
+def test_a_job_without_a_result_comes_with_its_state_and_what_mends_it(desk: Checked) -> None:
+    world, waits, asked = desk.world, job_directory(OTHER_JOB), job_directory(NEIGHBOUR)
+    world.open(waits)
+    world.announce(waits, world.attempt(waits, "t0"))
+    world.open(asked)
+    world.request(asked, world.attempt(asked, "t0"))
+    first, second = sorted(desk.report().open_jobs, key=lambda one: one.requested)
+    assert (first.directory, first.requested, first.state) == (waits, False, "OPEN")
+    assert first.mend.endswith(f"s3commit abort {waits.uri}")
+    assert (second.directory, second.requested, second.state) == (asked, True, None)
+    assert second.mend == f"if no execution works on it: s3commit commit {asked.uri}"
+
+
+def test_a_job_that_ends_during_the_check_is_not_reported(desk: Checked) -> None:
+    asked = job_directory(OTHER_JOB)
+    desk.world.open(asked)
+    desk.world.request(asked, desk.world.attempt(asked, "t0"))
+    desk.world.plan.run_after("list", lambda: desk.world.run(asked), nth=1)
+    report = desk.report()
+    assert report.is_sound
+    assert report.open_jobs == []
+
+
+def test_i12_a_job_of_s3a_is_left_to_the_rescue(desk: Checked) -> None:
+    key = f"{job_directory(OTHER_JOB).s3a}00/task_1_0000_m_000000.pendingset"
+    desk.world.store.put(BUCKET, key, b"{}")
+    assert desk.report().open_jobs == []
