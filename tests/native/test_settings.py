@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from moto.s3.exceptions import S3AccessDeniedError
+from moto.s3.models import S3Backend
 
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.spark.native import NoJarError, configure, find_jar
@@ -96,6 +98,60 @@ def test_a_whole_bucket(spark: SparkSession, place: Place) -> None:
     bucket = "whole-" + place.destination.prefix.split("/")[0]
     place.tiny.add_bucket(bucket)
     refused(spark, f"s3a://{bucket}/", "BAD_PATH")
+
+
+def test_a_bucket_without_a_pipeline(spark: SparkSession, place: Place) -> None:
+    bucket = "unheard-" + place.destination.prefix.split("/")[0]
+    place.tiny.add_bucket(bucket, notifies=False)
+    refused(spark, f"s3a://{bucket}/table", "no s3commit pipeline behind bucket .*NO_PIPELINE")
+    assert list(place.tiny.store.list(bucket, "")) == []
+
+
+def test_a_bucket_whose_notifications_may_not_be_read(
+    spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job goes on, as that of `write` does."""
+    asked: list[str] = []
+
+    def refuse(_: S3Backend, name: str) -> None:
+        asked.append(name)
+        raise S3AccessDeniedError
+
+    monkeypatch.setattr(S3Backend, "get_bucket_notification_configuration", refuse)
+    bucket = "secret-" + place.destination.prefix.split("/")[0]
+    place.tiny.add_bucket(bucket)
+    spark.range(10).write.parquet(f"s3a://{bucket}/table")
+    assert asked == [bucket]
+    assert spark.read.parquet(f"s3a://{bucket}/table").count() == 10
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+@pytest.mark.parametrize(
+    ("log", "words"),
+    [
+        ("_spark_metadata/0", "stream"),
+        ("_delta_log/00000000000000000000.json", "format.'delta'"),
+        ("metadata/version-hint.text", "Iceberg"),
+        ("metadata/00000-f00.metadata.json", "Iceberg"),
+        ("_metadata", "delete that file"),
+        ("_common_metadata", "delete that file"),
+    ],
+)
+def test_i10_a_directory_with_a_log_of_its_own_is_refused(
+    spark: SparkSession, place: Place, log: str, words: str, mode: str
+) -> None:
+    prefix = place.destination.prefix
+    for key in (f"{prefix}part-0.parquet", prefix + log):
+        place.tiny.store.put(BUCKET, key, b"{}")
+    with pytest.raises(FAILURES, match=f"{words}.*OTHER_LOG"):
+        spark.range(10).write.mode(mode).parquet(uri(place))
+    assert sorted(place.names) == sorted(["part-0.parquet", log])
+
+
+def test_a_directory_that_is_only_named_so_is_written_to(spark: SparkSession, place: Place) -> None:
+    place.tiny.store.put(BUCKET, f"{place.destination.prefix}metadata/part-0.json", b"{}")
+    spark.range(10).write.mode("overwrite").json(uri(place))
+    assert spark.read.json(uri(place)).count() == 10
 
 
 def stream(spark: SparkSession, target: str, tmp_path: Path, rows: int) -> None:

@@ -49,8 +49,13 @@ abstract class JobProtocol extends FileCommitProtocol implements Serializable {
         () -> {
           List<Path> paths = new ArrayList<>();
           deleted.forEach(one -> paths.add(new Path(one)));
-          Insert insert = Insert.running(new Path(output), dynamic);
-          job = new Job(jobId, Target.of(insert, paths, Setting.all()));
+          Path table = new Path(output);
+          Target target = Target.of(Insert.running(table, dynamic), paths, Setting.all());
+          Job begun = new Job(jobId, target);
+          FileSystem fs = Store.of(table, context.getConfiguration());
+          Pipeline.check(fs, begun.directory().bucket());
+          OtherLog.check(fs, table);
+          job = begun; // from here on it is aborted if it fails
           job.open(context.getConfiguration());
           return null;
         });

@@ -83,7 +83,8 @@ final class Store {
       throw new CommitException(
           "NO_UPLOADER",
           path + ": " + fs.getClass().getName() + " starts no multipart uploads: s3commit needs S3A of"
-              + " Hadoop 3.3.1 or later. Nothing was written.");
+              + " Hadoop 3.3.1 or later. Use it, or leave the destination out of " + Setting.OURS
+              + Setting.PREFIXES + ". Nothing was written.");
     }
   }
 

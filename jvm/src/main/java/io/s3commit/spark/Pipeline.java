@@ -1,0 +1,136 @@
+package io.s3commit.spark;
+
+import java.lang.reflect.InvocationTargetException;
+import java.util.Collection;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.hadoop.fs.FileSystem;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Whether a pipeline commits what is written to a bucket: one request for the bucket's
+ * notifications, before a job writes gigabytes for nobody.
+ *
+ * <p>S3A gives its client of AWS's SDK, of one generation or the other, so all is called by name.
+ */
+final class Pipeline {
+  private static final Logger LOG = LoggerFactory.getLogger(Pipeline.class);
+  private static final String REQUESTS = "/request.json"; // the suffix that the pipeline listens for
+  private static final String MODEL = "com.amazonaws.services.s3.model.";
+  private static final String MODEL_2 = "software.amazon.awssdk.services.s3.model.";
+  private static final int NOT_FOUND = 404;
+  private static final Set<String> SEEN = ConcurrentHashMap.newKeySet();
+
+  private Pipeline() {}
+
+  /**
+   * Raise {@link CommitException} if the bucket has no pipeline, or does not exist. Without the right
+   * to ask the job goes on: its wait for the result has an end too.
+   */
+  static void check(FileSystem fs, String bucket) throws CommitException {
+    if (SEEN.contains(bucket)) {
+      return;
+    }
+    try {
+      if (!has(fs, bucket)) {
+        throw new CommitException(
+            "NO_PIPELINE",
+            "no s3commit pipeline behind bucket " + bucket + ": nothing would ever commit this job."
+                + " Deploy the stacks for this bucket, or leave it out of " + Setting.OURS
+                + Setting.PREFIXES + ". Nothing was written.");
+      }
+      SEEN.add(bucket);
+    } catch (InvocationTargetException answered) {
+      Throwable cause = answered.getCause();
+      if (status(cause) == NOT_FOUND) {
+        throw new CommitException(
+            "NO_BUCKET", "bucket " + bucket + " does not exist. Nothing was written.", cause);
+      }
+      LOG.debug("the notifications of bucket {} can't be read", bucket, cause);
+    } catch (ReflectiveOperationException unknown) {
+      LOG.debug("this S3A does not let us ask for a bucket's notifications", unknown);
+    }
+  }
+
+  private static boolean has(FileSystem fs, String bucket) throws ReflectiveOperationException {
+    ClassLoader loader = fs.getClass().getClassLoader();
+    try {
+      Object internals = fs.getClass().getMethod("getS3AInternals").invoke(fs);
+      Class<?> publicType = Class.forName("org.apache.hadoop.fs.s3a.S3AInternals", false, loader);
+      Object client =
+          publicType.getMethod("getAmazonS3Client", String.class).invoke(internals, "notifications");
+      return inSecondGeneration(client, bucket, loader);
+    } catch (NoSuchMethodException older) {
+      Object client =
+          fs.getClass()
+              .getMethod("getAmazonS3ClientForTesting", String.class)
+              .invoke(fs, "notifications");
+      return inFirstGeneration(client, bucket, loader);
+    }
+  }
+
+  private static boolean inSecondGeneration(Object client, String bucket, ClassLoader loader)
+      throws ReflectiveOperationException {
+    Class<?> type = Class.forName(MODEL_2 + "GetBucketNotificationConfigurationRequest", false, loader);
+    Class<?> builders = Class.forName(type.getName() + "$Builder", false, loader);
+    Object builder = type.getMethod("builder").invoke(null);
+    builders.getMethod("bucket", String.class).invoke(builder, bucket);
+    Object request = builders.getMethod("build").invoke(builder);
+    Object answer =
+        Class.forName("software.amazon.awssdk.services.s3.S3Client", false, loader)
+            .getMethod("getBucketNotificationConfiguration", type)
+            .invoke(client, request);
+    for (Object queue : (List<?>) call(answer, "queueConfigurations")) {
+      if (listens(call(call(call(queue, "filter"), "key"), "filterRules"), "value")) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  private static boolean inFirstGeneration(Object client, String bucket, ClassLoader loader)
+      throws ReflectiveOperationException {
+    Object answer =
+        Class.forName("com.amazonaws.services.s3.AmazonS3", false, loader)
+            .getMethod("getBucketNotificationConfiguration", String.class)
+            .invoke(client, bucket);
+    Class<?> queues = Class.forName(MODEL + "QueueConfiguration", false, loader);
+    for (Object one : ((Map<?, ?>) call(answer, "getConfigurations")).values()) {
+      Object key = queues.isInstance(one) ? call(call(one, "getFilter"), "getS3KeyFilter") : null;
+      if (listens(call(key, "getFilterRules"), "getValue")) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  private static boolean listens(Object rules, String value) throws ReflectiveOperationException {
+    if (rules != null) {
+      for (Object rule : (Collection<?>) rules) {
+        if (REQUESTS.equals(call(rule, value))) {
+          return true;
+        }
+      }
+    }
+    return false;
+  }
+
+  private static Object call(Object object, String method) throws ReflectiveOperationException {
+    return object == null ? null : object.getClass().getMethod(method).invoke(object);
+  }
+
+  /** The HTTP status of an answer of S3, in either generation; 0 if there was none. */
+  private static int status(Throwable failed) {
+    for (String method : new String[] {"statusCode", "getStatusCode"}) {
+      try {
+        return (Integer) call(failed, method);
+      } catch (ReflectiveOperationException another) {
+        LOG.trace("not that generation", another);
+      }
+    }
+    return 0;
+  }
+}
