@@ -242,7 +242,7 @@ def test_what_cannot_be_written_is_refused_before_anything_is_uploaded(
 def test_a_commit_without_an_answer_says_what_is_known_and_where_to_look(
     spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(place.tiny, "_handle", lambda *_: None)
+    monkeypatch.setattr(place.tiny, "handle", lambda *_: None)
     with pytest.raises(OutcomeUnknownError) as caught:
         save(spark.range(3), place, commitTimeout="1s")
     (job,) = place.jobs

@@ -106,13 +106,13 @@ class DiedError(BaseException):
 @pytest.fixture
 def gate(place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """The pipeline does nothing until the event is set."""
-    opened, handle = threading.Event(), place.tiny._handle
+    opened, handle = threading.Event(), place.tiny.handle
 
     def held(*args: Any) -> None:
         opened.wait(60)
         handle(*args)
 
-    monkeypatch.setattr(place.tiny, "_handle", held)
+    monkeypatch.setattr(place.tiny, "handle", held)
     yield opened
     opened.set()
     place.settle()
