@@ -114,7 +114,7 @@ chaos: setup ## Kill, lose and repeat on the real wiring: make chaos ARGS="--job
 	$(BIN)/python -m tests.engines.chaos $(ARGS)
 
 .PHONY: chaos-driver
-chaos-driver: setup java ## Kill Spark drivers and plain clients: make chaos-driver ARGS="--client plain"
+chaos-driver: setup java ## Kill Spark drivers request by request: make chaos-driver ARGS="--client native"
 	$(BIN)/python -m tests.engines.chaos.driver $(ARGS)
 
 .PHONY: mutants

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import uuid
-from collections.abc import Callable
-from functools import partial
 from random import Random
 from typing import Any, TypeVar
 
@@ -14,7 +11,6 @@ import s3commit
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.formats.documents import encode_request
 from s3commit.core.formats.layout import JobDirectory, parse_destination
-from s3commit.core.formats.manifest import encode_pendingset
 from s3commit.core.model.errors import (
     JobFailedError,
     OutcomeUnknownError,
@@ -22,7 +18,6 @@ from s3commit.core.model.errors import (
     TransientError,
 )
 from s3commit.core.model.job import CommitRequest, CountedAttempt
-from s3commit.core.model.pending import PendingFile, PendingSet
 from s3commit.writer.environment import SystemEnvironment
 from s3commit.writer.job import Job
 from s3commit.writer.paths import file_key
@@ -58,9 +53,6 @@ class Client:
 
     def play(self) -> None:
         """From beginning to end, or to the client's death."""
-        if self.plan.kind is Kind.S3A:
-            self._play_s3a()
-            return
         played, job = self._open()
         if job is None:
             return
@@ -143,10 +135,10 @@ class Client:
         files: dict[str, bytes] = {}
         try:
             for partition in task.partitions:
-                name = self._file_name(partition, task)
+                name = f"{partition}part-{task.task_id}.csv"
                 body = self._body(played, task, tried.attempt_id, partition)
                 with tried.open(name) as file:
-                    key = file_key(job.directory, name, job.spec.names)
+                    key = file_key(job.directory, name)
                     played.written.setdefault(key, set()).add(body)
                     file.write(body)
                 files[key] = body
@@ -158,11 +150,6 @@ class Client:
         if counts:
             played.files.update(files)
         return made
-
-    def _file_name(self, partition: str, task: TaskPlan) -> str:
-        if self.plan.kind is Kind.EXACT:  # some of them meet another's
-            return f"{partition}table-{self.plan.number % 3}-{task.task_id}.csv"
-        return f"{partition}part-{task.task_id}.csv"
 
     def _body(self, played: Played, task: TaskPlan, attempt: str, partition: str) -> bytes:
         line = f"{played.job_id} {played.name} task {task.task_id} {attempt} {partition}\n"
@@ -222,48 +209,3 @@ class Client:
                 pass
             return True
         return False
-
-    def _play_s3a(self) -> None:
-        """A job as Hadoop's magic committer leaves it, which a person has told to commit."""
-        played = self._begin()
-        try:
-            for number, task in enumerate(self.plan.tasks):
-                files = [self._s3a_file(played, task, partition) for partition in task.partitions]
-                key = f"{played.directory.s3a}00/task_0000_m_{number:06}.pendingset"
-                body = encode_pendingset(PendingSet(played.job_id, tuple(files)))
-                self._patiently(partial(self._store.put, played.directory.bucket, key, body))
-            played.asked = "commit"
-            if not self._ask(played, CommitRequest(played.job_id, None)):
-                played.asked, played.told = "", "not asked"
-        except S3CommitError as error:
-            played.told, played.code = "not written", error.code
-        finally:
-            played.done = True
-
-    def _s3a_file(self, played: Played, task: TaskPlan, partition: str) -> PendingFile:
-        write = uuid.UUID(int=self._random.getrandbits(128), version=4)
-        name = f"{partition}part-0000{task.task_id}-{write}-c000.csv"
-        key = played.directory.destination.prefix + name
-        body = self._body(played, task, "s3a", partition)
-        played.written.setdefault(key, set()).add(body)
-        where = {"Bucket": self._register.bucket, "Key": key}
-
-        def upload() -> PendingFile:
-            upload_id = self._s3.create_multipart_upload(**where)["UploadId"]
-            part = self._s3.upload_part(**where, UploadId=upload_id, PartNumber=1, Body=body)
-            return PendingFile(
-                self._register.bucket, key, upload_id, (part["ETag"],), len(body), played.job_id
-            )
-
-        made = self._patiently(upload)
-        played.files[key] = body
-        return made
-
-    def _patiently(self, call: Callable[[], T]) -> T:
-        last: Exception | None = None
-        for _ in range(OPEN_TRIES):
-            try:
-                return call()
-            except Exception as error:  # botocore's own, of a plain client
-                last = error
-        raise TransientError(f"chaos: {last}")

@@ -22,7 +22,6 @@ from tests.engines.chaos.played import Played, Register
 from tests.engines.chaos.wire import Call
 
 _JOB = re.compile(rb'"JOB#([0-9a-f-]{36})"')
-_UPLOAD_ID = re.compile(rb"<UploadId>([^<]+)</UploadId>")
 _DELETED = re.compile(rb"<Key>([^<]+)</Key>")
 DECIDED = frozenset(
     {JobState.COMMITTING, JobState.PUBLISHING, JobState.COMMITTED, JobState.ROLLING_BACK}
@@ -51,7 +50,6 @@ class History:
     violations: list[str] = field(default_factory=list)
     moves: list[Moved] = field(default_factory=list)
     visible: dict[str, set[str]] = field(default_factory=dict)
-    unheard_uploads: set[str] = field(default_factory=set)
     requests: int = 0
     began: float = field(default_factory=time.monotonic)
     _states: dict[str, JobState] = field(default_factory=dict)
@@ -129,11 +127,6 @@ class History:
         for key, body in seen.items():
             if not self.is_there(key):
                 self._deleted(call, key, body)
-
-    def unheard(self, call: Call, answer: bytes) -> None:
-        """An upload whose id nobody was told; under an exact name nothing tells whose it is."""
-        if call.operation == "CreateMultipartUpload":
-            self.unheard_uploads |= {one.decode() for one in _UPLOAD_ID.findall(answer)}
 
     def _moved(self, call: Call, job_id: str) -> None:
         state, before = self.state(job_id), self._states.get(job_id)

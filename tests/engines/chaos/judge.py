@@ -8,7 +8,7 @@ from typing import Any
 
 from s3commit.core.formats.documents import decode_result
 from s3commit.core.formats.layout import is_data
-from s3commit.core.model.job import Conflict, JobResult, Names, Outcome
+from s3commit.core.model.job import Conflict, JobResult, Outcome
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.local.server import ACCOUNT, REGION
 from tests.engines.chaos.history import History
@@ -21,8 +21,6 @@ _BY_KIND = {
     Kind.SABOTAGED: {"UPLOADS_LOST"},
     Kind.CONDITION: {"CONDITION_FAILED"},
     Kind.KEYED: {"ALREADY_COMMITTED"},
-    Kind.EXACT: {"KEY_EXISTS"},
-    Kind.S3A: {"KEY_EXISTS"},
 }
 _OUTCOMES = {
     JobState.COMMITTED: Outcome.COMMITTED,
@@ -47,9 +45,7 @@ class Judge:
         history = self._history
         if not job.done:
             return False
-        if job.plan.kind is Kind.S3A and not job.asked:
-            return True  # its driver's death is not to be seen: that waits for a person
-        if job.plan.kind is Kind.S3A or history.is_there(job.directory.job):
+        if history.is_there(job.directory.job):
             return self._is_over(job) or self._waits_for_the_next_job(job)
         return True
 
@@ -112,8 +108,7 @@ class Judge:
             self._fail("end", f"{job.name} is {state} at the end ({job.plan.policy}, {job.told})")
             return
         if result is None:
-            silent = {"not opened", "not written", "not asked"}
-            if job.told not in silent and not self._waits_for_the_next_job(job):
+            if job.told != "not opened" and not self._waits_for_the_next_job(job):
                 self._fail("end", f"{job.name} has no result; its client was told: {job.told}")
             return
         if state is not None and result.outcome is not _OUTCOMES.get(state):
@@ -189,15 +184,9 @@ class Judge:
             self._fail("tidy", f"{self._register.named(key)} of a job that has ended is there")
 
     def _unexpected(self) -> list[Any]:
-        """Open uploads but those of others, and those that nobody can know whose they are."""
-        uploads = self._open_uploads()
-        allowed = set(self._register.foreign_uploads)
-        for job in self._register.jobs:
-            if job.names is Names.EXACT:
-                unknown = self._history.unheard_uploads if job.asked else set(uploads)
-                mine = [one for one in uploads.values() if one.key_name in job.written]
-                allowed |= {one.id for one in mine if one.id in unknown}
-        return [upload for upload in uploads.values() if upload.id not in allowed]
+        """Open uploads but those of others."""
+        foreign = self._register.foreign_uploads
+        return [one for one in self._open_uploads().values() if one.id not in foreign]
 
     def _open_uploads(self) -> dict[str, Any]:
         from moto.s3.models import s3_backends

@@ -22,8 +22,6 @@ class Kind(StrEnum):
 
     PLAIN = "plain"
     KEYED = "keyed"  # one of several with one idempotency key
-    EXACT = "exact names"
-    S3A = "stock S3A"  # without job.json, every manifest counts
     CONDITION = "condition"  # that it does not meet
     ABORT = "abort"
     SABOTAGED = "sabotaged"  # somebody aborts one of its uploads right after its decision
@@ -83,10 +81,8 @@ class Plan:
 
 
 KINDS = {
-    Kind.PLAIN: 52,
+    Kind.PLAIN: 64,
     Kind.KEYED: 12,
-    Kind.EXACT: 6,
-    Kind.S3A: 6,
     Kind.CONDITION: 4,
     Kind.ABORT: 8,
     Kind.SABOTAGED: 12,
@@ -116,8 +112,6 @@ def _plan(random: Random, number: int, tables: list[str]) -> Plan:
     kind = _weighted(random, KINDS)
     prefix, below, conflict, scope, options = _wish(random, kind, tables)
     death = _weighted(random, DEATHS)
-    if kind is Kind.S3A and death is not Death.ASKED:
-        death = Death.NEVER  # nobody but a person may end what a driver of S3A's has left
     start = random.random()
     tasks = _tasks(random, below, kind)
     return Plan(number, prefix, kind, conflict, scope, death, start, tasks, options)
@@ -136,9 +130,6 @@ def _wish(
         conflict = _weighted(random, {A: 80, R: 20})
         key = f"day {random.randint(1, 3)}"
         return f"{ROOT}keyed/", "dt", conflict, D, {"idempotency_key": key}
-    if kind in {Kind.EXACT, Kind.S3A}:
-        options: dict[str, Any] = {"names": "exact"} if kind is Kind.EXACT else {}
-        return f"{ROOT}exact{random.randint(1, 2)}/", "dt", A, D, options
     if kind is Kind.SABOTAGED:  # a loss after the decision takes one that gets there
         conflict = _weighted(random, {A: 60, R: 40})
     if kind is Kind.CONDITION:
@@ -151,10 +142,6 @@ def _tasks(random: Random, below: str, kind: Kind) -> tuple[TaskPlan, ...]:
     for number in range(2 if kind is Kind.SABOTAGED else random.randint(1, 2)):
         chosen = sorted(random.sample(range(1, 6), random.randint(1, 2)))
         extra = _weighted(random, {Extra.NONE: 70, Extra.LOSES: 12, Extra.KILLED: 9, Extra.LATE: 9})
-        if kind in {Kind.S3A, Kind.EXACT} and extra is not Extra.LOSES:
-            extra = Extra.NONE  # nothing but a manifest tells whose an exact name's upload is
-        if kind is Kind.S3A:
-            extra = Extra.NONE  # its committer lets one attempt of a task write its manifest
         tasks.append(TaskPlan(str(number), tuple(f"{below}={one}/" for one in chosen), extra))
     return tuple(tasks)
 

@@ -6,8 +6,8 @@ import threading
 from dataclasses import dataclass, field
 
 from s3commit.core.formats.layout import JobDirectory, is_data, parse_directory, partition_of
-from s3commit.core.model.job import Conflict, Names, Scope
-from tests.engines.chaos.plans import Kind, Plan
+from s3commit.core.model.job import Conflict, Scope
+from tests.engines.chaos.plans import Plan
 
 
 @dataclass
@@ -34,11 +34,6 @@ class Played:
         """Its plan's name."""
         return self.plan.name
 
-    @property
-    def names(self) -> Names:
-        """Whether the names are its own."""
-        return Names.EXACT if self.plan.kind in {Kind.EXACT, Kind.S3A} else Names.UNIQUE
-
     def before(self, table: dict[str, bytes]) -> set[str]:
         """The keys that its policy is about, if ``table`` is what is there."""
         root = self.directory.destination.prefix
@@ -53,8 +48,6 @@ class Played:
     @property
     def alone(self) -> bool:
         """Whether it needs all of its destination for itself."""
-        if self.names is Names.EXACT:
-            return True
         return self.plan.conflict is not Conflict.APPEND and self.plan.scope is Scope.DIRECTORY
 
 

@@ -83,10 +83,6 @@ class Observer(Protocol):
         """Right after, with what `before` returned."""
         ...
 
-    def unheard(self, call: Call, answer: bytes) -> None:
-        """It was executed, and whoever asked does not hear of it."""
-        ...
-
 
 class Wire:
     """The middleware; ``workers`` tells which function a worker's access key belongs to."""
@@ -113,7 +109,7 @@ class Wire:
             start_response(status, headers)
             return body
         if fault.executed:
-            self._observer.unheard(call, b"".join(self._execute(call, environ)[2]))
+            self._execute(call, environ)
         if fault.kind == "kill":
             self._meddler.kill(call)
         if fault.kind in {"kill", "reset"}:

@@ -1,4 +1,4 @@
-"""Kill clients at all points, or by seed: ``make chaos-driver ARGS="--client plain"``."""
+"""Kill drivers at all points, or by seed: ``make chaos-driver ARGS="--client native"``."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from functools import partial
 from pathlib import Path
 
 from tests.e2e.conftest import Deployed
-from tests.engines.chaos.driver import plain, spark
+from tests.engines.chaos.driver import spark
 from tests.engines.chaos.driver.deployment import local_up
 from tests.engines.chaos.driver.gate import How, Point, Seen
-from tests.engines.chaos.driver.plans import OF_EVERY_CLIENT, OF_SPARK, by_seed, every, of_spark
+from tests.engines.chaos.driver.plans import OF_SPARK, by_seed, of_spark
 from tests.engines.chaos.driver.program import Client
 from tests.engines.chaos.driver.trial import Watch
 
-TOGETHER = 10  # clients that stall must not be kept for longer than they wait for an answer
 SPARE = 1_000_000
 
 
@@ -33,7 +32,7 @@ class Tally:
     runs: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
 
-    def run(self, what: str, count: int, do: Callable[[], object]) -> None:
+    def run(self, what: str, do: Callable[[], object]) -> None:
         """Do it, and say how it went; a failure does not keep the next from its turn."""
         since = time.monotonic()
         try:
@@ -41,7 +40,7 @@ class Tally:
         except Exception:
             self.failures.append(what)
             traceback.print_exc()
-        self.runs[" ".join(what.split(" ", 2)[:2])] += count
+        self.runs[" ".join(what.split(" ", 2)[:2])] += 1
         print(f"{what}: {'FAILED' if what in self.failures else 'holds'}", end="")
         print(f", {time.monotonic() - since:.0f} s", flush=True)
 
@@ -62,36 +61,16 @@ def main() -> int:
     parser.add_argument("--points", choices=["all", "none"], default="all")
     parser.add_argument("--seeds", type=int, default=0, help="more points, chosen by seed")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--client", choices=["plain", *Client], action="append")
+    parser.add_argument("--client", choices=list(Client), action="append")
     parser.add_argument("--case", action="append", help="a policy, in this order; else all")
     parser.add_argument("--most", type=int, default=0, help="so many of a policy's, spread out")
     parser.add_argument("--how", type=How, choices=list(How), action="append")
     chosen = parser.parse_args()
     tally = Tally()
     with local_up() as deployed, Watch() as watch:
-        for client in chosen.client or ["plain", Client.WRITE]:
-            if client == "plain":
-                _plain(deployed, watch, tally, chosen)
-            else:
-                _spark(deployed, watch, tally, chosen, Client(client))
+        for client in chosen.client or [Client.WRITE]:
+            _spark(deployed, watch, tally, chosen, Client(client))
     return tally.close()
-
-
-def _plain(deployed: Deployed, watch: Watch, tally: Tally, chosen: argparse.Namespace) -> None:
-    for case in _cases(list(plain.CASES), chosen.case):
-        policy = plain.CASES[case]
-        requests = plain.record(deployed, watch, policy)
-        points = every(requests, OF_EVERY_CLIENT) if chosen.points == "all" else []
-        points = _chosen(points + _seeded(chosen, requests, OF_EVERY_CLIENT), chosen)
-        points.sort(key=lambda one: one.how)
-        for first in range(0, len(points), TOGETHER):
-            some = points[first : first + TOGETHER]
-            pairs = [(policy, point) for point in some]
-            tally.run(
-                f"plain {case} {', '.join(map(str, some))}",
-                len(some),
-                partial(plain.kill_at, deployed, watch, pairs),
-            )
 
 
 def _spark(
@@ -116,7 +95,7 @@ def _spark(
             points = [one for one in points if one.how in hows]
             for point in _chosen(points + _seeded(chosen, requests, hows), chosen):
                 do = partial(stage.kill_at, policy, point)
-                tally.run(f"{client} {case} {point}", 1, do)
+                tally.run(f"{client} {case} {point}", do)
 
 
 def _cases(known: list[str], wanted: list[str] | None) -> list[str]:

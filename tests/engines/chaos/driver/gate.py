@@ -35,11 +35,7 @@ class How(StrEnum):
     LATE = "late"  # all of the client dies; the request arrives when all else is over
     ORPHAN = "orphan"  # the driver's Python dies; its JVM notices and ends
     ZOMBIE = "zombie"  # the driver's Python dies, all else stalls here until all else is over
-    STALL = "stall"  # nobody dies; the client stands still here until all else is over
     WORKER = "worker"  # the process that sent the request dies; it is never executed
-
-
-HOLDS = (How.ZOMBIE, How.STALL)  # the request waits in the gate
 
 
 @dataclass(frozen=True, order=True)
@@ -76,7 +72,7 @@ def name_of(method: str, path: str, query: str) -> str:
         return f"part {asked['partNumber'][0]}"
     if "uploadId" in asked:
         return "abort upload" if method == "DELETE" else f"{method} upload"
-    for part, name in ((".pendingset", "manifest"), (".open", "note"), (f"/{COMMITS}once/", "key")):
+    for part, name in ((".pendingset", "manifest"), (f"/{COMMITS}once/", "key")):
         if part in path:
             base = name
     return base if method == "PUT" or base == RESULT else f"{method} {base}"
@@ -190,13 +186,12 @@ class Gate:
         answer = found
         if how is How.AFTER:
             answer = answer or self._execute(call)
-        if how in {How.LATE, *HOLDS}:
+        if how in {How.LATE, How.ZOMBIE}:
             self._kept = call
         self._dead = how in {How.BEFORE, How.AFTER, How.LATE}
-        if how is not How.STALL:
-            self._strike(how, call.environ["REMOTE_PORT"])
+        self._strike(how, call.environ["REMOTE_PORT"])
         self.struck.set()
-        if how in HOLDS:
+        if how is How.ZOMBIE:  # its request waits here
             with self._idle:  # it stands still: nobody waits for it
                 self._active -= 1
             call.released.wait()

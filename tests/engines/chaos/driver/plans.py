@@ -1,4 +1,4 @@
-"""Where clients are killed: every request of the plain client, each kind of request of Spark's."""
+"""Where drivers are killed: each kind of request that they make."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from tests.engines.chaos.driver.gate import REQUEST, RESULT, THE_RESULT, How, Po
 POLLS = 2  # looks at a result that is not there yet: one is like the other
 # Requests that change nothing, so it is the same when they arrive.
 LOOKS = ("probe", RESULT, THE_RESULT, "GET ", "HEAD ")
-OF_TASKS = {"start upload", "part 1", "part 2", "manifest", "note"}
-OF_EVERY_CLIENT = (How.BEFORE, How.AFTER, How.LATE, How.STALL)
+OF_TASKS = {"start upload", "part 1", "part 2", "manifest"}
 OF_SPARK = (How.BEFORE, How.AFTER, How.LATE, How.ORPHAN, How.ZOMBIE, How.WORKER)
 
 

@@ -20,7 +20,6 @@ import pyarrow.parquet as pq
 from tests.e2e.conftest import ROOT, Deployed
 from tests.engines.chaos.driver.deployment import until
 from tests.engines.chaos.driver.gate import Gate, How, Point, Seen
-from tests.engines.chaos.driver.plain import OLD
 from tests.engines.chaos.driver.processes import kill, kill_session, process_at, session
 from tests.engines.chaos.driver.program import BATCH_ROWS, ROWS, Client, Task, partition_of, text_of
 from tests.engines.chaos.driver.trial import Trial, Watch, settle
@@ -29,6 +28,7 @@ PROGRAM = "tests.engines.chaos.driver.program"
 WAIT_SECONDS = 180
 QUIET_SECONDS = 3.0  # a zombie that asks nothing for so long has come to its end
 BATCHES = 2
+OLD = {f"table/k={number}/old.bin": b"old" for number in range(3)}
 LAST_WORDS = {"request.json", "abort request"}
 
 

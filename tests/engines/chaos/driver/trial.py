@@ -44,7 +44,6 @@ class Trial:
 
     ``check`` judges the files of the committed jobs by their relative keys. ``commits`` is how
     many jobs must be committed at the end; None: one if its commit was asked for, else none.
-    ``exact``: file names do not tell their job, notes do.
     """
 
     deployed: Deployed
@@ -53,7 +52,6 @@ class Trial:
     old: Mapping[str, bytes] = field(default_factory=dict)
     replaced: frozenset[str] = frozenset()
     commits: int | None = None
-    exact: bool = False
     gates: list[Gate] = field(default_factory=list)
     looks: list[Look] = field(default_factory=list)
     seen_too_early: list[str] = field(default_factory=list)
@@ -132,16 +130,9 @@ class Trial:
         return record.state if record else None
 
     @property
-    def nameless(self) -> int:
-        """The uploads whose client died before it noted them: docs/proof.md, "not closed"."""
-        seen = [one.name for gate in self.gates for one in gate.requests if one.status == 200]
-        # A client whose patience ends while it stalls puts its note twice.
-        return max(0, seen.count("start upload") - seen.count("note")) if self.exact else 0
-
-    @property
     def over(self) -> bool:
         """Whether every job that left a trace has ended and is tidied up."""
-        quiet = len(self.uploads()) == self.nameless and not self._left()
+        quiet = not self.uploads() and not self._left()
         return quiet and all(self.outcomes().values())
 
     def _left(self) -> list[str]:
@@ -191,7 +182,7 @@ class Trial:
         assert final.marker == bool(committed), told
         if committed:
             assert json.loads(self.body("table/_SUCCESS"))["jobId"] in committed, told
-        assert len(self.uploads()) == self.nameless, f"{told}: {self.uploads()}"
+        assert not self.uploads(), f"{told}: {self.uploads()}"
         assert not self._left(), f"{told}: {self._left()}"
         self._judge_looks(new)
         run("fsck", self.uri, "--table", self.deployed.table)
@@ -266,9 +257,7 @@ def settle(deployed: Deployed, trials: Iterable[Trial]) -> int:
             return count
         if count:  # what nothing tells of but a job directory waits for the next job there
             for trial in left:
-                # An upload under an exact name tells of nothing.
-                silent = trial.exact or not trial.uploads()
-                if silent and not all(trial.outcomes().values()):
+                if not trial.uploads() and not all(trial.outcomes().values()):
                     trial.next_job_comes()
         sweep(deployed)
     raise AssertionError(f"not over: {[(one.name, one.outcomes(), one.uploads()) for one in left]}")
