@@ -7,6 +7,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.Semaphore;
@@ -21,8 +22,6 @@ import org.slf4j.LoggerFactory;
 /** One try at a task: its files, which go up while the task writes. */
 final class Attempt {
   private static final Logger LOG = LoggerFactory.getLogger(Attempt.class);
-  private static final int MAX_FILES = 20_000; // of a manifest
-  private static final int MAX_BYTES = 32 << 20; // of a manifest
   private static final int THREADS = 8;
   private static final int WAITING_PARTS = 2 * THREADS; // on disk
   private static final long ABORT_SECONDS = 60;
@@ -35,6 +34,7 @@ final class Attempt {
   private final String attemptId;
   private final Supplier<File> localFile;
   private final Map<String, PendingFile> files = new ConcurrentHashMap<>();
+  private final Set<String> wanted = ConcurrentHashMap.newKeySet();
   private final Semaphore room = new Semaphore(WAITING_PARTS);
   private final ThreadPoolExecutor threads;
   private final PendingFileSystem view;
@@ -51,11 +51,16 @@ final class Attempt {
     this.taskId = String.format(Locale.ROOT, "%05d", task);
     this.attemptId = attemptId;
     this.localFile = localFile;
-    this.threads =
+    this.threads = pool();
+    this.view = PendingFileSystem.of(this, conf);
+  }
+
+  private ThreadPoolExecutor pool() {
+    ThreadPoolExecutor pool =
         new ThreadPoolExecutor(
             THREADS, THREADS, 1, TimeUnit.SECONDS, new LinkedBlockingQueue<>(), this::thread);
-    threads.allowCoreThreadTimeOut(true);
-    this.view = PendingFileSystem.of(this, conf);
+    pool.allowCoreThreadTimeOut(true);
+    return pool;
   }
 
   private Thread thread(Runnable work) {
@@ -66,13 +71,22 @@ final class Attempt {
 
   /** Where Spark's writer is to write the file {@code relative} to the destination. */
   String path(String relative) {
-    return view.path(job.directory().key(relative));
+    String key = job.directory().key(relative);
+    wanted.add(key);
+    return view.path(key);
   }
 
   /** Begin the file that {@link #path} was asked for; without a request. */
   PendingFile create(String key) throws IOException {
-    if (files.size() >= MAX_FILES) {
-      throw tooMany("more than " + MAX_FILES + " files");
+    if (!wanted.contains(key)) {
+      throw new CommitException(
+          "UNKNOWN_FILE",
+          key + " is a file that Spark has not asked for, so it can't be committed with the others."
+              + " Keys of Parquet's encryption can be kept in the files themselves:"
+              + " parquet.encryption.key.material.store.internally=true");
+    }
+    if (files.size() >= Limits.MANIFEST_FILES) {
+      throw tooMany("more than " + Limits.MANIFEST_FILES + " files");
     }
     Uploader.Upload upload = uploader.of(job.directory().file(key));
     PendingFile file = new PendingFile(key, upload, partSize, localFile, room, threads);
@@ -112,8 +126,9 @@ final class Attempt {
 
   private Counted put(List<PendingFile.Done> done) throws IOException {
     byte[] body = Documents.pendingset(job.directory(), taskId, attemptId, done);
-    if (body.length > MAX_BYTES) {
-      throw tooMany("a manifest of " + body.length + " bytes");
+    String excess = Limits.tooLarge(body, Limits.MANIFEST_BYTES, Limits.MANIFEST_VALUES);
+    if (excess != null) {
+      throw tooMany("a manifest of " + excess);
     }
     String name = "tasks/" + taskId + "/" + attemptId + ".pendingset";
     Store.putOwn(fs, job.directory().document(name), body);
@@ -132,18 +147,20 @@ final class Attempt {
     ended = true;
     // Spark kills a task by an interrupt, which the waiting and S3A's requests would obey.
     boolean interrupted = Thread.interrupted();
+    long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(ABORT_SECONDS);
     threads.shutdownNow();
     try {
-      threads.awaitTermination(ABORT_SECONDS, TimeUnit.SECONDS);
+      threads.awaitTermination(deadline - System.nanoTime(), TimeUnit.NANOSECONDS);
     } catch (InterruptedException again) {
       interrupted = true;
     }
-    for (PendingFile file : files.values()) {
-      try {
-        file.abort();
-      } catch (IOException | RuntimeException failed) {
-        LOG.warn("an upload of task {} is not aborted yet: {}", taskId, failed.getMessage());
+    try {
+      int left = Aborting.abort(files.values(), pool(), deadline);
+      if (left > 0) {
+        LOG.warn("{} uploads of task {} are left to the pipeline, which aborts them", left, taskId);
       }
+    } catch (InterruptedException again) {
+      interrupted = true; // the pipeline aborts what is left
     }
     close();
     if (interrupted) {

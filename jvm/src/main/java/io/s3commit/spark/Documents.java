@@ -12,12 +12,12 @@ import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Locale;
 
 /** The documents that client and pipeline exchange (docs/protocol.md, "Formats"). */
 final class Documents {
   private static final ObjectMapper JSON = new ObjectMapper();
   private static final Comparator<Counted> BY_TASK = Comparator.comparing(Counted::taskId);
-  private static final int MOST_TEXT = 1024;
   private static final String CLIENT = "s3commit-native/" + version();
 
   private Documents() {}
@@ -83,7 +83,7 @@ final class Documents {
   static byte[] abort(String jobId, String reason) {
     ObjectNode node = versioned(1, jobId);
     node.put("action", "abort");
-    node.put("reason", reason.substring(0, Math.min(reason.length(), MOST_TEXT)));
+    node.put("reason", reason.substring(0, Math.min(reason.length(), Limits.TEXT_CHARACTERS)));
     return bytes(node);
   }
 
@@ -132,7 +132,7 @@ final class Documents {
   static String sha256(byte[] body) {
     try {
       byte[] digest = MessageDigest.getInstance("SHA-256").digest(body);
-      return String.format("%064x", new BigInteger(1, digest));
+      return String.format(Locale.ROOT, "%064x", new BigInteger(1, digest));
     } catch (NoSuchAlgorithmException impossible) {
       throw new IllegalStateException(impossible);
     }

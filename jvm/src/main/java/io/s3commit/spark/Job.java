@@ -96,6 +96,7 @@ final class Job implements Serializable {
     FileSystem fs = Store.of(directory.destination(), conf);
     long deadline = Pause.deadline(options.timeoutSeconds());
     byte[] request = Documents.commit(id, digest, counted);
+    refuseTooLarge(request, counted.size());
     asked = true; // from here on: the request may have arrived
     byte[] found = putRequest(fs, request, deadline);
     if (!Arrays.equals(found, request)) {
@@ -110,6 +111,18 @@ final class Job implements Serializable {
       deleteDocuments(fs);
     }
     judge(result);
+  }
+
+  private static void refuseTooLarge(byte[] request, int attempts) throws CommitException {
+    String excess = Limits.tooLarge(request, Limits.REQUEST_BYTES, Limits.REQUEST_VALUES);
+    if (attempts > Limits.REQUEST_ATTEMPTS) {
+      excess = attempts + " tasks, of which at most " + Limits.REQUEST_ATTEMPTS + " are read";
+    }
+    if (excess != null) {
+      throw new CommitException(
+          "TOO_MANY_TASKS",
+          "the job's request has " + excess + ": write with fewer tasks. Nothing was committed.");
+    }
   }
 
   private byte[] putRequest(FileSystem fs, byte[] request, long deadline) throws IOException {
@@ -153,7 +166,7 @@ final class Job implements Serializable {
     while (true) {
       IOException failed = null;
       try {
-        byte[] body = Store.read(fs, directory.document(Result.NAME), Result.MAX_BYTES);
+        byte[] body = Store.read(fs, directory.document(Result.NAME), Limits.RESULT_BYTES);
         Result result = Result.of(body);
         if (result.jobId().equals(id)) {
           return result;

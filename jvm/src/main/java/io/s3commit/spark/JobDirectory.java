@@ -12,7 +12,7 @@ import org.apache.hadoop.fs.Path;
  */
 record JobDirectory(String scheme, String bucket, String prefix, String jobId)
     implements Serializable {
-  private static final int MAX_PREFIX_BYTES = 800;
+  static final int MAX_PREFIX_BYTES = 800;
   private static final Pattern BUCKET = Pattern.compile("[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]");
   private static final Pattern UNSPEAKABLE = Pattern.compile("[\\x00-\\x1f\\x7f\\ufffe\\uffff]");
   private static final int SHOWN = 200;

@@ -30,7 +30,6 @@ import org.slf4j.LoggerFactory;
  */
 final class PendingFile extends OutputStream {
   private static final Logger LOG = LoggerFactory.getLogger(PendingFile.class);
-  private static final int MAX_PARTS = 10_000; // S3's own limit
   private static final int BUFFER = 64 * 1024;
 
   /** What the manifest says of a file. */
@@ -126,11 +125,11 @@ final class PendingFile extends OutputStream {
     out = null;
     file = null;
     inPart = 0;
-    if (number > MAX_PARTS) {
+    if (number > Limits.FILE_PARTS) {
       discard(body);
       throw new CommitException(
           "TOO_LARGE",
-          key + " has more than " + MAX_PARTS + " parts of " + partSize
+          key + " has more than " + Limits.FILE_PARTS + " parts of " + partSize
               + " bytes: set fs.s3a.multipart.size to more");
     }
     try {
@@ -196,8 +195,8 @@ final class PendingFile extends OutputStream {
     return new Done(key, upload.start(), etags, length);
   }
 
-  /** Give up: call it when no thread puts parts any more. */
-  void abort() throws IOException {
+  /** Delete what is on disk: call it when no thread puts parts any more. */
+  void giveUp() throws IOException {
     closed = true;
     whole = false;
     if (out != null) {
@@ -207,10 +206,16 @@ final class PendingFile extends OutputStream {
       } catch (IOException unwanted) {
         LOG.debug("what was left to write is given up", unwanted);
       }
+      out = null;
     }
     for (File body : bodies) { // of parts that no thread has begun, too
       discard(body);
     }
+  }
+
+  /** Give up, and abort the upload. */
+  void abort() throws IOException {
+    giveUp();
     upload.abort();
   }
 

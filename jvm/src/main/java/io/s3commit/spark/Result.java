@@ -10,7 +10,6 @@ import java.io.IOException;
  */
 record Result(String jobId, String outcome, String code, String message, long files) {
   static final String NAME = "result.json";
-  static final int MAX_BYTES = 256 << 10; // what others may put there is not larger
 
   static Result of(byte[] body) throws IOException {
     JsonNode node = Documents.read(body);

@@ -1,10 +1,10 @@
 package io.s3commit.spark;
 
 import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.Locale;
 import java.util.Map;
-import java.util.concurrent.ConcurrentHashMap;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FSDataOutputStream;
@@ -21,7 +21,20 @@ final class Store {
   private static final String UPLOADER = "fs.capability.multipart.uploader";
   private static final String CONDITIONAL = "fs.option.create.conditional.overwrite";
   private static final int SOME_BYTES = 64 << 10;
-  private static final Map<String, FileSystem> OPEN = new ConcurrentHashMap<>();
+  private static final int MOST_OPEN = 32;
+
+  /** For whom a file system is, and with which of S3A's settings. */
+  private record Key(String scheme, String bucket, String user, Map<String, String> settings) {}
+
+  private static final Map<Key, FileSystem> OPEN =
+      new LinkedHashMap<>(MOST_OPEN, 0.75f, true) {
+        private static final long serialVersionUID = 1L;
+
+        @Override
+        protected boolean removeEldestEntry(Map.Entry<Key, FileSystem> eldest) {
+          return size() > MOST_OPEN; // a job may still use it: it is not closed
+        }
+      };
 
   static {
     try { // It warns of each document whose path looks like one of the magic committer's.
@@ -34,7 +47,8 @@ final class Store {
   private Store() {}
 
   /**
-   * The file system of {@code path}'s bucket, one for each bucket and user of this JVM.
+   * The file system of {@code path}'s bucket, one for each bucket and user of this JVM and for each
+   * set of S3A's settings, among which may be temporary credentials.
    *
    * <p>It is not the one that Spark has. In that one S3A's magic committer may be enabled, and then a
    * file below {@code __magic_job-...} is no ordinary object. Nor is it in Hadoop's cache, whose file
@@ -43,26 +57,37 @@ final class Store {
   static FileSystem of(Path path, Configuration conf) throws IOException {
     String bucket = path.toUri().getAuthority();
     String user = UserGroupInformation.getCurrentUser().getUserName();
-    try {
-      return OPEN.computeIfAbsent(
-          path.toUri().getScheme() + "://" + user + "@" + bucket, key -> open(path, bucket, conf));
-    } catch (UncheckedIOException failed) {
-      throw failed.getCause();
+    Key key = new Key(path.toUri().getScheme(), bucket, user, settings(bucket, conf));
+    synchronized (OPEN) {
+      FileSystem found = OPEN.get(key);
+      if (found == null) {
+        found = open(path, bucket, conf);
+        OPEN.put(key, found);
+      }
+      return found;
     }
   }
 
-  private static FileSystem open(Path path, String bucket, Configuration conf) {
+  /** S3A's settings for the bucket: all, save those for other buckets and for its committers. */
+  private static Map<String, String> settings(String bucket, Configuration conf) {
+    Map<String, String> found = conf.getPropsWithPrefix("fs.s3a.");
+    found
+        .keySet()
+        .removeIf(
+            name ->
+                name.startsWith("committer.")
+                    || name.startsWith("bucket.") && !name.startsWith("bucket." + bucket + "."));
+    return found;
+  }
+
+  private static FileSystem open(Path path, String bucket, Configuration conf) throws IOException {
     Configuration own = new Configuration(conf);
     for (String prefix : new String[] {"fs.s3a.", "fs.s3a.bucket." + bucket + "."}) {
       own.setBoolean(prefix + "committer.magic.enabled", false);
       own.set(prefix + "directory.marker.retention", "keep");
     }
     own.setBoolean("fs." + path.toUri().getScheme() + ".impl.disable.cache", true);
-    try {
-      return FileSystem.get(path.toUri(), own);
-    } catch (IOException failed) {
-      throw new UncheckedIOException(failed);
-    }
+    return FileSystem.get(path.toUri(), own);
   }
 
   /** Refuse what would fail later, or could not be completed by the pipeline. Nothing is written. */
@@ -72,12 +97,17 @@ final class Store {
         conf.getTrimmed(
             "fs.s3a.encryption.algorithm",
             conf.getTrimmed("fs.s3a.server-side-encryption-algorithm", ""));
-    if (algorithm.equalsIgnoreCase("SSE-C") || algorithm.toUpperCase().startsWith("CSE")) {
+    if (algorithm.equalsIgnoreCase("SSE-C") || algorithm.toUpperCase(Locale.ROOT).startsWith("CSE")) {
       throw refused("fs.s3a.encryption.algorithm", algorithm, "use SSE-S3, SSE-KMS or DSSE-KMS");
     }
     String checksum = conf.getTrimmed("fs.s3a.create.checksum.algorithm", "");
     if (!checksum.isEmpty()) {
       throw refused("fs.s3a.create.checksum.algorithm", checksum, "unset it");
+    }
+    if (conf.getBoolean("fs.s3a.checksum.generation", false)) {
+      throw refused(
+          "fs.s3a.checksum.generation", "true",
+          "unset it, and fs.s3a.create.checksum.algorithm if it is set elsewhere");
     }
     if (!fs.hasPathCapability(path, UPLOADER)) {
       throw new CommitException(

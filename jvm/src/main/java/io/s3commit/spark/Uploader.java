@@ -105,7 +105,7 @@ final class Uploader {
         throw new CommitException(
             "UNSUPPORTED_CHECKSUM",
             "S3A has put a part with a checksum of its own, and the pipeline can't complete such an"
-                + " upload: unset fs.s3a.create.checksum.algorithm");
+                + " upload: unset fs.s3a.create.checksum.algorithm and fs.s3a.checksum.generation");
       }
       return etag;
     }

@@ -12,6 +12,7 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.MultipartUploader;
 import org.apache.hadoop.fs.MultipartUploaderBuilder;
@@ -28,6 +29,8 @@ final class FakeUploads {
   private final Map<Integer, byte[]> parts = new ConcurrentHashMap<>();
   private volatile boolean aborted;
   private volatile boolean gone;
+  private volatile boolean stalls;
+  private volatile CountDownLatch meeting = new CountDownLatch(0);
   private volatile int started;
   private volatile int refused;
 
@@ -39,6 +42,16 @@ final class FakeUploads {
   /** Have the upload ended by somebody else. */
   void lose() {
     gone = true;
+  }
+
+  /** Answer an abort never. */
+  void stall() {
+    stalls = true;
+  }
+
+  /** Answer an abort when so many have come. */
+  void meet(CountDownLatch aborts) {
+    meeting = aborts;
   }
 
   int timesStarted() {
@@ -56,10 +69,16 @@ final class FakeUploads {
     return all.toByteArray();
   }
 
+  MultipartUploaderBuilder<?, ?> builder() {
+    MultipartUploader uploads =
+        proxy(
+            MultipartUploader.class,
+            (name, arguments) -> name.equals("close") ? null : answer(name, arguments));
+    return proxy(MultipartUploaderBuilder.class, (name, arguments) -> uploads);
+  }
+
   Uploader uploader() throws IOException {
-    MultipartUploader uploads = proxy(MultipartUploader.class, this::answer);
-    MultipartUploaderBuilder<?, ?> builder =
-        proxy(MultipartUploaderBuilder.class, (name, arguments) -> uploads);
+    MultipartUploaderBuilder<?, ?> builder = builder();
     FileSystem fs =
         new RawLocalFileSystem() {
           @Override
@@ -81,6 +100,15 @@ final class FakeUploads {
       case "abort":
         if (gone) {
           return CompletableFuture.failedFuture(new FileNotFoundException("NoSuchUpload"));
+        }
+        if (stalls) {
+          return new CompletableFuture<Void>();
+        }
+        try {
+          meeting.countDown();
+          meeting.await();
+        } catch (InterruptedException over) {
+          return CompletableFuture.failedFuture(over);
         }
         aborted = true;
         return CompletableFuture.completedFuture(null);

@@ -1,0 +1,72 @@
+package io.s3commit.spark;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotSame;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+
+import java.io.IOException;
+import java.net.URI;
+import java.nio.file.Path;
+import java.util.UUID;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.MultipartUploaderBuilder;
+import org.apache.hadoop.fs.RawLocalFileSystem;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** What a task attempt takes for its own, and the file system that it goes to. */
+class AttemptTest {
+  private static final org.apache.hadoop.fs.Path TABLE =
+      new org.apache.hadoop.fs.Path("s3a://lake/sales");
+
+  @TempDir private Path disk;
+
+  /** In the place of S3A. */
+  public static final class NoS3 extends RawLocalFileSystem {
+    @Override
+    public URI getUri() {
+      return URI.create("s3a://lake");
+    }
+
+    @Override
+    public MultipartUploaderBuilder<?, ?> createMultipartUploader(org.apache.hadoop.fs.Path base) {
+      return new FakeUploads().builder();
+    }
+  }
+
+  private static Configuration settings() {
+    Configuration conf = new Configuration(false);
+    conf.set("fs.s3a.impl", NoS3.class.getName());
+    return conf;
+  }
+
+  private Attempt attempt() throws IOException {
+    Target target = new Target(TABLE, Job.Replaces.NOTHING, new Options(null, 0, 60), "");
+    Job job = new Job(UUID.randomUUID().toString(), target);
+    return new Attempt(job, settings(), 7, "a", () -> disk.resolve("part").toFile());
+  }
+
+  @Test
+  void aFileThatSparkDidNotAskForIsRefusedByName() throws IOException {
+    Attempt attempt = attempt();
+    attempt.path("part-00007.parquet");
+    attempt.create("sales/part-00007.parquet");
+    CommitException refused =
+        assertThrows(
+            CommitException.class, () -> attempt.create("sales/_KEY_MATERIAL_FOR_part-00007.json"));
+    assertEquals("UNKNOWN_FILE", refused.code());
+    attempt.abort();
+  }
+
+  @Test
+  void otherSettingsOfS3aHaveAnotherFileSystem() throws IOException {
+    Configuration conf = settings();
+    assertSame(Store.of(TABLE, conf), Store.of(TABLE, new Configuration(conf)));
+    conf.set("fs.s3a.bucket.another.session.token", "its own");
+    conf.set("fs.s3a.committer.name", "magic");
+    assertSame(Store.of(TABLE, settings()), Store.of(TABLE, conf));
+    conf.set("fs.s3a.session.token", "after an hour");
+    assertNotSame(Store.of(TABLE, settings()), Store.of(TABLE, conf));
+  }
+}

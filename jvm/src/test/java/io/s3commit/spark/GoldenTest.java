@@ -1,0 +1,80 @@
+package io.s3commit.spark;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+/**
+ * The documents as they are written, byte by byte, and the limits: the pipeline's tests read the
+ * same files. {@code mvn -Dgolden.write=true package} writes them anew.
+ */
+class GoldenTest {
+  private static final Path GOLDEN =
+      Path.of(System.getProperty("basedir", "."), "..", "tests", "golden", "native");
+  private static final String ID = "0b6f6f0e-0000-4000-8000-000000000001";
+
+  private static void is(String name, byte[] written) throws IOException {
+    Path path = GOLDEN.resolve(name);
+    if (Boolean.getBoolean("golden.write")) {
+      Files.createDirectories(GOLDEN);
+      Files.write(path, written);
+    }
+    assertEquals(Files.readString(path), new String(written, StandardCharsets.UTF_8));
+  }
+
+  private static Job job(Job.Replaces replaces, Options options) throws CommitException {
+    org.apache.hadoop.fs.Path table = new org.apache.hadoop.fs.Path("s3a://lake/sales");
+    return new Job(ID, new Target(table, replaces, options, ""));
+  }
+
+  @Test
+  void jobs() throws IOException {
+    String now = "2026-11-21T08:15:00.250Z";
+    is("append.json", Documents.job(job(Job.Replaces.NOTHING, new Options(null, 0, 60)), now));
+    is(
+        "partitions.json",
+        Documents.job(job(Job.Replaces.PARTITIONS, new Options("day, é \"21\"", 3, 60)), now));
+    is("directory.json", Documents.job(job(Job.Replaces.DIRECTORY, new Options(null, 0, 60)), now));
+  }
+
+  @Test
+  void manifestAndRequests() throws IOException {
+    JobDirectory at = job(Job.Replaces.NOTHING, new Options(null, 0, 60)).directory();
+    String first = "sales/day=2026-11-21/part-00007-" + ID + ".c000.snappy.parquet";
+    String second = "sales/name=a, b/part-00007-" + ID + ".c001.snappy.parquet";
+    List<PendingFile.Done> files =
+        List.of(
+            new PendingFile.Done(first, "upload-1", List.of("\"" + "a1".repeat(16) + "\""), 7),
+            new PendingFile.Done(
+                second, "upload-2", List.of("\"" + "b2".repeat(16) + "\"", "\"" + "c3".repeat(16) + "\""),
+                5 << 20 | 1));
+    byte[] manifest = Documents.pendingset(at, "00007", "12-a", files);
+    is("manifest.pendingset", manifest);
+    Counted counted =
+        new Counted(
+            "00007", "12-a", "tasks/00007/12-a.pendingset", Documents.sha256(manifest), 2, 5 << 20 | 8);
+    is("commit.json", Documents.commit(ID, "0d".repeat(32), List.of(counted)));
+    is("abort.json", Documents.abort(ID, "Spark's job failed"));
+  }
+
+  @Test
+  void limits() throws IOException {
+    is("limits.json", new ObjectMapper().writeValueAsBytes(Limits.all()));
+  }
+
+  @Test
+  void aDocumentIsMeasuredAsThePipelineDoes() {
+    byte[] body = "{\"a\":[1,\",,\"]}".getBytes(StandardCharsets.UTF_8); // {, [ and three commas
+    assertNull(Limits.tooLarge(body, body.length, 5));
+    assertTrue(Limits.tooLarge(body, body.length, 4).contains("5 values"));
+    assertTrue(Limits.tooLarge(body, body.length - 1, 5).contains("bytes"));
+  }
+}

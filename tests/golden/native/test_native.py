@@ -1,0 +1,99 @@
+"""What the jar writes, byte by byte, is what the pipeline reads; and both have the same limits.
+
+The files beside this one are those that the jar's own tests compare with what it writes
+(``GoldenTest``).
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from s3commit.core.formats import documents, layout, manifest
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model.conditions import Conditions
+from s3commit.core.model.job import (
+    AbortRequest,
+    CommitRequest,
+    Conflict,
+    CountedAttempt,
+    Destination,
+    Scope,
+)
+
+HERE = Path(__file__).parent
+DIRECTORY = JobDirectory(Destination("lake", "sales/"), "0b6f6f0e-0000-4000-8000-000000000001")
+
+
+def golden(name: str) -> bytes:
+    return (HERE / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "conflict", "scope", "key", "conditions"),
+    [
+        ("append", Conflict.APPEND, Scope.DIRECTORY, None, Conditions()),
+        ("directory", Conflict.REPLACE, Scope.DIRECTORY, None, Conditions()),
+        ("partitions", Conflict.REPLACE, Scope.PARTITION, 'day, é "21"', Conditions(min_files=3)),
+    ],
+)
+def test_a_job(
+    name: str, conflict: Conflict, scope: Scope, key: str | None, conditions: Conditions
+) -> None:
+    spec = documents.decode_job(golden(f"{name}.json"), DIRECTORY)
+    assert (spec.conflict, spec.scope) == (conflict, scope)
+    assert (spec.idempotency_key, spec.conditions) == (key, conditions)
+    assert (spec.created_at, spec.client) == (
+        "2026-11-21T08:15:00.250Z",
+        "s3commit-native/unpackaged",
+    )
+
+
+def test_the_requests_and_the_manifest() -> None:
+    body = golden("manifest.pendingset")
+    pending = manifest.decode_pendingset(body, DIRECTORY)
+    assert (pending.task_id, pending.attempt_id, pending.bytes) == ("00007", "12-a", 5 * 2**20 + 8)
+    name = f"part-00007-{DIRECTORY.job_id}"
+    assert [(one.key, one.upload_id, one.etags) for one in pending.files] == [
+        (
+            f"sales/day=2026-11-21/{name}.c000.snappy.parquet",
+            "upload-1",
+            ('"' + "a1" * 16 + '"',),
+        ),
+        (
+            f"sales/name=a, b/{name}.c001.snappy.parquet",
+            "upload-2",
+            ('"' + "b2" * 16 + '"', '"' + "c3" * 16 + '"'),
+        ),
+    ]
+    counted = CountedAttempt(
+        "00007",
+        "12-a",
+        "tasks/00007/12-a.pendingset",
+        manifest.digest(body),
+        files=2,
+        bytes=pending.bytes,
+    )
+    assert documents.decode_request(golden("commit.json"), DIRECTORY) == CommitRequest(
+        DIRECTORY.job_id, (counted,), job_sha256="0d" * 32
+    )
+    assert documents.decode_request(golden("abort.json"), DIRECTORY) == AbortRequest(
+        DIRECTORY.job_id, "Spark's job failed"
+    )
+
+
+def test_the_limits_of_both_sides() -> None:
+    assert json.loads(golden("limits.json")) == {
+        "fileParts": manifest.MAX_PARTS,
+        "manifestBytes": manifest.MAX_MANIFEST_BYTES,
+        "manifestFiles": manifest.MAX_FILES,
+        "manifestValues": manifest.MAX_MANIFEST_VALUES,
+        "prefixBytes": layout.MAX_PREFIX_BYTES,
+        "requestAttempts": documents.MAX_ATTEMPTS,
+        "requestBytes": documents.MAX_REQUEST_BYTES,
+        "requestValues": documents.MAX_REQUEST_VALUES,
+        "resultBytes": documents.MAX_RESULT_BYTES,
+        "textCharacters": documents.MAX_TEXT,
+    }
