@@ -42,6 +42,7 @@ def test_a_uri_in_the_job_directory_does_without_a_table(desk: Desk, deeper: str
     assert document["inLedger"] is False
     assert document["noted"] is None
     assert "how far it is the ledger knows: name it with --table" in document["next"]
+    assert any("bucket lake may have no pipeline" in line for line in document["next"])
 
 
 def test_an_id_with_its_destination_does_too(desk: Desk) -> None:
@@ -71,6 +72,16 @@ def test_a_committed_job_names_its_files(desk: Desk) -> None:
     assert "result COMMITTED at 2026-11-21 22:00:00\n2 files, 8 B, 8 rows; decided" in text
     assert "plan 2 files, 8 B, 8 rows in 1 unit" in text
     assert f"s3commit ls {SALES} --files {JOB}" in text
+
+
+def test_a_job_of_the_jar_says_what_a_catalog_may_lack(desk: Desk) -> None:
+    """Spark's driver writes to the catalog after the commit, if it hears of it."""
+    desk.committed_job(client="s3commit-native/0.1.0")
+    text = text_of(desk, "show", JOB, "--table", TABLE)
+    assert "MSCK REPAIR TABLE" in text
+    assert "CREATE TABLE ... LOCATION 's3a://lake/sales/'" in text
+    desk.committed_job(OTHER, client="s3commit-spark/0.1.0")
+    assert "MSCK" not in text_of(desk, "show", OTHER, "--table", TABLE)
 
 
 def test_an_aborted_job_says_why_and_what_is_left(desk: Desk) -> None:

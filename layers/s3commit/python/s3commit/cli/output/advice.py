@@ -19,6 +19,7 @@ from s3commit.core.ports.executions import Execution
 PATIENCE = 3600  # seconds without a change; no step takes longer, with its retries
 OPEN_PATIENCE = 86400  # an OPEN job waits for its tasks, which may take their time
 SHOWN_BLOCKERS = 5
+_JAR = "s3commit-native"  # the client of Spark's own writers
 
 MEANING: dict[str, str] = {
     JobState.OPEN: "tasks are writing; neither commit nor abort was requested yet",
@@ -108,6 +109,12 @@ def _after_the_end(snapshot: JobSnapshot) -> list[str]:
     failure, other = snapshot.failure, already_by(snapshot.failure)
     if snapshot.result is not None and snapshot.result.outcome is Outcome.COMMITTED:
         lines.append(f"nothing, it is done. Its files: s3commit ls {destination} --files {name}")
+        if snapshot.spec is not None and snapshot.spec.client.startswith(_JAR):
+            lines.append(
+                "if its driver died or gave up before this: a catalog's table lacks new partitions"
+                " until MSCK REPAIR TABLE, and a table that the job was to create until"
+                f" CREATE TABLE ... LOCATION '{destination.replace('s3:', 's3a:', 1)}'"
+            )
     elif other is not None:
         lines.append(f"nothing, the data is there: s3commit ls {destination} --files {other}")
     elif failure is None:
@@ -145,6 +152,11 @@ def _verb(snapshot: JobSnapshot) -> str:
 def _before_the_pipeline(snapshot: JobSnapshot) -> list[str]:
     asked = _verb(snapshot)
     lines = [f"the {asked} was requested, and that stands; the pipeline takes it up within seconds"]
+    if snapshot.record is None:
+        lines.append(
+            f"if it never does, bucket {snapshot.directory.bucket} may have no pipeline, and"
+            " nothing else commits a job: s3commit doctor tells"
+        )
     if snapshot.record is None and snapshot.ledger is None:
         lines.append("how far it is the ledger knows: name it with --table")
     else:
