@@ -54,7 +54,7 @@ $(STAMP): requirements.txt constraints.txt pyproject.toml
 
 .PHONY: demo
 demo: setup java ## Run the main job against the embedded runtime
-	$(BIN)/s3commit demo $(ARGS)
+	$(BIN)/python examples/demo.py
 
 ##@ Work on it
 
@@ -125,7 +125,7 @@ mutants: setup ## Break the protocol on purpose, bug by bug, and see each one ca
 lint: setup ## Style, types and the arrows between the packages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy app.py stacks lambdas layers/s3commit/python/s3commit tests bench docs
+	$(BIN)/mypy app.py stacks lambdas layers/s3commit/python/s3commit tests bench docs examples
 	$(BIN)/lint-imports
 
 .PHONY: format

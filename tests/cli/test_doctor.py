@@ -319,7 +319,7 @@ def test_the_notifications_are_read_once(deployed: Account) -> None:
 
 
 def test_the_rights_are_those_that_the_documentation_gives() -> None:
-    objects, bucket, _ = writer_policy("arn", "p")["Statement"]
+    objects, bucket, *_ = writer_policy("arn", "p")["Statement"]
     assert sorted(objects["Action"]) == sorted(doctor.ON_OBJECTS)
     assert sorted(bucket["Action"]) == sorted(doctor.ON_BUCKET)
 

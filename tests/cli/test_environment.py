@@ -33,7 +33,6 @@ DIRECTORY = f"{PLACE}__magic_job-{JOB}/"
 VERBS: dict[str, tuple[list[str], set[str]]] = {
     "status": (["status"], {"dynamodb"}),
     "show": (["show", JOB], {"dynamodb"}),
-    "watch": (["watch", JOB], {"dynamodb"}),
     "ls": (["ls", PLACE], {"s3"}),
     "abort": (["abort", DIRECTORY], {"s3"}),
     "commit": (["commit", DIRECTORY], {"s3"}),
@@ -42,7 +41,7 @@ VERBS: dict[str, tuple[list[str], set[str]]] = {
     "fsck": (["fsck", PLACE], {"s3"}),
     "doctor": (["doctor"], {"sts"}),
 }
-NOT_ON_AWS = {"local", "demo"}
+NOT_ON_AWS = {"local"}
 
 
 @dataclass

@@ -33,7 +33,7 @@ def test_i6_a_destination_that_a_dead_execution_held_is_free_after_one_command(
         f"started an execution of job {JOB}, which goes on with its commit (the one before is"
         f" {status}): {arn}\n"
     )
-    assert told.stderr == f"follow it: s3commit watch {JOB}\n"
+    assert told.stderr == f"follow it: s3commit show --follow {JOB}\n"
     assert arn.startswith(arn_of(JOB, f"{REF}-20261121T2200"))
     assert desk.world.result(holder).outcome is Outcome.COMMITTED
     assert desk.world.ledger._claims == {}
@@ -57,11 +57,11 @@ def test_a_job_that_was_given_up_for_another_is_ended(desk: Desk) -> None:
     desk.committed_job(OTHER)
     assert desk.world.record(directory).state is JobState.ABORTING
     assert len(desk.world.open_uploads()) == 2
-    assert "[STALLED]" in desk.run("show", JOB, "--table", TABLE).stdout
-    assert desk.json("show", JOB, "--table", TABLE)["next"][-1] == (
-        "but it was taken from its execution, and nobody works on it:"
-        f" s3commit commit {JOB} --state-machine ARN ends it"
-    )
+    shown = desk.json("show", JOB, "--table", TABLE)
+    assert shown["error"]["code"] == "STALLED"
+    assert shown["next"] == [
+        f"no execution works on it: s3commit commit {JOB} --state-machine ARN ends it"
+    ]
     (listed,) = desk.json("status", "--table", TABLE)["jobs"]
     assert (listed["jobId"], listed["attention"]) == (JOB, True)
     line = desk.fails("commit", JOB, "--table", TABLE, exit_code=3)

@@ -1,4 +1,4 @@
-"""``s3commit local up`` and ``demo``: what they hand on, and what they say if it is missing."""
+"""``s3commit local up``: what it hands on, and what it says if something is missing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.cli.support import Desk
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
-    """The calls of the runtime, of the synthesis and of the demo."""
+    """The calls of the runtime and of the synthesis."""
     made: list[tuple[Any, ...]] = []
 
     def synthesize(project: Path, out: Path) -> Path:
@@ -31,14 +31,9 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     ) -> None:
         made.append(("run", assembly, port, bucket, project, verbose))
 
-    def run_demo(*, keep: bool, project: Path, pace: float) -> int:
-        made.append(("demo", keep, project, pace))
-        return 3
-
     for name, function in {
         "s3commit.local.server": run_foreground,
         "s3commit.local.synth": synthesize,
-        "s3commit.cli.demo.run": run_demo,
     }.items():
         module = ModuleType(name)
         setattr(module, function.__name__, function)
@@ -73,25 +68,17 @@ def test_what_the_runtime_can_not_do_is_one_line(
     assert calls == []
 
 
-@pytest.mark.parametrize("verb", [("local", "up"), ("demo",)])
 def test_without_the_extra_it_says_what_to_install(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch, verb: tuple[str, ...]
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = importlib.util.find_spec
     monkeypatch.setattr(
         "s3commit.cli.verbs.local.find_spec",
         lambda name: None if name == "moto" else known(name),
     )
-    assert desk.fails(*verb, exit_code=1) == (
+    assert desk.fails("local", "up", exit_code=1) == (
         "error: the embedded runtime needs moto: pip install '.[local]' in a checkout of s3commit"
     )
-
-
-def test_the_demo_ends_with_its_own_code(
-    desk: Desk, calls: list[tuple[Any, ...]], tmp_path: Path
-) -> None:
-    desk.run("demo", "--keep", "--project", str(tmp_path), "--pace", "0", exit_code=3)
-    assert calls == [("demo", True, tmp_path, 0.0)]
 
 
 def test_a_project_that_is_not_there_is_usage(desk: Desk) -> None:

@@ -30,7 +30,7 @@ def test_a_dead_drivers_job_from_first_look_to_its_files(ports: Ports, job: Job)
     assert json.loads(run("show", uri, "--output", "json").stdout)["state"] == "OPEN"
     run("commit", uri)
     run_execution(ports, job.directory)
-    assert "COMMITTED" in run("watch", job.job_id).stdout
+    assert "COMMITTED" in run("show", "--follow", job.job_id).stdout
     (listed,) = json.loads(run("ls", destination, "--output", "json").stdout)["jobs"]
     assert (listed["jobId"], listed["fileCount"], listed["bytes"]) == (job.job_id, 2, 10)
     files = json.loads(run("ls", destination, "--files", job.job_id, "--output", "json").stdout)
@@ -44,7 +44,7 @@ def test_a_dead_drivers_job_from_first_look_to_its_files(ports: Ports, job: Job)
 def test_i4_an_abort_leaves_nothing_open(ports: Ports, job: Job) -> None:
     run("abort", uri_of(job.directory), "--reason", "no use")
     run_execution(ports, job.directory)
-    assert "ended ABORTED" in run("watch", job.job_id, exit_code=3).stderr
+    assert "ended ABORTED" in run("show", "--follow", job.job_id, exit_code=3).stderr
     assert list(ports.store.list_uploads(job.directory.bucket, "")) == []
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from s3commit.cli.codes import CODES
+from s3commit.cli.job.document import MEANING, console_url
 from s3commit.cli.job.snapshot import REQUESTED
-from s3commit.cli.output.advice import MEANING, console_url
 from s3commit.core.model.record import PlanFacts, Stage
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.ledger import Expected
@@ -26,11 +26,13 @@ def text_of(desk: Desk, *arguments: str) -> str:
 def test_an_open_job_says_what_it_waits_for(desk: Desk) -> None:
     directory = desk.open_job()
     text = text_of(desk, "show", JOB, "--table", TABLE)
-    assert f"job {JOB}\ndestination s3://lake/sales/\nstate OPEN\n" in text
-    assert "created 2026-11-21 22:00:00 by test/1" in text
-    assert "request none\nmanifests 2 in S3\nnoted 2 attempts of 2 tasks: 2 files, 8 B" in text
+    assert text.startswith(f"job id {JOB}\ndestination s3://lake/sales/\n")
+    assert "\nstate OPEN\nmeans tasks are writing" in text
+    assert "created 2026-11-21 22:00:00 UTC\n" in text
+    assert "client test/1\n" in text
+    assert "request stands no\nmanifests 2\nnoted attempts 2, tasks 2, files 2, bytes 8 B" in text
     assert "open uploads 2" in text
-    assert "next it waits for its driver to ask for commit or abort" in text
+    assert "next nothing while its driver lives" in text
     assert f"s3commit commit {uri_of(directory)} --dry-run" in text
 
 
@@ -41,7 +43,7 @@ def test_a_uri_in_the_job_directory_does_without_a_table(desk: Desk, deeper: str
     assert document["state"] == REQUESTED
     assert document["inLedger"] is False
     assert document["noted"] is None
-    assert "how far it is the ledger knows: name it with --table" in document["next"]
+    assert "the ledger knows how far it is: name it with --table" in document["next"]
     assert any("bucket lake may have no pipeline" in line for line in document["next"])
 
 
@@ -61,16 +63,15 @@ def test_counted_attempts_stand_beside_the_noted_ones(desk: Desk) -> None:
     assert document["noted"] == {"attempts": 3, "tasks": 3, "files": 3, "bytes": 12}
     assert document["manifests"] == 4
     assert document["openUploads"] == 4
-    assert "takes it up within seconds" in document["next"][0]
-    assert "the log of `dispatch`" in document["next"][1]
+    assert "look at RequestQueue, or start it: s3commit commit" in document["next"][1]
 
 
 def test_a_committed_job_names_its_files(desk: Desk) -> None:
     desk.committed_job()
     text = text_of(desk, "show", JOB, "--table", TABLE)
-    assert "state COMMITTED\nended: all files are visible" in text
-    assert "result COMMITTED at 2026-11-21 22:00:00\n2 files, 8 B, 8 rows; decided" in text
-    assert "plan 2 files, 8 B, 8 rows in 1 unit" in text
+    assert "state COMMITTED\nmeans ended: all files are visible" in text
+    assert "result outcome COMMITTED, files 2, bytes 8 B, rows 8, replaced 0, decided 2026" in text
+    assert "plan units 1, files 2, bytes 8 B, rows 8" in text
     assert f"s3commit ls {SALES} --files {JOB}" in text
 
 
@@ -91,9 +92,11 @@ def test_an_aborted_job_says_why_and_what_is_left(desk: Desk) -> None:
     assert document["error"] == {"code": "ABORTED_BY_CLIENT", "message": "driver gave up"}
     assert document["request"] == {"action": "abort", "reason": "driver gave up"}
     assert document["openUploads"] == 1
-    assert "To have the data takes a new job" in document["next"][0]
-    assert document["next"][1] == document["advice"]["do"] == CODES["ABORTED_BY_CLIENT"].do
-    assert document["next"][2].startswith("1 upload is still open and invisible; tidying")
+    assert document["advice"]["do"] == CODES["ABORTED_BY_CLIENT"].do
+    (line,) = document["next"]
+    assert line == (
+        f"for this job nothing. To have the data takes a new job: {document['advice']['do']}"
+    )
 
 
 def test_a_job_at_work_that_is_silent_sends_to_its_execution(desk: Desk) -> None:
@@ -113,12 +116,10 @@ def test_a_job_at_work_that_is_silent_sends_to_its_execution(desk: Desk) -> None
     ledger.decide(REF, generation=held, plan=plan, replaced=None, epoch=epoch, now=clock.now())
     document = desk.json("show", JOB, "--table", TABLE)
     assert document["state"] == "COMMITTING"
-    assert document["next"] == [
-        "it rolls forward until every file is visible. It can not be aborted any more"
-    ]
+    assert document["next"] == ["nothing: its execution works on it"]
     clock.advance(2 * 3600)
     document = desk.json("show", JOB, "--table", TABLE)
-    assert "nothing changed for 2h: look at the execution" in document["next"][1]
+    assert "nothing changed for 2h: if its execution failed" in document["next"][0]
     assert document["console"].endswith(f"/v2/executions/details/{ARN}")
     assert document["generation"] == record.generation
     assert document["directory"] == uri_of(directory)
@@ -131,7 +132,7 @@ def test_a_document_that_can_not_be_read_is_named(desk: Desk) -> None:
     assert len(document["problems"]) == 1
     assert document["problems"][0].startswith("request.json can not be read: ")
     assert "abort the job" in document["next"][0]
-    assert "problem request.json can not be read" in text_of(desk, "show", JOB, "--table", TABLE)
+    assert "problems request.json can not be read" in text_of(desk, "show", JOB, "--table", TABLE)
 
 
 def test_where_others_have_too_many_uploads_counting_stops(
@@ -141,7 +142,9 @@ def test_where_others_have_too_many_uploads_counting_stops(
     desk.open_job()
     document = desk.json("show", JOB, "--table", TABLE)
     assert (document["openUploads"], document["openUploadsComplete"]) == (1, False)
-    assert "open uploads 1 or more" in text_of(desk, "show", JOB, "--table", TABLE)
+    assert "open uploads 1\nopen uploads complete no\n" in text_of(
+        desk, "show", JOB, "--table", TABLE
+    )
 
 
 def test_an_unknown_id_is_one_line(desk: Desk) -> None:

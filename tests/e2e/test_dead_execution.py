@@ -106,7 +106,7 @@ def test_i6_one_command_goes_on_with_the_holder_and_those_who_wait_follow(
         assert any(f"s3commit commit {holder.job_id}" in line for line in shown["next"])
         told = run("commit", holder.job_id).stdout
         assert "which goes on with its commit (the one before is ABORTED)" in told
-        assert "COMMITTED" in run("watch", holder.job_id, "--timeout", "2m").stdout
+        assert "COMMITTED" in run("show", holder.job_id, "--follow", "--timeout", "2m").stdout
         assert waiting.result().outcome is Outcome.COMMITTED
     refused = run("commit", holder.job_id, exit_code=3).stderr
     assert f"job {holder.job_id} is COMMITTED already" in refused

@@ -7,7 +7,6 @@ import click
 from s3commit.cli.verb import Verbs
 from s3commit.cli.verbs.abort import abort
 from s3commit.cli.verbs.commit import commit
-from s3commit.cli.verbs.demo import demo
 from s3commit.cli.verbs.doctor import doctor
 from s3commit.cli.verbs.fsck import fsck
 from s3commit.cli.verbs.local import local
@@ -16,7 +15,6 @@ from s3commit.cli.verbs.rescue import rescue
 from s3commit.cli.verbs.show import show
 from s3commit.cli.verbs.status import status
 from s3commit.cli.verbs.sweep import sweep
-from s3commit.cli.verbs.watch import watch
 from s3commit.version import __version__
 
 
@@ -41,7 +39,6 @@ def app() -> None:
     """  # noqa: D301 - click wants the backspace
 
 
-for _verb in (status, show, watch, ls, abort, commit, rescue, sweep, fsck, doctor):
+for _verb in (status, show, ls, abort, commit, rescue, sweep, fsck, doctor):
     app.add_command(_verb)
-for _here in (local, demo):
-    app.add_command(_here)
+app.add_command(local)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import click
 
-from s3commit.cli.text import printable
+from s3commit.cli.text import age, moment, printable, size
 
 # A table is never cut or folded: a terminal wraps long lines by itself, and an id stays whole.
 _WIDTH = 10_000
+SHOWN = 5  # elements of a list
+SHORT = 40  # characters
+_WHOLE = {"next", "problems"}  # lists that are always shown whole
 _STYLES = {
     "COMMITTED": "green",
     "ABORTED": "yellow",
@@ -117,6 +121,54 @@ class Printer:
             grid.add_row(shown, Text(text, style=_STYLES.get(text, "")))
             before = name
         _print(grid)
+
+    def facts(self, document: dict[str, Any]) -> None:
+        """Print a document of facts as names and values; what is null or empty is left out."""
+        self.pairs(_rows(document))
+
+
+def _rows(document: dict[str, Any], within: str = "") -> Iterator[tuple[str, str]]:
+    for name, value in document.items():
+        row = f"{within}{words(name)}"
+        if isinstance(value, dict) and not _is_short(value):
+            yield from _rows(value, f"{row} ")
+        else:
+            yield from ((row, line) for line in lines(value, name))
+
+
+def _is_short(value: dict[str, Any]) -> bool:
+    """True if all members fit on a line; a sentence has one of its own."""
+    return "message" not in value and not any(
+        isinstance(one, dict | list | tuple) or len(str(one)) > SHORT for one in value.values()
+    )
+
+
+def words(name: str) -> str:
+    """A member's name as people read it: ``updatedAt`` is ``updated``."""
+    bare = re.sub("(At|Since|Seconds)$", "", name)
+    return re.sub("([A-Z])", r" \1", bare).lower()
+
+
+def lines(value: Any, name: str = "") -> Iterator[str]:
+    """A member of a document, a line for each element of a list."""
+    if isinstance(value, dict):
+        parts = (f"{words(key)} {text}" for key, one in value.items() for text in lines(one, key))
+        yield from filter(None, [", ".join(parts)])
+    elif isinstance(value, list | tuple):
+        shown = value if name in _WHOLE else value[:SHOWN]
+        yield from (line for one in shown for line in lines(one))
+        if len(value) > len(shown):
+            yield f"and {len(value) - len(shown)} more; --output json has them all"
+    elif name.endswith(("At", "Since")) and value:
+        yield f"{moment(value)} UTC"
+    elif name.endswith("Seconds") and value is not None:
+        yield age(value)
+    elif name == "bytes" and value is not None:
+        yield size(value)
+    elif isinstance(value, bool):
+        yield "yes" if value else "no"
+    elif value not in {None, ""}:
+        yield str(value)
 
 
 def _print(grid: Any) -> None:

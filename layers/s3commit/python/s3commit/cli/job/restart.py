@@ -107,4 +107,4 @@ def _tell(
             "where nothing was mended it fails again: what to mend says s3commit show"
             f" {snapshot.name}"
         )
-    printer.note(f"follow it: s3commit watch {snapshot.name}")
+    printer.note(f"follow it: s3commit show --follow {snapshot.name}")

@@ -213,7 +213,7 @@ def await_outcome(session: Session, directory: JobDirectory, timeout: float) -> 
         if not patience.pause():
             raise OutcomeUnknownError(
                 f"job {directory.job_id} has not ended after {age(timeout)}{trouble} and goes on;"
-                f" see: s3commit watch {directory.uri}"
+                f" see: s3commit show --follow {directory.uri}"
             )
 
 

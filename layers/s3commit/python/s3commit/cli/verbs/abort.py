@@ -65,4 +65,4 @@ def _tell(printer: Printer, snapshot: JobSnapshot, given_up: bool, dry_run: bool
         printer.line(f"dry run: would write {uri}, and with it abort {job}")
     else:
         printer.line(f"abort of {job} requested: wrote {uri}")
-        printer.note(f"follow it: s3commit watch {snapshot.name}")
+        printer.note(f"follow it: s3commit show --follow {snapshot.name}")

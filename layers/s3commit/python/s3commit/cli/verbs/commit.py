@@ -101,7 +101,7 @@ def _tell(printer: Printer, snapshot: JobSnapshot, countable: Countable, dry_run
         printer.line(f"dry run: would write {uri}, and with it ask to commit {counted}")
     else:
         printer.line(f"commit of job {snapshot.job_id} requested ({counted}): wrote {uri}")
-        printer.note(f"follow it: s3commit watch {snapshot.name}")
+        printer.note(f"follow it: s3commit show --follow {snapshot.name}")
     if countable.unfinished:
         printer.note(
             f"{many(countable.unfinished, 'open upload')} in no manifest: to be aborted at the end"

@@ -9,6 +9,9 @@ from typing import Any
 
 import click
 
+from s3commit.cli.arguments import age_option
+from s3commit.cli.job.document import job_document
+from s3commit.cli.job.follow import follow, print_change
 from s3commit.cli.job.snapshot import (
     JobSnapshot,
     on_job,
@@ -16,8 +19,6 @@ from s3commit.cli.job.snapshot import (
     own_uploads,
 )
 from s3commit.cli.job.waiting import read_lock_status
-from s3commit.cli.output.job_json import job_document
-from s3commit.cli.output.job_text import job_pairs
 from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
 from s3commit.cli.text import many, size
@@ -39,12 +40,15 @@ from s3commit.core.ownership.named_uploads import files_named_at
 from s3commit.core.ownership.other_jobs import OtherJobs
 from s3commit.core.ports.objects import ListedObject, OpenUpload
 from s3commit.writer.environment import timestamp
+from s3commit.writer.requests import require_committed
 
 SCANNED_UPLOADS = 20_000  # of the destination: 20 requests, then it stops counting
 
 
 @verb()
 @on_job()
+@click.option("--follow", "following", is_flag=True, help="Print each change until the job ends.")
+@age_option("--timeout", default="15m", told="With --follow: how long to wait: 90s, 15m, 2h.")
 @click.option("--replaced", is_flag=True, help="List the existing files that the job replaces.")
 @click.option(
     "--in-doubt",
@@ -53,7 +57,14 @@ SCANNED_UPLOADS = 20_000  # of the destination: 20 requests, then it stops count
     help="List the visible files that may or may not be the job's.",
 )
 def show(
-    session: Session, printer: Printer, *, snapshot: JobSnapshot, replaced: bool, in_doubt: bool
+    session: Session,
+    printer: Printer,
+    *,
+    snapshot: JobSnapshot,
+    following: bool,
+    timeout: int,
+    replaced: bool,
+    in_doubt: bool,
 ) -> None:
     """Show one job and what to do about it.
 
@@ -64,9 +75,20 @@ def show(
     \b
       s3commit show 7c9e6679-7425-40de-944b-e07fc1f90ae7 --table ledger
       s3commit show s3://lake/sales/__magic_job-7c9e6679-7425-40de-944b-e07fc1f90ae7/
+
+    --follow prints a line for each change of state and of what the tasks have written, and for
+    each job that blocks this one. It exits with 0 if the job is committed, or if another job with
+    its idempotency key was; with 3 if it is aborted or rolled back; with 4 after --timeout, and the
+    job continues.
     """  # noqa: D301 - click wants the backspace
-    if replaced and in_doubt:
-        raise Problem("--replaced and --in-doubt exclude each other", USAGE)
+    if replaced + in_doubt + following > 1:
+        raise Problem("--follow, --replaced and --in-doubt exclude each other", USAGE)
+    if following:
+        for change, result in follow(session, snapshot, timeout):
+            print_change(printer, change)
+            if result is not None:
+                require_committed(result)
+        return
     if in_doubt:
         _list_in_doubt(printer, snapshot, _files_in_doubt(session, snapshot))
         return
@@ -80,7 +102,7 @@ def show(
     if printer.json:
         printer.document(document)
     else:
-        printer.pairs(job_pairs(document, now))
+        printer.facts(document)
 
 
 def _uploads(session: Session, snapshot: JobSnapshot) -> tuple[tuple[OpenUpload, ...], bool]:

@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from s3commit.aws import env
+from s3commit.cli.job.document import needs_attention
 from s3commit.cli.job.waiting import refs_in_the_way
-from s3commit.cli.output.advice import needs_attention
 from s3commit.cli.printer import Column, Printer
 from s3commit.cli.session import Session
 from s3commit.cli.text import age, epoch_of, fields, many

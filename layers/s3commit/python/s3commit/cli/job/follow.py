@@ -1,59 +1,26 @@
-"""``s3commit watch``."""
+"""Following a job until it ends: each change of what can be seen of it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from s3commit.cli.arguments import age_option
-from s3commit.cli.job.snapshot import (
-    REQUESTED,
-    JobSnapshot,
-    on_job,
-    read_outcome,
-    read_progress,
-)
+from s3commit.cli.job.document import already_by, meaning_of
+from s3commit.cli.job.snapshot import REQUESTED, JobSnapshot, read_outcome, read_progress
 from s3commit.cli.job.waiting import refs_in_the_way
-from s3commit.cli.output.advice import already_by, meaning_of
-from s3commit.cli.output.job_text import progress_text
-from s3commit.cli.printer import Printer
+from s3commit.cli.printer import Printer, lines
 from s3commit.cli.session import Session
 from s3commit.cli.text import age, amount, fields, moment
-from s3commit.cli.verb import verb
 from s3commit.core.model.errors import OutcomeUnknownError, TransientError
 from s3commit.core.model.job import JobResult, Outcome, job_id_of
 from s3commit.core.model.states import JobState
 from s3commit.writer.environment import timestamp
-from s3commit.writer.requests import Patience, require_committed
+from s3commit.writer.requests import Patience
 
 COUNT_EVERY = 30.0  # seconds; a job of many tasks has megabytes of attempts in the ledger
 
 
-@verb()
-@on_job()
-@age_option("--timeout", default="15m", told="How long to wait: 90s, 15m, 2h.")
-def watch(session: Session, printer: Printer, *, snapshot: JobSnapshot, timeout: int) -> None:
-    """Follow a job until it ends.
-
-    Prints a line for each change of state, for each job that blocks it, and, at most twice a
-    minute, for what its tasks have written. Exits with 0 if the job is committed, or if another
-    job with its idempotency key was; with 3 if it is aborted or rolled back; with 4 if it has not
-    ended within --timeout. The job continues in that case.
-
-    JOB is a job id or the s3:// URI of a job directory. Without a table, only the states OPEN and
-    REQUESTED and the outcome are visible.
-    """
-    for seen, result in _follow(session, snapshot, timeout):
-        document = {"at": timestamp(session.environment), **seen}
-        if printer.json:
-            printer.record(document)
-        else:
-            printer.line(_line(document))
-        if result is not None:
-            require_committed(result)
-
-
-def _follow(
+def follow(
     session: Session, snapshot: JobSnapshot, timeout: int
 ) -> Iterator[tuple[dict[str, Any], JobResult | None]]:
     """Each change, the last of which is the end: with the job's result."""
@@ -75,7 +42,7 @@ def _follow(
             found, trouble = seen, f" ({error.message})"
         if found != seen:
             seen = found
-            yield seen, result
+            yield {"at": timestamp(session.environment), **seen}, result
         if result is not None:
             return
         if not patience.pause():
@@ -109,12 +76,16 @@ def _look(session: Session, snapshot: JobSnapshot, result: JobResult | None) -> 
     }
 
 
-def _line(seen: dict[str, Any]) -> str:
-    told = meaning_of(seen["state"], seen["alreadyCommittedBy"])
-    if seen["waitsFor"]:
-        told = f"waits for {', '.join(seen['waitsFor'])}"
-    if seen["noted"] and seen["noted"]["tasks"]:
-        told = f"{told}: {progress_text(seen['noted'])}"
-    if seen["outcome"] == Outcome.COMMITTED:
-        told = f"{told}: {amount(seen['files'], seen['bytes'], seen['rows'])}"
-    return f"{moment(seen['at'])}  {seen['state']:<12}  {told}"
+def print_change(printer: Printer, change: dict[str, Any]) -> None:
+    """Print a change on one line."""
+    if printer.json:
+        printer.record(change)
+        return
+    told = meaning_of(change["state"], change["alreadyCommittedBy"])
+    if change["waitsFor"]:
+        told = f"waits for {', '.join(change['waitsFor'])}"
+    if change["noted"] and change["noted"]["tasks"]:
+        told = f"{told}: {', '.join(lines(change['noted']))}"
+    if change["outcome"] == Outcome.COMMITTED:
+        told = f"{told}: {amount(change['files'], change['bytes'], change['rows'])}"
+    printer.line(f"{moment(change['at'])}  {change['state']:<12}  {told}")
