@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 import uuid
 from collections.abc import Iterator
@@ -326,6 +327,45 @@ def test_i11_an_option_of_a_table_is_refused(spark: SparkSession, place: Place, 
     spark.sql(f"INSERT INTO {db}.t VALUES (1)")
     frame.write.mode("append").saveAsTable(f"{db}.t")
     assert spark.table(f"{db}.t").count() == 6
+
+
+@pytest.mark.parametrize(
+    ("statement", "advice"),
+    [
+        ("INSERT INTO {db}.t VALUES (2, 2)", r"(MSCK REPAIR TABLE \S+)\. "),
+        ("INSERT OVERWRITE {db}.t SELECT 2, 2", r"(MSCK REPAIR TABLE \S+ SYNC PARTITIONS)\. "),
+        (
+            "CREATE TABLE {db}.u USING orc AS SELECT 2 AS id",
+            r"(CREATE TABLE .* LOCATION '.*') makes",
+        ),
+        (
+            "CREATE TABLE {db}.u USING orc PARTITIONED BY (a) AS SELECT 2 AS id, 2 AS a",
+            r"(CREATE TABLE .* LOCATION '.*') makes it, and then (MSCK REPAIR TABLE \S+) its",
+        ),
+    ],
+)
+def test_i1_an_unknown_outcome_says_what_mends_the_catalog(
+    spark: SparkSession, tiny: TinyPipeline, place: Place, db: str, statement: str, advice: str
+) -> None:
+    spark.sql(f"CREATE TABLE {db}.t (id INT, a INT) USING parquet PARTITIONED BY (a)")
+    spark.sql(f"INSERT INTO {db}.t VALUES (1, 1)")
+    with (
+        tiny.held(),
+        settings(spark, spark__s3commit__commitTimeout="1s"),
+        pytest.raises(FAILURES, match="OUTCOME_UNKNOWN") as unknown,
+    ):
+        spark.sql(statement.format(db=db))
+    end = time.monotonic() + 60
+    while len(jobs_below(tiny, f"{db}/")) < 2:
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    found = re.search(advice, str(unknown.value))
+    assert found is not None, str(unknown.value)[:1000]
+    for mend in found.groups():
+        spark.sql(mend)
+    table = "u" if "CREATE" in statement else "t"
+    ids = [(2,)] if "INTO" not in statement else [(1,), (2,)]
+    assert rows(spark, f"SELECT id FROM {db}.{table}") == ids
 
 
 TYPES = """
