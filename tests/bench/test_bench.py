@@ -209,29 +209,6 @@ def test_the_command_keeps_machine_and_figures_in_the_file(
     assert "MISSED" in capsys.readouterr().out
 
 
-def test_a_file_of_many_keeps_little_after_its_row_group() -> None:
-    """Arrow's own default keeps 1.7 MB a file here (see `s3commit.spark.formats.parquet`)."""
-    import pyarrow as pa
-
-    from s3commit.spark.formats.encoders import open_encoder
-    from s3commit.spark.formats.sink import Sink
-    from tests.spark.test_files import MemoryOutput
-
-    # Each twice, or there would be no dictionary at all.
-    rows = pa.table({"number": pa.array([number // 2 for number in range(26_000)], pa.int64())})
-    before = pa.total_allocated_bytes()
-    files = [
-        open_encoder("parquet", Sink(MemoryOutput()), rows.schema, "snappy", crowded=True)
-        for _ in range(20)
-    ]
-    for file in files:
-        file.write(rows)
-    kept = (pa.total_allocated_bytes() - before) / len(files)
-    for file in files:
-        file.close()
-    assert kept < 300_000
-
-
 @pytest.mark.parametrize(
     ("kind", "shape"), [("pendingset", "members"), ("job", "objects in objects")]
 )

@@ -275,7 +275,7 @@ def test_i5_a_clock_as_wrong_as_s3_lets_pass_kills_no_job(world: Swept, off: int
 
 
 def test_i5_a_job_that_stages_its_files_lives_from_its_last_manifest_on(world: Swept) -> None:
-    """With upload="stage" a file's upload begins when the file is whole."""
+    """A task may compute for long before it opens its first file."""
     directory = job_directory()
     announced(world, directory)
     for _ in range(5):

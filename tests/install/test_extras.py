@@ -36,10 +36,9 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.types import LongType, StructField, StructType
 from s3commit.spark.job import spark_job
-from s3commit.spark.options import parse_options
-from s3commit.spark.policy import policy_of
+from s3commit.spark.options import parse_options, policy_of
 
-options = parse_options({{"path": {uri!r}}})
+options = parse_options({uri!r}, {{}})
 schema = StructType([StructField("id", LongType())])
 job = spark_job(options, schema, policy_of(options, overwrite=False)).open()
 TaskContext._taskContext = context = object.__new__(TaskContext)

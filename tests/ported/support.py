@@ -17,7 +17,7 @@ from s3commit.core.model.job import CountedAttempt
 from s3commit.core.ports.bundle import Ports
 from s3commit.writer.environment import SystemEnvironment
 from s3commit.writer.job import Job, open_job
-from s3commit.writer.sizes import PartSizes
+from s3commit.writer.settings import PartSizes
 from tests.fakes.execution import run_execution
 from tests.fakes.faults import FaultPlan
 from tests.fakes.memory import ManualClock, MemoryLedger, MemoryObjectStore

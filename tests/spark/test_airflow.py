@@ -37,7 +37,7 @@ def test_the_key_is_dag_run_task_and_index_whatever_the_try(
     assert with_run("a key {of one's own}", {}) == "a key {of one's own}"
     for name, value in RUN.items():
         monkeypatch.setenv(name, value)
-    options = parse_options({"path": "s3://bucket/t/", "idempotencykey": "{airflow}"})
+    options = parse_options("s3://bucket/t/", {"idempotencykey": "{airflow}"})
     assert options.idempotency_key == KEY
 
 

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql import functions as f
 
 from s3commit.core.model.errors import InvalidInputError, OutcomeUnknownError
 from s3commit.core.model.states import JobState
-from s3commit.spark import arrange, write
-from s3commit.spark.formats.types import running_release
+from s3commit.spark import write
+from s3commit.spark.schema import running_release
 from tests.spark.tiny import BUCKET, Place
 
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ def local_directories(root: Path) -> dict[str, int]:
     found = {str(path.parent.relative_to(root)) for path in root.rglob("*.parquet")}
     return dict.fromkeys(sorted(found), 1)
 
-
-READS_ORC_INSTANTS = running_release() >= (4, 2)
 
 PLAIN_TYPES = """
     id,
@@ -116,22 +115,6 @@ def test_the_commit_manifest_counts_rows_and_bytes(spark: SparkSession, place: P
     assert record.plan.rows == 100
 
 
-def test_a_dataframe_without_rows_is_one_file_that_keeps_the_schema(
-    spark: SparkSession, place: Place, tmp_path: Path
-) -> None:
-    empty = spark.createDataFrame([], "id bigint, s string, t array<timestamp>")
-    for file_format in ("parquet", "orc", "csv", "json"):
-        lacks_times = file_format == "csv" or (file_format == "orc" and not READS_ORC_INSTANTS)
-        written = empty.select("id", "s") if lacks_times else empty
-        save(written, place, partitionBy="", fileFormat=file_format)
-        (name,) = [name for name in place.data if name.endswith((f".{file_format}", ".gz"))]
-        copy = f"{place.download(tmp_path / file_format)}/{name}"
-        read = spark.read.schema(written.schema).format(file_format).load(copy)
-        assert (read.schema, read.count()) == (written.schema, 0)
-        if file_format == "parquet":
-            assert spark.read.parquet(copy).schema == written.schema
-
-
 def test_a_second_append_adds_and_disturbs_nothing(
     spark: SparkSession, place: Place, tmp_path: Path
 ) -> None:
@@ -190,13 +173,31 @@ def test_typed_partition_values_are_written_as_spark_writes_them(
     )
 
 
-def test_arranged_input_makes_one_file_a_directory(spark: SparkSession, place: Place) -> None:
-    frame = spark.range(0, 300, 1, 2).selectExpr("id", "id % 10 k")
-    save(frame, place, partitionBy="k")
-    assert len(place.data) == 20
+def test_each_task_makes_one_file_a_directory_as_spark_does(
+    spark: SparkSession, place: Place, tmp_path: Path
+) -> None:
+    frame = spark.range(0, 300, 1, 2).selectExpr("id", "id % 10 k", "id % 3 j")
+    frame.write.partitionBy("k", "j").parquet(str(tmp_path / "native"))
+    save(frame, place, partition_by=["k", "j"])
+    native = [path.parent for path in (tmp_path / "native").rglob("*.parquet")]
+    ours = [path.parent for path in Path(place.download(tmp_path / "ours")).rglob("*.parquet")]
+    assert sorted(str(one.relative_to(tmp_path / "native")) for one in native) == sorted(
+        str(one.relative_to(tmp_path / "ours")) for one in ours
+    )
+    assert len(ours) == 60
+
+
+def test_rows_that_are_sorted_keep_their_order_within_a_directory(
+    spark: SparkSession, place: Place, tmp_path: Path
+) -> None:
+    frame = spark.range(0, 1000, 1, 1).selectExpr("(id * 7919) % 1000 id", "id % 3 k")
+    save(frame.sortWithinPartitions("k", "id").withColumn("z", f.lit(1)), place, partitionBy="k")
+    (one,) = Path(place.download(tmp_path)).glob("k=1/*.parquet")
+    ids = [row.id for row in spark.read.parquet(str(one)).collect()]
+    assert ids == sorted(ids)
     other = Place(place.tiny)
-    save(arrange(frame, "k"), other, partitionBy="k")
-    assert len(other.data) == 10
+    save(frame.sortWithinPartitions("id"), other, partitionBy="k")  # another order is no help
+    assert len(other.data) == 3
 
 
 def test_max_records_per_file(spark: SparkSession, place: Place) -> None:
@@ -221,7 +222,7 @@ REFUSALS: dict[str, tuple[str, dict[str, str], str]] = {
     "month interval": ("id, make_ym_interval(1) m", {}, "column m has the type interval"),
     "unknown option": ("id", {"partitionedby": "id"}, "Did you mean 'partitionBy'"),
     "bad value": ("id", {"compression": "rar"}, "snappy, zstd, gzip, lz4, none"),
-    "other format": ("id", {"fileFormat": "avro"}, "give one of parquet, orc, csv, json"),
+    "other format": ("id", {"format": "csv"}, "write writes parquet, not csv: with the jar"),
     "missing column": ("id", {"partitionBy": "dt"}, "'dt' is not in the DataFrame"),
 }
 

@@ -63,20 +63,20 @@ def test_i11_a_key_is_spent_only_if_its_job_is_committed_for_sure(
     put(BUCKET, directory.once(key_digest(KEY)), json.dumps(record).encode())
     for name, body in there.items():
         put(BUCKET, getattr(directory, name), body)
-    options = parse_options({"path": place.uri, "idempotencyKey": KEY})
+    options = parse_options(place.uri, {"idempotencyKey": KEY})
     assert committed_before(options) == (directory if surely else None)
 
 
 def test_a_key_that_nobody_has_or_that_is_not_readable_is_the_pipelines_to_judge(
     place: Place,
 ) -> None:
-    options = parse_options({"path": place.uri, "idempotencyKey": KEY})
+    options = parse_options(place.uri, {"idempotencyKey": KEY})
     assert committed_before(options) is None
     name = JobDirectory(place.destination, JOB).once(key_digest(KEY))
     for body in (b"no json", json.dumps({"version": 1, "key": "other", "jobId": JOB}).encode()):
         place.tiny.store.put(BUCKET, name, body)
         assert committed_before(options) is None
-    assert committed_before(parse_options({"path": place.uri})) is None
+    assert committed_before(parse_options(place.uri, {})) is None
 
 
 def test_i11_a_job_that_ends_while_it_is_looked_for_is_found(
@@ -92,7 +92,7 @@ def test_i11_a_job_that_ends_while_it_is_looked_for_is_found(
         return iter(())
 
     monkeypatch.setattr(earlier, "unanswered", ends)
-    found = earlier_job(parse_options({"path": place.uri, "idempotencyKey": KEY}))
+    found = earlier_job(parse_options(place.uri, {"idempotencyKey": KEY}))
     assert found == earlier.Earlier(directory)  # its list can't be read, which fsck says
 
 
@@ -260,6 +260,6 @@ def test_i11_a_key_whose_files_were_overwritten_stays_spent_and_says_so(
     assert "but 1 of its 4 files are no longer there" in (line := capsys.readouterr().err)
     assert "give another idempotencyKey" in line
     monkeypatch.setattr(earlier, "LOOKED_AT", 2)
-    found = earlier_job(parse_options({"path": place.uri, "idempotencyKey": KEY}))
+    found = earlier_job(parse_options(place.uri, {"idempotencyKey": KEY}))
     assert found is not None
     assert (found.files, found.looked) == (4, 2)

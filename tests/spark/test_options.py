@@ -9,31 +9,29 @@ import pytest
 from s3commit.aws.s3_client import Encryption
 from s3commit.core.model.conditions import Conditions
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.spark.options import KNOWN, MB, Options, parse_options
-from s3commit.writer.config import parse_config
-from s3commit.writer.sizes import Upload
+from s3commit.core.model.job import Conflict, Scope
+from s3commit.spark.options import KNOWN, MB, Options, Policy, parse_options, policy_of
 
-PATH = {"path": "s3://bucket/prefix"}
+PATH = "s3://bucket/prefix"
 
 
 def parse(**options: str) -> Options:
-    return parse_options({**PATH, **options})
+    return parse_options(PATH, options)
 
 
 def test_a_path_alone_gives_the_documented_defaults() -> None:
     options = parse()
     assert options.destination.uri == "s3://bucket/prefix/"
-    assert (options.file_format, options.codec) == ("parquet", "snappy")
+    assert options.codec == "snappy"
     assert (options.conflict, options.scope) == (None, None)
-    assert options.memory_budget == 256 * MB
     assert (options.max_records_per_file, options.target_file_bytes) == (None, None)
 
 
 def test_names_are_compared_without_case_as_spark_lowers_them() -> None:
-    options = parse(maxrecordsperfile="10", PartitionBy="dt, hour", FILEFORMAT="Parquet")
+    options = parse(maxrecordsperfile="10", PartitionBy="dt, hour", COMPRESSION="Zstd")
     assert options.max_records_per_file == 10
     assert options.partition_by == ("dt", "hour")
-    assert options.file_format == "parquet"
+    assert options.codec == "zstd"
 
 
 @pytest.mark.parametrize(
@@ -78,7 +76,6 @@ def test_a_condition_that_does_not_exist_is_an_unknown_option() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "says"),
     [
-        ("fileFormat", "avro", "give one of parquet, orc, csv, json"),
         ("compression", "rar", "snappy, zstd, gzip, lz4, none"),
         ("conflict", "merge", "append, fail, replace"),
         ("partitionOverwriteMode", "both", "static, dynamic"),
@@ -88,7 +85,10 @@ def test_a_condition_that_does_not_exist_is_an_unknown_option() -> None:
         ("targetFileBytes", "100 parsecs", "128MB"),
         ("commitTimeout", "soon", "10m"),
         ("commitTimeout", "0", "10m"),
-        ("memoryBudget", "1MB", "at least 16MB"),
+        ("partSize", "1MB", "5MB to 5GB"),
+        ("threads", "0", "a whole number from 1"),
+        ("bucketKey", "perhaps", "true, false"),
+        ("encryption", "ROT13", "aws:kms"),
         ("idempotencyKey", "", "1 to 1024"),
         ("conditions.minRows", "x", "a whole number"),
     ],
@@ -101,65 +101,63 @@ def test_a_bad_value_names_the_option_and_what_to_give(name: str, value: str, sa
     assert "\n" not in caught.value.message
 
 
-def test_uploads_share_the_memory_budget_and_may_be_staged() -> None:
-    options = parse(upload="Stage", threads="2", partSize="16MB", memoryBudget="64MB")
-    assert options.uploads.upload is Upload.STAGE
+def test_uploads_and_their_encryption_are_options_too() -> None:
+    options = parse(threads="2", partSize="16MB", encryption="AWS:kms", encryptionKeyId="alias/k")
     assert (options.uploads.threads, options.uploads.parts.first) == (2, 16 * MB)
-    assert (options.uploads.memory_bytes, options.uploads.in_flight_bytes) == (8 * MB, 6 * MB)
+    assert options.encryption == Encryption("aws:kms", "alias/k", None)
+    assert parse(encryption="aws:kms", bucketKey="true").encryption == Encryption(
+        "aws:kms", None, True
+    )
+    with pytest.raises(InvalidInputError, match="encryption='aws:kms'"):
+        parse(encryptionKeyId="alias/lake")
 
 
-def test_conditions_name_their_columns_in_lower_case_as_spark_gives_them() -> None:
-    found = parse(**{"conditions.maxnullfraction.price": "0.25", "conditions.minrows": "3"})
-    assert found.conditions == Conditions(min_rows=3, max_null_fraction={"price": 0.25})
-
-
-def test_the_codecs_are_the_formats_own() -> None:
-    assert parse(fileFormat="orc").codec == "zstd"
-    assert parse(fileFormat="json").codec == "none"
-    with pytest.raises(InvalidInputError, match=r"one of none, gzip, bzip2 \(fileFormat csv\)"):
-        parse(fileFormat="csv", compression="snappy")
-
-
-def test_a_configuration_says_what_no_option_says() -> None:
-    text = """
-    [default]
-    threads = 2
-    [\"s3://bucket/\"]
-    encryption = "aws:kms"
-    encryptionKeyId = "alias/lake"
-    conditions.minRows = 1
-    conditions.maxNullFraction.Price = 0.5
-    """
-    config = parse_config(text, source="test")
-    raw = {**PATH, "threads": "8", "conditions.maxnullfraction.price": "0.25"}
-    options = parse_options(raw, config)
-    assert options.uploads.threads == 8
-    assert options.encryption == Encryption("aws:kms", "alias/lake", None)
-    assert options.conditions == Conditions(min_rows=1, max_null_fraction={"price": 0.25})
-    plain = parse_options({**PATH, "encryption": "AES256"}, config)
-    assert plain.encryption == Encryption("AES256", None, None)
-    assert plain.uploads.threads == 2
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "says"),
-    [
-        ("upload", "later", "stream, stage"),
-        ("partSize", "1MB", "5MB to 5GB"),
-        ("encryptionKeyId", "alias/lake", "encryption='aws:kms'"),
-        ("conditions.maxNullFraction.price", "2", "a share from 0 to 1"),
-        ("conditions.maxNullFraction.", "1", "no option"),
-    ],
-)
-def test_a_bad_value_of_an_option_that_a_configuration_may_hold(
-    name: str, value: str, says: str
-) -> None:
-    with pytest.raises(InvalidInputError, match=says):
-        parse(**{name: value})
+def test_conditions_are_checked_together() -> None:
+    assert parse(**{"conditions.minrows": "3"}).conditions == Conditions(min_rows=3)
+    with pytest.raises(InvalidInputError, match="minRows 5 is more than maxRows 4"):
+        parse(**{"conditions.minRows": "5", "conditions.maxRows": "4"})
 
 
 @pytest.mark.parametrize("path", ["", "/tmp/x", "file:///tmp/x", "s3://bucket", "s3://B_/x"])
 def test_a_path_that_is_no_destination_is_refused(path: str) -> None:
     with pytest.raises(InvalidInputError, match="path") as caught:
-        parse_options({"path": path})
+        parse_options(path, {})
     assert caught.value.code == "BAD_PATH"
+
+
+# What the write does about files that are there.
+
+
+def policy(overwrite: bool, **options: str) -> Policy:
+    return policy_of(parse(**options), overwrite=overwrite)
+
+
+def test_the_mode_goes_first_then_options_then_the_session() -> None:
+    whole, parts = Scope.DIRECTORY, Scope.PARTITION
+    assert policy(False) == Policy(Conflict.APPEND, whole)
+    assert policy(True) == Policy(Conflict.REPLACE, whole)
+    assert policy(True, partitionby="k") == Policy(Conflict.REPLACE, whole)
+    assert policy(True, partitionby="k", partitionoverwritemode="dynamic").scope is parts
+    assert policy(True, partitionby="k", partitionoverwritemode="static").scope is whole
+    assert policy(False, conflict="fail", partitionby="k") == Policy(Conflict.FAIL, whole)
+    by_k, static = parse(partitionby="k"), parse(partitionby="k", partitionoverwritemode="static")
+    assert policy_of(by_k, overwrite=True, session_scope="Dynamic").scope is parts
+    assert policy_of(static, overwrite=True, session_scope="dynamic").scope is whole
+
+
+@pytest.mark.parametrize(
+    ("overwrite", "options", "says"),
+    [
+        (True, {"conflict": "append"}, "conflict=append contradicts mode 'overwrite'"),
+        (True, {"conflict": "fail"}, "leave the option out, or use mode 'append'"),
+        (False, {"conflict": "replace"}, "use mode='overwrite'"),
+        (True, {"partitionoverwritemode": "dynamic"}, "give partition_by"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused_in_one_line(
+    overwrite: bool, options: dict[str, str], says: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=says) as caught:
+        policy(overwrite, **options)
+    assert caught.value.code == "BAD_OPTIONS"
+    assert "\n" not in caught.value.message

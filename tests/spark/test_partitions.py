@@ -1,8 +1,9 @@
-"""Rows are split by partition values; the names of directories follow Spark's."""
+"""Rows are cut where the directory changes; the names of directories follow Spark's."""
 
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import math
 from collections.abc import Sequence
 from decimal import Decimal
@@ -13,23 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.spark.partitions import directory, escape, split, unescape, value_texts
+from s3commit.spark.partitions import directory, escape, runs, value_texts
 
 DEFAULT = "__HIVE_DEFAULT_PARTITION__"
 
 
-@given(st.text())
-def test_unescape_is_the_inverse_of_escape(text: str) -> None:
-    assert unescape(escape(text)) == text
-
-
 def test_escapes_are_sparks() -> None:
     assert escape("a/b=c%d e\n:ü") == "a%2Fb%3Dc%25d e%0A%3Aü"
-
-
-@pytest.mark.parametrize("text", ["50%", "%", "%zz", "a%2", "%-1"])
-def test_a_percent_that_starts_no_escape_stays(text: str) -> None:
-    assert unescape(text) == text
 
 
 def test_null_and_the_empty_string_share_a_directory() -> None:
@@ -91,7 +82,7 @@ KEYS = st.sampled_from(["a", "b", "", None, "ü/"])
 
 
 @given(st.lists(st.tuples(KEYS, st.sampled_from([1, 2, None]))))
-def test_split_keeps_every_row_once_in_order_under_its_directory(
+def test_runs_keep_every_row_once_in_order_under_its_directory(
     keys: list[tuple[str | None, int | None]],
 ) -> None:
     batch = pa.record_batch(
@@ -101,18 +92,25 @@ def test_split_keeps_every_row_once_in_order_under_its_directory(
             "q": pa.array([key[1] for key in keys], pa.int32()),
         }
     )
-    expected: dict[str, list[int]] = {}
-    runs: list[str] = []
-    for row, (p, q) in enumerate(keys):
-        name = directory(("p", "q"), (p, None if q is None else str(q)))
-        expected.setdefault(name, []).append(row)
-        if runs[-1:] != [name]:
-            runs.append(name)
-    result = split(batch, ("p", "q"))
-    assert {piece.directory: piece.rows["row"].to_pylist() for piece in result.pieces} == expected
-    assert len(result.pieces) == len(expected)
-    assert result.in_order == (len(runs) == len(expected))
-    assert all(piece.rows.schema.names == ["row"] for piece in result.pieces)
+    found = [(where, rows.schema.names, rows["row"].to_pylist()) for where, rows in cut(batch)]
+    assert [row for _, _, rows in found for row in rows] == list(range(len(keys)))
+    assert all(names == ["row"] and rows for _, names, rows in found)
+    for where, _, rows in found:
+        for row in rows:
+            p, q = keys[row]
+            assert where == directory(("p", "q"), (p, None if q is None else str(q)))
+    changes = sum(one != other for one, other in itertools.pairwise(keys))
+    assert len(found) == (changes + 1 if keys else 0)
+
+
+def cut(batch: pa.RecordBatch) -> list[tuple[str, pa.RecordBatch]]:
+    return list(runs(batch, ("p", "q")))
+
+
+def test_without_partition_columns_a_batch_is_one_run() -> None:
+    batch = pa.record_batch({"v": [1, 2]})
+    assert list(runs(batch, ())) == [("", batch)]
+    assert list(runs(batch.slice(0, 0), ())) == []
 
 
 def test_many_columns_of_many_values_do_not_overflow() -> None:
@@ -121,12 +119,6 @@ def test_many_columns_of_many_values_do_not_overflow() -> None:
         {f"p{n}": pa.array(range(rows), pa.int64()) for n in range(8)}
         | {"v": pa.array(range(rows))}
     )
-    result = split(batch, tuple(f"p{n}" for n in range(8)))
-    assert len(result.pieces) == rows
-    assert result.pieces[7].directory == "".join(f"p{n}=7/" for n in range(8))
-
-
-def test_unsorted_pieces_own_their_memory_so_that_one_can_be_freed() -> None:
-    batch = pa.record_batch({"p": pa.array([1, 2] * 5000), "v": pa.array(range(10000))})
-    pieces = split(batch, ("p",)).pieces
-    assert [piece.rows.get_total_buffer_size() <= 45000 for piece in pieces] == [True, True]
+    found = list(runs(batch, tuple(f"p{n}" for n in range(8))))
+    assert len(found) == rows
+    assert found[7][0] == "".join(f"p{n}=7/" for n in range(8))

@@ -33,7 +33,7 @@ S3A = "spark.hadoop.fs.s3a."
 
 
 def obeyed(kind: DataType | None = None, *, settings: dict[str, str], **said: str) -> Options:
-    options = parse_options({"path": "s3://lake/sales/", **said})
+    options = parse_options("s3://lake/sales/", said)
     data = StructType([StructField("c", kind or LongType())])
     return obey(options, data, settings.get)
 
@@ -55,12 +55,6 @@ def test_the_codec_is_the_sessions_unless_the_program_names_one(
     assert obeyed(settings=settings, compression="gzip").codec == "gzip"
 
 
-def test_each_format_has_its_own_setting_of_a_codec() -> None:
-    settings = {CODEC: "gzip", "spark.sql.orc.compression.codec": "snappy"}
-    assert obeyed(settings=settings, fileFormat="orc").codec == "snappy"
-    assert obeyed(settings=settings, fileFormat="csv").codec == "none"
-
-
 @pytest.mark.parametrize(
     ("settings", "said", "limit"),
     [
@@ -73,7 +67,7 @@ def test_each_format_has_its_own_setting_of_a_codec() -> None:
 def test_records_per_file_are_the_sessions_unless_the_program_says(
     settings: dict[str, str], said: dict[str, str], limit: int
 ) -> None:
-    options = parse_options({"path": "s3://lake/sales/", **said})
+    options = parse_options("s3://lake/sales/", said)
     assert obey(options, StructType(), settings.get).max_records_per_file == limit
 
 
@@ -144,7 +138,6 @@ def test_times_in_another_form_are_refused_where_there_are_times(
     with pytest.raises(InvalidInputError, match=name):
         obeyed(kind, settings={name: value})
     obeyed(LongType(), settings={name: value})
-    obeyed(kind, settings={name: value}, fileFormat="json")
     harmless = "TIMESTAMP_MICROS" if "output" in name else "CORRECTED"
     obeyed(kind, settings={name: harmless})
 
@@ -163,7 +156,7 @@ def settings(session: SparkSession) -> Iterator[SparkSession]:
 
 
 def test_a_session_that_says_nothing_changes_nothing(session: SparkSession) -> None:
-    said = parse_options({"path": "s3://lake/sales/"})
+    said = parse_options("s3://lake/sales/", {})
     data = StructType([StructField("c", TimestampType())])
     assert obey(said, data, lambda name: session.conf.get(name, None)) == said
 

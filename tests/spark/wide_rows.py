@@ -1,8 +1,9 @@
-"""A task that writes rows to hundreds of directories in a process of its own, for its memory."""
+"""A task that writes sorted rows to some directories in a process of its own, for its memory."""
 
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,11 +11,11 @@ import pyarrow as pa
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from s3commit.core.formats.layout import JobDirectory
+from s3commit.spark.files import write_rows
 from s3commit.spark.options import MB, parse_options
-from s3commit.spark.rows import write_rows
 from s3commit.spark.schema import check_schema
 from s3commit.writer.environment import SystemEnvironment
-from s3commit.writer.sizes import UploadSettings
+from s3commit.writer.settings import UploadSettings
 from s3commit.writer.task import Task
 from tests.fakes.store import MemoryObjectStore
 
@@ -32,35 +33,36 @@ class Forgetful(MemoryObjectStore):
         return super().upload_part(bucket, key, upload_id, number, b"")
 
 
-def batches(megabytes: int) -> Iterator[pa.RecordBatch]:
-    """Rows in no order, that do not compress."""
+def batches(megabytes: int, partitions: int) -> Iterator[pa.RecordBatch]:
+    """Rows that do not compress, in the order of their partitions."""
     source = random.Random(7)
     offsets = pa.array(range(0, (ROWS + 1) * WIDTH, WIDTH), pa.int32()).buffers()[1]
-    for _ in range(megabytes * MB // (ROWS * WIDTH)):
+    count = megabytes * MB // (ROWS * WIDTH)
+    for number in range(count):
         text = pa.py_buffer(source.randbytes(ROWS * WIDTH // 2).hex().encode())
-        keys = pa.array([source.randrange(200) for _ in range(ROWS)], pa.int32())
+        keys = pa.array([number * partitions // count] * ROWS, pa.int32())
         texts = pa.StringArray.from_buffers(ROWS, offsets, text)
         yield pa.record_batch({"text": texts, "k": keys})
 
 
 def main() -> None:
-    """Print the peak above what the process took before, and the budget, in bytes."""
-    options = parse_options({"path": "s3://bucket/p/", "partitionBy": "k"})
+    """Print the peak above what the process took before, in bytes."""
+    partitions = int(sys.argv[1])
+    options = parse_options("s3://bucket/p/", {"partitionBy": "k"})
     schema = StructType([StructField("text", StringType()), StructField("k", IntegerType())])
-    budget = options.memory_budget
     task = Task(
         JobDirectory(options.destination, JOB),
         "00000",
         "a",
         Forgetful("bucket"),
-        settings=UploadSettings(memory_bytes=budget // 8, in_flight_bytes=budget * 3 // 32),
+        settings=UploadSettings(),
         environment=SystemEnvironment(),
     )
     checked = check_schema(schema, options.partition_by)
     before = _status("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts again
-    write_rows(task, 0, batches(500), options, checked)
-    print(_status("VmHWM") - before, budget)
+    write_rows(task, 0, batches(500, partitions), options, checked)
+    print(_status("VmHWM") - before)
 
 
 def _status(name: str) -> int:

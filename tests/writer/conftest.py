@@ -7,26 +7,17 @@ import pytest
 from s3commit.writer.job import Job, open_job
 from tests.fakes.faults import FaultPlan
 from tests.fakes.store import MemoryObjectStore
-from tests.writer.checklist import Opener
 from tests.writer.support import (
     BUCKET,
     DESTINATION,
     JOB,
     ScriptedEnvironment,
-    staged_on,
-    stream_on,
 )
 
 
 @pytest.fixture
 def store() -> MemoryObjectStore:
     return MemoryObjectStore(BUCKET)
-
-
-@pytest.fixture(params=["stream", "stage"])
-def opened(request: pytest.FixtureRequest) -> Opener:
-    """Each kind of stream: of parts that go up while the task writes, and staged on disk."""
-    return stream_on if request.param == "stream" else staged_on
 
 
 @pytest.fixture

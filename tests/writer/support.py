@@ -13,11 +13,10 @@ from s3commit.core.model.job import CountedAttempt, JobResult, Outcome
 from s3commit.core.model.pending import PendingFile
 from s3commit.core.ports.objects import ObjectReader, ObjectStore, UploadStarter
 from s3commit.writer.job import Job
-from s3commit.writer.sizes import MIB, PartSizes, UploadSettings
-from s3commit.writer.staged import StagedUpload
-from s3commit.writer.stream import PendingUpload, StreamedUpload
+from s3commit.writer.parts import Target
+from s3commit.writer.settings import MIB, PartSizes, UploadSettings
+from s3commit.writer.stream import PendingUpload
 from s3commit.writer.transfer import Transfer
-from s3commit.writer.values import Target
 
 BUCKET = "lake"
 DESTINATION = "s3://lake/t/"
@@ -61,12 +60,10 @@ class SmallSettings(UploadSettings):
         pass
 
 
-def small(
-    part: int = 16, *, memory: int = MIB, in_flight: int = MIB, threads: int = 4, **sizes: int
-) -> Transfer:
+def small(part: int = 16, *, in_flight: int = MIB, threads: int = 4, **sizes: int) -> Transfer:
     """A task's threads and buffers with parts of ``part`` bytes throughout."""
     parts = PartSizes(first=part, **{"step": 0, **sizes})
-    return Transfer(SmallSettings(parts, threads, in_flight, memory))
+    return Transfer(SmallSettings(parts, threads, in_flight))
 
 
 def stream_on(
@@ -76,22 +73,7 @@ def stream_on(
     environment: ScriptedEnvironment | None = None,
 ) -> PendingUpload:
     """A stream over the store, outside of any task."""
-    return StreamedUpload(
-        store,
-        Target(BUCKET, key, {META_JOB: JOB}),
-        transfer or small(),
-        environment=environment or ScriptedEnvironment(),
-    )
-
-
-def staged_on(
-    store: UploadStarter,
-    transfer: Transfer | None = None,
-    key: str = KEY,
-    environment: ScriptedEnvironment | None = None,
-) -> StagedUpload:
-    """A stream that is staged on disk, outside of any task."""
-    return StagedUpload(
+    return PendingUpload(
         store,
         Target(BUCKET, key, {META_JOB: JOB}),
         transfer or small(),

@@ -26,7 +26,7 @@ from s3commit.core.model.errors import (
 from s3commit.core.model.job import AbortRequest, CommitRequest, CountedAttempt, Failure, Outcome
 from s3commit.writer.bucket import S3BucketProbe
 from s3commit.writer.job import Job, open_job
-from s3commit.writer.sizes import UploadSettings
+from s3commit.writer.settings import UploadSettings
 from tests.fakes.faults import FaultPlan
 from tests.fakes.store import MemoryObjectStore
 from tests.writer.notifications import FakeS3, notifying

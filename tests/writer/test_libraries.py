@@ -38,16 +38,15 @@ def frame() -> pd.DataFrame:
     )
 
 
-@pytest.mark.parametrize("upload", ["stream", "stage"])
 def test_file_objects_of_a_task_take_what_every_library_writes(
-    lake: Lake, frame: pd.DataFrame, upload: str
+    lake: Lake, frame: pd.DataFrame
 ) -> None:
     polars_frame = pl.from_pandas(frame)
     with s3commit.open_job(f"s3://{lake.bucket}/t/") as job:
         with job.task("0") as task:
 
             def opened(name: str) -> Any:
-                return task.open(name, upload=upload, rows=len(frame))
+                return task.open(name, rows=len(frame))
 
             with opened("plain.csv") as file:
                 file.write(b"n\n1\n")

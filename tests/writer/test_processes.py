@@ -15,7 +15,7 @@ from s3commit.aws.s3_client import Encryption
 from s3commit.core.model.errors import PreconditionError
 from s3commit.core.model.job import Names
 from s3commit.writer.job import open_job
-from s3commit.writer.sizes import Upload, UploadSettings
+from s3commit.writer.settings import UploadSettings
 from s3commit.writer.task import Task
 from tests.fakes.store import MemoryObjectStore
 from tests.lake import Lake, lake_on
@@ -131,7 +131,7 @@ def test_a_task_that_has_begun_stays_where_it_is() -> None:
 
 
 def test_a_task_travels_with_all_but_its_store() -> None:
-    settings = UploadSettings(threads=2, upload=Upload.STAGE)
+    settings = UploadSettings(threads=2)
     job = open_job(
         DESTINATION,
         store=MemoryObjectStore(BUCKET),

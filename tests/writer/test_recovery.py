@@ -21,7 +21,7 @@ from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_client import TOTAL_MAX_ATTEMPTS
 from s3commit.core.model.errors import TransientError
 from s3commit.writer.job import Job, open_job
-from s3commit.writer.sizes import MIB, MIN_PART_BYTES, PartSizes, UploadSettings
+from s3commit.writer.settings import MIB, MIN_PART_BYTES, PartSizes, UploadSettings
 from tests.fakes.faults import FaultPlan
 from tests.fakes.store import MemoryObjectStore
 from tests.lake import Lake, lake_on
@@ -76,7 +76,6 @@ def open_through(lake: Lake) -> Job:
     )
 
 
-@pytest.mark.parametrize("upload", ["stream", "stage"])
 @pytest.mark.parametrize(
     ("operation", "status"),
     [
@@ -87,12 +86,10 @@ def open_through(lake: Lake) -> Job:
         ("CompleteMultipartUpload", 500),
     ],
 )
-def test_i2_what_fails_twice_recovers_by_itself(
-    lake: Lake, operation: str, status: int, upload: str
-) -> None:
+def test_i2_what_fails_twice_recovers_by_itself(lake: Lake, operation: str, status: int) -> None:
     job = open_through(lake)
     struck = failing(lake, operation, times=2, status=status)
-    with job.task("0") as task, task.open("a.bin", upload=upload) as file:
+    with job.task("0") as task, task.open("a.bin") as file:
         file.write(BODY)
     job.commit([task.counted])
     assert struck == [status] * 2
@@ -102,16 +99,13 @@ def test_i2_what_fails_twice_recovers_by_itself(
     assert lake.open_uploads() == []
 
 
-@pytest.mark.parametrize("upload", ["stream", "stage"])
-def test_i4_a_part_that_always_fails_fails_the_task_and_leaves_nothing(
-    lake: Lake, upload: str
-) -> None:
+def test_i4_a_part_that_always_fails_fails_the_task_and_leaves_nothing(lake: Lake) -> None:
     job = open_through(lake)
     struck = failing(lake, "UploadPart", times=100)
     with (
         pytest.raises(TransientError, match=r"sending part 1 of s3://.*injected"),
         job.task("0") as task,
-        task.open("a.bin", upload=upload) as file,
+        task.open("a.bin") as file,
     ):
         file.write(b"x")
     assert len(struck) == TOTAL_MAX_ATTEMPTS
@@ -157,12 +151,11 @@ def job(store: MemoryObjectStore, plan: FaultPlan) -> Job:
 
 
 @pytest.mark.usefixtures("interruptible")
-@pytest.mark.parametrize("upload", ["stream", "stage"])
 def test_i4_ctrl_c_while_parts_are_sent_aborts_the_task(
-    job: Job, store: MemoryObjectStore, plan: FaultPlan, upload: str
+    job: Job, store: MemoryObjectStore, plan: FaultPlan
 ) -> None:
     task = job.task("0")
-    file = task.open("a", upload=upload)
+    file = task.open("a")
 
     def interrupt() -> None:
         ctrl_c()
@@ -180,12 +173,11 @@ def test_i4_ctrl_c_while_parts_are_sent_aborts_the_task(
 
 
 @pytest.mark.usefixtures("interruptible")
-@pytest.mark.parametrize("upload", ["stream", "stage"])
 def test_i4_an_abort_that_is_interrupted_may_be_repeated_by_the_pipeline_alone(
-    job: Job, store: MemoryObjectStore, plan: FaultPlan, upload: str
+    job: Job, store: MemoryObjectStore, plan: FaultPlan
 ) -> None:
     task = job.task("0")
-    file = task.open("a", upload=upload)
+    file = task.open("a")
     file.write(b"x" * 8)
     file.seal()
     plan.run_before("abort_upload", ctrl_c)

@@ -23,11 +23,10 @@ from s3commit.core.model.errors import (
     TransientError,
 )
 from s3commit.core.model.job import Destination
+from s3commit.writer.parts import CAPABILITIES, StreamClosedError
 from s3commit.writer.paths import file_key
-from s3commit.writer.values import CAPABILITIES, STAGED_CAPABILITY, StreamClosedError
 from tests.fakes.faults import FaultPlan, Predicate
 from tests.fakes.store import MemoryObjectStore
-from tests.writer.checklist import Opener
 from tests.writer.support import (
     BUCKET,
     JOB,
@@ -47,10 +46,8 @@ def store() -> MemoryObjectStore:
     return MemoryObjectStore(BUCKET, min_part_bytes=1)
 
 
-def test_w1_write_after_close_is_an_io_error_that_names_the_path(
-    opened: Opener, store: MemoryObjectStore
-) -> None:
-    stream = opened(store)
+def test_w1_write_after_close_is_an_io_error_that_names_the_path(store: MemoryObjectStore) -> None:
+    stream = stream_on(store)
     stream.close()
     with pytest.raises(StreamClosedError, match=f"s3://{BUCKET}/{KEY}, which is closed") as caught:
         stream.write(b"x")
@@ -58,10 +55,8 @@ def test_w1_write_after_close_is_an_io_error_that_names_the_path(
     assert isinstance(caught.value, ValueError)
 
 
-def test_w2_only_bytes_are_taken_and_no_bytes_are_legal(
-    opened: Opener, store: MemoryObjectStore
-) -> None:
-    stream = opened(store)
+def test_w2_only_bytes_are_taken_and_no_bytes_are_legal(store: MemoryObjectStore) -> None:
+    stream = stream_on(store)
     for wrong in (None, "text", 3):
         with pytest.raises(TypeError):
             stream.write(cast("bytes", wrong))
@@ -71,10 +66,8 @@ def test_w2_only_bytes_are_taken_and_no_bytes_are_legal(
     assert completed_bytes(store, stream.pending) == b"abc"
 
 
-def test_w3_the_callers_buffer_may_be_reused_after_write(
-    opened: Opener, store: MemoryObjectStore
-) -> None:
-    stream, reused = opened(store, small(8)), bytearray(8)
+def test_w3_the_callers_buffer_may_be_reused_after_write(store: MemoryObjectStore) -> None:
+    stream, reused = stream_on(store, small(8)), bytearray(8)
     for value in range(5):
         reused[:] = bytes([value]) * 8
         stream.write(reused)
@@ -83,10 +76,8 @@ def test_w3_the_callers_buffer_may_be_reused_after_write(
     assert completed_bytes(store, stream.pending) == expected
 
 
-def test_w4_concurrent_writes_keep_each_write_whole(
-    opened: Opener, store: MemoryObjectStore
-) -> None:
-    stream = opened(store, small(64))
+def test_w4_concurrent_writes_keep_each_write_whole(store: MemoryObjectStore) -> None:
+    stream = stream_on(store, small(64))
 
     def write(value: int) -> None:
         for _ in range(200):
@@ -103,10 +94,8 @@ def test_w4_concurrent_writes_keep_each_write_whole(
     assert all(len(set(body[at : at + 10])) == 1 for at in range(0, 8000, 10))
 
 
-def test_w5_a_file_too_large_fails_at_the_write_and_stays_failed(
-    opened: Opener, store: MemoryObjectStore
-) -> None:
-    stream = opened(store, small(4, max_parts=3))
+def test_w5_a_file_too_large_fails_at_the_write_and_stays_failed(store: MemoryObjectStore) -> None:
+    stream = stream_on(store, small(4, max_parts=3))
     stream.write(b"x" * 12)
     with pytest.raises(OSError, match="larger than S3's parts can hold"):
         stream.write(b"x")
@@ -115,9 +104,9 @@ def test_w5_a_file_too_large_fails_at_the_write_and_stays_failed(
     assert open_uploads(store) == []
 
 
-def test_f1_flush_never_fails_nor_asks_s3(opened: Opener, store: MemoryObjectStore) -> None:
+def test_f1_flush_never_fails_nor_asks_s3(store: MemoryObjectStore) -> None:
     plan = FaultPlan()
-    stream = opened(plan.wrap(store))
+    stream = stream_on(plan.wrap(store))
     stream.write(b"x")
     plan.forget_calls()
     stream.flush()
@@ -126,9 +115,9 @@ def test_f1_flush_never_fails_nor_asks_s3(opened: Opener, store: MemoryObjectSto
     stream.flush()
 
 
-def test_c1_only_the_first_close_does_anything(opened: Opener, store: MemoryObjectStore) -> None:
+def test_c1_only_the_first_close_does_anything(store: MemoryObjectStore) -> None:
     plan = FaultPlan()
-    stream = opened(plan.wrap(store))
+    stream = stream_on(plan.wrap(store))
     stream.close()
     plan.forget_calls()
     stream.close()
@@ -136,11 +125,10 @@ def test_c1_only_the_first_close_does_anything(opened: Opener, store: MemoryObje
 
 
 def test_c1_c2_close_leaves_the_stream_closed_when_it_fails_and_never_tries_again(
-    opened: Opener,
     store: MemoryObjectStore,
 ) -> None:
     plan = FaultPlan().fail("upload_part", TransientError("slow down"))
-    stream = opened(plan.wrap(store))
+    stream = stream_on(plan.wrap(store))
     stream.write(b"x")
     with pytest.raises(TransientError, match="slow down"):
         stream.close()
@@ -150,9 +138,9 @@ def test_c1_c2_close_leaves_the_stream_closed_when_it_fails_and_never_tries_agai
     assert plan.count() == 0
 
 
-def test_c3_close_waits_for_parts_on_their_way(opened: Opener, store: MemoryObjectStore) -> None:
+def test_c3_close_waits_for_parts_on_their_way(store: MemoryObjectStore) -> None:
     gate = Gate()
-    stream = opened(FaultPlan().run_before("upload_part", gate.hold).wrap(store), small(4))
+    stream = stream_on(FaultPlan().run_before("upload_part", gate.hold).wrap(store), small(4))
     stream.write(b"abcd")
     closing = threading.Thread(target=stream.close)
     closing.start()
@@ -165,11 +153,9 @@ def test_c3_close_waits_for_parts_on_their_way(opened: Opener, store: MemoryObje
 
 
 @pytest.mark.parametrize("nth", [1, 2, 3, 4])
-def test_c3_the_error_of_any_part_is_raised(
-    opened: Opener, store: MemoryObjectStore, nth: int
-) -> None:
+def test_c3_the_error_of_any_part_is_raised(store: MemoryObjectStore, nth: int) -> None:
     plan = FaultPlan().fail("upload_part", AccessError("denied"), nth=nth)
-    stream = opened(plan.wrap(store), small(4))
+    stream = stream_on(plan.wrap(store), small(4))
     with pytest.raises(AccessError, match="denied"):
         for _ in range(4):
             stream.write(b"abcd")
@@ -179,11 +165,10 @@ def test_c3_the_error_of_any_part_is_raised(
 
 
 def test_i1_c4_a_closed_file_is_invisible_and_what_was_there_stays(
-    opened: Opener,
     store: MemoryObjectStore,
 ) -> None:
     store.put(BUCKET, KEY, b"before")
-    stream = opened(store)
+    stream = stream_on(store)
     stream.write(b"after")
     stream.close()
     assert store.get(BUCKET, KEY, max_bytes=10).body == b"before"
@@ -191,11 +176,9 @@ def test_i1_c4_a_closed_file_is_invisible_and_what_was_there_stays(
     assert completed_bytes(store, stream.pending) == b"after"
 
 
-def test_i4_c5_a_failed_close_aborts_the_upload_and_names_no_file(
-    opened: Opener, store: MemoryObjectStore
-) -> None:
+def test_i4_c5_a_failed_close_aborts_the_upload_and_names_no_file(store: MemoryObjectStore) -> None:
     plan = FaultPlan().fail("upload_part", TransientError("no"), nth=3)
-    stream = opened(plan.wrap(store), small(4))
+    stream = stream_on(plan.wrap(store), small(4))
     stream.write(b"abcdefgh")
     stream.write(b"i")
     with pytest.raises(TransientError):
@@ -207,18 +190,17 @@ def test_i4_c5_a_failed_close_aborts_the_upload_and_names_no_file(
 
 
 def test_c5_an_abort_that_fails_does_not_hide_the_error_of_the_part(
-    opened: Opener,
     store: MemoryObjectStore,
 ) -> None:
     plan = FaultPlan().fail("upload_part", TransientError("the part"))
     plan.fail("abort_upload", TransientError("the cleanup"))
-    stream = opened(plan.wrap(store))
+    stream = stream_on(plan.wrap(store))
     with pytest.raises(TransientError, match="the part"):
         stream.close()
 
 
-def test_c6_i1_opening_makes_nothing_visible(opened: Opener, store: MemoryObjectStore) -> None:
-    opened(store)
+def test_c6_i1_opening_makes_nothing_visible(store: MemoryObjectStore) -> None:
+    stream_on(store)
     assert visible(store) == []
 
 
@@ -231,10 +213,10 @@ def test_c7_a_file_cut_short_by_a_crash_is_never_visible(store: MemoryObjectStor
 
 @pytest.mark.parametrize("size", [0, 1])
 def test_p1_even_an_empty_file_is_an_upload_of_one_part(
-    opened: Opener, store: MemoryObjectStore, size: int
+    store: MemoryObjectStore, size: int
 ) -> None:
     plan = FaultPlan()
-    stream = opened(plan.wrap(store))
+    stream = stream_on(plan.wrap(store))
     stream.write(b"x" * size)
     stream.close()
     assert plan.counts() == {"create_upload": 1, "upload_part": 1}
@@ -242,13 +224,12 @@ def test_p1_even_an_empty_file_is_an_upload_of_one_part(
 
 
 def test_p2_the_pending_file_has_the_etags_in_order_and_the_length(
-    opened: Opener,
     store: MemoryObjectStore,
 ) -> None:
     gate = Gate()  # the first part arrives last
     plan = FaultPlan().run_before("upload_part", gate.hold, where=_is_part(1))
     plan.run_after("upload_part", gate.opened.set, where=_is_part(3))
-    stream = opened(plan.wrap(store), small(4), environment=ScriptedEnvironment())
+    stream = stream_on(plan.wrap(store), small(4), environment=ScriptedEnvironment())
     stream.write(b"aaaabbbbcc")
     stream.rows = 7
     stream.close()
@@ -282,9 +263,9 @@ def test_p4_a_file_costs_its_start_and_its_parts(store: MemoryObjectStore) -> No
 
 
 def test_s1_s2_s3_durability_before_close_is_refused_not_pretended(
-    opened: Opener, store: MemoryObjectStore
+    store: MemoryObjectStore,
 ) -> None:
-    stream = opened(store)
+    stream = stream_on(store)
     with pytest.raises(io.UnsupportedOperation):
         os.fsync(stream)
     assert not stream.has_capability("hflush")
@@ -292,10 +273,9 @@ def test_s1_s2_s3_durability_before_close_is_refused_not_pretended(
 
 
 def test_k1_capabilities_can_be_asked_of_a_closed_stream_in_any_case(
-    opened: Opener,
     store: MemoryObjectStore,
 ) -> None:
-    stream = opened(store)
+    stream = stream_on(store)
     stream.close()
     assert stream.has_capability("IOStatistics")
     assert not stream.has_capability("fs.capability.unheard.of")
@@ -311,21 +291,12 @@ def test_k1_capabilities_can_be_asked_of_a_closed_stream_in_any_case(
         "s3a:magic.output.stream",
     ],
 )
-def test_k2_a_pending_stream_has_the_capabilities(
-    opened: Opener, store: MemoryObjectStore, name: str
-) -> None:
-    assert opened(store).has_capability(name)
+def test_k2_a_pending_stream_has_the_capabilities(store: MemoryObjectStore, name: str) -> None:
+    assert stream_on(store).has_capability(name)
 
 
-def test_k3_capabilities_of_our_own_carry_our_scheme(
-    opened: Opener, store: MemoryObjectStore
-) -> None:
-    stream = opened(store)
-    own = STAGED_CAPABILITY
-    assert own == "fs.s3commit.capability.staged"
-    assert stream.has_capability(own) == stream.seekable()
+def test_k3_no_capability_is_of_our_own_making(store: MemoryObjectStore) -> None:
     assert not any("s3commit" in name for name in CAPABILITIES)
-    stream.abort()
 
 
 def _is_part(number: int) -> Predicate:

@@ -16,11 +16,10 @@ from s3commit.core.model.errors import (
     TransientError,
 )
 from s3commit.writer.job import open_job
-from s3commit.writer.values import StreamClosedError
+from s3commit.writer.parts import StreamClosedError
 from tests.fakes.faults import FaultPlan
 from tests.fakes.store import MemoryObjectStore
 from tests.lake import Lake, lake_on
-from tests.writer.checklist import Opener
 from tests.writer.support import (
     BUCKET,
     DESTINATION,
@@ -40,11 +39,9 @@ def store() -> MemoryObjectStore:
     return MemoryObjectStore(BUCKET, min_part_bytes=1)
 
 
-def test_i4_a1_after_abort_nothing_is_left_and_nothing_changed(
-    opened: Opener, store: MemoryObjectStore
-) -> None:
+def test_i4_a1_after_abort_nothing_is_left_and_nothing_changed(store: MemoryObjectStore) -> None:
     store.put(BUCKET, KEY, b"before")
-    stream = opened(store, small(4))
+    stream = stream_on(store, small(4))
     stream.write(b"abcdef")
     report = stream.abort()
     assert not report.already_closed
@@ -53,22 +50,18 @@ def test_i4_a1_after_abort_nothing_is_left_and_nothing_changed(
     assert store.get(BUCKET, KEY, max_bytes=10).body == b"before"
 
 
-def test_a2_an_error_of_the_cleanup_is_returned_not_raised(
-    opened: Opener, store: MemoryObjectStore
-) -> None:
+def test_a2_an_error_of_the_cleanup_is_returned_not_raised(store: MemoryObjectStore) -> None:
     error = TransientError("unreachable")
-    stream = opened(FaultPlan().fail("abort_upload", error).wrap(store))
+    stream = stream_on(FaultPlan().fail("abort_upload", error).wrap(store))
     stream.seal()
     report = stream.abort()
     assert report.any_cleanup_exception is error
     assert visible(store) == []
 
 
-def test_a3_after_abort_writes_fail_and_the_rest_does_nothing(
-    opened: Opener, store: MemoryObjectStore
-) -> None:
+def test_a3_after_abort_writes_fail_and_the_rest_does_nothing(store: MemoryObjectStore) -> None:
     plan = FaultPlan()
-    stream = opened(plan.wrap(store))
+    stream = stream_on(plan.wrap(store))
     stream.abort()
     plan.forget_calls()
     with pytest.raises(StreamClosedError, match="aborted"):
@@ -110,13 +103,12 @@ def test_i4_a4_abort_during_an_upload_stops_a_writer_that_waits_for_room(
 
 
 def test_i4_a4_abort_during_close_makes_close_fail_and_leaves_nothing(
-    opened: Opener,
     store: MemoryObjectStore,
 ) -> None:
     gate = Gate()
     plan = FaultPlan().run_before("upload_part", gate.hold)
-    stream = opened(plan.wrap(store), small(4, threads=1, in_flight=8))
-    stream.write(b"x" * (4000 if stream.seekable() else 8))  # a staged file's close waits for room
+    stream = stream_on(plan.wrap(store), small(4, threads=1, in_flight=8))
+    stream.write(b"x" * 8)
     caught: list[BaseException] = []
 
     def close() -> None:
@@ -141,18 +133,16 @@ def test_i4_a4_abort_during_close_makes_close_fail_and_leaves_nothing(
     assert open_uploads(store) == []
 
 
-def test_a5_abort_after_close_undoes_nothing(opened: Opener, store: MemoryObjectStore) -> None:
-    stream = opened(store)
+def test_a5_abort_after_close_undoes_nothing(store: MemoryObjectStore) -> None:
+    stream = stream_on(store)
     stream.write(b"abc")
     stream.close()
     assert stream.abort().already_closed
     assert completed_bytes(store, stream.pending) == b"abc"
 
 
-def test_a6_abort_is_offered_because_nothing_shows_before_commit(
-    opened: Opener, store: MemoryObjectStore
-) -> None:
-    stream = opened(store, small(4))
+def test_a6_abort_is_offered_because_nothing_shows_before_commit(store: MemoryObjectStore) -> None:
+    stream = stream_on(store, small(4))
     stream.write(b"x" * 40)
     stream.close()
     assert visible(store) == []
@@ -162,26 +152,26 @@ def test_a6_abort_is_offered_because_nothing_shows_before_commit(
 def test_q1_statistics_are_readable_during_and_after_close(store: MemoryObjectStore) -> None:
     plan = FaultPlan()
     seen: list[int] = []
-    stream = stream_on(plan.wrap(store), small(4, memory=0, threads=1))
+    stream = stream_on(plan.wrap(store), small(4, threads=1))
     plan.run_before("upload_part", lambda: seen.append(stream.statistics.parts_uploaded), nth=3)
     stream.write(b"x" * 10)
     stream.close()
     assert seen == [2]
     statistics = stream.statistics
-    assert statistics.bytes_written == statistics.bytes_uploaded == statistics.bytes_spooled == 10
+    assert statistics.bytes_written == statistics.bytes_uploaded == 10
     assert statistics.parts_submitted == statistics.parts_uploaded == 3
     assert statistics.parts_failed == 0
 
 
-def test_q1_failures_are_counted(opened: Opener, store: MemoryObjectStore) -> None:
-    stream = opened(FaultPlan().fail("upload_part", TransientError("no")).wrap(store))
+def test_q1_failures_are_counted(store: MemoryObjectStore) -> None:
+    stream = stream_on(FaultPlan().fail("upload_part", TransientError("no")).wrap(store))
     with pytest.raises(TransientError):
         stream.close()
     assert stream.statistics.parts_failed == 1
 
 
-def test_q1_counts_have_hadoops_names(opened: Opener, store: MemoryObjectStore) -> None:
-    stream = opened(store, small(4))
+def test_q1_counts_have_hadoops_names(store: MemoryObjectStore) -> None:
+    stream = stream_on(store, small(4))
     stream.write(b"x" * 10)
     stream.close()
     assert stream.statistics.counters == {
@@ -193,11 +183,11 @@ def test_q1_counts_have_hadoops_names(opened: Opener, store: MemoryObjectStore) 
 
 
 def test_h1_progress_shows_from_another_thread_while_close_takes_long(
-    opened: Opener, store: MemoryObjectStore
+    store: MemoryObjectStore,
 ) -> None:
     gate = Gate()
     plan = FaultPlan().run_before("upload_part", gate.hold, nth=3)
-    stream = opened(plan.wrap(store), small(4, threads=1))
+    stream = stream_on(plan.wrap(store), small(4, threads=1))
     stream.write(b"x" * 12)
     closing = threading.Thread(target=stream.close)
     closing.start()
@@ -222,12 +212,9 @@ def lake(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lake]:
         yield lake
 
 
-@pytest.mark.parametrize("upload", ["stream", "stage"])
-def test_d1_length_and_time_of_a_committed_file_are_those_of_its_commit(
-    lake: Lake, upload: str
-) -> None:
+def test_d1_length_and_time_of_a_committed_file_are_those_of_its_commit(lake: Lake) -> None:
     job = open_job(f"s3://{lake.bucket}/t/")
-    with job.task("0") as task, task.open("a", upload=upload) as file:
+    with job.task("0") as task, task.open("a") as file:
         file.write(b"x" * 5000)
     before = datetime.now(UTC).replace(microsecond=0)  # S3 says whole seconds
     job.commit([task.counted])

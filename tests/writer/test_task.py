@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
+import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -21,7 +23,7 @@ from s3commit.core.model.errors import (
 from s3commit.core.model.job import Names
 from s3commit.writer.conditional_put import TURNS
 from s3commit.writer.job import Job, open_job
-from s3commit.writer.sizes import MIB
+from s3commit.writer.settings import MIB
 from tests.fakes.faults import Crash, FaultPlan
 from tests.fakes.store import MemoryObjectStore
 from tests.writer.support import (
@@ -342,6 +344,33 @@ def exact(store: MemoryObjectStore, plan: FaultPlan) -> Job:
     return job
 
 
+def test_a_file_of_the_programs_own_is_added_whole(
+    job: Job, store: MemoryObjectStore, tmp_path: Path
+) -> None:
+    local = tmp_path / "all.zip"
+    with zipfile.ZipFile(local, "w") as archive:
+        archive.writestr("a.txt", "a" * 100_000)
+    with job.task("0") as task:
+        file = task.add(local, "dt=1/all.zip", rows=7, content_type="application/zip")
+    assert (file.closed, file.pending.rows) == (True, 7)
+    assert task.counted is not None
+    (found,) = files_of(store, job, task.counted)
+    assert completed_bytes(store, found) == local.read_bytes()
+
+
+def test_a_file_that_can_not_be_read_leaves_no_upload(
+    job: Job, store: MemoryObjectStore, plan: FaultPlan, tmp_path: Path
+) -> None:
+    task = job.task("0")
+    with pytest.raises(FileNotFoundError):
+        task.add(tmp_path / "missing", "a")
+    assert plan.count("create_upload") == 0
+    with pytest.raises(IsADirectoryError):
+        task.add(tmp_path, "a")
+    task.abort()
+    assert open_uploads(store) == []
+
+
 def notes(store: MemoryObjectStore, job: Job) -> dict[str, dict[str, object]]:
     """Each note by its key below the attempt's directory."""
     found = [key for key in visible(store, job.directory.tasks) if key.endswith(".open")]
@@ -353,13 +382,12 @@ def notes(store: MemoryObjectStore, job: Job) -> dict[str, dict[str, object]]:
     }
 
 
-@pytest.mark.parametrize("upload", ["stream", "stage"])
 def test_cost_an_exact_name_takes_one_more_put_a_file(
-    exact: Job, plan: FaultPlan, store: MemoryObjectStore, upload: str
+    exact: Job, plan: FaultPlan, store: MemoryObjectStore
 ) -> None:
     with exact.task("0") as task:
         for number in range(3):
-            with task.open(f"{number}.csv", upload=upload) as file:
+            with task.open(f"{number}.csv") as file:
                 file.write(b"x")
     assert plan.counts() == {"create_upload": 3, "put": 4, "upload_part": 3}
     assert task.counted is not None
@@ -384,13 +412,12 @@ def test_i4_an_upload_of_an_exact_name_is_noted_before_its_first_part(
     assert open_uploads(store) == []
 
 
-@pytest.mark.parametrize("upload", ["stream", "stage"])
 def test_i4_an_upload_that_can_not_be_noted_is_aborted_and_the_file_failed(
-    exact: Job, plan: FaultPlan, store: MemoryObjectStore, upload: str
+    exact: Job, plan: FaultPlan, store: MemoryObjectStore
 ) -> None:
     plan.fail("put", AccessError("denied"))
     task = exact.task("0")
-    with pytest.raises(AccessError, match="denied"), task.open("a", upload=upload) as file:
+    with pytest.raises(AccessError, match="denied"), task.open("a") as file:
         file.write(b"x")
     assert open_uploads(store) == []
     assert plan.count("upload_part") == 0

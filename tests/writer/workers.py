@@ -20,7 +20,7 @@ def write_part_of_job(job: Job, number: int) -> CountedAttempt | None:
 
 def write_task(task: Task, body: bytes) -> CountedAttempt | None:
     """A task that was made by the driver."""
-    with task, task.open("a.txt", upload="stage") as file:
+    with task, task.open("a.txt") as file:
         file.write(body)
     return task.counted
 

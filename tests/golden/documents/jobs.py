@@ -43,7 +43,6 @@ def write(job: Job, task: str, files: Files, attempt: str = "a0", **said: Any) -
     with job.task(task, attempt, **said) as writing:
         for path, body in files.items():
             with writing.open(path, rows=1, content_type="text/csv") as file:
-                file.nulls = {"amount": 0}
                 file.write(body)
     assert writing.counted is not None
     return writing.counted
@@ -103,7 +102,7 @@ def abandoned(world: Kept) -> list[JobDirectory]:
 def appending(world: Kept) -> list[JobDirectory]:
     """With conditions, and an attempt that does not count."""
     fill(world, p1=b"stays")
-    bounds = {"minRows": 2, "maxRows": 9, "minFiles": 1, "maxNullFraction": {"amount": 0.5}}
+    bounds = {"minRows": 2, "maxRows": 9, "minFiles": 1}
     job = begin(world, conditions=bounds)
     write(job, "t0", {"dt=1/c.csv": b"lost"}, "loser")
     counted = write(job, "t0", NEW), write(job, "t1", ONE)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from s3commit.aws.s3_client import Encryption
     from s3commit.core.model.errors import JobFailedError, OutcomeUnknownError, S3CommitError
     from s3commit.writer.job import Job, open_job
-    from s3commit.writer.sizes import PartSizes, UploadSettings
+    from s3commit.writer.settings import PartSizes, UploadSettings
     from s3commit.writer.task import Task
 
 __all__ = [
@@ -36,10 +36,10 @@ _HOMES = {
     "Job": "s3commit.writer.job",
     "JobFailedError": "s3commit.core.model.errors",
     "OutcomeUnknownError": "s3commit.core.model.errors",
-    "PartSizes": "s3commit.writer.sizes",
+    "PartSizes": "s3commit.writer.settings",
     "S3CommitError": "s3commit.core.model.errors",
     "Task": "s3commit.writer.task",
-    "UploadSettings": "s3commit.writer.sizes",
+    "UploadSettings": "s3commit.writer.settings",
     "open_job": "s3commit.writer.job",
 }
 

@@ -2,12 +2,11 @@
 
 from s3commit.spark.frame_read import read
 from s3commit.spark.frame_write import CommitResult, batch_writer, write
-from s3commit.spark.setup import WrongPythonError, arrange
+from s3commit.spark.setup import WrongPythonError
 
 __all__ = [
     "CommitResult",
     "WrongPythonError",
-    "arrange",
     "batch_writer",
     "read",
     "write",

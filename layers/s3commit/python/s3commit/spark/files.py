@@ -1,163 +1,265 @@
-"""The files that one task attempt writes: opened, filled, rolled and closed within a budget."""
+"""The rows of one Spark partition, written as the files of one task attempt.
+
+Rows come sorted by the partition columns, as Spark's own writer sorts them, so that one file is
+open at a time. A file that is whole is encoded and sealed in the background: S3 takes some 30 ms
+to start its upload, in which the next rows come.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 
-from s3commit.spark.closing import Closers
-from s3commit.spark.datafile import DataFile, Maker
 from s3commit.spark.options import MB, Options
+from s3commit.spark.parquet import CODECS, Output, ParquetEncoder, Sink
+from s3commit.spark.partitions import runs
+from s3commit.spark.schema import WriteSchema, arrow_schema
+from s3commit.writer.task import Task
 
 # Bigger row groups compress no better (795, 751 and 741 MB with 16, 64 and 128 MB of Arrow data).
 ROW_GROUP_BYTES: Final = 64 * MB
-SMALL_GROUP_BYTES: Final = 16 * MB
-STAGE_BYTES: Final = 16 * MB
-CROWD: Final = 4  # open encoders
+# Of files that are being closed; one that is larger is closed alone.
+CLOSING_BYTES: Final = 32 * MB
+OPENERS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class FileLimits:
-    """Sizes in bytes of Arrow data, but ``target_bytes``, which is of encoded data."""
+class Layout:
+    """What the files of a task look like; ``open`` starts the ``counter``-th of a directory.
 
-    row_group_bytes: int
-    stage_bytes: int
-    buffer_bytes: int
-    max_records: int | None
-    target_bytes: int | None
+    ``max_records`` and ``target_bytes`` (of encoded data) are limits of a file, None for none.
+    """
 
-    @classmethod
-    def of(cls, options: Options, memory: int) -> FileLimits:
-        """Share ``memory`` bytes out: rows not yet sorted into directories, and open files.
+    open: Callable[[str, int], Output]
+    schema: pa.Schema
+    codec: str
+    max_records: int | None = None
+    target_bytes: int | None = None
+    row_group_bytes: int = ROW_GROUP_BYTES
 
-        Sorting holds the staged rows twice, so the open files have what is left of that.
-        """
-        stage = min(STAGE_BYTES, memory // 8)
-        return cls(
-            row_group_bytes=min(ROW_GROUP_BYTES, memory * 3 // 4),
-            stage_bytes=stage,
-            buffer_bytes=memory - 2 * stage,
-            max_records=options.max_records_per_file or None,
-            target_bytes=options.target_file_bytes,
-        )
+
+class DataFile:
+    """A file of ``directory``: its rows wait as Arrow until they make a row group."""
+
+    def __init__(self, layout: Layout, directory: str, counter: int) -> None:
+        self.directory = directory
+        self.rows = 0
+        self.waiting = 0  # bytes of Arrow data
+        self._layout = layout
+        self._counter = counter
+        self._batches: list[pa.RecordBatch] = []
+        self._output: Output | None = None
+        self._sink: Sink | None = None
+        self._encoder: ParquetEncoder | None = None
+        self._cut = False
+
+    @property
+    def written(self) -> int:
+        """The encoded bytes so far."""
+        return self._sink.size if self._sink else 0
+
+    def append(self, rows: pa.RecordBatch) -> None:
+        """Hold ``rows``."""
+        self._batches.append(rows)
+        self.rows += rows.num_rows
+        self.waiting += rows.nbytes
+
+    def open(self) -> Sink:
+        """Start the upload, unless it is open: one request."""
+        if self._sink is None:
+            self._output = self._layout.open(self.directory, self._counter)
+            self._sink = Sink(self._output)
+            if self._cut:  # meanwhile
+                self._sink.cut()
+        return self._sink
+
+    def flush(self) -> None:
+        """Encode all rows that wait, as one row group."""
+        batches, self._batches, self.waiting = self._batches, [], 0
+        if self._encoder is None:
+            self._encoder = ParquetEncoder(self.open(), self._layout.schema, self._layout.codec)
+        if batches:
+            self._encoder.write(pa.Table.from_batches(batches))
+
+    def close(self) -> None:
+        """Encode the rest, write the end and seal the output."""
+        self.flush()
+        assert self._encoder is not None  # noqa: S101 - flush opens it
+        assert self._output is not None  # noqa: S101
+        self._encoder.close()
+        if not self._cut:
+            self._output.rows = self.rows
+            self._output.seal()
+
+    def discard(self) -> None:
+        """Let no other byte get to the output, which the task aborts; from any thread."""
+        self._cut = True
+        if self._sink is not None:
+            self._sink.cut()
 
 
 class TaskFiles:
-    """Files by directory, each closed in the background while the next rows come.
+    """One open file, and those before it that are being closed.
 
-    ``peak`` is the most Arrow bytes that were in memory at once. After an error of any method
-    only `discard` may follow.
+    One thread calls the methods. The first error of a file is raised by the next `append` or by
+    `finish`; after an error of any method only `discard` may follow.
     """
 
-    def __init__(self, maker: Maker, limits: FileLimits) -> None:
+    def __init__(self, layout: Layout) -> None:
         self.rows = 0
-        self._maker = maker
-        self._limits = limits
-        self._files: dict[str, DataFile] = {}
+        self._layout = layout
+        self._file: DataFile | None = None
         self._counters: Counter[str] = Counter()
-        self._closers = Closers(limits.buffer_bytes)
-        self._crowd = 0  # files with an open encoder
         # Encoded bytes per Arrow byte; 1 until a row group has been written.
         self._ratio = 1.0
-
-    @property
-    def peak(self) -> int:
-        """See the class."""
-        return self._closers.peak
+        self._closing: set[DataFile] = set()
+        self._held = 0  # Arrow bytes of those
+        self._error: BaseException | None = None
+        self._changed = threading.Condition()
+        # One file at a time: each thread that encodes makes Arrow's allocator keep some 30 MB.
+        self._encoding = threading.Lock()
+        self._pool = ThreadPoolExecutor(OPENERS, thread_name_prefix="s3commit-close")
 
     def append(self, directory: str, rows: pa.RecordBatch) -> None:
-        """Add ``rows`` to the directory's open file, or to several where a limit is reached."""
+        """Add ``rows`` to the directory's file, or to several where a limit is reached."""
         self.rows += rows.num_rows
         start = 0
         while start < rows.num_rows:
-            file = self._file(directory)
+            file = self.opened(directory)
             room = rows.num_rows - start
-            if self._limits.max_records is not None:
-                room = min(room, self._limits.max_records - file.rows)
-            self._closers.take(file.append(rows.slice(start, room)))
+            if self._layout.max_records is not None:
+                room = min(room, self._layout.max_records - file.rows)
+            file.append(rows.slice(start, room))
             start += room
-            self._settle(directory, file)
-        if not self._closers.has_room(0):
-            self._relieve()
+            self._settle(file)
 
-    def touch(self, directory: str) -> None:
-        """Have a file in the directory, if only one without rows."""
-        self._file(directory)
+    def opened(self, directory: str) -> DataFile:
+        """The directory's open file; that of another directory is closed."""
+        if self._file is not None and self._file.directory != directory:
+            self._close()
+        if self._file is None:
+            self._file = DataFile(self._layout, directory, self._counters[directory])
+            self._counters[directory] += 1
+        return self._file
 
-    def close(self, directory: str) -> None:
-        """Finish the directory's open file, if there is one."""
-        file = self._files.pop(directory, None)
-        if file is not None:
-            self._crowd -= file.encoding
-            self._load(file)
-            self._closers.close(file)
-
-    def close_all(self) -> None:
-        """Finish every open file, and wait until each is encoded."""
-        for directory in list(self._files):
-            self.close(directory)
-        self._closers.finish()
+    def finish(self) -> None:
+        """Close the open file, and wait until all are encoded and sealed."""
+        self._close()
+        self._pool.shutdown(wait=True)
+        if self._error is not None:
+            raise self._error
 
     def discard(self) -> None:
-        """Let every open file go without finishing it."""
-        self._closers.discard()
-        while self._files:
-            self._files.popitem()[1].discard()
+        """Send nothing more; wait until no thread is at work."""
+        with self._changed:
+            files = [*self._closing, *([self._file] if self._file else [])]
+        for file in files:
+            file.discard()
+        self._file = None
+        self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def _file(self, directory: str) -> DataFile:
-        file = self._files.get(directory)
-        if file is None:
-            file = DataFile(self._maker, directory, self._counters[directory])
-            self._counters[directory] += 1
-            self._files[directory] = file
-        return file
-
-    def _settle(self, directory: str, file: DataFile) -> None:
+    def _settle(self, file: DataFile) -> None:
         """Write a row group or end the file, if a limit says so."""
-        target = self._limits.target_bytes
-        if file.rows == self._limits.max_records:
-            self.close(directory)
+        target = self._layout.target_bytes
+        if file.rows == self._layout.max_records:
+            self._close()
         elif target is not None and file.written + file.waiting * self._ratio >= target:
             self._flush(file)
             # A tenth short is near enough: a last sliver of a row group would cost readers more.
             if file.written >= 0.9 * target:
-                self.close(directory)
-        elif file.waiting >= self._limits.row_group_bytes:
+                self._close()
+        elif file.waiting >= self._layout.row_group_bytes:
             self._flush(file)
 
-    def _load(self, file: DataFile) -> None:
-        """Make room for what the file has on disk, which is in memory while it is encoded."""
-        if file.spilled:
-            if not self._closers.has_room(file.spilled):
-                self._relieve(file.spilled)
-            self._closers.take(file.spilled)
-
     def _flush(self, file: DataFile) -> None:
-        self._load(file)
         before, waiting = file.written, file.waiting
-        self._crowd += not file.encoding
-        file.flush(crowded=self._crowd > CROWD)
-        self._closers.give(waiting)
+        with self._encoding:
+            file.flush()
         if waiting >= MB:
             self._ratio = (file.written - before) / waiting
 
-    def _relieve(self, size: int = 0) -> None:
-        """Make room for ``size`` more bytes.
-
-        Files that are being closed free theirs soon. Else the largest is written as a row group,
-        if it makes one, and if not, all rows go to disk: many small row groups would be slow to
-        write and to read.
-        """
-        if self._closers.wait_for_room(size):
+    def _close(self) -> None:
+        """Hand the open file to the background; waits while too many bytes are there already."""
+        file, self._file = self._file, None
+        if file is None:
             return
-        largest = max(self._files.values(), key=lambda file: file.held, default=None)
-        if not size and largest is not None and largest.held >= SMALL_GROUP_BYTES:
-            self._flush(largest)
-        else:
-            for file in self._files.values():
-                self._closers.give(file.spill())
-        # What went was in many small pieces, which the allocator would keep.
+        with self._changed:
+            self._changed.wait_for(
+                lambda: not self._closing or self._held + file.waiting <= CLOSING_BYTES
+            )
+            if self._error is not None:
+                file.discard()
+                raise self._error
+            self._closing.add(file)
+            self._held += file.waiting
+        self._pool.submit(self._close_behind, file, file.waiting)
+
+    def _close_behind(self, file: DataFile, size: int) -> None:
+        try:
+            file.open()
+            with self._encoding:
+                file.close()
+        except BaseException as error:
+            self._error = self._error or error
+            file.discard()
+        finally:
+            with self._changed:
+                self._held -= size
+                self._closing.discard(file)
+                self._changed.notify_all()
+
+
+def write_rows(
+    task: Task,
+    partition: int,
+    batches: Iterator[pa.RecordBatch],
+    options: Options,
+    schema: WriteSchema,
+) -> int:
+    """Write ``batches`` as the files of ``task``, every one sealed; return how many rows.
+
+    Without partition columns, partition 0 writes a file also if it has no rows, as Spark's own
+    writers do: a DataFrame without rows is read back with its schema.
+    """
+    names = schema.partition_names
+    suffix = CODECS[options.codec]
+    files: TaskFiles | None = None
+
+    def start(data: pa.Schema) -> TaskFiles:
+        def open_output(directory: str, counter: int) -> Output:
+            name = f"part-{partition:05d}-{task.directory.job_id}.c{counter:03d}{suffix}"
+            return task.open(directory + name)
+
+        with_metadata = data.with_metadata(schema.parquet_metadata)
+        limits = options.max_records_per_file or None, options.target_file_bytes
+        return TaskFiles(Layout(open_output, with_metadata, options.codec, *limits))
+
+    try:
+        for batch in batches:
+            if files is None:
+                data = [column for column in batch.schema if column.name not in names]
+                files = start(pa.schema(data))
+            for directory, rows in runs(batch, names):
+                files.append(directory, rows)
+        if partition == 0 and not names and (files is None or not files.rows):
+            files = files or start(arrow_schema(schema.data))
+            files.opened("")
+        if files is None:
+            return 0
+        files.finish()
+        return files.rows
+    except BaseException:
+        if files is not None:
+            with contextlib.suppress(Exception):  # the error that is on its way says more
+                files.discard()
+        raise
+    finally:
+        # Spark uses its Python workers again.
         pa.default_memory_pool().release_unused()

@@ -16,10 +16,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from s3commit.core.formats.layout import is_data
 from s3commit.core.model import errors
-from s3commit.core.model.errors import AccessError, InvalidInputError, JobFailedError, S3CommitError
+from s3commit.core.model.errors import (
+    AccessError,
+    InvalidInputError,
+    JobFailedError,
+    NotFoundError,
+    S3CommitError,
+)
 from s3commit.core.model.job import Conflict, Destination, JobResult, Scope
-from s3commit.spark.user_errors import short_errors
-from s3commit.writer.config import load_config
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,6 +39,7 @@ NOT_EMPTY: Final = "DESTINATION_NOT_EMPTY"
 LOOKED_AT: Final = 5_000  # objects: five pages of a listing
 _WAY_OUT: Final = "give mode='append' to add files, or mode='overwrite' to replace those"
 _DESCRIPTION: Final = "spark.job.description"
+_QUERY_ID: Final = "sql.streaming.queryId"  # a local property that StreamExecution sets
 _MESSAGE: Final = "message"
 
 
@@ -75,7 +80,8 @@ def write(
 
     ``mode`` is Spark's: ``error`` (the default) refuses if files are there, before the first task
     and once more at the decision; ``append``; ``overwrite``. ``partition_by`` names the columns
-    for the directories. ``options`` are those of docs/spark.md: ``idempotencyKey="..."``,
+    for the directories; Spark sorts each task's rows by them. The files are parquet: ``format`` is
+    there for who gives it. ``options`` are those of docs/spark.md: ``idempotencyKey="..."``,
     ``**{"conditions.minRows": 1}``.
 
     Raises `InvalidInputError`, `NotFoundError` or `AccessError` before any row is read;
@@ -118,10 +124,8 @@ def batch_writer(
 def _query_id(frame: DataFrame) -> str:
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
-    from s3commit.spark.job import QUERY_ID  # noqa: PLC0415
-
     try:
-        found = frame.sparkSession.sparkContext.getLocalProperty(QUERY_ID)
+        found = frame.sparkSession.sparkContext.getLocalProperty(_QUERY_ID)
     except PySparkException:  # Spark Connect
         found = None
     if not found:
@@ -142,19 +146,26 @@ def _said(
     more: Mapping[str, Any],
 ) -> tuple[Options, bool]:
     """The options, and whether the mode is ``overwrite``."""
-    from s3commit.spark.options import options_of  # noqa: PLC0415
+    from s3commit.spark.options import parse_options  # noqa: PLC0415
     from s3commit.spark.setup import check_versions  # noqa: PLC0415
 
     check_versions()
     if mode not in MODES:
-        raise InvalidInputError(
-            f"mode {mode!r} is none of {', '.join(MODES)}. Nothing was written.", code="BAD_OPTIONS"
+        raise _refused(f"mode {mode!r} is none of {', '.join(MODES)}")
+    if file_format != "parquet":
+        raise _refused(
+            f"write writes parquet, not {file_format}: with the jar Spark's own writers write every"
+            " format that they have, frame.write.format(...) (docs/guide/native.md)"
         )
-    options = options_of({"path": path, "fileFormat": file_format, **more}, load_config())
+    options = parse_options(path, more)
     columns = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by or ())
     conflict = options.conflict or (Conflict.FAIL if mode.startswith("error") else None)
     columns = columns or options.partition_by
     return replace(options, partition_by=columns, conflict=conflict), mode == "overwrite"
+
+
+def _refused(why: str) -> InvalidInputError:
+    return InvalidInputError(f"{why}. Nothing was written.", code="BAD_OPTIONS")
 
 
 def _write(
@@ -191,16 +202,13 @@ def _write(
 
 def _check_frame(frame: DataFrame) -> None:
     if not hasattr(frame, "mapInArrow"):
-        raise InvalidInputError(
+        raise _refused(
             f"write takes a DataFrame of Spark, not a {type(frame).__name__}: make one of it,"
-            " spark.createDataFrame(...). Nothing was written.",
-            code="BAD_OPTIONS",
+            " spark.createDataFrame(...)"
         )
     if frame.isStreaming:
-        raise InvalidInputError(
-            "this DataFrame is a stream: use .writeStream.foreachBatch(batch_writer(path))."
-            " Nothing was written.",
-            code="BAD_OPTIONS",
+        raise _refused(
+            "this DataFrame is a stream: use .writeStream.foreachBatch(batch_writer(path))"
         )
 
 
@@ -215,7 +223,7 @@ def _refuse_files(destination: Destination) -> None:
     try:
         listed = islice(shared_store(None).list(bucket, prefix), LOOKED_AT)
         found = next((one.key for one in listed if is_data(one.key[len(prefix) :])), None)
-    except AccessError:  # who writes need not be allowed to list
+    except (AccessError, NotFoundError):  # the right to write is another; no bucket
         return
     if found is not None:
         raise InvalidInputError(
@@ -247,7 +255,7 @@ def _described(spark: SparkSession, text: str) -> Iterator[None]:
 
 def _open(frame: DataFrame, options: Options, overwrite: bool) -> SparkJob:
     from s3commit.spark.job import spark_job  # noqa: PLC0415
-    from s3commit.spark.policy import SESSION_SCOPE, Policy, policy_of  # noqa: PLC0415
+    from s3commit.spark.options import SESSION_SCOPE, Policy, policy_of  # noqa: PLC0415
     from s3commit.spark.session import obey  # noqa: PLC0415
 
     settings = frame.sparkSession.conf
@@ -268,7 +276,7 @@ def _open(frame: DataFrame, options: Options, overwrite: bool) -> SparkJob:
 def _run(frame: DataFrame, job: SparkJob) -> list[TaskMessage]:
     """Run the tasks; the messages of those attempts that Spark counts, one of each task."""
     try:
-        rows = frame.mapInArrow(_task(job), f"{_MESSAGE} binary").collect()
+        rows = _sorted(frame, job).mapInArrow(_task(job), f"{_MESSAGE} binary").collect()
     except Exception as error:
         told = _own_error(error)
         if told is None:
@@ -279,12 +287,44 @@ def _run(frame: DataFrame, job: SparkJob) -> list[TaskMessage]:
     return messages or [job.write(iter(()), partition=0, attempt=0)]
 
 
+def _sorted(frame: DataFrame, job: SparkJob) -> DataFrame:
+    """The rows in the order of their directories, so that each task has one file open."""
+    names = job.schema.partition_names
+    if not names or _is_sorted(frame, names):
+        return frame
+    return frame.sortWithinPartitions(*(f"`{name.replace('`', '``')}`" for name in names))
+
+
+def _is_sorted(frame: DataFrame, names: Sequence[str]) -> bool:
+    """Whether Spark knows that ``names`` come first in the order of the rows.
+
+    It would drop that order, of more columns maybe, for the sort. Spark's own writer looks too
+    (org.apache.spark.sql.execution.datasources.V1WritesUtils.isOrderingMatched). With Spark
+    Connect nobody can look.
+    """
+    if not hasattr(frame, "_jdf"):
+        return False
+    plan = frame._jdf.queryExecution().analyzed()
+    columns, ordering = plan.output(), plan.outputOrdering()
+    ids = {(one := columns.apply(n)).name(): one.exprId() for n in range(columns.size())}
+    if ordering.size() < len(names):
+        return False
+    first = [ordering.apply(number).child() for number in range(len(names))]
+    return all(
+        one.getClass().getSimpleName() == "AttributeReference" and one.exprId().equals(ids[name])
+        for one, name in zip(first, names, strict=True)
+    )
+
+
 def _task(job: SparkJob) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow  # noqa: PLC0415
 
-        # Short, because Spark Connect hands on the first 2 KB of a traceback alone.
-        message = short_errors(job.write_task)(batches)
+        try:
+            message = job.write_task(batches)
+        except S3CommitError as error:
+            # Without its traceback: Spark Connect hands on the first 2 KB of that alone.
+            raise error.with_traceback(None) from None
         yield pyarrow.record_batch({_MESSAGE: [pickle.dumps(message)]})
 
     return task

@@ -15,11 +15,10 @@ from pyspark.sql.types import StructType
 
 from s3commit.core.model.errors import S3CommitError
 from s3commit.core.model.job import CountedAttempt, JobResult, JobSpec
+from s3commit.spark.files import write_rows
 from s3commit.spark.messages import say, summary
-from s3commit.spark.options import Options
-from s3commit.spark.policy import Policy
-from s3commit.spark.rows import write_rows
-from s3commit.spark.schema import WriteSchema, check_schema, named_conditions
+from s3commit.spark.options import Options, Policy
+from s3commit.spark.schema import WriteSchema, check_schema
 from s3commit.spark.session import obey
 from s3commit.writer.bucket import S3BucketProbe
 from s3commit.writer.connect import shared_client, shared_store
@@ -29,7 +28,6 @@ from s3commit.writer.once import new_job_id
 from s3commit.writer.task import Task
 
 CLIENT: Final = "s3commit-spark"
-QUERY_ID: Final = "sql.streaming.queryId"  # a local property that StreamExecution sets
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +76,8 @@ class SparkJob:
             settings=job.settings,
             environment=job.environment,
         )
-        nulls = job.spec.conditions.columns
         try:
-            rows = write_rows(
-                task, partition, batches, self.options, self.schema, null_columns=nulls
-            )
+            rows = write_rows(task, partition, batches, self.options, self.schema)
             return TaskMessage(task.finish(), rows)
         except BaseException:
             for error in task.abort():
@@ -118,7 +113,7 @@ def spark_job(options: Options, schema: StructType, policy: Policy) -> SparkJob:
 
     Raises `InvalidInputError` for a schema that can't be written.
     """
-    checked = check_schema(schema, options.partition_by, options.file_format)
+    checked = check_schema(schema, options.partition_by)
     environment = SystemEnvironment()
     spec = JobSpec(
         job_id=new_job_id(environment, options.idempotency_key),
@@ -129,6 +124,6 @@ def spark_job(options: Options, schema: StructType, policy: Policy) -> SparkJob:
         idempotency_key=options.idempotency_key,
         created_at=timestamp(environment),
         client=CLIENT,
-        conditions=named_conditions(options.conditions, schema),
+        conditions=options.conditions,
     )
     return SparkJob(Job(spec, options.uploads, options.encryption), options, checked)

@@ -1,4 +1,4 @@
-"""The options of `write`, parsed once into one frozen value.
+"""The options of `write`, parsed once into one frozen value, and the policy that they make.
 
 As Spark's own, names are compared without case, and shown in the spelling of the documentation.
 """
@@ -8,54 +8,55 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Final, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
 
 from s3commit.aws.s3_client import Encryption
 from s3commit.core.formats.documents import MAX_KEY_CHARACTERS
 from s3commit.core.formats.layout import parse_destination
-from s3commit.core.model.conditions import Conditions
+from s3commit.core.model.conditions import Conditions, decode_conditions
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import Conflict, Destination, Scope
 from s3commit.spark.airflow import with_run
-from s3commit.spark.formats import FORMATS
-from s3commit.writer.config import Config
-from s3commit.writer.options import (
-    DEFAULT_COMMIT_TIMEOUT,
-    NULL_FRACTION,
-    OF_ENCRYPTION,
-    bad_option,
-    check_option,
-    conditions_of,
-    encryption_of,
-    one_of,
-    parse_duration,
-    parse_scope,
-    parse_size,
-    upload_settings,
+from s3commit.spark.parquet import CODECS
+from s3commit.writer.job import DEFAULT_COMMIT_TIMEOUT
+from s3commit.writer.settings import (
+    MAX_PART_BYTES,
+    MAX_THREADS,
+    MIN_PART_BYTES,
+    PartSizes,
+    UploadSettings,
 )
-from s3commit.writer.options import (
-    KNOWN as CONFIGURABLE,
-)
-from s3commit.writer.sizes import UploadSettings
 
 MB: Final = 1024 * 1024
-DEFAULT_MEMORY_BUDGET: Final = 256 * MB
-
-# What belongs to one job; the rest may stand in a configuration too.
+SESSION_SCOPE: Final = "spark.sql.sources.partitionOverwriteMode"
+ALGORITHMS: Final = ("AES256", "aws:kms", "aws:kms:dsse")
 KNOWN: Final = (
-    "path",
-    "fileFormat",
-    "compression",
     "partitionBy",
+    "compression",
+    "conflict",
+    "partitionOverwriteMode",
+    "conditions.minRows",
+    "conditions.maxRows",
+    "conditions.minFiles",
+    "idempotencyKey",
     "maxRecordsPerFile",
     "targetFileBytes",
-    "idempotencyKey",
-    *CONFIGURABLE,
+    "partSize",
+    "threads",
+    "encryption",
+    "encryptionKeyId",
+    "bucketKey",
+    "commitTimeout",
 )
-_SPELLING: Final = {name.lower(): name for name in KNOWN if not name.startswith(NULL_FRACTION)}
-_NULL_FRACTION: Final = NULL_FRACTION.lower()
-_UPLOAD: Final = ("upload", "partSize", "threads", "spoolDirectory")
+_SPELLING: Final = {name.lower(): name for name in KNOWN}
+_CONDITIONS: Final = "conditions."
+
+_SIZE = re.compile(r"(\d{1,18})\s*([kmgt]?)i?b?", re.IGNORECASE | re.ASCII)
+_SIZE_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+_DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*(s|sec|m|min|h|d)?", re.IGNORECASE | re.ASCII)
+_DURATION_SECONDS = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+_SCOPES: Final = {"static": Scope.DIRECTORY, "dynamic": Scope.PARTITION}
 
 _T = TypeVar("_T")
 
@@ -65,140 +66,155 @@ class Options:
     """What the user asked for. Sizes are in bytes, times in seconds; None means no limit.
 
     ``compression`` and ``max_records_per_file`` are None where the session may say
-    (`s3commit.spark.session`); 0 records mean no limit, whatever it says.
-
-    ``conflict`` and ``scope`` are the program's word, None without one; ``usual_conflict`` and
-    ``usual_scope`` are the configuration's. `s3commit.spark.policy` makes one policy of them.
+    (`s3commit.spark.session`); 0 records mean no limit, whatever it says. ``conflict`` and
+    ``scope`` are None if the program gives none; `policy_of` decides.
     """
 
     destination: Destination
-    file_format: str = "parquet"
     compression: str | None = None
     partition_by: tuple[str, ...] = ()
     conflict: Conflict | None = None
     scope: Scope | None = None
-    usual_conflict: Conflict | None = None
-    usual_scope: Scope | None = None
     max_records_per_file: int | None = None
     target_file_bytes: int | None = None
     commit_timeout: float = DEFAULT_COMMIT_TIMEOUT
     idempotency_key: str | None = None
     conditions: Conditions = field(default_factory=Conditions)
-    memory_budget: int = DEFAULT_MEMORY_BUDGET
     uploads: UploadSettings = field(default_factory=UploadSettings)
     encryption: Encryption | None = None
 
     @property
     def codec(self) -> str:
-        """The compression that is asked for, else the format's usual one."""
-        return self.compression or FORMATS[self.file_format].default
+        """The compression that is asked for, else Spark's own default."""
+        return self.compression or next(iter(CODECS))
 
 
-def parse_options(raw: Mapping[str, str], config: Config | None = None) -> Options:
-    """The options of one write; what they leave open, ``config`` says.
+def parse_options(path: str, raw: Mapping[str, object]) -> Options:
+    """The options of one write to ``path``; None stands for an option that is not given.
 
     Raises `InvalidInputError` for an option that is not known (with the nearest known name), for
-    a value out of its range, and for a missing or bad path.
+    a value out of its range, and for a bad path.
     """
-    said = {key.lower(): value.strip() for key, value in raw.items()}
-    for key in said:
-        _check_known(key)
-    destination = parse_destination(said.get("path", ""))
-    usual = config.settings_for(destination) if config else {}
-    if "encryption" in said:  # another algorithm takes other keys
-        usual = {name: usual[name] for name in usual.keys() - OF_ENCRYPTION}
-    values = {**{key.lower(): value for key, value in usual.items()}, **said}
+    said = {name.lower(): _text_of(value) for name, value in raw.items() if value is not None}
+    for name in said:
+        if name not in _SPELLING:
+            raise InvalidInputError(_unknown(name), code="UNKNOWN_OPTION")
 
     def take(name: str, parse: Callable[[str, str], _T], default: _T) -> _T:
-        text = values.get(name.lower())
+        text = said.get(name.lower())
         return default if text is None else parse(name, text)
 
-    given = {name: values[key] for key, name in _SPELLING.items() if key in values}
-    for name in given.keys() & set(CONFIGURABLE):
-        check_option(name, given[name])
-    file_format = take("fileFormat", one_of(tuple(FORMATS)), "parquet")
-    budget = take("memoryBudget", parse_size, DEFAULT_MEMORY_BUDGET)
+    def optional(name: str, parse: Callable[[str, str], _T]) -> _T | None:
+        text = said.get(name.lower())
+        return None if text is None else parse(name, text)
+
+    conflict = optional("conflict", one_of(tuple(Conflict)))
     return Options(
-        destination=destination,
-        file_format=file_format,
-        compression=take("compression", codec_of(file_format), None),
+        destination=parse_destination(path),
+        compression=optional("compression", codec_of),
         partition_by=take("partitionBy", _columns, ()),
-        conflict=_conflict(said),
-        scope=_scope(said),
-        usual_conflict=_conflict(usual),
-        usual_scope=_scope(usual),
-        max_records_per_file=take("maxRecordsPerFile", limit_of, None),
-        target_file_bytes=take("targetFileBytes", _size_limit, None),
+        conflict=None if conflict is None else Conflict(conflict),
+        scope=optional("partitionOverwriteMode", parse_scope),
+        max_records_per_file=optional("maxRecordsPerFile", limit_of),
+        target_file_bytes=optional("targetFileBytes", _size_limit),
         commit_timeout=take("commitTimeout", parse_duration, DEFAULT_COMMIT_TIMEOUT),
-        idempotency_key=take("idempotencyKey", _key, None),
-        conditions=_conditions(values, given),
-        memory_budget=budget,
-        uploads=_uploads(given, budget),
-        encryption=encryption_of(given),
+        idempotency_key=optional("idempotencyKey", _key),
+        conditions=_conditions(said),
+        uploads=UploadSettings(
+            parts=take("partSize", _parts, PartSizes()),
+            threads=take("threads", _threads, UploadSettings().threads),
+        ),
+        encryption=_encryption(said),
     )
 
 
-def options_of(said: Mapping[str, object], config: Config | None = None) -> Options:
-    """`parse_options` of Python's values; None stands for an option that is not given."""
-    return parse_options({name: _text_of(v) for name, v in said.items() if v is not None}, config)
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What the job does about files that are there, and in which directories."""
+
+    conflict: Conflict
+    scope: Scope
 
 
-def _text_of(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value)
+def policy_of(options: Options, *, overwrite: bool, session_scope: str | None = None) -> Policy:
+    """What the write does about files that are there: the mode decides, then the options.
+
+    ``session_scope`` is the session's setting, for who gives no option. Raises
+    `InvalidInputError` (``BAD_OPTIONS``) for options that contradict each other or the mode, in
+    one line that names the way out.
+    """
+    for line, wrong in _contradictions(options, overwrite).items():
+        if wrong:
+            raise InvalidInputError(f"{line}. Nothing was written.", code="BAD_OPTIONS")
+    conflict = Conflict.REPLACE if overwrite else options.conflict or Conflict.APPEND
+    if not options.partition_by or conflict is Conflict.APPEND:
+        return Policy(conflict, Scope.DIRECTORY)
+    scope = options.scope
+    if scope is None:  # Spark's own default is static
+        scope = parse_scope(SESSION_SCOPE, session_scope) if session_scope else Scope.DIRECTORY
+    return Policy(conflict, scope)
 
 
-def _check_known(key: str) -> None:
-    column = key.removeprefix(_NULL_FRACTION) if key.startswith(_NULL_FRACTION) else ""
-    if key not in _SPELLING and not column:
-        raise InvalidInputError(_unknown(key), code="UNKNOWN_OPTION")
-
-
-def _unknown(key: str) -> str:
-    close = difflib.get_close_matches(key, list(_SPELLING), n=1, cutoff=0.6)
-    hint = f" Did you mean {_SPELLING[close[0]]!r}?" if close else ""
-    return f"s3commit has no option {key!r}.{hint} Known options: {', '.join(KNOWN)}"
-
-
-def _conflict(values: Mapping[str, str]) -> Conflict | None:
-    text = values.get("conflict")
-    return None if text is None else Conflict(text.lower())
-
-
-def _scope(values: Mapping[str, str]) -> Scope | None:
-    name = "partitionOverwriteMode"  # in lower case where Spark brings it, else as it stands
-    text = values.get(name.lower(), values.get(name))
-    return None if text is None else parse_scope(name, text)
-
-
-def _conditions(values: Mapping[str, str], given: Mapping[str, str]) -> Conditions:
-    """Spark knows the columns in lower case alone; the schema's spelling comes later."""
-    shares = {
-        NULL_FRACTION + key.removeprefix(_NULL_FRACTION): value
-        for key, value in values.items()
-        if key.startswith(_NULL_FRACTION)
+def _contradictions(options: Options, overwrite: bool) -> dict[str, bool]:
+    said = options.conflict
+    return {
+        f"option conflict={said!s} contradicts mode 'overwrite', which replaces: leave the option"
+        " out, or use mode 'append'": overwrite and said in {Conflict.APPEND, Conflict.FAIL},
+        "option conflict=replace contradicts mode 'append': use mode='overwrite'": (
+            not overwrite and said is Conflict.REPLACE
+        ),
+        "option partitionOverwriteMode=dynamic needs the partitions' columns: give partition_by,"
+        " such as partition_by='dt'": (
+            options.scope is Scope.PARTITION and not options.partition_by
+        ),
     }
-    for name, text in shares.items():
-        check_option(name, text)
-    return conditions_of({**given, **shares})
 
 
-def _uploads(given: Mapping[str, str], budget: int) -> UploadSettings:
-    """Encoded bytes that wait, and those on their way; beyond it they wait on disk."""
-    chosen = upload_settings({name: given[name] for name in _UPLOAD if name in given})
-    return replace(chosen, memory_bytes=budget // 8, in_flight_bytes=budget * 3 // 32)
+# The values of single options; each raises `InvalidInputError` (``BAD_OPTION``).
 
 
-def codec_of(file_format: str) -> Callable[[str, str], str]:
-    """What parses a codec of the format."""
+def parse_size(name: str, text: str) -> int:
+    """``134217728``, ``128MB``, ``1g``: bytes, in powers of 1024."""
+    found = _SIZE.fullmatch(text)
+    if not found:
+        raise _bad(name, text, "a size such as 134217728, 128MB or 1g")
+    return int(found[1]) * int(1024 ** _SIZE_POWERS[found[2].lower()])
+
+
+def parse_duration(name: str, text: str) -> float:
+    """``600``, ``90s``, ``10m``, ``1h``: seconds, more than none."""
+    found = _DURATION.fullmatch(text)
+    seconds = float(found[1]) * _DURATION_SECONDS[(found[2] or "s").lower()] if found else 0.0
+    if seconds <= 0:
+        raise _bad(name, text, "a time such as 600 (seconds), 90s, 10m or 1h")
+    return seconds
+
+
+def parse_scope(name: str, text: str) -> Scope:
+    """``static`` or ``dynamic``, Spark's words."""
+    return _SCOPES[one_of(tuple(_SCOPES))(name, text)]
+
+
+def codec_of(name: str, text: str) -> str:
+    """A codec of parquet."""
+    return one_of(tuple(CODECS))(name, "none" if text.lower() == "uncompressed" else text)
+
+
+def limit_of(name: str, text: str) -> int:
+    """A number of records, or 0 for no limit: Spark takes a negative number for that too."""
+    if not re.fullmatch(r"[+-]?[0-9]{1,18}", text):
+        raise _bad(name, text, "a whole number")
+    return max(0, int(text))
+
+
+def one_of(allowed: tuple[str, ...]) -> Callable[[str, str], str]:
+    """What parses one of these words, in capitals or not, and returns it as it is spelled here."""
+    spelling = {word.lower(): word for word in allowed}
 
     def parse(name: str, text: str) -> str:
-        codec = "none" if text.lower() == "uncompressed" else text.lower()
-        codecs = FORMATS[file_format].codecs
-        if codec not in codecs:
-            raise bad_option(name, text, f"one of {', '.join(codecs)} (fileFormat {file_format})")
-        return codec
+        if text.lower() not in spelling:
+            raise _bad(name, text, "one of " + ", ".join(allowed))
+        return spelling[text.lower()]
 
     return parse
 
@@ -206,26 +222,77 @@ def codec_of(file_format: str) -> Callable[[str, str], str]:
 def _columns(name: str, text: str) -> tuple[str, ...]:
     columns = tuple(column.strip() for column in text.split(",")) if text else ()
     if "" in columns:
-        raise bad_option(name, text, "column names with a comma between them, such as dt,hour")
+        raise _bad(name, text, "column names with a comma between them, such as dt,hour")
     return columns
-
-
-def limit_of(name: str, text: str) -> int:
-    """A number of records, or 0 for no limit: Spark takes a negative number for that too."""
-    if not re.fullmatch(r"[+-]?[0-9]{1,18}", text):
-        raise bad_option(name, text, "a whole number")
-    return max(0, int(text))
 
 
 def _size_limit(name: str, text: str) -> int | None:
     size = parse_size(name, text)
     if 0 < size < MB:
-        raise bad_option(name, text, "at least 1MB, or 0 for no limit")
+        raise _bad(name, text, "at least 1MB, or 0 for no limit")
     return size or None
+
+
+def _parts(name: str, text: str) -> PartSizes:
+    size = parse_size(name, text)
+    if not MIN_PART_BYTES <= size <= MAX_PART_BYTES:
+        raise _bad(name, text, "5MB to 5GB, as S3 wants of a part")
+    return PartSizes(first=size)
+
+
+def _threads(name: str, text: str) -> int:
+    return _number(name, text, 1, MAX_THREADS)
+
+
+def _number(name: str, text: str, least: int, most: int) -> int:
+    if not re.fullmatch(r"[0-9]{1,18}", text) or not least <= int(text) <= most:
+        raise _bad(name, text, f"a whole number from {least} to {most}")
+    return int(text)
 
 
 def _key(name: str, text: str) -> str:
     text = with_run(text)
     if not 1 <= len(text) <= MAX_KEY_CHARACTERS:
-        raise bad_option(name, text, f"1 to {MAX_KEY_CHARACTERS} characters")
+        raise _bad(name, text, f"1 to {MAX_KEY_CHARACTERS} characters")
     return text
+
+
+def _conditions(said: Mapping[str, str]) -> Conditions:
+    counts: dict[str, Any] = {
+        name.removeprefix(_CONDITIONS): _number(name, said[key], 0, 10**18 - 1)
+        for key, name in _SPELLING.items()
+        if key in said and name.startswith(_CONDITIONS)
+    }
+    return decode_conditions(counts)
+
+
+def _encryption(said: Mapping[str, str]) -> Encryption | None:
+    """How objects are encrypted; None means the bucket's own way."""
+    algorithm, key_id = said.get("encryption"), said.get("encryptionkeyid")
+    if algorithm is not None:
+        algorithm = one_of(ALGORITHMS)("encryption", algorithm)
+    bucket_key = said.get("bucketkey")
+    if bucket_key is not None:
+        bucket_key = one_of(("true", "false"))("bucketKey", bucket_key)
+    if (key_id is not None or bucket_key is not None) and algorithm in {None, ALGORITHMS[0]}:
+        raise InvalidInputError(
+            "encryptionKeyId and bucketKey are KMS's: give encryption='aws:kms' beside them",
+            code="BAD_OPTION",
+        )
+    if algorithm is None:
+        return None
+    return Encryption(algorithm, key_id, None if bucket_key is None else bucket_key == "true")
+
+
+def _text_of(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value).strip()
+
+
+def _unknown(name: str) -> str:
+    close = difflib.get_close_matches(name, list(_SPELLING), n=1, cutoff=0.6)
+    hint = f" Did you mean {_SPELLING[close[0]]!r}?" if close else ""
+    return f"s3commit has no option {name!r}.{hint} Known options: {', '.join(KNOWN)}"
+
+
+def _bad(name: str, text: str, wanted: str) -> InvalidInputError:
+    return InvalidInputError(f"option {name}={text[:80]!r}: give {wanted}", code="BAD_OPTION")

@@ -1,4 +1,4 @@
-"""Partition directories as Spark names them, and rows split by them.
+"""Partition directories as Spark names them, and rows cut where the directory changes.
 
 The names follow Spark's `ExternalCatalogUtils.getPartitionPathString`: the value cast to a string
 (in the session's time zone), then escaped; a null or an empty string is a name of its own.
@@ -7,8 +7,7 @@ The names follow Spark's `ExternalCatalogUtils.getPartitionPathString`: the valu
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Final
 
@@ -29,20 +28,6 @@ _ESCAPES: Final = str.maketrans({char: f"%{ord(char):02X}" for char in _ESCAPED}
 def escape(name: str) -> str:
     """``name`` with the characters that Spark and Hive escape in a path, as ``%XX``."""
     return name.translate(_ESCAPES)
-
-
-def unescape(name: str) -> str:
-    """The inverse of `escape`; a ``%`` that starts no escape stays."""
-    head, *rest = name.split("%")
-    pieces = [head]
-    for piece in rest:
-        try:
-            if not piece[:2].isalnum() or len(piece) < 2:
-                raise ValueError
-            pieces.append(chr(int(piece[:2], 16)) + piece[2:])
-        except ValueError:
-            pieces.append("%" + piece)
-    return "".join(pieces)
 
 
 def directory(names: tuple[str, ...], texts: tuple[str | None, ...]) -> str:
@@ -123,49 +108,24 @@ def _java_text(text: str) -> str:
     return f"{sign}{digits[0]}.{digits[1:] or '0'}E{number.adjusted()}"
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """The rows of one directory, without the partition columns."""
+def runs(batch: pa.RecordBatch, names: tuple[str, ...]) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """The rows of ``batch`` without the columns ``names``, cut where the directory changes.
 
-    directory: str
-    rows: pa.RecordBatch
-
-
-@dataclass(frozen=True, slots=True)
-class RowsByPartition:
-    """A batch's rows by directory, each directory once.
-
-    ``in_order`` says that the batch already held each directory's rows together; the pieces then
-    stand in the batch's order and are views of it. Otherwise each piece owns its memory, so that
-    dropping one frees what it held.
+    The rows are views of the batch, in its order; of a batch that is sorted by ``names`` each
+    directory comes once (twice where a null and an empty string share it).
     """
-
-    pieces: list[Piece]
-    in_order: bool
-
-
-def split(batch: pa.RecordBatch, names: tuple[str, ...]) -> RowsByPartition:
-    """The rows of ``batch`` by the values of the columns ``names``; their order is kept."""
-    data = batch.drop_columns(list(names))
+    data = batch.drop_columns(list(names)) if names else batch
     if not batch.num_rows:
-        return RowsByPartition([], in_order=True)
+        return
+    if not names:
+        yield "", data
+        return
     codes, directories = _codes(batch, names)
-    if len(directories) == 1:
-        return RowsByPartition([Piece(directories[0], data)], in_order=True)
-    runs = pc.run_end_encode(codes)
-    in_order = len(runs.values) == len(directories)
-    order: pa.Array | None = None
-    if not in_order:
-        # Small integers are sorted by counting, and stably: the order within a directory stays.
-        order = pc.array_sort_indices(codes)
-        runs = pc.run_end_encode(codes.take(order))
-    pieces, start = [], 0
-    for code, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
-        length = end - start
-        rows = data.slice(start, length) if order is None else data.take(order.slice(start, length))
-        pieces.append(Piece(directories[code], rows))
+    cuts = pc.run_end_encode(codes)
+    start = 0
+    for code, end in zip(cuts.values.to_pylist(), cuts.run_ends.to_pylist(), strict=True):
+        yield directories[code], data.slice(start, end - start)
         start = end
-    return RowsByPartition(pieces, in_order)
 
 
 def _codes(batch: pa.RecordBatch, names: tuple[str, ...]) -> tuple[pa.Array, list[str]]:
@@ -189,9 +149,4 @@ def _codes(batch: pa.RecordBatch, names: tuple[str, ...]) -> tuple[pa.Array, lis
             for pair in both.dictionary.to_pylist()
         ]
     assert codes is not None  # noqa: S101 - there is at least one partition column
-    paths = [directory(names, key) for key in keys]
-    unique = list(dict.fromkeys(paths))
-    if len(unique) < len(paths):  # a null and an empty string share their directory
-        place = {path: number for number, path in enumerate(unique)}
-        codes = pc.take(pa.array([place[path] for path in paths], pa.int32()), codes)
-    return codes, unique
+    return codes, [directory(names, key) for key in keys]

@@ -7,7 +7,7 @@ that were written (void, intervals, variants, collations and comments are lost w
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -26,14 +26,13 @@ from pyspark.sql.types import (
     YearMonthIntervalType,
 )
 
-from s3commit.core.model.conditions import Conditions
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.spark.formats.types import check_types
 
 # org.apache.spark.sql.execution.datasources.parquet.ParquetReadSupport.SPARK_METADATA_KEY
 ROW_METADATA = b"org.apache.spark.sql.parquet.row.metadata"
 SPARK_VERSION = b"org.apache.spark.version"
 
+VOID_SINCE = (4, 1)  # the release of Spark that reads void columns first
 # By name, because older versions of PySpark lack some of them.
 _UNREADABLE = {
     "interval": "parquet has no such type",
@@ -74,13 +73,11 @@ class WriteSchema:
         }
 
 
-def check_schema(
-    schema: StructType, partition_by: tuple[str, ...], file_format: str = "parquet"
-) -> WriteSchema:
+def check_schema(schema: StructType, partition_by: tuple[str, ...]) -> WriteSchema:
     """The schema, split into data and partition columns.
 
     Raises `InvalidInputError` (code ``BAD_SCHEMA``) that names the column: two names that differ
-    in case only, a type that the file format or Arrow can not carry, a partition column that is
+    in case only, a type that parquet or Arrow can not carry, a partition column that is
     missing, given twice or of a type that makes no directory name, and a DataFrame without any
     column that would be left for the files (Spark refuses the same).
     """
@@ -97,26 +94,10 @@ def check_schema(
     data = StructType([column for column in schema.fields if column.name not in names])
     if not data.fields:
         raise _refused("all columns are partition columns; at least one must be left for the files")
-    check_types(file_format, data)
+    if running_release() < VOID_SINCE:
+        for column in data.fields:
+            _refuse_void(column.name, column.dataType)
     return WriteSchema(data, partitions)
-
-
-def named_conditions(conditions: Conditions, schema: StructType) -> Conditions:
-    """``conditions`` with the columns' names as the schema spells them.
-
-    Spark lower-cases the options that name them. Raises `InvalidInputError` (``BAD_SCHEMA``) if
-    there is no such column.
-    """
-    spelling = {column.name.lower(): column.name for column in schema.fields}
-    for name in conditions.max_null_fraction:
-        if name.lower() not in spelling:
-            known = ", ".join(spelling.values())
-            raise _refused(
-                f"option conditions.maxNullFraction.{name}: column {name!r} is not in the"
-                f" DataFrame ({known})"
-            )
-    shares = {spelling[name.lower()]: share for name, share in conditions.max_null_fraction.items()}
-    return replace(conditions, max_null_fraction=shares)
 
 
 def _refused(message: str) -> InvalidInputError:
@@ -162,6 +143,26 @@ def _check_element(path: str, kind: DataType, nullable: bool) -> None:
     if isinstance(kind, NullType) and not nullable:
         raise _no_type(path, kind, "it can hold no value; cast it to the type that you mean")
     _check_type(path, kind)
+
+
+def _refuse_void(path: str, kind: DataType) -> None:
+    if isinstance(kind, NullType):
+        why = f"Spark {pyspark.__version__} cannot read it from parquet"
+        raise _no_type(path, kind, f"{why}; cast it to the type that you mean")
+    if isinstance(kind, UserDefinedType):
+        _refuse_void(path, kind.sqlType())
+    elif isinstance(kind, StructType):
+        for column in kind.fields:
+            _refuse_void(f"{path}.{column.name}", column.dataType)
+    elif isinstance(kind, ArrayType):
+        _refuse_void(f"{path}[]", kind.elementType)
+    elif isinstance(kind, MapType):
+        _refuse_void(f"{path}.value", kind.valueType)
+
+
+def running_release() -> tuple[int, ...]:
+    """The running PySpark's major and minor number."""
+    return tuple(map(int, pyspark.__version__.split(".")[:2]))
 
 
 def _no_type(path: str, kind: DataType, why: str) -> InvalidInputError:

@@ -14,12 +14,13 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType, Timestam
 
 from s3commit.aws.s3_client import Encryption
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.spark.formats import FORMATS
 from s3commit.spark.options import Options, codec_of, limit_of
+from s3commit.spark.parquet import CODECS
 
 # The value of a setting, by its name; None if nobody has set it.
 Setting = Callable[[str], str | None]
 
+CODEC: Final = "spark.sql.parquet.compression.codec"
 RECORDS: Final = "spark.sql.files.maxRecordsPerFile"
 TIMESTAMPS: Final = "spark.sql.parquet.outputTimestampType"
 _REBASING: Final = (
@@ -45,30 +46,29 @@ def obey(options: Options, data: StructType, setting: Setting) -> Options:
     ``data`` are the columns of the files. Raises `InvalidInputError` (``BAD_SETTING``) for a
     setting that can't be obeyed.
     """
-    _refuse_other_times(options, data, setting)
+    _refuse_other_times(data, setting)
     _refuse_of_s3a(options, setting)
     records = setting(RECORDS)
-    codec = f"spark.sql.{options.file_format}.compression.codec"
-    compression = setting(codec) if options.file_format in {"parquet", "orc"} else None
+    compression = setting(CODEC)
     if options.compression is None and compression is not None:
-        options = replace(options, compression=_codec(options, codec, compression))
+        options = replace(options, compression=_codec(CODEC, compression))
     if options.max_records_per_file is None and records is not None:
         options = replace(options, max_records_per_file=limit_of(RECORDS, records))
     return replace(options, encryption=options.encryption or _encryption(options, setting))
 
 
-def _codec(options: Options, name: str, text: str) -> str:
+def _codec(name: str, text: str) -> str:
     if text.lower() == "lz4_raw":  # the only LZ4 of Parquet that is written here
         return "lz4"
     try:
-        return codec_of(options.file_format)(name, text)
+        return codec_of(name, text)
     except InvalidInputError as error:
-        known = ", ".join(FORMATS[options.file_format].codecs)
+        known = ", ".join(CODECS)
         raise _refused(name, text, f"give the option compression, one of {known}") from error
 
 
-def _refuse_other_times(options: Options, data: StructType, setting: Setting) -> None:
-    if options.file_format != "parquet" or not _has_instants(data):
+def _refuse_other_times(data: StructType, setting: Setting) -> None:
+    if not _has_instants(data):
         return
     kind = setting(TIMESTAMPS)
     if kind is not None and kind.upper() != "TIMESTAMP_MICROS":

@@ -1,13 +1,10 @@
-"""The versions that `write` needs, and `arrange` for partitioned writes."""
+"""The versions that `write` needs."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from s3commit.core.model.errors import S3CommitError
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 LEAST: Final = {"pyspark": (3, 5), "pyarrow": (18, 0)}
 # Spark is the cluster's: another one of pip's would cover it, and may not fit its Java part.
@@ -21,21 +18,6 @@ class WrongPythonError(S3CommitError):
     """A package is missing or too old. Nothing was written."""
 
     code = "WRONG_PYTHON"
-
-
-def arrange(frame: DataFrame, *by: str, files: int | None = None) -> DataFrame:
-    """``frame`` brought into the order in which a partitioned write is cheapest.
-
-    Rows of one combination of the columns ``by`` come together in one task and one after the
-    other, so that each directory gets one file and each task has one file open. ``files`` is the
-    number of tasks (Spark's ``spark.sql.shuffle.partitions`` if not given); a directory far larger
-    than the others then takes its task longer, in which case
-    ``frame.sortWithinPartitions(*by)`` alone is better.
-
-    ``write(arrange(df, "dt"), path, partition_by="dt")``
-    """
-    together = frame.repartition(*by) if files is None else frame.repartition(files, *by)
-    return together.sortWithinPartitions(*by)
 
 
 def check_versions() -> None:

@@ -14,45 +14,39 @@ The job can be pickled and sent to other processes, which make their tasks of it
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_client import Encryption, make_client
 from s3commit.core.formats.documents import (
     MAX_JOB_BYTES,
+    MAX_KEY_CHARACTERS,
     encode_job,
     refuse_two_attempts,
 )
 from s3commit.core.formats.layout import JobDirectory, check_job_id, parse_destination
 from s3commit.core.formats.manifest import digest
-from s3commit.core.model.conditions import Conditions
+from s3commit.core.model.conditions import Conditions, decode_conditions
 from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError, S3CommitError
-from s3commit.core.model.job import CommitRequest, CountedAttempt, JobResult, JobSpec, Names
-from s3commit.version import __version__
-from s3commit.writer.arguments import (
-    choice,
-    conditions_said,
-    conflict_of,
-    key_said,
-    scope_of,
-    timeout_of,
+from s3commit.core.model.job import (
+    CommitRequest,
+    Conflict,
+    CountedAttempt,
+    JobResult,
+    JobSpec,
+    Names,
+    Scope,
 )
+from s3commit.core.model.limits import MAX_WAIT_SECONDS
+from s3commit.version import __version__
 from s3commit.writer.bucket import BucketProbe, S3BucketProbe, check_pipeline, no_bucket
 from s3commit.writer.conditional_put import WriterStore, put_first
-from s3commit.writer.config import Config, load_config
 from s3commit.writer.environment import Environment, SystemEnvironment, timestamp
 from s3commit.writer.once import new_job_id
-from s3commit.writer.options import (
-    DEFAULT_COMMIT_TIMEOUT,
-    conditions_of,
-    encryption_of,
-    upload_settings,
-)
 from s3commit.writer.requests import (
     AbortAnswer,
     Patience,
@@ -60,10 +54,14 @@ from s3commit.writer.requests import (
     request_commit,
     wait_for_result,
 )
-from s3commit.writer.sizes import UploadSettings
+from s3commit.writer.settings import UploadSettings
 from s3commit.writer.task import Task
 
 DEFAULT_CLIENT: Final = f"s3commit-python/{__version__}"
+# Seconds: as long as a job may wait for its locks, and what it then takes at most.
+DEFAULT_COMMIT_TIMEOUT: Final = MAX_WAIT_SECONDS + 900.0
+
+Choice = TypeVar("Choice", Conflict, Scope, Names)
 
 
 @dataclass(slots=True)
@@ -190,18 +188,17 @@ class Job:
 def open_job(
     destination: str,
     *,
-    conflict: str | None = None,
-    scope: str | None = None,
+    conflict: str = Conflict.APPEND,
+    scope: str = Scope.DIRECTORY,
     partition_by: Iterable[str] = (),
-    conditions: Conditions | Mapping[str, Any] | None = None,
+    conditions: Conditions | Mapping[str, Any] = Conditions(),  # noqa: B008 - frozen
     idempotency_key: str | None = None,
     names: str = Names.UNIQUE,
     client: str = DEFAULT_CLIENT,
     job_id: str | None = None,
     settings: UploadSettings | None = None,
     encryption: Encryption | None = None,
-    commit_timeout: float | None = None,
-    config: Config | str | os.PathLike[str] | None = None,
+    commit_timeout: float = DEFAULT_COMMIT_TIMEOUT,
     store: WriterStore | None = None,
     probe: BucketProbe | None = None,
     environment: Environment | None = None,
@@ -215,9 +212,8 @@ def open_job(
     ``idempotency_key`` at one destination at most one is committed. ``names="exact"`` leaves file
     names as the program gives them, without the job's id.
 
-    What is not given is taken from ``config`` (`s3commit.writer.config`; a path, or by default the
-    file that S3COMMIT_CONFIG names): ``conflict``, ``scope``, ``conditions``, ``settings``,
-    ``encryption`` and ``commit_timeout`` (seconds), each as a whole.
+    ``settings`` and ``encryption`` are for the uploads; without ``encryption`` the bucket's own way
+    holds. ``commit_timeout`` is how many seconds `Job.commit` waits.
 
     ``client`` names the program in ``job.json``; ``job_id`` is a new UUID unless given, and never
     used twice. A ``store`` given by hand is trusted to have a pipeline unless ``probe`` says more.
@@ -229,38 +225,36 @@ def open_job(
     """
     environment = environment or SystemEnvironment()
     directory = parse_destination(destination)
-    chosen = (config if isinstance(config, Config) else load_config(config)).settings_for(directory)
     spec = JobSpec(
         job_id=check_job_id(new_job_id(environment, idempotency_key) if job_id is None else job_id),
         destination=directory,
-        conflict=conflict_of(conflict, chosen),
-        scope=scope_of(scope, chosen),
+        conflict=_choice(Conflict, conflict, "conflict"),
+        scope=_choice(Scope, scope, "scope"),
         partition_by=tuple(partition_by),
         created_at=timestamp(environment),
         client=client,
-        idempotency_key=key_said(idempotency_key),
-        conditions=conditions_of(chosen) if conditions is None else conditions_said(conditions),
-        names=choice(Names, names, "names"),
+        idempotency_key=_checked_key(idempotency_key),
+        conditions=conditions
+        if isinstance(conditions, Conditions)
+        else decode_conditions(conditions),
+        names=_choice(Names, names, "names"),
     )
-    encryption = encryption or encryption_of(chosen)
     if store is None:
         s3 = make_client()
         store, probe = S3ObjectStore(s3, encryption=encryption), probe or S3BucketProbe(s3)
-    uploads = upload_settings(chosen) if settings is None else settings
-    limit = timeout_of(chosen) if commit_timeout is None else commit_timeout
-    job = Job(spec, uploads, encryption, environment, store, commit_timeout=limit)
+    uploads = settings or UploadSettings()
+    job = Job(spec, uploads, encryption, environment, store, commit_timeout=commit_timeout)
     return start(job, store, probe)
 
 
-def start(job: Job, store: WriterStore, probe: BucketProbe | None, *, opens: bool = True) -> Job:
-    """See that there is a pipeline, then put ``job.json``, unless the job's tasks are to do it.
+def start(job: Job, store: WriterStore, probe: BucketProbe | None) -> Job:
+    """Check that there is a pipeline, then put ``job.json``.
 
     Raises as `check_pipeline` and `put_job`.
     """
     if probe is not None:
         check_pipeline(probe, job.spec.destination)
-    if opens:
-        put_job(store, job.spec)
+    put_job(store, job.spec)
     return job
 
 
@@ -291,3 +285,21 @@ def _counted(attempts: Iterable[CountedAttempt | None]) -> tuple[CountedAttempt,
     counted = [attempt for attempt in attempts if attempt is not None]
     refuse_two_attempts(counted)
     return tuple(sorted(counted, key=lambda one: one.task_id))
+
+
+def _choice(kind: type[Choice], value: str, what: str) -> Choice:
+    """The member of the enumeration. Raises `InvalidInputError` (``BAD_OPTION``)."""
+    try:
+        return kind(value)
+    except ValueError:
+        known = ", ".join(repr(str(one)) for one in kind)
+        raise InvalidInputError(f"{what}={value!r} is none of {known}", code="BAD_OPTION") from None
+
+
+def _checked_key(key: str | None) -> str | None:
+    if key is not None and not 1 <= len(key) <= MAX_KEY_CHARACTERS:
+        raise InvalidInputError(
+            f"idempotency_key has {len(key)} characters, not 1 to {MAX_KEY_CHARACTERS}",
+            code="BAD_OPTION",
+        )
+    return key

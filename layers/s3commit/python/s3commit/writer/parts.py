@@ -6,19 +6,97 @@ import errno
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, wait
+from dataclasses import dataclass
+from typing import Final
 
+from s3commit.core.model.errors import S3CommitError
 from s3commit.core.ports.objects import UploadStarter
-from s3commit.writer.disk import FilePart
-from s3commit.writer.spool import PartBuffer
-from s3commit.writer.transfer import Transfer
-from s3commit.writer.values import StreamAbortedError, StreamClosedError, StreamStatistics, Target
+from s3commit.writer.transfer import PartBuffer, Transfer
+
+DEFAULT_CONTENT_TYPE: Final = "application/octet-stream"
+
+# Hadoop's names for what a stream can do (S3ABlockOutputStream.hasCapability).
+CAPABILITIES: Final = frozenset(
+    {
+        "fs.capability.outputstream.abortable",
+        "fs.capability.iocontext.supported",
+        "iostatistics",
+        "fs.s3a.capability.magic.output.stream",
+        "s3a:magic.output.stream",
+    }
+)
+
+
+class StreamClosedError(OSError, ValueError):
+    """A write to a stream that is closed, failed or aborted; it names the path.
+
+    An `OSError` because the write failed, a `ValueError` because that is what `io` raises here.
+    """
+
+
+class StreamAbortedError(S3CommitError):
+    """The stream was aborted while it was being closed; the file is not part of the task."""
+
+    code = "STREAM_ABORTED"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where the bytes go, and what is said of their maker."""
+
+    bucket: str
+    key: str
+    metadata: dict[str, str]
+    content_type: str = DEFAULT_CONTENT_TYPE
+    job_id: str = ""
+    task_id: str = ""
+    attempt_id: str = ""
+
+    @property
+    def uri(self) -> str:
+        """The target as people write it."""
+        return f"s3://{self.bucket}/{self.key}"
+
+
+@dataclass(frozen=True, slots=True)
+class AbortReport:
+    """What `PendingUpload.abort` found and could not do.
+
+    ``already_closed``: the stream was closed, failed or aborted before; nothing was done.
+    ``any_cleanup_exception``: S3 refused to drop the parts. The file still never gets visible;
+    the pipeline drops them when the job ends.
+    """
+
+    already_closed: bool
+    any_cleanup_exception: Exception | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamStatistics:
+    """Counts of one stream, in bytes and parts; readable at any time, from any thread."""
+
+    bytes_written: int
+    bytes_uploaded: int
+    parts_submitted: int
+    parts_uploaded: int
+    parts_failed: int
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """The counts under Hadoop's names (IOStatistics, StreamStatisticNames)."""
+        return {
+            "stream_write_bytes": self.bytes_written,
+            "stream_write_total_data": self.bytes_uploaded,
+            "stream_write_block_uploads": self.parts_submitted,
+            "stream_write_exceptions": self.parts_failed,
+        }
 
 
 class Parts:
     """Cuts bytes into parts, sends them in the background, remembers etags and the first error.
 
-    One thread at a time may call `start`, `take`, `take_file`, `seal`, `etags` and `drop` (the
-    stream holds a lock); `stop`, `note` and `statistics` are for any thread. ``announce`` is
+    One thread at a time may call `start`, `take`, `seal`, `etags` and `drop` (the stream holds a
+    lock); `stop`, `note` and `statistics` are for any thread. ``announce`` is
     called with the upload's id before the first part is sent.
     """
 
@@ -38,7 +116,7 @@ class Parts:
         self._announce = announce
         self._futures: list[Future[str]] = []
         self._counting = threading.Lock()
-        self._taken = self._uploaded = self._spooled = 0
+        self._taken = self._uploaded = 0
         self._done = self._failed = 0
         self._dropped = False
         self._buffer = transfer.buffer(1)
@@ -55,7 +133,6 @@ class Parts:
             return StreamStatistics(
                 bytes_written=self._taken,
                 bytes_uploaded=self._uploaded,
-                bytes_spooled=self._spooled,
                 parts_submitted=len(self._futures),
                 parts_uploaded=self._done,
                 parts_failed=self._failed,
@@ -80,7 +157,7 @@ class Parts:
     def take(self, view: memoryview) -> None:
         """Copy all bytes, and send each part that gets full.
 
-        Raises `OSError` (EFBIG, or of the spool), the error of a part, and `StreamClosedError`
+        Raises `OSError` (EFBIG), the error of a part, and `StreamClosedError`
         when stopped: an abort does not wait for the rest of a long write.
         """
         try:
@@ -94,21 +171,6 @@ class Parts:
                 self._taken += taken
                 if len(self._buffer) == self._buffer.capacity:
                     self._submit_buffer()
-        except BaseException as error:
-            self.note(error)
-            raise
-
-    def take_file(self, descriptor: int, length: int) -> None:
-        """Send a whole file's bytes; it must stay open until `etags` or `drop` returns."""
-        try:
-            while self._taken < length:
-                self.raise_error()
-                if self.stopped.is_set():
-                    raise StreamAbortedError(f"{self._target.uri} was aborted")
-                size = self._transfer.settings.parts.size(len(self._futures) + 1)
-                part = FilePart(descriptor, self._taken, min(size, length - self._taken))
-                self._submit(part)
-                self._taken += part.size
         except BaseException as error:
             self.note(error)
             raise
@@ -168,7 +230,7 @@ class Parts:
         part, self._buffer = self._buffer, self._transfer.buffer(len(self._futures) + 2)
         self._submit(part)
 
-    def _submit(self, part: PartBuffer | FilePart) -> None:
+    def _submit(self, part: PartBuffer) -> None:
         number = len(self._futures) + 1
         try:
             future = self._transfer.send(
@@ -179,7 +241,7 @@ class Parts:
             raise
         self._futures.append(future)
 
-    def _send(self, number: int, part: PartBuffer | FilePart) -> str:
+    def _send(self, number: int, part: PartBuffer) -> str:
         """Runs in a thread of the task."""
         try:
             if self.stopped.is_set():
@@ -197,7 +259,6 @@ class Parts:
             with self._counting:
                 self._done += 1
                 self._uploaded += len(part)
-                self._spooled += part.on_disk
             return etag
         finally:
             part.discard()

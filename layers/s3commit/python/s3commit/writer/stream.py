@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import io
 import threading
-from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from enum import Enum, auto
 from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar
@@ -13,15 +12,15 @@ from typing import TYPE_CHECKING, ClassVar
 from s3commit.core.model.pending import PendingFile
 from s3commit.core.ports.objects import UploadStarter
 from s3commit.writer.environment import Environment, SystemEnvironment
-from s3commit.writer.parts import Parts
-from s3commit.writer.transfer import Transfer
-from s3commit.writer.values import (
+from s3commit.writer.parts import (
     CAPABILITIES,
     AbortReport,
+    Parts,
     StreamClosedError,
     StreamStatistics,
     Target,
 )
+from s3commit.writer.transfer import Transfer
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -41,14 +40,15 @@ _LIVE = frozenset({_State.OPEN, _State.SEALED})
 class PendingUpload(io.BufferedIOBase):
     """A writable binary file which nobody sees until its job is committed.
 
-    Made by `Task.open`, as a `StreamedUpload` or a `StagedUpload`. A file costs one request that
-    starts its multipart upload and one a part, and no others. Writes are safe from several
-    threads. An error of a background part is raised by the next write or by `close`, as one of
+    Made by `Task.open`, which starts the multipart upload: one request, then one a part, and no
+    others. Written bytes are copied at once and go to S3 as parts while more are written; they can
+    neither be read back nor written over. Writes are safe from several threads. An error of a
+    background part is raised by the next write or by `close`, as one of
     `s3commit.core.model.errors`; the upload is then aborted. A ``with`` block that ends in an
     exception aborts the file instead of closing it.
 
-    ``rows``, and ``nulls`` (the count of nulls a column), may be set by the caller until the task
-    is finished; they go into the manifest. ``announce`` is called with the upload's id as soon as
+    ``rows`` may be set by the caller until the task is finished, and goes into the manifest.
+    ``announce`` is called with the upload's id as soon as
     there is one; if it fails, the file does.
     """
 
@@ -67,14 +67,17 @@ class PendingUpload(io.BufferedIOBase):
         super().__init__()
         self.target = target
         self.rows = rows
-        self.nulls: Mapping[str, int] = {}
         self._environment = environment or SystemEnvironment()
         self._state = _State.OPEN
         self._writing = threading.RLock()  # held through a write, close or abort
         self._etags: tuple[str, ...] = ()
         self._created = self._saved = self._now()
         self._parts = Parts(store, target, transfer, announce)
-        self._begin(transfer)
+        try:
+            self._parts.start()
+        except Exception:
+            self._give_up(_State.FAILED)
+            raise
 
     @property
     def name(self) -> str:
@@ -119,7 +122,6 @@ class PendingUpload(io.BufferedIOBase):
             task_id=target.task_id,
             attempt_id=target.attempt_id,
             rows=self.rows,
-            nulls=dict(self.nulls),
             created=self._created,
             saved=self._saved,
         )
@@ -136,6 +138,22 @@ class PendingUpload(io.BufferedIOBase):
     def has_capability(self, name: str) -> bool:
         """Hadoop's question, in any case; False for what is unknown, for hflush and for hsync."""
         return name.lower() in CAPABILITIES
+
+    def tell(self) -> int:
+        """How many bytes were written."""
+        return self._parts.length
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        """Copy all of ``data``, sending each part that gets full; return its length in bytes.
+
+        Raises `StreamClosedError`; `OSError` if the file gets too large (EFBIG); the error of a
+        part that failed in the background. After any of these the stream can only be closed (which
+        raises it again) or aborted.
+        """
+        with memoryview(data) as raw, raw.cast("B") as view, self._writing:
+            self._check_open()
+            self._parts.take(view)
+            return len(view)
 
     def seal(self) -> None:
         """Send the last part without waiting; only `close` and `abort` may follow.
@@ -205,73 +223,25 @@ class PendingUpload(io.BufferedIOBase):
         # io would close, and so finish, a file that its writer forgot: no requests from here.
         pass
 
-    def _check_open(self, what: str = "write to") -> None:
+    def _check_open(self) -> None:
         if self._state is not _State.OPEN or self._parts.stopped.is_set():
             state = _State.ABORTED if self._state is _State.OPEN else self._state
-            raise StreamClosedError(f"{what} {self.name}, which is {state.name.lower()}")
+            raise StreamClosedError(f"write to {self.name}, which is {state.name.lower()}")
 
     def _seal(self) -> None:
-        self._send_rest()
+        self._parts.seal()
         self._state = _State.SEALED
-
-    @abstractmethod
-    def _begin(self, transfer: Transfer, /) -> None:
-        """What is to be done before the first write."""
-
-    @abstractmethod
-    def _send_rest(self) -> None:
-        """Send what was not sent yet, without waiting for the last of it."""
-
-    def _release(self) -> None:
-        """Give back what the stream holds locally; no part is on its way."""
 
     def _finish(self) -> None:
         if self._state is _State.OPEN:
             self._seal()
         self._etags = self._parts.etags()
-        self._release()
         self._saved = self._now()
         self._state = _State.CLOSED
 
     def _give_up(self, state: _State) -> Exception | None:
         self._state = state
-        error = self._parts.drop()
-        self._release()
-        return error
+        return self._parts.drop()
 
     def _now(self) -> int:
         return int(self._environment.epoch() * 1000)
-
-
-class StreamedUpload(PendingUpload):
-    """A pending upload whose bytes go to S3 as parts while they are written.
-
-    Opening starts the multipart upload. Written bytes are copied at once; they can neither be
-    read back nor written over.
-    """
-
-    def _begin(self, _transfer: Transfer, /) -> None:
-        try:
-            self._parts.start()
-        except Exception:
-            self._give_up(_State.FAILED)
-            raise
-
-    def tell(self) -> int:
-        """How many bytes were written."""
-        return self._parts.length
-
-    def write(self, data: ReadableBuffer, /) -> int:
-        """Copy all of ``data``, sending each part that gets full; return its length in bytes.
-
-        Raises `StreamClosedError`; `OSError` if the file gets too large (EFBIG) or the disk is
-        full; the error of a part that failed in the background. After any of these the stream can
-        only be closed (which raises it again) or aborted.
-        """
-        with memoryview(data) as raw, raw.cast("B") as view, self._writing:
-            self._check_open()
-            self._parts.take(view)
-            return len(view)
-
-    def _send_rest(self) -> None:
-        self._parts.seal()

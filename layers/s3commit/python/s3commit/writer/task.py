@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from s3commit.aws.s3_client import Encryption
 from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory, check_id
@@ -16,12 +19,13 @@ from s3commit.core.model.pending import PendingFile, PendingSet
 from s3commit.writer.conditional_put import WriterStore, put_own
 from s3commit.writer.connect import shared_store
 from s3commit.writer.environment import Environment
+from s3commit.writer.parts import DEFAULT_CONTENT_TYPE, Target
 from s3commit.writer.paths import encode_note, file_key, note_key
-from s3commit.writer.sizes import Upload, UploadSettings, upload_of
-from s3commit.writer.staged import StagedUpload
-from s3commit.writer.stream import PendingUpload, StreamedUpload
+from s3commit.writer.settings import UploadSettings
+from s3commit.writer.stream import PendingUpload
 from s3commit.writer.transfer import Transfer
-from s3commit.writer.values import DEFAULT_CONTENT_TYPE, Target
+
+_COPIED_BYTES: Final = 1024 * 1024
 
 
 class Task:
@@ -71,13 +75,11 @@ class Task:
         *,
         rows: int | None = None,
         content_type: str = DEFAULT_CONTENT_TYPE,
-        upload: str | None = None,
     ) -> PendingUpload:
         """A binary file to write at ``relative_path`` below the destination.
 
-        ``upload`` is ``stream`` (parts go up while the caller writes; opening is one request) or
-        ``stage`` (the file lies on local disk until it is closed, and can be sought in and read;
-        opening is none); without it, as the job's settings say.
+        Its bytes go to S3 while they are written; opening is one request. For a library that seeks
+        see `add`.
 
         The job id is added to the file name (`s3commit.writer.paths.file_key`), unless the job
         was opened with exact names: then a file costs one more small request, by which the
@@ -85,7 +87,6 @@ class Task:
         can't be (``BAD_PATH``) or that the task has opened before (``DUPLICATE_PATH``), and S3's
         errors as `s3commit.core.model.errors`.
         """
-        how = self.transfer.settings.upload if upload is None else upload_of(upload)
         key = file_key(self.directory, relative_path, self.names)
         with self._lock:
             self._check_running()
@@ -96,7 +97,7 @@ class Task:
                 )
             announce = self._announcer(key, len(self._streams))
             self._streams[key] = None  # taken, also should the start fail: it may have happened
-        stream = (StagedUpload if how is Upload.STAGE else StreamedUpload)(
+        stream = PendingUpload(
             self._store,
             self._target(key, content_type),
             self.transfer,
@@ -111,6 +112,26 @@ class Task:
             stream.withdraw()
             self._check_running()
         return stream
+
+    def add(
+        self,
+        local_path: str | os.PathLike[str],
+        relative_path: str,
+        *,
+        rows: int | None = None,
+        content_type: str = DEFAULT_CONTENT_TYPE,
+    ) -> PendingUpload:
+        """Upload a whole file that lies on this machine's disk, which stays as it is.
+
+        For what is written by seeking, as zip archives and HDF5 files are. Raises as `open`, and
+        `OSError` if the file can't be read.
+        """
+        with (
+            Path(local_path).open("rb") as local,
+            self.open(relative_path, rows=rows, content_type=content_type) as file,
+        ):
+            shutil.copyfileobj(local, file, _COPIED_BYTES)
+        return file
 
     def finish(self) -> CountedAttempt | None:
         """Put the manifest: one request, or none and None if the task has no files.

@@ -1,10 +1,9 @@
-"""How big the parts are, and what a task may hold in memory and send at once."""
+"""How big the parts are, and how many bytes a task may send at once."""
 
 from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Final
 
 from s3commit.core.model.errors import InvalidInputError
@@ -23,14 +22,6 @@ DEFAULT_PART_BYTES: Final = 8 * MIB
 DEFAULT_THREADS: Final = 4
 MAX_THREADS: Final = 256
 DEFAULT_IN_FLIGHT_BYTES: Final = 32 * MIB
-DEFAULT_MEMORY_BYTES: Final = 64 * MIB
-
-
-class Upload(StrEnum):
-    """When a file's bytes go up."""
-
-    STREAM = "stream"  # each part as it gets full, while the task writes
-    STAGE = "stage"  # when the file is whole; until then it lies on local disk
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,41 +61,20 @@ def _capacity(sizes: PartSizes) -> int:
 class UploadSettings:
     """What a task may use; picklable, and the same for all tasks of a job.
 
-    ``memory_bytes`` bounds what all streams of a task hold in memory together: encoded bytes that
-    do not fill a part yet, and parts on their way to S3. What does not fit is kept in an unlinked
-    temporary file in ``spool_directory`` (None: the system's, see `tempfile.gettempdir`), which
-    needs at most one part a stream plus ``in_flight_bytes`` of disk. Where ``/tmp`` is a tmpfs,
-    that is memory as well: give a directory on disk.
-
-    ``threads`` send parts, at most ``in_flight_bytes`` at once (always one part, however big);
-    a writer that is faster than S3 waits. ``upload`` is how files are written whose opener does
-    not say: staged files lie whole in ``spool_directory`` until they are closed, and take no
-    memory. Raises `InvalidInputError` (``BAD_OPTION``).
+    A task holds in memory what is written and does not fill a part yet, at most one part for each
+    open file, and the parts on their way to S3: ``threads`` send them, at most ``in_flight_bytes``
+    at once (always one part, however big); a writer that is faster than S3 waits. Raises
+    `InvalidInputError` (``BAD_OPTION``).
     """
 
     parts: PartSizes = field(default_factory=PartSizes)
     threads: int = DEFAULT_THREADS
     in_flight_bytes: int = DEFAULT_IN_FLIGHT_BYTES
-    memory_bytes: int = DEFAULT_MEMORY_BYTES
-    spool_directory: str | None = None
-    upload: Upload = Upload.STREAM
 
     def __post_init__(self) -> None:
         _within("part size", self.parts.first, MIN_PART_BYTES, MAX_PART_BYTES)
         _within("threads", self.threads, 1, MAX_THREADS)
         _within("in-flight bytes", self.in_flight_bytes, 1, TIB)
-        _within("memory bytes", self.memory_bytes, 0, TIB)
-        object.__setattr__(self, "upload", upload_of(self.upload))
-
-
-def upload_of(value: str) -> Upload:
-    """``stream`` or ``stage``. Raises `InvalidInputError` (``BAD_OPTION``)."""
-    try:
-        return Upload(value)
-    except ValueError:
-        raise InvalidInputError(
-            f"upload={value!r} is neither 'stream' nor 'stage'", code="BAD_OPTION"
-        ) from None
 
 
 def _within(what: str, value: int, least: int, most: int) -> None:

@@ -1,46 +1,91 @@
-"""Rows as parquet."""
+"""Rows as parquet, in the bytes of a pending upload."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Final, Protocol
 
 import pyarrow as pa
 from pyarrow import parquet, types
 
-from s3commit.spark.formats.sink import Sink
-
+# What file names end in, by codec, as Spark's own writer ends them; Spark's default comes first.
+CODECS: Final[Mapping[str, str]] = {
+    "snappy": ".snappy.parquet",
+    "zstd": ".zstd.parquet",
+    "gzip": ".gz.parquet",
+    "lz4": ".lz4raw.parquet",
+    "none": ".parquet",
+}
 # Arrow's own default for gzip is 9, three times the time for a percent of size; zlib's is 6.
 _LEVELS: Final = {"gzip": 6}
-# Arrow keeps the encoder of the last column after each row group, with the table of the values of
-# its dictionary (1.7 MB at 13,000 rows, 6.5 MB at 40,000), until the next one or the end. For
-# hundreds of open files that is more than their rows, so their dictionaries are smaller.
-_DICTIONARY_BYTES: Final = 1024 * 1024
-_CROWDED_DICTIONARY_BYTES: Final = 64 * 1024
 # Arrow gives a dictionary up only when it is full. Spark's writer also does when the first page
 # shows that it saves nothing; for a small file of unlike values that halves the time to encode it.
 _SAMPLE_ROWS: Final = 2000
 _UNLIKE: Final = 0.99
 
 
-class ParquetEncoder:
-    """A row group for each `write`. ``crowded``: many such encoders are kept open at once."""
+class Output(Protocol):
+    """The pending upload that a file's bytes go to (`s3commit.writer.stream.PendingUpload`)."""
 
-    def __init__(self, sink: Sink, schema: pa.Schema, codec: str, *, crowded: bool = False) -> None:
+    rows: int | None
+
+    def write(self, data: bytes, /) -> int:
+        """Take all of ``data``."""
+        ...
+
+    def seal(self) -> None:
+        """All bytes have been written; does not wait until they are in S3."""
+        ...
+
+
+class Sink:
+    """Counts what is written. Arrow writes a footer when a writer is dropped: `cut` prevents it."""
+
+    closed = False
+
+    def __init__(self, output: Output) -> None:
+        self._output: Output | None = output
+        self.size = 0
+
+    def write(self, data: bytes) -> int:
+        """Hand ``data`` on."""
+        if self._output is not None:
+            self._output.write(data)
+        self.size += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        """The bytes so far."""
+        return self.size
+
+    def cut(self) -> None:
+        """Drop whatever is still written."""
+        self._output = None
+
+    def flush(self) -> None:
+        """Nothing is held back here."""
+
+    def close(self) -> None:
+        """The owner closes the output."""
+
+
+class ParquetEncoder:
+    """Turns rows into the bytes of one file, a row group for each `write`."""
+
+    def __init__(self, sink: Sink, schema: pa.Schema, codec: str) -> None:
         self._sink = sink
         self._schema = schema
         self._codec = codec
-        self._crowded = crowded
         self._writer: parquet.ParquetWriter | None = None
 
     def write(self, rows: pa.Table) -> None:
-        """See `Encoder.write`."""
+        """Add ``rows``, at least one, as a row group."""
         if self._writer is None:
             self._writer = self._open(dictionary_columns(rows))
         self._writer.write_table(rows, row_group_size=rows.num_rows)
 
     def close(self) -> None:
-        """See `Encoder.close`."""
+        """Write the footer; the sink stays open."""
         writer = self._writer or self._open(())
         writer.close()
 
@@ -54,9 +99,6 @@ class ParquetEncoder:
             write_page_index=True,
             store_decimal_as_integer=True,
             use_dictionary=list(dictionaries),
-            dictionary_pagesize_limit=(
-                _CROWDED_DICTIONARY_BYTES if self._crowded else _DICTIONARY_BYTES
-            ),
         )
 
 
