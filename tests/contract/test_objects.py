@@ -100,14 +100,6 @@ def test_a_put_replaces_what_was_there(place: Place) -> None:
     assert place.body(place.key()) == b"two"
 
 
-def test_a_put_if_absent_takes_only_a_free_place(place: Place) -> None:
-    place.store.put(place.bucket, place.key(), b"first", if_absent=True)
-
-    with pytest.raises(PreconditionError):
-        place.store.put(place.bucket, place.key(), b"second", if_absent=True)
-    assert place.body(place.key()) == b"first"
-
-
 def test_a_put_if_absent_has_one_winner(place: Place) -> None:
     for attempt in range(3):
         key = place.key(str(attempt))
@@ -119,22 +111,6 @@ def test_a_put_if_absent_has_one_winner(place: Place) -> None:
 
         (etag,) = winners(outcomes, lose_by=PreconditionError)
         assert quoted_md5(place.body(key)) == etag
-
-
-def test_a_put_if_match_wants_the_very_object(place: Place) -> None:
-    old = place.store.put(place.bucket, place.key(), b"old")
-    new = place.store.put(place.bucket, place.key(), b"new", if_match=old)
-
-    with pytest.raises(PreconditionError):
-        place.store.put(place.bucket, place.key(), b"late", if_match=old)
-    assert place.body(place.key()) == b"new"
-    assert new == quoted_md5(b"new")
-
-
-def test_a_put_if_match_wants_an_object(place: Place) -> None:
-    with pytest.raises(PreconditionError):
-        place.store.put(place.bucket, place.key(), b"late", if_match=quoted_md5(b"x"))
-    assert place.store.head(place.bucket, place.key()) is None
 
 
 def test_a_put_if_match_has_one_winner(place: Place) -> None:
@@ -152,30 +128,9 @@ def test_a_put_if_match_has_one_winner(place: Place) -> None:
     assert quoted_md5(place.body(place.key())) == won
 
 
-def test_a_deleted_object_is_gone_and_its_place_free(place: Place) -> None:
-    place.store.put(place.bucket, place.key(), b"x")
-
-    place.store.delete(place.bucket, place.key())
-
-    assert place.store.head(place.bucket, place.key()) is None
-    place.store.put(place.bucket, place.key(), b"y", if_absent=True)
-
-
 def test_deleting_nothing_is_success(place: Place) -> None:
     place.store.delete(place.bucket, place.key())
     place.store.delete(place.bucket, place.key(), if_match=quoted_md5(b"x"))
-
-
-def test_a_delete_if_match_spares_another_object(place: Place) -> None:
-    """I5: what is not the recorded object stays."""
-    old = place.store.put(place.bucket, place.key(), b"old")
-    new = place.store.put(place.bucket, place.key(), b"new")
-
-    with pytest.raises(PreconditionError):
-        place.store.delete(place.bucket, place.key(), if_match=old)
-    assert place.body(place.key()) == b"new"
-    place.store.delete(place.bucket, place.key(), if_match=new)
-    assert place.store.head(place.bucket, place.key()) is None
 
 
 def test_a_listing_has_every_object_below_the_prefix_and_no_other(place: Place) -> None:
@@ -245,15 +200,3 @@ def test_a_versioned_delete_hides_and_a_deleted_version_restores(versioned: Plac
     store.put(bucket, key, b"again", if_absent=True)
     store.delete(bucket, key, version_id=after.version_id)
     assert versioned.body(key) == b"again"
-
-
-def test_a_versioned_delete_if_match_looks_at_the_current_version(versioned: Place) -> None:
-    store, bucket, key = versioned.store, versioned.bucket, versioned.key()
-    old = store.put(bucket, key, b"old")
-    new = store.put(bucket, key, b"new")
-
-    with pytest.raises(PreconditionError):
-        store.delete(bucket, key, if_match=old)
-    store.delete(bucket, key, if_match=new)
-
-    assert store.head(bucket, key) is None

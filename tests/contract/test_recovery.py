@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_client import Encryption
-from s3commit.core.model.errors import PreconditionError, UploadGoneError
+from s3commit.core.model.errors import PreconditionError
 from s3commit.core.ports.objects import NULL_VERSION
 from tests.contract.conftest import PAGE, Backend, Place
 from tests.fakes.memory import MemoryObjectStore
@@ -68,18 +67,6 @@ def test_i5_where_versioning_is_suspended_a_delete_is_told_by_its_etag(
 
     assert place.store.head(place.bucket, place.key()) is None
     assert list(place.store.list(place.bucket, place.prefix)) == []
-
-
-def test_i2_completing_if_absent_again_covers_nothing_and_loses_nothing(place: Place) -> None:
-    """412 or NoSuchUpload: the object tells."""
-    store, bucket, key = place.store, place.bucket, place.key()
-    upload_id, etags = place.upload(key, b"x")
-    store.complete_upload(bucket, key, upload_id, etags, length=1, if_absent=True)
-
-    with suppress(PreconditionError, UploadGoneError):
-        store.complete_upload(bucket, key, upload_id, etags, length=1, if_absent=True)
-
-    assert place.body(key) == b"x"
 
 
 def test_a_refused_completion_leaves_its_upload_open(place: Place) -> None:

@@ -179,37 +179,6 @@ def test_a_completed_upload_is_no_longer_open(place: Place) -> None:
         store.upload_part(bucket, key, upload_id, 1, b"y")
 
 
-def test_i2_completing_twice_changes_nothing(place: Place) -> None:
-    store, bucket, key = place.store, place.bucket, place.key()
-    upload_id, etags = place.upload(key, b"x")
-    first = store.complete_upload(bucket, key, upload_id, etags, length=1)
-
-    try:
-        again = store.complete_upload(bucket, key, upload_id, etags, length=1)
-    except UploadGoneError:
-        again = first
-
-    assert again == first
-    assert place.body(key) == b"x"
-
-
-@pytest.mark.parametrize("then", ["replaced", "deleted"])
-def test_completing_again_does_not_bring_an_object_back(place: Place, then: str) -> None:
-    store, bucket, key = place.store, place.bucket, place.key()
-    upload_id, etags = place.upload(key, b"x")
-    store.complete_upload(bucket, key, upload_id, etags, length=1)
-    if then == "replaced":
-        store.put(bucket, key, b"other")
-    else:
-        store.delete(bucket, key)
-
-    with pytest.raises(UploadGoneError):
-        store.complete_upload(bucket, key, upload_id, etags, length=1)
-
-    found = store.head(bucket, key)
-    assert (found.length if found else None) == (5 if then == "replaced" else None)
-
-
 def test_i5_an_upload_is_completed_at_its_own_key_alone(place: Place) -> None:
     upload_id, etags = place.upload(place.key("mine"), b"x")
 
@@ -256,20 +225,6 @@ def test_an_unknown_upload_is_gone(place: Place) -> None:
         store.complete_upload(bucket, key, "unknown", ['"e"'], length=1)
 
 
-def test_completing_if_absent_wants_a_free_place(place: Place) -> None:
-    store, bucket, key = place.store, place.bucket, place.key()
-    store.put(bucket, key, b"before")
-    upload_id, etags = place.upload(key, b"after")
-
-    with pytest.raises(PreconditionError):
-        store.complete_upload(bucket, key, upload_id, etags, length=5, if_absent=True)
-
-    assert place.body(key) == b"before"
-    store.delete(bucket, key)
-    store.complete_upload(bucket, key, upload_id, etags, length=5, if_absent=True)
-    assert place.body(key) == b"after"
-
-
 def test_completing_if_absent_has_one_winner(place: Place) -> None:
     store, bucket, key = place.store, place.bucket, place.key()
     bodies = [f"writer {number}".encode() for number in range(THREADS)]
@@ -285,23 +240,6 @@ def test_completing_if_absent_has_one_winner(place: Place) -> None:
     won = winners(outcomes, lose_by=PreconditionError)
     assert composite(place.body(key)) in {facts.etag for facts in won}
     assert len(won) == 1 or not place.known.completes_atomically
-
-
-def test_an_upload_that_is_completed_and_aborted_at_once_is_one_of_both(place: Place) -> None:
-    store, bucket = place.store, place.bucket
-    for attempt in range(5):
-        key = place.key(str(attempt))
-        upload_id, etags = place.upload(key, b"x")
-
-        both: list[Callable[[], object]] = [
-            partial(store.complete_upload, bucket, key, upload_id, etags, length=1),
-            partial(store.abort_upload, bucket, key, upload_id),
-        ]
-        completed, _ = at_once(both)
-
-        visible = store.head(bucket, key) is not None
-        assert visible == (not isinstance(completed, UploadGoneError))
-        assert not store.upload_is_open(bucket, key, upload_id)
 
 
 def test_open_uploads_are_listed_below_their_prefix(place: Place) -> None:

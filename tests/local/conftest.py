@@ -33,13 +33,13 @@ class Calls:
     """Every outcome of every function, and a way to wait for one."""
 
     seen: list[tuple[FunctionSpec, CallOutcome]] = field(default_factory=list)
-    threads: dict[str, str] = field(default_factory=dict)
+    threads: dict[int, str] = field(default_factory=dict)
     changed: threading.Condition = field(default_factory=threading.Condition)
 
     def __call__(self, spec: FunctionSpec, outcome: CallOutcome) -> None:
         with self.changed:
             self.seen.append((spec, outcome))
-            self.threads[outcome.request_id] = threading.current_thread().name
+            self.threads[id(outcome)] = threading.current_thread().name
             self.changed.notify_all()
 
     def of(self, text: str) -> list[CallOutcome]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,7 +21,6 @@ def test_a_function_gets_its_event_and_its_context(local: Local) -> None:
     assert seen["name"] == local.output("Probe")
     assert seen["arn"].endswith(":function:" + local.output("Probe"))
     assert 55_000 < seen["remaining"] <= 60_000
-    assert seen["log_group"] == "/aws/lambda/" + local.output("Probe")
 
 
 def test_a_worker_is_used_again(local: Local) -> None:
@@ -104,33 +102,14 @@ def test_a_module_that_does_not_import_is_the_error_of_the_call(local: Local) ->
     assert answer["Result"]["errorMessage"] == "broken on import"
 
 
-def test_logs_are_in_the_tail_and_in_the_log_group_and_errors_on_stderr(
+def test_errors_of_a_function_go_to_stderr(
     local: Local, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    answer = local.invoke("Probe", {"do": "log"}, LogType="Tail")
-    tail = base64.b64decode(answer["LogResult"]).decode()
-    for text in ("printed line", "an info line", "an error line", "START RequestId", "REPORT"):
-        assert text in tail
-    group = "/aws/lambda/" + local.output("Probe")
-    events = local.runtime.client("logs").filter_log_events(
-        logGroupName=group, filterPattern="printed"
-    )["events"]
-    assert any(event["message"] == "printed line" for event in events)
-    shown = capsys.readouterr().err
-    assert "an error line" in shown
-    assert "an info line" not in shown
-
-
-def test_logs_of_one_call_are_not_those_of_the_next(local: Local) -> None:
     local.invoke("Probe", {"do": "log"})
-    answer = local.invoke("Probe", {"do": "echo"}, LogType="Tail")
-    assert "printed line" not in base64.b64decode(answer["LogResult"]).decode()
-
-
-def test_a_function_logs_to_the_group_of_its_logging_config(local: Local) -> None:
-    local.invoke("Batch", {"Records": []})
-    events = local.runtime.client("logs").filter_log_events(logGroupName="Pipeline-Logs")["events"]
-    assert '{"batch": []}' in [event["message"] for event in events]
+    local.invoke("Probe", {"do": "echo"})
+    shown = capsys.readouterr().err
+    assert shown.count("an error line") == 1
+    assert "an info line" not in shown
 
 
 def test_calls_at_one_time_run_in_different_workers(local: Local) -> None:

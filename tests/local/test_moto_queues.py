@@ -53,7 +53,7 @@ def test_messages_come_in_batches(local: Local) -> None:
 def test_the_function_runs_in_a_thread_of_the_poller_not_of_the_sender(local: Local) -> None:
     local.sqs.send_message(QueueUrl=local.output("QueueUrl"), MessageBody='{"m":"later"}')
     outcome = local.calls.wait("later")[0]
-    assert local.calls.threads[outcome.request_id].startswith("poll-")
+    assert local.calls.threads[id(outcome)].startswith("poll-")
 
 
 def test_only_the_reported_message_comes_again_and_ends_in_the_dead_letter_queue(

@@ -36,7 +36,6 @@ def handler(event: Event, context: Any) -> Any:
             "arn": context.invoked_function_arn,
             "request": context.aws_request_id,
             "remaining": context.get_remaining_time_in_millis(),
-            "log_group": context.log_group_name,
         }
     if do == "import":
         return {"file": importlib.import_module(event["name"]).__file__}

@@ -1,17 +1,13 @@
-"""Moto's functions as the executor sees them, and their logs in the CloudWatch Logs backend."""
+"""Moto's functions as the executor sees them."""
 
 # ruff: noqa: PLC0415 - moto takes half a second: who only reads this module does not pay
 from __future__ import annotations
 
-import threading
-import time
 from functools import partial
 from typing import Any
 
 from s3commit.local.packages import PackageStore
-from s3commit.local.worker import CallOutcome, FunctionSpec
-
-_LOG_LOCK = threading.Lock()
+from s3commit.local.worker import FunctionSpec
 
 
 def spec_of(function: Any, store: PackageStore) -> FunctionSpec:
@@ -28,7 +24,6 @@ def spec_of(function: Any, store: PackageStore) -> FunctionSpec:
         timeout=float(function.timeout),
         memory=int(function.memory_size),
         runtime=str(function.run_time),
-        log_group=function.logs_group_name,
         environment=tuple(sorted(environment.items())),
         code=store.unpack(function.code_sha_256, lambda: function.code_bytes),
         layers=tuple(layers),
@@ -39,16 +34,3 @@ def _layer_version(function: Any, arn: str) -> Any:
     from moto.awslambda.models import lambda_backends
 
     return lambda_backends[function.account_id][function.region].layers_versions_by_arn(arn)
-
-
-def keep_logs(account: str, region: str, spec: FunctionSpec, outcome: CallOutcome) -> None:
-    """Put the lines of a call into the function's log group."""
-    from moto.logs.models import logs_backends
-
-    backend = logs_backends[account][region]
-    now = int(time.time() * 1000)
-    events = [{"timestamp": now, "message": line} for line in outcome.logs.splitlines()]
-    with _LOG_LOCK:
-        backend.ensure_log_group(spec.log_group)
-        backend.ensure_log_stream(spec.log_group, outcome.log_stream)
-        backend.put_log_events(spec.log_group, outcome.log_stream, events)

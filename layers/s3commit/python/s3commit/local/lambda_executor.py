@@ -52,7 +52,7 @@ class Executor:
         """Call the function and wait; a failed call is an `CallOutcome` too."""
         worker = self._take(spec)
         if worker is None:
-            return CallOutcome(b'{"errorType": "Runtime.Stopping"}', True, "", "", "")
+            return CallOutcome(b'{"errorType": "Runtime.Stopping"}', True, "")
         try:
             outcome = worker.invoke(payload)
         finally:

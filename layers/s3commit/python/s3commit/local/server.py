@@ -22,7 +22,7 @@ from s3commit.local import moto_patches
 from s3commit.local.assembly import load_assembly
 from s3commit.local.endpoint import Endpoint, Middleware, forget_everything
 from s3commit.local.errors import LocalRuntimeError
-from s3commit.local.functions import keep_logs, spec_of
+from s3commit.local.functions import spec_of
 from s3commit.local.lambda_executor import Executor, Observer, report_failures
 from s3commit.local.loader import check, data_bucket, load
 from s3commit.local.poller import Poller
@@ -242,7 +242,6 @@ class LocalRuntime:
         return spec_of(function, self._executor.store)
 
     def _observe(self, spec: FunctionSpec, outcome: CallOutcome) -> None:
-        keep_logs(ACCOUNT, REGION, spec, outcome)
         report_failures(spec, outcome)
         if self._observer:
             self._observer(spec, outcome)

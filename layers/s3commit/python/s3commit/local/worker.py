@@ -15,7 +15,6 @@ import time
 import uuid
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from io import FileIO
 from pathlib import Path
 
@@ -35,7 +34,6 @@ class FunctionSpec:
     timeout: float
     memory: int
     runtime: str
-    log_group: str
     environment: tuple[tuple[str, str], ...]
     code: Path
     layers: tuple[Path, ...]
@@ -48,8 +46,6 @@ class CallOutcome:
     payload: bytes
     failed: bool
     logs: str
-    request_id: str
-    log_stream: str
 
 
 class Worker:
@@ -66,8 +62,6 @@ class Worker:
         self._is_ready = False
         self._init = threading.Lock()  # whoever waits for the handler: its word comes once
         self._init_error: bytes | None = None
-        today = datetime.now(UTC).strftime("%Y/%m/%d")
-        self.log_stream = f"{today}/[{_VERSION}]{self.id}"
         self._log = _open_log()
         with theirs:
             self._process = self._start(theirs.fileno(), runtime, environment)
@@ -85,8 +79,6 @@ class Worker:
             "AWS_LAMBDA_FUNCTION_NAME": spec.name,
             "AWS_LAMBDA_FUNCTION_VERSION": _VERSION,
             "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(spec.memory),
-            "AWS_LAMBDA_LOG_GROUP_NAME": spec.log_group,
-            "AWS_LAMBDA_LOG_STREAM_NAME": self.log_stream,
             "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
             "AWS_EXECUTION_ENV": f"AWS_Lambda_{spec.runtime}",
             # As in Lambda, each environment has credentials of its own: they tell who asks.
@@ -127,10 +119,8 @@ class Worker:
         """Call the handler with ``payload`` (JSON) and wait for what comes of it."""
         request_id = str(uuid.uuid4())
         if not self.wait_ready():
-            error = self._init_error or self._exit_error(request_id)
-            return self._outcome(request_id, error, 0.0, failed=True)
+            return self._failed(self._init_error or self._exit_error(request_id))
         timeout = self.spec.timeout
-        start = time.monotonic()
         call = {
             "invoke_id": request_id,
             "invoked_function_arn": self.spec.arn,
@@ -140,18 +130,18 @@ class Worker:
         with suppress(BrokenPipeError, ConnectionResetError):  # it has ended: no answer comes
             self._socket.sendall(json.dumps(call).encode() + b"\n")
         answer = self._answer(timeout)
-        took = time.monotonic() - start
         if answer is None:
             self.kill()
             text = f"Task timed out after {timeout:.2f} seconds"
-            return self._outcome(
-                request_id, _error("Sandbox.Timedout", request_id, text), took, failed=True
-            )
+            return self._failed(_error("Sandbox.Timedout", request_id, text))
         if not answer:
-            return self._outcome(request_id, self._exit_error(request_id), took, failed=True)
-        failed = "error" in answer
-        result = answer["error" if failed else "result"].encode()
-        return self._outcome(request_id, result, took, failed=failed)
+            return self._failed(self._exit_error(request_id))
+        if "error" in answer:
+            return self._failed(answer["error"].encode())
+        return CallOutcome(answer["result"].encode(), False, self._take_log())
+
+    def _failed(self, error: bytes) -> CallOutcome:
+        return CallOutcome(error, True, self._take_log())
 
     def kill(self) -> None:
         """End the process, whatever it does, and wait until it has ended."""
@@ -189,20 +179,6 @@ class Worker:
             how = f"signal {-status}" if status < 0 else f"exit status {status}"
             text = f"Runtime exited with error: {how}"
         return _error("Runtime.ExitError", request_id, text)
-
-    def _outcome(
-        self, request_id: str, payload: bytes, took: float, *, failed: bool
-    ) -> CallOutcome:
-        lines = self._take_log()
-        if lines and not lines.endswith("\n"):
-            lines += "\n"
-        logs = (
-            f"START RequestId: {request_id} Version: {_VERSION}\n{lines}"
-            f"END RequestId: {request_id}\n"
-            f"REPORT RequestId: {request_id}\tDuration: {took * 1000:.2f} ms\t"
-            f"Memory Size: {self.spec.memory} MB\n"
-        )
-        return CallOutcome(payload, failed, logs, request_id, self.log_stream)
 
     def _take_log(self) -> str:
         """What the worker wrote since the last time; a file has it all when a result arrives."""

@@ -3,12 +3,9 @@
 # ruff: noqa: PLC0415 - moto takes half a second: who only reads this module does not pay
 from __future__ import annotations
 
-import base64
 from typing import Any
 
 from s3commit.local.moto_patches.registry import Patcher, patch
-
-LOG_TAIL = 4096
 
 
 @patch
@@ -33,32 +30,11 @@ def lambda_runs_here(patcher: Patcher) -> None:
             outcome = host.invoke(self, payload or b"{}")
             if outcome.failed:
                 response_headers["x-amz-function-error"] = "Unhandled"
-            tail = base64.b64encode(outcome.logs.encode()[-LOG_TAIL:])
-            response_headers["x-amz-log-result"] = tail.decode()
             return outcome.payload
 
         return invoke
 
     patcher.replace(LambdaFunction, "invoke", make)
-
-
-@patch
-def lambda_logging_config(patcher: Patcher) -> None:
-    """A function logs to the log group of its LoggingConfig.
-
-    AWS: https://docs.aws.amazon.com/lambda/latest/api/API_LoggingConfig.html. moto: drops it.
-    """
-    from moto.awslambda.models import LambdaFunction
-
-    def make(original: Any) -> Any:
-        def init(self: Any, account_id: str, spec: dict[str, Any], *rest: Any, **kw: Any) -> None:
-            original(self, account_id, spec, *rest, **kw)
-            logging = spec.get("LoggingConfig") or {}
-            self.logs_group_name = logging.get("LogGroup", self.logs_group_name)
-
-        return init
-
-    patcher.replace(LambdaFunction, "__init__", make)
 
 
 @patch

@@ -24,7 +24,6 @@ _INTEGRATIONS = frozenset({"lambda:invoke", "events:putEvents", "s3:getObject"})
 def _check_code(properties: Properties) -> None:
     for name in ("Code", "Content"):
         pick(properties.get(name, {}), same("S3Bucket", "S3Key"), name)
-    pick(properties.get("LoggingConfig", {}), same("LogGroup"), "LoggingConfig")
 
 
 def create_function(context: Context, place: Place, properties: Properties) -> Created:
@@ -76,8 +75,9 @@ TYPES = {
         create_function,
         frozenset(
             {"Code", "Runtime", "Handler", "Role", "Description", "Timeout", "MemorySize", "Tags"}
-            | {"Environment", "Layers", "TracingConfig", "Architectures", "LoggingConfig"}
+            | {"Environment", "Layers", "TracingConfig", "Architectures"}
         ),
+        {"LoggingConfig": "no log is kept here; errors go to stderr"},
         check=_check_code,
     ),
     "AWS::Lambda::LayerVersion": ResourceType(

@@ -11,7 +11,6 @@ from s3commit.local.resources.model import (
     Properties,
     ResourceType,
     left_to_aws,
-    tag_map,
     without,
 )
 
@@ -27,23 +26,11 @@ def create_role(context: Context, place: Place, properties: Properties) -> Creat
     return Created(name, {"Arn": made["Arn"]})
 
 
-def create_log_group(context: Context, place: Place, properties: Properties) -> Created:
-    """The log group and its retention (nothing expires here)."""
-    logs = context.client("logs")
-    name = properties.get("LogGroupName") or place.name(512)
-    logs.create_log_group(logGroupName=name, tags=tag_map(properties))
-    logs.put_retention_policy(logGroupName=name, retentionInDays=properties["RetentionInDays"])
-    arn = f"arn:aws:logs:{context.region}:{context.account}:log-group:{name}:*"
-    return Created(name, {"Arn": arn})
-
-
 TYPES = {
     "AWS::IAM::Role": ResourceType(
         create_role, frozenset({"AssumeRolePolicyDocument", "Tags", "Path"})
     ),
-    "AWS::Logs::LogGroup": ResourceType(
-        create_log_group, frozenset({"LogGroupName", "RetentionInDays", "Tags"})
-    ),
+    "AWS::Logs::LogGroup": left_to_aws("no log is kept here; errors go to stderr"),
     "AWS::IAM::Policy": left_to_aws("nobody is refused anything here"),
     "AWS::CloudWatch::Alarm": left_to_aws("no metric is evaluated here"),
     "AWS::CloudWatch::Dashboard": left_to_aws("no metric is shown here"),
