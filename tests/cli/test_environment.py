@@ -129,7 +129,7 @@ def by_services(patch: pytest.MonkeyPatch, url: str, directory: Path) -> None:
     by_variables(patch, "http://127.0.0.1:9", directory)
     patch.delenv("AWS_REGION")
     patch.setenv("AWS_DEFAULT_REGION", REGION)
-    for service in ("S3", "DYNAMODB", "SFN"):
+    for service in ("S3", "DYNAMODB", "SFN", "STS"):
         patch.setenv(f"AWS_ENDPOINT_URL_{service}", url)
 
 
