@@ -58,8 +58,6 @@ _SET: Final = f'{{"version":3,"jobId":"{JOB}","commits":[]'
 KINDS: Final[dict[str, Kind]] = {
     "pendingset": Kind(_SET, "ingest", manifest.MAX_MANIFEST_BYTES, manifest.MAX_MANIFEST_VALUES),
     "side by side": Kind(_SET, "end", manifest.SMALL_MANIFEST_BYTES, manifest.MAX_MANIFEST_VALUES),
-    "pending": Kind('{"version":2', "end", manifest.MAX_PENDING_BYTES, 4 * 10_000),
-    "note": Kind('{"version":1', "end", manifest.MAX_NOTE_BYTES),
     "job": Kind(
         f'{_JOB_ID},"destination":"{DIRECTORY.destination.uri}"',
         "ingest",

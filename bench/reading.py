@@ -10,6 +10,7 @@ import importlib
 import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -27,8 +28,6 @@ from s3commit.core.formats.documents import (
 )
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.manifest import (
-    decode_note,
-    decode_pending,
     decode_pendingset,
     digest,
     encode_pendingset,
@@ -36,18 +35,17 @@ from s3commit.core.formats.manifest import (
 from s3commit.core.formats.plan import decode_plan
 from s3commit.core.formats.published import success_job_id
 from s3commit.core.formats.ticket import Ticket
-from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.job.manifests import each_manifest, read_manifest
+from s3commit.core.model.errors import InvalidInputError, JobRefusedError
 from s3commit.core.model.job import CommitRequest, CountedAttempt, Destination, JobSpec
 from s3commit.core.model.pending import PendingFile, PendingSet
-from s3commit.core.ownership.named_uploads import named_files
 from s3commit.core.ports.bundle import Ports
-from s3commit.core.ports.objects import ListedObject, ObjectFacts, OpenUpload, StoredObject
+from s3commit.core.ports.objects import ObjectFacts, OpenUpload, StoredObject
 from tests.fakes.memory import MemoryLedger, MemoryObjectStore
 
 BUCKET: Final = "bench"
 JOB: Final = "0b6f6f0e-0000-4000-8000-000000000001"
 DIRECTORY: Final = JobDirectory(Destination(BUCKET, "sales/"), JOB)
-PENDING: Final = f"{DIRECTORY.s3a}01/tasks/attempt_1_2_m_3_0/__base/x.csv.pending"
 SIDE_BY_SIDE: Final = 200  # manifests: more than are handed out at once
 TASKS: Final = 100_000
 FILES: Final = 1_000_000
@@ -75,12 +73,17 @@ def _side_by_side(body: bytes) -> None:
                 raise InvalidInputError("too large", code="TOO_LARGE")
             return StoredObject(ObjectFacts(key, '"e"', len(body)), bytes(bytearray(body)))
 
-        def list(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[ListedObject]:
-            if prefix == DIRECTORY.tasks:
-                for number in range(SIDE_BY_SIDE):
-                    yield ListedObject(DIRECTORY.manifest(f"t{number}", "a"), '"e"', len(body))
+    ports, sha256 = _pipeline(Store(BUCKET)), digest(body)
+    attempts = [
+        CountedAttempt(f"t{number}", "a", DIRECTORY.manifest_name(f"t{number}", "a"), sha256, 0, 0)
+        for number in range(SIDE_BY_SIDE)
+    ]
 
-    for _file in named_files(_pipeline(Store(BUCKET)), DIRECTORY):
+    def read(attempt: CountedAttempt, max_bytes: int) -> None:
+        with suppress(JobRefusedError):
+            read_manifest(ports, DIRECTORY, attempt, max_bytes)
+
+    for _done in each_manifest(ports, read, attempts):
         pass
 
 
@@ -152,8 +155,6 @@ def _pipeline(store: MemoryObjectStore) -> Ports:
 
 READERS: Final[dict[str, Callable[[bytes], object]]] = {
     "pendingset": _decoded(lambda body: decode_pendingset(body, DIRECTORY)),
-    "pending": _decoded(lambda body: decode_pending(body, DIRECTORY, PENDING)),
-    "note": _decoded(lambda body: decode_note(body, DIRECTORY)),
     "job": _decoded(lambda body: decode_job(body, DIRECTORY)),
     "request": _decoded(lambda body: decode_request(body, DIRECTORY)),
     "result": _decoded(lambda body: decode_result(body, DIRECTORY)),

@@ -118,7 +118,7 @@ def test_items_can_be_read_without_this_code(
 
     job = items()[JOB_KEY]
 
-    assert (job["names"], job["locks"]) == ("unique", ["lake/", NODE])
+    assert job["locks"] == ["lake/", NODE]
     assert job["plan"]["nulls"] == {"id": 0, "länd.name": 17, "not counted": None}
     assert job["replaced"] == {
         "sha256": REPLACED.sha256,

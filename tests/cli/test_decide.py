@@ -5,10 +5,8 @@ from __future__ import annotations
 import pytest
 
 from s3commit.core.formats.documents import encode_job
-from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.errors import TransientError
-from s3commit.core.model.job import JobSpec, Names
-from s3commit.writer.paths import encode_note, note_key
+from s3commit.core.model.job import JobSpec
 from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, uri_of
 from tests.core.world import BUCKET, job_directory
 
@@ -155,41 +153,8 @@ def test_a_job_without_a_manifest_has_nothing_to_commit(desk: Desk) -> None:
     assert "no manifest" in desk.fails("commit", JOB, "--destination", SALES, exit_code=3)
 
 
-def exact_job(desk: Desk) -> JobDirectory:
-    """A job with exact names: a task that is done, and one that died with an upload noted."""
-    directory = job_directory(JOB)
-    desk.world.open(directory, names=Names.EXACT)
-    desk.world.attempt(directory, "0", files={"table.csv": b"data"})
-    half = desk.world.upload(directory, "other.csv", b"half", task="1", attempt="a0")
-    note = encode_note(half.key, half.upload_id)
-    desk.world.store.put(BUCKET, note_key(directory, "1", "a0", 0), note)
-    return directory
-
-
-def test_i2_i4_a_job_with_exact_names_is_finished_by_what_it_noted(desk: Desk) -> None:
-    directory = exact_job(desk)
-    desk.world.upload(directory, "foreign.csv", b"x", task="0", attempt="a0")
-    assert desk.json("show", uri_of(directory))["openUploads"] == 2
-    line = desk.fails("commit", uri_of(directory), exit_code=3)
-    assert f"1 open upload of job {JOB} is in no manifest" in line
-    desk.run("commit", uri_of(directory), "--partial")
-    desk.world.run(directory)
-    assert desk.world.visible() == {"sales/table.csv": b"data"}
-    assert desk.world.open_uploads() == ["sales/foreign.csv"]
-
-
-def test_i4_under_exact_names_too_an_upload_with_the_jobs_id_is_seen_as_its_own(desk: Desk) -> None:
-    directory = exact_job(desk)
-    desk.world.upload(directory, f"part-{JOB}.csv", b"x", task="2", attempt="a0")
-    assert desk.json("show", uri_of(directory))["openUploads"] == 3
-    assert "2 open uploads" in desk.fails("commit", uri_of(directory), exit_code=3)
-    desk.run("abort", uri_of(directory))
-    desk.world.run(directory)
-    assert desk.world.open_uploads() == []
-
-
 def test_without_its_document_a_job_is_not_committed(desk: Desk) -> None:
-    directory = exact_job(desk)
+    directory = desk.open_job()
     desk.world.store.delete(BUCKET, directory.job)
     assert desk.json("show", uri_of(directory))["conflict"] is None
     line = desk.fails("commit", uri_of(directory), "--partial", exit_code=3)

@@ -7,19 +7,13 @@ import json
 import pytest
 
 from s3commit.aws.steps import run_step
-from s3commit.core.formats.documents import encode_request
-from s3commit.core.formats.layout import META_JOB
 from s3commit.core.formats.ticket import Ticket, encode_ticket
-from s3commit.core.model.errors import IdentityUnknownError, NeedsOperatorError
-from s3commit.core.model.job import CommitRequest, Conflict, Failure, Outcome
+from s3commit.core.model.errors import NeedsOperatorError
+from s3commit.core.model.job import Conflict, Failure
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.executions import Execution
-from tests.cli.left_behind import data
-from tests.cli.support import JOB, OTHER, TABLE, Desk, arn_of, uri_of
-from tests.core.world import BUCKET, World
-from tests.fakes.bucket import Version
-from tests.fakes.faults import FaultPlan
-from tests.golden.s3a.replay import Recorded, read, replay
+from tests.cli.support import JOB, OTHER, TABLE, Desk, arn_of
+from tests.core.world import BUCKET
 
 LIST_CHANGED = "[LIST_CHANGED] sales/replaced.json is not the replace list that was decided"
 
@@ -59,7 +53,6 @@ def test_a_failed_execution_says_why_in_a_line_and_what_to_do(desk: Desk) -> Non
 @pytest.mark.parametrize(
     ("error", "says", "code"),
     [
-        ("IdentityUnknownError", "nobody can tell whether x is of job y", "IDENTITY_UNKNOWN"),
         ("AccessError", "deleting s3://lake/x: Access Denied (AccessDenied)", "ACCESS_DENIED"),
         ("NeedsOperatorError", "[LEDGER_SET_BACK] s3://lake says otherwise", "LEDGER_SET_BACK"),
         ("NeedsOperatorError", "[PLAN_NOT_READ] Step Functions could not read it", "PLAN_NOT_READ"),
@@ -146,60 +139,6 @@ def test_an_execution_that_has_just_succeeded_is_no_alarm(desk: Desk) -> None:
     desk.dies(JOB, "SUCCEEDED")
     (listed,) = desk.json("status", "--table", TABLE)["jobs"]
     assert (listed["attention"], listed["executionFailed"]) == (False, None)
-
-
-def in_doubt() -> tuple[Desk, Recorded]:
-    """A job of S3A's behind SSE-KMS: two answers of S3 are lost, then the execution stops."""
-    plan = (
-        FaultPlan().lose_response("complete_upload", nth=2).lose_response("complete_upload", nth=3)
-    )
-    desk = Desk(World(opaque=True, plan=plan))
-    recorded = read("plain")
-    replay(desk.world.store, recorded)
-    body = encode_request(CommitRequest(recorded.directory.job_id, None))
-    desk.world.store.put(BUCKET, recorded.directory.request, body, if_absent=True)
-    with pytest.raises(IdentityUnknownError) as caught:
-        desk.world.run(recorded.directory, arn_of(recorded.directory.job_id))
-    desk.dies(recorded.directory.job_id, error="IdentityUnknownError", says=caught.value.message)
-    return desk, recorded
-
-
-def test_i2_i5_files_in_doubt_are_listed_and_settled_in_one_go() -> None:
-    desk, recorded = in_doubt()
-    job = recorded.directory.job_id
-    assert f"List the files with `s3commit show {job} --in-doubt`" in str(told(desk, job))
-    listed = desk.run("show", uri_of(recorded.directory), "--in-doubt")
-    assert len(listed.stdout.splitlines()) == len(recorded.files) == 3
-    assert listed.stderr.startswith(f"3 files: nobody can tell whether of job {job}. Say of each")
-    assert f"s3commit commit {uri_of(recorded.directory)}" in listed.stderr
-    objects = desk.world.store.bucket(BUCKET).objects
-    for one in desk.json("show", job, "--table", TABLE, "--in-doubt")["inDoubt"]:
-        key = one["uri"].removeprefix(f"s3://{BUCKET}/")
-        (version,) = objects[key]
-        assert version.body is not None
-        assert len(version.body) == one["bytes"]
-        metadata = dict(pair.split("=") for pair in one["metadata"].split(","))
-        assert metadata[META_JOB] == job
-        objects[key] = [Version(None, version.body, '"copied"', metadata, "", opaque=True)]
-    desk.run("commit", job, "--table", TABLE)
-    desk.world.run(recorded.directory, desk.executions.started[0])
-    assert desk.world.result(recorded.directory).outcome is Outcome.COMMITTED
-    assert data(desk.world) == recorded.files
-
-
-def test_where_nothing_is_in_doubt_it_says_so(desk: Desk) -> None:
-    desk.job_at("DecideCommit")
-    found = desk.run("show", JOB, "--table", TABLE, "--in-doubt")
-    assert (found.stdout, found.stderr) == (
-        "",
-        f"no file of job {JOB} is in doubt: COMMITTING\n",
-    )
-    assert json.loads(json.dumps(desk.json("show", JOB, "--table", TABLE, "--in-doubt"))) == {
-        "jobId": JOB,
-        "state": "COMMITTING",
-        "inDoubt": [],
-    }
-    desk.fails("show", JOB, "--table", TABLE, "--in-doubt", "--replaced", exit_code=2)
 
 
 def test_who_goes_on_with_a_job_is_told_what_stopped_it(desk: Desk) -> None:

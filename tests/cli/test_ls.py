@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from s3commit.core.model.job import Conflict, Names, Scope
+from s3commit.core.model.job import Conflict, Scope
 from tests.cli.support import JOB, OTHER, SALES, Desk
 from tests.core.world import BUCKET
 
@@ -68,13 +68,6 @@ def test_files_that_a_later_job_replaced_are_said_to_be_gone(desk: Desk) -> None
     document = desk.json("ls", SALES, "--files", JOB)
     assert [file["gone"] for file in document["files"]] == [True, False]
     assert "gone" not in desk.run("ls", SALES, "--files", OTHER).output
-
-
-def test_a_file_of_an_exact_name_that_another_job_wrote_over_is_gone(desk: Desk) -> None:
-    desk.committed_job(JOB, files={"table.csv": b"first"}, names=Names.EXACT)
-    desk.world.store.put(BUCKET, "sales/table.csv", b"other")
-    result = desk.run("ls", SALES, "--files", JOB)
-    assert "all of them gone by now" in result.stderr
 
 
 def test_a_job_that_is_not_committed_has_no_files(desk: Desk) -> None:

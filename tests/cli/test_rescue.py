@@ -280,13 +280,6 @@ def test_one_word_at_a_time(desk: Desk) -> None:
     assert "exclude" in desk.fails("rescue", uri, "--commit", "--abort", "x", exit_code=2)
 
 
-def test_commit_and_show_lead_to_the_rescue(desk: Desk) -> None:
-    uri = uri_of(dead(desk).directory)
-    line = desk.fails("commit", uri, exit_code=3)
-    assert f"see what can be done: s3commit rescue {uri} [S3A_JOB]; nothing was changed" in line
-    assert f"if it died: s3commit rescue {uri}" in desk.run("show", uri).stdout
-
-
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "s3a.md"
 COMMANDS = re.findall(r"^s3commit (rescue .*)$", GUIDE.read_text(), re.MULTILINE)
 

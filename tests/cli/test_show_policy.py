@@ -10,7 +10,7 @@ from s3commit.cli import printer
 from s3commit.cli.job import document as job_document
 from s3commit.core.model.conditions import Conditions
 from s3commit.core.model.errors import AccessError
-from s3commit.core.model.job import Conflict, Names, Scope
+from s3commit.core.model.job import Conflict, Scope
 from s3commit.core.model.states import JobState
 from tests.cli.support import JOB, OTHER, SALES, TABLE, THIRD, Desk, arn_of, uri_of
 from tests.cli.test_show import text_of
@@ -32,18 +32,17 @@ def test_the_policy_is_shown_whole(desk: Desk) -> None:
         **DAY,
         idempotency_key="sales 2026-11-21",
         conditions=Conditions(min_rows=1, max_null_fraction={"price": 0.25}),
-        names=Names.EXACT,
     )
     text = text_of(desk, "show", uri_of(directory))
     assert (
         "conflict replace\nscope partition\npartition by dt\n"
-        "idempotency key sales 2026-11-21\nnames exact\n"
+        "idempotency key sales 2026-11-21\n"
         "conditions min rows 1\n"
         "conditions max null fraction price 0.25\n"
     ) in text
     document = desk.json("show", uri_of(directory))
     assert document["conditions"] == {"minRows": 1, "maxNullFraction": {"price": 0.25}}
-    assert (document["idempotencyKey"], document["names"]) == ("sales 2026-11-21", "exact")
+    assert document["idempotencyKey"] == "sales 2026-11-21"
 
 
 def test_the_ledger_tells_the_policy_of_a_job_that_lost_its_document(desk: Desk) -> None:
@@ -164,8 +163,8 @@ def test_i10_what_is_replaced_is_said_by_what_became_of_it(desk: Desk) -> None:
     desk.committed_job(OTHER)
     directory = desk.job_at("CheckConditions", JOB, conflict=Conflict.REPLACE)
     text = text_of(desk, "show", JOB, "--table", TABLE)
-    assert "replaced files 2, bytes 8 B, overwrites exact names no\n" in text
-    assert shown(desk)["replaced"] == {"files": 2, "bytes": 8, "overwritesExactNames": False}
+    assert "replaced files 2, bytes 8 B\n" in text
+    assert shown(desk)["replaced"] == {"files": 2, "bytes": 8}
     listed = desk.run("show", JOB, "--table", TABLE, "--replaced")
     assert [line.split()[-1] for line in listed.stdout.splitlines()] == [
         f"sales/part-0-{OTHER}.parquet",

@@ -30,7 +30,7 @@ OTHER_PLAN = replace(
     nulls={"id": 0, "länd.name": 17, "not counted": None},
 )
 REPLACED = ReplacedFacts(sha256="e" * 64, files=4, bytes=9876)
-OTHER_REPLACED = ReplacedFacts(sha256="f" * 64, files=0, bytes=0, overwrites=True)
+OTHER_REPLACED = ReplacedFacts(sha256="f" * 64, files=0, bytes=0)
 
 # How a job gets into each state; the decision is taken by `decide`.
 PATHS: dict[JobState, list[JobState]] = {

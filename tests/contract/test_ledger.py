@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from s3commit.core.model.job import Conflict, Failure, Names, Scope
+from s3commit.core.model.job import Conflict, Failure, Scope
 from s3commit.core.model.record import (
     Stage,
     Turn,
@@ -37,29 +37,6 @@ STEPS = [
     for target in sorted(targets)
     if target is not JobState.COMMITTING
 ]
-
-
-def test_a_job_is_read_as_it_was_opened(ledger: Ledger) -> None:
-    full = a_job(
-        conflict=Conflict.REPLACE,
-        scope=Scope.PARTITION,
-        partition_by=("dt", "ländle"),
-        idempotency_key="query:7",
-        names=Names.EXACT,
-        plan=OTHER_PLAN,
-        replaced=OTHER_REPLACED,
-        locks=("lake/", NODE),
-        turn=Turn(Stage.WAITING, T1, 7),
-        failure=Failure("CODE", "why, in words"),
-        decided_at=T1,
-        finished_at=T2,
-        execution="arn:aws:states:eu-central-1:000000000000:execution:m:job-1",
-    )
-    assert ledger.open_job(full) == full
-    assert ledger.open_job(a_job("job-2")) == a_job("job-2")
-
-    assert ledger.job(ref_of("job-1")) == full
-    assert ledger.job(ref_of("job-2")) == a_job("job-2")
 
 
 def test_an_unknown_job_has_no_record(ledger: Ledger) -> None:
@@ -227,3 +204,25 @@ def test_who_was_taken_over_writes_nothing_more(ledger: Ledger) -> None:
         assert lost(call) == stands
     assert ledger.job(ref_of("job-1")) == stands
     assert decided(ledger, generation=1, now=T2).state is JobState.COMMITTING
+
+
+def test_a_job_is_read_as_it_was_opened(ledger: Ledger) -> None:
+    full = a_job(
+        conflict=Conflict.REPLACE,
+        scope=Scope.PARTITION,
+        partition_by=("dt", "ländle"),
+        idempotency_key="query:7",
+        plan=OTHER_PLAN,
+        replaced=OTHER_REPLACED,
+        locks=("lake/", NODE),
+        turn=Turn(Stage.WAITING, T1, 7),
+        failure=Failure("CODE", "why, in words"),
+        decided_at=T1,
+        finished_at=T2,
+        execution="arn:aws:states:eu-central-1:000000000000:execution:m:job-1",
+    )
+    assert ledger.open_job(full) == full
+    assert ledger.open_job(a_job("job-2")) == a_job("job-2")
+
+    assert ledger.job(ref_of("job-1")) == full
+    assert ledger.job(ref_of("job-2")) == a_job("job-2")

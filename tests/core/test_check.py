@@ -139,6 +139,7 @@ def test_a_job_that_ends_during_the_check_is_not_reported(desk: Checked) -> None
 
 
 def test_i12_a_job_of_s3a_is_left_to_the_rescue(desk: Checked) -> None:
-    key = f"{job_directory(OTHER_JOB).s3a}00/task_1_0000_m_000000.pendingset"
+    directory = job_directory(OTHER_JOB)
+    key = f"{directory.prefix}job-{OTHER_JOB}/00/task_1_0000_m_000000.pendingset"
     desk.world.store.put(BUCKET, key, b"{}")
     assert desk.report().open_jobs == []

@@ -51,8 +51,6 @@ def test_requests_come_back() -> None:
     for request in (
         CommitRequest(JOB, (ATTEMPT,)),
         CommitRequest(JOB, ()),
-        CommitRequest(JOB, None),
-        CommitRequest(JOB, None, partial=True),
         CommitRequest(JOB, (ATTEMPT,), job_sha256="0" * 64),
         AbortRequest(JOB, "because"),
     ):

@@ -88,11 +88,10 @@ def test_i5_i7_a_job_json_that_can_not_be_is_refused(
 
 @pytest.mark.parametrize("conflict", ["append", "fail", "replace"])
 @pytest.mark.parametrize("scope", ["directory", "partition"])
-@pytest.mark.parametrize("names", ["unique", "exact"])
-def test_no_two_options_contradict_each_other(conflict: str, scope: str, names: str) -> None:
+def test_no_two_options_contradict_each_other(conflict: str, scope: str) -> None:
     """Each combination means something: what a scope does not bear upon it does not change."""
     world = World()
-    world.store.put(BUCKET, DIRECTORY.job, in_job(conflict=conflict, scope=scope, names=names))
+    world.store.put(BUCKET, DIRECTORY.job, in_job(conflict=conflict, scope=scope))
     world.request(DIRECTORY, world.attempt(DIRECTORY, "t0"))
     world.run(DIRECTORY)
     assert world.result(DIRECTORY).outcome is Outcome.COMMITTED

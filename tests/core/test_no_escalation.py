@@ -12,15 +12,12 @@ from contextlib import suppress
 import pytest
 
 from s3commit.core.commit import ingest_pendingsets
-from s3commit.core.commit.ingest_pendingsets import judge_arrival, note_arrivals
 from s3commit.core.formats.documents import encode_job, encode_request
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.formats.manifest import encode_pendingset
 from s3commit.core.model.errors import AccessError, S3CommitError
-from s3commit.core.model.job import AbortRequest, Conflict, JobSpec, Names, Outcome
+from s3commit.core.model.job import AbortRequest, Conflict, JobSpec, Outcome
 from s3commit.core.model.pending import PendingFile, PendingSet
 from s3commit.core.model.states import JobState
-from s3commit.writer.paths import encode_note, note_key
 from tests.core.lost_world import Checked
 from tests.core.swept import LIMITS, Swept
 from tests.core.world import BUCKET, JOB, OTHER_JOB, World, job_directory
@@ -86,29 +83,11 @@ def test_i12_no_document_of_a_decided_job_keeps_its_locks_from_others(
     assert world.result(honest).outcome is Outcome.COMMITTED
 
 
-def test_i12_a_refused_job_deletes_nothing_by_the_etags_of_its_manifest() -> None:
-    """Who knows the bytes of a file without our metadata could have it deleted."""
-    world, evil = World(), job_directory(prefix=BELOW)
-    key = f"{BELOW}part-0-{WRITE}-c000.parquet"  # as S3A's jobs leave theirs
-    theirs = world.store.create_upload(BUCKET, key, metadata={}, content_type="x")
-    etag = world.store.upload_part(BUCKET, key, theirs, 1, b"known")
-    world.store.complete_upload(BUCKET, key, theirs, [etag], length=5)
-    world.open(evil, names=Names.EXACT)
-    named = PendingFile(BUCKET, key, "upload-of-nobody", (etag,), 5, JOB)
-    manifest = encode_pendingset(PendingSet(JOB, (named,), "t0", "a0"))
-    world.store.put(BUCKET, evil.manifest("t0", "a0"), manifest)
-    world.store.put(BUCKET, evil.request, b"{")
-    world.run(evil)
-    assert world.visible() == {key: b"known"}
-
-
 @pytest.mark.parametrize("forged", ["result", "commits"])
 def test_i12_the_sweep_aborts_no_upload_for_what_is_said_of_an_id_of_sparks_own(
     forged: str,
 ) -> None:
-    """Files of S3A's jobs carry the id of the write, which is no job's: nobody may end it."""
     world = Swept()
-    world.store.put(BUCKET, f"{job_directory().s3a}00/tasks/a0/__base/dt=1/x.pending", b"{}")
     key = f"{BELOW}part-00000-{WRITE}-c000.parquet"
     upload = world.store.create_upload(BUCKET, key, metadata={}, content_type="x")
     world.store.upload_part(BUCKET, key, upload, 1, b"theirs")
@@ -120,9 +99,7 @@ def test_i12_the_sweep_aborts_no_upload_for_what_is_said_of_an_id_of_sparks_own(
 
 
 def test_i12_a_job_that_takes_the_id_of_a_write_of_sparks_aborts_no_upload_of_it() -> None:
-    """No directory above has that id: an S3A job's own is another one."""
     world, evil = World(), job_directory(WRITE, BELOW)
-    world.store.put(BUCKET, f"{job_directory().s3a}00/tasks/a0/__base/dt=1/x.pending", b"{}")
     key = f"{BELOW}part-00000-{WRITE}-c000.parquet"
     upload = world.store.create_upload(BUCKET, key, metadata={}, content_type="x")
     world.store.upload_part(BUCKET, key, upload, 1, b"theirs")
@@ -149,23 +126,20 @@ def test_i12_a_document_that_nobody_may_read_stops_no_rebuild_for_the_others() -
     assert any(OTHER_JOB in str(one) for one in Checked(world).rebuild())
 
 
-def _older_upload(world: World, evil: JobDirectory, names: Names) -> tuple[str, str, PendingSet]:
+def _older_upload(world: World, evil: JobDirectory) -> tuple[str, str, PendingSet]:
     """Another program's upload; a job that is opened for it; its manifest."""
-    key = BELOW + (f"part-00000-{WRITE}.parquet" if names is Names.UNIQUE else "theirs.csv")
+    key = BELOW + f"part-00000-{WRITE}.parquet"
     upload = world.store.create_upload(BUCKET, key, metadata={}, content_type="x")
     world.store.upload_part(BUCKET, key, upload, 1, b"theirs")
-    world.open(evil, names=names)
+    world.open(evil)
     file = PendingFile(BUCKET, key, upload, ("etag",), 6, WRITE, "t0", "a0")
     return key, upload, PendingSet(WRITE, (file,), "t0", "a0")
 
 
-@pytest.mark.parametrize("names", Names)
-def test_i12_a_job_that_counts_an_upload_of_before_completes_and_aborts_none_of_it(
-    names: Names,
-) -> None:
+def test_i12_a_job_that_counts_an_upload_of_before_completes_and_aborts_none_of_it() -> None:
     """Its parts are not known to the job."""
     world, evil = World(), job_directory(WRITE, BELOW)
-    key, upload, pending = _older_upload(world, evil, names)
+    key, upload, pending = _older_upload(world, evil)
     world.request(evil, world.drop(evil, pending, "t0", "a0"))
     world.run(evil)
     error = world.result(evil).error
@@ -174,10 +148,9 @@ def test_i12_a_job_that_counts_an_upload_of_before_completes_and_aborts_none_of_
     assert world.store.upload_is_open(BUCKET, key, upload)
 
 
-@pytest.mark.parametrize("names", Names)
-def test_i12_a_late_manifest_of_an_ended_job_aborts_no_upload_of_before(names: Names) -> None:
+def test_i12_a_late_manifest_of_an_ended_job_aborts_no_upload_of_before() -> None:
     world, evil = World(), job_directory(WRITE, BELOW)
-    key, upload, pending = _older_upload(world, evil, names)
+    key, upload, pending = _older_upload(world, evil)
     world.request_abort(evil)
     world.run(evil)
     own = world.attempt(evil, "t1", "a1", files={f"own-{WRITE}.parquet": b"late"})
@@ -206,40 +179,11 @@ def test_i12_a_look_for_a_late_upload_ends_however_many_lie_at_its_key(
     assert world.open_uploads() == []
 
 
-@pytest.mark.parametrize("named_by", ["manifest", "note"])
-@pytest.mark.parametrize("ends", ["commit", "abort", "sweep"])
-def test_i12_no_document_of_a_job_has_an_upload_of_before_aborted(named_by: str, ends: str) -> None:
-    """Whatever names it is not counted, and reported by no event."""
-    world, evil = Swept(), job_directory(WRITE, BELOW)
-    key, upload, pending = _older_upload(world, evil, Names.EXACT)
-    if ends == "sweep":
-        world.request_abort(evil)
-        world.run(evil)
-    counted = world.attempt(evil, "t1", files={"own.csv": b"own"})
-    if named_by == "manifest":
-        world.drop(evil, pending, "t0", "a0")
-    else:
-        note = encode_note(key, upload)
-        world.store.put(BUCKET, note_key(evil, "t0", "a0", 0), note)
-    if ends == "commit":
-        world.request(evil, counted)
-        world.run(evil)
-        assert world.result(evil).outcome is Outcome.COMMITTED
-    elif ends == "abort":
-        world.request_abort(evil)
-        world.run(evil)
-    else:
-        world.later(LIMITS.stuck + 1)
-        world.sweep()
-    assert world.open_uploads() == [key]
-    assert world.store.upload_is_open(BUCKET, key, upload)
-
-
 @pytest.mark.parametrize("said", ["result", "commits", "both"])
 def test_i12_the_sweep_aborts_no_upload_for_a_forged_end_of_its_job(said: str) -> None:
     """The ledger does not know the job; anyone may put what says that it has ended."""
     world, evil = Swept(), job_directory(WRITE, BELOW)
-    key, upload, _ = _older_upload(world, job_directory(prefix=BELOW), Names.UNIQUE)
+    key, upload, _ = _older_upload(world, job_directory(prefix=BELOW))
     world.later(1)
     if said == "both":
         world.store.put(BUCKET, evil.job, encode_job(JobSpec(WRITE, evil.destination)))
@@ -285,37 +229,6 @@ def test_i4_an_abort_asks_for_no_other_job_though_many_write(
     lists = [call for call in world.plan.calls[before:] if call.verb == "list"]
     assert len(lists) < 8
     assert len(world.open_uploads()) == 70
-
-
-def test_i5_no_upload_of_an_s3a_job_that_has_not_ended_is_aborted_however_old() -> None:
-    """Its driver may be dead: `s3commit rescue` can still commit it."""
-    world, directory = Swept(), job_directory()
-    key = f"sales/report-{JOB}.csv"
-    upload = world.store.create_upload(BUCKET, key, metadata={}, content_type="x")
-    named = PendingFile(BUCKET, key, upload, ("etag",), 1, JOB, "t0", "a0")
-    manifest = encode_pendingset(PendingSet(JOB, (named,), "t0", "a0"))
-    world.store.put(BUCKET, directory.manifest("t0", "a0"), manifest)
-    note_arrivals(world.ports, [judge_arrival(world.ports, BUCKET, directory.manifest("t0", "a0"))])
-    assert world.record(directory).state is JobState.OPEN
-    world.later(LIMITS.orphaned + LIMITS.stuck)
-    world.sweep()
-    assert world.store.upload_is_open(BUCKET, key, upload)
-
-
-@pytest.mark.parametrize("named", [True, False])
-def test_i4_a_job_json_that_comes_late_hides_no_upload_that_is_named(named: bool) -> None:
-    """Anyone may put one into the directory of a job of S3A's, or put one back."""
-    world, directory = World(), job_directory()
-    key = f"sales/report-{JOB}.csv" if not named else "sales/report.csv"
-    upload = world.store.create_upload(BUCKET, key, metadata={}, content_type="x")
-    file = PendingFile(BUCKET, key, upload, ("etag",), 1, JOB, "t0", "a0")
-    if named:
-        manifest = encode_pendingset(PendingSet(JOB, (file,), "t0", "a0"))
-        world.store.put(BUCKET, directory.manifest("t0", "a0"), manifest)
-    world.store.put(BUCKET, directory.request, encode_request(AbortRequest(JOB, "because")))
-    world.plan.run_after("take_over", lambda: world.open(directory))
-    world.run(directory)
-    assert world.store.upload_is_open(BUCKET, key, upload) is not named
 
 
 def test_i12_the_uploads_of_an_id_are_those_of_the_outermost_job() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from s3commit.aws.parallel import ThreadMap
 from s3commit.core.job import plan as planned
-from s3commit.core.model.job import Names, Outcome
+from s3commit.core.model.job import Outcome
 from s3commit.core.model.states import JobState
 from tests.core.world import BUCKET, JOB, REF, World, job_directory
 from tests.fakes.faults import Crash
@@ -49,10 +49,10 @@ class Meeting:
         return meet
 
 
-def written(names: Names, **spec: Any) -> World:
+def written(**spec: Any) -> World:
     world, directory = World(), job_directory()
-    world.open(directory, names=names, **spec)
-    mark = "" if names is Names.EXACT else f"-{JOB}"
+    world.open(directory, **spec)
+    mark = f"-{JOB}"
     tasks = [
         world.attempt(directory, f"t{n}", files={f"{n}{mark}.csv": b"x"}) for n in range(TASKS)
     ]
@@ -72,10 +72,9 @@ def state(world: World) -> JobState | None:
     return record.state if record else None
 
 
-@pytest.mark.parametrize("names", list(Names))
 @pytest.mark.parametrize("verb", ["head", "delete"])
-def test_the_files_of_a_roll_back(verb: str, names: Names) -> None:
-    world = written(names)
+def test_the_files_of_a_roll_back(verb: str) -> None:
+    world = written()
     world.lose_after_decision("sales/7", slice(1))
     meeting = meet(world, verb, lambda key: state(world) is JobState.ROLLING_BACK and "csv" in key)
     world.run(job_directory())
@@ -85,7 +84,7 @@ def test_the_files_of_a_roll_back(verb: str, names: Names) -> None:
 
 
 def test_the_manifests_for_the_list_of_a_job() -> None:
-    world = written(Names.UNIQUE)
+    world = written()
     meeting = meet(
         world,
         "get",
@@ -102,7 +101,7 @@ def test_so_many_at_once_make_the_same_list(
     most: tuple[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(planned, *most)
-    world = written(Names.UNIQUE)
+    world = written()
     world.run(job_directory())
     assert world.result(job_directory()).files == TASKS
     assert (
@@ -112,7 +111,7 @@ def test_so_many_at_once_make_the_same_list(
 
 
 def test_the_files_of_a_job_that_comes_again_without_its_ledger() -> None:
-    world = written(Names.UNIQUE)
+    world = written()
     world.plan.crash_after("advance", where=lambda call: "PUBLISHING" in str(call.arguments))
     with pytest.raises(Crash):
         world.run(job_directory())
@@ -126,7 +125,7 @@ def test_the_files_of_a_job_that_comes_again_without_its_ledger() -> None:
 
 
 def test_the_uploads_of_a_manifest_that_comes_too_late() -> None:
-    world = written(Names.UNIQUE)
+    world = written()
     world.run(job_directory())
     names = [f"late{number}-{JOB}.csv" for number in range(TASKS)]
     late = world.attempt(job_directory(), "t0", "late", files=dict.fromkeys(names, b"late"))

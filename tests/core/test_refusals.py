@@ -1,20 +1,14 @@
-"""What VerifyManifests refuses, and what a worker does not take for its own."""
+"""What VerifyManifests refuses."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
-from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK
-from s3commit.core.formats.manifest import encode_pendingset, expected_etag
+from s3commit.core.formats.manifest import encode_pendingset
 from s3commit.core.model.conditions import Conditions
-from s3commit.core.model.errors import TransientError
 from s3commit.core.model.job import Outcome
-from s3commit.core.model.pending import PendingFile, PendingSet
-from s3commit.core.ownership.identity import is_ours
-from s3commit.core.ports.objects import ObjectFacts
-from tests.core.world import BUCKET, JOB, OTHER_JOB, World, job_directory
+from s3commit.core.model.pending import PendingSet
+from tests.core.world import BUCKET, JOB, World, job_directory
 
 DIRECTORY = job_directory()
 
@@ -76,41 +70,3 @@ def test_i2_counts_that_differ_from_the_manifest_are_refused() -> None:
     world = World()
     world.request(DIRECTORY, replace(world.attempt(DIRECTORY, "t0"), files=2))
     assert refused(world) == "COUNTS_DIFFER"
-
-
-def test_i2_a_repeated_completion_is_not_believed_when_the_object_is_gone() -> None:
-    """S3 may say 200 to it whatever became of the object since (ADR 5)."""
-    world = World(repeats_complete=True)
-    tasks = [world.attempt(DIRECTORY, f"t{number}") for number in range(2)]
-    key = f"sales/part-t0-{JOB}.parquet"
-    world.request(DIRECTORY, *tasks)
-    world.plan.fail("complete_upload", TransientError("503"), nth=2)  # the unit is tried again
-    world.plan.run_before("complete_upload", lambda: world.store.delete(BUCKET, key), nth=3)
-    world.run(DIRECTORY)
-    assert world.result(DIRECTORY).outcome is Outcome.ROLLED_BACK
-    assert world.visible() == {}
-
-
-FILE = PendingFile(
-    BUCKET, "sales/x", "u", ('"0cc175b9c0f1b6a831c399e269772661"',), 5, JOB, "t0", "a0"
-)
-OURS = {META_JOB: JOB, META_TASK: "t0", META_ATTEMPT: "a0"}
-
-
-@pytest.mark.parametrize(
-    ("facts", "ours"),
-    [
-        (ObjectFacts("sales/x", '"any"', 5, OURS), True),
-        (ObjectFacts("sales/x", '"any"', 6, OURS), False),
-        (ObjectFacts("sales/x", '"any"', 5, OURS | {META_ATTEMPT: "a1"}), False),
-        (ObjectFacts("sales/x", '"any"', 5, OURS | {META_TASK: "t1"}), False),
-        (ObjectFacts("sales/x", '"any"', 5, OURS | {META_JOB: OTHER_JOB}), False),
-        (ObjectFacts("sales/x", expected_etag(FILE), 5, {}), True),
-        (ObjectFacts("sales/x", '"any"', 5, {}), False),
-        (None, False),
-    ],
-)
-def test_i5_an_object_is_ours_by_attempt_and_length_or_by_etag(
-    facts: ObjectFacts | None, ours: bool
-) -> None:
-    assert is_ours(FILE, facts) is ours

@@ -14,7 +14,7 @@ from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket, decode_ticket, encode_ticket
 from s3commit.core.job import replace_list
 from s3commit.core.model.errors import JobRefusedError, TransientError
-from s3commit.core.model.job import Conflict, Names, Outcome, Scope
+from s3commit.core.model.job import Conflict, Outcome, Scope
 from s3commit.core.model.limits import CALL_SECONDS
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
@@ -35,7 +35,7 @@ def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def replacing(scope: Scope = Scope.DIRECTORY, **spec: Any) -> tuple[World, JobDirectory]:
-    world, directory = World(versioned=spec.get("names") is Names.EXACT), job_directory()
+    world, directory = World(), job_directory()
     for key in OLD:
         world.store.put(BUCKET, key, key.encode())
     world.open(directory, conflict=Conflict.REPLACE, scope=scope, **spec)
@@ -154,12 +154,11 @@ def test_i5_a_page_that_was_made_again_and_is_another_one_is_not_written() -> No
     assert set(world.visible()) == {NEW, *OLD} - {OLD[1]}
 
 
-@pytest.mark.parametrize("names", list(Names))
 @pytest.mark.parametrize("lose", LOSSES)
 def test_i5_i10_a_list_that_is_gone_is_made_again_if_what_lies_there_proves_it(
-    lose: TamperWith, names: Names
+    lose: TamperWith,
 ) -> None:
-    world, directory = replacing(names=names)
+    world, directory = replacing()
     world.plan.run_after("decide", lambda: lose(world, directory))
     world.run(directory)
     assert world.result(directory).outcome is Outcome.COMMITTED

@@ -71,7 +71,7 @@ def test_a_page_of_the_longest_and_strangest_keys_can_be_read_again() -> None:
         ListedObject(start_of_key + chr(1) * (1024 - 8 - len(start_of_key)) + f"{n:08d}", "e", n)
         for n in range(REPLACED_PAGE)
     ]
-    facts = replace_list.write_list(world.ports, directory, strange, overwrites=False)
+    facts = replace_list.write_list(world.ports, directory, strange)
     assert len(world.all_keys(directory.pages)) == 1
     groups = list(listed_files(world.store, directory, facts))
     assert [listed for group in groups for listed in group] == strange

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.model.job import Conflict, Names, Outcome, Scope
+from s3commit.core.model.job import Conflict, Outcome, Scope
 from tests.core.world import BUCKET, JOB, World, job_directory
 from tests.fakes.faults import Crash
 
@@ -69,15 +69,6 @@ def test_i12_a_job_replaces_below_the_allowed_prefixes_alone(
         assert world.open_uploads() == []
     else:
         assert world.result(directory).outcome is Outcome.COMMITTED
-
-
-def test_i12_an_exact_name_covers_nothing_where_replacing_is_not_allowed() -> None:
-    world = deployed("finance/", versioned=True)
-    world.open(directory := job_directory(), conflict=Conflict.REPLACE, names=Names.EXACT)
-    world.request(directory, world.attempt(directory, "t0", files={"old.parquet": b"new"}))
-    world.run(directory)
-    assert refused_with(world, directory) == CODE
-    assert world.visible()["sales/old.parquet"] == b"old"
 
 
 @pytest.mark.parametrize("conflict", [Conflict.APPEND, Conflict.FAIL])

@@ -10,7 +10,8 @@ import pytest
 
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.strict_json import dump
-from s3commit.core.model.job import Conflict, Names, Outcome
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.job import Conflict, Outcome
 from s3commit.core.model.locks import key_digest
 from s3commit.core.model.pending import PendingFile, PendingSet
 from s3commit.core.model.states import JobState
@@ -56,13 +57,12 @@ def test_i12_an_id_that_is_used_apart_is_another_job(first: bool) -> None:
     assert HONEST.ref != APART.ref
 
 
-@pytest.mark.parametrize("names", Names)
 @pytest.mark.parametrize("aborts", [True, False])
-def test_i12_inside_a_job_of_the_id_nothing_of_it_is_touched(aborts: bool, names: Names) -> None:
+def test_i12_inside_a_job_of_the_id_nothing_of_it_is_touched(aborts: bool) -> None:
     """Also before the first manifest of the job has come, when the ledger knows nothing of it."""
     world = World()
     honest(world)
-    world.open(INSIDE, names=names)
+    world.open(INSIDE)
     if aborts:
         world.request_abort(INSIDE)
     else:
@@ -74,22 +74,6 @@ def test_i12_inside_a_job_of_the_id_nothing_of_it_is_touched(aborts: bool, names
     assert world.open_uploads() == [FILE]
     world.run(HONEST)
     assert world.result(HONEST).outcome is Outcome.COMMITTED
-
-
-def test_i12_a_manifest_inside_names_no_upload_of_the_job_above() -> None:
-    """Not even if the stranger knew the upload's id."""
-    world = World()
-    honest(world)
-    (upload,) = world.store.list_uploads(BUCKET, "lake/")
-    directory = job_directory(OTHER_JOB, INSIDE.destination.prefix)
-    world.open(directory, names=Names.EXACT)
-    mine = world.upload(directory, "mine", b"m", task="t", attempt="a")
-    stolen = type(mine)(BUCKET, upload.key, upload.upload_id, mine.etags, 1, OTHER_JOB, "t", "a")
-    world.drop(directory, pending(OTHER_JOB, mine, stolen), "t", "a")
-    world.request_abort(directory)
-    world.run(directory)
-    assert world.result(directory).outcome is Outcome.ABORTED
-    assert world.open_uploads() == [FILE]
 
 
 @pytest.mark.parametrize("versioned", [True, False])
@@ -126,8 +110,9 @@ def test_i12_a_manifest_in_the_directory_of_a_forgotten_job_brings_nothing_back(
     world.request(later, world.attempt(later, "t0"))
     world.run(later)
     marker = world.json(later.success)
-    world.announce(HONEST, world.attempt(HONEST, "t9"))
-    assert world.record(HONEST).state is JobState.ABORTED
+    with pytest.raises(InvalidInputError, match="is not there"):
+        world.announce(HONEST, world.attempt(HONEST, "t9"))
+    assert world.ledger.job(HONEST.ref) is None
     world.run(HONEST, "execution-2")
     assert world.json(later.success) == marker
     assert marker["jobId"] == OTHER_JOB
@@ -149,38 +134,6 @@ def test_i12_a_file_that_lies_there_already_is_not_rolled_back(versioned: bool) 
     world.run(directory)
     assert world.result(directory).outcome is Outcome.ROLLED_BACK
     assert world.visible("lake/") == {key: b"x"}
-
-
-def test_i5_i12_a_roll_back_leaves_what_an_exact_name_would_have_covered() -> None:
-    """The same bytes as the run before, no metadata: the etag proves nothing, the time does."""
-    world = World(versioned=True)
-    for job_id in (JOB, OTHER_JOB):
-        directory = job_directory(job_id)
-        world.open(directory, names=Names.EXACT, conflict=Conflict.REPLACE)
-        files = []
-        for name in ("a.csv", "b.csv", "c.csv")[: 2 if job_id == JOB else 3]:
-            upload_id = world.store.create_upload(
-                BUCKET, f"sales/{name}", metadata={}, content_type="x"
-            )
-            etag = world.store.upload_part(BUCKET, f"sales/{name}", upload_id, 1, b"same")
-            file = world.upload(directory, f"{name}-unused", b"", task="t", attempt=job_id)
-            world.store.abort_upload(BUCKET, file.key, file.upload_id)
-            files.append(
-                type(file)(BUCKET, f"sales/{name}", upload_id, (etag,), 4, job_id, "t", job_id)
-            )
-        counted = world.drop(directory, pending(job_id, *files), "t", job_id)
-        world.request(directory, counted)
-        if job_id == OTHER_JOB:
-
-            def lose() -> None:
-                for upload in list(world.store.list_uploads(BUCKET, "sales/")):
-                    if upload.key != "sales/a.csv":
-                        world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
-
-            world.plan.run_after("decide", lose)
-        world.run(directory)
-    assert world.result(job_directory(OTHER_JOB)).outcome is Outcome.ROLLED_BACK
-    assert world.visible() == {"sales/a.csv": b"same", "sales/b.csv": b"same"}
 
 
 def test_i12_a_result_tells_nothing_of_a_job_elsewhere() -> None:

@@ -11,10 +11,7 @@ from typing import cast
 
 import pytest
 
-from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.manifest import encode_pendingset
-from s3commit.core.job.documents import read_spec
-from s3commit.core.job.record import new_record
 from s3commit.core.model.pending import PendingSet
 from s3commit.core.ownership import open_uploads
 from s3commit.core.ports.objects import ListedObject, ObjectStore
@@ -192,50 +189,6 @@ def test_documents_due_with_much_behind_them_go_bit_by_bit(
 
 
 # Records of manifests without a job.json
-
-
-def s3a_job(world: Swept, directory: JobDirectory) -> None:
-    """What a single put brings about: a record of a job that nobody can say the end of."""
-    world.store.put(BUCKET, f"{directory.s3a}00/task_1_0000_m_000000.pendingset", b"{}")
-    world.ledger.open_job(
-        new_record(read_spec(world.ports, directory), directory, world.clock.now())
-    )
-
-
-def test_i12_records_without_a_job_json_are_looked_at_ever_more_seldom(
-    world: Swept, schedule: Schedule
-) -> None:
-    for number, job_id in enumerate(ids(10)):
-        s3a_job(world, job_directory(job_id, f"{THEIRS}{number}/"))
-    once = 10 * 5  # requests for a look at all of them
-    daily = []
-    for day in range(40):
-        before = schedule.requests.count
-        passes = 96 if day in {2, 10, 39} else 4
-        for _ in range(passes):
-            world.later(DAY / passes)
-            schedule.sweep()
-        daily.append(schedule.requests.count - before - passes)  # a listing of uploads each
-    assert daily[2] <= 2 * once
-    assert daily[10] <= once
-    assert sum(daily[33:40]) <= once
-
-
-def test_a_request_for_an_old_record_is_heard_within_a_day(
-    world: Swept, schedule: Schedule
-) -> None:
-    directory = job_directory()
-    s3a_job(world, directory)
-    for _ in range(4 * 10):
-        world.later(6 * HOUR)
-        schedule.sweep()
-    world.request_abort(directory)  # its event is lost
-    world.later(LIMITS.stuck + 1)
-    started = [bool(schedule.sweep().started)]
-    for _ in range(4):
-        world.later(6 * HOUR)
-        started.append(bool(schedule.sweep().started))
-    assert any(started)
 
 
 def test_i5_a_job_of_ours_that_falls_silent_is_given_up_by_the_schedule(

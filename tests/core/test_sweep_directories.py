@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from functools import partial
 
 import pytest
 
 from s3commit.core.commit import ingest_pendingsets
-from s3commit.core.formats.manifest import encode_pendingset
-from s3commit.core.job.documents import read_spec
-from s3commit.core.job.record import new_record
-from s3commit.core.model.job import Names
 from s3commit.core.model.locks import Claimed, claimed
-from s3commit.core.model.pending import PendingSet
 from s3commit.core.sweep import directories
 from s3commit.core.sweep.steps import STEPS
 from s3commit.core.sweep.sweep import DAY, HOUR, Sweep
 from tests.core.swept import LIMITS, Swept, announced, ended
-from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, REF, job_directory
+from tests.core.world import BUCKET, JOB, OTHER_JOB, job_directory
 
 
 @pytest.fixture
@@ -100,23 +94,6 @@ def test_a_ledger_full_of_ended_jobs_is_not_read_in_each_call(world: Swept) -> N
     assert set(plan.counts()) == {"jobs_in"}
 
 
-def test_i5_a_job_of_s3a_is_never_aborted_without_a_request(world: Swept) -> None:
-    directory = job_directory()
-    key = f"{directory.s3a}00/task_202611220232_0000_m_000000.pendingset"
-    world.store.put(BUCKET, key, b"{}")
-    record = new_record(read_spec(world.ports, directory), directory, world.clock.now())
-    world.ledger.open_job(record)
-    world.later(LIMITS.abandoned - HOUR)
-    assert world.sweep().s3a == 0
-    world.later(10 * DAY)
-    report = world.sweep()
-    assert (report.asked, report.started, report.forgotten, report.s3a) == (0, 0, 0, 1)
-    assert "left behind by S3A" in report.notes[0]
-    world.store.delete(BUCKET, key)  # its own committer is through
-    assert world.sweep().forgotten == 1
-    assert world.ledger.job(REF) is None
-
-
 def test_i5_a_copied_directory_is_not_retired_either(world: Swept) -> None:
     """`aws s3 sync` brought it along with its result; nothing in it is a job's of here."""
     directory, copy = job_directory(), job_directory(prefix="copy/")
@@ -136,72 +113,15 @@ def test_i5_a_copied_directory_is_not_retired_either(world: Swept) -> None:
 # S3A's
 
 
-def shared(world: Swept, name: str, length: int, *, pending: bool = False) -> str:
-    """A job in the old `__magic/`, with one file; the key of its manifest."""
-    job_id = name.removeprefix("job-")
-    file = world.upload(
-        job_directory(job_id), f"part-{name}.csv", b"x" * length, task="t", attempt="a"
-    )
-    file = replace(file, job_id="", task_id="", attempt_id="")
-    body = encode_pendingset(PendingSet(job_id, (file,)))
-    root = f"sales/__magic/{name}"
-    if pending:
-        key = f"{root}/tasks/attempt_202611220232_0000_m_000001_1/__base/part-{name}.csv.pending"
-        body = json.dumps(json.loads(body)["commits"][0]).encode()
-    else:
-        key = f"{root}/task_202611220232_0000_m_000000.pendingset"
-    world.store.put(BUCKET, key, body)
-    return key
-
-
-def test_i5_what_lies_in_the_shared_magic_directory_is_reported_and_never_touched(
-    world: Swept,
-) -> None:
-    announced(world, job_directory(OTHER_JOB))
-    world.limits = replace(LIMITS, abandoned=2 * DAY)
-    shared(world, f"job-{JOB}", 5)
-    shared(world, "job-app-attempt-0001", 7)  # MapReduce's, which has no UUID
-    world.store.put(BUCKET, "sales/__magic/.keep", b"")
-    before = world.all_keys("sales/__magic/"), world.open_uploads()
-    world.later(2 * DAY - HOUR)
-    shared_alive = shared(world, f"job-{NEIGHBOUR}", 100)
-    world.attempt(job_directory(OTHER_JOB), "t1")
-    world.later(2 * HOUR)
-    report = world.sweep()
-    assert (report.s3a, report.s3a_bytes) == (2, 12)
-    assert report.uploads == 0
-    first = next(note for note in report.notes if JOB in note)
-    assert first.startswith(f"s3://lake/sales/__magic/job-{JOB}/: left behind by S3A 49 hours ago")
-    assert "with 5 B (under 0.01 USD a month) pending" in first
-    assert set(before[0]) | {shared_alive} == set(world.all_keys("sales/__magic/"))
-    assert set(before[1]) <= set(world.open_uploads())
-
-
-def test_files_of_attempts_that_were_not_committed_count_as_bytes_too(world: Swept) -> None:
-    announced(world, job_directory(OTHER_JOB))
-    shared(world, f"job-{JOB}", 5, pending=True)
-    world.later(LIMITS.abandoned + HOUR)
-    assert world.sweep().s3a_bytes == 5
-
-
-def test_a_job_of_the_shared_directory_that_was_rescued_is_reported_no_more(world: Swept) -> None:
-    announced(world, job_directory(OTHER_JOB))
-    shared(world, f"job-{JOB}", 5)
-    world.request_abort(job_directory())
-    world.later(LIMITS.abandoned + HOUR)
-    assert world.sweep().s3a == 0
-
-
-@pytest.mark.parametrize("names", Names)
 def test_i4_a_late_manifest_of_many_files_is_left_to_the_sweep(
-    world: Swept, names: Names, monkeypatch: pytest.MonkeyPatch
+    world: Swept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ingest_pendingsets, "MOST_ABORTED", 2)
     directory = job_directory()
-    world.open(directory, names=names)
+    world.open(directory)
     world.request_abort(directory)
     world.run(directory)
-    mark = f"-{JOB}" if names is Names.UNIQUE else ""
+    mark = f"-{JOB}"
     late = world.attempt(
         directory, "t0", files={f"{number}{mark}.csv": b"late" for number in range(3)}
     )

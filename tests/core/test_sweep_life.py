@@ -9,11 +9,10 @@ from functools import partial
 import pytest
 
 from s3commit.core.formats.documents import decode_request
-from s3commit.core.model.job import AbortRequest, Conflict, Names, Outcome
+from s3commit.core.model.job import AbortRequest, Outcome
 from s3commit.core.sweep.steps import STEPS
 from s3commit.core.sweep.sweep import DAY, HOUR, Sweep, shifted
 from s3commit.core.sweep.turns import SweepTurn, take_turn
-from s3commit.writer.paths import encode_note, note_key
 from tests.core.swept import LIMITS, MINUTE, Swept, TimedStore, abandoned_at, announced, sealed
 from tests.core.world import BUCKET, JOB, OTHER_JOB, job_directory
 
@@ -56,32 +55,6 @@ def test_a_driver_that_was_faster_keeps_its_word(world: Swept) -> None:
     assert world.sweep().failed == 0
     world.run(directory)
     assert world.result(directory).outcome is Outcome.COMMITTED
-
-
-@pytest.mark.parametrize("sign", ["job", "manifest", "begun", "part", "exact part"])
-def test_i5_a_slow_job_that_shows_a_sign_of_life_is_never_touched(world: Swept, sign: str) -> None:
-    directory = job_directory()
-    names = Names.EXACT if sign == "exact part" else Names.UNIQUE
-    announced(world, directory, names=names)
-    file = world.upload(directory, f"slow-{JOB}.parquet", b"x", task="t1", attempt="a0")
-    exact = world.attempt(directory, "t2", files={"slow.csv": b"x"}) if "exact" in sign else None
-    if sign != "job":
-        world.later(LIMITS.abandoned + HOUR)
-    if sign == "manifest":
-        world.store.put(BUCKET, directory.manifest("t3", "a0"), b"{}")
-    elif sign == "begun":
-        world.store.create_upload(BUCKET, f"sales/new-{JOB}.x", metadata={}, content_type="")
-    elif sign == "part":
-        world.store.upload_part(BUCKET, file.key, file.upload_id, 2, b"y")
-    elif sign == "exact part":
-        assert exact is not None
-        (slow,) = world.store.list_uploads(BUCKET, "sales/slow.csv")
-        world.store.upload_part(BUCKET, slow.key, slow.upload_id, 2, b"y")
-    world.later(LIMITS.abandoned - HOUR)
-    before = world.all_keys(), world.open_uploads()
-    report = world.sweep()
-    assert (report.asked, report.started, report.uploads) == (0, 0, 0)
-    assert (world.all_keys(), world.open_uploads()) == before
 
 
 def test_an_abandoned_job_that_the_ledger_never_heard_of_is_aborted_too(world: Swept) -> None:
@@ -294,50 +267,3 @@ def test_i5_a_job_that_was_asked_for_is_not_given_up_while_it_waits_for_days(wor
         assert (report.asked, report.started, report.uploads) == (0, 0, 0)
     world.run(job_directory(), "execution-2")
     assert world.result(job_directory()).outcome is Outcome.COMMITTED
-
-
-def test_a_job_whose_directory_somebody_has_deleted_is_ended_and_not_forgotten(
-    world: Swept,
-) -> None:
-    """Forgotten, it would pass for one of S3A's later, without its policy; and its uploads stay."""
-    directory = job_directory()
-    announced(world, directory, conflict=Conflict.REPLACE)
-    for key in world.all_keys(directory.prefix):
-        world.store.delete(BUCKET, key)
-    file = world.upload(directory, f"slow-{JOB}.x", b"x", task="t1", attempt="a0")
-    world.later(LIMITS.abandoned + HOUR)
-    world.store.upload_part(BUCKET, file.key, file.upload_id, 2, b"y")
-    assert (world.sweep().asked, world.sweep().forgotten) == (0, 0)
-    world.later(LIMITS.abandoned + HOUR)
-    assert world.sweep().asked == 1
-    world.run(directory)
-    assert world.result(directory).outcome is Outcome.ABORTED
-    assert world.open_uploads() == []
-
-
-def test_a_job_that_left_nothing_at_all_was_last_heard_of_by_the_ledger(world: Swept) -> None:
-    directory = job_directory()
-    announced(world, directory)
-    heard = world.record(directory).updated_at
-    for key in world.all_keys(directory.prefix):
-        world.store.delete(BUCKET, key)
-    world.lose_uploads("")
-    world.later(LIMITS.abandoned + HOUR)
-    report = world.sweep()
-    assert (report.asked, report.failed) == (1, 0)
-    assert f"no sign of life since {heard}, for 25 hours" in abandoned_at(world, directory)
-
-
-@pytest.mark.parametrize("names", Names)
-def test_i12_an_upload_of_before_is_no_sign_of_life(world: Swept, names: Names) -> None:
-    """It is another program's, which may put parts for as long as it likes."""
-    directory = job_directory()
-    key = "sales/theirs.csv" if names is Names.EXACT else f"sales/{JOB}.parquet"
-    upload = world.store.create_upload(BUCKET, key, metadata={}, content_type="x")
-    world.later(1)
-    announced(world, directory, names=names)
-    world.store.put(BUCKET, note_key(directory, "t9", "a0", 0), encode_note(key, upload))
-    world.later(LIMITS.abandoned + HOUR)
-    world.store.upload_part(BUCKET, key, upload, 1, b"theirs")
-    assert world.sweep().asked == 1
-    assert world.store.upload_is_open(BUCKET, key, upload)

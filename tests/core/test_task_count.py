@@ -1,4 +1,4 @@
-"""Where every manifest counts, nobody but the manifests says how many tasks the job has."""
+"""Manifests say how many tasks the job has, for a person who commits in the driver's place."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from s3commit.core.formats.manifest import decode_pendingset, encode_pendingset
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import CommitRequest, CountedAttempt, Outcome
 from s3commit.core.model.pending import PendingSet
-from tests.core.test_refusals import DIRECTORY, refused
+from tests.core.test_refusals import DIRECTORY
 from tests.core.world import BUCKET, JOB, World
 
 
@@ -29,27 +29,6 @@ def written(*said: int | None) -> tuple[World, tuple[CountedAttempt, ...]]:
     world = World()
     world.open(DIRECTORY)
     return world, tuple(attempt(world, f"t{n}", count) for n, count in enumerate(said))
-
-
-def test_i2_tasks_that_left_no_manifest_are_missed_where_every_manifest_counts() -> None:
-    world, _ = written(3, 3)
-    ask(world, CommitRequest(JOB, None))
-    assert refused(world) == "TASKS_MISSING"
-
-
-@pytest.mark.parametrize("said", [(2, 2), (None, 2), (None, None), (1, 2)])
-def test_a_job_of_as_many_manifests_as_they_say_is_committed(said: tuple[int | None, ...]) -> None:
-    world, _ = written(*said)
-    ask(world, CommitRequest(JOB, None))
-    world.run(DIRECTORY)
-    assert world.result(DIRECTORY).files == 2
-
-
-def test_a_request_that_says_it_is_partial_is_believed() -> None:
-    world, _ = written(3, 3)
-    ask(world, CommitRequest(JOB, None, partial=True))
-    world.run(DIRECTORY)
-    assert world.result(DIRECTORY).outcome is Outcome.COMMITTED
 
 
 def test_a_driver_that_counts_attempts_has_heard_of_the_others_that_they_have_no_files() -> None:

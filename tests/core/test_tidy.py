@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from s3commit.core.model.job import Names, Outcome
-from s3commit.core.model.limits import ABORT_ROUNDS, DELETE_AT_ONCE
-from tests.core.swept import LIMITS, Swept
+from s3commit.core.model.limits import DELETE_AT_ONCE
 from tests.core.world import BUCKET, World, job_directory
 
 
@@ -41,35 +39,3 @@ def survive(world: World, key: str, *, aborts: int) -> None:
 
     for nth in range(1, aborts + 1):
         world.plan.run_after("abort_upload", revive, nth=nth, where=lambda call: call.key == key)
-
-
-def test_i4_while_an_upload_can_not_be_aborted_what_names_it_stays() -> None:
-    """Of an exact name nothing else tells whose its upload is; the sweep tidies up later."""
-    world, directory = World(), job_directory()
-    world.open(directory, names=Names.EXACT)
-    world.request(directory, world.attempt(directory, "t0", files={"a.csv": b"a"}))
-    world.attempt(directory, "t0", "loser", files={"b.csv": b"b"})
-    survive(world, "sales/b.csv", aborts=ABORT_ROUNDS)
-    assert world.run(directory)[-1] == "TidyUp"
-    assert world.result(directory).outcome is Outcome.COMMITTED
-    assert directory.manifest("t0", "loser") in world.all_keys(directory.tasks)
-    world.run(directory, "again")
-    assert world.all_keys(directory.tasks) == []
-    assert world.open_uploads() == []
-
-
-def test_i4_a_sweep_leaves_it_as_well_and_does_not_count_it() -> None:
-    world, directory = Swept(), job_directory()
-    world.open(directory, names=Names.EXACT)
-    world.request(directory, world.attempt(directory, "t0", files={"a.csv": b"a"}))
-    world.run(directory)
-    world.attempt(directory, "t0", "zombie", files={"b.csv": b"b"})  # its event is lost
-    world.later(LIMITS.retention + 1)
-    survive(world, "sales/b.csv", aborts=ABORT_ROUNDS)
-    report = world.sweep()
-    assert (report.tidied, report.retired, report.objects, report.failed) == (0, 0, 0, 0)
-    assert world.all_keys(directory.tasks) == [directory.manifest("t0", "zombie")]
-    report = world.sweep()
-    assert (report.tidied, report.retired) == (1, 1)
-    assert world.all_keys(directory.prefix) == []
-    assert world.open_uploads() == []

@@ -14,8 +14,7 @@ from s3commit.core.ending import objects
 from s3commit.core.formats import plan
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket, decode_ticket, encode_ticket
-from s3commit.core.model.errors import IdentityUnknownError
-from s3commit.core.model.job import Conflict, Names, Outcome
+from s3commit.core.model.job import Conflict, Outcome
 from s3commit.core.model.limits import CALL_SECONDS
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
@@ -52,19 +51,17 @@ class Slow:
         return slowly
 
 
-def to_be_aborted(names: Names = Names.UNIQUE) -> World:
+def to_be_aborted() -> World:
     world, directory = World(), job_directory()
-    _write(world, directory, names)
+    _write(world, directory)
     world.request_abort(directory)
     return world
 
 
-def to_be_rolled_back(names: Names = Names.UNIQUE, *, versioned: bool = False) -> World:
-    """One upload is lost after the decision; a file of exact names covers one of before."""
-    world, directory = World(versioned=versioned), job_directory()
-    if versioned:
-        world.store.put(BUCKET, "sales/t1.csv", b"before")
-    tasks = _write(world, directory, names, conflict=Conflict.REPLACE)
+def to_be_rolled_back() -> World:
+    """One upload is lost after the decision."""
+    world, directory = World(), job_directory()
+    tasks = _write(world, directory, conflict=Conflict.REPLACE)
     world.request(directory, *tasks)
     (victim,) = world.store.list_uploads(BUCKET, "sales/t5")
     world.plan.run_after(
@@ -73,9 +70,9 @@ def to_be_rolled_back(names: Names = Names.UNIQUE, *, versioned: bool = False) -
     return world
 
 
-def _write(world: World, directory: JobDirectory, names: Names, **spec: Any) -> list[Any]:
-    world.open(directory, names=names, **spec)
-    mark = "" if names is Names.EXACT else f"-{JOB}"
+def _write(world: World, directory: JobDirectory, **spec: Any) -> list[Any]:
+    world.open(directory, **spec)
+    mark = f"-{JOB}"
     return [
         world.attempt(directory, f"t{number}", files={f"t{number}{mark}.csv": b"x"})
         for number in range(TASKS)
@@ -84,9 +81,7 @@ def _write(world: World, directory: JobDirectory, names: Names, **spec: Any) -> 
 
 CASES: dict[str, Callable[[], World]] = {
     "abort": to_be_aborted,
-    "abort exact": partial(to_be_aborted, Names.EXACT),
     "roll back": to_be_rolled_back,
-    "roll back exact": partial(to_be_rolled_back, Names.EXACT, versioned=True),
 }
 
 
@@ -144,66 +139,6 @@ def test_i2_i4_many_files_are_undone_in_calls_that_end_in_time(
     assert max(calls) < CALL_SECONDS + portion
 
 
-def test_a_call_goes_on_where_the_last_one_has_stopped() -> None:
-    world = slowed(to_be_rolled_back(Names.EXACT, versioned=True))
-    entered = world.run(job_directory())
-    aborts = [
-        call.arguments["upload_id"] for call in world.plan.calls if call.verb == "abort_upload"
-    ]
-    assert entered.count("RollBack") > 5
-    assert sorted(aborts) == sorted(set(aborts))
-    assert len(aborts) == TASKS
-
-
-@pytest.mark.parametrize("names", list(Names))
-def test_i2_i4_a_crash_in_any_call_of_many_changes_nothing(names: Names) -> None:
-    expected = to_be_rolled_back(names, versioned=names is Names.EXACT)
-    expected.run(job_directory())
-    point = 0
-    while True:
-        point += 1
-        world = slowed(to_be_rolled_back(names, versioned=names is Names.EXACT))
-
-        def undoing(_call: Any, world: World = world) -> bool:
-            record = world.ledger.job(job_directory().ref)
-            return record is not None and record.state is JobState.ROLLING_BACK
-
-        world.plan.crash_before(None, nth=point, where=undoing)
-        try:
-            world.run(job_directory())
-        except Crash:
-            world.run(job_directory(), "execution-2")
-        assert left(world) == left(expected)
-        if not world.plan.fired[1:]:  # the lost upload alone
-            assert point > 4 * TASKS
-            return
-
-
-def test_i5_nothing_is_touched_until_every_call_has_judged_its_part() -> None:
-    """The file in doubt is in the last portion; the calls before have judged the others."""
-    world = World(opaque=True)
-    directory = job_directory()
-    tasks = _write(world, directory, Names.EXACT)
-    world.request(directory, *tasks)
-    last = sorted(upload.key for upload in world.store.list_uploads(BUCKET, "sales/"))[-1]
-    (victim,) = world.store.list_uploads(BUCKET, "sales/t0")
-    world.plan.run_after(
-        "decide", partial(world.store.abort_upload, BUCKET, victim.key, victim.upload_id)
-    )
-    # Another object of the same length, or the same one without what says so: nobody can tell.
-    doubtful = partial(world.store.put, BUCKET, last, b"x")
-    world.plan.run_after("advance", doubtful, where=is_undoing)
-    slowed(world)
-    with pytest.raises(IdentityUnknownError, match=last):
-        world.run(directory)
-    calls = world.plan.calls
-    (began,) = (number for number, call in enumerate(calls) if is_undoing(call))
-    verbs = [call.verb for call in calls[began:]]
-    assert verbs.count("head") == TASKS
-    assert not {"abort_upload", "delete", "delete_seen"} & set(verbs)
-    assert world.record(directory).state is JobState.ROLLING_BACK
-
-
 def test_i4_while_tasks_open_uploads_the_pauses_grow(monkeypatch: pytest.MonkeyPatch) -> None:
     """A task that nobody stops: an upload is open whenever the step looks again."""
     world, directory = World(), job_directory()
@@ -235,3 +170,37 @@ def test_i4_while_tasks_open_uploads_the_pauses_grow(monkeypatch: pytest.MonkeyP
     assert pauses == [*sorted(pauses[:-1]), 0]
     assert (pauses[0], pauses[-2]) == (5, 600)
     assert len(pauses) < 100
+
+
+def test_a_call_goes_on_where_the_last_one_has_stopped() -> None:
+    world = slowed(to_be_rolled_back())
+    entered = world.run(job_directory())
+    aborts = [
+        call.arguments["upload_id"] for call in world.plan.calls if call.verb == "abort_upload"
+    ]
+    assert entered.count("RollBack") > 5
+    assert sorted(aborts) == sorted(set(aborts))
+    assert len(aborts) == TASKS
+
+
+def test_i2_i4_a_crash_in_any_call_of_many_changes_nothing() -> None:
+    expected = to_be_rolled_back()
+    expected.run(job_directory())
+    point = 0
+    while True:
+        point += 1
+        world = slowed(to_be_rolled_back())
+
+        def undoing(_call: Any, world: World = world) -> bool:
+            record = world.ledger.job(job_directory().ref)
+            return record is not None and record.state is JobState.ROLLING_BACK
+
+        world.plan.crash_before(None, nth=point, where=undoing)
+        try:
+            world.run(job_directory())
+        except Crash:
+            world.run(job_directory(), "execution-2")
+        assert left(world) == left(expected)
+        if not world.plan.fired[1:]:  # the lost upload alone
+            assert point > 4 * TASKS
+            return

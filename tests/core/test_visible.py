@@ -9,18 +9,18 @@ import pytest
 
 from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory
 from s3commit.core.formats.published import decode_commit_manifest
-from s3commit.core.model.job import Conflict, Names, Outcome
+from s3commit.core.model.job import Conflict, Outcome
 from s3commit.core.model.states import JobState
-from tests.core.world import BUCKET, JOB, OTHER_JOB, World, job_directory
+from tests.core.world import BUCKET, JOB, World, job_directory
 from tests.fakes.faults import Crash
 
 Strike = Callable[[World, JobDirectory], None]
 
 
-def written(names: Names = Names.UNIQUE, **spec: Any) -> tuple[World, JobDirectory]:
+def written(**spec: Any) -> tuple[World, JobDirectory]:
     world, directory = World(), job_directory()
-    world.open(directory, names=names, **spec)
-    mark = "" if names is Names.EXACT else f"-{JOB}"
+    world.open(directory, **spec)
+    mark = f"-{JOB}"
     tasks = [
         world.attempt(directory, f"t{n}", files={f"{n}a{mark}.csv": b"xx", f"{n}b{mark}.csv": b"y"})
         for n in range(3)
@@ -65,14 +65,11 @@ def after_publishing(world: World, directory: JobDirectory, strike: Strike) -> N
     )
 
 
-@pytest.mark.parametrize("names", list(Names))
 @pytest.mark.parametrize("strike", STRIKES)
-def test_i2_the_job_ends_with_the_list_of_what_is_provably_its_own(
-    strike: Strike, names: Names
-) -> None:
-    sound, directory = written(names)
+def test_i2_the_job_ends_with_the_list_of_what_is_provably_its_own(strike: Strike) -> None:
+    sound, directory = written()
     sound.run(directory)
-    world, directory = written(names)
+    world, directory = written()
     world.store.put(BUCKET, "sales/stranger.csv", b"x")
     after_publishing(world, directory, strike)
     world.run(directory)
@@ -175,15 +172,3 @@ def test_a_manifest_that_goes_after_the_list_is_there_is_not_missed() -> None:
     world.run(directory, "execution-2")
     assert world.result(directory).outcome is Outcome.COMMITTED
     assert len(world.json(directory.success)["filenames"]) == 6
-
-
-def test_i5_nothing_of_another_job_is_listed() -> None:
-    world, directory = written(Names.EXACT)
-    other = {META_JOB: OTHER_JOB, META_TASK: "t1", META_ATTEMPT: "a0"}
-    upload_id = world.store.create_upload(BUCKET, "sales/o", metadata=other, content_type="x")
-    etag = world.store.upload_part(BUCKET, "sales/o", upload_id, 1, b"x")
-    world.store.complete_upload(BUCKET, "sales/o", upload_id, [etag], length=1)
-    after_publishing(world, directory, lose_all)
-    world.run(directory)
-    body = world.store.get(BUCKET, directory.commits, max_bytes=10**6).body
-    assert "sales/o" not in {one.key for one in decode_commit_manifest(body)[1]}

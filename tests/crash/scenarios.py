@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from s3commit.core.model.job import Conflict, Names, Outcome, Scope
+from s3commit.core.model.job import Conflict, Outcome, Scope
 from s3commit.core.model.locks import key_digest
 from s3commit.core.model.states import ENDED
 from s3commit.core.ports.bundle import Ports
@@ -141,37 +141,6 @@ def keyed_again(world: World) -> None:
     keyed(world)
 
 
-def exact_names(world: World) -> None:
-    """A job with names of the program's own, of which none is there, and a losing attempt."""
-    directory = job_directory()
-    world.open(directory, names=Names.EXACT)
-    world.attempt(directory, "t0", "loser", files={"a.csv": b"loser"})
-    world.request(
-        directory,
-        world.attempt(directory, "t0", files={"a.csv": b"a"}),
-        world.attempt(directory, "t1", files={"dt=1/b.csv": b"b"}),
-    )
-
-
-def exact_over_existing(world: World) -> None:
-    """A job that writes a file that is there anew, and another one beside."""
-    fill(world)
-    directory = job_directory()
-    world.open(directory, conflict=Conflict.REPLACE, names=Names.EXACT)
-    files = {"old.csv": b"new", "dt=1/b.csv": b"b"}
-    world.request(directory, world.attempt(directory, "t0", files=files))
-
-
-def exact_undone(world: World) -> None:
-    """The same, but an upload is lost after the decision: what was covered comes back."""
-    fill(world)
-    directory = job_directory()
-    world.open(directory, conflict=Conflict.REPLACE, names=Names.EXACT)
-    files = {"dt=1/b.csv": b"b", "old.csv": b"new", "z.csv": b"z"}
-    world.request(directory, world.attempt(directory, "t0", files=files))
-    lose_upload(world, "sales/z.csv", 0)
-
-
 SCENARIOS = [
     Scenario(committing, Outcome.COMMITTED, parts("t0", "t1", "t2")),
     Scenario(aborting, Outcome.ABORTED, {}, "ABORTED_BY_CLIENT"),
@@ -195,14 +164,6 @@ POLICIES = [
     Scenario(failing_on_files, Outcome.ABORTED, BEFORE, "DESTINATION_NOT_EMPTY", (False,)),
     Scenario(keyed, Outcome.COMMITTED, parts("t0"), versioned=(False,)),
     Scenario(keyed_again, Outcome.ABORTED, {OTHERS_FILE: b"t0 a0"}, "ALREADY_COMMITTED", (False,)),
-    Scenario(exact_names, Outcome.COMMITTED, {"sales/a.csv": b"a", "sales/dt=1/b.csv": b"b"}),
-    Scenario(
-        exact_over_existing,
-        Outcome.COMMITTED,
-        {"sales/old.csv": b"new", "sales/dt=1/b.csv": b"b"},
-        versioned=(True,),
-    ),
-    Scenario(exact_undone, Outcome.ROLLED_BACK, BEFORE, "UPLOADS_LOST", (True,)),
 ]
 
 

@@ -6,20 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from s3commit.core.commit.acquire_destination import acquire_destination
-from s3commit.core.commit.check_conditions import check_conditions
-from s3commit.core.commit.decide_commit import decide_commit
-from s3commit.core.commit.seal_job import seal_job
-from s3commit.core.commit.verify_manifests import verify_manifests
-from s3commit.core.formats.documents import encode_request
-from s3commit.core.formats.ticket import Ticket
-from s3commit.core.model.conditions import Conditions
-from s3commit.core.model.job import CommitRequest, Conflict, CountedAttempt, Outcome, Scope
+from s3commit.core.model.job import Conflict, CountedAttempt, Outcome
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
-from s3commit.core.ports.ledger import LostRaceError
 from tests.core.world import BUCKET, JOB, OTHER_JOB, World, job_directory
-from tests.fakes.faults import Call, Crash, FaultPlan
+from tests.fakes.faults import Crash, FaultPlan
 from tests.fakes.memory import MemoryLedger
 
 
@@ -27,33 +18,6 @@ def forget(world: World) -> None:
     """The ledger is lost, or its item has expired: an ended job has a time to live there."""
     world.ledger = MemoryLedger()
     world.ports = Ports(world.plan.wrap(world.store), world.ledger, world.clock)
-
-
-def test_i2_a_plan_put_late_by_an_execution_that_was_overtaken_changes_nothing() -> None:
-    """A request that names no attempts counts what is there: two executions may make two plans."""
-    world, directory = World(), job_directory()
-    world.attempt(directory, "t0")
-    world.store.put(BUCKET, directory.request, encode_request(CommitRequest(JOB, None)))
-    stalled: list[Call] = []
-
-    def is_plan(call: Call) -> bool:
-        if "/plan" in call.key and not stalled:
-            stalled.append(call)
-            return True
-        return False
-
-    def put_at_last() -> None:
-        world.store.put(BUCKET, stalled[0].key, stalled[0].arguments["body"])
-
-    def second() -> None:
-        world.attempt(directory, "t1")
-        world.plan.run_after("decide", put_at_last)
-        assert world.run(directory, "execution-2")[-1] == "TidyUp"
-
-    world.plan.run_before("put", second, where=is_plan)
-    assert world.run(directory, "execution-1")[-1] == "Superseded"
-    assert world.result(directory).outcome is Outcome.COMMITTED
-    assert sorted(world.visible().values()) == [b"t0 a0", b"t1 a0"]
 
 
 def test_i3_i4_i8_a_late_manifest_of_a_job_that_the_ledger_forgot_does_not_open_it_again() -> None:
@@ -150,39 +114,3 @@ def test_i2_i8_a_job_that_loses_its_ledger_and_an_upload_while_committing_is_rol
     world.run(directory, "execution-2")
     assert world.result(directory).outcome is Outcome.ROLLED_BACK
     assert world.visible() == {}
-
-
-def test_a_late_try_of_verify_manifests_slips_no_unjudged_plan_under_the_decision() -> None:
-    """The request counts what is there, and that was more when the late try looked."""
-    world, directory = World(), job_directory()
-    world.open(directory, conditions=Conditions(max_rows=5))
-    world.attempt(directory, "t0")  # five rows
-    world.store.put(BUCKET, directory.request, encode_request(CommitRequest(JOB, None)))
-    ticket = Ticket(JOB, BUCKET, directory.prefix, execution="execution-1")
-    sealed = seal_job(world.ports, ticket)
-    ticket = acquire_destination(world.ports, verify_manifests(world.ports, sealed))
-    ticket = check_conditions(world.ports, ticket)
-    world.attempt(directory, "t1")
-    verify_manifests(world.ports, sealed)
-    with pytest.raises(LostRaceError):
-        decide_commit(world.ports, ticket)
-    assert world.record(directory).state is JobState.SEALED
-    world.run(directory, "execution-2")
-    error = world.result(directory).error
-    assert error is not None
-    assert error.message == "maxRows is 5, the job has 10"
-
-
-def test_i6_locks_that_only_an_earlier_plan_needed_are_given_back_as_well() -> None:
-    """The second execution sees so many partitions that it locks the destination instead."""
-    world, directory = World(plan=FaultPlan().crash_after("put_claim")), job_directory()
-    world.open(directory, conflict=Conflict.REPLACE, scope=Scope.PARTITION)
-    world.attempt(directory, "t0", files={f"dt=1/part-{JOB}.csv": b"1"})
-    world.store.put(BUCKET, directory.request, encode_request(CommitRequest(JOB, None)))
-    with pytest.raises(Crash):
-        world.run(directory)
-    many = {f"dt={number}/part-1-{JOB}.csv": b"1" for number in range(100)}
-    world.attempt(directory, "t1", files=many)
-    world.run(directory, "execution-2")
-    assert world.result(directory).files == 101
-    assert world.ledger._claims == {}

@@ -7,15 +7,14 @@ gone unless the job is committed (I10), whatever else has happened in between.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from s3commit.core.formats.file_names import belongs_to_job
-from s3commit.core.model.errors import NeedsOperatorError, S3CommitError
-from s3commit.core.model.job import Conflict, Names, Outcome, Scope
+from s3commit.core.model.errors import NeedsOperatorError
+from s3commit.core.model.job import Conflict, Outcome, Scope
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.bundle import Ports
@@ -24,17 +23,8 @@ from tests.crash.scenarios import BEFORE, POLICIES, SCENARIOS, Scenario, check_e
 from tests.fakes.faults import Crash, FaultPlan
 from tests.fakes.memory import MemoryLedger
 
-
-def exact_into_nothing(world: World) -> None:
-    """A job that wants nobody's files in its way; its own have names that do not tell."""
-    directory = job_directory()
-    world.open(directory, conflict=Conflict.FAIL, names=Names.EXACT)
-    world.request(directory, world.attempt(directory, "t0", files={"a.csv": b"a", "b.csv": b"b"}))
-
-
 COMMITTED = [
     *(one for one in [*SCENARIOS, *POLICIES] if one.outcome is Outcome.COMMITTED),
-    Scenario(exact_into_nothing, Outcome.COMMITTED, {"sales/a.csv": b"a", "sales/b.csv": b"b"}),
 ]
 
 
@@ -188,42 +178,6 @@ def records_of_its_life(world: World, **spec: Any) -> list[JobRecord]:
     world.request(directory, attempt)
     world.run(directory)
     return [record for (state, _), record in kept.items() if state not in ENDED]
-
-
-@pytest.mark.parametrize("conflict", [Conflict.APPEND, Conflict.REPLACE])
-@pytest.mark.parametrize("names", Names)
-def test_i2_i10_a_committed_job_that_a_restored_table_has_as_under_way_loses_nothing(
-    conflict: Conflict, names: Names
-) -> None:
-    world = World(versioned=True)
-    before = records_of_its_life(world, conflict=conflict, names=names)
-    assert {record.state for record in before} == {
-        JobState.OPEN,
-        JobState.SEALED,
-        JobState.COMMITTING,
-        JobState.PUBLISHING,
-    }
-    world.ports = Ports(world.store, world.ledger, world.clock)
-    visible = world.visible()
-    assert f"sales/dt=1/x-{JOB}.csv" in visible
-    for number, record in enumerate(before):
-        world.ledger._jobs[REF] = record
-        if record.state is JobState.PUBLISHING:
-            # It ends once more as it has, by what is listed; save where exact names were replaced,
-            # of which without the plan nothing tells which are the job's own.
-            untold = (names, conflict) == (Names.EXACT, Conflict.REPLACE)
-            with pytest.raises(S3CommitError) if untold else nullcontext():
-                world.run(job_directory(), f"execution-{number}")
-            ended = world.record(job_directory()).state is JobState.COMMITTED
-            assert ended != (untold and record.replaced is not None)
-            assert world.visible() == visible
-            continue
-        for _ in range(2):  # the sweep tries again
-            with pytest.raises(S3CommitError) as raised:
-                world.run(job_directory(), f"execution-{number}")
-            assert world.visible() == visible
-        if record.state in {JobState.OPEN, JobState.SEALED}:
-            assert raised.value.code == "LEDGER_SET_BACK"
 
 
 def test_i2_a_roll_back_of_a_job_that_is_listed_is_not_begun() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from s3commit.core.formats.file_names import belongs_to_job
 from s3commit.core.model.errors import S3CommitError
-from s3commit.core.model.job import Conflict, Destination, Names, Outcome, Scope
+from s3commit.core.model.job import Conflict, Destination, Outcome, Scope
 from s3commit.core.model.locks import claimed
 from s3commit.core.model.record import Stage
 from s3commit.core.model.states import ENDED, JobState
@@ -55,13 +55,6 @@ def append_and_replace(world: World) -> None:
     world.request(OTHER, world.attempt(OTHER, "t"))
 
 
-def exact_and_append(world: World) -> None:
-    """A job with names that tell nothing, and one that appends."""
-    world.open(DIRECTORY, names=Names.EXACT)
-    world.request(DIRECTORY, world.attempt(DIRECTORY, "t", files={"a.csv": b"a", "b.csv": b"b"}))
-    world.request(OTHER, world.attempt(OTHER, "t"))
-
-
 def one_key(world: World) -> None:
     """Two jobs with one idempotency key."""
     for directory in (DIRECTORY, OTHER):
@@ -69,14 +62,13 @@ def one_key(world: World) -> None:
         world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(2)])
 
 
-PAIRS = [two_replace, two_partitions, append_and_replace, exact_and_append, one_key]
+PAIRS = [two_replace, two_partitions, append_and_replace, one_key]
 
 
 def own_files(world: World, job_id: str) -> set[str]:
-    """What is visible of the job, by name or, of the one with exact names, all but the other's."""
+    """What is visible of the job."""
     visible = {*world.visible(), *world.visible("archive/")}
-    exact = {f"sales/{name}.csv" for name in "ab"} if job_id == JOB else set()
-    return {key for key in visible if belongs_to_job(key, job_id) or key in exact}
+    return {key for key in visible if belongs_to_job(key, job_id)}
 
 
 def has_ended(world: World, job_id: str) -> bool:

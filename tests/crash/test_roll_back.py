@@ -11,7 +11,7 @@ from s3commit.core.ending.uploads import abort_uploads
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.job.record import new_record
 from s3commit.core.model.errors import AccessError, UploadGoneError
-from s3commit.core.model.job import Conflict, JobSpec, Names, Outcome
+from s3commit.core.model.job import JobSpec, Outcome
 from s3commit.core.model.limits import ABORT_ROUNDS
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
@@ -21,6 +21,7 @@ from tests.fakes.bucket import Upload
 from tests.fakes.faults import Call
 from tests.fakes.memory import MemoryObjectStore
 
+LONG_AGO = "1970-01-01T00:00:00.000Z"
 KEYS = [f"sales/part-t{number}-{job_directory().job_id}.parquet" for number in range(3)]
 
 
@@ -80,20 +81,6 @@ def test_i2_where_versioning_is_suspended_what_had_a_version_is_kept() -> None:
     assert world.visible() == {"sales/old.parquet": b"old"}
     bodies = [one.body for key in KEYS for one in world.store.bucket(BUCKET).objects.get(key, [])]
     assert set(bodies) <= {None}  # delete markers at most: S3 leaves one
-
-
-def test_i2_exact_names_cover_nothing_where_versioning_is_suspended() -> None:
-    """What they covered could not come back, so the job is refused before its decision."""
-    world = suspended()
-    world.store.put(BUCKET, "sales/a.csv", b"before")
-    directory = job_directory()
-    world.open(directory, names=Names.EXACT, conflict=Conflict.REPLACE)
-    world.request(directory, world.attempt(directory, "t0", files={"a.csv": b"after"}))
-    world.run(directory)
-    error = world.result(directory).error
-    assert error is not None
-    assert error.code == "KEY_EXISTS"
-    assert world.visible() == {"sales/a.csv": b"before"}
 
 
 @pytest.mark.parametrize("done", ["delete", "overwrite"])
@@ -177,7 +164,7 @@ def test_i4_an_upload_is_aborted_until_list_parts_does_not_know_it(survivals: in
     world = World()
     for key in KEYS:
         store.create_upload(BUCKET, key, metadata={}, content_type="")
-    spec = JobSpec(directory.job_id, directory.destination)
+    spec = JobSpec(directory.job_id, directory.destination, put_at=LONG_AGO)
     world.ledger.open_job(new_record(spec, directory, world.clock.now()))
     ports = Ports(store, world.ledger, world.clock)
     gone = survivals < ABORT_ROUNDS

@@ -5,19 +5,14 @@ The world has one of each: what a sweep ends, what it goes on with, and what it 
 
 from __future__ import annotations
 
-from functools import partial
-
 import pytest
 
-from s3commit.core.commit.ingest_pendingsets import judge_arrival, note_arrivals
 from s3commit.core.model.job import Outcome
 from s3commit.core.sweep.sweep import DAY, HOUR
 from tests.core.lost_world import Checked
 from tests.core.swept import LIMITS, Swept, announced, ended, sealed
-from tests.core.test_s3a import commit
-from tests.core.world import BUCKET, World, job_directory
+from tests.core.world import BUCKET, job_directory
 from tests.fakes.faults import Crash, FaultPlan
-from tests.golden.s3a.replay import read, replay
 
 STUCK = job_directory("0b6f6f0e-0000-4000-8000-000000000011")
 ABANDONED = job_directory("0b6f6f0e-0000-4000-8000-000000000012")
@@ -154,32 +149,3 @@ def test_i8_a_ledger_that_is_lost_and_rebuilt_while_a_sweep_runs() -> None:
         world.store.upload_part(BUCKET, slow.key, slow.upload_id, 2, b"x")
         finish(world)
         check(world)
-
-
-@pytest.mark.parametrize("word", ["commit", "abort"])
-def test_a_rescue_and_a_sweep_at_once_end_the_job_as_the_rescue_says(word: str) -> None:
-    """A job of S3A's whose driver is dead: the rescue speaks between any two calls."""
-    point = 0
-    while True:
-        point += 1
-        plan = FaultPlan()
-        world, recorded = Swept(), read("plain")
-        directory = recorded.directory
-        replay(world.store, recorded)
-        arrivals = [judge_arrival(world.ports, BUCKET, key) for key in recorded.manifests]
-        note_arrivals(world.ports, arrivals)
-        world.later(2 * DAY)
-        ask = partial(commit if word == "commit" else World.request_abort, world, directory)
-        use(world, plan.run_before(None, ask, nth=point))
-        report = world.sweep()
-        assert (report.asked, report.uploads, report.failed) == (0, 0, 0)
-        if not plan.fired:
-            assert point > 10
-            return
-        for _ in range(2):
-            world.later(LIMITS.stuck + 1)
-            world.sweep()
-            world.settle()
-        assert world.result(directory).outcome == {"commit": "COMMITTED", "abort": "ABORTED"}[word]
-        visible = {key: body for key, body in world.visible().items() if not key.endswith("/")}
-        assert visible == (recorded.files if word == "commit" else {})

@@ -125,12 +125,3 @@ def test_i11_what_is_run_again_with_its_key_adds_nothing(table: Table) -> None:
     assert table.data() == {"": b"1"}
     write(table.uri, {"a.csv": b"2"}, idempotency_key="2026-11-22")
     assert sorted(table.data()[""]) == [ord("1"), ord("2")]
-
-
-def test_i2_an_exact_name_covers_nothing_that_could_not_be_brought_back(table: Table) -> None:
-    write(table.uri, {"table.csv": b"first"}, names="exact")
-    assert table.get(f"{table.prefix}table.csv") == b"first"
-    for conflict in ("append", "replace"):
-        error = refused(table.uri, {"table.csv": b"2nd"}, names="exact", conflict=conflict)
-        assert error.code == "KEY_EXISTS"
-    assert table.data() == {"": b"first"}

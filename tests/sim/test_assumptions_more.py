@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from s3commit.core.model.errors import UploadGoneError
-from s3commit.core.model.job import Names, Outcome
-from s3commit.core.model.pending import PendingFile, PendingSet
+from s3commit.core.model.job import Outcome
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ObjectFacts, OpenUpload
@@ -200,23 +199,6 @@ def test_without_a5_one_of_two_jobs_of_one_id_is_told_that_its_data_is_there() -
     assert world.result(directory).outcome is Outcome.COMMITTED
     assert list(world.visible().values()) == [b"one"]
     assert world.open_uploads() == []
-
-
-def test_without_a6_a_strangers_manifest_has_a_strangers_upload_aborted() -> None:
-    """I5, with exact names: nothing but manifests and notes tell whose an upload is."""
-    for in_directory in (True, False):
-        world, directory = World(), job_directory()
-        world.open(directory, names=Names.EXACT)
-        world.request(directory, world.attempt(directory, "t0", files={"a.csv": b"a"}))
-        key = "sales/theirs.csv"
-        upload_id = world.store.create_upload(BUCKET, key, metadata={}, content_type="x")
-        etag = world.store.upload_part(BUCKET, key, upload_id, 1, b"theirs")
-        if in_directory:
-            file = PendingFile(BUCKET, key, upload_id, (etag,), 6, JOB, "t9", "a9")
-            world.drop(directory, PendingSet(JOB, (file,), "t9", "a9"), "t9", "a9")
-        world.run(directory)
-        assert world.result(directory).outcome is Outcome.COMMITTED
-        assert world.open_uploads() == ([] if in_directory else [key])
 
 
 def test_without_a6_a_job_whose_manifest_is_deleted_when_all_is_visible_has_a_short_list() -> None:

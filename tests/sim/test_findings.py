@@ -11,8 +11,8 @@ from s3commit.core.commit.begin_publish import begin_publish
 from s3commit.core.commit.roll_back import roll_back
 from s3commit.core.formats.manifest import encode_pendingset
 from s3commit.core.formats.ticket import Ticket, UnitResult
-from s3commit.core.model.errors import IdentityUnknownError, S3CommitError
-from s3commit.core.model.job import Conflict, CountedAttempt, Names, Outcome
+from s3commit.core.model.errors import S3CommitError
+from s3commit.core.model.job import Conflict, Outcome
 from s3commit.core.model.pending import PendingFile, PendingSet
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
@@ -24,29 +24,8 @@ from tests.core.lost_world import Checked
 from tests.core.world import BUCKET, JOB, OTHER_JOB, REF, World, job_directory
 from tests.fakes.bucket import etag_of
 from tests.fakes.executions import MemoryExecutions
-from tests.fakes.faults import Call, Crash, FaultPlan
+from tests.fakes.faults import Crash, FaultPlan
 from tests.fakes.memory import MemoryLedger
-
-
-def test_i4_a_manifest_that_comes_while_the_job_is_tidied_up_is_left_to_its_event() -> None:
-    """Found by seed 261: deleted unread, a manifest takes with it all trace of its uploads."""
-    world, directory = World(), job_directory()
-    world.open(directory, names=Names.EXACT)
-    world.request(directory, world.attempt(directory, "t0", files={"a.parquet": b"a"}))
-    late: list[CountedAttempt] = []
-
-    def is_of_tidy_up(call: Call) -> bool:
-        return world.store.head(BUCKET, directory.result) is not None
-
-    def finish_late() -> None:
-        late.append(world.attempt(directory, "t0", "a1", files={"a.parquet": b"zombie"}))
-
-    world.plan.run_after("list_uploads", finish_late, where=is_of_tidy_up)
-    assert world.run(directory)[-1] == "TidyUp"
-    assert world.announce(directory, late[0]) == 1
-    assert world.result(directory).outcome is Outcome.COMMITTED
-    assert world.open_uploads() == []
-    assert world.visible() == {"sales/a.parquet": b"a"}
 
 
 def test_i9_a_late_waker_leaves_the_marker_of_the_job_that_came_after() -> None:
@@ -76,20 +55,6 @@ def test_i2_a_unit_that_nobody_counted_is_completed_before_the_job_is_published(
     swallowed = replace(ticket, completed=(UnitResult(0, files=0, lost=0),))
     assert begin_publish(world.ports, swallowed).state is JobState.COMMITTING
     assert world.record(directory).state is JobState.COMMITTING
-
-
-def test_i2_i5_a_doubt_in_any_unit_stops_the_job() -> None:
-    """Without this the machine would complete and count for ever."""
-    world, directory = World(), job_directory()
-    world.request(directory, world.attempt(directory, "t0"))
-    world.plan.crash_after("decide")
-    with pytest.raises(Crash):
-        world.run(directory)
-    record = world.record(directory)
-    ticket = Ticket(JOB, BUCKET, directory.prefix, generation=record.generation).after(record)
-    sure, doubted = UnitResult(0, files=1, lost=0), UnitResult(1, files=0, lost=0, in_doubt="b")
-    with pytest.raises(IdentityUnknownError):
-        begin_publish(world.ports, replace(ticket, completed=(sure, doubted)))
 
 
 def test_i2_i8_a_replacing_job_whose_ledger_was_lost_does_not_replace_its_own_files() -> None:
@@ -133,21 +98,6 @@ def test_i2_a_worker_that_wakes_during_a_roll_back_finds_its_upload_aborted() ->
     assert world.visible() == {}
 
 
-def test_i5_a_roll_back_brings_back_what_an_exact_name_has_covered() -> None:
-    world, directory = World(versioned=True), job_directory()
-    world.store.put(BUCKET, "sales/a.parquet", b"old")
-    world.open(directory, names=Names.EXACT, conflict=Conflict.REPLACE)
-    world.request(
-        directory, world.attempt(directory, "t0", files={"a.parquet": b"a", "b.parquet": b"b"})
-    )
-    lost = next(one for one in world.store.list_uploads(BUCKET, "sales/b"))
-    world.plan.run_after(
-        "decide", lambda: world.store.abort_upload(BUCKET, lost.key, lost.upload_id)
-    )
-    assert world.run(directory)[-2:] == ["RollBack", "TidyUp"]
-    assert world.visible() == {"sales/a.parquet": b"old"}
-
-
 def test_i5_i12_a_nested_job_aborts_nothing_that_only_its_manifest_calls_its_own() -> None:
     """Found by seed 394: its names tell, so a manifest that names a stranger's upload lies."""
     world, outer, nested = World(), job_directory(), job_directory(prefix="sales/dt=1/")
@@ -183,27 +133,6 @@ def test_i2_a_ledger_set_back_behind_the_commit_takes_no_file_away(execution: st
     abort_job(world.ports, zombie)
     assert world.visible() == {f"sales/part-t0-{JOB}.parquet": b"t0 a0"}
     assert world.result(directory).outcome is Outcome.COMMITTED
-
-
-def test_i4_a_ledger_lost_while_the_job_is_tidied_up_leaves_what_names_its_uploads() -> None:
-    """Found by seed 289 with losses: no record, no exact names, no uploads, and the notes went."""
-    world, directory = World(), job_directory()
-    world.open(directory, names=Names.EXACT)
-    counted = world.attempt(directory, "t0", files={"a.parquet": b"a"})
-    world.attempt(directory, "t0", "a1", files={"a.parquet": b"zombie"})
-    world.request(directory, counted)
-
-    def lose() -> None:
-        world.ledger._jobs.clear()
-
-    def is_of_tidy_up(call: Call) -> bool:
-        return world.store.head(BUCKET, directory.result) is not None
-
-    world.plan.run_after("list", lose, where=is_of_tidy_up)
-    assert world.run(directory)[-1] == "Superseded"
-    assert world.run(directory, "execution-2")[-1] == "TidyUp"
-    assert world.open_uploads() == []
-    assert world.visible() == {"sales/a.parquet": b"a"}
 
 
 def test_a_decided_job_whose_execution_is_dead_is_gone_on_with_by_the_sweep() -> None:

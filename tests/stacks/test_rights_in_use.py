@@ -28,12 +28,10 @@ from s3commit.aws.s3_client import make_client
 from s3commit.aws.wiring import make_ports
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import execution_input
-from s3commit.core.job.record import new_record
 from s3commit.core.model.conditions import Conditions
-from s3commit.core.model.errors import IdentityUnknownError, JobRefusedError, TransientError
-from s3commit.core.model.job import Conflict, CountedAttempt, JobSpec, Names, Scope
+from s3commit.core.model.errors import JobRefusedError, TransientError
+from s3commit.core.model.job import Conflict, CountedAttempt, Scope
 from s3commit.core.model.locks import Claimed, claimed
-from s3commit.core.model.pending import PendingFile, PendingSet
 from s3commit.core.ports.bundle import Sweeper
 from stacks.access import ACCESS
 from stacks.definition import STEPS
@@ -235,12 +233,10 @@ def needed(server: Server, recorder: Recorder) -> dict[str, set[Needed]]:
         _refused_inside,
         _refused,
         _rolled_back,
-        _in_doubt,
         _replaced_by_partition,
         _replaced_without_its_list,
         _committed_without_a_manifest,
         _rolled_back_by_version,
-        _replaced_by_name,
         _swept,
     ):
         fate(server, job_directory(job_id=str(uuid.uuid4())))
@@ -306,24 +302,6 @@ def _rolled_back(server: Server, directory: JobDirectory) -> None:
     assert ticket["outcome"] == "ROLLED_BACK"
 
 
-def _in_doubt(server: Server, directory: JobDirectory) -> None:
-    """Behind a key, without metadata of ours: the second worker can not tell whose a file is."""
-    server.open(directory, names=Names.EXACT)
-    behind: Any = {"Bucket": BUCKET, "Key": "sales/doubt.csv", "ServerSideEncryption": "aws:kms"}
-    key, upload_id = behind["Key"], server.client.create_multipart_upload(**behind)["UploadId"]
-    etag = server.store.upload_part(BUCKET, key, upload_id, 1, b"x")
-    file = PendingFile(BUCKET, key, upload_id, (etag,), 1, directory.job_id, "t0", "a0")
-    pending = PendingSet(directory.job_id, (file,), "t0", "a0")
-    server.request(directory, server.drop(directory, pending, "t0", "a0"))
-    ticket = server.decide(directory)
-    server.store.complete_upload(BUCKET, key, upload_id, [etag], length=1)  # its worker died
-    server.client.put_object(**behind, Body=b"y")
-    with pytest.raises(IdentityUnknownError):
-        server.steps(server.complete(ticket), "BeginPublish")
-    server.store.delete(BUCKET, key)
-    server.steps(server.complete(ticket), "BeginPublish", "RollBack", "TidyUp")
-
-
 def _rolled_back_by_version(server: Server, directory: JobDirectory) -> None:
     server.client.put_bucket_versioning(
         Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"}
@@ -380,17 +358,6 @@ def _committed_without_a_manifest(server: Server, directory: JobDirectory) -> No
     server.steps(ticket, "RemoveReplaced", "PublishSuccess", "TidyUp")
 
 
-def _replaced_by_name(server: Server, directory: JobDirectory) -> None:
-    """A file of the program's own name covers one that is there, which takes versions."""
-    server.open(directory, conflict=Conflict.REPLACE, names=Names.EXACT)
-    server.request(directory, server.attempt(directory, "t0", files={"day.parquet": b"new"}))
-    server.store.put(BUCKET, "sales/day.parquet", b"old")
-    server.store.put(BUCKET, "sales/other.parquet", b"old")
-    ticket = server.complete(server.decide(directory))
-    server.steps(ticket, "BeginPublish", "RemoveReplaced", "PublishSuccess", "TidyUp")
-    assert server.visible() == {"sales/day.parquet": b"new"}
-
-
 def _swept(server: Server, directory: JobDirectory) -> None:
     """What a job left behind that has ended, and jobs that were never asked for."""
     _committed(server, directory)
@@ -404,9 +371,6 @@ def _swept(server: Server, directory: JobDirectory) -> None:
     assert min(report["tidied"], report["retired"], report["asked"]) >= 1
     known = _abandoned(server)
     server.arrive(known, server.attempt(known, "t1"))
-    gone = job_directory(job_id=str(uuid.uuid4()))
-    of_s3a = JobSpec(gone.job_id, gone.destination, names=Names.EXACT)
-    server.ledger.open_job(new_record(of_s3a, gone, T0))
     report = server.sweep("sweep_jobs", "LookAtOpenJobs")
     assert (report["asked"], report["forgotten"]) == (1, 1)
     server.sweep("sweep_jobs", "GoOnWithStuckJobs", "ReportSweep")

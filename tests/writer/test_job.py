@@ -66,7 +66,6 @@ def test_each_conflict_policy_stands_in_job_json(store: MemoryObjectStore, confl
     [
         {"conflict": "upsert"},
         {"scope": "table"},
-        {"names": "random"},
         {"idempotency_key": ""},
         {"conditions": {"minRow": 1}},
         {"conditions": {"maxNullFraction": {"price": 1.5}}},

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from s3commit.core.formats.file_names import belongs_to_job
-from s3commit.core.formats.layout import JobDirectory, is_hidden, parse_manifest_key
+from s3commit.core.formats.layout import JobDirectory, is_hidden
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.core.model.job import Destination, Names
-from s3commit.writer.paths import encode_note, file_key, note_key
+from s3commit.core.model.job import Destination
+from s3commit.writer.paths import file_key
 from tests.writer.support import JOB
 
 DIRECTORY = JobDirectory(Destination("lake", "t/"), JOB)
@@ -81,20 +81,3 @@ def test_i7_what_is_accepted_is_visible_data_of_the_job(path: str) -> None:
     assert len(key.encode()) <= 1024
     assert belongs_to_job(key, JOB)
     assert not is_hidden(key.removeprefix("t/"))
-
-
-def test_an_exact_name_is_the_programs_own() -> None:
-    assert file_key(DIRECTORY, "dt=1/a.csv", Names.EXACT) == "t/dt=1/a.csv"
-    for bad in ("_a", "a/../b", "/a", ""):
-        with pytest.raises(InvalidInputError):
-            file_key(DIRECTORY, bad, Names.EXACT)
-
-
-def test_a_note_lies_in_its_attempts_directory_and_is_no_manifest() -> None:
-    key = note_key(DIRECTORY, "7", "try", 3)
-    assert key == f"{DIRECTORY.tasks}7/try/3.open"
-    with pytest.raises(InvalidInputError):
-        parse_manifest_key(DIRECTORY.bucket, key)
-    with pytest.raises(InvalidInputError):
-        note_key(DIRECTORY, "../7", "try", 3)
-    assert encode_note("t/ü", "id") == '{"version":1,"key":"t/ü","uploadId":"id"}'.encode()

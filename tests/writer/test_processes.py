@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import os
 import pickle
@@ -13,7 +12,6 @@ import pytest
 
 from s3commit.aws.s3_client import Encryption
 from s3commit.core.model.errors import PreconditionError
-from s3commit.core.model.job import Names
 from s3commit.writer.job import open_job
 from s3commit.writer.settings import UploadSettings
 from s3commit.writer.task import Task
@@ -56,17 +54,6 @@ def test_i1_i2_a_job_travels_to_processes_and_its_attempts_come_back(
     assert {body.rsplit(" ", 1)[1] for body in bodies.values()}.isdisjoint({str(os.getpid())})
 
 
-def test_a_task_travels_to_a_process(lake: Lake, pool: ProcessPoolExecutor) -> None:
-    with open_job(f"s3://{lake.bucket}/t/", names="exact") as job:
-        tasks = [job.task("0"), job.task("1")]
-        counted = pool.submit(write_task, tasks[0], b"far").result(60)
-        assert counted is not None
-        assert (counted.task_id, counted.attempt_id) == ("0", tasks[0].attempt_id)
-        job.commit([counted, tasks[1].finish()])
-    assert lake.visible() == ["t/a.txt"]
-    assert lake.body("t/a.txt") == b"far"
-
-
 def test_i3_two_copies_of_a_task_are_one_try(lake: Lake, pool: ProcessPoolExecutor) -> None:
     job = open_job(f"s3://{lake.bucket}/t/")
     task = job.task("0")
@@ -86,11 +73,8 @@ def die(task: Task) -> None:
     assert process.exitcode == 7
 
 
-@pytest.mark.parametrize("names", Names)
-def test_i3_i4_a_process_that_dies_leaves_nothing_and_its_task_is_tried_again(
-    lake: Lake, names: Names
-) -> None:
-    with open_job(f"s3://{lake.bucket}/t/", names=names) as job:
+def test_i3_i4_a_process_that_dies_leaves_nothing_and_its_task_is_tried_again(lake: Lake) -> None:
+    with open_job(f"s3://{lake.bucket}/t/") as job:
         die(job.task("0"))
         assert len(lake.open_uploads()) == 2
         with job.task("0") as again, again.open("whole.txt") as file:
@@ -99,19 +83,6 @@ def test_i3_i4_a_process_that_dies_leaves_nothing_and_its_task_is_tried_again(
     (key,) = lake.visible()
     assert lake.body(key) == b"whole"
     assert lake.open_uploads() == []
-
-
-def test_i4_a_process_that_dies_leaves_a_note_on_each_upload_of_an_exact_name(lake: Lake) -> None:
-    job = open_job(f"s3://{lake.bucket}/t/", names="exact")
-    die(job.task("0", "dies"))
-    notes = [
-        json.loads(lake.body(f"{job.directory.tasks}0/dies/{number}.open")) for number in range(2)
-    ]
-    uploads = lake.store.list_uploads(lake.bucket, "")
-    assert {(note["key"], note["uploadId"]) for note in notes} == {
-        (upload.key, upload.upload_id) for upload in uploads
-    }
-    assert {note["key"] for note in notes} == {"t/closed-0", "t/open-0"}
 
 
 # --- what travels
@@ -130,13 +101,24 @@ def test_a_task_that_has_begun_stays_where_it_is() -> None:
     assert open_uploads(store) == []
 
 
+def test_a_task_travels_to_a_process(lake: Lake, pool: ProcessPoolExecutor) -> None:
+    with open_job(f"s3://{lake.bucket}/t/") as job:
+        tasks = [job.task("0"), job.task("1")]
+        counted = pool.submit(write_task, tasks[0], b"far").result(60)
+        assert counted is not None
+        assert (counted.task_id, counted.attempt_id) == ("0", tasks[0].attempt_id)
+        job.commit([counted, tasks[1].finish()])
+    key = f"t/a-{job.job_id}.txt"
+    assert lake.visible() == [key]
+    assert lake.body(key) == b"far"
+
+
 def test_a_task_travels_with_all_but_its_store() -> None:
     settings = UploadSettings(threads=2)
     job = open_job(
         DESTINATION,
         store=MemoryObjectStore(BUCKET),
         settings=settings,
-        names="exact",
         encryption=Encryption("aws:kms", "key-1"),
         environment=ScriptedEnvironment(),
     )
@@ -144,5 +126,5 @@ def test_a_task_travels_with_all_but_its_store() -> None:
     task._environment = job.environment.__class__()
     copy: Task = pickle.loads(pickle.dumps(task))
     assert (copy.directory, copy.task_id, copy.attempt_id) == (task.directory, "0", "first")
-    assert (copy.transfer.settings, copy.names) == (settings, Names.EXACT)
+    assert copy.transfer.settings == settings
     assert copy.encryption == Encryption("aws:kms", "key-1")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import threading
 import zipfile
 from pathlib import Path
@@ -11,16 +10,13 @@ from pathlib import Path
 import pytest
 
 from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK
-from s3commit.core.formats.manifest import decode_pendingset
 from s3commit.core.model.errors import (
-    AccessError,
     InvalidInputError,
     NotFoundError,
     PreconditionError,
     S3CommitError,
     TransientError,
 )
-from s3commit.core.model.job import Names
 from s3commit.writer.conditional_put import TURNS
 from s3commit.writer.job import Job, open_job
 from s3commit.writer.settings import MIB
@@ -328,22 +324,6 @@ def test_i1_i3_a_crash_at_any_request_leaves_nothing_visible_and_nothing_counted
     assert len(manifests) == (1 if nth > 5 else 0)
 
 
-# --- exact names
-
-
-@pytest.fixture
-def exact(store: MemoryObjectStore, plan: FaultPlan) -> Job:
-    job = open_job(
-        DESTINATION,
-        store=plan.wrap(store),
-        environment=ScriptedEnvironment(),
-        job_id=JOB,
-        names="exact",
-    )
-    plan.forget_calls()
-    return job
-
-
 def test_a_file_of_the_programs_own_is_added_whole(
     job: Job, store: MemoryObjectStore, tmp_path: Path
 ) -> None:
@@ -369,75 +349,3 @@ def test_a_file_that_can_not_be_read_leaves_no_upload(
         task.add(tmp_path, "a")
     task.abort()
     assert open_uploads(store) == []
-
-
-def notes(store: MemoryObjectStore, job: Job) -> dict[str, dict[str, object]]:
-    """Each note by its key below the attempt's directory."""
-    found = [key for key in visible(store, job.directory.tasks) if key.endswith(".open")]
-    return {
-        key.removeprefix(job.directory.tasks): json.loads(
-            store.get(BUCKET, key, max_bytes=MIB).body
-        )
-        for key in found
-    }
-
-
-def test_cost_an_exact_name_takes_one_more_put_a_file(
-    exact: Job, plan: FaultPlan, store: MemoryObjectStore
-) -> None:
-    with exact.task("0") as task:
-        for number in range(3):
-            with task.open(f"{number}.csv") as file:
-                file.write(b"x")
-    assert plan.counts() == {"create_upload": 3, "put": 4, "upload_part": 3}
-    assert task.counted is not None
-    body = store.get(BUCKET, exact.directory.prefix + task.counted.manifest, max_bytes=MIB).body
-    files = decode_pendingset(body, exact.directory, names=Names.EXACT).files
-    assert [file.key for file in files] == ["t/0.csv", "t/1.csv", "t/2.csv"]
-
-
-def test_i4_an_upload_of_an_exact_name_is_noted_before_its_first_part(
-    exact: Job, plan: FaultPlan, store: MemoryObjectStore
-) -> None:
-    task = exact.task("7", "try")
-    files = [task.open(name) for name in ("a.csv", "dt=1/b.csv")]
-    assert [call.verb for call in plan.calls] == ["create_upload", "put", "create_upload", "put"]
-    uploads = {upload.key: upload.upload_id for upload in store.list_uploads(BUCKET, "")}
-    assert notes(store, exact) == {
-        f"7/try/{number}.open": {"version": 1, "key": key, "uploadId": uploads[key]}
-        for number, key in enumerate(["t/a.csv", "t/dt=1/b.csv"])
-    }
-    assert [file.target.key for file in files] == ["t/a.csv", "t/dt=1/b.csv"]
-    task.abort()
-    assert open_uploads(store) == []
-
-
-def test_i4_an_upload_that_can_not_be_noted_is_aborted_and_the_file_failed(
-    exact: Job, plan: FaultPlan, store: MemoryObjectStore
-) -> None:
-    plan.fail("put", AccessError("denied"))
-    task = exact.task("0")
-    with pytest.raises(AccessError, match="denied"), task.open("a") as file:
-        file.write(b"x")
-    assert open_uploads(store) == []
-    assert plan.count("upload_part") == 0
-    with pytest.raises(InvalidInputError, match="failed"):
-        task.finish()
-    task.abort()
-
-
-def test_an_exact_path_is_judged_as_every_other(exact: Job, plan: FaultPlan) -> None:
-    task = exact.task("0")
-    for bad in ("../a", "/a", "_a", "a//b", f"{exact.directory.prefix}x"):
-        with pytest.raises(InvalidInputError):
-            task.open(bad)
-    assert plan.count() == 0
-
-
-def test_d2_tries_of_one_task_note_their_uploads_apart(
-    exact: Job, store: MemoryObjectStore
-) -> None:
-    for _ in range(2):
-        with exact.task("0") as task, task.open("a"):
-            pass
-    assert sorted(notes(store, exact)) == [f"0/{fake_id(1)}/0.open", f"0/{fake_id(2)}/0.open"]

@@ -76,10 +76,9 @@ class Judge:
 
     def _working_objects(self) -> list[str]:
         scratch = tuple(
-            prefix
+            job.directory.tasks
             for job in self._register.jobs
             if self._history.is_there(job.directory.result)
-            for prefix in job.directory.scratch
         )
         return [key for key in self._history.all_keys() if key.startswith(scratch)]
 

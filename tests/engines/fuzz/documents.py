@@ -21,8 +21,6 @@ from s3commit.core.formats.documents import (
     encode_result,
 )
 from s3commit.core.formats.manifest import (
-    decode_note,
-    decode_pending,
     decode_pendingset,
     digest,
     encode_pendingset,
@@ -47,12 +45,11 @@ from s3commit.core.model.job import (
     Failure,
     JobResult,
     JobSpec,
-    Names,
     Outcome,
 )
 from s3commit.core.model.record import PlanFacts, ReplacedFacts
 from s3commit.core.ports.objects import ListedObject
-from tests.core.test_manifest import one_file, one_set
+from tests.core.test_manifest import one_set
 from tests.core.world import BUCKET, JOB, World, job_directory
 
 DIRECTORY = job_directory()
@@ -63,7 +60,6 @@ SPEC = JobSpec(
     partition_by=("dt",),
     idempotency_key="k",
 )
-PENDING_KEY = f"{DIRECTORY.s3a}00/tasks/attempt/__base/{DIRECTORY.relative(one_file().key)}.pending"
 ATTEMPT = CountedAttempt("t0", "a0", DIRECTORY.manifest_name("t0", "a0"), "0" * 64, 1, 5)
 RESULT = JobResult(JOB, Outcome.ABORTED, Failure("A", "b"), 3, 9, None, "2026Z", "2026Z", "arn")
 HEADER = CommitHeader(JOB, DIRECTORY.destination.uri, "2026Z", 1, 5, None, ("dt",))
@@ -76,7 +72,7 @@ def _put(key: str, body: bytes) -> World:
 
 
 def _index(body: bytes) -> Any:
-    facts = ReplacedFacts(digest(body), 2, 1, overwrites=False)
+    facts = ReplacedFacts(digest(body), 2, 1)
     return read_index(_put(DIRECTORY.replaced(facts.sha256), body).store, DIRECTORY, facts)
 
 
@@ -110,18 +106,6 @@ DECISION = _decision()
 Read = Callable[[bytes], object]
 DOCUMENTS: dict[str, tuple[bytes, Read]] = {
     "pendingset": (PENDINGSET, lambda body: decode_pendingset(body, DIRECTORY)),
-    "exact pendingset": (
-        PENDINGSET,
-        lambda body: decode_pendingset(body, DIRECTORY, names=Names.EXACT),
-    ),
-    "pending": (
-        json.dumps(json.loads(PENDINGSET)["commits"][0]).encode(),
-        lambda body: decode_pending(body, DIRECTORY, PENDING_KEY),
-    ),
-    "note": (
-        b'{"version":1,"key":"sales/x.csv","uploadId":"u"}',
-        lambda body: decode_note(body, DIRECTORY),
-    ),
     "job": (
         encode_job(SPEC),
         lambda body: decode_job(body, DIRECTORY),

@@ -24,8 +24,6 @@ ELSEWHERE = {  # what a job of that kind has at times, or a stranger puts there
     DIRECTORY.commits: DOCUMENTS["commit manifest"][0],
     DIRECTORY.success: DOCUMENTS["marker"][0],
     DIRECTORY.once(key_digest("k")): b'{"version":1,"key":"k","jobId":"%s"}' % JOB.encode(),
-    f"{DIRECTORY.tasks}t0/a0/1.open": DOCUMENTS["note"][0],
-    f"{DIRECTORY.s3a}01/t5.pendingset": DOCUMENTS["pendingset"][0],
 }
 
 
@@ -73,8 +71,7 @@ def run_mutated(seed: int) -> str:
     world.open(DIRECTORY, idempotency_key="k")
     change(DIRECTORY.job)  # before the uploads, which else would be older than the job
     attempts = tuple(world.attempt(DIRECTORY, f"t{number}") for number in range(2))
-    named = attempts if chance.random() < 0.7 else None
-    world.store.put(BUCKET, DIRECTORY.request, encode_request(CommitRequest(JOB, named)))
+    world.store.put(BUCKET, DIRECTORY.request, encode_request(CommitRequest(JOB, attempts)))
     for key in (DIRECTORY.request, *(DIRECTORY.prefix + one.manifest for one in attempts)):
         change(key)
     for key, body in ELSEWHERE.items():

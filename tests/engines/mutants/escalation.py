@@ -24,8 +24,8 @@ MUTANTS = [
     Mutant(
         "an id is a job's own, whatever a directory above has",
         "core/ownership/named_uploads.py",
-        "            if not other_jobs.own(upload.key):\n",
-        "            if True:\n",
+        "            of_outer = is_further_up(ports.store, directory)\n",
+        "            of_outer = False\n",
         "I12",
         by="tests/core/test_no_escalation.py",
     ),
@@ -48,8 +48,8 @@ MUTANTS = [
     Mutant(
         "an older upload is the job's",
         "core/ownership/named_uploads.py",
-        "names is Names.EXACT and not is_older(upload, opened_at):",
-        "names is Names.EXACT:",
+        " or is_older(upload, opened_at):",
+        ":",
         "I12",
         by="tests/core/test_no_escalation.py",
     ),
@@ -64,17 +64,9 @@ MUTANTS = [
     Mutant(
         "a name proves an upload where there is no job.json",
         "core/ownership/named_uploads.py",
-        '    is_proof = names is Names.UNIQUE or since != ""\n',
-        "    is_proof = True\n",
+        "    if not opened_at:\n",
+        "    if False:\n",
         "I12",
         by="adversary",
-    ),
-    Mutant(
-        "a name proves an upload to the sweep where there is no job.json",
-        "core/ownership/open_uploads.py",
-        "record.names is Names.EXACT and not since:",
-        "False:",
-        "I12",
-        by="tests/core/test_no_escalation.py",
     ),
 ]

@@ -60,13 +60,6 @@ MUTANTS = [
         "I5",
     ),
     Mutant(
-        "an exact name covers a file that can't be brought back",
-        "core/commit/check_conditions.py",
-        "    if found and (\n",
-        "    if False and (\n",
-        "I5",
-    ),
-    Mutant(
         "the job's conditions are not judged",
         "core/commit/check_conditions.py",
         "    if failed:\n",
@@ -223,7 +216,7 @@ MUTANTS = [
         also=(
             (
                 "core/formats/manifest.py",
-                "    if names is Names.UNIQUE and not belongs_to_job(",
+                "    if not belongs_to_job(",
                 "    if False and not belongs_to_job(",
             ),
         ),

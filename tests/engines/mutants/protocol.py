@@ -68,8 +68,8 @@ MUTANTS = [
     Mutant(
         "an upload that is gone passes for completed",
         "core/commit/complete_unit.py",
-        "    return ObjectOwner.OURS if is_ours(file, facts) else ObjectOwner.FOREIGN\n",
-        "    return ObjectOwner.OURS\n",
+        "        return facts is not None and facts.length == file.length\n",
+        "        return True\n",
         "I2",
     ),
     Mutant(
@@ -86,14 +86,6 @@ MUTANTS = [
         "    if lost:\n",
         "    if False:\n",
         "progress",
-    ),
-    Mutant(
-        "another attempt's file passes for the counted one's",
-        "core/ownership/identity.py",
-        "            and facts.metadata.get(META_ATTEMPT) == file.attempt_id\n",
-        "",
-        "I3",
-        by="tests/core tests/crash",
     ),
     Mutant(
         "a manifest that has changed is acted on",
@@ -145,8 +137,8 @@ MUTANTS = [
     Mutant(
         "a roll back deletes first, aborts the uploads then, and does not look again",
         "core/commit/roll_back.py",
-        "        stages = (self._judge, self._fence, self._abort, self._delete, self._is_undone)\n",
-        "        stages = (self._judge, self._delete, self._fence, self._abort)\n",
+        "        stages = (self._fence, self._abort, self._delete, self._is_undone)\n",
+        "        stages = (self._delete, self._fence, self._abort)\n",
         "I2",
         by="tests/sim/test_findings.py",
     ),
@@ -162,15 +154,15 @@ MUTANTS = [
     Mutant(
         "a roll back aborts the uploads that a listing shows, and no others",
         "core/commit/roll_back.py",
-        "        stages = (self._judge, self._fence, self._abort, self._delete, self._is_undone)\n",
-        "        stages = (self._judge, self._abort, self._delete, self._is_undone)\n",
+        "        stages = (self._fence, self._abort, self._delete, self._is_undone)\n",
+        "        stages = (self._abort, self._delete, self._is_undone)\n",
         "I4",
     ),
     Mutant(
         "a roll back deletes nothing",
         "core/commit/roll_back.py",
-        "        stages = (self._judge, self._fence, self._abort, self._delete, self._is_undone)\n",
-        "        stages = (self._judge, self._fence, self._abort)\n",
+        "        stages = (self._fence, self._abort, self._delete, self._is_undone)\n",
+        "        stages = (self._fence, self._abort)\n",
         "I2",
     ),
     Mutant(
@@ -192,8 +184,8 @@ MUTANTS = [
     Mutant(
         "the last look of a roll back does not see uploads",
         "core/commit/roll_back.py",
-        "        return next(own_uploads(self._ports, self._directory), None) is None\n",
-        "        return True\n",
+        "chain(visible, own_uploads(self._ports, self._directory))",
+        "visible",
         "I4",
         by="tests/crash/test_roll_back.py",
     ),
@@ -215,8 +207,8 @@ MUTANTS = [
     Mutant(
         "every upload below the destination passes for the job's",
         "core/ownership/named_uploads.py",
-        "        is_named_so = is_proof and belongs_to_job(upload.key, directory.job_id)\n",
-        "        is_named_so = is_proof\n",
+        "not belongs_to_job(upload.key, directory.job_id) or is_older",
+        "is_older",
         "I5",
     ),
     Mutant(

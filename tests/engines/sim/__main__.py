@@ -110,8 +110,7 @@ def replay(seed: int, arguments: argparse.Namespace) -> int:
         spec = job.spec
         print(
             f"job {job.name}: {job.directory.job_id} at {job.prefix} {spec.conflict}/{spec.scope}"
-            f" key={spec.idempotency_key} names={spec.names} all={job.counts_all}"
-            f" s3a={job.of_s3a}"
+            f" key={spec.idempotency_key} "
         )
     for line in world.trace or ():
         text = (

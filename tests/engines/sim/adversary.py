@@ -28,11 +28,10 @@ from s3commit.core.formats.layout import (
 )
 from s3commit.core.formats.manifest import digest
 from s3commit.core.model.errors import AccessError, InvalidInputError, S3CommitError
-from s3commit.core.model.job import CountedAttempt, Destination, Names
+from s3commit.core.model.job import CountedAttempt, Destination
 from s3commit.core.model.locks import key_digest
 from s3commit.core.model.pending import PendingFile
 from s3commit.core.ports.objects import ListedObject, ObjectStore, StoredObject
-from s3commit.writer.paths import encode_note
 from tests.engines.sim import forgeries
 from tests.engines.sim.clients import BUCKET
 from tests.engines.sim.scheduler import Scheduler
@@ -217,27 +216,14 @@ class _Scene:
 
     def finish_a_task(self) -> None:
         """A manifest, or one over another, that names own uploads and what is visible."""
-        files = [self._upload(self.spec.names) for _ in range(self.rng.choice([0, 1, 1, 2]))]
+        files = [self._upload() for _ in range(self.rng.choice([0, 1, 1, 2]))]
         task = files[0].task_id if files and files[0].task_id else "z"
         seen = self._below() if self.rng.random() < 0.7 else self.who.seen()
         body = forgeries.manifest(self.rng, self.directory, files, seen, task)
         name = self.directory.manifest_name(task, "a0")
-        if self.rng.random() < 0.2:
-            name = f"job-{self.directory.job_id}/00/{task}.pendingset"
         self.who.put(self.directory.prefix + name, body)
         size = sum(file.length for file in files)
         self.counted.append(CountedAttempt(task, "a0", name, digest(body), len(files), size))
-
-    def note_an_upload(self) -> None:
-        """A note of an upload with an exact name; a ``.pending`` file; both may lie."""
-        file = self._upload(Names.EXACT)
-        key = self.rng.choice([file.key, *(one.key for one in self.who.seen())])
-        if self.rng.random() < 0.5:
-            note = encode_note(key, self.rng.choice([file.upload_id, "upload-000002"]))
-            self.who.put(f"{self.directory.tasks}z/a0/0.open", note)
-        else:
-            body = forgeries.manifest(self.rng, self.directory, [file], [], "z")
-            self.who.put(f"{self.directory.s3a}00/tasks/a0/__base/x.pending", body)
 
     def end_it(self) -> None:
         """``result.json``, forged."""
@@ -290,13 +276,12 @@ class _Scene:
 
     # Moves: uploads and data.
 
-    def _upload(self, names: Names) -> PendingFile:
+    def _upload(self) -> PendingFile:
+        """With a name that carries the scene's id; now and then one that is visible."""
         prefix, serial = self.directory.destination.prefix, len(self.who.uploads)
         name = f"part-z{serial}-{self.directory.job_id}.parquet"
-        seen = [one.key for one in self._below()]
-        key = prefix + name
-        if names is Names.EXACT:
-            key = self.rng.choice([f"{prefix}z{serial}.parquet", key, *seen[:2]])
+        seen = [one.key for one in self._below() if self.directory.job_id in one.key]
+        key = self.rng.choice([prefix + name, prefix + name, *seen[:2]])
         body = self._bytes(key)
         return self.who.upload(self.directory, key, body)
 
@@ -308,11 +293,11 @@ class _Scene:
 
     def leave_an_upload(self) -> None:
         """With a name that carries the scene's id."""
-        self._upload(Names.UNIQUE)
+        self._upload()
 
     def complete_an_upload(self) -> None:
         """One of its own, by itself: an object with metadata that names somebody's job."""
-        file = self.rng.choice(self.who.uploads) if self.who.uploads else self._upload(Names.UNIQUE)
+        file = self.rng.choice(self.who.uploads) if self.who.uploads else self._upload()
         self.who.store.complete_upload(
             BUCKET, file.key, file.upload_id, file.etags, length=file.length
         )
@@ -352,7 +337,7 @@ class _Scene:
 
 _MOVES: tuple[Callable[[_Scene], None], ...] = (
     _Scene.say_what_job, _Scene.have_a_job, _Scene.have_a_job, _Scene.ask, _Scene.ask,
-    _Scene.finish_a_task, _Scene.finish_a_task, _Scene.note_an_upload, _Scene.end_it,
+    _Scene.finish_a_task, _Scene.finish_a_task, _Scene.end_it,
     _Scene.list_it, _Scene.list_and_end_it, _Scene.take_a_key, _Scene.mark, _Scene.write_over,
     _Scene.copy, _Scene.lock_away, _Scene.mark_a_directory, _Scene.leave_an_upload,
     _Scene.complete_an_upload, _Scene.abort_an_upload, _Scene.put_data, _Scene.burden_the_sweep,

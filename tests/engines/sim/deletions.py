@@ -79,7 +79,7 @@ def _check_working(
     version: Version,
 ) -> None:
     """Working objects go when the job has ended; the others when they were kept long enough."""
-    if key.startswith(directory.scratch):
+    if key.startswith(directory.tasks):
         if not job.over:
             fail("I2", f"{key} was deleted, and job {job.name} is {job.record_state}")
     else:

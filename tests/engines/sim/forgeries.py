@@ -37,7 +37,6 @@ from s3commit.core.model.job import (
     Failure,
     JobResult,
     JobSpec,
-    Names,
     Outcome,
     Scope,
 )
@@ -67,7 +66,6 @@ def job_spec(rng: random.Random, directory: JobDirectory) -> JobSpec:
         scope=rng.choice(list(Scope)),
         idempotency_key=KEY if rng.random() < 0.4 else None,
         conditions=Conditions(min_rows=10**9) if rng.random() < 0.1 else Conditions(),
-        names=rng.choice([Names.EXACT, Names.UNIQUE]),
     )
 
 
@@ -93,7 +91,8 @@ def request(
     if kind < 0.55:
         return encode_request(CommitRequest(directory.job_id, tuple(counted)))
     if kind < 0.7:
-        return encode_request(CommitRequest(directory.job_id, None))
+        stale = encode_request(CommitRequest(directory.job_id, tuple(counted)))
+        return dump({name: one for name, one in json.loads(stale).items() if name != "attempts"})
     if kind < 0.75:
         return encode_request(CommitRequest(directory.job_id, ()))
     if kind < 0.9:

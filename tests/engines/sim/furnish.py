@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from s3commit.core.formats.layout import META_JOB, JobDirectory
 from s3commit.core.model.conditions import Conditions
-from s3commit.core.model.job import Conflict, Destination, JobSpec, Names, Scope
+from s3commit.core.model.job import Conflict, Destination, JobSpec, Scope
 from tests.engines.sim.clients import BUCKET
 from tests.engines.sim.model import Job
 from tests.engines.sim.troubles import add_troubles
@@ -81,15 +81,13 @@ def add_job(world: World, prefix: str = "") -> None:
     elif is_free and number and kind < 0.1 and _may_nest(world):
         prefix, job_id, outer = "sales/dt=1/", world.observer.jobs["A"].directory.job_id, "A"
     directory = JobDirectory(Destination(BUCKET, prefix), job_id)
-    of_s3a = kind > 0.9
-    job = Job(name, directory, _spec(world, directory, of_s3a=of_s3a), of_s3a=of_s3a)
-    job.counts_all = of_s3a or rng.random() < 0.1
+    job = Job(name, directory, _spec(world, directory))
     job.outer = outer
-    job.hostile = rng.random() < 0.3 and prefix == "sales/dt=1/" and not job.exact
+    job.hostile = rng.random() < 0.3 and prefix == "sales/dt=1/"
     world.observer.jobs[name] = job
     tasks = [_file_names(world, job, f"t{task}") for task in range(rng.choice([1, 1, 2, 2, 3]))]
     job.expected_refusal = gives_up = rng.random() < 0.08
-    dies = rng.random() < (0.4 if of_s3a else 0.04)
+    dies = rng.random() < 0.04
     driver = partial(world.clients.driver, job, tasks, gives_up=gives_up, dies=dies)
     world.later(
         f"{name}:driver",
@@ -107,7 +105,7 @@ def _may_nest(world: World) -> bool:
     """Whether job A has a destination in which another one with its id can lie."""
     jobs = world.observer.jobs
     nested = any(job.nested for job in jobs.values())
-    return jobs["A"].prefix == "sales/" and not jobs["A"].of_s3a and not nested
+    return jobs["A"].prefix == "sales/" and not nested
 
 
 def _behind(world: World, outer: Job, driver: Callable[[], None]) -> None:
@@ -119,10 +117,8 @@ def _behind(world: World, outer: Job, driver: Callable[[], None]) -> None:
         world.scheduler.sleep(20)
 
 
-def _spec(world: World, directory: JobDirectory, *, of_s3a: bool) -> JobSpec:
+def _spec(world: World, directory: JobDirectory) -> JobSpec:
     rng, destination = world.rng, directory.destination
-    if of_s3a:
-        return JobSpec(directory.job_id, destination, names=Names.EXACT)
     return JobSpec(
         directory.job_id,
         destination,
@@ -130,18 +126,14 @@ def _spec(world: World, directory: JobDirectory, *, of_s3a: bool) -> JobSpec:
         scope=rng.choice(list(Scope)),
         idempotency_key="daily" if rng.random() < 0.3 else None,
         conditions=Conditions(min_files=rng.choice([1, 2])) if rng.random() < 0.1 else Conditions(),
-        names=Names.EXACT if rng.random() < 0.18 else Names.UNIQUE,
     )
 
 
 def _file_names(world: World, job: Job, task: str) -> list[str]:
     rng = world.rng
-    suffix = "" if job.exact else f"-{job.directory.job_id}"
-    # A ledger that is lost leaves nothing to tell by whose files are that carry no id at all.
-    if job.of_s3a and (world.loses or rng.random() < 0.5):
-        suffix = f"-{STRANGER}-c000"  # Spark's own id, of the write
+    suffix = f"-{job.directory.job_id}"
     partitions = ["", "dt=1/", "dt=2/", "dt=1/h=3/"]
-    if job.prefix in {"sales/dt=1/", "moved/dt=9/"} or (job.exact and rng.random() < 0.5):
+    if job.prefix in {"sales/dt=1/", "moved/dt=9/"}:
         partitions = [""]
     count = rng.choice([0, 1, 1, 1, 2, 2]) or int(job.hostile)
     return [f"{rng.choice(partitions)}part-{task}-{n}{suffix}.parquet" for n in range(count)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from s3commit.core.model.job import Conflict, Names
+from s3commit.core.model.job import Conflict
 from s3commit.core.model.states import JobState
 from tests.engines.sim.model import Job
 from tests.engines.sim.recovery import leaks, locks_of
@@ -48,9 +48,7 @@ def _committed(world: World, job: Job) -> None:
         if world.observer.excuses(key):
             continue
         replaced = any(
-            other.record_state is JobState.COMMITTED
-            and (key in other.replaced or key in other.covered)
-            for other in later
+            other.record_state is JobState.COMMITTED and key in other.replaced for other in later
         )
         if not replaced:
             fail("I2", f"job {job.name} is COMMITTED, and {key} is not visible")
@@ -70,22 +68,18 @@ def _undone(world: World, job: Job) -> None:
         allowed |= {*_LOSSES, "MANIFEST_MISSING", "KEY_IN_DOUBT"}
     if job.nested:
         allowed.add("JOB_ID_TAKEN")
-    if job.sabotaged or job.counts_all:
+    if job.sabotaged:
         allowed |= _LOSSES
     if job.hostile:
         allowed |= {"NOT_CONTAINED", "COUNTS_DIFFER", "NAME_NOT_UNIQUE"}
     if "manifest" in job.sabotaged:
         allowed |= {"MANIFEST_MISSING", "MANIFEST_CHANGED", "BAD_FIELD"}
-    if job.counts_all:
-        allowed |= {"TWO_ATTEMPTS", "MANIFEST_MISSING"}
     if job.spec.conflict is Conflict.FAIL:
         allowed.add("DESTINATION_NOT_EMPTY")
     if job.spec.idempotency_key:
         allowed.add("ALREADY_COMMITTED")
     if job.spec.conditions:
         allowed.add("CONDITION_FAILED")
-    if job.spec.names is Names.EXACT:
-        allowed |= {"KEY_EXISTS", *_LOSSES}
     if job.failure not in allowed:
         fail("refusal", f"job {job.name} ended {job.failure} ({job.message}), for no reason")
 
@@ -95,7 +89,7 @@ def _foreign(world: World) -> None:
         key
         for job in world.observer.jobs.values()
         if job.record_state is JobState.COMMITTED
-        for key in {*job.replaced, *job.covered}
+        for key in job.replaced
     }
     for key, body in world.foreign.items():
         version = world.bucket.current(key)
@@ -129,7 +123,7 @@ def _markers(world: World) -> None:
             key
             for job in world.observer.jobs.values()
             if job.prefix != prefix and job.record_state is JobState.COMMITTED
-            for key in {*job.replaced, *job.covered}
+            for key in job.replaced
         }
         if set(gone) - elsewhere:
             fail("I9", f"{prefix}_SUCCESS is of job {owner[0].name}, and {gone} are not visible")

@@ -56,8 +56,6 @@ def may_speak(
         fail("I7", f"{process.name} wrote {key}")
     if before is not None or json.loads(body)["action"] != "abort":
         fail("I2", f"{process.name} spoke over the driver of job {job.name}")
-    if job.of_s3a:
-        fail("sweep", f"{process.name} gave up job {job.name}, which is S3A's")
     began, since = moment(process.scheduled), sweep.ago(sweep.limits.abandoned)
     alive = [sign for sign in signs if since <= sign < began]
     job.given_up = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.model.job import Conflict, JobSpec, Names, Scope
+from s3commit.core.model.job import Conflict, JobSpec, Scope
 from s3commit.core.model.states import JobState
 
 DECIDED = frozenset(
@@ -39,12 +39,9 @@ class Job:
     name: str
     directory: JobDirectory
     spec: JobSpec
-    counts_all: bool = False
     hostile: bool = False
     intruder: bool = False  # its directory lies where the adversary may put
     life: int = 0  # of an intruder: how often it was opened again after its end
-    of_s3a: bool = False
-    committers: dict[str, str] = field(default_factory=dict)  # of S3A: task, and its one attempt
     given_up: bool = False  # by a sweep
     outer: str = ""  # the job with the same id in a directory above, to which the id belongs
     reset: int = 0  # how often the ledger was lost under it
@@ -63,7 +60,6 @@ class Job:
     planned: dict[str, File] = field(default_factory=dict)
     replaced: dict[str, str] = field(default_factory=dict)
     pages: set[str] = field(default_factory=set)  # the keys of that list's pages
-    covered: dict[str, tuple[bytes, str]] = field(default_factory=dict)
     damaged: set[str] = field(default_factory=set)  # keys of its own that a stranger has now
     spoiled: set[str] = field(default_factory=set)  # those that one had at any time
     sabotaged: set[str] = field(default_factory=set)
@@ -132,8 +128,3 @@ class Job:
             for mine, deep in self.region()
             for theirs, also_deep in other.region()
         )
-
-    @property
-    def exact(self) -> bool:
-        """Whether the job's file names are the program's own."""
-        return self.spec.names is Names.EXACT

@@ -30,7 +30,6 @@ class Observer:
         self.jobs: dict[str, Job] = {}
         self.files: dict[str, File] = {}
         self.manifests: dict[str, list[str]] = {}  # by digest: the uploads of each one ever put
-        self._noted: set[str] = set()
         self.orphans = Orphans(scheduler)
         self.scheduler = scheduler
         self.bucket = bucket
@@ -101,20 +100,10 @@ class Observer:
     # S3.
 
     def note_manifest(self, key: str) -> None:
-        """A task has put its manifest, or a note of an upload with an exact name."""
+        """A task has put its manifest."""
         body = self.body(key)
-        said = json.loads(body)
-        if "commits" not in said:  # a note of one upload
-            self._noted.add(said["uploadId"])
-            return
-        uploads = [commit["uploadId"] for commit in said["commits"]]
+        uploads = [commit["uploadId"] for commit in json.loads(body)["commits"]]
         self.manifests[hashlib.sha256(body).hexdigest()] = uploads
-
-    def is_named(self, upload_id: str) -> bool:
-        """Whether a manifest or a note that was ever put names the upload."""
-        return upload_id in self._noted or any(
-            upload_id in uploads for uploads in self.manifests.values()
-        )
 
     def create_upload(self, process: Process, perform: Perform, args: Sequence[Any]) -> str:
         """A task's upload is known from here on, even if its answer is lost."""
@@ -157,9 +146,7 @@ class Observer:
         if before is not None and before[1] is not file:
             if excused:
                 return facts
-            if not (job.exact and self.bucket.versioned and job.spec.conflict == "replace"):
-                fail("I5", f"{key} covers an object that was there")
-            job.covered.setdefault(key, (before[0].body or b"", before[0].etag))
+            fail("I5", f"{key} covers an object that was there")
         return facts
 
     def abort_upload(self, process: Process, perform: Perform, args: Sequence[Any]) -> Any:
@@ -205,7 +192,7 @@ class Observer:
 
     def _is_outers(self, job: Job) -> bool:
         """Whether what carries the job's id belongs to a job further up, which has ended."""
-        if not job.nested or job.exact:
+        if not job.nested:
             return False
         outer = self.jobs[job.outer]
         return outer.over or outer.record_state in UNDOING
@@ -225,7 +212,6 @@ class Observer:
             upload
             for upload_id, upload in self.bucket.uploads.items()
             if upload_id in self.files and self.files[upload_id].job == job.name
-            if not job.exact or self.is_named(upload_id)
         ]
         return [*found, *(time for one in uploads for time in (one.initiated, one.modified))]
 
@@ -266,8 +252,8 @@ class Observer:
             return  # what carries its id is aborted when the job further up has ended
         for upload_id in sorted(self.bucket.uploads):
             file = self.files.get(upload_id)
-            if file is None or file.job != job.name or file.since >= since or job.exact:
-                continue  # with exact names the manifest may have come later
+            if file is None or file.job != job.name or file.since >= since:
+                continue
             fail("I4", f"job {job.name} is {job.record_state}, and {file.key} is still open")
 
     def body(self, key: str) -> bytes:

@@ -38,8 +38,6 @@ def recover(world: World) -> None:
             return
         world.rounds += 1
         world.scheduler.seconds += pause
-        if number == 1:
-            _rescue(world)
         if number == LAST_RESORT:
             _repair(world)
         world.keepers.sweep(f"recovery{number}")
@@ -50,22 +48,6 @@ def recover(world: World) -> None:
     left = [*(f"{job.name} ({job.record_state})" for job in unfinished), *world.unsettled()]
     stuck = ", ".join(left)
     raise Violation("progress", f"not ended after {len(PAUSES)} sweeps: {stuck}")
-
-
-def _rescue(world: World) -> None:
-    """To end S3A's jobs is left to people."""
-    for job in world.observer.jobs.values():
-        if (
-            job.of_s3a
-            and world.bucket.current(job.directory.request) is None
-            and _begun(world, job)
-        ):
-            world.scheduler.spawn(
-                f"{job.name}:rescue",
-                partial(world.clients.request_abort, job, "its driver is dead"),
-                role="driver",
-                job=job.name,
-            )
 
 
 def _repair(world: World) -> None:
@@ -107,7 +89,7 @@ def locks_of(world: World, job: Job) -> list[str]:
 
 def is_untidy(world: World, job: Job) -> bool:
     """Whether uploads or working objects of the job are there."""
-    scratch = job.directory.scratch
+    scratch = job.directory.tasks
     # Of one that the ledger has forgotten the pipeline's own objects go with its documents.
     known = job.directory.ref in world.ledger._jobs
     left = any(
@@ -124,23 +106,9 @@ def _open_uploads(world: World, job: Job) -> bool:
 
 
 def leaks(world: World) -> list[File]:
-    """The open uploads of jobs that somebody has to abort.
-
-    What nobody can tell from a stranger's the bucket's lifecycle rule aborts, and it is none here:
-    an upload with an exact name that neither manifest nor note names, or of a job of which the
-    ledger has never heard and that asked for nothing.
-    """
-    observer = world.observer
-    found = (observer.files.get(upload_id) for upload_id in sorted(world.bucket.uploads))
-    return [file for file in found if file is not None and not _is_left(world, file)]
-
-
-def _is_left(world: World, file: File) -> bool:
-    job = world.observer.jobs[file.job]
-    unnamed = job.exact and not world.observer.is_named(file.upload_id)
-    asked = world.bucket.current(job.directory.request) is not None
-    unheard = job.exact and job.record_state is None and not asked
-    return unnamed or unheard
+    """The open uploads of jobs."""
+    files = world.observer.files
+    return [files[one] for one in sorted(world.bucket.uploads) if one in files]
 
 
 def settle(world: World) -> None:

@@ -31,12 +31,10 @@ def spoil_manifest(world: World, job: Job) -> None:
 
     After the decision only together with an upload that it names, so that the job can not
     be finished: one whose files are all visible, and whose manifest is gone, waits for a
-    person. Not with exact names, of which nothing but the manifest tells.
+    person.
     """
     world.scheduler.sleep(0.001 * world.rng.randrange(20))
     world.scheduler.pause()
-    if job.exact:
-        return
     found = [one.key for one in world.store.list(BUCKET, job.directory.tasks)]
     if job.decided:
         uploads = world.store.list_uploads(BUCKET, job.prefix)
@@ -64,7 +62,7 @@ def take_manifest(world: World, job: Job) -> None:
     named = [job.directory.manifest(file.task, file.attempt) for file in job.planned.values()]
     there = [key for key in named if world.bucket.current(key)]
     of_several = sorted({key for key in there if named.count(key) > 1})
-    if job.exact or world.loses or not of_several:
+    if world.loses or not of_several:
         return
     key = world.rng.choice(of_several)
     version = world.bucket.current(key)
@@ -91,7 +89,7 @@ def spoil_published(world: World, job: Job) -> None:
         if job.record_state is not JobState.PUBLISHING:
             world.scheduler.sleep(0.002)
     alone = len(world.observer.jobs) == 1 and not world.loses
-    if job.record_state is not JobState.PUBLISHING or not alone or job.exact:
+    if job.record_state is not JobState.PUBLISHING or not alone:
         return
     key = _lose_page(world, job) if rng.random() < 0.5 else _lose_manifest(world, job)
     if not key:
@@ -122,7 +120,7 @@ def _lose_page(world: World, job: Job) -> str:
 
 def _lose_manifest(world: World, job: Job) -> str:
     """The manifest that goes; a file that it names is damaged."""
-    if not job.planned or job.of_s3a or world.bucket.current(job.directory.commits):
+    if not job.planned or world.bucket.current(job.directory.commits):
         return ""
     file = job.planned[world.rng.choice(sorted(job.planned))]
     manifest = job.directory.manifest(file.task, file.attempt)

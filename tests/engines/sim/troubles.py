@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from s3commit.core.formats.layout import NOTE_SUFFIX
 from tests.engines.sim.losing import copy_table, lose_everything, lose_jobs, lose_notes, set_back
 from tests.engines.sim.model import KEEPERS, Job
 from tests.engines.sim.recovery import is_untidy
@@ -35,7 +34,7 @@ def add_troubles(world: World, job: Job) -> None:
         begin = partial(_execute_again, world, job, again)
         late = partial(world.later, f"{again}!", begin, job=job.name, most=0.05)
         _at_decision(world, job, late)
-    if faults.chance(0.2 if job.exact else 0.08):
+    if faults.chance(0.08):
         _sabotage(world, "upload lost", job, lose_upload)
     if faults.chance(0.04):
         _sabotage(world, "manifest spoiled", job, spoil_manifest)
@@ -45,13 +44,9 @@ def add_troubles(world: World, job: Job) -> None:
         spoil = partial(spoil_published, world, job)
         spoiled = partial(world.later, f"{job.name}:spoil", spoil, job=job.name, role="saboteur")
         _at_decision(world, job, partial(spoiled, most=0.0))
-    # Before its job.json is there a job passes for S3A's, of which the manifests are believed.
     if faults.chance(0.1) and not job.hostile:
         body = partial(world.clients.request_abort, job, "a person gave it up")
         world.later(f"{job.name}:abort", body, role="driver", job=job.name)
-    if job.of_s3a and not world.loses and faults.chance(0.3):
-        retries = partial(world.clients.retry_late, job, "t0")
-        world.later(f"{job.name}:late", retries, role="task", job=job.name)
     if faults.chance(0.1):
         world.later(f"{job.name}:ttl", partial(_forget, world, job), role="ttl", job=job.name)
 
@@ -108,7 +103,7 @@ def announce(world: World, process: Process, key: str) -> None:
     job = world.observer.jobs.get(process.job) or next(
         one for one in jobs if key == one.directory.request
     )
-    if key.endswith((".pendingset", ".pending", NOTE_SUFFIX)):
+    if key.endswith(".pendingset"):
         world.observer.note_manifest(key)
     if key.endswith(".pendingset"):
         _deliver(world, f"{job.name}:ingest", partial(world.machine.ingest, key), job)

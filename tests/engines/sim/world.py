@@ -15,7 +15,6 @@ from s3commit.core.job import listings
 from s3commit.core.job import put_lines as upload
 from s3commit.core.job import replace_list as replaced
 from s3commit.core.model import locks
-from s3commit.core.ownership import other_jobs
 from s3commit.core.ports import clock
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.rebuild import Rebuilder
@@ -59,7 +58,6 @@ _SCALED: list[tuple[tuple[Any, ...], str, list[Any]]] = [
     ((acquire,), "LONGEST_WAIT", [300]),
     ((locks,), "MAX_PARTITION_LOCKS", [2, 90]),
     ((locks,), "WAITER_SECONDS", [900]),
-    ((other_jobs,), "ASKED_ONE_BY_ONE", [1, 64]),
 ]
 
 

@@ -10,13 +10,12 @@ from s3commit.core.commit.ingest_pendingsets import judge_arrival, note_arrivals
 from s3commit.core.formats.documents import encode_request
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.errors import OutcomeUnknownError
-from s3commit.core.model.job import AbortRequest, CommitRequest, CountedAttempt
+from s3commit.core.model.job import AbortRequest, CountedAttempt
 from s3commit.writer.job import Job, open_job
 from tests.core.swept import Schedule
 from tests.core.world import BUCKET, JOB, OTHER_JOB
 from tests.fakes.faults import Crash
 from tests.golden.documents.kept import TABLE, Kept
-from tests.golden.s3a.replay import read, replay
 from tests.writer.support import ScriptedEnvironment
 
 KEY = "load of 2026-11-21"
@@ -144,18 +143,9 @@ def conditioned(world: Kept) -> list[JobDirectory]:
     return ask(job, write(job, "t0", NEW))
 
 
-def exact(world: Kept) -> list[JobDirectory]:
-    """Exact names, over what is there; one task has died."""
-    fill(world, p1=b"goes")
-    job = begin(world, names="exact", conflict="replace")
-    counted = write(job, "t0", {"dt=1/old.csv": b"new", **NEW})
-    job.task("t1", "dead").open("dt=1/c.csv").write(b"lost")
-    return ask(job, counted)
-
-
-def exact_given_up(world: Kept) -> list[JobDirectory]:
-    """Exact names; the driver asks for the abort."""
-    job = begin(world, names="exact")
+def given_up(world: Kept) -> list[JobDirectory]:
+    """The driver asks for the abort; a task has died."""
+    job = begin(world)
     write(job, "t0", NEW)
     job.task("t1", "dead").open("dt=1/c.csv").write(b"lost")
     job.abort("the driver gives up")
@@ -175,22 +165,6 @@ def without_files(world: Kept) -> list[JobDirectory]:
     """It replaces what is there by nothing."""
     fill(world, p1=b"goes")
     return ask(begin(world, conflict="replace"))
-
-
-def of_s3a(world: Kept, case: str = "plain") -> list[JobDirectory]:
-    """Stock S3A's own, whose driver is dead."""
-    recorded = read(case)
-    replay(world.store, recorded)
-    hear(world)
-    return [recorded.directory]
-
-
-def of_s3a_rescued(world: Kept) -> list[JobDirectory]:
-    """The same, with one file visible, asked for by a person."""
-    (directory,) = of_s3a(world, "halfway")
-    request = CommitRequest(directory.job_id, None, partial=True)
-    world.store.put(BUCKET, directory.request, encode_request(request))
-    return [directory]
 
 
 def waiting(world: Kept) -> list[JobDirectory]:

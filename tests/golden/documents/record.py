@@ -61,7 +61,6 @@ COMMITTED, LOST = "COMMITTED", "ROLLED_BACK UPLOADS_LOST"
 CASES: dict[str, tuple[Callable[[Kept], list[JobDirectory]], Stop, JobState, str]] = {
     "open": (jobs.writing, NEVER, S.OPEN, COMMITTED),
     "open_abandoned": (jobs.abandoned, NEVER, S.OPEN, "ABORTED ABANDONED"),
-    "open_of_s3a": (jobs.of_s3a, NEVER, S.OPEN, COMMITTED),
     "sealed": (jobs.appending, entered(S.SEALED), S.SEALED, COMMITTED),
     "sealed_planned": (jobs.replacing_partitions, PLANNED, S.SEALED, COMMITTED),
     "sealed_entering": (jobs.two_tasks, ENTERING, S.SEALED, COMMITTED),
@@ -69,16 +68,15 @@ CASES: dict[str, tuple[Callable[[Kept], list[JobDirectory]], Stop, JobState, str
     "sealed_holding": (jobs.replacing, DECIDING, S.SEALED, COMMITTED),
     "sealed_key_taken": (jobs.key_taken, entered(S.SEALED), S.SEALED, "ABORTED ALREADY_COMMITTED"),
     "sealed_without_files": (jobs.without_files, DECIDING, S.SEALED, COMMITTED),
-    "committing": (jobs.exact, DECIDED, S.COMMITTING, COMMITTED),
+    "committing": (jobs.replacing, DECIDED, S.COMMITTING, COMMITTED),
     "committing_half": (jobs.two_tasks, HALF, S.COMMITTING, COMMITTED),
-    "committing_of_s3a": (jobs.of_s3a_rescued, HALF, S.COMMITTING, COMMITTED),
     "publishing": (jobs.beside_nobody, entered(S.PUBLISHING), S.PUBLISHING, COMMITTED),
     "publishing_removing": (jobs.replacing_partitions, REMOVING, S.PUBLISHING, COMMITTED),
     "committed_untold": (jobs.appending, entered(S.COMMITTED), S.COMMITTED, COMMITTED),
     "committed_untidy": (jobs.two_tasks, TOLD, S.COMMITTED, COMMITTED),
     "committed": (jobs.replacing_partitions, AT_THE_END, S.COMMITTED, COMMITTED),
     "committed_without_files": (jobs.without_files, AT_THE_END, S.COMMITTED, COMMITTED),
-    "aborting": (jobs.exact_given_up, entered(S.ABORTING), S.ABORTING, "ABORTED ABORTED_BY_CLIENT"),
+    "aborting": (jobs.given_up, entered(S.ABORTING), S.ABORTING, "ABORTED ABORTED_BY_CLIENT"),
     "aborted_untold": (
         jobs.in_the_way,
         entered(S.ABORTED),
@@ -86,7 +84,7 @@ CASES: dict[str, tuple[Callable[[Kept], list[JobDirectory]], Stop, JobState, str
         "ABORTED DESTINATION_NOT_EMPTY",
     ),
     "aborted": (jobs.conditioned, AT_THE_END, S.ABORTED, "ABORTED CONDITION_FAILED"),
-    "rolling_back": (jobs.exact, entered(S.ROLLING_BACK), S.ROLLING_BACK, LOST),
+    "rolling_back": (jobs.replacing, entered(S.ROLLING_BACK), S.ROLLING_BACK, LOST),
     "rolled_back_untold": (jobs.appending, entered(S.ROLLED_BACK), S.ROLLED_BACK, LOST),
     "rolled_back": (jobs.replacing, AT_THE_END, S.ROLLED_BACK, LOST),
 }
@@ -143,7 +141,7 @@ def main() -> None:
     os.environ.update(AWS_ACCESS_KEY_ID="testing", AWS_SECRET_ACCESS_KEY="testing")
     with moto() as endpoint:
         for name, (prepare, *_) in CASES.items():
-            case = record(Kept(endpoint, versioned=prepare is jobs.exact), name)
+            case = record(Kept(endpoint, versioned=prepare is jobs.replacing), name)
             text = VALUE.sub(r"{\1}", json.dumps(case, indent=1))
             (folder / f"{name}.json").write_text(text + "\n")
             print(f"recorded {name}")

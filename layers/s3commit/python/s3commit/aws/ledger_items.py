@@ -96,7 +96,6 @@ class JobItem(LedgerItem):
     scope = UnicodeAttribute()
     partition_by: ListAttribute[str] = ListAttribute(of=UnicodeAttribute)  # type: ignore[arg-type]
     idempotency_key = UnicodeAttribute(null=True)
-    names = UnicodeAttribute()
     job_sha256 = UnicodeAttribute(null=True)
     locks: ListAttribute[str] = ListAttribute(of=UnicodeAttribute)  # type: ignore[arg-type]
     turn: MapAttribute[str, Any] = MapAttribute()  # type: ignore[no-untyped-call]

@@ -17,7 +17,7 @@ from s3commit.aws.ledger_items import (
     shelf_of,
 )
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.model.job import Conflict, Destination, Failure, Names, Scope
+from s3commit.core.model.job import Conflict, Destination, Failure, Scope
 from s3commit.core.model.locks import Claim, Claimed, LockMode
 from s3commit.core.model.record import (
     AttemptRecord,
@@ -36,7 +36,6 @@ _READ: Final[dict[str, Callable[[Any], Any]]] = {
     "state": JobState,
     "conflict": Conflict,
     "scope": Scope,
-    "names": Names,
     "stage": Stage,
     "partition_by": tuple,
     "locks": tuple,

@@ -112,10 +112,6 @@ _ENDS: Final = {
         "S3 or the ledger rejected a request of the pipeline as invalid",
         "Read the log of the step that the execution names, and report the message",
     ),
-    "KEY_EXISTS": Advice(
-        "A file with an exact name would overwrite an existing object that could not be restored",
-        "Use names that are unique to the job, or conflict `replace` on a versioned bucket",
-    ),
     "JOB_CHANGED": Advice(
         "`job.json` was deleted or replaced after the job began",
         "Find out who deletes or writes below `__magic_job-`, then run the job again",
@@ -160,18 +156,12 @@ _ENDS: Final = {
         "Find out why its execution stopped (alarm `JobsFailed`). If it has no result yet, end it"
         " with `s3commit commit`. Then run the job again",
     ),
-    "TASKS_MISSING": Advice(
-        "The request counts every manifest, but there are fewer than the job has tasks. A commit"
-        " would have lost rows",
-        "Find out who deletes below `__magic_job-`, or which tasks never ran. Then run the job"
-        " again",
-    ),
     "TOO_DEEP": Advice(
         "The destination has too many directories above it: a job checks all of them",
         "Write to a destination with fewer directories above it",
     ),
     "TWO_ATTEMPTS": Advice(
-        "Two attempts of one task are counted, or both have a manifest where every manifest counts",
+        "Two attempts of one task are counted",
         "Commit one attempt of each task. Only the program knows which one",
     ),
     "UNSUPPORTED_CHECKSUM": Advice(
@@ -204,12 +194,6 @@ _STOPS: Final = {
         " policy, Object Lock or MFA Delete denies it",
         "Grant the right. If a file must not be deleted by the role, delete it yourself; on a"
         " versioned bucket, delete that version",
-    ),
-    "IDENTITY_UNKNOWN": Advice(
-        "It is unknown whether a visible file is the job's. Nothing was aborted, deleted or"
-        " rolled back; visible files stay visible",
-        "List the files with `s3commit show JOB --in-doubt` and mark whose each one is"
-        " (docs/operations.md, Whose is this file?)",
     ),
     "LEDGER_SET_BACK": Advice(
         "The job was committed, but the ledger would roll it back: the table was restored to an"

@@ -38,7 +38,6 @@ from s3commit.core.model.job import (
     CountedAttempt,
     JobResult,
     JobSpec,
-    Names,
     Scope,
 )
 from s3commit.core.model.limits import MAX_WAIT_SECONDS
@@ -61,7 +60,7 @@ DEFAULT_CLIENT: Final = f"s3commit-python/{__version__}"
 # Seconds: as long as a job may wait for its locks, and what it then takes at most.
 DEFAULT_COMMIT_TIMEOUT: Final = MAX_WAIT_SECONDS + 900.0
 
-Choice = TypeVar("Choice", Conflict, Scope, Names)
+Choice = TypeVar("Choice", Conflict, Scope)
 
 
 @dataclass(slots=True)
@@ -109,7 +108,6 @@ class Job:
             self._connected(),
             settings=self.settings,
             environment=self.environment,
-            names=self.spec.names,
             encryption=self.encryption,
             task_count=task_count,
         )
@@ -193,7 +191,6 @@ def open_job(
     partition_by: Iterable[str] = (),
     conditions: Conditions | Mapping[str, Any] = Conditions(),  # noqa: B008 - frozen
     idempotency_key: str | None = None,
-    names: str = Names.UNIQUE,
     client: str = DEFAULT_CLIENT,
     job_id: str | None = None,
     settings: UploadSettings | None = None,
@@ -209,8 +206,7 @@ def open_job(
     once all new ones are visible); ``scope`` says where: ``directory``, all of the destination,
     or ``partition``, the directories that the job writes. ``conditions`` must hold of the job's
     data (`s3commit.core.model.conditions`; a mapping as in ``job.json``). Of the jobs with one
-    ``idempotency_key`` at one destination at most one is committed. ``names="exact"`` leaves file
-    names as the program gives them, without the job's id.
+    ``idempotency_key`` at one destination at most one is committed.
 
     ``settings`` and ``encryption`` are for the uploads; without ``encryption`` the bucket's own way
     holds. ``commit_timeout`` is how many seconds `Job.commit` waits.
@@ -237,7 +233,6 @@ def open_job(
         conditions=conditions
         if isinstance(conditions, Conditions)
         else decode_conditions(conditions),
-        names=_choice(Names, names, "names"),
     )
     if store is None:
         s3 = make_client()

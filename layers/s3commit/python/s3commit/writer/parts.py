@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import threading
-from collections.abc import Callable
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from typing import Final
@@ -96,8 +95,7 @@ class Parts:
     """Cuts bytes into parts, sends them in the background, remembers etags and the first error.
 
     One thread at a time may call `start`, `take`, `seal`, `etags` and `drop` (the stream holds a
-    lock); `stop`, `note` and `statistics` are for any thread. ``announce`` is
-    called with the upload's id before the first part is sent.
+    lock); `stop`, `note` and `statistics` are for any thread.
     """
 
     def __init__(
@@ -105,7 +103,6 @@ class Parts:
         store: UploadStarter,
         target: Target,
         transfer: Transfer,
-        announce: Callable[[str], object] | None = None,
     ) -> None:
         self.error: BaseException | None = None
         self.stopped = threading.Event()
@@ -113,7 +110,6 @@ class Parts:
         self._store = store
         self._target = target
         self._transfer = transfer
-        self._announce = announce
         self._futures: list[Future[str]] = []
         self._counting = threading.Lock()
         self._taken = self._uploaded = 0
@@ -139,7 +135,7 @@ class Parts:
             )
 
     def start(self) -> None:
-        """Start the upload: one request. Raises its error, and the announcement's."""
+        """Start the upload: one request. Raises its error."""
         target = self._target
         try:
             self.upload_id = self._store.create_upload(
@@ -148,8 +144,6 @@ class Parts:
                 metadata=target.metadata,
                 content_type=target.content_type,
             )
-            if self._announce is not None:
-                self._announce(self.upload_id)
         except BaseException as error:
             self.note(error)
             raise

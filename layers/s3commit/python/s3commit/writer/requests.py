@@ -214,7 +214,7 @@ def _unknown(directory: JobDirectory, why: str) -> OutcomeUnknownError:
 
 
 def _count(request: CommitRequest) -> str:
-    return "every attempt" if request.attempts is None else f"{len(request.attempts)} attempts"
+    return f"{len(request.attempts)} attempts"
 
 
 def _uri(directory: JobDirectory) -> str:

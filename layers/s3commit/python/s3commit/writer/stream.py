@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import threading
-from collections.abc import Callable
 from enum import Enum, auto
 from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar
@@ -48,8 +47,6 @@ class PendingUpload(io.BufferedIOBase):
     exception aborts the file instead of closing it.
 
     ``rows`` may be set by the caller until the task is finished, and goes into the manifest.
-    ``announce`` is called with the upload's id as soon as
-    there is one; if it fails, the file does.
     """
 
     mode: ClassVar[str] = "wb"
@@ -62,7 +59,6 @@ class PendingUpload(io.BufferedIOBase):
         *,
         rows: int | None = None,
         environment: Environment | None = None,
-        announce: Callable[[str], object] | None = None,
     ) -> None:
         super().__init__()
         self.target = target
@@ -72,7 +68,7 @@ class PendingUpload(io.BufferedIOBase):
         self._writing = threading.RLock()  # held through a write, close or abort
         self._etags: tuple[str, ...] = ()
         self._created = self._saved = self._now()
-        self._parts = Parts(store, target, transfer, announce)
+        self._parts = Parts(store, target, transfer)
         try:
             self._parts.start()
         except Exception:

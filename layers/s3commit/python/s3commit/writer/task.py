@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -14,13 +13,13 @@ from s3commit.aws.s3_client import Encryption
 from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory, check_id
 from s3commit.core.formats.manifest import digest, encode_pendingset
 from s3commit.core.model.errors import InvalidInputError, S3CommitError
-from s3commit.core.model.job import CountedAttempt, Names
+from s3commit.core.model.job import CountedAttempt
 from s3commit.core.model.pending import PendingFile, PendingSet
 from s3commit.writer.conditional_put import WriterStore, put_own
 from s3commit.writer.connect import shared_store
 from s3commit.writer.environment import Environment
 from s3commit.writer.parts import DEFAULT_CONTENT_TYPE, Target
-from s3commit.writer.paths import encode_note, file_key, note_key
+from s3commit.writer.paths import file_key
 from s3commit.writer.settings import UploadSettings
 from s3commit.writer.stream import PendingUpload
 from s3commit.writer.transfer import Transfer
@@ -46,14 +45,12 @@ class Task:
         *,
         settings: UploadSettings,
         environment: Environment,
-        names: Names = Names.UNIQUE,
         encryption: Encryption | None = None,
         task_count: int | None = None,
     ) -> None:
         self.directory = directory
         self.task_id = check_id(task_id, "task id")
         self.attempt_id = check_id(attempt_id, "attempt id")
-        self.names = names
         self.encryption = encryption
         self.task_count = task_count
         self.transfer = Transfer(settings)
@@ -87,7 +84,7 @@ class Task:
         can't be (``BAD_PATH``) or that the task has opened before (``DUPLICATE_PATH``), and S3's
         errors as `s3commit.core.model.errors`.
         """
-        key = file_key(self.directory, relative_path, self.names)
+        key = file_key(self.directory, relative_path)
         with self._lock:
             self._check_running()
             if key in self._streams:
@@ -95,7 +92,6 @@ class Task:
                     f"task {self.task_id} has opened {relative_path!r} before",
                     code="DUPLICATE_PATH",
                 )
-            announce = self._announcer(key, len(self._streams))
             self._streams[key] = None  # taken, also should the start fail: it may have happened
         stream = PendingUpload(
             self._store,
@@ -103,7 +99,6 @@ class Task:
             self.transfer,
             rows=rows,
             environment=self._environment,
-            announce=announce,
         )
         with self._lock:
             self._streams[key] = stream
@@ -197,7 +192,6 @@ class Task:
             "attempt_id": self.attempt_id,
             "settings": self.transfer.settings,
             "environment": self._environment,
-            "names": self.names,
             "encryption": self.encryption,
             "task_count": self.task_count,
         }
@@ -210,16 +204,6 @@ class Task:
         if self._given_store is None:
             self._given_store = shared_store(self.encryption)
         return self._given_store
-
-    def _announcer(self, key: str, number: int) -> Callable[[str], object] | None:
-        if self.names is Names.UNIQUE:
-            return None
-        note = note_key(self.directory, self.task_id, self.attempt_id, number)
-
-        def announce(upload_id: str) -> None:
-            put_own(self._store, self.directory.bucket, note, encode_note(key, upload_id))
-
-        return announce
 
     def _whole_streams(self) -> list[PendingUpload]:
         kept = []

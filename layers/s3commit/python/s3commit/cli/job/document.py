@@ -57,7 +57,7 @@ def job_document(snapshot: JobSnapshot, now: float) -> dict[str, Any]:
         "inLedger": record is not None,
         "generation": record.generation if record else None,
         "client": spec.client if spec else None,
-        **fields(snapshot.policy, "conflict", "scope", "partition_by", "idempotency_key", "names"),
+        **fields(snapshot.policy, "conflict", "scope", "partition_by", "idempotency_key"),
         # The ledger does not keep them: job.json alone says.
         "conditions": encode_conditions(spec.conditions) if spec else None,
         "request": _request(snapshot),
@@ -65,8 +65,7 @@ def job_document(snapshot: JobSnapshot, now: float) -> dict[str, Any]:
         "manifests": len(snapshot.manifests),
         "noted": snapshot.noted,
         "plan": plan and fields(plan, "units", *_COUNTS),
-        "replaced": replaced
-        and {**fields(replaced, "files", "bytes"), "overwritesExactNames": replaced.overwrites},
+        "replaced": replaced and fields(replaced, "files", "bytes"),
         "locks": _locks(snapshot.locks, now) if snapshot.locks else None,
         "result": result
         and fields(result, "outcome", *_COUNTS, "replaced", "decided_at", "finished_at"),
@@ -210,8 +209,6 @@ def _in_a_catalog(destination: str) -> str:
 
 def _while_open(snapshot: JobSnapshot) -> list[str]:
     uri = snapshot.directory.uri
-    if snapshot.of_s3a:
-        return [f"nothing while its driver lives; if it died: s3commit rescue {uri}"]
     return [
         "nothing while its driver lives",
         f"if the driver died and every task is done: s3commit commit {uri} --dry-run",

@@ -77,7 +77,6 @@ def count_everything(session: Session, snapshot: JobSnapshot) -> Countable:
     Raises `JobRefusedError` for what would only end in an abort: ``NO_MANIFEST``,
     ``TWO_ATTEMPTS``, ``JOB_CHANGED``, ``UPLOAD_GONE``, or a manifest that is not acceptable.
     """
-    _refuse_jobs_of_s3a(snapshot)
     _refuse_without_job_json(snapshot)
     if not snapshot.manifests:
         raise JobRefusedError(
@@ -153,15 +152,6 @@ def _refuse_unfinished(snapshot: JobSnapshot, countable: Countable) -> None:
         )
 
 
-def _refuse_jobs_of_s3a(snapshot: JobSnapshot) -> None:
-    if snapshot.of_s3a:
-        raise JobRefusedError(
-            f"job {snapshot.job_id} was written by Hadoop's S3A committer; see what can"
-            f" be done: s3commit rescue {snapshot.directory.uri}",
-            code="S3A_JOB",
-        )
-
-
 def _refuse_two_attempts(attempts: list[CountedAttempt]) -> None:
     counted: dict[str, set[str]] = {}
     for one in attempts:  # an attempt has a manifest in each place where it has files
@@ -194,7 +184,7 @@ def _read_manifest(
     directory = snapshot.directory
     name = key[len(directory.prefix) :]
     stored = session.store.get(directory.bucket, key, max_bytes=MAX_MANIFEST_BYTES)
-    pending = decode_manifest(directory, name, stored.body, names=snapshot.names)
+    pending = decode_manifest(directory, name, stored.body)
     attempt = CountedAttempt(
         task_id=pending.task_id,
         attempt_id=pending.attempt_id,

@@ -38,7 +38,6 @@ from s3commit.core.model.job import (
     Failure,
     JobResult,
     JobSpec,
-    Names,
 )
 from s3commit.core.model.record import JobRecord, ReplacedFacts
 from s3commit.core.model.states import ENDED, JobState
@@ -94,12 +93,6 @@ class JobSnapshot(Located):
         return REQUESTED if self.request_stands else JobState.OPEN.value
 
     @property
-    def of_s3a(self) -> bool:
-        """Whether Hadoop's own committer wrote it, and nobody else has said anything of it."""
-        of_tasks = (key.startswith(self.directory.s3a) for key in self.manifests)
-        return self.spec is None and not self.request_stands and any(of_tasks)
-
-    @property
     def ended(self) -> bool:
         """Whether no word can change the outcome any more, by whatever knows it."""
         gone_on = self.record is not None and self.record.state in ENDED
@@ -123,11 +116,6 @@ class JobSnapshot(Located):
     def policy(self) -> JobSpec | JobRecord | None:
         """What the client said, or what the ledger keeps of that; None if neither is known."""
         return self.spec or self.record
-
-    @property
-    def names(self) -> Names:
-        """How its files are named; without `job.json` as S3A names them."""
-        return self.policy.names if self.policy is not None else Names.EXACT
 
     @property
     def opened_at(self) -> str:
@@ -228,7 +216,7 @@ def own_uploads(
 ) -> Iterator[OpenUpload]:
     """The job's of them, by the rule of the sweep and of an abort."""
     ports = session.ports(session.store, None)
-    return uploads_of_job(ports, snapshot.directory, snapshot.names, snapshot.opened_at, uploads)
+    return uploads_of_job(ports, snapshot.directory, snapshot.opened_at, uploads)
 
 
 def read_progress(located: Located) -> dict[str, int] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
 
 import click
@@ -23,21 +23,9 @@ from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
 from s3commit.cli.text import many, size
 from s3commit.cli.verb import USAGE, Problem, verb
-from s3commit.core.formats.layout import (
-    META_ATTEMPT,
-    META_JOB,
-    META_TASK,
-    PENDINGSET_SUFFIX,
-    JobDirectory,
-)
 from s3commit.core.job.replace_list import listed_files
 from s3commit.core.model.errors import JobRefusedError, NotFoundError
-from s3commit.core.model.job import CommitRequest, Names
-from s3commit.core.model.pending import PendingFile
 from s3commit.core.model.states import ENDED
-from s3commit.core.ownership.identity import described, is_in_doubt
-from s3commit.core.ownership.named_uploads import files_named_at
-from s3commit.core.ownership.other_jobs import OtherJobs
 from s3commit.core.ports.objects import ListedObject, OpenUpload
 from s3commit.writer.environment import timestamp
 from s3commit.writer.requests import require_committed
@@ -50,12 +38,6 @@ SCANNED_UPLOADS = 20_000  # of the destination: 20 requests, then it stops count
 @click.option("--follow", "following", is_flag=True, help="Print each change until the job ends.")
 @age_option("--timeout", default="15m", told="With --follow: how long to wait: 90s, 15m, 2h.")
 @click.option("--replaced", is_flag=True, help="List the existing files that the job replaces.")
-@click.option(
-    "--in-doubt",
-    "in_doubt",
-    is_flag=True,
-    help="List the visible files that may or may not be the job's.",
-)
 def show(
     session: Session,
     printer: Printer,
@@ -64,7 +46,6 @@ def show(
     following: bool,
     timeout: int,
     replaced: bool,
-    in_doubt: bool,
 ) -> None:
     """Show one job and what to do about it.
 
@@ -81,16 +62,13 @@ def show(
     its idempotency key was; with 3 if it is aborted or rolled back; with 4 after --timeout, and the
     job continues.
     """  # noqa: D301 - click wants the backspace
-    if replaced + in_doubt + following > 1:
-        raise Problem("--follow, --replaced and --in-doubt exclude each other", USAGE)
+    if replaced and following:
+        raise Problem("--follow and --replaced exclude each other", USAGE)
     if following:
         for change, result in follow(session, snapshot, timeout):
             print_change(printer, change)
             if result is not None:
                 require_committed(result)
-        return
-    if in_doubt:
-        _list_in_doubt(printer, snapshot, _files_in_doubt(session, snapshot))
         return
     if replaced:
         _list_replaced(printer, snapshot, _replaced(session, snapshot))
@@ -175,63 +153,3 @@ def _list_files(
     for count, one in enumerate(documents, 1):  # noqa: B007 - read after the loop
         printer.line(f"{size(one['bytes']):>10}  {text(one)}")
     return count
-
-
-def _files_in_doubt(session: Session, snapshot: JobSnapshot) -> list[PendingFile]:
-    """All of the job's, in key order: what its execution would stop at, one by one.
-
-    Reads every counted manifest, and asks for each file, and for each upload that may be gone.
-    Names that carry the job's id leave no doubt.
-    """
-    if snapshot.names is not Names.EXACT:
-        return []
-    bucket, store = snapshot.directory.bucket, session.store
-    other_jobs = OtherJobs(store, snapshot.directory)
-
-    def look(file: PendingFile) -> PendingFile | None:
-        doubted = is_in_doubt(store, file, store.head(bucket, file.key))
-        return file if doubted and not other_jobs.own(file.key) else None
-
-    named = session.parallel(
-        lambda key: files_named_at(store, snapshot.directory, key), _manifests(snapshot)
-    )
-    found = [file for file in session.parallel(look, chain(*named)) if file is not None]
-    # Two attempts may name one file: that of one of them, as good as that of the other.
-    by_key = {file.key: file for file in sorted(found, key=lambda one: one.attempt_id)}
-    return [by_key[key] for key in sorted(by_key)]
-
-
-def _manifests(snapshot: JobSnapshot) -> Iterator[str]:
-    """The keys of the manifests that count; all that are there, where the request names none."""
-    request = snapshot.request
-    if isinstance(request, CommitRequest) and request.attempts is not None:
-        for attempt in request.attempts:
-            yield snapshot.directory.prefix + attempt.manifest
-        return
-    yield from (key for key in snapshot.manifests if key.endswith(PENDINGSET_SUFFIX))
-
-
-def _list_in_doubt(printer: Printer, snapshot: JobSnapshot, found: list[PendingFile]) -> None:
-    told = {f"s3://{file.bucket}/{file.key}": described(file) for file in found}
-    documents = [_in_doubt_document(snapshot.directory, file) for file in found]
-    _list_files(printer, snapshot, "inDoubt", documents, lambda one: told[one["uri"]])
-    if not found:
-        printer.summary(f"no file of job {snapshot.job_id} is in doubt: {snapshot.state}")
-        return
-    printer.summary(
-        f"{many(len(found), 'file')}: nobody can tell whether of job {snapshot.job_id}. Say of each"
-        " whose it is (docs/operations.md, Whose is this file?), then:"
-        f" s3commit commit {snapshot.name}"
-    )
-
-
-def _in_doubt_document(directory: JobDirectory, file: PendingFile) -> dict[str, Any]:
-    """``metadata`` is as ``aws s3 cp --metadata`` takes it, and says that the file is the job's."""
-    marks = {META_JOB: directory.job_id, META_TASK: file.task_id, META_ATTEMPT: file.attempt_id}
-    return {
-        "uri": f"s3://{file.bucket}/{file.key}",
-        "bytes": file.length,
-        "taskId": file.task_id,
-        "attemptId": file.attempt_id,
-        "metadata": ",".join(f"{name}={value}" for name, value in marks.items()),
-    }

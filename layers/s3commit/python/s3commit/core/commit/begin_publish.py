@@ -8,7 +8,6 @@ from s3commit.core.job.record import moved, next_round, own_record, unless_overt
 from s3commit.core.model.errors import JobRefusedError, NeedsOperatorError, NotFoundError
 from s3commit.core.model.job import Failure
 from s3commit.core.model.states import JobState
-from s3commit.core.ownership.identity import in_doubt
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.recovery.lost_plan import plan_again
 
@@ -20,8 +19,8 @@ def begin_publish(ports: Ports, ticket: Ticket) -> Ticket:
 
     If files are lost for good, COMMITTING→ROLLING_BACK instead. If units are missing, the job
     stays COMMITTING and the caller completes again. Raises `LostRaceError`; `NeedsOperatorError` if
-    the machine could not read a plan that is there; `IdentityUnknownError`. No repetition mends
-    the last two, and nothing is undone for them.
+    the machine could not read a plan that is there: no repetition mends that, and nothing is undone
+    for it.
     """
     record = own_record(
         ports, ticket, JobState.COMMITTING, JobState.PUBLISHING, JobState.ROLLING_BACK
@@ -42,9 +41,6 @@ def begin_publish(ports: Ports, ticket: Ticket) -> Ticket:
             " CompleteUploads, mend it, and redrive this execution",
             code="PLAN_NOT_READ",
         )
-    doubted = next((result.in_doubt for result in ticket.completed if result.in_doubt), "")
-    if doubted:
-        raise in_doubt(record.job_id, doubted)
     lost = sum(result.lost for result in ticket.completed)
     if lost:
         failure = Failure(

@@ -6,16 +6,13 @@ from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.job.documents import read_spec_of
 from s3commit.core.job.idempotency_key import check_key, reserve_key
-from s3commit.core.job.plan import planned_files
 from s3commit.core.job.record import planned_record, unless_overtaken
 from s3commit.core.job.replace_list import write_list
-from s3commit.core.job.replaced_files import files_of_before, files_to_replace
+from s3commit.core.job.replaced_files import files_of_before
 from s3commit.core.model.errors import JobRefusedError
-from s3commit.core.model.job import Conflict, Names
-from s3commit.core.model.pending import PendingFile
-from s3commit.core.model.record import JobRecord, ReplacedFacts
+from s3commit.core.model.job import Conflict
+from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from s3commit.core.ownership.identity import is_provably_ours
 from s3commit.core.ports.bundle import Ports
 
 
@@ -33,9 +30,8 @@ def check_conditions(ports: Ports, ticket: Ticket) -> Ticket:
         _judge_counts(ports, directory, record)
         if record.conflict is Conflict.FAIL:
             _refuse_files(ports, directory, record)
-        overwrites = record.names is Names.EXACT and _overwrites(ports, directory, record)
         if record.conflict is Conflict.REPLACE:
-            record = _note_replaced(ports, directory, record, overwrites)
+            record = _note_replaced(ports, directory, record)
         reserve_key(ports, directory, record)
     return ticket.after(record)
 
@@ -56,36 +52,8 @@ def _refuse_files(ports: Ports, directory: JobDirectory, record: JobRecord) -> N
         )
 
 
-def _overwrites(ports: Ports, directory: JobDirectory, record: JobRecord) -> bool:
-    """Whether exact names cover objects that are there, which must be possible to bring back.
-
-    Raises `JobRefusedError` (``KEY_EXISTS``) where it is not.
-    """
-    # S3A's own committer may have begun to make its files visible.
-    began = record.plan is not None and record.plan.visible_before > 0
-
-    def covered(file: PendingFile) -> str:
-        facts = ports.store.head(file.bucket, file.key)
-        return "" if facts is None or (began and is_provably_ours(file, facts)) else file.key
-
-    files = planned_files(ports, directory, record)
-    found = next((key for key in ports.parallel(covered, files) if key), "")
-    if found and (
-        record.conflict is not Conflict.REPLACE or not ports.store.is_versioned(directory.bucket)
-    ):
-        raise JobRefusedError(
-            f"{found} is there already, and could not be brought back if the job had to be undone:"
-            " use conflict 'replace' on a bucket with versioning, or names unique to the job",
-            code="KEY_EXISTS",
-        )
-    return bool(found)
-
-
-def _note_replaced(
-    ports: Ports, directory: JobDirectory, record: JobRecord, overwrites: bool
-) -> JobRecord:
-    files = files_to_replace(ports, directory, record)
-    facts: ReplacedFacts = write_list(ports, directory, files, overwrites=overwrites)
+def _note_replaced(ports: Ports, directory: JobDirectory, record: JobRecord) -> JobRecord:
+    facts = write_list(ports, directory, files_of_before(ports, directory, record))
     return ports.ledger.note(
         record.ref, generation=record.generation, now=ports.clock.now(), replaced=facts
     )

@@ -16,7 +16,7 @@ from s3commit.core.model.pending import PendingFile, PendingSet
 from s3commit.core.model.record import AttemptRecord, JobRecord
 from s3commit.core.model.states import ENDED, UNDER_COMMIT
 from s3commit.core.ownership.open_uploads import is_older
-from s3commit.core.ownership.other_jobs import OtherJobs
+from s3commit.core.ownership.other_jobs import is_further_up
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ObjectStore
 from s3commit.core.recovery.lost_record import record_from_s3
@@ -62,7 +62,7 @@ def judge_arrival(ports: Ports, bucket: str, key: str, *, size: int = 0) -> Arri
     except NotFoundError:
         return Arrival(key, gone=True)
     record = _record(ports, directory)
-    pending = decode_pendingset(stored.body, directory, names=record.names)
+    pending = decode_pendingset(stored.body, directory)
     if record.state in ENDED and len(pending.files) > MOST_ABORTED:
         return Arrival(key)
     if record.state in ENDED:
@@ -104,9 +104,10 @@ def _record(ports: Ports, directory: JobDirectory) -> JobRecord:
 def _abort_late(
     ports: Ports, directory: JobDirectory, record: JobRecord, pending: PendingSet
 ) -> int:
-    # The codec has seen to it that each file lies in the destination, and under a unique name is
-    # the job's; an exact one must not be another job's (I5). A committed file has no upload left.
-    other_jobs = OtherJobs(ports.store, directory)
+    # The codec has seen to it that each file lies in the destination, and is the job's by its name.
+    # A committed file has no upload left.
+    if not pending.files or is_further_up(ports.store, directory):
+        return 0
 
     def abort(file: PendingFile) -> bool:
         if record.opened_at and not _is_open_and_own(ports.store, file, record.opened_at):
@@ -114,7 +115,7 @@ def _abort_late(
         ports.store.abort_upload(file.bucket, file.key, file.upload_id)
         return True
 
-    return sum(ports.parallel(abort, [f for f in pending.files if not other_jobs.own(f.key)]))
+    return sum(ports.parallel(abort, pending.files))
 
 
 def _is_open_and_own(store: ObjectStore, file: PendingFile, opened_at: str) -> bool:

@@ -27,7 +27,7 @@ from s3commit.core.job.replace_list import (
     read_index,
     read_page,
 )
-from s3commit.core.job.replaced_files import files_to_replace
+from s3commit.core.job.replaced_files import files_of_before
 from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.record import JobRecord, ReplacedFacts
 from s3commit.core.model.states import JobState
@@ -114,7 +114,7 @@ class _Removal:
         Raises ``error`` if what is left is not what it named.
         """
         ports, directory = self._ports, self._directory
-        left = in_pages(files_to_replace(ports, directory, self._record))
+        left = in_pages(files_of_before(ports, directory, self._record))
         page = next(left, None)
         if page is None:
             return False

@@ -94,7 +94,7 @@ def _find_or_open(ports: Ports, directory: JobDirectory) -> JobRecord:
         # The record is needed to end the job by; _why_not says what is wrong with it. A job that
         # does not belong here was never decided here, whatever results a copy has brought along.
         facts = ports.store.head(directory.bucket, directory.job)
-        put_at = facts.modified if facts else ports.clock.now()
+        put_at = facts.modified if facts else ""  # without one no upload is its own
         spec = JobSpec(directory.job_id, directory.destination, put_at=put_at)
         return ports.ledger.open_job(new_record(spec, directory, ports.clock.now()))
     return ports.ledger.open_job(record_from_s3(ports, directory, spec))

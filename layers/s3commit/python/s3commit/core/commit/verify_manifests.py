@@ -6,24 +6,18 @@ from dataclasses import replace
 
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket
-from s3commit.core.job.documents import read_spec_of
+from s3commit.core.job.documents import commit_request, read_spec_of
 from s3commit.core.job.listings import list_uploads
 from s3commit.core.job.manifests import each_manifest, read_manifest
 from s3commit.core.job.partitions import write_partitions
 from s3commit.core.job.record import own_record
 from s3commit.core.model.errors import JobRefusedError
-from s3commit.core.model.job import Conflict, JobSpec, Scope
+from s3commit.core.model.job import Conflict, Scope
 from s3commit.core.model.pending import PendingSet
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from s3commit.core.ownership.identity import ObjectOwner, described, in_doubt, is_ours, object_owner
 from s3commit.core.ownership.open_uploads import is_older
 from s3commit.core.ports.bundle import Ports
-from s3commit.core.verification.counted_attempts import (
-    commit_request,
-    counted_attempts,
-    refuse_ours,
-)
 from s3commit.core.verification.manifests import (
     Verified,
     cuts_between,
@@ -47,16 +41,11 @@ def verify_manifests(ports: Ports, ticket: Ticket) -> Ticket:
     request = commit_request(ports, directory, spec)
     if record.conflict is Conflict.REPLACE:
         _refuse_to_replace(ports, directory)
-    counted = counted_attempts(ports, directory, request)
-    if not spec.sha256:
-        refuse_ours(directory, request, counted)
-    verified, written = verify_all(ports, directory, counted, record, spec.conditions.columns)
-    if request.attempts is None and not request.partial:
-        _refuse_missing_tasks(verified)
+    columns = spec.conditions.columns
+    verified, written = verify_all(ports, directory, request.attempts, columns)
     _refuse_shared_keys(verified)
-    visible = _refuse_missing_uploads(ports, directory, verified, spec, record)
+    _refuse_missing_uploads(ports, directory, verified, record)
     facts, body = make_plan(verified)
-    facts = replace(facts, visible_before=visible)
     if record.conflict is not Conflict.APPEND and record.scope is Scope.PARTITION:
         facts = replace(facts, partitions=write_partitions(ports, directory, written))
     ports.store.put(directory.bucket, directory.plan(facts.sha256), body)
@@ -79,18 +68,6 @@ def _refuse_to_replace(ports: Ports, directory: JobDirectory) -> None:
         )
 
 
-def _refuse_missing_tasks(verified: list[Verified]) -> None:
-    """Where every manifest counts nobody has said that these are all: they must say it."""
-    tasks = len({one.attempt.task_id for one in verified})
-    said = max((one.task_count for one in verified), default=0)
-    if tasks < said:
-        raise JobRefusedError(
-            f"the job has {said} tasks by its manifests, and manifests of {tasks}; the request"
-            " neither counts attempts nor says that it is partial",
-            code="TASKS_MISSING",
-        )
-
-
 def _refuse_shared_keys(verified: list[Verified]) -> None:
     seen: set[bytes] = set()
     for one in verified:
@@ -104,16 +81,9 @@ def _refuse_shared_keys(verified: list[Verified]) -> None:
 
 
 def _refuse_missing_uploads(
-    ports: Ports,
-    directory: JobDirectory,
-    verified: list[Verified],
-    spec: JobSpec,
-    record: JobRecord,
-) -> int:
-    """One listing for all; a file that it lacks is looked at by itself before it is refused.
-
-    Returns how many files are visible already.
-    """
+    ports: Ports, directory: JobDirectory, verified: list[Verified], record: JobRecord
+) -> None:
+    """One listing for all; a file that it lacks is looked at by itself before it is refused."""
     missing = {upload for one in verified for upload in one.uploads}
     if missing:
         prefix = directory.destination.prefix
@@ -137,30 +107,19 @@ def _refuse_missing_uploads(
             missing.discard(counted)
     doubted = (one for one in verified if not missing.isdisjoint(one.uploads))
 
-    def look_closer(one: Verified, max_bytes: int) -> int:
-        pending = read_manifest(ports, directory, one.attempt, spec.names, max_bytes)
-        return _refuse_gone(ports, directory, pending, missing, spec)
+    def look_closer(one: Verified, max_bytes: int) -> None:
+        _refuse_gone(ports, read_manifest(ports, directory, one.attempt, max_bytes), missing)
 
-    return sum(each_manifest(ports, look_closer, doubted))
+    for _done in each_manifest(ports, look_closer, doubted):
+        pass
 
 
-def _refuse_gone(
-    ports: Ports, directory: JobDirectory, pending: PendingSet, missing: set[bytes], spec: JobSpec
-) -> int:
-    visible = 0
+def _refuse_gone(ports: Ports, pending: PendingSet, missing: set[bytes]) -> None:
     for file in pending.files:
         if short_digest(file.key, file.upload_id) not in missing:
             continue
-        if ports.store.upload_is_open(file.bucket, file.key, file.upload_id):
-            continue
-        # An S3A driver may have died in its own commit. Of ours nothing is visible yet.
-        facts = ports.store.head(file.bucket, file.key) if not spec.sha256 else None
-        if object_owner(file, facts) is ObjectOwner.UNKNOWN:  # an abort would give its data up
-            raise in_doubt(directory.job_id, described(file))
-        if not is_ours(file, facts):
+        if not ports.store.upload_is_open(file.bucket, file.key, file.upload_id):
             raise JobRefusedError(
                 f"the upload of {file.key!r} is gone: aborted by someone, or by a lifecycle rule",
                 code="UPLOAD_GONE",
             )
-        visible += 1
-    return visible

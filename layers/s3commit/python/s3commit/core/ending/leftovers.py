@@ -18,7 +18,6 @@ def tidy(ports: Ports, directory: JobDirectory, record: JobRecord) -> bool:
     # Listed first: a manifest that comes later names uploads that nobody has aborted here, and it
     # is all that its own event finds them by.
     scratch = scratch_of(ports.store, directory) + own_leftovers(ports.store, directory)
-    # Of exact names nothing else tells whose an upload is that is still open.
     if not abort_uploads(ports, directory):
         return False
     _delete(ports, directory.bucket, scratch)
@@ -28,7 +27,7 @@ def tidy(ports: Ports, directory: JobDirectory, record: JobRecord) -> bool:
 def scratch_of(store: ObjectReader, directory: JobDirectory) -> list[ListedObject]:
     """What a job that has ended needs no more in its directory."""
     listed = store.list(directory.bucket, directory.prefix)
-    return [one for one in listed if one.key.startswith(directory.scratch)]
+    return [one for one in listed if one.key.startswith(directory.tasks)]
 
 
 def own_leftovers(store: ObjectReader, directory: JobDirectory) -> list[ListedObject]:

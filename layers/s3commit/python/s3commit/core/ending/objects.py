@@ -12,7 +12,6 @@ from s3commit.core.job.plan import FILES_AT_ONCE, read_plan, readable_files
 from s3commit.core.model.errors import JobRefusedError, NotFoundError, PreconditionError
 from s3commit.core.model.pending import PendingFile
 from s3commit.core.model.record import JobRecord
-from s3commit.core.ownership.identity import described, in_doubt, is_in_doubt, is_ours
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import NULL_VERSION, ListedObject, ObjectFacts, ObjectStore
 from s3commit.core.recovery.lost_plan import remade_plan
@@ -21,7 +20,7 @@ from s3commit.core.recovery.lost_plan import remade_plan
 def listed_objects(
     ports: Ports, directory: JobDirectory, record: JobRecord
 ) -> Iterator[ObjectFacts]:
-    """What is visible of a job with unique names in ROLLING_BACK: proven by metadata, or plan (I5).
+    """What is visible of a job in ROLLING_BACK: proven by metadata, or plan (I5).
 
     Found by listing, not by the plan, since a manifest may be what was lost.
     """
@@ -40,7 +39,8 @@ def listed_objects(
             units = decided_plan(ports, directory, record)
             planned = {file.key: file for file in readable_files(ports, directory, record, units)}
         file = planned.get(facts.key)
-        if file is not None and is_ours(file, facts) and _is_of_its_time(facts, record):
+        is_planned = file is not None and file.length == facts.length
+        if is_planned and _is_of_its_time(facts, record):
             yield facts
 
 
@@ -58,44 +58,6 @@ def _own_names(ports: Ports, directory: JobDirectory) -> Iterator[ListedObject]:
         relative = directory.relative(listed.key)
         if not is_hidden(relative) and belongs_to_job(listed.key, directory.job_id):
             yield listed
-
-
-def planned_objects(
-    ports: Ports, record: JobRecord, files: Iterable[PendingFile]
-) -> Iterator[ObjectFacts]:
-    """Which of the planned files of a job with exact names in ROLLING_BACK are visible (I5).
-
-    Names of the program's own say nothing: the plan does, and the object itself.
-
-    A decided job found no file of another's in its place, and covered none: what is there by the
-    etag is its own. Save where S3A's committer had begun: what it made visible the pipeline has not
-    (I12), and only metadata of ours tells that from the rest.
-    """
-    began = record.plan is not None and record.plan.visible_before > 0
-
-    def prove(file: PendingFile) -> ObjectFacts | None:
-        facts = ports.store.head(file.bucket, file.key)
-        if facts is None or (began and META_JOB not in facts.metadata):
-            return None
-        return facts if is_ours(file, facts) else None
-
-    for facts in ports.parallel(prove, files):
-        if facts is not None and _is_of_its_time(facts, record):
-            yield facts
-
-
-def stop_in_doubt(ports: Ports, job_id: str, files: Iterable[PendingFile]) -> None:
-    """Raise if an object may be the job's, with exact names, and may be another's.
-
-    Left where it is, it would break I2; deleted, I5. Names that carry the job's id leave no doubt.
-    """
-
-    def judge(file: PendingFile) -> None:
-        if is_in_doubt(ports.store, file, ports.store.head(file.bucket, file.key)):
-            raise in_doubt(job_id, described(file))
-
-    for _done in ports.parallel(judge, files):
-        pass
 
 
 def planned_portions(

@@ -24,10 +24,9 @@ def abort_uploads(ports: Ports, directory: JobDirectory, time: CallTime | None =
     next one.
 
     The job's id in the file name, before the first dot, proves whose an upload is; manifests are
-    not asked, since an attempt that was killed has none, save where names are exact. Listed again
-    until nothing is left, since a task that nobody has stopped yet may open new ones faster than
-    they are aborted; and each is aborted until ListParts does not know it: a part that was under
-    way may have survived the abort
+    not asked, since an attempt that was killed has none. Listed again until nothing is left, since
+    a task that nobody has stopped yet may open new ones faster than they are aborted; and each is
+    aborted until ListParts does not know it: a part that was under way may have survived the abort
     (https://docs.aws.amazon.com/AmazonS3/latest/API/API_AbortMultipartUpload.html).
     """
     left: list[OpenUpload] = []
@@ -71,19 +70,12 @@ def _abort_each(
 
 
 def own_uploads(ports: Ports, directory: JobDirectory) -> Iterator[OpenUpload]:
-    """Every open upload of the job.
-
-    Raises `LostRaceError` if the ledger has lost the job meanwhile: nobody knows then how its files
-    are named, and to find no uploads would mean that what names them may go.
-    """
+    """Every open upload of the job. Raises `LostRaceError` if the ledger has lost it meanwhile."""
     record = ports.ledger.job(directory.ref)
     if record is None:
         raise LostRaceError(f"job {directory.job_id} is not in the ledger any more", None)
-    put_at = opened_at(ports.store, record)
     listed = list_uploads(ports, directory.bucket, directory.destination.prefix)
-    yield from uploads_of_job(
-        ports, directory, record.names, record.opened_at, listed, put_at=put_at
-    )
+    yield from uploads_of_job(ports, directory, opened_at(ports.store, record), listed)
 
 
 def abort(store: ObjectStore, bucket: str, key: str, upload_id: str) -> bool:

@@ -32,7 +32,6 @@ from s3commit.core.model.job import (
     Failure,
     JobResult,
     JobSpec,
-    Names,
     Outcome,
     Scope,
 )
@@ -48,11 +47,11 @@ MAX_REQUEST_BYTES = 64 * 1024 * 1024
 MAX_REQUEST_VALUES = 1_800_000
 MAX_TEXT = 1024
 MAX_KEY_CHARACTERS = 1024  # of an idempotency key
-Choice = TypeVar("Choice", Conflict, Scope, Outcome, Names, JobState)
+Choice = TypeVar("Choice", Conflict, Scope, Outcome, JobState)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _JOB_FIELDS = (
     *("version", "jobId", "destination", "conflict", "scope", "partitionBy", "idempotencyKey"),
-    *("createdAt", "client", "conditions", "names"),
+    *("createdAt", "client", "conditions"),
 )
 
 
@@ -69,7 +68,6 @@ def encode_job(spec: JobSpec) -> bytes:
         "createdAt": spec.created_at,
         "client": spec.client,
         "conditions": encode_conditions(spec.conditions),
-        "names": spec.names,
     }
     return dump(document)
 
@@ -94,7 +92,6 @@ def decode_job(body: bytes, directory: JobDirectory) -> JobSpec:
         created_at=fields.text("createdAt", "", longest=64),
         client=fields.text("client", "", longest=MAX_TEXT),
         conditions=_conditions(fields),
-        names=choice(Names, fields.text("names", Names.UNIQUE), "names"),
         sha256=digest(body),
     )
     if (spec.job_id, spec.destination) != (directory.job_id, directory.destination):
@@ -139,10 +136,6 @@ def encode_request(request: CommitRequest | AbortRequest) -> bytes:
     head["action"] = "commit"
     if request.job_sha256:
         head["jobDigest"] = request.job_sha256
-    if request.partial:
-        head["partial"] = True
-    if request.attempts is None:
-        return dump(head)
     document = {**head, "attempts": [members(attempt) for attempt in request.attempts]}
     return bounded(
         dump(document),
@@ -167,17 +160,10 @@ def decode_request(body: bytes, directory: JobDirectory) -> CommitRequest | Abor
         return AbortRequest(directory.job_id, reason, fields.value.get("abandoned") is True)
     if action != "commit":
         raise InvalidInputError(f"request.json asks for {action!r}", code="BAD_FIELD")
-    attempts = None
-    if fields.has("attempts"):
-        listed = fields.objects("attempts", most=MAX_ATTEMPTS)
-        attempts = tuple(_attempt(attempt, directory) for attempt in listed)
-        refuse_two_attempts(attempts)
-    return CommitRequest(
-        directory.job_id,
-        attempts,
-        job_sha256=_job_digest(fields),
-        partial=fields.flag("partial"),
-    )
+    listed = fields.objects("attempts", most=MAX_ATTEMPTS)
+    attempts = tuple(_attempt(attempt, directory) for attempt in listed)
+    refuse_two_attempts(attempts)
+    return CommitRequest(directory.job_id, attempts, job_sha256=_job_digest(fields))
 
 
 def _job_digest(fields: Fields) -> str:

@@ -25,7 +25,6 @@ REPLACED = "replaced-"
 REPLACED_PAGES = "replaced/"
 TASKS = "tasks/"
 PENDINGSET_SUFFIX = hadoop.PENDINGSET_SUFFIX
-NOTE_SUFFIX = ".open"  # beside the manifests: a note of an upload with an exact name
 COMMITS = "_commits/"
 SUCCESS = "_SUCCESS"
 PIPELINE = "_s3commit/"  # at the bucket's root: the pipeline's own, no client may write there
@@ -201,19 +200,9 @@ class JobDirectory:
         return self.pipeline_prefix + REPLACED_PAGES
 
     @property
-    def scratch(self) -> tuple[str, ...]:
-        """The prefixes of what a job that has ended needs no more of its client's."""
-        return (self.tasks, self.s3a)
-
-    @property
     def tasks(self) -> str:
-        """The prefix under which the manifests lie."""
+        """The prefix under which the manifests lie: a job that has ended needs them no more."""
         return self.prefix + TASKS
-
-    @property
-    def s3a(self) -> str:
-        """The prefix of what S3A's magic committer writes: manifests, and attempts' files."""
-        return f"{self.prefix}{hadoop.JOB_PREFIX}{self.job_id}/"
 
     @property
     def commits(self) -> str:
@@ -270,16 +259,9 @@ def parse_directory(bucket: str, key: str) -> JobDirectory:
 
 
 def parse_manifest_key(bucket: str, key: str) -> tuple[JobDirectory, str, str]:
-    """The directory, task id and attempt id of a manifest's key. Raises `InvalidInputError`.
-
-    In S3A's layout a key tells no task attempt: the application's stands in its place (``00``).
-    """
+    """The directory, task id and attempt id of a manifest's key. Raises `InvalidInputError`."""
     directory = parse_directory(bucket, key)
     name = key[len(directory.prefix) :]
-    of_s3a = hadoop.parse_manifest_name(name, directory.job_id)
-    if of_s3a:
-        task_id, application_attempt = of_s3a
-        return directory, check_id(task_id, "task id"), application_attempt
     elements = name.split("/")
     if len(elements) != 3 or elements[0] + "/" != TASKS or not key.endswith(PENDINGSET_SUFFIX):
         raise InvalidInputError(f"key {key[:200]!r} is no manifest's key", code="BAD_KEY")

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any, Final, NoReturn
 
 from s3commit.core.formats import hadoop
@@ -28,7 +27,6 @@ from s3commit.core.formats.layout import (
 from s3commit.core.formats.strict_json import Fields, bounded, check_text, dump, parse
 from s3commit.core.model.conditions import MAX_COLUMN_NAME, MAX_COLUMNS
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.core.model.job import Names
 from s3commit.core.model.pending import PendingFile, PendingSet
 
 FILE_VERSION = 2
@@ -52,10 +50,6 @@ _BOUNDS: Final[Any] = {
 # Manifests up to here, of some 700 files, are read side by side, 32 of them: 24 MB each at worst.
 # Larger ones are read one at a time.
 SMALL_MANIFEST_BYTES = 512 * 1024
-NOTE_VERSION = 1
-MAX_NOTE_BYTES = 16 * 1024
-MAX_PENDING_BYTES = 4 * 1024 * 1024  # of 10,000 etags with their checksums
-MAX_PENDING_VALUES = 4 * MAX_PARTS
 MAX_EXTRA = 4096  # characters of a key or value of extraData
 MAX_EXTRAS = 100
 MAX_OBJECT_BYTES = 50 * 1024**4  # S3's own limit of an object, same page
@@ -127,12 +121,8 @@ def _file_json(file: PendingFile) -> dict[str, Any]:
     }
 
 
-def decode_pendingset(
-    body: bytes, directory: JobDirectory, *, names: Names = Names.UNIQUE
-) -> PendingSet:
+def decode_pendingset(body: bytes, directory: JobDirectory) -> PendingSet:
     """Read the manifest that lies in ``directory`` and refuse it whole if anything is amiss.
-
-    ``names`` EXACT admits files whose names do not carry the job's id.
 
     Raises `InvalidInputError`; its code is ``BAD_JSON``, ``TOO_LARGE``, ``BAD_VERSION``,
     ``BAD_FIELD``, ``DUPLICATE_KEY``, ``WRONG_JOB``, ``NOT_CONTAINED``, ``NAME_NOT_UNIQUE`` or
@@ -150,53 +140,8 @@ def decode_pendingset(
     _check_set(pending)
     _check_job(pending, directory)
     for file in pending.files:
-        _check_contained(file, directory, names)
+        _check_contained(file, directory)
     return pending
-
-
-def with_ids(
-    files: Iterable[PendingFile], job_id: str, task_id: str, attempt_id: str
-) -> tuple[PendingFile, ...]:
-    """The files with the ids that their manifest's key gives, where S3A's manifests have none."""
-    return tuple(
-        replace(
-            file,
-            job_id=file.job_id or job_id,
-            task_id=file.task_id or task_id,
-            attempt_id=file.attempt_id or attempt_id,
-        )
-        for file in files
-    )
-
-
-def decode_pending(body: bytes, directory: JobDirectory, key: str) -> PendingFile:
-    """Read S3A's ``.pending`` file at ``key`` in ``directory``: one file of an uncommitted attempt.
-
-    Raises `InvalidInputError` as `decode_pendingset` does, and ``NOT_CONTAINED`` for one that
-    names another file than the one that its own path stands for.
-    """
-    document = parse(
-        body, what="pending file", max_bytes=MAX_PENDING_BYTES, most=MAX_PENDING_VALUES
-    )
-    file = _file(Fields(document, "$"))
-    _check_set(PendingSet(directory.job_id, (file,)))
-    _check_job(PendingSet(file.job_id, (file,)), directory)
-    _check_contained(file, directory, Names.EXACT)
-    if hadoop.destination_key(key) != file.key:
-        _refuse("NOT_CONTAINED", f"{key[:200]!r} is not the place of file {file.key[:200]!r}")
-    return file
-
-
-def decode_note(body: bytes, directory: JobDirectory) -> tuple[str, str]:
-    """Read a writer's note of an upload that it has started: the key, and the upload's id.
-
-    ``{"version":1,"key":"…","uploadId":"…"}``. Raises `InvalidInputError` as `decode_pendingset`.
-    """
-    fields = Fields(parse(body, what="note", max_bytes=MAX_NOTE_BYTES), "$")
-    fields.version(NOTE_VERSION)
-    file = PendingFile(directory.bucket, fields.text("key"), fields.text("uploadId"), (), 0)
-    _check_contained(file, directory, Names.EXACT)
-    return file.key, file.upload_id
 
 
 def _file(fields: Fields) -> PendingFile:
@@ -207,9 +152,6 @@ def _file(fields: Fields) -> PendingFile:
         _refuse("BAD_FIELD", f"{fields.path}.extraData must map {most} to strings")
     for text in (*extra, *extra.values()):
         check_text(text, f"{fields.path}.extraData", longest=MAX_EXTRA)
-    task_id, attempt_id = fields.text("taskId", ""), fields.text("attemptId", "")
-    if not attempt_id:  # Hadoop puts the attempt's id where the task's belongs
-        task_id = hadoop.task_of_attempt(task_id) or task_id
     return PendingFile(
         bucket=fields.text("bucket"),
         key=fields.text("destinationKey"),
@@ -217,8 +159,8 @@ def _file(fields: Fields) -> PendingFile:
         etags=hadoop.etags(fields, most=MAX_PARTS, longest=MAX_ETAG),
         length=fields.integer("length"),
         job_id=fields.text("jobId", ""),
-        task_id=task_id,
-        attempt_id=attempt_id,
+        task_id=fields.text("taskId", ""),
+        attempt_id=fields.text("attemptId", ""),
         rows=fields.optional_integer("rows"),
         uri=fields.text("uri", "", longest=8192),
         created=fields.integer("created", 0),
@@ -273,7 +215,7 @@ def _named(values: Iterable[str]) -> set[str]:
     return {value for value in values if value}
 
 
-def _check_contained(file: PendingFile, directory: JobDirectory, names: Names) -> None:
+def _check_contained(file: PendingFile, directory: JobDirectory) -> None:
     """I7: the file lies in the destination, as data, under a name that only this job uses."""
     where = f"file {file.key[:200]!r}"
     if file.bucket != directory.bucket:
@@ -290,7 +232,7 @@ def _check_contained(file: PendingFile, directory: JobDirectory, names: Names) -
         _refuse("NOT_CONTAINED", f"{where} has a control character, which S3's answers can't carry")
     if is_hidden(relative):
         _refuse("NOT_CONTAINED", f"{where} has a hidden name, which is no data")
-    if names is Names.UNIQUE and not belongs_to_job(file.key, directory.job_id):
+    if not belongs_to_job(file.key, directory.job_id):
         _refuse("NAME_NOT_UNIQUE", f"{where} does not end with the job id before the first dot")
 
 

@@ -64,7 +64,7 @@ def commit_lines(header: CommitHeader, files: Iterable[CommittedFile]) -> Iterat
     """The commit manifest, line by line, each with its newline; the same input, the same bytes."""
     first = {"version": VERSION, **members(header, "replaced")}
     if header.replaced is not None:
-        first["replaced"] = members(header.replaced, "overwrites")
+        first["replaced"] = members(header.replaced)
     yield dump(first) + b"\n"
     for file in files:
         yield dump(members(file)) + b"\n"
@@ -97,7 +97,6 @@ def read_replaced(document: Fields) -> ReplacedFacts | None:
         sha256=fields.text("sha256", longest=64),
         files=fields.integer("files"),
         bytes=fields.integer("bytes"),
-        overwrites=fields.flag("overwrites"),
     )
 
 

@@ -97,15 +97,11 @@ class Ticket:
 
 @dataclass(frozen=True, slots=True)
 class UnitResult:
-    """What a worker says of its unit: files visible, and files that are gone for good.
-
-    ``in_doubt`` is the key of a file of which nobody can tell, if there is one.
-    """
+    """What a worker says of its unit: files visible, and files that are gone for good."""
 
     unit: int
     files: int
     lost: int
-    in_doubt: str = ""
 
 
 def execution_input(directory: JobDirectory) -> dict[str, Any]:
@@ -160,7 +156,6 @@ def _completed(fields: Fields) -> tuple[UnitResult, ...]:
             result.integer("unit"),
             result.integer("files"),
             result.integer("lost"),
-            result.text("in_doubt", ""),
         )
         for result in fields.objects("completed", most=100_000)
     )

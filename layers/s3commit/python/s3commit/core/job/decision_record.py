@@ -17,7 +17,7 @@ from s3commit.core.formats.published import read_replaced
 from s3commit.core.formats.strict_json import Fields, dump, members, parse
 from s3commit.core.job.record import first_generation
 from s3commit.core.model.errors import InvalidInputError, NotFoundError, PreconditionError
-from s3commit.core.model.job import Conflict, Names, Scope
+from s3commit.core.model.job import Conflict, Scope
 from s3commit.core.model.record import JobRecord, PlanFacts
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.bundle import Ports
@@ -120,7 +120,6 @@ def _decode(body: bytes, directory: JobDirectory) -> JobRecord:
         updated_at="",
         conflict=choice(Conflict, fields.text("conflict"), "conflict"),
         scope=choice(Scope, fields.text("scope"), "scope"),
-        names=choice(Names, fields.text("names"), "names"),
         partition_by=fields.texts("partitionBy", most=100),
         idempotency_key=fields.optional_text("idempotencyKey"),
         job_sha256=fields.optional_text("jobDigest", longest=64),
@@ -147,5 +146,4 @@ def _plan(fields: Fields) -> PlanFacts:
         bytes=fields.integer("bytes"),
         rows=fields.optional_integer("rows"),
         partitions=fields.text("partitions", "", longest=64),
-        visible_before=fields.integer("visibleBefore"),
     )

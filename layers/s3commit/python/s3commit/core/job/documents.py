@@ -22,7 +22,7 @@ from s3commit.core.formats.published import (
     decode_commit_manifest,
 )
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError, NotFoundError
-from s3commit.core.model.job import AbortRequest, CommitRequest, JobResult, JobSpec, Names
+from s3commit.core.model.job import AbortRequest, CommitRequest, JobResult, JobSpec
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ObjectReader, listed_at
@@ -31,16 +31,15 @@ JOB_CHANGED = "JOB_CHANGED"
 
 
 def read_spec(ports: Ports, directory: JobDirectory) -> JobSpec:
-    """The job's ``job.json``; without one (stock S3A) the job appends to where it lies.
+    """The job's ``job.json``.
 
-    Stock S3A's file names carry another id than the job's, or none. ``sha256`` is empty then.
-
-    Raises `InvalidInputError` if there is one and it is not acceptable.
+    Raises `InvalidInputError` if it is not acceptable, with ``JOB_CHANGED`` if there is none: a
+    directory without one is no job.
     """
     try:
         stored = ports.store.get(directory.bucket, directory.job, max_bytes=MAX_JOB_BYTES)
     except NotFoundError:
-        return JobSpec(directory.job_id, directory.destination, names=Names.EXACT)
+        raise InvalidInputError(f"{directory.job} is not there", code=JOB_CHANGED) from None
     return replace(decode_job(stored.body, directory), put_at=stored.facts.modified)
 
 
@@ -51,8 +50,8 @@ def says_elsewhere(ports: Ports, directory: JobDirectory) -> bool:
     """
     try:
         read_spec(ports, directory)
-    except InvalidInputError:
-        return True
+    except InvalidInputError as error:
+        return error.code != JOB_CHANGED
     return False
 
 
@@ -71,16 +70,21 @@ def opened_at(store: ObjectReader, record: JobRecord) -> str:
 def read_spec_of(ports: Ports, directory: JobDirectory, record: JobRecord) -> JobSpec:
     """As `read_spec`, if it is what it was when the job was first heard of.
 
-    Without its ``job.json`` a job would pass for one of S3A's, which has no conditions. Raises
-    `JobRefusedError` (``JOB_CHANGED``).
+    Raises `JobRefusedError` (``JOB_CHANGED``).
     """
-    spec = read_spec(ports, directory)
-    now = (spec.names, spec.conflict, spec.scope, spec.idempotency_key)
-    same = now == (record.names, record.conflict, record.scope, record.idempotency_key)
+    changed = JobRefusedError(
+        "job.json is gone, or not what it was when the job began", code=JOB_CHANGED
+    )
+    try:
+        spec = read_spec(ports, directory)
+    except InvalidInputError as error:
+        if error.code != JOB_CHANGED:
+            raise
+        raise changed from error
+    now = (spec.conflict, spec.scope, spec.idempotency_key)
+    same = now == (record.conflict, record.scope, record.idempotency_key)
     if not same or record.job_sha256 not in {None, spec.sha256}:
-        raise JobRefusedError(
-            "job.json is gone, or not what it was when the job began", code=JOB_CHANGED
-        )
+        raise changed
     return spec
 
 
@@ -121,3 +125,18 @@ def read_request(ports: Ports, directory: JobDirectory) -> CommitRequest | Abort
             "request.json is not there any more", code="REQUEST_MISSING"
         ) from None
     return decode_request(stored.body, directory)
+
+
+def commit_request(ports: Ports, directory: JobDirectory, spec: JobSpec) -> CommitRequest:
+    """The request, if it is one to commit, and means the ``job.json`` that lies there.
+
+    Raises `JobRefusedError` (``REQUEST_CHANGED``, ``JOB_CHANGED``).
+    """
+    request = read_request(ports, directory)
+    if not isinstance(request, CommitRequest):
+        raise JobRefusedError("the request has changed to an abort", code="REQUEST_CHANGED")
+    if request.job_sha256 not in {"", spec.sha256}:
+        raise JobRefusedError(
+            "job.json is gone, or not the one that the request means", code=JOB_CHANGED
+        )
+    return request

@@ -11,12 +11,11 @@ from s3commit.core.formats.manifest import (
     SMALL_MANIFEST_BYTES,
     decode_pendingset,
     digest,
-    with_ids,
 )
 from s3commit.core.formats.plan import Slice
 from s3commit.core.formats.strict_json import TOO_LARGE
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError, NotFoundError
-from s3commit.core.model.job import CountedAttempt, Names
+from s3commit.core.model.job import CountedAttempt
 from s3commit.core.model.pending import PendingSet
 from s3commit.core.ports.bundle import Ports
 
@@ -52,7 +51,6 @@ def read_manifest(
     ports: Ports,
     directory: JobDirectory,
     told: CountedAttempt | Slice,
-    names: Names,
     max_bytes: int = MAX_MANIFEST_BYTES,
 ) -> PendingSet:
     """The manifest as the request or plan names it, relative to the directory.
@@ -71,22 +69,21 @@ def read_manifest(
         raise JobRefusedError(
             f"manifest {name} has changed since its task wrote it", code="MANIFEST_CHANGED"
         )
-    return decode_manifest(directory, name, stored.body, names=names)
+    return decode_manifest(directory, name, stored.body)
 
 
-def decode_manifest(directory: JobDirectory, name: str, body: bytes, *, names: Names) -> PendingSet:
-    """The manifest ``name`` as its bytes have it, each of its files with the attempt's ids.
+def decode_manifest(directory: JobDirectory, name: str, body: bytes) -> PendingSet:
+    """The manifest ``name`` as its bytes have it.
 
     Raises `JobRefusedError` with the codec's code, or ``WRONG_JOB`` if it is another attempt's.
     """
     try:
-        pending = decode_pendingset(body, directory, names=names)
+        pending = decode_pendingset(body, directory)
         _, task_id, attempt_id = parse_manifest_key(directory.bucket, directory.prefix + name)
     except InvalidInputError as error:
         raise JobRefusedError(f"manifest {name}: {error.message}", code=error.code) from error
     _refuse_other_ids(pending, task_id, attempt_id)
-    files = with_ids(pending.files, directory.job_id, task_id, attempt_id)
-    return PendingSet(directory.job_id, files, task_id, attempt_id, pending.task_count)
+    return PendingSet(directory.job_id, pending.files, task_id, attempt_id, pending.task_count)
 
 
 def _refuse_other_ids(pending: PendingSet, task_id: str, attempt_id: str) -> None:

@@ -70,7 +70,7 @@ def by_manifest(
 
     def read(part: Slice, max_bytes: int) -> tuple[PendingFile, ...] | JobRefusedError:
         try:
-            pending = read_manifest(ports, directory, part, record.names, max_bytes)
+            pending = read_manifest(ports, directory, part, max_bytes)
         except JobRefusedError as error:
             return error
         return pending.files[part.start : part.stop]

@@ -32,7 +32,6 @@ def new_record(spec: JobSpec, directory: JobDirectory, now: str) -> JobRecord:
         scope=spec.scope,
         partition_by=spec.partition_by,
         idempotency_key=spec.idempotency_key,
-        names=spec.names,
         job_sha256=spec.sha256,
         opened_at=spec.put_at,
     )

@@ -27,7 +27,7 @@ MAX_PAGES = 100_000
 
 
 def write_list(
-    ports: Ports, directory: JobDirectory, files: Iterable[ListedObject], *, overwrites: bool
+    ports: Ports, directory: JobDirectory, files: Iterable[ListedObject]
 ) -> ReplacedFacts:
     """Put pages and index, with memory for one page; the same files, the same objects."""
     pages = []
@@ -38,7 +38,7 @@ def write_list(
         size += sum(one.length for one in page)
     index = index_body(directory, total, pages)
     ports.store.put(directory.bucket, directory.replaced(digest(index)), index)
-    return ReplacedFacts(digest(index), total, size, overwrites)
+    return ReplacedFacts(digest(index), total, size)
 
 
 def in_pages(files: Iterable[ListedObject]) -> Iterator[list[ListedObject]]:

@@ -8,8 +8,7 @@ from s3commit.core.formats.file_names import belongs_to_job
 from s3commit.core.formats.layout import JobDirectory, is_data, partition_of
 from s3commit.core.job.listings import list_objects
 from s3commit.core.job.partitions import read_partitions
-from s3commit.core.job.plan import planned_files
-from s3commit.core.model.job import Names, Scope
+from s3commit.core.model.job import Scope
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ListedObject
@@ -41,13 +40,3 @@ def _partitions(ports: Ports, directory: JobDirectory, record: JobRecord) -> Ite
         if not covered or not name.startswith(covered):
             covered = name
             yield directory.destination.prefix + name
-
-
-def files_to_replace(
-    ports: Ports, directory: JobDirectory, record: JobRecord
-) -> Iterator[ListedObject]:
-    """`files_of_before` without the job's own, where their names do not tell."""
-    own: set[str] = set()
-    if record.names is Names.EXACT:
-        own.update(file.key for file in planned_files(ports, directory, record))
-    return (one for one in files_of_before(ports, directory, record) if one.key not in own)

@@ -75,12 +75,6 @@ class NeedsOperatorError(UnchangedError):
     code = "NEEDS_OPERATOR"
 
 
-class IdentityUnknownError(NeedsOperatorError):
-    """S3 does not tell whose a file is. The job stays in its state until a person settles it."""
-
-    code = "IDENTITY_UNKNOWN"
-
-
 class AccessError(UnchangedError):
     """The credentials are missing or don't permit the call."""
 

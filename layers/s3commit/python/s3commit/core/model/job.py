@@ -25,13 +25,6 @@ class Scope(StrEnum):
     PARTITION = "partition"
 
 
-class Names(StrEnum):
-    """Whether a job's file names carry its id, or are the program's own."""
-
-    UNIQUE = "unique"
-    EXACT = "exact"
-
-
 class Outcome(StrEnum):
     """How a job ended, as its client reads it."""
 
@@ -77,8 +70,7 @@ def job_id_of(ref: str) -> str:
 class JobSpec:
     """``job.json``: what the client said at job setup. Times are RFC 3339, UTC.
 
-    ``sha256`` is the digest of the document that was read, ``put_at`` when S3 has got it; both are
-    empty where there is none.
+    ``sha256`` is the digest of the document that was read, ``put_at`` when S3 has got it.
     """
 
     job_id: str
@@ -90,7 +82,6 @@ class JobSpec:
     created_at: str = ""
     client: str = ""
     conditions: Conditions = field(default_factory=Conditions)
-    names: Names = Names.UNIQUE
     sha256: str = field(default="", compare=False)
     put_at: str = field(default="", compare=False)
 
@@ -114,15 +105,12 @@ class CountedAttempt:
 class CommitRequest:
     """``request.json`` with the action commit.
 
-    ``attempts`` None means that every manifest of the job directory counts (stock S3A); unless
-    ``partial``, there must be as many as they say that the job has tasks. ``job_sha256`` is the
-    digest of the ``job.json`` that the client means; empty: it does not say.
+    ``job_sha256`` is the digest of the ``job.json`` that the client means; empty: it does not say.
     """
 
     job_id: str
-    attempts: tuple[CountedAttempt, ...] | None
+    attempts: tuple[CountedAttempt, ...]
     job_sha256: str = ""
-    partial: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,8 @@ UNIT_BYTES: Final = 200_000
 # Completing a file of many parts takes S3 longer, so parts weigh in too.
 UNIT_PARTS: Final = 20_000
 
-# Files of one job. VerifyManifests holds some 250 bytes of each, exact names some 1,300 (the own
-# files of a job that replaces), and decide_job has the memory; to complete them takes ten minutes.
+# Files of one job. VerifyManifests holds some 250 bytes of each, and decide_job has the memory; to
+# complete them takes ten minutes.
 MAX_JOB_FILES: Final = 1_000_000
 
 # A job that waits for its destination asks again after 5 s at first, then after a fifth of the time

@@ -18,7 +18,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from s3commit.core.model.errors import JobRefusedError
-from s3commit.core.model.job import Conflict, Names, Scope
+from s3commit.core.model.job import Conflict, Scope
 from s3commit.core.model.limits import (
     MAX_LOOKS,
     MAX_NODE_BYTES,
@@ -185,15 +185,9 @@ def _lies_in(node: str, other: str) -> bool:
 
 
 def _mode(node: str, record: JobRecord) -> LockMode:
-    """Exact names may meet those of another job, so that nobody appends beside them.
-
-    Else the job could take the other's file, of the same bytes, for its own, and a roll back would
-    delete it (I5).
-    """
     if not node.endswith("/") and f"/{_ONCE}" in node:
         return _K
-    shared = record.conflict is Conflict.APPEND and record.names is not Names.EXACT
-    return _S if shared else _X
+    return _S if record.conflict is Conflict.APPEND else _X
 
 
 def _looked_at(roots: Collection[str]) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from s3commit.core.model.job import Conflict, Destination, Failure, Names, Scope, job_ref
+from s3commit.core.model.job import Conflict, Destination, Failure, Scope, job_ref
 from s3commit.core.model.states import JobState
 
 
@@ -15,7 +15,6 @@ class PlanFacts:
 
     ``partitions`` is the digest of the document that lists them, where the policy asks for it.
     ``nulls`` has, for each column that a condition names, its nulls (None: not counted).
-    ``visible_before`` counts files that S3A's own committer had made visible before the decision.
     """
 
     sha256: str
@@ -25,21 +24,15 @@ class PlanFacts:
     rows: int | None
     partitions: str = ""
     nulls: dict[str, int | None] = field(default_factory=dict)
-    visible_before: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ReplacedFacts:
-    """What the ledger keeps of a replace list: the digest of its index, and counts.
-
-    ``overwrites`` says that files of exact names cover ones that are there, which is allowed on a
-    versioned bucket alone.
-    """
+    """What the ledger keeps of a replace list: the digest of its index, and counts."""
 
     sha256: str
     files: int
     bytes: int
-    overwrites: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +97,6 @@ class JobRecord:
     scope: Scope = Scope.DIRECTORY
     partition_by: tuple[str, ...] = ()
     idempotency_key: str | None = None
-    names: Names = Names.UNIQUE
     job_sha256: str | None = None
     plan: PlanFacts | None = None
     replaced: ReplacedFacts | None = None

@@ -15,7 +15,7 @@ from typing import Final
 from s3commit.core.formats.file_names import is_of_other_writers, owner_of
 from s3commit.core.formats.layout import COMMITS, MAGIC_PREFIX, JobDirectory, directories_above
 from s3commit.core.job.documents import opened_at
-from s3commit.core.model.job import Destination, Names
+from s3commit.core.model.job import Destination
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED
 from s3commit.core.ports.bundle import Ports
@@ -30,8 +30,7 @@ def is_older(upload: OpenUpload, opened_at: str) -> bool:
     """Whether the upload was begun before the job's ``job.json``: it is another program's (I12).
 
     Whatever its name says, or a manifest: anyone who sees an open upload can open a job with the id
-    in its name. ``opened_at`` is when S3 got that document; a job of S3A's has none, so none of its
-    uploads is older.
+    in its name. ``opened_at`` is when S3 got that document.
     """
     return upload.initiated < opened_at
 
@@ -132,7 +131,7 @@ class UploadOwners:
             return Ownership.FOREIGN
         if record.state not in ENDED:
             return Ownership.UNDER_WAY
-        if record.names is Names.EXACT and not since:
+        if not since:
             return Ownership.UNKNOWN  # without a job.json a name proves nothing
         return Ownership.ENDED
 

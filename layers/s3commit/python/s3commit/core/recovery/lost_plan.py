@@ -9,7 +9,6 @@ from s3commit.core.model.errors import InvalidInputError, JobRefusedError
 from s3commit.core.model.job import CommitRequest
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.bundle import Ports
-from s3commit.core.verification.counted_attempts import counted_attempts
 from s3commit.core.verification.manifests import make_plan, verify_all
 
 
@@ -33,8 +32,7 @@ def remade_plan(ports: Ports, directory: JobDirectory, record: JobRecord) -> byt
         request = read_request(ports, directory)
         if decided is None or not isinstance(request, CommitRequest):
             return None
-        counted = counted_attempts(ports, directory, request)
-        verified, _ = verify_all(ports, directory, counted, record, ())
+        verified, _ = verify_all(ports, directory, request.attempts, ())
         facts, body = make_plan(verified)
     except (InvalidInputError, JobRefusedError):
         return None

@@ -19,7 +19,6 @@ from s3commit.core.formats.plan import Slice
 from s3commit.core.formats.published import CommittedFile
 from s3commit.core.job.plan import by_manifest, read_plan
 from s3commit.core.model.errors import JobRefusedError, NotFoundError
-from s3commit.core.model.job import Names
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ListedObject, ObjectFacts
@@ -51,7 +50,7 @@ def visible_files(ports: Ports, directory: JobDirectory, record: JobRecord) -> l
         CommittedFile(facts.key, facts.length, facts.etag, None)
         for facts in ports.parallel(
             lambda one: ports.store.head(directory.bucket, one.key),
-            _candidates(ports, directory, record, known),
+            _candidates(ports, directory, known),
         )
         if facts is not None and _is_lost(facts, directory, known)
     ]
@@ -81,14 +80,12 @@ def _attempt_of(directory: JobDirectory, part: Slice) -> tuple[str, str]:
     return task_id, attempt_id
 
 
-def _candidates(
-    ports: Ports, directory: JobDirectory, record: JobRecord, known: _Known
-) -> Iterator[ListedObject]:
-    """Data that no manifest names; where names tell whose it is, the job's alone."""
+def _candidates(ports: Ports, directory: JobDirectory, known: _Known) -> Iterator[ListedObject]:
+    """The job's data that no manifest names."""
     for listed in ports.store.list(directory.bucket, directory.destination.prefix):
         if listed.key in known.files or not is_data(directory.relative(listed.key)):
             continue
-        if record.names is Names.EXACT or belongs_to_job(listed.key, directory.job_id):
+        if belongs_to_job(listed.key, directory.job_id):
             yield listed
 
 

@@ -17,7 +17,6 @@ from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.objects import ListedObject, listed_at
 from s3commit.core.sweep.jobs import abandon_if_silent, is_resting
-from s3commit.core.sweep.s3a import report_left, report_shared
 from s3commit.core.sweep.sweep import DAY, Sweep, restart
 
 DESTINATIONS_A_CALL = 500
@@ -71,8 +70,6 @@ def tidy_job_directories(sweep: Sweep, cursor: str) -> str:
         if not sweep.alone and uri in sweep.put_off:
             continue
         after = name if uri == first else ""
-        if not after and not sweep.cost.overspent(destination.prefix):
-            report_shared(sweep, destination)
         stopped = _tidy_destination(sweep, destination, after)
         if stopped is None:
             continue
@@ -188,8 +185,6 @@ def _judge(sweep: Sweep, directory: JobDirectory, found: Contents) -> None:
         _judge_ended(sweep, directory, record, found)
     elif record.state is JobState.OPEN and found.request is not None:
         restart(sweep, directory, record, max(found.request.modified, record.updated_at))
-    elif record.state is JobState.OPEN and not found.own:
-        report_left(sweep, directory, found.of_s3a)
 
 
 def judge_unknown(sweep: Sweep, directory: JobDirectory, found: Contents) -> None:
@@ -209,8 +204,6 @@ def judge_unknown(sweep: Sweep, directory: JobDirectory, found: Contents) -> Non
         since = sweep.ago(sweep.limits.abandoned)
         if found.newest < since:
             abandon_if_silent(sweep, directory, None, since=since, known=found.newest)
-    else:
-        report_left(sweep, directory, found.of_s3a)
 
 
 def _judge_ended(sweep: Sweep, directory: JobDirectory, record: JobRecord, found: Contents) -> None:
@@ -268,6 +261,6 @@ def _scratch(sweep: Sweep, directory: JobDirectory) -> list[ListedObject]:
     """What an ended job needs no more; `TIDIED_HERE` objects at most."""
     listed = chain.from_iterable(
         sweep.ports.store.list(directory.bucket, prefix)
-        for prefix in (*directory.scratch, directory.pipeline_prefix)
+        for prefix in (directory.tasks, directory.pipeline_prefix)
     )
     return list(islice((one for one in listed if one.key != directory.decision), TIDIED_HERE))

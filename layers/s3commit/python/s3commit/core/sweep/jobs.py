@@ -8,7 +8,6 @@ from functools import partial
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.job.documents import read_spec
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.core.model.job import Conflict, Names
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.objects import listed_at
@@ -101,7 +100,7 @@ def _has_its_turn(sweep: Sweep, record: JobRecord) -> bool:
 
 def is_resting(sweep: Sweep, record: JobRecord) -> bool:
     """Whether an old OPEN job without a ``job.json`` need not be looked at in this walk."""
-    if record.state is not JobState.OPEN or not _may_be_of_s3a(record):
+    if record.state is not JobState.OPEN or record.opened_at:
         return False
     since = shifted(_last_heard(record), sweep.limits.abandoned)
     if sweep.began < since:
@@ -135,7 +134,7 @@ def _judge_silent(sweep: Sweep, directory: JobDirectory, record: JobRecord, left
         if newest >= since:
             return ""
         is_ours = is_ours or listed.key == directory.job
-    if is_ours or (not newest and not _may_be_of_s3a(record)):
+    if is_ours or (not newest and record.opened_at):
         return abandon_if_silent(sweep, directory, record, since=since, known=newest, left=left)
     if not newest and (
         sweep.dry_run or sweep.ports.ledger.forget(record.ref, generation=record.generation)
@@ -143,11 +142,6 @@ def _judge_silent(sweep: Sweep, directory: JobDirectory, record: JobRecord, left
         # Its committer has deleted the directory: committed or aborted, and none of our business.
         sweep.report.forgotten += 1
     return ""
-
-
-def _may_be_of_s3a(record: JobRecord) -> bool:
-    """Whether the job began without a ``job.json``, as far as the ledger tells."""
-    return record.names is Names.EXACT and record.conflict is Conflict.APPEND
 
 
 def abandon_if_silent(
@@ -170,7 +164,7 @@ def abandon_if_silent(
         return ""  # a copy of another table's directory: no job of here
     heard = _last_heard(record) if record is not None else ""
     opened_at = (record.opened_at if record else "") or spec.put_at
-    suspect = Suspect(directory, spec.names, opened_at, since)
+    suspect = Suspect(directory, opened_at, since)
     life = last_sign(sweep, suspect, known=max(known, heard), left=left)
     if not life.left and life.last < since:
         abort_abandoned(sweep, directory, life.last)

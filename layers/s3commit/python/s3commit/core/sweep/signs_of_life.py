@@ -13,7 +13,6 @@ from typing import Final
 
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.errors import UploadGoneError
-from s3commit.core.model.job import Names
 from s3commit.core.ownership.named_uploads import uploads_of_job
 from s3commit.core.ports.objects import OpenUpload
 from s3commit.core.sweep.sweep import Sweep
@@ -26,7 +25,6 @@ class Suspect:
     """A job that may be dead, and since when a sign is fresh."""
 
     directory: JobDirectory
-    names: Names
     opened_at: str
     since: str
 
@@ -77,8 +75,6 @@ def _ask_all(sweep: Sweep, job: Suspect, last: str, after: str, asked: str) -> L
     (https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListMultipartUploads.html).
     """
     uploads: Iterable[OpenUpload] = _own_uploads(sweep, job, after)
-    if job.names is Names.EXACT:  # what manifests name comes in their order, not by key
-        uploads = sorted(uploads, key=lambda upload: upload.key)
     for some in _by_keys(uploads, sweep.asked_at_once):
         last = max(last, _last_part(sweep, job, some))
         if last >= job.since:
@@ -129,4 +125,4 @@ def _last_part(sweep: Sweep, job: Suspect, uploads: Iterable[OpenUpload]) -> str
 def _own_uploads(sweep: Sweep, job: Suspect, after: str = "") -> Iterator[OpenUpload]:
     store, directory = sweep.ports.store, job.directory
     uploads = store.list_uploads(directory.bucket, directory.destination.prefix, after=after)
-    return uploads_of_job(sweep.ports, directory, job.names, job.opened_at, uploads)
+    return uploads_of_job(sweep.ports, directory, job.opened_at, uploads)

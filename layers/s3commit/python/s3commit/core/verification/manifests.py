@@ -17,8 +17,7 @@ from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.job import CountedAttempt
 from s3commit.core.model.limits import MAX_JOB_FILES
 from s3commit.core.model.pending import PendingSet, add_nulls
-from s3commit.core.model.record import JobRecord, PlanFacts
-from s3commit.core.ownership.other_jobs import OtherJobs
+from s3commit.core.model.record import PlanFacts
 from s3commit.core.ports.bundle import Ports
 
 SAMPLED = 256 // 16
@@ -38,7 +37,6 @@ class Verified:
     uploads: list[bytes]
     bytes: int
     rows: int | None
-    task_count: int
     nulls: dict[str, int | None]
 
 
@@ -46,18 +44,15 @@ def verify_all(
     ports: Ports,
     directory: JobDirectory,
     counted: Iterable[CountedAttempt],
-    record: JobRecord,
     columns: tuple[str, ...],
 ) -> tuple[list[Verified], set[str]]:
     """In the order of the plan, and the partitions that are written.
 
     Raises `JobRefusedError` (``TOO_LARGE``) for more than fits into memory.
     """
-    other_jobs = OtherJobs(ports.store, directory)
 
     def verify(attempt: CountedAttempt, max_bytes: int) -> tuple[Verified, frozenset[str]]:
-        pending = _read(ports, directory, attempt, record, max_bytes)
-        other_jobs.refuse(pending.files)
+        pending = _read(ports, directory, attempt, max_bytes)
         partitions = frozenset(partition_of(directory.relative(one.key)) for one in pending.files)
         return _verified(attempt, pending, columns), partitions
 
@@ -80,15 +75,10 @@ def verify_all(
 
 
 def _read(
-    ports: Ports,
-    directory: JobDirectory,
-    attempt: CountedAttempt,
-    record: JobRecord,
-    max_bytes: int,
+    ports: Ports, directory: JobDirectory, attempt: CountedAttempt, max_bytes: int
 ) -> PendingSet:
-    pending = read_manifest(ports, directory, attempt, record.names, max_bytes)
-    told = (attempt.files, attempt.bytes)
-    if told not in {(len(pending.files), pending.bytes), (-1, -1)}:
+    pending = read_manifest(ports, directory, attempt, max_bytes)
+    if (attempt.files, attempt.bytes) != (len(pending.files), pending.bytes):
         raise JobRefusedError(
             f"manifest {attempt.manifest} has {len(pending.files)} files of {pending.bytes} bytes,"
             f" the request says {attempt.files} of {attempt.bytes}",
@@ -109,7 +99,6 @@ def _verified(attempt: CountedAttempt, pending: PendingSet, columns: tuple[str, 
         uploads=[short_digest(file.key, file.upload_id) for file in pending.files],
         bytes=pending.bytes,
         rows=pending.rows,
-        task_count=pending.task_count or 0,
         # The ledger keeps them: no more than the job's conditions ask for.
         nulls={column: pending.nulls.get(column) for column in columns},
     )

@@ -35,7 +35,6 @@ final class Documents {
     if (job.options().minFiles() > 0) {
       conditions.put("minFiles", job.options().minFiles());
     }
-    node.put("names", "unique");
     return bytes(node);
   }
 
