@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -42,7 +41,7 @@ JOBS = [
     a_job(job_sha256=None, partition_by=("a", "länd"), idempotency_key="ключ"),
     a_job(plan=PLAN, replaced=REPLACED, locks=("lake/a/", "lake/b/"), decided_at=T0),
     a_job(plan=OTHER_PLAN, replaced=OTHER_REPLACED, failure=Failure("CODE", "what\n语")),
-    a_job(plan=replace(PLAN, nulls={}), state=JobState.ABORTED, finished_at=T0, execution="arn"),
+    a_job(plan=PLAN, state=JobState.ABORTED, finished_at=T0, execution="arn"),
 ]
 
 

@@ -31,17 +31,16 @@ def test_the_policy_is_shown_whole(desk: Desk) -> None:
     directory = desk.requested_job(
         **DAY,
         idempotency_key="sales 2026-11-21",
-        conditions=Conditions(min_rows=1, max_null_fraction={"price": 0.25}),
+        conditions=Conditions(min_rows=1, max_rows=9),
     )
     text = text_of(desk, "show", uri_of(directory))
     assert (
         "conflict replace\nscope partition\npartition by dt\n"
         "idempotency key sales 2026-11-21\n"
-        "conditions min rows 1\n"
-        "conditions max null fraction price 0.25\n"
+        "conditions min rows 1, max rows 9\n"
     ) in text
     document = desk.json("show", uri_of(directory))
-    assert document["conditions"] == {"minRows": 1, "maxNullFraction": {"price": 0.25}}
+    assert document["conditions"] == {"minRows": 1, "maxRows": 9}
     assert document["idempotencyKey"] == "sales 2026-11-21"
 
 

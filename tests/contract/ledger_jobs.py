@@ -27,7 +27,6 @@ OTHER_PLAN = replace(
     sha256="b" * 64,
     rows=None,
     partitions="d" * 64,
-    nulls={"id": 0, "länd.name": 17, "not counted": None},
 )
 REPLACED = ReplacedFacts(sha256="e" * 64, files=4, bytes=9876)
 OTHER_REPLACED = ReplacedFacts(sha256="f" * 64, files=0, bytes=0)

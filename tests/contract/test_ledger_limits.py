@@ -44,11 +44,10 @@ def test_characters_count_by_their_bytes(ledger: Ledger) -> None:
 
 def test_a_job_that_would_grow_too_large_stays_as_it_is(ledger: Ledger) -> None:
     before = bring_to(ledger, JobState.SEALED)
-    nulls: dict[str, int | None] = {"c" * TOO_LARGE: 1}
     failure = Failure("CODE", "m" * TOO_LARGE)
 
     with pytest.raises(InvalidInputError):
-        ledger.note(REF, generation=0, now=T1, plan=replace(PLAN, nulls=nulls))
+        ledger.note(REF, generation=0, now=T1, plan=replace(PLAN, partitions="p" * TOO_LARGE))
     with pytest.raises(InvalidInputError):
         ledger.take_turn(
             REF,

@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from s3commit.core.formats import plan
-from s3commit.core.formats.documents import MAX_JOB_BYTES, MAX_KEY_CHARACTERS, MAX_TEXT, decode_job
+from s3commit.core.formats.documents import (
+    MAX_COLUMN_NAME,
+    MAX_COLUMNS,
+    MAX_JOB_BYTES,
+    MAX_KEY_CHARACTERS,
+    MAX_TEXT,
+    decode_job,
+)
 from s3commit.core.formats.layout import (
     MAX_KEY_BYTES,
     MAX_PREFIX_BYTES,
@@ -18,7 +25,6 @@ from s3commit.core.formats.layout import (
 from s3commit.core.formats.plan import cut_units, encode_plan, unit_json
 from s3commit.core.formats.strict_json import LONGEST_LINE, dump
 from s3commit.core.job.record import new_record
-from s3commit.core.model.conditions import MAX_COLUMN_NAME, MAX_COLUMNS
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import Failure, JobSpec
 from s3commit.core.model.limits import (
@@ -51,9 +57,8 @@ def a_document(client_characters: int) -> bytes:
         "destination": DIRECTORY.destination.uri,
         "conflict": "replace",
         "scope": "partition",
-        "partitionBy": columns[: MAX_COLUMNS // 2],
+        "partitionBy": columns,
         "idempotencyKey": WIDE * MAX_KEY_CHARACTERS,
-        "conditions": {"maxNullFraction": dict.fromkeys(columns[MAX_COLUMNS // 2 :], 1)},
         "client": WIDE * client_characters,
     }
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
@@ -84,7 +89,6 @@ def test_the_record_of_the_largest_job_fits_into_an_item_to_its_end() -> None:
         bytes=most,
         rows=most,
         partitions="b" * 64,
-        nulls=dict.fromkeys(spec.conditions.columns, most),
     )
     most_nodes = MAX_PARTITION_LOCKS + 2  # the key, and the destination if they are escalated
     nodes = [f"{BUCKET}/{number}".ljust(MAX_NODE_BYTES, "n") for number in range(most_nodes)]

@@ -115,7 +115,7 @@ def pending(key: str, *, is_sampled: bool) -> Verified:
     """One manifest of a file."""
     attempt = CountedAttempt("t", "a", "t/a.pendingset", "0" * 64, 1, 1)
     sample = [key] if is_sampled else []
-    return Verified(attempt, [1], [b"k"], sample, [b"u"], 1, 1, {})
+    return Verified(attempt, [1], [b"k"], sample, [b"u"], 1, 1)
 
 
 @pytest.mark.parametrize("name", ["part-{0:06}-7f-c000.parquet", "dt={1:03}/{0:06}.parquet"])

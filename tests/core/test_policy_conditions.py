@@ -1,4 +1,4 @@
-"""Conditions on rows, files and nulls: met to the letter, or the job is aborted."""
+"""Conditions on rows and files: met to the letter, or the job is aborted."""
 
 from __future__ import annotations
 
@@ -16,16 +16,14 @@ from tests.core.world import JOB, World, job_directory
 # Conditions
 
 
-def judged(
-    conditions: Conditions, *bodies: bytes, nulls: dict[str, int] | None = None
-) -> JobResult:
+def judged(conditions: Conditions, *bodies: bytes) -> JobResult:
     """A job with a file of so many rows as it has bytes, a task a file."""
     world, directory = World(), job_directory()
     world.open(directory, conditions=conditions)
     counted = []
     for number, body in enumerate(bodies):
         files = {f"part-{number}-{JOB}.parquet": body}
-        counted.append(world.attempt(directory, f"t{number}", files=files, nulls=nulls or {}))
+        counted.append(world.attempt(directory, f"t{number}", files=files))
     world.request(directory, *counted)
     world.run(directory)
     committed = world.result(directory).outcome is Outcome.COMMITTED
@@ -40,12 +38,11 @@ def judged(
         Conditions(min_rows=6),
         Conditions(max_rows=6),
         Conditions(min_files=2),
-        Conditions(min_rows=6, max_rows=6, min_files=2, max_null_fraction={"x": 2 / 6}),
-        Conditions(max_null_fraction={"x": 1.0}),
+        Conditions(min_rows=6, max_rows=6, min_files=2),
     ],
 )
 def test_a_job_that_meets_its_conditions_to_the_letter_is_committed(conditions: Conditions) -> None:
-    assert judged(conditions, b"abcd", b"ef", nulls={"x": 1}).outcome is Outcome.COMMITTED
+    assert judged(conditions, b"abcd", b"ef").outcome is Outcome.COMMITTED
 
 
 @pytest.mark.parametrize(
@@ -55,50 +52,20 @@ def test_a_job_that_meets_its_conditions_to_the_letter_is_committed(conditions: 
         (Conditions(max_rows=5), "maxRows is 5, the job has 6"),
         (Conditions(max_rows=0), "maxRows is 0, the job has 6"),
         (Conditions(min_files=3), "minFiles is 3, the job has 2"),
-        (
-            Conditions(max_null_fraction={"x": 0.3, "y": 0}),
-            "maxNullFraction.x is 0.3, the job has 0.3333 (2 of 6 rows)",
-        ),
-        (
-            Conditions(max_null_fraction={"x": 0}),
-            "maxNullFraction.x is 0, the job has 0.3333 (2 of 6 rows)",
-        ),
-        (Conditions(max_null_fraction={"z": 1}), "the nulls of column 'z' were not counted"),
     ],
 )
 def test_a_job_that_fails_a_condition_is_aborted_with_the_figure(
     conditions: Conditions, told: str
 ) -> None:
-    result = judged(conditions, b"abcd", b"ef", nulls={"x": 1, "y": 0})
+    result = judged(conditions, b"abcd", b"ef")
     assert result.outcome is Outcome.ABORTED
     assert failure_of(result) == ("CONDITION_FAILED", told)
 
 
-def test_a_job_without_rows_meets_every_share_and_no_minimum() -> None:
-    assert judged(Conditions(max_null_fraction={"x": 0.0})).outcome is Outcome.COMMITTED
+def test_a_job_without_rows_meets_a_maximum_and_no_minimum() -> None:
     assert judged(Conditions(max_rows=0)).outcome is Outcome.COMMITTED
-    empty = judged(Conditions(max_null_fraction={"x": 0.0}), b"", nulls={"x": 0})
-    assert empty.outcome is Outcome.COMMITTED
     assert failure_of(judged(Conditions(min_rows=1)))[1] == "minRows is 1, the job has 0"
     assert failure_of(judged(Conditions(min_files=1)))[1] == "minFiles is 1, the job has 0"
-
-
-def test_a_task_without_files_has_no_nulls_to_count() -> None:
-    world, directory = World(), job_directory()
-    world.open(directory, conditions=Conditions(max_null_fraction={"x": 0.0}))
-    counted = world.attempt(directory, "t0", nulls={"x": 0})
-    world.request(directory, counted, world.attempt(directory, "t1", files={}))
-    world.run(directory)
-    assert world.result(directory).outcome is Outcome.COMMITTED
-
-
-def test_a_share_is_refused_if_one_file_did_not_count_its_nulls() -> None:
-    world, directory = World(), job_directory()
-    world.open(directory, conditions=Conditions(max_null_fraction={"x": 1.0}))
-    first = world.attempt(directory, "t0", nulls={"x": 0})
-    world.request(directory, first, world.attempt(directory, "t1"))
-    world.run(directory)
-    assert failure_of(world.result(directory))[1] == "the nulls of column 'x' were not counted"
 
 
 @pytest.mark.parametrize("conditions", [Conditions(min_rows=1), Conditions(max_rows=9)])
@@ -122,19 +89,6 @@ def test_rows_need_not_be_counted_where_no_condition_asks() -> None:
     world.run(directory)
     assert world.result(directory).outcome is Outcome.COMMITTED
     assert world.result(directory).rows is None
-
-
-def test_the_ledger_keeps_the_nulls_of_the_columns_that_a_condition_names_alone() -> None:
-    """A manifest may name any columns: the item of a job is bounded all the same."""
-    world, directory = World(), job_directory()
-    world.open(directory, conditions=Conditions(max_null_fraction={"x": 1.0}))
-    many = {"x": 1} | {f"{number}" * 100: 1 for number in range(90)}
-    world.request(directory, world.attempt(directory, "t0", nulls=many))
-    world.run(directory)
-    plan = world.record(directory).plan
-    assert plan is not None
-    assert plan.nulls == {"x": 1}
-    assert world.result(directory).outcome is Outcome.COMMITTED
 
 
 def test_conditions_are_judged_before_the_policy_looks_and_nothing_is_listed() -> None:

@@ -83,7 +83,7 @@ class World:
         attempt: str,
         **counts: Any,
     ) -> PendingFile:
-        """An upload that is not completed; ``counts`` are a PendingFile's rows and nulls."""
+        """An upload that is not completed; ``counts`` are a PendingFile's rows."""
         key = f"{directory.destination.prefix}{name}"
         metadata = {META_JOB: directory.job_id, META_TASK: task, META_ATTEMPT: attempt}
         upload_id = self.store.create_upload(

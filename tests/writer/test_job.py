@@ -68,7 +68,7 @@ def test_each_conflict_policy_stands_in_job_json(store: MemoryObjectStore, confl
         {"scope": "table"},
         {"idempotency_key": ""},
         {"conditions": {"minRow": 1}},
-        {"conditions": {"maxNullFraction": {"price": 1.5}}},
+        {"conditions": {"minRows": 1.5}},
     ],
 )
 def test_what_is_not_offered_is_refused_before_anything_is_written(

@@ -39,7 +39,7 @@ def check_conditions(ports: Ports, ticket: Ticket) -> Ticket:
 def _judge_counts(ports: Ports, directory: JobDirectory, record: JobRecord) -> None:
     plan = record.plan
     conditions = read_spec_of(ports, directory, record).conditions
-    failed = plan and conditions.failed(plan.files, plan.rows, plan.nulls)
+    failed = plan and conditions.failed(plan.files, plan.rows)
     if failed:
         raise JobRefusedError(failed, code="CONDITION_FAILED")
 

@@ -41,8 +41,7 @@ def verify_manifests(ports: Ports, ticket: Ticket) -> Ticket:
     request = commit_request(ports, directory, spec)
     if record.conflict is Conflict.REPLACE:
         _refuse_to_replace(ports, directory)
-    columns = spec.conditions.columns
-    verified, written = verify_all(ports, directory, request.attempts, columns)
+    verified, written = verify_all(ports, directory, request.attempts)
     _refuse_shared_keys(verified)
     _refuse_missing_uploads(ports, directory, verified, record)
     facts, body = make_plan(verified)

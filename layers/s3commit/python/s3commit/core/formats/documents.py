@@ -12,13 +12,11 @@ from s3commit.core.formats.strict_json import (
     MAX_VALUES,
     Fields,
     bounded,
-    check_text,
     dump,
     members,
     parse,
 )
 from s3commit.core.model.conditions import (
-    MAX_COLUMN_NAME,
     Conditions,
     decode_conditions,
     encode_conditions,
@@ -47,6 +45,8 @@ MAX_REQUEST_BYTES = 64 * 1024 * 1024
 MAX_REQUEST_VALUES = 1_800_000
 MAX_TEXT = 1024
 MAX_KEY_CHARACTERS = 1024  # of an idempotency key
+MAX_COLUMNS = 100  # of partitionBy
+MAX_COLUMN_NAME = 255  # characters
 Choice = TypeVar("Choice", Conflict, Scope, Outcome, JobState)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _JOB_FIELDS = (
@@ -87,7 +87,7 @@ def decode_job(body: bytes, directory: JobDirectory) -> JobSpec:
         destination=destination,
         conflict=choice(Conflict, fields.text("conflict", Conflict.APPEND), "conflict"),
         scope=choice(Scope, fields.text("scope", Scope.DIRECTORY), "scope"),
-        partition_by=_columns(fields.texts("partitionBy", most=100, default=[])),
+        partition_by=_columns(fields.texts("partitionBy", most=MAX_COLUMNS, default=[])),
         idempotency_key=_key(fields),
         created_at=fields.text("createdAt", "", longest=64),
         client=fields.text("client", "", longest=MAX_TEXT),
@@ -121,10 +121,7 @@ def _key(fields: Fields) -> str | None:
 
 
 def _conditions(fields: Fields) -> Conditions:
-    conditions = decode_conditions(fields.mapping("conditions"))
-    for column in conditions.columns:
-        check_text(column, "conditions: the name of a column", longest=MAX_COLUMN_NAME)
-    return conditions
+    return decode_conditions(fields.mapping("conditions"))
 
 
 def encode_request(request: CommitRequest | AbortRequest) -> bytes:

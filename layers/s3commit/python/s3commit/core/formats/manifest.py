@@ -25,7 +25,6 @@ from s3commit.core.formats.layout import (
     is_hidden,
 )
 from s3commit.core.formats.strict_json import Fields, bounded, check_text, dump, parse
-from s3commit.core.model.conditions import MAX_COLUMN_NAME, MAX_COLUMNS
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.pending import PendingFile, PendingSet
 
@@ -115,7 +114,6 @@ def _file_json(file: PendingFile) -> dict[str, Any]:
         "extraData": file.extra,
         "length": file.length,
         "rows": file.rows,
-        "nulls": file.nulls,
         "partCount": len(file.etags),
         "iostatistics": _NO_STATISTICS,
     }
@@ -167,19 +165,7 @@ def _file(fields: Fields) -> PendingFile:
         saved=fields.integer("saved", 0),
         text=fields.text("text", ""),
         extra=extra,
-        nulls=_nulls(fields),
     )
-
-
-def _nulls(fields: Fields) -> dict[str, int]:
-    counts = fields.mapping("nulls")
-    if len(counts) > MAX_COLUMNS or not all(
-        column and type(count) is int and count >= 0 for column, count in counts.items()
-    ):
-        _refuse("BAD_FIELD", f"{fields.path}.nulls must map columns to counts")
-    for column in counts:
-        check_text(column, f"{fields.path}.nulls", longest=MAX_COLUMN_NAME)
-    return counts
 
 
 def _check_set(pending: PendingSet) -> None:

@@ -98,7 +98,7 @@ def _encode(record: JobRecord, state: JobState) -> bytes:
         "state": state,
         "jobDigest": record.job_sha256,
         "finishedAt": record.finished_at if state in ENDED else None,
-        "plan": members(plan, "nulls"),
+        "plan": members(plan),
         "replaced": replaced and members(replaced),
     }
     return dump(document)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 
@@ -11,8 +10,7 @@ class PendingFile:
     """One pending upload: Hadoop's SinglePendingCommit, version 2.
 
     ``etags[i]`` is the etag of part i+1, as S3 returned it. ``length`` is in bytes, ``created``
-    and ``saved`` in milliseconds since 1970. ``rows`` is None where the writer did not count;
-    ``nulls`` has the count of nulls of each column that a condition of the job names.
+    and ``saved`` in milliseconds since 1970. ``rows`` is None where the writer did not count.
     """
 
     bucket: str
@@ -29,7 +27,6 @@ class PendingFile:
     saved: int = 0
     text: str = ""
     extra: dict[str, str] = field(default_factory=dict)
-    nulls: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +52,3 @@ class PendingSet:
         """The rows of all files together, or None if one of them was not counted."""
         counts = [file.rows for file in self.files]
         return None if None in counts else sum(count for count in counts if count is not None)
-
-    @property
-    def nulls(self) -> dict[str, int | None]:
-        """The nulls of all files together, for each column that one of them counted."""
-        return add_nulls(file.nulls for file in self.files)
-
-
-def add_nulls(counts: Iterable[Mapping[str, int | None]]) -> dict[str, int | None]:
-    """Add counts of nulls by column; None for a column that not all of them have."""
-    total: dict[str, int | None] = {}
-    for number, one in enumerate(counts):
-        for column in total.keys() | one.keys():
-            before = total.get(column, None if number else 0)
-            more = one.get(column)
-            total[column] = None if before is None or more is None else before + more
-    return total

@@ -14,7 +14,6 @@ class PlanFacts:
     """What the ledger keeps of a plan: its digest and counts (the plan itself lies in S3).
 
     ``partitions`` is the digest of the document that lists them, where the policy asks for it.
-    ``nulls`` has, for each column that a condition names, its nulls (None: not counted).
     """
 
     sha256: str
@@ -23,7 +22,6 @@ class PlanFacts:
     bytes: int
     rows: int | None
     partitions: str = ""
-    nulls: dict[str, int | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ def remade_plan(ports: Ports, directory: JobDirectory, record: JobRecord) -> byt
         request = read_request(ports, directory)
         if decided is None or not isinstance(request, CommitRequest):
             return None
-        verified, _ = verify_all(ports, directory, request.attempts, ())
+        verified, _ = verify_all(ports, directory, request.attempts)
         facts, body = make_plan(verified)
     except (InvalidInputError, JobRefusedError):
         return None

@@ -16,7 +16,7 @@ from s3commit.core.job.partitions import MAX_NAMES
 from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.job import CountedAttempt
 from s3commit.core.model.limits import MAX_JOB_FILES
-from s3commit.core.model.pending import PendingSet, add_nulls
+from s3commit.core.model.pending import PendingSet
 from s3commit.core.model.record import PlanFacts
 from s3commit.core.ports.bundle import Ports
 
@@ -37,14 +37,12 @@ class Verified:
     uploads: list[bytes]
     bytes: int
     rows: int | None
-    nulls: dict[str, int | None]
 
 
 def verify_all(
     ports: Ports,
     directory: JobDirectory,
     counted: Iterable[CountedAttempt],
-    columns: tuple[str, ...],
 ) -> tuple[list[Verified], set[str]]:
     """In the order of the plan, and the partitions that are written.
 
@@ -54,7 +52,7 @@ def verify_all(
     def verify(attempt: CountedAttempt, max_bytes: int) -> tuple[Verified, frozenset[str]]:
         pending = _read(ports, directory, attempt, max_bytes)
         partitions = frozenset(partition_of(directory.relative(one.key)) for one in pending.files)
-        return _verified(attempt, pending, columns), partitions
+        return _verified(attempt, pending), partitions
 
     verified: list[Verified] = []
     written: set[str] = set()
@@ -87,7 +85,7 @@ def _read(
     return pending
 
 
-def _verified(attempt: CountedAttempt, pending: PendingSet, columns: tuple[str, ...]) -> Verified:
+def _verified(attempt: CountedAttempt, pending: PendingSet) -> Verified:
     keys = [short_digest(file.key) for file in pending.files]
     return Verified(
         attempt=attempt,
@@ -99,8 +97,6 @@ def _verified(attempt: CountedAttempt, pending: PendingSet, columns: tuple[str, 
         uploads=[short_digest(file.key, file.upload_id) for file in pending.files],
         bytes=pending.bytes,
         rows=pending.rows,
-        # The ledger keeps them: no more than the job's conditions ask for.
-        nulls={column: pending.nulls.get(column) for column in columns},
     )
 
 
@@ -132,6 +128,5 @@ def make_plan(verified: list[Verified]) -> tuple[PlanFacts, bytes]:
         files=total,
         bytes=sum(one.bytes for one in verified),
         rows=None if None in rows else sum(count for count in rows if count is not None),
-        nulls=add_nulls(one.nulls for one in verified if one.parts),
     )
     return facts, body
