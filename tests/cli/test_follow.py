@@ -128,7 +128,7 @@ def test_i11_a_job_whose_key_another_has_added_nothing_and_exits_0(desk: Desk) -
 def test_a_job_that_takes_longer_exits_4_and_goes_on(desk: Desk) -> None:
     desk.requested_job()
     ended = desk.run("show", "--follow", JOB, "--table", TABLE, "--timeout", "30s", exit_code=4)
-    assert f"has not ended after 30s, it is OPEN and goes on; see: s3commit show {JOB}" in (
+    assert f"has not ended after 30s, it is OPEN and continues; see: s3commit show {JOB}" in (
         ended.stderr
     )
 
@@ -166,7 +166,7 @@ def test_a_store_that_stays_away_leaves_the_outcome_unknown(desk: Desk) -> None:
         where=lambda call: call.key == directory.result,
     )
     line = desk.fails("show", "--follow", JOB, "--destination", SALES, exit_code=4)
-    assert "has not ended after 15m, it is unseen (503) and goes on" in line
+    assert "has not ended after 15m, it is unseen (503) and continues" in line
 
 
 def test_a_job_that_is_nowhere_is_not_waited_for(desk: Desk) -> None:

@@ -30,7 +30,7 @@ def test_i6_a_destination_that_a_dead_execution_held_is_free_after_one_command(
     told = desk.run("commit", JOB, "--table", TABLE)
     arn = the_started(desk)
     assert told.stdout == (
-        f"started an execution of job {JOB}, which goes on with its commit (the one before is"
+        f"started an execution of job {JOB}, which continues its commit (the one before is"
         f" {status}): {arn}\n"
     )
     assert told.stderr == f"follow it: s3commit show --follow {JOB}\n"
@@ -97,7 +97,7 @@ def test_i4_an_abort_whose_execution_died_is_gone_on_with(desk: Desk) -> None:
     desk.dies(JOB)
     line = desk.fails("commit", JOB, "--table", TABLE, exit_code=3)
     assert "its abort was requested before" in line
-    assert "goes on with its abort" in desk.run("abort", JOB, "--table", TABLE).stdout
+    assert "continues its abort" in desk.run("abort", JOB, "--table", TABLE).stdout
     the_started(desk)
     assert desk.world.result(directory).outcome is Outcome.ABORTED
     assert desk.world.open_uploads() == []
@@ -108,7 +108,7 @@ def test_a_dry_run_starts_nothing(desk: Desk) -> None:
     desk.dies(JOB)
     told = desk.run("commit", JOB, "--table", TABLE, "--dry-run").stdout
     assert told == (
-        f"dry run: would start an execution of job {JOB}, which goes on with its commit (the one"
+        f"dry run: would start an execution of job {JOB}, which continues its commit (the one"
         " before is FAILED)\n"
     )
     document = desk.json("commit", JOB, "--table", TABLE, "--dry-run")

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from s3commit.cli.codes import CODES
 from s3commit.cli.job.document import MEANING, console_url
 from s3commit.cli.job.snapshot import REQUESTED
+from s3commit.core.model.codes import CODES
 from s3commit.core.model.record import PlanFacts, Stage
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.ledger import Expected

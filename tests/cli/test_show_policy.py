@@ -169,7 +169,7 @@ def test_i10_what_is_replaced_is_said_by_what_became_of_it(desk: Desk) -> None:
         f"sales/part-0-{OTHER}.parquet",
         f"sales/part-1-{OTHER}.parquet",
     ]
-    assert listed.stderr == f"2 files of before, of job {JOB}: SEALED\n"
+    assert listed.stderr == f"2 files that job {JOB} replaces: SEALED\n"
     document = desk.json("show", JOB, "--table", TABLE, "--replaced")
     assert [file["bytes"] for file in document["replaced"]] == [4, 4]
     desk.world.run(directory)

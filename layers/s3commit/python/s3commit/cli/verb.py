@@ -154,9 +154,9 @@ def _show_traceback(verbose: bool) -> None:
 
 def _line(error: S3CommitError, changes: bool) -> str:
     bare = error.code == S3CommitError.code or error.code in error.message
-    told = error.message if bare else f"{error.message} [{error.code}]"
+    text = error.message if bare else f"{error.message} [{error.code}]"
     advice = _advice(error, changes)
-    return f"{told}; {advice}" if advice else told
+    return f"{text}; {advice}" if advice else text
 
 
 def _advice(error: S3CommitError, changes: bool) -> str:

@@ -6,10 +6,10 @@ import re
 from typing import Any
 
 from s3commit.aws.arns import machine_of
-from s3commit.cli.codes import advice_on, advice_on_execution
 from s3commit.cli.job.snapshot import REQUESTED, JobSnapshot
 from s3commit.cli.job.waiting import InTheWay, LockStatus
 from s3commit.cli.text import age, epoch_of, fields, many
+from s3commit.core.model.codes import advice_on, advice_on_execution
 from s3commit.core.model.conditions import encode_conditions
 from s3commit.core.model.job import ALREADY_COMMITTED, AbortRequest, Failure, Outcome
 from s3commit.core.model.limits import HOLDER_SECONDS

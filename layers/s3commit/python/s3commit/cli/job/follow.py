@@ -48,7 +48,7 @@ def follow(
         if not patience.pause():
             raise OutcomeUnknownError(
                 f"job {snapshot.job_id} has not ended after {age(timeout)}, it is"
-                f" {seen['state'] or 'unseen'}{trouble} and goes on; see: s3commit show"
+                f" {seen['state'] or 'unseen'}{trouble} and continues; see: s3commit show"
                 f" {snapshot.name}"
             )
 
@@ -81,11 +81,11 @@ def print_change(printer: Printer, change: dict[str, Any]) -> None:
     if printer.json:
         printer.record(change)
         return
-    told = meaning_of(change["state"], change["alreadyCommittedBy"])
+    text = meaning_of(change["state"], change["alreadyCommittedBy"])
     if change["waitsFor"]:
-        told = f"waits for {', '.join(change['waitsFor'])}"
+        text = f"waits for {', '.join(change['waitsFor'])}"
     if change["noted"] and change["noted"]["tasks"]:
-        told = f"{told}: {', '.join(lines(change['noted']))}"
+        text = f"{text}: {', '.join(lines(change['noted']))}"
     if change["outcome"] == Outcome.COMMITTED:
-        told = f"{told}: {amount(change['files'], change['bytes'], change['rows'])}"
-    printer.line(f"{moment(change['at'])}  {change['state']:<12}  {told}")
+        text = f"{text}: {amount(change['files'], change['bytes'], change['rows'])}"
+    printer.line(f"{moment(change['at'])}  {change['state']:<12}  {text}")

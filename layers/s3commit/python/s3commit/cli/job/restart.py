@@ -1,7 +1,7 @@
-"""Going on with a job whose execution has died: another execution takes it over.
+"""Continuing a job whose execution has died: another execution takes it over.
 
 That is safe at any time and any number of times: the new one raises the job's generation, so the
-ledger refuses whatever an older one still tries, and it goes on where ledger and S3 say.
+ledger refuses whatever an older one still tries, and it continues where ledger and S3 say.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from s3commit.core.model.errors import PreconditionError
 from s3commit.core.ports.executions import Execution
 
 
-def goes_on(
+def start_another(
     session: Session,
     printer: Printer,
     snapshot: JobSnapshot,
@@ -31,7 +31,7 @@ def goes_on(
     """Start another execution of a job that was requested and has not ended, and print it.
 
     False if there is none to start: the job has its result, or no request, or no ledger was named.
-    So it is, unless it ``must`` go on, where an execution runs or nobody knows the ``machine``;
+    So it is, unless it ``must`` continue, where an execution runs or nobody knows the ``machine``;
     else `PreconditionError` (``OTHER_REQUEST``) is raised then, and if one was started just now.
     """
     if snapshot.result is not None or snapshot.request is None or snapshot.ledger is None:
@@ -57,15 +57,15 @@ def goes_on(
         name = f"{snapshot.directory.ref}-{now:%Y%m%dT%H%M%SZ}"
         started = session.executions(machine).start(name, snapshot.directory)
         if started is None:
-            told = f", and execution {name} was started for it a moment ago; {see}"
-            raise _refusal(snapshot, told)
+            more = f", and execution {name} was started for it a moment ago; {see}"
+            raise _refusal(snapshot, more)
     _tell(printer, snapshot, last, started)
     return True
 
 
-def _refusal(snapshot: JobSnapshot, told: str) -> PreconditionError:
+def _refusal(snapshot: JobSnapshot, more: str) -> PreconditionError:
     before = f"job {snapshot.job_id}: its {requested(snapshot)} was requested before"
-    return PreconditionError(f"{before}{told}", code="OTHER_REQUEST")
+    return PreconditionError(f"{before}{more}", code="OTHER_REQUEST")
 
 
 def action_document(
@@ -97,7 +97,7 @@ def _tell(
         return
     failed = f", {code}" if code else ""
     before = f"the one before is {status}{failed}" if status else "none is known"
-    job = f"job {snapshot.job_id}, which goes on with its {asked} ({before})"
+    job = f"job {snapshot.job_id}, which continues its {asked} ({before})"
     if dry_run:
         printer.line(f"dry run: would start an execution of {job}")
         return

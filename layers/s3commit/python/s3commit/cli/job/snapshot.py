@@ -200,7 +200,7 @@ def await_outcome(session: Session, directory: JobDirectory, timeout: float) -> 
             trouble = f" ({error.message})"
         if not patience.pause():
             raise OutcomeUnknownError(
-                f"job {directory.job_id} has not ended after {age(timeout)}{trouble} and goes on;"
+                f"job {directory.job_id} has not ended after {age(timeout)}{trouble} and continues;"
                 f" see: s3commit show --follow {directory.uri}"
             )
 

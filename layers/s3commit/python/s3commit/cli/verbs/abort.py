@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from s3commit.cli.job.requests import is_aborting, refuse_second_request
-from s3commit.cli.job.restart import action_document, goes_on
+from s3commit.cli.job.restart import action_document, start_another
 from s3commit.cli.job.snapshot import JobSnapshot, on_job
 from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
@@ -40,7 +40,7 @@ def abort(
     If the abort was requested before and its execution failed (the ledger has its name), starts
     another execution, which continues the abort.
     """
-    if isinstance(snapshot.request, AbortRequest) and goes_on(
+    if isinstance(snapshot.request, AbortRequest) and start_another(
         session, printer, snapshot, machine, dry_run=dry_run, must=False
     ):
         return

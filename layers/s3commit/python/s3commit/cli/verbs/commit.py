@@ -10,7 +10,7 @@ from s3commit.cli.job.requests import (
     refuse_incomplete,
     refuse_second_request,
 )
-from s3commit.cli.job.restart import action_document, goes_on
+from s3commit.cli.job.restart import action_document, start_another
 from s3commit.cli.job.snapshot import JobSnapshot, on_job
 from s3commit.cli.printer import Printer
 from s3commit.cli.session import Session
@@ -63,7 +63,7 @@ def commit(
     another execution, which continues the commit and frees the job's destination. Refused (exit 3)
     while an execution is running.
     """
-    if isinstance(snapshot.request, CommitRequest) and goes_on(
+    if isinstance(snapshot.request, CommitRequest) and start_another(
         session, printer, snapshot, machine, dry_run=dry_run, must=True
     ):
         return

@@ -92,8 +92,10 @@ def _list_files(
 
 
 def _job_document(job: CommitHeader) -> dict[str, Any]:
-    told = fields(job, "job_id", "decided_at", "bytes", "rows", "partition_by", "idempotency_key")
-    return {**told, "fileCount": job.files}
+    members = fields(
+        job, "job_id", "decided_at", "bytes", "rows", "partition_by", "idempotency_key"
+    )
+    return {**members, "fileCount": job.files}
 
 
 SUFFIX = ".jsonl"

@@ -134,7 +134,7 @@ def _replaced(session: Session, snapshot: JobSnapshot) -> Iterator[ListedObject]
 def _list_replaced(printer: Printer, snapshot: JobSnapshot, files: Iterator[ListedObject]) -> None:
     documents = ({"key": one.key, "bytes": one.length, "etag": one.etag} for one in files)
     count = _list_files(printer, snapshot, "replaced", documents, lambda one: str(one["key"]))
-    printer.summary(f"{many(count, 'file')} of before, of job {snapshot.job_id}: {snapshot.state}")
+    printer.summary(f"{many(count, 'file')} that job {snapshot.job_id} replaces: {snapshot.state}")
 
 
 def _list_files(

@@ -2,7 +2,7 @@
 
 A job that has ended with a code shows none of its files; that goes without saying in each line. An
 execution that failed has not ended its job: once what is said is done, another one goes on with it.
-`docs/operations.md` has the same two tables, and a test compares them.
+`docs/codes.md` is made from these tables.
 """
 
 from __future__ import annotations
