@@ -46,17 +46,17 @@ class Access:
 
     @property
     def decrypts(self) -> bool:
-        """Whether it reads objects, and so needs kms:Decrypt behind an SSE-KMS bucket."""
+        """It reads objects, and so needs kms:Decrypt behind an SSE-KMS bucket."""
         return any("GetObject" in actions for actions in self.objects.values())
 
     @property
     def encrypts(self) -> bool:
-        """Whether it writes objects, and so needs kms:GenerateDataKey there."""
+        """It writes objects, and so needs kms:GenerateDataKey there."""
         return any("PutObject" in actions for actions in self.objects.values())
 
     @property
     def completes(self) -> bool:
-        """Whether it completes uploads, and so needs both rights on the keys that jobs name.
+        """It completes uploads, and so needs both rights on the keys that jobs name.
 
         https://docs.aws.amazon.com/AmazonS3/latest/userguide/mpuAndPermissions.html
         """

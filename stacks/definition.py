@@ -97,7 +97,7 @@ _REFUSED = {"ErrorEquals": ["JobRefusedError"], "ResultPath": "$.refusal", "Next
 
 
 def invoke(function_arn: str, name: str, payload: State) -> State:
-    """A call of a function, which is told its state and its execution besides the payload."""
+    """A call of a function; its payload also names the state and the execution."""
     return {
         "Type": "Task",
         "Resource": f"arn:{cdk.Aws.PARTITION}:states:::lambda:invoke",

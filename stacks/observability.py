@@ -119,7 +119,7 @@ class Observability(Construct):
                 metric,
                 threshold=0,
                 meaning=f"{meaning}: its job has no outcome, and others may wait for its place,"
-                " until `s3commit commit JOB` goes on with it.",
+                " until `s3commit commit JOB` resumes it.",
             )
 
     def _sweep_alarm(self, sweep: sfn.StateMachine) -> cloudwatch.Alarm:

@@ -160,12 +160,12 @@ class Backend:
             return {"Version": "2012-10-17", "Statement": []}
 
     def make_bucket(self) -> str:
-        """A bucket of a test's own; goes at the end if all are somebody's."""
+        """A bucket of a test's own; it is deleted at the end where the others were given."""
         self.made.append(make_bucket(self.client, f"own-{uuid.uuid4().hex}"))
         return self.made[-1]
 
     def clean_up(self) -> None:
-        """Leave nothing in buckets that somebody has given."""
+        """Leave nothing in buckets that were given."""
         for bucket in (self.bucket, self.versioned):
             empty(self.client, bucket, self.base)
         for bucket in self.made:

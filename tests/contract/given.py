@@ -1,4 +1,4 @@
-"""Buckets and a table that somebody gives for the suite: ``make contract ARGS="--bucket …"``."""
+"""Buckets and a table that are given to the suite: ``make contract ARGS="--bucket …"``."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def decided(
 
 
 def lost(call: Callable[[], object]) -> JobRecord | None:
-    """What the loser of ``call`` is told."""
+    """The error of ``call``, which has lost a race."""
     with pytest.raises(LostRaceError) as caught:
         call()
     return caught.value.found

@@ -37,7 +37,7 @@ def hold(ledger: Ledger, ref: str, *nodes: str, mode: LockMode = LockMode.EXCLUS
 
 
 def waits(ledger: Ledger, ref: str) -> bool:
-    """Whether the job waits for others."""
+    """The job waits for others."""
     record = ledger.job(ref)
     return record is not None and record.turn.stage is Stage.WAITING
 

@@ -66,7 +66,7 @@ def test_the_suite_runs_where_it_is_told_and_leaves_nothing(
     server: str, moto_endpoint: str, request: pytest.FixtureRequest
 ) -> None:
     account = Account(moto_endpoint, request.getfixturevalue(f"{server}_endpoint"))
-    account.store.put(account.bucket, "sales/x.parquet", b"somebody's")
+    account.store.put(account.bucket, "sales/x.parquet", b"foreign")
 
     done = account.run(*FILES, *account.options, f"--differences={server}")
 

@@ -104,7 +104,7 @@ def test_i6_who_was_pushed_back_does_not_hold(ledger: Ledger) -> None:
 
     assert lost(lambda: move(ledger, entering, Stage.HELD)) == pushed_back
     again = enter(ledger, ref_of("job-1"), NODE)
-    assert lost(lambda: move(ledger, entering, Stage.HELD)) == again  # an epoch of before
+    assert lost(lambda: move(ledger, entering, Stage.HELD)) == again  # an earlier epoch
     assert move(ledger, again, Stage.HELD) == ledger.job(ref_of("job-1"))
 
 

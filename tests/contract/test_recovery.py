@@ -70,7 +70,7 @@ def test_i5_where_versioning_is_suspended_a_delete_is_told_by_its_etag(
 
 
 def test_a_refused_completion_leaves_its_upload_open(place: Place) -> None:
-    """By that a file of another's in the way is told from the upload's own."""
+    """That distinguishes a foreign file at the key from the upload's own."""
     store, bucket, key = place.store, place.bucket, place.key()
     store.put(bucket, key, b"theirs")
     upload_id, etags = place.upload(key, b"ours")

@@ -53,7 +53,7 @@ def test_uploads_are_listed_in_order_from_a_key_on(place: Place) -> None:
 
 
 def test_uploads_of_one_key_are_gone_on_from_any_of_them(place: Place) -> None:
-    """Whether that one is still there or not: a sweep aborts what it has come to."""
+    """It may be there or not: a sweep aborts the uploads that it has listed."""
     if not place.known.pages_uploads:
         return  # nor does it know an UploadIdMarker
     key, other = place.key("a"), place.key("b")

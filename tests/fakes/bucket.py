@@ -114,7 +114,7 @@ class Bucket:
         versions[-1] = replace(versions[-1], archived=True)
 
     def is_open(self, key: str, upload_id: str) -> bool:
-        """Whether the upload is open, and is one of the key."""
+        """The upload is open, and is one of the key."""
         upload = self.uploads.get(upload_id)
         return upload is not None and upload.key == key
 

@@ -1,4 +1,4 @@
-"""A clock that moves when it is told to."""
+"""A clock that stands still until a test moves it."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ STEPS: dict[str, Step] = {
 
 REFUSING = frozenset({"VerifyManifests", "AcquireDestination", "CheckConditions", "DecideCommit"})
 
-# Where a job in a given state is gone on with, after SealJob.
+# The step after SealJob that resumes a job in a given state.
 ENTRY: dict[JobState, str] = {
     JobState.SEALED: "VerifyManifests",
     JobState.COMMITTING: "CompleteUploads",
@@ -74,7 +74,7 @@ ENTRY: dict[JobState, str] = {
 
 
 def proceed(ticket: Ticket) -> str:
-    """The step with which an execution goes on, past those that would find nothing to do."""
+    """The step with which an execution continues, past those that would find nothing to do."""
     step = ENTRY[ticket.state]
     if step == "CompleteUploads" and not ticket.units:
         return "BeginPublish"

@@ -124,7 +124,7 @@ class FaultPlan:
     def run_after(
         self, verb: str | None, action: Callable[[], object], **when: Unpack[When]
     ) -> Self:
-        """Run ``action`` when the call has been performed, before its caller goes on."""
+        """Run ``action`` when the call has been performed, before its caller continues."""
         return self._add(_Effect.RUN_AFTER, verb, when, action=action)
 
     def wrap(self, target: T) -> T:

@@ -1,4 +1,4 @@
-"""The fault plan: it strikes where it is told to, and says what was called."""
+"""The fault plan: it strikes where a rule says, and records the calls."""
 
 from __future__ import annotations
 

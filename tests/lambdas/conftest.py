@@ -82,8 +82,8 @@ def refusals(caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str
         lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
         counted = [line for line in lines if "DocumentsRefused" in line]
         for line in counted:
-            (told,) = line["_aws"]["CloudWatchMetrics"]
-            assert told["Dimensions"] == [["service"]]
+            (metrics,) = line["_aws"]["CloudWatchMetrics"]
+            assert metrics["Dimensions"] == [["service"]]
         logged = [vars(one) for one in caplog.records if one.getMessage() == "document refused"]
         assert sum(sum(line["DocumentsRefused"]) for line in counted) == len(logged)
         return [(one["prefix"], one["code"]) for one in logged]

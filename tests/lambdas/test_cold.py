@@ -38,11 +38,11 @@ def started(name: str) -> dict[str, list[str]]:
     """The modules and the clients of a function that has just started."""
     package = ROOT / "layers" / "s3commit" / "python"
     paths: list[Path] = [LAMBDAS, package, dependencies_layer() / "python"]
-    told = subprocess.check_output(
+    answer = subprocess.check_output(
         [sys.executable, "-I", "-S", "-B", "-c", PROGRAM, name, *map(str, paths)],
         env=environment(),
     )
-    found: dict[str, list[str]] = json.loads(told)
+    found: dict[str, list[str]] = json.loads(answer)
     return found
 
 

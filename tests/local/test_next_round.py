@@ -59,10 +59,10 @@ def test_i2_the_round_after_a_failed_unit_asks_s3_for_that_unit_alone() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert (told["files"], told["refused"]) == (FILES, 1)
-    asked = [int(name.split("-")[1].removesuffix(".csv")) for _, name in told["seen"]]
+    report = json.loads(done.stdout)
+    assert (report["files"], report["refused"]) == (FILES, 1)
+    asked = [int(name.split("-")[1].removesuffix(".csv")) for _, name in report["seen"]]
     again = {number for number in asked if asked.count(number) > 1}
     assert 39 in again
-    assert len(again) < FILES / 2, told["seen"]
+    assert len(again) < FILES / 2, report["seen"]
     assert set(asked) == set(range(FILES))

@@ -112,7 +112,7 @@ def write(
     files: Mapping[str, bytes] | None = None,
     attempt_id: str | None = None,
 ) -> CountedAttempt:
-    """A task that writes its files (one, unless told) and commits itself."""
+    """A task that writes its files (one by default) and commits itself."""
     if files is None:
         files = {f"part-{task_id}.txt": f"of task {task_id}".encode()}
     with job.task(task_id, attempt_id) as task:

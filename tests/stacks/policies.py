@@ -23,7 +23,7 @@ class Call:
 
 
 def is_allowed(policy: dict[str, Any], call: Call, refs: Mapping[str, str]) -> bool:
-    """Whether a statement allows the call, and none denies it. ``refs`` are the template's."""
+    """A statement allows the call, and none denies it. ``refs`` are the template's."""
     effects = {
         statement["Effect"] for statement in policy["Statement"] if _applies(statement, call, refs)
     }

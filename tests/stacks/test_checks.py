@@ -59,13 +59,13 @@ def test_cfn_lint_has_no_finding(deployment: str, request: pytest.FixtureRequest
 
 
 @pytest.mark.parametrize(
-    ("parameter", "told"),
+    ("parameter", "message"),
     [
         ("s3commit:bucket=x", "s3commit: unknown parameter s3commit:bucket; known are"),
         ("s3commit:maxConcurrency=0", "must be from 1 to 40"),
     ],
 )
-def test_app_py_tells_a_mistake_in_one_line(parameter: str, told: str, tmp_path: Path) -> None:
+def test_app_py_names_a_mistake_in_one_line(parameter: str, message: str, tmp_path: Path) -> None:
     name, _, value = parameter.partition("=")
     done = subprocess.run(
         [sys.executable, str(ROOT / "app.py")],
@@ -80,5 +80,5 @@ def test_app_py_tells_a_mistake_in_one_line(parameter: str, told: str, tmp_path:
         },
     )
     assert done.returncode == 1
-    assert told in done.stderr
+    assert message in done.stderr
     assert len(done.stderr.splitlines()) == 1

@@ -136,7 +136,7 @@ def test_the_ledger_outlives_the_documents() -> None:
 )
 def test_replacing_is_allowed_nowhere_by_an_empty_list(given: Any, expected: Any) -> None:
     assert _read(replacePrefixes=given).replace_prefixes == expected
-    assert _read().replace_prefixes == ("",), "everywhere, unless somebody says so"
+    assert _read().replace_prefixes == ("",), "everywhere, unless a parameter says so"
 
 
 def test_the_list_fits_into_the_environment_of_a_function() -> None:

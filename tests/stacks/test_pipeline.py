@@ -201,8 +201,12 @@ def test_alarms_are_mailed_if_an_address_is_given(assembly: Assembly, encrypted:
 
 
 def test_the_state_machines_are_outputs(assembly: Assembly) -> None:
-    told = {"Version", "LambdaConcurrency"}
-    assert set(assembly.pipeline["Outputs"]) == {"StateMachineArn", "SweepStateMachineArn", *told}
+    for_doctor = {"Version", "LambdaConcurrency"}
+    assert set(assembly.pipeline["Outputs"]) == {
+        "StateMachineArn",
+        "SweepStateMachineArn",
+        *for_doctor,
+    }
 
 
 def _mapping(assembly: Assembly, name: str) -> Resource:

@@ -310,7 +310,7 @@ def _rolled_back_by_version(server: Server, directory: JobDirectory) -> None:
 
 
 def _replaced_by_partition(server: Server, directory: JobDirectory) -> None:
-    """Under a key that a job of before had, which was not committed."""
+    """Under a key that an earlier job had, which was not committed."""
     another = job_directory(job_id=str(uuid.uuid4()))
     policy: Any = {"conflict": Conflict.REPLACE, "scope": Scope.PARTITION, "idempotency_key": "k"}
     for ending, each in (("AbortJob", another), ("RemoveReplaced", directory)):

@@ -108,7 +108,8 @@ def tell(world: World, arguments: argparse.Namespace) -> None:
         print(line)
     for job in concerned:
         print(
-            f"{job.name} is {job.job_id} at {job.directory.uri}: {job.plan.policy}; told {job.told}"
+            f"{job.name} is {job.job_id} at {job.directory.uri}: {job.plan.policy};"
+            f" answered {job.answer}"
         )
     print(f"faults: {listed(world.adversary.done)}")
     for violation in world.history.violations:

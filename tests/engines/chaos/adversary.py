@@ -80,7 +80,7 @@ class Adversary:
         self._trace("ADVERSARY", f"{deed}: {what}")
 
     def decide(self, stream: str, share: float) -> bool:
-        """Whether the next of its kind is hit."""
+        """The next of its kind is hit."""
         if not self._awake.is_set():
             return False
         with self._lock:
@@ -121,7 +121,7 @@ class Adversary:
             random = self.draw(f"errors {call.function}")
             if call.service in {"s3", "dynamodb", "states"} and random.random() < ERRORS:
                 kind = random.choice(("500", "503", "reset"))
-                # Whoever is told to slow down was not served.
+                # A request that is answered with 'slow down' was not served.
                 return Fault(kind, executed=kind != "503" and random.random() < 0.5)
         if call.service == "lambda" and "/invocations" in call.operation:
             random = self.draw("throttle")

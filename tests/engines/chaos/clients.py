@@ -82,9 +82,9 @@ class Client:
                     **self.plan.options,
                 )
             except S3CommitError as error:
-                played.told, played.code, played.done = "not opened", error.code, True
+                played.answer, played.code, played.done = "not opened", error.code, True
                 continue
-            played.told = "opened"
+            played.answer = "opened"
             return played, job
         return played, None
 
@@ -174,15 +174,15 @@ class Client:
             try:
                 result = job.commit(counted, timeout=COMMIT_SECONDS)
             except JobFailedError as error:
-                played.told, played.code = "failed", error.code
+                played.answer, played.code = "failed", error.code
             except (OutcomeUnknownError, TransientError) as error:
-                played.told, played.code = "unknown", error.code
+                played.answer, played.code = "unknown", error.code
                 if not self._over.is_set():
                     continue
             except S3CommitError as error:
-                played.told, played.code = "refused", error.code
+                played.answer, played.code = "refused", error.code
             else:
-                played.told = "already committed" if result.already_committed else "committed"
+                played.answer = "already committed" if result.already_committed else "committed"
             return
 
     def _abort(self, played: Played, job: Job) -> None:
@@ -192,9 +192,9 @@ class Client:
                 job.abort("chaos")
             except TransientError:
                 continue
-            played.told = "aborted"
+            played.answer = "aborted"
             return
-        played.told = "abort not heard"
+        played.answer = "abort not heard"
 
     def _ask(self, played: Played, request: CommitRequest) -> bool:
         body = encode_request(request)

@@ -91,7 +91,7 @@ class History:
         return bytes(found.value) if found is not None else b""
 
     def is_there(self, key: str) -> bool:
-        """Whether there is an object."""
+        """There is an object."""
         return key in _bucket(self.register.bucket).keys
 
     def before(self, call: Call) -> dict[str, bytes]:

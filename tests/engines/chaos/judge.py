@@ -1,4 +1,4 @@
-"""The end of a run: everything is quiet, and everyone was told something. Is it true?"""
+"""The end of a run: everything is quiet, and every client has an answer. Is it true?"""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _OUTCOMES = {
 
 
 class Judge:
-    """Compares what is there with what was told; `judge` notes violations in the history."""
+    """Compares what is there with the clients' answers; `judge` notes violations."""
 
     def __init__(self, history: History, register: Register) -> None:
         self._history = history
@@ -38,7 +38,7 @@ class Judge:
         self.results: dict[str, JobResult] = {}
 
     def unended(self) -> list[Played]:
-        """Jobs that somebody has to end, and that have not ended or have no result yet."""
+        """Jobs that have to be ended, and have not ended or have no result yet."""
         return [job for job in self._register.jobs if not self._has_ended(job)]
 
     def _has_ended(self, job: Played) -> bool:
@@ -50,7 +50,7 @@ class Judge:
         return True
 
     def _waits_for_the_next_job(self, job: Played) -> bool:
-        """Nothing but job.json, of which nobody was told, where the ledger knows of no job.
+        """Nothing but job.json, whose event was lost, where the ledger knows of no job.
 
         A sweep looks where the ledger has a job: the next one there brings it along.
         """
@@ -88,7 +88,7 @@ class Judge:
             body = self._history.body(job.directory.result)
             if body:
                 self.results[job.job_id] = decode_result(body, job.directory)
-            self._told(job)
+            self._answered(job)
         self._tables()
         self._uploads()
         self._apart()
@@ -100,15 +100,15 @@ class Judge:
     def _fail(self, invariant: str, what: str) -> None:
         self._history.fail(invariant, what)
 
-    def _told(self, job: Played) -> None:
+    def _answered(self, job: Played) -> None:
         """What the client heard is what result and ledger say, and a refusal has a reason."""
         result, state = self.results.get(job.job_id), self._history.state(job.job_id)
         if not self._has_ended(job):
-            self._fail("end", f"{job.name} is {state} at the end ({job.plan.policy}, {job.told})")
+            self._fail("end", f"{job.name} is {state} at the end ({job.plan.policy}, {job.answer})")
             return
         if result is None:
-            if job.told != "not opened" and not self._waits_for_the_next_job(job):
-                self._fail("end", f"{job.name} has no result; its client was told: {job.told}")
+            if job.answer != "not opened" and not self._waits_for_the_next_job(job):
+                self._fail("end", f"{job.name} has no result; its client's answer: {job.answer}")
             return
         if state is not None and result.outcome is not _OUTCOMES.get(state):
             self._fail("I2", f"{job.name} is {state}, and its result says {result.outcome}")
@@ -122,14 +122,15 @@ class Judge:
             "refused": code in {"ABORTED_BY_CLIENT", "ABANDONED"},
             "unknown": False,
         }
-        if not heard.get(job.told, True):
+        if not heard.get(job.answer, True):
             self._fail(
-                "told", f"{job.name} was told {job.told} {job.code}: {result.outcome} {code}"
+                "answer",
+                f"{job.name} was answered {job.answer} {job.code}: {result.outcome} {code}",
             )
         allowed = _ALWAYS | _BY_KIND.get(job.plan.kind, set())
         if job.plan.conflict is Conflict.FAIL:
             allowed = allowed | {"DESTINATION_NOT_EMPTY"}
-        if job.asked != "commit" or job.told == "refused":
+        if job.asked != "commit" or job.answer == "refused":
             allowed = allowed | {"ABANDONED"}
         if not committed and code not in allowed:
             self._fail("refusal", f"{job.name} ({job.plan.policy}) ended {result.error}")
@@ -238,7 +239,7 @@ class Judge:
                 assert result.error is not None
                 winner = winners.get((job.plan.prefix, job.plan.options["idempotency_key"]))
                 if winner is None or winner.job_id not in result.error.message:
-                    self._fail("I11", f"{job.name} was told: {result.error.message}")
+                    self._fail("I11", f"{job.name} was answered: {result.error.message}")
 
     def _locks(self) -> None:
         from moto.dynamodb.models import dynamodb_backends

@@ -100,5 +100,5 @@ def dead_letters() -> list[str]:
 
 
 def is_dead_letters(queue: Any) -> bool:
-    """Whether it is where another queue's failures go."""
+    """It is where another queue's failures go."""
     return not queue.redrive_policy

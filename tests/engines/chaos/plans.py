@@ -24,7 +24,7 @@ class Kind(StrEnum):
     KEYED = "keyed"  # one of several with one idempotency key
     CONDITION = "condition"  # that it does not meet
     ABORT = "abort"
-    SABOTAGED = "sabotaged"  # somebody aborts one of its uploads right after its decision
+    SABOTAGED = "sabotaged"  # a saboteur aborts one of its uploads right after its decision
 
 
 class Death(StrEnum):

@@ -1,4 +1,4 @@
-"""What a client did and what it was told, for the judge."""
+"""What a client did and which answer it got, for the judge."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Played:
     written: dict[str, set[bytes]] = field(default_factory=dict)
     uncounted: set[str] = field(default_factory=set)
     asked: str = ""
-    told: str = "nothing"
+    answer: str = "nothing"
     code: str = ""
     done: bool = False
 
@@ -47,7 +47,7 @@ class Played:
 
     @property
     def alone(self) -> bool:
-        """Whether it needs all of its destination for itself."""
+        """It needs all of its destination for itself."""
         return self.plan.conflict is not Conflict.APPEND and self.plan.scope is Scope.DIRECTORY
 
 

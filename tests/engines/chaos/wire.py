@@ -46,7 +46,7 @@ class Call:
 
     @property
     def changes(self) -> bool:
-        """Whether it may change S3 or the ledger."""
+        """It may change S3 or the ledger."""
         if self.service == "s3":
             return self.operation.split()[0] not in _READING
         return self.service == "dynamodb" and not self.operation.startswith(_LEDGER_READS)
@@ -129,14 +129,14 @@ class Wire:
             return answer
 
     def _run(self, environ: dict[str, Any]) -> tuple[str, list[tuple[str, str]], list[bytes]]:
-        told: list[Any] = []
-        answer = self._application(environ, lambda *said: told.append(said))
+        said: list[Any] = []
+        answer = self._application(environ, lambda *head: said.append(head))
         try:
             body = list(answer)
         finally:
             if hasattr(answer, "close"):
                 answer.close()
-        status, headers = told[0][:2]
+        status, headers = said[0][:2]
         return status, headers, body
 
     def _call(self, environ: dict[str, Any]) -> Call:

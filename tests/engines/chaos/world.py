@@ -215,7 +215,7 @@ class World:
         for job in self.register.jobs:
             result = self.judge.results.get(job.job_id)
             code = f" {result.error.code}" if result and result.error else ""
-            counted[f"{result.outcome}{code}" if result else job.told] += 1
+            counted[f"{result.outcome}{code}" if result else job.answer] += 1
         return counted
 
 

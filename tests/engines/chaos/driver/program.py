@@ -126,12 +126,12 @@ def _leave_a_helper() -> None:
 
 
 def main() -> None:
-    """Say that we are ready, then do what we are told."""
+    """Say that the driver is ready, then do the task that it reads."""
     client = Client(sys.argv[1])
     spark = make_session(native=client is Client.NATIVE)
     print("ready", flush=True)
-    told: dict[str, Any] = json.loads(sys.stdin.readline())
-    task = Task(**told)
+    read: dict[str, Any] = json.loads(sys.stdin.readline())
+    task = Task(**read)
     if task.survives:
         _leave_a_helper()
     if task.stream:

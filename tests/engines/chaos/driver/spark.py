@@ -34,7 +34,7 @@ LAST_WORDS = {"request.json", "abort request"}
 
 @dataclass(frozen=True)
 class Case:
-    """A policy: what the driver is told, and which of the old files it replaces."""
+    """A policy: what the driver writes, and which of the old files it replaces."""
 
     name: str
     mode: str = "append"

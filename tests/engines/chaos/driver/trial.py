@@ -131,7 +131,7 @@ class Trial:
 
     @property
     def over(self) -> bool:
-        """Whether every job that left a trace has ended and is tidied up."""
+        """Every job that left a trace has ended and is tidied up."""
         quiet = not self.uploads() and not self._left()
         return quiet and all(self.outcomes().values())
 
@@ -141,7 +141,7 @@ class Trial:
         return [key for key in inside if key.rsplit("/", 1)[1] not in KEPT]
 
     def wait_for_requests(self) -> None:
-        """Wait until every job that somebody spoke for has ended: it does so by itself."""
+        """Wait until every job that was requested has ended: it does so by itself."""
 
         def ended() -> bool:
             keys = set(self.keys())
@@ -165,25 +165,25 @@ class Trial:
         outcomes, asked = self.outcomes(), self.asked
         committed = {job for job, outcome in outcomes.items() if outcome == "COMMITTED"}
         expected = self.commits if self.commits is not None else len(asked)
-        told = f"{self.name}: {outcomes}, asked for {asked}"
-        assert committed <= asked, told
-        assert len(committed) == expected, told
-        assert all(outcomes.values()), told
+        facts = f"{self.name}: {outcomes}, asked for {asked}"
+        assert committed <= asked, facts
+        assert len(committed) == expected, facts
+        assert all(outcomes.values()), facts
         states = {job: str(self.state(job)) for job in outcomes}
-        assert states == outcomes, told
-        assert self.reasons() <= REASONS, f"{told}: {self.reasons()}"
+        assert states == outcomes, facts
+        assert self.reasons() <= REASONS, f"{facts}: {self.reasons()}"
         new = final.data - self.old.keys()
         kept = self.old.keys() - (self.replaced if committed else frozenset())
-        assert final.data - new == kept, f"{told}: {sorted(final.data)}"
-        assert {key: self.body(key) for key in kept} == {key: self.old[key] for key in kept}, told
+        assert final.data - new == kept, f"{facts}: {sorted(final.data)}"
+        assert {key: self.body(key) for key in kept} == {key: self.old[key] for key in kept}, facts
         if committed:
             self.check({key: self.body(key) for key in new})
-        assert bool(new) == bool(committed), told
-        assert final.marker == bool(committed), told
+        assert bool(new) == bool(committed), facts
+        assert final.marker == bool(committed), facts
         if committed:
-            assert json.loads(self.body("table/_SUCCESS"))["jobId"] in committed, told
-        assert not self.uploads(), f"{told}: {self.uploads()}"
-        assert not self._left(), f"{told}: {self._left()}"
+            assert json.loads(self.body("table/_SUCCESS"))["jobId"] in committed, facts
+        assert not self.uploads(), f"{facts}: {self.uploads()}"
+        assert not self._left(), f"{facts}: {self._left()}"
         self._judge_looks(new)
         run("fsck", self.uri, "--table", self.deployed.table)
 

@@ -147,17 +147,17 @@ def functions_at_once(around: Surroundings) -> Finding:
     doing = "reading Lambda's account settings"
     limit = around.ask(doing, "lambda", "get_account_settings")["AccountLimit"]
     free, quota = limit["UnreservedConcurrentExecutions"], limit["ConcurrentExecutions"]
-    told = f"{free} functions at once are not reserved (the quota is {quota})"
+    there_are = f"{free} functions at once are not reserved (the quota is {quota})"
     wanted = _deployed(around)
     if free >= wanted:
-        return ok(f"{told}; the deployment uses {wanted} at most")
+        return ok(f"{there_are}; the deployment uses {wanted} at most")
     if free < LEAST:
         return to_do(
-            f"{told}, and the pipeline needs {LEAST}: request an increase of Lambda's quota"
+            f"{there_are}, and the pipeline needs {LEAST}: request an increase of Lambda's quota"
             f" Concurrent executions at {CONSOLE}"
         )
     return to_do(
-        f"{told}, and the deployment may use {wanted}: deploy with -c"
+        f"{there_are}, and the deployment may use {wanted}: deploy with -c"
         f" s3commit:lambdaConcurrency={free} (it then works, slower), or request an increase at"
         f" {CONSOLE}"
     )
@@ -278,8 +278,8 @@ def _simulated(around: Surroundings, role: str) -> list[str]:
 def _tried(around: Surroundings) -> list[str]:
     """What the caller lacks, by all policies: calls that can only fail, for an upload of no one.
 
-    Whoever has the right is told that there is no such upload, or object; but of an object S3 says
-    so to those alone who may list the bucket:
+    To a caller who has the right S3 answers that there is no such upload, or object; of an object
+    it says so only to one who may list the bucket:
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/mpuAndPermissions.html
     https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html
     """

@@ -24,7 +24,7 @@ class Created:
 
 @dataclass(slots=True)
 class Resolver:
-    """Resolves the values of one stack. ``created`` and ``exports`` grow as loading goes on."""
+    """Resolves the values of one stack. ``created`` and ``exports`` grow during loading."""
 
     stack: str
     account: str

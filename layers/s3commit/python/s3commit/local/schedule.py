@@ -106,5 +106,5 @@ def _start_targets(account: str, region: str, targets: list[dict[str, Any]]) -> 
         try:
             machines.start_execution(target["Arn"], str(uuid.uuid4()), target["Input"])
         except Exception as error:
-            # AWS retries and then drops the event; nobody is told.
+            # AWS retries and then drops the event, in silence.
             print(f"{target['Arn']} was not started: {error}", file=sys.stderr)  # noqa: T201

@@ -100,7 +100,7 @@ class Worker:
 
     @property
     def alive(self) -> bool:
-        """Whether it can take another call."""
+        """It can take another call."""
         return self._process.poll() is None
 
     def wait_ready(self) -> bool:

@@ -242,7 +242,7 @@ def map_workers_do_not_nest(patcher: Patcher) -> None:
                     break
                 self._job_pool.close_job(job)
                 job = next_job
-            # The frame goes before the last job: the map goes on when all jobs are closed.
+            # The frame goes before the last job: the map continues when all jobs are closed.
             self._env.delete_frame(worker_frame)
             if job is not None:
                 self._job_pool.close_job(job)
