@@ -13,10 +13,10 @@ from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.errors import OutcomeUnknownError
 from s3commit.core.model.locks import key_digest
 from s3commit.spark import CommitResult, earlier, write
-from s3commit.spark.earlier import committed_before, earlier_job
+from s3commit.spark.earlier import committed_before, earlier_job, unanswered
 from s3commit.spark.options import parse_options
 from s3commit.writer.environment import SystemEnvironment
-from s3commit.writer.once import new_job_id, unanswered
+from s3commit.writer.job import new_job_id
 from tests.spark.tiny import BUCKET, Place
 
 if TYPE_CHECKING:

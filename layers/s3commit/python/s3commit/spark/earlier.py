@@ -6,12 +6,14 @@ the job that has the key, and for those that were asked to commit and have not e
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.documents import MAX_JOB_BYTES, decode_job
+from s3commit.core.formats.layout import MAGIC_PREFIX, JobDirectory, parse_directory
 from s3commit.core.formats.published import CommittedFile
 from s3commit.core.job.documents import read_commit_manifest, read_result
 from s3commit.core.job.idempotency_key import key_holder
@@ -22,12 +24,14 @@ from s3commit.core.model.errors import (
     JobRefusedError,
     NotFoundError,
 )
-from s3commit.core.model.job import Outcome
+from s3commit.core.model.job import Destination, Outcome
+from s3commit.core.model.locks import key_digest
+from s3commit.core.ports.objects import ObjectReader
 from s3commit.spark.messages import say
 from s3commit.spark.options import Options
 from s3commit.writer.connect import shared_client
 from s3commit.writer.environment import SystemEnvironment
-from s3commit.writer.once import unanswered
+from s3commit.writer.job import KEY_DIGITS
 from s3commit.writer.requests import Patience, wait_for_result
 
 # Of a job with more files, this many are looked at, evenly spread.
@@ -135,3 +139,33 @@ def _with_files(directory: JobDirectory) -> Earlier:
     with ThreadPoolExecutor(_THREADS) as pool:
         gone = list(pool.map(is_there, some)).count(False)
     return Earlier(directory, len(files), len(some), gone)
+
+
+def unanswered(store: ObjectReader, destination: Destination, key: str) -> Iterator[JobDirectory]:
+    """Jobs of the key that have their request and no result yet; in the order of their ids.
+
+    A listing for each job of the key whose documents are still there, and three requests.
+    """
+    prefix = f"{destination.prefix}{MAGIC_PREFIX}{key_digest(key)[:KEY_DIGITS]}"
+    after = ""
+    while (one := next(store.list(destination.bucket, prefix, after=after), None)) is not None:
+        name = one.key[len(destination.prefix) :].split("/")[0]
+        after = f"{destination.prefix}{name}/\x7f"
+        try:
+            directory = parse_directory(destination.bucket, one.key)
+        except InvalidInputError:
+            continue
+        if _waits(store, directory, key):
+            yield directory
+
+
+def _waits(store: ObjectReader, directory: JobDirectory, key: str) -> bool:
+    if store.head(directory.bucket, directory.request) is None:
+        return False
+    if store.head(directory.bucket, directory.result) is not None:
+        return False
+    try:
+        body = store.get(directory.bucket, directory.job, max_bytes=MAX_JOB_BYTES).body
+        return decode_job(body, directory).idempotency_key == key
+    except (InvalidInputError, NotFoundError):
+        return False

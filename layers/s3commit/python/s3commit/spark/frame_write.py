@@ -9,25 +9,29 @@ from __future__ import annotations
 import pickle
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from s3commit.core.formats.layout import is_data
 from s3commit.core.model import errors
 from s3commit.core.model.errors import (
-    AccessError,
     InvalidInputError,
     JobFailedError,
-    NotFoundError,
     S3CommitError,
 )
-from s3commit.core.model.job import Conflict, Destination, JobResult, Scope
+from s3commit.core.model.job import Conflict, JobResult, Scope
+from s3commit.spark.frames import (
+    NOT_EMPTY,
+    WAY_OUT,
+    check_frame,
+    described,
+    refuse_files,
+    refused,
+    sorted_by,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
     from s3commit.core.formats.layout import JobDirectory
     from s3commit.spark.earlier import Earlier
@@ -35,10 +39,6 @@ if TYPE_CHECKING:
     from s3commit.spark.options import Options
 
 MODES: Final = ("error", "errorifexists", "append", "overwrite")
-NOT_EMPTY: Final = "DESTINATION_NOT_EMPTY"
-LOOKED_AT: Final = 5_000  # objects: five pages of a listing
-_WAY_OUT: Final = "give mode='append' to add files, or mode='overwrite' to replace those"
-_DESCRIPTION: Final = "spark.job.description"
 _QUERY_ID: Final = "sql.streaming.queryId"  # a local property that StreamExecution sets
 _MESSAGE: Final = "message"
 
@@ -151,9 +151,9 @@ def _said(
 
     check_versions()
     if mode not in MODES:
-        raise _refused(f"mode {mode!r} is none of {', '.join(MODES)}")
+        raise refused(f"mode {mode!r} is none of {', '.join(MODES)}")
     if file_format != "parquet":
-        raise _refused(
+        raise refused(
             f"write writes parquet, not {file_format}: with the jar Spark's own writers write every"
             " format that they have, frame.write.format(...) (docs/guide/native.md)"
         )
@@ -164,10 +164,6 @@ def _said(
     return replace(options, partition_by=columns, conflict=conflict), mode == "overwrite"
 
 
-def _refused(why: str) -> InvalidInputError:
-    return InvalidInputError(f"{why}. Nothing was written.", code="BAD_OPTIONS")
-
-
 def _write(
     frame: DataFrame, options: Options, overwrite: bool, *, rows_needed: bool = False
 ) -> CommitResult | None:
@@ -175,14 +171,14 @@ def _write(
     from s3commit.spark.earlier import Earlier, earlier_job  # noqa: PLC0415
     from s3commit.spark.messages import added_nothing, say  # noqa: PLC0415
 
-    _check_frame(frame)
+    check_frame(frame)
     earlier = earlier_job(options)
     if earlier is not None:  # no task has to run for that
         say(added_nothing(options.idempotency_key, earlier.directory, earlier.warning))
         return _already(earlier)
     job = _open(frame, options, overwrite)
     with job.connected() as opened:  # aborts the job in an error
-        with _described(frame.sparkSession, f"s3commit: write {options.destination.uri}"):
+        with described(frame.sparkSession, f"s3commit: write {options.destination.uri}"):
             messages = _run(frame, job)
         rows = sum(message.rows for message in messages)
         spec = job.spec
@@ -194,63 +190,10 @@ def _write(
         except JobFailedError as error:
             if error.code != NOT_EMPTY:
                 raise
-            raise JobFailedError(f"{error.message}; {_WAY_OUT}", code=NOT_EMPTY) from error
+            raise JobFailedError(f"{error.message}; {WAY_OUT}", code=NOT_EMPTY) from error
     if result.already_committed:
         return _already(earlier_job(options) or Earlier(job.job.directory))
     return _result(job, result, rows)
-
-
-def _check_frame(frame: DataFrame) -> None:
-    if not hasattr(frame, "mapInArrow"):
-        raise _refused(
-            f"write takes a DataFrame of Spark, not a {type(frame).__name__}: make one of it,"
-            " spark.createDataFrame(...)"
-        )
-    if frame.isStreaming:
-        raise _refused(
-            "this DataFrame is a stream: use .writeStream.foreachBatch(batch_writer(path))"
-        )
-
-
-def _refuse_files(destination: Destination) -> None:
-    """Raise `InvalidInputError` if a data file is there: better now than after the last task.
-
-    The pipeline looks once more at the decision; only its look counts.
-    """
-    from s3commit.writer.connect import shared_store  # noqa: PLC0415
-
-    bucket, prefix = destination.bucket, destination.prefix
-    try:
-        listed = islice(shared_store(None).list(bucket, prefix), LOOKED_AT)
-        found = next((one.key for one in listed if is_data(one.key[len(prefix) :])), None)
-    except (AccessError, NotFoundError):  # the right to write is another; no bucket
-        return
-    if found is not None:
-        raise InvalidInputError(
-            f"mode 'error': s3://{bucket}/{found} is there already; {_WAY_OUT}."
-            " Nothing was written.",
-            code=NOT_EMPTY,
-        )
-
-
-@contextmanager
-def _described(spark: SparkSession, text: str) -> Iterator[None]:
-    """Let Spark's UI show ``text`` for the jobs of the block, unless the program describes them."""
-    from pyspark.errors import PySparkException  # noqa: PLC0415
-
-    try:
-        context = spark.sparkContext
-    except PySparkException:  # Spark Connect, which has no descriptions
-        yield
-        return
-    if context.getLocalProperty(_DESCRIPTION):
-        yield
-        return
-    context.setLocalProperty(_DESCRIPTION, text)
-    try:
-        yield
-    finally:
-        context.setLocalProperty(_DESCRIPTION, None)  # type: ignore[arg-type]
 
 
 def _open(frame: DataFrame, options: Options, overwrite: bool) -> SparkJob:
@@ -268,7 +211,7 @@ def _open(frame: DataFrame, options: Options, overwrite: bool) -> SparkJob:
     job = spark_job(options, frame.schema, policy)
     options = obey(options, job.schema.data, setting)
     if policy == Policy(Conflict.FAIL, Scope.DIRECTORY):
-        _refuse_files(options.destination)
+        refuse_files(options.destination)
     inner = replace(job.job, encryption=options.encryption)
     return replace(job, job=inner, options=options).open()
 
@@ -276,7 +219,11 @@ def _open(frame: DataFrame, options: Options, overwrite: bool) -> SparkJob:
 def _run(frame: DataFrame, job: SparkJob) -> list[TaskMessage]:
     """Run the tasks; the messages of those attempts that Spark counts, one of each task."""
     try:
-        rows = _sorted(frame, job).mapInArrow(_task(job), f"{_MESSAGE} binary").collect()
+        rows = (
+            sorted_by(frame, job.schema.partition_names)
+            .mapInArrow(_task(job), f"{_MESSAGE} binary")
+            .collect()
+        )
     except Exception as error:
         told = _own_error(error)
         if told is None:
@@ -285,35 +232,6 @@ def _run(frame: DataFrame, job: SparkJob) -> list[TaskMessage]:
     messages = [pickle.loads(row[_MESSAGE]) for row in rows]  # noqa: S301 - our own tasks' answers
     # A plan without partitions runs no task: the file that keeps the schema is written here.
     return messages or [job.write(iter(()), partition=0, attempt=0)]
-
-
-def _sorted(frame: DataFrame, job: SparkJob) -> DataFrame:
-    """The rows in the order of their directories, so that each task has one file open."""
-    names = job.schema.partition_names
-    if not names or _is_sorted(frame, names):
-        return frame
-    return frame.sortWithinPartitions(*(f"`{name.replace('`', '``')}`" for name in names))
-
-
-def _is_sorted(frame: DataFrame, names: Sequence[str]) -> bool:
-    """Whether Spark knows that ``names`` come first in the order of the rows.
-
-    It would drop that order, of more columns maybe, for the sort. Spark's own writer looks too
-    (org.apache.spark.sql.execution.datasources.V1WritesUtils.isOrderingMatched). With Spark
-    Connect nobody can look.
-    """
-    if not hasattr(frame, "_jdf"):
-        return False
-    plan = frame._jdf.queryExecution().analyzed()
-    columns, ordering = plan.output(), plan.outputOrdering()
-    ids = {(one := columns.apply(n)).name(): one.exprId() for n in range(columns.size())}
-    if ordering.size() < len(names):
-        return False
-    first = [ordering.apply(number).child() for number in range(len(names))]
-    return all(
-        one.getClass().getSimpleName() == "AttributeReference" and one.exprId().equals(ids[name])
-        for one, name in zip(first, names, strict=True)
-    )
 
 
 def _task(job: SparkJob) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

@@ -23,8 +23,7 @@ from s3commit.spark.session import obey
 from s3commit.writer.bucket import S3BucketProbe
 from s3commit.writer.connect import shared_client, shared_store
 from s3commit.writer.environment import SystemEnvironment, timestamp
-from s3commit.writer.job import Job, start
-from s3commit.writer.once import new_job_id
+from s3commit.writer.job import Job, new_job_id, start
 from s3commit.writer.task import Task
 
 CLIENT: Final = "s3commit-spark"

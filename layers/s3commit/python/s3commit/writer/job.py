@@ -41,11 +41,11 @@ from s3commit.core.model.job import (
     Scope,
 )
 from s3commit.core.model.limits import MAX_WAIT_SECONDS
+from s3commit.core.model.locks import key_digest
 from s3commit.version import __version__
 from s3commit.writer.bucket import BucketProbe, S3BucketProbe, check_pipeline, no_bucket
 from s3commit.writer.conditional_put import WriterStore, put_first
 from s3commit.writer.environment import Environment, SystemEnvironment, timestamp
-from s3commit.writer.once import new_job_id
 from s3commit.writer.requests import (
     AbortAnswer,
     Patience,
@@ -59,6 +59,8 @@ from s3commit.writer.task import Task
 DEFAULT_CLIENT: Final = f"s3commit-python/{__version__}"
 # Seconds: as long as a job may wait for its locks, and what it then takes at most.
 DEFAULT_COMMIT_TIMEOUT: Final = MAX_WAIT_SECONDS + 900.0
+
+KEY_DIGITS: Final = 8  # those before the first hyphen of a UUID
 
 Choice = TypeVar("Choice", Conflict, Scope)
 
@@ -240,6 +242,17 @@ def open_job(
     uploads = settings or UploadSettings()
     job = Job(spec, uploads, encryption, environment, store, commit_timeout=commit_timeout)
     return start(job, store, probe)
+
+
+def new_job_id(environment: Environment, key: str | None) -> str:
+    """A new id for a job with that idempotency key, or without one.
+
+    With a key it begins with 8 digits of the key's digest, so that a program that is run again
+    finds the jobs of its key with one listing. Such an id is as unique, since jobs of one key are
+    few; nothing of the protocol rests on the digits.
+    """
+    found = environment.new_id()
+    return found if key is None else key_digest(key)[:KEY_DIGITS] + found[KEY_DIGITS:]
 
 
 def start(job: Job, store: WriterStore, probe: BucketProbe | None) -> Job:

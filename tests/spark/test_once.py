@@ -5,9 +5,9 @@ from __future__ import annotations
 from s3commit.core.formats.documents import encode_request
 from s3commit.core.formats.layout import check_job_id
 from s3commit.core.model.job import AbortRequest
+from s3commit.spark.earlier import unanswered
 from s3commit.writer.environment import SystemEnvironment
-from s3commit.writer.job import Job, open_job
-from s3commit.writer.once import new_job_id, unanswered
+from s3commit.writer.job import Job, new_job_id, open_job
 from tests.fakes.memory import MemoryObjectStore
 
 BUCKET, KEY = "bucket", "sales 2026-11-23"

@@ -1,0 +1,107 @@
+"""What `write` asks of a DataFrame, its session and its destination before the tasks run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from s3commit.core.formats.layout import is_data
+from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError
+from s3commit.core.model.job import Destination
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+NOT_EMPTY: Final = "DESTINATION_NOT_EMPTY"
+LOOKED_AT: Final = 5_000  # objects: five pages of a listing
+WAY_OUT: Final = "give mode='append' to add files, or mode='overwrite' to replace those"
+_DESCRIPTION: Final = "spark.job.description"
+
+
+def refused(why: str) -> InvalidInputError:
+    """The error of a write that can't be made as it was asked for."""
+    return InvalidInputError(f"{why}. Nothing was written.", code="BAD_OPTIONS")
+
+
+def check_frame(frame: DataFrame) -> None:
+    """Raise `InvalidInputError` if it is no DataFrame of Spark's, or a stream."""
+    if not hasattr(frame, "mapInArrow"):
+        raise refused(
+            f"write takes a DataFrame of Spark, not a {type(frame).__name__}: make one of it,"
+            " spark.createDataFrame(...)"
+        )
+    if frame.isStreaming:
+        raise refused(
+            "this DataFrame is a stream: use .writeStream.foreachBatch(batch_writer(path))"
+        )
+
+
+def refuse_files(destination: Destination) -> None:
+    """Raise `InvalidInputError` if a data file is there: better now than after the last task.
+
+    The pipeline looks once more at the decision; only its look counts.
+    """
+    from s3commit.writer.connect import shared_store  # noqa: PLC0415
+
+    bucket, prefix = destination.bucket, destination.prefix
+    try:
+        listed = islice(shared_store(None).list(bucket, prefix), LOOKED_AT)
+        found = next((one.key for one in listed if is_data(one.key[len(prefix) :])), None)
+    except (AccessError, NotFoundError):  # the right to write is another; no bucket
+        return
+    if found is not None:
+        raise InvalidInputError(
+            f"mode 'error': s3://{bucket}/{found} is there already; {WAY_OUT}."
+            " Nothing was written.",
+            code=NOT_EMPTY,
+        )
+
+
+@contextmanager
+def described(spark: SparkSession, text: str) -> Iterator[None]:
+    """Let Spark's UI show ``text`` for the jobs of the block, unless the program describes them."""
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    try:
+        context = spark.sparkContext
+    except PySparkException:  # Spark Connect, which has no descriptions
+        yield
+        return
+    if context.getLocalProperty(_DESCRIPTION):
+        yield
+        return
+    context.setLocalProperty(_DESCRIPTION, text)
+    try:
+        yield
+    finally:
+        context.setLocalProperty(_DESCRIPTION, None)  # type: ignore[arg-type]
+
+
+def sorted_by(frame: DataFrame, names: Sequence[str]) -> DataFrame:
+    """The rows in the order of their directories, so that each task has one file open."""
+    if not names or _is_sorted(frame, names):
+        return frame
+    return frame.sortWithinPartitions(*(f"`{name.replace('`', '``')}`" for name in names))
+
+
+def _is_sorted(frame: DataFrame, names: Sequence[str]) -> bool:
+    """Whether Spark knows that ``names`` come first in the order of the rows.
+
+    It would drop that order, of more columns maybe, for the sort. Spark's own writer looks too
+    (org.apache.spark.sql.execution.datasources.V1WritesUtils.isOrderingMatched). With Spark
+    Connect nobody can look.
+    """
+    if not hasattr(frame, "_jdf"):
+        return False
+    plan = frame._jdf.queryExecution().analyzed()
+    columns, ordering = plan.output(), plan.outputOrdering()
+    ids = {(one := columns.apply(n)).name(): one.exprId() for n in range(columns.size())}
+    if ordering.size() < len(names):
+        return False
+    first = [ordering.apply(number).child() for number in range(len(names))]
+    return all(
+        one.getClass().getSimpleName() == "AttributeReference" and one.exprId().equals(ids[name])
+        for one, name in zip(first, names, strict=True)
+    )
