@@ -10,19 +10,18 @@ from typing import TYPE_CHECKING
 
 import pyspark
 import pytest
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 
 from tests.native import s3a
 from tests.native.s3a import jars
+from tests.native.sides import CONTROL, FAILURES
 from tests.spark.conftest import SETTINGS, environment
 from tests.spark.tiny import BUCKET, Place, TinyPipeline
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# What a program gets of an error in Spark; older releases convert fewer.
-FAILURES = (Py4JJavaError, PySparkException)
+__all__ = ["FAILURES", "HAS_AVRO", "VERSION", "settings", "uri"]
+
 VERSION = tuple(map(int, pyspark.__version__.split(".")[:2]))
 HAS_AVRO = any("spark-avro" in jar.name for jar in jars())
 
@@ -41,13 +40,17 @@ def uri(place: Place) -> str:
 def settings(spark: SparkSession, **values: str) -> Iterator[None]:
     """The session's settings, with ``_`` for ``.``, for a while."""
     names = {name.replace("__", "."): value for name, value in values.items()}
+    before = {name: spark.conf.get(name, None) for name in names}
     for name, value in names.items():
         spark.conf.set(name, value)
     try:
         yield
     finally:
-        for name in names:
-            spark.conf.unset(name)
+        for name, old in before.items():
+            if old is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, old)
 
 
 @pytest.fixture(scope="session")
@@ -56,6 +59,7 @@ def tiny() -> Iterator[TinyPipeline]:
     pipeline = TinyPipeline()
     with environment(pipeline):
         pipeline.start()
+        pipeline.add_bucket(CONTROL, notifies=False)
     yield pipeline
     pipeline.stop()
 
@@ -88,6 +92,13 @@ def spark(tiny: TinyPipeline, tmp_path_factory: pytest.TempPathFactory) -> Itera
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="module")
+def beside_sparks_own(spark: SparkSession) -> Iterator[None]:
+    """What is not in our bucket is committed by Spark's own protocol."""
+    with settings(spark, spark__s3commit__prefixes=f"s3a://{BUCKET}/"):
+        yield
 
 
 @pytest.fixture

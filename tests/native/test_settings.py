@@ -45,16 +45,6 @@ def test_a_prefix_that_is_not_named_is_sparks_own(spark: SparkSession, place: Pl
     assert documents("in-or-out/") == 0
 
 
-def test_a_table_of_hives_own_writers_is_sparks_own(spark: SparkSession, place: Place) -> None:
-    """Hive's staging directory is renamed when it is whole."""
-    name = "t" + place.destination.prefix.split("/")[0]
-    spark.sql(f"CREATE TABLE {name} (id BIGINT) STORED AS TEXTFILE LOCATION '{uri(place)}'")
-    spark.sql(f"INSERT INTO {name} SELECT id FROM range(10)")
-    assert spark.table(name).count() == 10
-    assert place.jobs == []
-    spark.sql(f"DROP TABLE {name}")
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -125,29 +115,6 @@ def test_a_bucket_whose_notifications_may_not_be_read(
     assert spark.read.parquet(f"s3a://{bucket}/table").count() == 10
 
 
-@pytest.mark.parametrize("mode", ["append", "overwrite"])
-@pytest.mark.parametrize(
-    ("log", "words"),
-    [
-        ("_spark_metadata/0", "stream"),
-        ("_delta_log/00000000000000000000.json", "format.'delta'"),
-        ("metadata/version-hint.text", "Iceberg"),
-        ("metadata/00000-f00.metadata.json", "Iceberg"),
-        ("_metadata", "delete that file"),
-        ("_common_metadata", "delete that file"),
-    ],
-)
-def test_i10_a_directory_with_a_log_of_its_own_is_refused(
-    spark: SparkSession, place: Place, log: str, words: str, mode: str
-) -> None:
-    prefix = place.destination.prefix
-    for key in (f"{prefix}part-0.parquet", prefix + log):
-        place.tiny.store.put(BUCKET, key, b"{}")
-    with pytest.raises(FAILURES, match=f"{words}.*OTHER_LOG"):
-        spark.range(10).write.mode(mode).parquet(uri(place))
-    assert sorted(place.names) == sorted(["part-0.parquet", log])
-
-
 def test_a_directory_that_is_only_named_so_is_written_to(spark: SparkSession, place: Place) -> None:
     place.tiny.store.put(BUCKET, f"{place.destination.prefix}metadata/part-0.json", b"{}")
     spark.range(10).write.mode("overwrite").json(uri(place))
@@ -162,15 +129,6 @@ def stream(spark: SparkSession, target: str, tmp_path: Path, rows: int) -> None:
     writer = read.writeStream.format("parquet").trigger(availableNow=True)
     query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start(target)
     query.awaitTermination()
-
-
-def test_sparks_file_sink_for_streams_is_sparks_own(
-    spark: SparkSession, place: Place, tmp_path: Path
-) -> None:
-    for target in (uri(place), str(tmp_path / "out")):
-        for _ in range(2):
-            stream(spark, target, tmp_path / str(len(target)), 10)
-        assert spark.read.parquet(target).count() == 20
 
 
 def test_sparks_file_sink_for_streams_is_refused_if_we_are_named(

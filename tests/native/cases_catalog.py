@@ -1,0 +1,123 @@
+"""What a catalog knows and a path does not: partitions elsewhere, statements of several inserts."""
+
+from __future__ import annotations
+
+from tests.native.case import Case, Refused, Same
+from tests.native.cases_sql import DYNAMIC, TWO, S, T
+from tests.native.conftest import VERSION
+
+
+def elsewhere(name: str) -> str:
+    """A partition whose files are in the table's bucket, beside its directory."""
+    return f"ALTER TABLE t ADD PARTITION (dt = 'd1') LOCATION '{name}';\n"
+
+
+def ctas_fails_once(form: str) -> str:
+    fails = "SELECT id, CAST(raise_error('no') AS STRING) AS x FROM range(0, 9, 1, 1)"
+    return (
+        f"!CREATE TABLE t {form} AS {fails};\nDROP TABLE IF EXISTS t;\n"
+        f"CREATE TABLE t {form} AS SELECT id FROM s"
+    )
+
+
+# Spark 3.5 runs one after the other.
+SEVERAL = Refused("SEVERAL_INSERTS", "", says="Several inserts in one statement")
+SEVERAL_INSERTS = [
+    Case(
+        f"several inserts in one statement: {name}",
+        f"FROM s {first} {second}",
+        SEVERAL if "OVERWRITE" in second and VERSION >= (4, 0) else Same(),
+        before=T + S,
+    )
+    for name, first, second in (
+        (
+            "the second overwrites a new partition without rows",
+            "INSERT OVERWRITE t PARTITION (dt = 'd0') SELECT id WHERE id = 0",
+            "INSERT OVERWRITE t PARTITION (dt = 'e') SELECT id WHERE id > 100",
+        ),
+        (
+            "append, then overwrite",
+            "INSERT INTO t PARTITION (dt = 'd0') SELECT id WHERE id = 0",
+            "INSERT OVERWRITE t PARTITION (dt = 'd1') SELECT id WHERE id = 1",
+        ),
+        (
+            "the second overwrites a new partition",
+            "INSERT OVERWRITE t PARTITION (dt = 'd0') SELECT id WHERE id = 0",
+            "INSERT OVERWRITE t PARTITION (dt = 'e') SELECT id WHERE id = 1",
+        ),
+        (
+            "the second overwrites another partition",
+            "INSERT OVERWRITE t PARTITION (dt = 'd0') SELECT id WHERE id = 0",
+            "INSERT OVERWRITE t PARTITION (dt = 'd1') SELECT id WHERE id = 1",
+        ),
+        (
+            "two appends",
+            "INSERT INTO t PARTITION (dt = 'd0') SELECT id WHERE id = 0",
+            "INSERT INTO t PARTITION (dt = 'd0') SELECT id WHERE id = 1",
+        ),
+    )
+]
+
+RENAMED = (
+    "ALTER TABLE t ADD PARTITION (dt = 'd1') LOCATION '{apart}/2026/11/21';\n"
+    "ALTER TABLE t ADD PARTITION (dt = 'd2') LOCATION '{apart}/2026/11/22';\n"
+    "INSERT INTO t PARTITION (dt = 'd0') SELECT 100"
+)
+EXTERNAL = T.replace(";", " LOCATION '{apart}';")
+OUTSIDE = Refused("PARTITION_ELSEWHERE", "outside", says="Partitions outside the table's directory")
+
+PLACES = [
+    *(
+        Case(
+            f"partitions in the table's directory under another name: {name}",
+            write,
+            before=EXTERNAL + RENAMED,
+            settings=settings,
+        )
+        for name, write, settings in (
+            ("append", S + S, {}),
+            ("overwrite all", S + "INSERT OVERWRITE t SELECT id + 10, dt FROM s", {}),
+            ("overwrite one", S + "INSERT OVERWRITE t PARTITION (dt = 'd1') SELECT 11", {}),
+            (
+                "dynamic",
+                S + "INSERT OVERWRITE t SELECT id + 10, dt FROM s WHERE dt <> 'd0'",
+                DYNAMIC,
+            ),
+        )
+    ),
+    *(
+        Case(
+            f"a partition outside: {name}",
+            write,
+            OUTSIDE,
+            before=T + elsewhere("{apart}"),
+            settings=settings,
+        )
+        for name, write, settings in (
+            ("append", S, {}),
+            ("overwrite all", "INSERT OVERWRITE t SELECT * FROM s", {}),
+            ("overwrite it", "INSERT OVERWRITE t PARTITION (dt = 'd1') SELECT 11", {}),
+            ("dynamic", "INSERT OVERWRITE t SELECT * FROM s", DYNAMIC),
+        )
+    ),
+    Case(
+        "a partition outside, and a write to another one",
+        "INSERT OVERWRITE t PARTITION (dt = 'd2') SELECT 11;\n"
+        "INSERT INTO t PARTITION (dt = 'd2') SELECT 12",
+        before=T + elsewhere("{apart}"),
+    ),
+]
+
+
+MIXED = Case(
+    "a mixed overwrite, where a partition has another name",
+    "INSERT OVERWRITE t PARTITION (a = 1, b) VALUES (9, 3)",
+    Refused("PARTITION_ELSEWHERE", "", says="a part of the partition columns"),
+    before=TWO + "ALTER TABLE t ADD PARTITION (a = 1, b = 2) LOCATION '{root}/t/other'",
+)
+
+FAILED = [
+    Case("CREATE TABLE AS SELECT fails, and again", ctas_fails_once("USING parquet")),
+    Case("Hive's CREATE TABLE AS SELECT fails, and again", ctas_fails_once("STORED AS PARQUET")),
+]
+CATALOG = [*SEVERAL_INSERTS, *PLACES, MIXED, *FAILED]

@@ -1,0 +1,141 @@
+"""Keys, conditions and settings: who may give them, and what is refused."""
+
+from __future__ import annotations
+
+from tests.native.case import Case, Differs, Program, Refused, Same
+from tests.native.cases_frames import days, save
+from tests.native.cases_sql import S, T
+from tests.native.sides import Side
+from tests.spark.tiny import BUCKET
+
+SETTINGS_ALONE = "takes the settings alone"
+STORED = Refused("BAD_OPTIONS", "", says="The line says how to remove a stored one")
+
+
+def table(how: str) -> str:
+    return f"CREATE TABLE t (id BIGINT, dt STRING) USING parquet {how};\n"
+
+
+def saved_as(**options: str) -> Program:
+    return lambda side: side.frame().write.mode("append").options(**options).saveAsTable("t")
+
+
+def twice(**options: str) -> Program:
+    """The same rows two times."""
+
+    def program(side: Side) -> None:
+        for _ in range(2):
+            save(side, **options)
+
+    return program
+
+
+def by_s3(side: Side) -> None:
+    """To the path with the scheme of AWS's own tools."""
+    for _ in range(2):
+        side.frame().write.mode("append").parquet(side.path.replace("s3a://", "s3://"))
+
+
+OF_TABLES = [
+    Case(
+        "a key in the session, for a table, on three days",
+        days(key="day"),
+        Same(says=SETTINGS_ALONE),
+    ),
+    Case(
+        "a key in the session, for insertInto, on three days",
+        days(key="day", insert=True),
+        Same(says=SETTINGS_ALONE),
+        before=T,
+    ),
+    Case(
+        "a key where a table is created",
+        saved_as(idempotencyKey="k"),
+        Refused("BAD_OPTIONS", "leave it out", says="where a table is created"),
+    ),
+    Case(
+        "a condition where a table is created",
+        "CREATE TABLE t USING parquet OPTIONS ('Conditions.minFiles' = '1') AS SELECT * FROM s",
+        Refused("BAD_OPTIONS", "leave it out", says="where a table is created"),
+    ),
+    Case(
+        "a key among a table's options",
+        S,
+        Refused("BAD_OPTIONS", "SET SERDEPROPERTIES", says="SET SERDEPROPERTIES"),
+        before=table("OPTIONS ('idempotencyKey' = 'k')"),
+    ),
+    Case(
+        "a key among a table's properties",
+        saved_as(),
+        Refused("BAD_OPTIONS", "UNSET TBLPROPERTIES", says="UNSET TBLPROPERTIES"),
+        before=table("TBLPROPERTIES ('IDEMPOTENCYKEY' = 'k')"),
+    ),
+    Case(
+        "a key that was among a table's options",
+        S + S,
+        before=table("OPTIONS ('idempotencyKey' = 'k')")
+        + "ALTER TABLE t SET SERDEPROPERTIES ('idempotencyKey' = '');\nREFRESH TABLE t",
+    ),
+    Case(
+        "a key that Spark drops",
+        lambda side: side.frame().write.option("idempotencyKey", "k").insertInto("t"),
+        Same(says="What Spark drops the jar can't see"),
+        before=table(""),
+    ),
+    Case(
+        "a setting that is not Spark's",
+        S + S,
+        before=table(""),
+        settings={"idempotencyKey": "k", "conditions.minFiles": "99"},
+    ),
+]
+
+OF_PATHS = [
+    *(
+        Case(
+            f"a key in a write's options: {name}",
+            twice(**{name: "k"}),
+            Differs(6, 12, "count without case"),
+        )
+        for name in ("idempotencyKey", "IDEMPOTENCYKEY")
+    ),
+    *(
+        Case(
+            f"an option that is none: {name}",
+            twice(**{name: "1"}),
+            Refused("BAD_OPTIONS", line, says="a misspelt one is refused"),
+        )
+        for name, line in (
+            ("idempotencyKy", "Did you mean idempotencyKey?"),
+            ("conditions.minRows", "The only condition here is conditions.minFiles"),
+            ("commitTimeOuts", "Did you mean commitTimeout?"),
+        )
+    ),
+]
+
+OF_PREFIXES = [
+    Case(
+        "prefixes of s3://",
+        twice(),
+        Same(says="are one spelling"),
+        settings={"spark.s3commit.prefixes": f"s3a://other/, s3://{BUCKET}/"},
+    ),
+    Case(
+        "s3:// by S3A",
+        by_s3,
+        Same(says="are one spelling"),
+        settings={"fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem"},
+    ),
+    Case(
+        "another class for what is not ours",
+        twice(),
+        Same(says="spark.s3commit.otherwise"),
+        settings={
+            "spark.s3commit.otherwise": (
+                "org.apache.spark.internal.io.HadoopMapReduceCommitProtocol"
+            )
+        },
+    ),
+]
+
+OPTIONS = [*OF_TABLES, *OF_PATHS, *OF_PREFIXES]
