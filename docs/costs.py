@@ -57,7 +57,6 @@ FILES: Final = 1_000_000
 FILES_PER_TASK: Final = 100
 FILES_PER_UNIT: Final = 32
 MOST_UNITS: Final = 4_000  # a larger job has larger units
-UNIT_WRITES: Final = 2  # that it began, that it ended
 JOB_TRANSITIONS: Final = 18
 FILE_WRITES: Final = 3  # create, one part, complete
 TASK_WRITES: Final = 1
@@ -123,7 +122,7 @@ def job(files: int, *, unit: float, steps: float) -> list[Line]:
     own = tasks * TASK_WRITES + JOB_WRITES + JOB_LISTINGS + UPLOADS_LISTED * files // 1000
     reads = tasks * MANIFEST_READS + JOB_READS
     work = (tasks * INGEST_SECONDS + units * unit) * ONE_MB / 1024 + steps * JOB_MB / 1024
-    written = tasks + units * UNIT_WRITES + 3 * JOB_RECORD_WRITES
+    written = tasks + 3 * JOB_RECORD_WRITES
     return [
         Line(
             "files: create, part, complete",

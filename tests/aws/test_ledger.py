@@ -92,7 +92,6 @@ def test_items_have_the_keys_of_the_contract(
 ) -> None:
     ledger.open_job(a_job())
     ledger.record_attempts([an_attempt(3)])
-    ledger.begin_unit(ref_of("job-1"), 12)
     for node, mode in ((NODE, "S"), ("lake/table/dt=1/", "X"), ("lake/table/?once=0f", "K")):
         ledger.put_claim(Claimed(Claim(node, LockMode(mode)), REF))
 
@@ -101,7 +100,6 @@ def test_items_have_the_keys_of_the_contract(
     assert set(found) == {
         JOB_KEY,
         (f"ATTEMPTS#{REF}#3", "task-3#attempt-0"),
-        (f"UNITS#{REF}#2", "12"),
         ("CLAIMS#S#lake/table/", f"lake/table//{REF}"),
         ("CLAIMS#X#lake/table/", f"lake/table/dt=1//{REF}"),
         ("CLAIMS#K#lake/table/", f"lake/table/?once=0f/{REF}"),
@@ -151,7 +149,6 @@ def test_only_what_has_ended_expires(
         ref_of("job-1"), source=JobState.ABORTING, target=JobState.ABORTED, generation=0, now=T0
     )
     ledger.record_attempts([an_attempt(3)])
-    ledger.begin_unit(ref_of("job-1"), 12)
     ledger.put_claim(Claimed(A_CLAIM, ref_of("job-1")))
 
     expiry = {pk: item.get("expires_at") for (pk, _), item in items().items()}
@@ -159,7 +156,6 @@ def test_only_what_has_ended_expires(
     assert expiry == {
         JOB_KEY[0]: EPOCH_OF_T0 + JOB_DAYS * DAY,
         f"ATTEMPTS#{REF}#3": EPOCH_OF_T0 + NOTE_DAYS * DAY,
-        f"UNITS#{REF}#2": EPOCH_OF_T0 + NOTE_DAYS * DAY,
         "CLAIMS#S#lake/table/": EPOCH_OF_T0 + CLAIM_DAYS * DAY,
     }
 
@@ -266,7 +262,6 @@ def test_throttling_is_transient(ledger: DynamoLedger, code: str) -> None:
         lambda: ledger.take_over(ref_of("job-1"), generation=0, execution="e", now=T1),
         lambda: ledger.record_attempts([an_attempt(1)]),
         lambda: list(ledger.attempts(ref_of("job-1"))),
-        lambda: ledger.begin_unit(ref_of("job-1"), 1),
         lambda: ledger.note(ref_of("job-1"), generation=0, plan=PLAN, now=T1),
         lambda: ledger.take_turn(
             ref_of("job-1"), generation=0, before=Turn(), after=Turn(Stage.WAITING), now=T1

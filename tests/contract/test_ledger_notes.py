@@ -208,35 +208,6 @@ def test_of_decisions_and_aborts_at_once_one_is_taken(ledger: Ledger) -> None:
     assert ledger.job(ref_of("job-1")) == won
 
 
-def test_a_unit_is_begun_for_the_first_time_once(ledger: Ledger) -> None:
-    assert ledger.begin_unit(ref_of("job-1"), 0)
-    assert ledger.begin_unit(ref_of("job-1"), 10)
-    assert ledger.begin_unit(ref_of("job-2"), 0)
-
-    assert not ledger.begin_unit(ref_of("job-1"), 0)
-
-
-def test_a_unit_has_ended_once_that_is_noted_of_the_same_plan(ledger: Ledger) -> None:
-    ref = ref_of("job-1")
-    assert not ledger.unit_ended(ref, 3, "plan")
-    ledger.begin_unit(ref, 3)
-    assert not ledger.unit_ended(ref, 3, "plan")
-    for _ in range(2):
-        ledger.end_unit(ref, 3, "plan")
-        assert ledger.unit_ended(ref, 3, "plan")
-    assert not ledger.begin_unit(ref, 3)
-    assert ledger.unit_ended(ref, 3, "plan")
-    assert not ledger.unit_ended(ref, 3, "another plan")
-    assert not ledger.unit_ended(ref, 4, "plan")
-    assert not ledger.unit_ended(ref_of("job-2"), 3, "plan")
-
-
-def test_of_workers_that_begin_a_unit_at_once_one_is_first(ledger: Ledger) -> None:
-    outcomes = at_once([partial(ledger.begin_unit, ref_of("job-1"), 7)] * THREADS)
-
-    assert sorted(outcomes, key=bool) == [False] * (THREADS - 1) + [True]
-
-
 def test_attempts_are_read_as_they_were_noted(ledger: Ledger) -> None:
     noted = {an_attempt(task, attempt) for task in range(5) for attempt in range(2)}
     ledger.record_attempts(noted)

@@ -56,7 +56,6 @@ class Checked:
         ledger = self.world.ledger
         for table in (ledger._jobs, ledger._attempts, ledger._claims):
             table.clear()
-        ledger._units.clear()
 
 
 def checked(versioned: bool = False) -> Checked:

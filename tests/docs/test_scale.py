@@ -16,7 +16,6 @@ from bench.crowd import Crowd
 from bench.model import Deployment
 from docs import costs
 from s3commit.aws.concurrency import FULL
-from s3commit.aws.ledger_items import SHARDS
 from s3commit.core.formats.documents import MAX_ATTEMPTS
 from s3commit.core.formats.plan import cut_units
 from s3commit.core.formats.ticket import UnitResult
@@ -195,14 +194,6 @@ def test_executions_start_more_slowly_than_step_functions_takes_them() -> None:
     assert f"executions are started at {DEPLOYED.shares.requests / limits.START:.0f} a second" in (
         WORDS
     )
-
-
-def test_the_ledger_takes_what_the_units_of_all_functions_write() -> None:
-    _, size = DEPLOYED.units(10_000)
-    a_second = costs.UNIT_WRITES / DEPLOYED.unit(size)
-    assert DEPLOYED.room * a_second < limits.TABLE_WRITES
-    assert DEPLOYED.shares.workers * a_second / SHARDS < limits.PARTITION_WRITES
-    assert f"Units write {round(DEPLOYED.room * a_second, -2):,.0f} items a second" in WORDS
 
 
 # The model itself.

@@ -29,7 +29,6 @@ class MemoryLedger(Ledger):
         self._jobs: dict[str, JobRecord] = {}
         self._attempts: dict[str, dict[tuple[str, str], AttemptRecord]] = {}
         self._claims: dict[tuple[str, Claim], Claimed] = {}
-        self._units: set[tuple[str, int, str]] = set()  # with the plan: ended; without: begun
         self._sweep_note = SweepNote()
         self._lock = threading.RLock()
 
@@ -56,23 +55,6 @@ class MemoryLedger(Ledger):
             check_item(job_item(record))
             self._jobs[ref] = record
             return record
-
-    def begin_unit(self, ref: str, unit: int) -> bool:
-        """See `Ledger.begin_unit`."""
-        with self._lock:
-            first = (ref, unit, "") not in self._units
-            self._units.add((ref, unit, ""))
-            return first
-
-    def end_unit(self, ref: str, unit: int, plan: str) -> None:
-        """See `Ledger.end_unit`."""
-        with self._lock:
-            self._units |= {(ref, unit, ""), (ref, unit, plan)}
-
-    def unit_ended(self, ref: str, unit: int, plan: str) -> bool:
-        """See `Ledger.unit_ended`."""
-        with self._lock:
-            return (ref, unit, plan) in self._units
 
     def record_attempts(self, attempts: Iterable[AttemptRecord]) -> None:
         """See `Ledger.record_attempts`."""

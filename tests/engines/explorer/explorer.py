@@ -249,7 +249,6 @@ class Explorer:
             dict(self.bucket.completed),
             dict(self.ledger._jobs),
             dict(self.ledger._claims),
-            frozenset(self.ledger._units),
             executions,
             to_finish,
             losses,
@@ -262,7 +261,6 @@ class Explorer:
         self.bucket.completed = dict(state.completed)
         self.ledger._jobs = dict(state.records)
         self.ledger._claims = dict(state.claims)
-        self.ledger._units = set(state.units)
 
     def _digest(self, state: State) -> bytes:
         text = repr(
@@ -271,7 +269,6 @@ class Explorer:
                 sorted(state.uploads),
                 sorted(state.records.items()),
                 sorted(state.claims.values()),
-                sorted(state.units),
                 [(one.step, one.ticket, one.results, one.planned, one.unit, one.told, one.failures)
                  for one in state.executions],
                 sorted(state.to_finish),

@@ -50,7 +50,6 @@ class State:
     completed: dict[str, Any]
     records: dict[str, Any]
     claims: dict[Any, Any]
-    units: frozenset[tuple[str, int, str]]
     executions: tuple[Execution, ...]
     to_finish: frozenset[tuple[int, str]]
     losses: int

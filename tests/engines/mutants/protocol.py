@@ -142,14 +142,6 @@ MUTANTS = [
         "I2",
         by="tests/sim/test_findings.py",
     ),
-    Mutant(
-        "a unit of which a file is lost passes for complete in the next round",
-        "core/commit/complete_unit.py",
-        "    if visible == unit.files:\n",
-        "    if True:\n",
-        "I2",
-        by="tests/core/test_units_again.py",
-    ),
     # Undoing.
     Mutant(
         "a roll back aborts the uploads that a listing shows, and no others",

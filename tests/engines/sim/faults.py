@@ -8,13 +8,13 @@ from collections import Counter
 READS = frozenset(
     {"get", "head", "list", "list_uploads", "is_versioned", "upload_is_open", "job", "claims",
      "attempts", "jobs_with_id", "upload_parts", "describe", "is_running", "jobs_in",
-     "first_bytes", "list_versions", "unit_ended"}
+     "first_bytes", "list_versions"}
 )  # fmt: skip
 # What botocore may send again by itself after a lost answer, so that the caller sees the second.
 RESENT = frozenset(
     {"put", "delete", "complete_upload", "create_upload", "abort_upload", "delete_seen",
      "take_over", "advance", "note", "take_turn", "put_claim", "drop_claim", "open_job",
-     "begin_unit", "end_unit", "record_attempts"}
+     "record_attempts"}
 )  # fmt: skip
 
 KINDS = (

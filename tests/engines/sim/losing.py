@@ -20,19 +20,19 @@ _NOT_BEHIND: dict[JobState, set[JobState]] = {
     **{state: {state} for state in ENDED},
 }
 
-Table = tuple[dict[Any, Any], dict[Any, Any], dict[Any, Any], set[Any]]
+Table = tuple[dict[Any, Any], dict[Any, Any], dict[Any, Any]]
 
 
 def copy_table(world: World) -> Table:
     """The table as it is, for a restore to this point in time."""
     ledger = world.ledger
     attempts = {ref: dict(noted) for ref, noted in ledger._attempts.items()}
-    return dict(ledger._jobs), attempts, dict(ledger._claims), set(ledger._units)
+    return dict(ledger._jobs), attempts, dict(ledger._claims)
 
 
 def lose_everything(world: World) -> None:
     """An empty table, under everybody who uses it."""
-    _store(world, ({}, {}, {}, set()))
+    _store(world, ({}, {}, {}))
     for job in world.observer.jobs.values():
         _forget(world, job)
 
@@ -44,14 +44,12 @@ def lose_jobs(world: World, names: Collection[str]) -> None:
         job = world.observer.jobs[name]
         ledger._jobs.pop(job.directory.ref, None)
         ledger._attempts.pop(job.directory.ref, None)
-        ledger._units = {unit for unit in ledger._units if unit[0] != job.directory.ref}
         _forget(world, job)
 
 
 def lose_notes(world: World) -> None:
-    """The notes of attempts and of units; of no guarantee's concern."""
+    """The notes of attempts; of no guarantee's concern."""
     world.ledger._attempts.clear()
-    world.ledger._units.clear()
 
 
 def set_back(world: World, table: Table) -> None:
@@ -78,10 +76,9 @@ def _store(world: World, table: Table) -> None:
     ledger = world.ledger
     # Others hold on to the dictionaries.
     tables: list[dict[Any, Any]] = [ledger._jobs, ledger._attempts, ledger._claims]
-    for kept, new in zip(tables, table[:3], strict=True):
+    for kept, new in zip(tables, table, strict=True):
         kept.clear()
         kept.update(new)
-    ledger._units = set(table[3])
 
 
 def _forget(world: World, job: Job) -> None:

@@ -21,8 +21,8 @@ STORE_VERBS = (
     "complete_upload",
 )  # fmt: skip
 LEDGER_VERBS = (
-    "job", "open_job", "take_over", "advance", "decide", "note", "begin_unit", "end_unit",
-    "unit_ended", "record_attempts", "attempts", "jobs_with_id", "take_turn", "put_claim",
+    "job", "open_job", "take_over", "advance", "decide", "note",
+    "record_attempts", "attempts", "jobs_with_id", "take_turn", "put_claim",
     "drop_claim", "forget",
 )  # fmt: skip
 STALE = 0.2  # the share of listings of jobs that are answered from the past

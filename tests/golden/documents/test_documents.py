@@ -127,10 +127,6 @@ def claim(world: Kept, raw: Json) -> None:
     assert claimed in list(world.ledger.claims(one, below=False))
 
 
-def unit(world: Kept, raw: Json) -> None:
-    assert not world.ledger.begin_unit(raw["pk"].split("#")[1], int(raw["sk"]))
-
-
 def sweep(world: Kept, raw: Json) -> None:
     note = world.ledger.sweep_note()
     assert note.version == raw["version"] > 0
@@ -141,7 +137,6 @@ ITEMS: dict[str, Callable[[Kept, Json], None]] = {
     "JOB": job,
     "ATTEMPTS": attempt,
     "CLAIMS": claim,
-    "UNITS": unit,
     "SWEEP": sweep,
 }
 

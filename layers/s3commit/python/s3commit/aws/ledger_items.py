@@ -1,14 +1,13 @@
-"""The ledger's items in DynamoDB: one table, five kinds of item.
+"""The ledger's items in DynamoDB: one table, four kinds of item.
 
 | item | pk | sk |
 |---|---|---|
 | job | ``JOB#<job id>`` | ``<the rest of its ref>`` |
 | attempt | ``ATTEMPTS#<ref>#<shard>`` | ``<task id>#<attempt id>`` |
-| unit | ``UNITS#<ref>#<shard>`` | ``<unit>`` |
 | claim | ``CLAIMS#<mode>#<bucket>/<first element>/`` | ``<bucket>/<prefix>/<ref>`` |
 | sweep | ``SWEEP`` | ``SWEEP`` |
 
-Attempts and units are spread over shards, by task and by number, because a partition takes about
+Attempts are spread over shards, by task, because a partition takes about
 1,000 writes a second; the index ``by-state`` (``shelf``, ``updated_at``) is, by job, for the same
 reason. It holds job items only: no other item has its keys.
 
@@ -122,12 +121,6 @@ class AttemptItem(LedgerItem):
     rows = NumberAttribute(null=True)
 
 
-class UnitItem(LedgerItem):
-    """A unit that a worker has begun; with ``plan`` it is complete, of the plan of that digest."""
-
-    plan = UnicodeAttribute(null=True)
-
-
 class ClaimItem(LedgerItem):
     """`Claimed`; its keys say whose claim of what it is. ``asked`` is there if the job waits."""
 
@@ -151,7 +144,6 @@ class Items:
 
     job: type[JobItem]
     attempt: type[AttemptItem]
-    unit: type[UnitItem]
     claim: type[ClaimItem]
     sweep: type[SweepItem]
 
@@ -174,9 +166,9 @@ def bind(table: str, *, region: str | None, host: str | None) -> Items:
         return cast("type[_I]", type(kind.__name__, (kind,), {"Meta": meta}))
 
     job = bound(JobItem)
-    items = Items(job, bound(AttemptItem), bound(UnitItem), bound(ClaimItem), bound(SweepItem))
+    items = Items(job, bound(AttemptItem), bound(ClaimItem), bound(SweepItem))
     # One connection, so one client and one pool: the job's knows the keys and the index of all.
-    for other in (items.attempt, items.unit, items.claim, items.sweep):
+    for other in (items.attempt, items.claim, items.sweep):
         other._connection = job._get_connection()
     return items
 
@@ -238,8 +230,3 @@ def attempt_key(attempt: AttemptRecord) -> tuple[str, str]:
 def shard_key(ref: str, shard: int) -> str:
     """The partition key of one shard of a job's attempts."""
     return f"ATTEMPTS#{ref}#{shard}"
-
-
-def unit_key(ref: str, unit: int) -> tuple[str, str]:
-    """The keys of a unit's item."""
-    return f"UNITS#{ref}#{unit % SHARDS}", str(unit)

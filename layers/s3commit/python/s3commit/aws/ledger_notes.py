@@ -1,4 +1,4 @@
-"""The ledger's notes on DynamoDB: attempts that arrived, units begun, and sweeps."""
+"""The ledger's notes on DynamoDB: attempts that arrived, and sweeps."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from s3commit.aws.ledger_items import (
     SHARDS,
     AttemptItem,
     SweepItem,
-    UnitItem,
     attempt_key,
     shard_key,
     translated,
-    unit_key,
 )
 from s3commit.aws.ledger_records import attempt_item, attempt_record
 from s3commit.aws.ledger_table import LedgerTable, refused_items
@@ -26,7 +24,7 @@ SWEEP_KEY = ("SWEEP", "SWEEP")
 
 
 class DynamoNotes(LedgerTable):
-    """The attempts, units and sweeps of `s3commit.core.ports.objects.Ledger`; thread-safe."""
+    """The attempts and sweeps of `s3commit.core.ports.objects.Ledger`; thread-safe."""
 
     def sweep_note(self) -> SweepNote:
         """See `Ledger.sweep_note`."""
@@ -57,32 +55,6 @@ class DynamoNotes(LedgerTable):
             found = self.sweep_note()  # our own write, if the answer to it was lost
             return (found.version, found.holder) == (note.version + 1, note.holder)
         return True
-
-    def begin_unit(self, ref: str, unit: int) -> bool:
-        """See `Ledger.begin_unit`."""
-        nobody_began_it = UnitItem.pk.does_not_exist()
-        item = self._items.unit(*unit_key(ref, unit), expires_at=self._expiry(NOTE_DAYS))
-        try:
-            with translated(f"beginning unit {unit} of job {ref}"):
-                item.save(nobody_began_it)
-        except PreconditionError:
-            return False  # or our own, with the answer lost: then the worker looks in vain
-        return True
-
-    def end_unit(self, ref: str, unit: int, plan: str) -> None:
-        """See `Ledger.end_unit`."""
-        expires_at = self._expiry(NOTE_DAYS)
-        with translated(f"ending unit {unit} of job {ref}"):
-            self._items.unit(*unit_key(ref, unit), plan=plan, expires_at=expires_at).save()
-
-    def unit_ended(self, ref: str, unit: int, plan: str) -> bool:
-        """See `Ledger.unit_ended`."""
-        with translated(f"reading unit {unit} of job {ref}"):
-            try:
-                item = self._items.unit.get(*unit_key(ref, unit), consistent_read=True)
-            except self._items.unit.DoesNotExist:
-                return False
-        return item.plan == plan
 
     def record_attempts(self, attempts: Iterable[AttemptRecord]) -> None:
         """See `Ledger.record_attempts`.

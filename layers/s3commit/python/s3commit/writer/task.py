@@ -78,11 +78,9 @@ class Task:
         Its bytes go to S3 while they are written; opening is one request. For a library that seeks
         see `add`.
 
-        The job id is added to the file name (`s3commit.writer.paths.file_key`), unless the job
-        was opened with exact names: then a file costs one more small request, by which the
-        pipeline finds the upload of a task that died. Raises `InvalidInputError` for a path that
-        can't be (``BAD_PATH``) or that the task has opened before (``DUPLICATE_PATH``), and S3's
-        errors as `s3commit.core.model.errors`.
+        The job id is added to the file name (`s3commit.writer.paths.file_key`). Raises
+        `InvalidInputError` for a path that can't be (``BAD_PATH``) or that the task has opened
+        before (``DUPLICATE_PATH``), and S3's errors as `s3commit.core.model.errors`.
         """
         key = file_key(self.directory, relative_path)
         with self._lock:

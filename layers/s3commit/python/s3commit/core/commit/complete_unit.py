@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from s3commit.core.formats.plan import Unit
 from s3commit.core.formats.ticket import Ticket, UnitResult
-from s3commit.core.job.decision_record import is_recovered
 from s3commit.core.job.plan import readable_files
 from s3commit.core.job.record import own_record
 from s3commit.core.model.errors import (
@@ -23,9 +22,6 @@ from s3commit.core.ports.ledger import LostRaceError
 def complete_unit(ports: Ports, ticket: Ticket, unit: Unit) -> UnitResult:
     """Complete every upload of the unit, and say how many files are visible or lost for good.
 
-    A unit that a worker has completed before, by the ledger, is not looked at again: when one unit
-    fails the Map, the next round of it works on those that are left (docs/adr/0005).
-
     Repeating it is harmless. The job's state and generation are asked first, so that nothing is
     completed before the decision (I1) or during a roll back; a worker that stalls right after
     asking is fenced by the uploads themselves, which a roll back aborts before it deletes.
@@ -36,17 +32,10 @@ def complete_unit(ports: Ports, ticket: Ticket, unit: Unit) -> UnitResult:
         record = own_record(ports, ticket, JobState.COMMITTING)
     except LostRaceError:
         return UnitResult(unit.number, files=0, lost=0)
-    began = ports.ledger.begin_unit(ticket.ref, unit.number)
-    plan = record.plan.sha256 if record.plan else ""
-    recovered = is_recovered(record)  # a lost ledger has lost the notes of units too, or some
-    if not began and not recovered and ports.ledger.unit_ended(ticket.ref, unit.number, plan):
-        return UnitResult(unit.number, files=unit.files, lost=0)
     # After the decision a manifest that is gone or changed means that nobody knows the etags any
     # more: its files count as lost, and BeginPublish rolls back.
     files = readable_files(ports, ticket.directory, record, [unit])
     visible = sum(ports.parallel(lambda file: complete_file(ports, file), files))
-    if visible == unit.files:
-        ports.ledger.end_unit(ticket.ref, unit.number, plan)
     return UnitResult(unit.number, files=visible, lost=unit.files - visible)
 
 

@@ -212,21 +212,6 @@ class Ledger(Protocol):
         changes = {"turn": after, **nodes, "updated_at": now}
         return self.update(ref, Expected(generation, JobState.SEALED, before), changes)
 
-    def begin_unit(self, ref: str, unit: int) -> bool:
-        """Note that a worker begins the unit; True for the first one ever to say so.
-
-        A worker that gets False repeats work of another, and looks at each object it completes.
-        """
-        ...
-
-    def end_unit(self, ref: str, unit: int, plan: str) -> None:
-        """Note that every file of the unit is visible, of the plan with this digest."""
-        ...
-
-    def unit_ended(self, ref: str, unit: int, plan: str) -> bool:
-        """Whether `end_unit` has noted so, of this very plan; read consistently."""
-        ...
-
     def record_attempts(self, attempts: Iterable[AttemptRecord]) -> None:
         """Note arrived manifests; repeated notes of the same attempt change nothing.
 
