@@ -53,6 +53,7 @@ abstract class JobProtocol extends FileCommitProtocol implements Serializable {
           Target target = Target.of(Insert.running(table, dynamic), paths, Setting.all());
           Job begun = new Job(jobId, target);
           FileSystem fs = Store.of(table, context.getConfiguration());
+          Store.check(fs, table); // before any request that its settings could fail
           Pipeline.check(fs, begun.directory().bucket());
           OtherLog.check(fs, table);
           job = begun; // from here on it is aborted if it fails
