@@ -33,7 +33,7 @@ from s3commit.core.model.locks import Claim, Claimed, LockMode
 from s3commit.core.model.record import JobRecord, PlanFacts
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
-from s3commit.core.sweep.directories import tidy_job_directories
+from s3commit.core.sweep.run import run_sweep
 from s3commit.core.sweep.sweep import DAY, HOUR, Sweep, shifted
 from tests.fakes.executions import MemoryExecutions
 
@@ -104,7 +104,7 @@ def _sweep(ports: Ports, few: int, many: int) -> Figure:
     made = {count: _requests(ports, count) for count in (few, many)}
     return Figure(
         "the sweep on moto",
-        f"requests to DynamoDB of TidyJobDirectories, {many} jobs ended three days ago",
+        f"requests to DynamoDB of a sweep, {many} jobs ended three days ago",
         "requests",
         Sample((made[many],)),
         f"{few} jobs ended then",
@@ -130,9 +130,8 @@ def _requests(ports: Ports, ended: int) -> int:
     made: list[str] = []
     client = ledger._items.job._get_connection().connection.client
     client.meta.events.register("before-call", lambda model, **_: made.append(model.name))
-    sweep = Sweep(BUCKET, ports, MemoryExecutions(), now=in_three_days)
-    assert not tidy_job_directories(sweep, "")
-    assert sweep.report.looked == ended + 1, sweep.report
+    report = run_sweep(Sweep(ports, MemoryExecutions(), now=in_three_days))
+    assert (report.looked, report.failed) == (1, 0), report  # the destination
     return len(made)
 
 

@@ -39,16 +39,13 @@ CUSTOM_METRIC: Final = 0.30
 MINUTES: Final = 30 * 24 * 60  # of a month
 
 # What is deployed.
-ALARM_METRICS: Final = 18  # of ten alarms: two are sums over five functions
-METRICS: Final = 13
-SWEEP_MINUTES: Final = 15
-SWEEP_TRANSITIONS: Final = 12  # of a sweep with nothing to do, its start included
-SWEEP_CALLS: Final = 5
-SWEEP_LISTINGS: Final = 1
+ALARM_METRICS: Final = 20  # of ten alarms: two are sums over six functions
+METRICS: Final = 11
+SWEEP_MINUTES: Final = 60
 SWEEP_QUERIES: Final = 18  # by state, each of as many shelves
 SHELVES: Final = 16
 SWEEP_MB: Final = 1769
-SWEEP_SECONDS: Final = 0.5  # assumed, of a call with nothing to do
+SWEEP_SECONDS: Final = 1.0  # assumed, of a sweep with nothing to do
 POLLERS: Final = 5  # of a queue with a limit of its own; see services-sqs-scaling.html
 POLL_SECONDS: Final = 20  # a long poll
 
@@ -87,25 +84,18 @@ def at_rest() -> list[Line]:
     """A month without jobs."""
     sweeps = MINUTES // SWEEP_MINUTES
     polls = 2 * POLLERS * MINUTES * 60 // POLL_SECONDS
-    seconds = sweeps * SWEEP_CALLS * SWEEP_SECONDS * SWEEP_MB / 1024
+    seconds = sweeps * SWEEP_SECONDS * SWEEP_MB / 1024
     reads = sweeps * SWEEP_QUERIES * SHELVES * 0.5
     return [
         Line("dashboard", "1", DASHBOARD, CLOUDWATCH),
         Line("alarms", f"{ALARM_METRICS} metrics", ALARM_METRICS * ALARM_METRIC, CLOUDWATCH),
         Line(
-            "sweep: state transitions",
-            f"{sweeps:,} sweeps of {SWEEP_TRANSITIONS}",
-            sweeps * SWEEP_TRANSITIONS * TRANSITION,
-            WORKFLOWS,
-        ),
-        Line(
-            "sweep: functions",
-            f"{sweeps * SWEEP_CALLS:,} calls, {seconds:,.0f} GB-s",
-            sweeps * SWEEP_CALLS * LAMBDA_CALL + seconds * LAMBDA_GB_SECOND,
+            "sweep: its function",
+            f"{sweeps:,} calls, {seconds:,.0f} GB-s",
+            sweeps * LAMBDA_CALL + seconds * LAMBDA_GB_SECOND,
             FUNCTIONS,
         ),
         Line("sweep: reads of the ledger", f"{reads:,.0f} units", reads * READ_UNIT, TABLES),
-        Line("sweep: listings", f"{sweeps:,}", sweeps * SWEEP_LISTINGS * S3_WRITE, S3),
         Line("polling of the queues", f"{polls:,} requests", polls * SQS_REQUEST, QUEUES),
     ]
 

@@ -14,7 +14,6 @@ from typing import Any
 
 JOB_DIRECTORY = "*/__magic_job-*/*"
 MANIFESTS = "*/__magic_job-*/*.pendingset"
-SHARED = "*/__magic/*"
 PLAN = "_s3commit/*/plan-*.json"
 PARTITIONS = "_s3commit/*/partitions-*.json"
 REPLACED = "_s3commit/*/replaced-*.json"
@@ -168,13 +167,13 @@ ACCESS: dict[str, Access] = {
             DECISION: ("PutObject",),
             ONCE: ("PutObject",),
         },
-        bucket=("ListBucket", "ListBucketMultipartUploads", "GetBucketVersioning"),
+        bucket=("ListBucket", "ListBucketMultipartUploads"),
         ledger=("GetItem", "PutItem", "UpdateItem", "Query"),
     ),
     "complete": Access(
-        objects={DATA: ("GetObject", "PutObject", "ListMultipartUploadParts")},
+        objects={DATA: ("GetObject", "PutObject")},
         bucket=("ListBucket",),
-        ledger=("GetItem", "PutItem"),
+        ledger=("GetItem",),
     ),
     # It deletes what a roll back, a replace list or the end of a job names, which may be any data;
     # so a statement for the job's documents would add nothing. It completes no upload.
@@ -198,35 +197,14 @@ ACCESS: dict[str, Access] = {
         bucket=("ListBucket", "ListBucketMultipartUploads"),
         ledger=("GetItem", "UpdateItem", "DeleteItem"),
     ),
-    "sweep_jobs": Access(
-        objects={
-            JOB_DIRECTORY: ("GetObject",),
-            REQUEST: ("PutObject",),
-            DATA: ("ListMultipartUploadParts",),
-        },
-        bucket=("ListBucket", "ListBucketMultipartUploads"),
-        ledger=("GetItem", "PutItem", "DeleteItem"),
-        index=("Query",),
-    ),
-    "sweep_uploads": Access(
-        objects={
-            JOB_DIRECTORY: ("GetObject",),
-            REQUEST: ("PutObject",),
-            DATA: ("AbortMultipartUpload", "ListMultipartUploadParts"),
-        },
-        bucket=("ListBucket", "ListBucketMultipartUploads"),
-        ledger=("GetItem", "PutItem", "Query"),
-    ),
-    "sweep_directories": Access(
+    "sweep": Access(
         objects={
             JOB_DIRECTORY: ("GetObject", "DeleteObject"),
             OWN: ("GetObject", "DeleteObject"),
-            SHARED: ("GetObject",),
             REQUEST: ("PutObject",),
-            DATA: ("AbortMultipartUpload", "ListMultipartUploadParts"),
         },
         bucket=("ListBucket", "ListBucketMultipartUploads"),
-        ledger=("GetItem", "PutItem", "DeleteItem"),
+        ledger=("GetItem", "UpdateItem", "DeleteItem"),
         index=("Query",),
     ),
 }
@@ -236,8 +214,6 @@ REASONS: dict[str, str] = {
     "pattern admits the protocol's own objects in any such directory, and no data.",
     MANIFESTS: "A manifest that came after its job had ended, in the job's directory below a "
     "destination of the client's choice: once its uploads are aborted it is deleted.",
-    SHARED: "The manifests of S3A's jobs from before Hadoop 3.4, in the directory that they share "
-    "below any destination: read to say how many bytes they hold.",
     PLAN: "The plan of a job, in the pipeline's own directory of the job.",
     PARTITIONS: "The list of the partitions that a job writes, in the pipeline's own directory.",
     REPLACED: "The index of a job's replace list, in the pipeline's own directory of the job.",

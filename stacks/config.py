@@ -133,10 +133,9 @@ class DeployConfig:
     architecture: str = _parameter(_matching("arm64|x86_64", "arm64 or x86_64"), default="arm64")
     max_concurrency: int = _parameter(_number(1, MOST_WORKERS), default=MOST_WORKERS)
     lambda_concurrency: int = _parameter(_number(LEAST, 100_000), default=FULL)
-    sweep_minutes: int = _parameter(_number(5, 1440), default=15)
+    sweep_minutes: int = _parameter(_number(5, 1440), default=60)
     stuck_minutes: int = _parameter(_number(5, 1440), default=15)
     abandoned_hours: int = _parameter(_number(1, 8760), default=24)
-    orphaned_days: int = _parameter(_number(1, 365), default=7)
     retention_days: int = _parameter(_number(1, 3650), default=30)
     replace_prefixes: tuple[str, ...] = _parameter(_PREFIXES, default=("",))
     protect_names: str = _parameter(

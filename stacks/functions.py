@@ -42,16 +42,20 @@ _MANY = 1769
 _JOB = 3008
 
 FUNCTIONS: dict[str, Function] = {
-    "ingest": Function("Validates arriving manifests and notes the attempts", 60, _ONE, _LEDGER),
-    "dispatch": Function("Starts one execution for a job's request", 30, 256, (env.STATE_MACHINE,)),
+    "ingest": Function(
+        "Notes new jobs and the attempts of arriving manifests", 60, _ONE, (*_LEDGER, env.BUCKET)
+    ),
+    "dispatch": Function(
+        "Starts one execution for a job's request", 30, 256, (env.STATE_MACHINE, env.BUCKET)
+    ),
     "decide": Function(
         "Seals, verifies, locks and decides a job", 900, _JOB, (*_LEDGER, env.REPLACE_BELOW)
     ),
     "complete": Function("Completes the uploads of one unit of the plan", 120, _ONE, _LEDGER),
     "end": Function("Publishes or undoes a job, then tidies up", 900, _MANY, _LEDGER),
-    "sweep_jobs": Function("Finds jobs that nobody writes or works on", 900, _MANY, _SWEEP),
-    "sweep_uploads": Function("Aborts the uploads of jobs that have ended", 900, _MANY, _SWEEP),
-    "sweep_directories": Function("Tidies up behind ended jobs", 900, _MANY, _SWEEP),
+    "sweep": Function(
+        "Starts, gives up and retires jobs that no event leads to", 900, _MANY, _SWEEP
+    ),
 }
 
 

@@ -34,9 +34,7 @@ class Observability(Construct):
         construct_id: str,
         *,
         functions: Mapping[str, lambda_.IFunction],
-        sweepers: Mapping[str, lambda_.IFunction],
         machine: sfn.StateMachine,
-        sweep: sfn.StateMachine,
         inboxes: Mapping[str, Inbox],
         refusing: Sequence[str],
         alarm_email: str | None,
@@ -48,13 +46,13 @@ class Observability(Construct):
         alarms = [
             *self._queue_alarms(inboxes),
             *self._job_alarms(machine),
-            self._sweep_alarm(sweep),
+            self._sweep_alarm(functions["sweep"]),
             self._refusals_alarm(),
             *self._function_alarms(functions),
         ]
         for alarm in alarms:
             alarm.add_alarm_action(actions.SnsAction(self.topic))
-        self._dashboard(alarms, {**functions, **sweepers}, machine, inboxes, refusing)
+        self._dashboard(alarms, functions, machine, inboxes, refusing)
 
     def _topic(self) -> sns.Topic:
         """The topic of all alarms. Any policy of its own replaces the default one of SNS.
@@ -122,10 +120,10 @@ class Observability(Construct):
                 " until `s3commit commit JOB` resumes it.",
             )
 
-    def _sweep_alarm(self, sweep: sfn.StateMachine) -> cloudwatch.Alarm:
+    def _sweep_alarm(self, sweep: lambda_.IFunction) -> cloudwatch.Alarm:
         return self._alarm(
             "SweepsFailed",
-            sweep.metric_failed(period=_PERIOD),
+            sweep.metric_errors(period=_PERIOD),
             threshold=0,
             meaning="A sweep did not get through: what jobs left behind stays for now.",
         )
@@ -143,7 +141,7 @@ class Observability(Construct):
     ) -> Iterable[cloudwatch.Alarm]:
         """Errors are retried by queue and machine, so a few are no reason to wake anyone.
 
-        Such an alarm takes ten metrics; the sweep's functions have that of their machine.
+        Such an alarm takes ten metrics.
         """
         for name, metric, threshold, meaning in (
             ("FunctionErrors", "metric_errors", 10, "The functions fail more than now and then."),
@@ -175,9 +173,6 @@ class Observability(Construct):
         )
         board.add_widgets(
             _graph("Swept", *map(_own, (env.JOBS_ABANDONED, env.JOBS_RESUMED, env.SWEEP_FAILURES))),
-            _graph(
-                "Bytes freed, and left by S3A", *map(_own, (env.BYTES_FREED, env.S3A_BYTES_LEFT))
-            ),
         )
         board.add_widgets(
             _graph(

@@ -23,12 +23,9 @@ from stacks.package import package_layer
 from stacks.routing import consume
 from stacks.spark_jars import SparkJars
 from stacks.storage import S3CommitStorage
-from stacks.sweep import Sweep
-from stacks.sweep_definition import REPORT_FUNCTION
-from stacks.sweep_definition import STEPS as SWEEP_STEPS
+from stacks.sweep import schedule_sweep
 from stacks.workflow import Workflow
 
-_SWEEPERS = tuple(sorted({*SWEEP_STEPS.values(), REPORT_FUNCTION}))
 _REFUSING = ("ingest", "dispatch", "end")
 _BYTECODE = ["**/__pycache__", "**/*.pyc"]
 
@@ -64,23 +61,12 @@ class S3CommitPipeline(cdk.Stack):
             config=config,
         )
         self._connect(functions, workflow, storage, config)
-        sweep = Sweep(
-            self,
-            "Sweep",
-            functions={name: functions[name].function.function_arn for name in _SWEEPERS},
-            # Out of the ARN, which is what the storage stack exports.
-            bucket=config.import_bucket or cdk.Fn.select(5, cdk.Fn.split(":", storage.bucket_arn)),
-            config=config,
-        )
+        schedule_sweep(self, functions["sweep"].function, config)
         Observability(
             self,
             "Observability",
-            functions={
-                name: each.function for name, each in functions.items() if name not in _SWEEPERS
-            },
-            sweepers={name: functions[name].function for name in _SWEEPERS},
+            functions={name: each.function for name, each in functions.items()},
             machine=workflow.machine,
-            sweep=sweep.machine,
             inboxes={"Ingest": storage.ingest, "Request": storage.requests},
             refusing=[functions[name].log_group.log_group_name for name in _REFUSING],
             alarm_email=config.alarm_email,
@@ -88,7 +74,6 @@ class S3CommitPipeline(cdk.Stack):
         if config.spark_jars:
             SparkJars(self, "SparkJars")
         cdk.CfnOutput(self, "StateMachineArn", value=workflow.machine.state_machine_arn)
-        cdk.CfnOutput(self, "SweepStateMachineArn", value=sweep.machine.state_machine_arn)
         # For `s3commit doctor`.
         cdk.CfnOutput(self, env.VERSION_OUTPUT, value=__version__)
         cdk.CfnOutput(self, env.CONCURRENCY_OUTPUT, value=str(config.lambda_concurrency))
@@ -110,6 +95,9 @@ class S3CommitPipeline(cdk.Stack):
             job_key_arns=config.job_key_arns,
             values={
                 env.TABLE: storage.ledger.table_name,
+                # Out of the ARN, which is what the storage stack exports.
+                env.BUCKET: config.import_bucket
+                or cdk.Fn.select(5, cdk.Fn.split(":", storage.bucket_arn)),
                 env.LEDGER_TTL_DAYS: str(config.ledger_ttl_days),
                 env.REPLACE_BELOW: json.dumps(config.replace_prefixes),
             },
@@ -144,18 +132,17 @@ class S3CommitPipeline(cdk.Stack):
         storage: S3CommitStorage,
         config: DeployConfig,
     ) -> None:
-        sweepers = [functions[name] for name in _SWEEPERS]
-        for starter in (functions["dispatch"], *sweepers):
+        sweeper = functions["sweep"]
+        for starter in (functions["dispatch"], sweeper):
             starter.allow(["states:StartExecution"], workflow.machine.state_machine_arn)
             starter.function.add_environment(env.STATE_MACHINE, workflow.machine.state_machine_arn)
-        for sweeper in sweepers:
-            sweeper.allow(["states:DescribeExecution"], f"{workflow.executions}:*")
-            acknowledge_wildcard(
-                sweeper.role,
-                f"{workflow.executions}:*",
-                "The executions of this machine alone; each is named by its job, at run time. "
-                "Their status tells whether anyone works.",
-            )
+        sweeper.allow(["states:DescribeExecution"], f"{workflow.executions}:*")
+        acknowledge_wildcard(
+            sweeper.role,
+            f"{workflow.executions}:*",
+            "The executions of this machine alone; each is named by its job, at run time. "
+            "Their status tells whether anyone works.",
+        )
         # Anybody may write a manifest that takes a call's whole time. A call that is killed gives
         # back all of its messages, and after five times for good: so each has only one.
         # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html

@@ -23,6 +23,7 @@ from stacks.inbox import Inbox
 
 PENDINGSET_SUFFIX = ".pendingset"
 REQUEST_SUFFIX = "/request.json"
+JOB_SUFFIX = "/job.json"
 
 
 class S3CommitStorage(cdk.Stack):
@@ -135,6 +136,7 @@ class S3CommitStorage(cdk.Stack):
         resource.notification_configuration = s3.CfnBucket.NotificationConfigurationProperty(
             queue_configurations=[
                 _queue_configuration(self.ingest.queue, PENDINGSET_SUFFIX),
+                _queue_configuration(self.ingest.queue, JOB_SUFFIX),
                 _queue_configuration(self.requests.queue, REQUEST_SUFFIX),
             ]
         )
@@ -144,6 +146,7 @@ class S3CommitStorage(cdk.Stack):
         bucket = s3.Bucket.from_bucket_name(self, "DataBucket", name)
         for inbox, suffix in (
             (self.ingest, PENDINGSET_SUFFIX),
+            (self.ingest, JOB_SUFFIX),
             (self.requests, REQUEST_SUFFIX),
         ):
             bucket.add_event_notification(

@@ -36,10 +36,10 @@ def test_a_dry_run_says_what_would_be_done(desk: Desk, executions: MemoryExecuti
     left_behind(desk)
     before = desk.world.all_keys()
     result = desk.run("sweep", "--table", TABLE, "--dry-run")
-    abandoned, stuck = result.stdout.splitlines()
-    assert abandoned.startswith(f"dry run: job {OTHER} at s3://lake/sales/: abandoned, no sign")
+    stuck, abandoned = result.stdout.splitlines()
     assert stuck.startswith(f"dry run: job {JOB} at s3://lake/sales/: SEALED, silent for 48 hours")
-    assert "would be done in lake: 1 execution started, 1 job aborted" in result.stderr
+    assert abandoned.startswith(f"dry run: job {OTHER} at s3://lake/sales/: abandoned, no sign")
+    assert "would be done: 1 execution started, 1 job aborted, 0 jobs retired" in result.stderr
     assert desk.world.all_keys() == before
     assert executions.started == {}
 
@@ -47,7 +47,7 @@ def test_a_dry_run_says_what_would_be_done(desk: Desk, executions: MemoryExecuti
 def test_a_pass_does_it_and_a_program_reads_what(desk: Desk, executions: MemoryExecutions) -> None:
     left_behind(desk)
     told = desk.json("sweep", "--table", TABLE)
-    assert (told["started"], told["asked"], told["dryRun"]) == (1, 1, False)
+    assert (told["started"], told["aborted"], told["dryRun"]) == (1, 1, False)
     assert set(executions.started.values()) == {job_directory(JOB)}
     assert desk.world.store.head("lake", job_directory(OTHER).request) is not None
 
@@ -56,7 +56,7 @@ def test_limits_are_the_callers(desk: Desk, executions: MemoryExecutions) -> Non
     left_behind(desk)
     limits = ["--stuck-after", "3d", "--abandoned-after", "1w"]
     told = desk.json("sweep", "--table", TABLE, *limits)
-    assert (told["started"], told["asked"]) == (0, 0)
+    assert (told["started"], told["aborted"]) == (0, 0)
     assert executions.started == {}
 
 
@@ -74,6 +74,6 @@ def test_without_a_job_the_deployment_has_to_be_named(
 ) -> None:
     assert "name its table" in desk.fails("sweep", exit_code=2)
     assert "--state-machine" in desk.fails("sweep", "--table", TABLE, exit_code=2)
-    named = ["--bucket", "lake", "--state-machine", MACHINE]
+    named = ["--state-machine", MACHINE]
     assert desk.json("sweep", "--table", TABLE, *named)["looked"] == 0
     assert executions.started == {}

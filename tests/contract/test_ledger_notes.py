@@ -15,7 +15,7 @@ from s3commit.core.model.record import (
     Turn,
 )
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.ledger import Ledger, LostRaceError, SweepNote
+from s3commit.core.ports.ledger import Ledger, LostRaceError
 from tests.contract.conftest import THREADS, at_once, winners
 from tests.contract.ledger_jobs import (
     NODE,
@@ -300,24 +300,17 @@ def sealed_generation(ledger: Ledger) -> int:
     return record.generation
 
 
-# The sweeps
+# Jobs whose documents are gone
 
 
-def test_the_note_of_the_sweeps_is_changed_by_whoever_has_read_it(ledger: Ledger) -> None:
-    assert ledger.sweep_note() == SweepNote()
-    note = SweepNote("sweep-1", T1, {"LookAtOpenJobs": '{"cursor": ""}', "länger": "x" * 10_000})
-    assert ledger.put_sweep_note(note)
-    assert ledger.sweep_note() == replace(note, version=1)
-    assert not ledger.put_sweep_note(replace(note, holder="sweep-2"))
-    assert ledger.sweep_note() == replace(note, version=1)
-    assert ledger.put_sweep_note(SweepNote(version=1))
-    assert ledger.sweep_note() == SweepNote(version=2)
-
-
-def test_of_sweeps_that_begin_at_once_one_gets_the_note(ledger: Ledger) -> None:
-    note = ledger.sweep_note()
-    puts = [
-        partial(ledger.put_sweep_note, replace(note, holder=f"sweep-{number}"))
-        for number in range(THREADS)
-    ]
-    assert at_once(puts).count(True) == 1
+def test_a_job_that_is_taken_out_of_the_index_is_still_known(ledger: Ledger) -> None:
+    ledger.open_job(a_job("job-1"))
+    kept = ledger.open_job(a_job("job-2"))
+    record = ledger.job(ref_of("job-1"))
+    ledger.unlist(ref_of("job-1"))
+    ledger.unlist(ref_of("job-1"))  # again
+    ledger.unlist(ref_of("never"))
+    assert ledger.job(ref_of("job-1")) == record
+    assert ledger.job(ref_of("never")) is None
+    found = ledger.jobs_in(JobState.OPEN, before="2026-11-22T00:00:00.000Z")
+    assert list(found) == [kept]

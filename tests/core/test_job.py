@@ -336,7 +336,7 @@ def test_i4_i8_the_sweep_puts_nothing_either_and_aborts_what_a_late_task_opened(
     delete_documents(world, directory)
     world.attempt(directory, "t1")  # whose event is lost
     world.later(2 * LIMITS.stuck)
-    world.sweep()
+    world.sweep_and_settle()
     assert world.all_keys(directory.prefix) == []
     assert world.open_uploads() == []
 

@@ -94,7 +94,7 @@ def test_i12_the_sweep_aborts_no_upload_for_what_is_said_of_an_id_of_sparks_own(
     said = job_directory(WRITE, BELOW)
     world.store.put(BUCKET, said.result if forged == "result" else said.commits, b"{}")
     world.clock.advance(LIMITS.stuck + 1)
-    world.sweep()
+    world.sweep_and_settle()
     assert world.store.upload_is_open(BUCKET, key, upload)
 
 
@@ -175,7 +175,7 @@ def test_i12_a_look_for_a_late_upload_ends_however_many_lie_at_its_key(
     late = world.attempt(evil, "t1", "a1", files={name: b"late"})
     assert world.announce(evil, late) == 0
     world.later(LIMITS.stuck + 1)
-    assert world.sweep().uploads == 4
+    assert world.sweep_and_settle().started == 1
     assert world.open_uploads() == []
 
 
@@ -192,7 +192,7 @@ def test_i12_the_sweep_aborts_no_upload_for_a_forged_end_of_its_job(said: str) -
     if said != "result":
         world.store.put(BUCKET, evil.commits, b"{}")
     world.later(LIMITS.stuck + 1)
-    world.sweep()
+    world.sweep_and_settle()
     assert world.store.upload_is_open(BUCKET, key, upload)
 
 
@@ -209,7 +209,7 @@ def test_i12_an_id_in_a_name_proves_nothing_of_a_job_without_job_json(by: str) -
     if by == "sweep":
         upload = world.store.create_upload(BUCKET, key, metadata={}, content_type="x")
         world.later(LIMITS.stuck + 1)
-        world.sweep()
+        world.sweep_and_settle()
     assert world.store.upload_is_open(BUCKET, key, upload)
 
 

@@ -1,7 +1,9 @@
-"""The sweep: what it goes on with, and all of it together."""
+"""The sweep: jobs that no execution works on, dry runs, failures, and what it may cost."""
 
 from __future__ import annotations
 
+import uuid
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -9,15 +11,25 @@ import pytest
 from s3commit.core.commit.seal_job import seal_job
 from s3commit.core.commit.verify_manifests import verify_manifests
 from s3commit.core.formats.ticket import Ticket
-from s3commit.core.job.record import takeovers
 from s3commit.core.model.errors import AccessError, TransientError
 from s3commit.core.model.job import Outcome
+from s3commit.core.model.limits import CALL_SECONDS
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.ledger import LostRaceError
-from s3commit.core.sweep.report import MOST_NOTES, Report, decode_report, encode_report, priced
-from s3commit.core.sweep.steps import STEPS
-from s3commit.core.sweep.sweep import DAY, HOUR, tries_due
-from tests.core.swept import LIMITS, MINUTE, Swept, announced, ended, sealed
+from s3commit.core.sweep import sweep as sweeping
+from s3commit.core.sweep.questions import try_due
+from s3commit.core.sweep.report import MOST_NOTES, Report, encode_report
+from s3commit.core.sweep.sweep import DAY, HOUR, seconds_between
+from tests.core.swept import (
+    LIMITS,
+    MINUTE,
+    Requests,
+    Swept,
+    abandoned_at,
+    announced,
+    ended,
+    sealed,
+)
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, job_directory
 
 
@@ -26,15 +38,17 @@ def world() -> Swept:
     return Swept()
 
 
-# Jobs that nobody works on
+def ids(count: int) -> list[str]:
+    return [str(uuid.UUID(int=number << 96 | 7, version=4)) for number in range(count)]
 
 
-def test_a_stuck_job_without_a_running_execution_is_gone_on_with(world: Swept) -> None:
+# Jobs that no execution works on
+
+
+def test_a_stuck_job_without_a_running_execution_is_resumed(world: Swept) -> None:
     sealed(world, job_directory())
     world.later(LIMITS.stuck + 1)
-    report = world.sweep()
-    assert report.started == 1
-    world.settle()
+    assert world.sweep_and_settle().started == 1
     assert world.result(job_directory()).outcome is Outcome.COMMITTED
 
 
@@ -58,21 +72,19 @@ def test_two_sweeps_at_once_start_one_execution(world: Swept) -> None:
     assert len(world.executions.started) == 1
 
 
-def test_a_job_that_fails_again_and_again_is_tried_ever_more_seldom(world: Swept) -> None:
-    """Nothing comes of the executions: they die before, or right after, they take the job over."""
+def test_a_job_that_fails_again_and_again_is_tried_once_a_day_in_the_end(world: Swept) -> None:
+    """Step Functions keeps a name for 90 days: no two executions have the same."""
     sealed(world, job_directory())
-    starts = []
-    for quarter in range(4 * 24 * 10):
-        world.later(LIMITS.stuck)
+    started = []
+    for hour in range(24 * 100):
+        world.later(HOUR)
         if world.sweep().started:
-            starts.append(quarter)
-            name = list(world.executions.started)[-1]
-            seal_job(world.ports, Ticket(JOB, BUCKET, job_directory().prefix, execution=name))
-    pauses = [after - before for before, after in pairwise(starts)]
-    assert pauses == sorted(pauses)
-    assert pauses[0] <= 3
-    assert max(pauses) <= 4 * 24 + 1
-    assert len(starts) < 20
+            started.append(hour)
+    assert len(world.executions.started) == len(started)
+    pauses = [after - before for before, after in pairwise(started)]
+    assert pauses[0] <= 2
+    assert max(pauses) <= 24
+    assert len(started) < 110
 
 
 def test_an_execution_that_died_before_it_took_over_is_followed_by_another(world: Swept) -> None:
@@ -83,79 +95,16 @@ def test_an_execution_that_died_before_it_took_over_is_followed_by_another(world
     assert len(world.executions.started) == 2  # after one pause, and after two
 
 
-@pytest.mark.parametrize("state", [JobState.COMMITTED, JobState.ABORTED])
-def test_an_ended_job_without_its_result_gets_it(world: Swept, state: JobState) -> None:
-    directory = job_directory()
-    if state is JobState.COMMITTED:
-        world.request(directory, world.attempt(directory, "t0"))
-    else:
-        world.open(directory)
-        world.request_abort(directory)
-    world.run(directory)
-    world.store.delete(BUCKET, directory.result)
-    world.later(LIMITS.stuck + 1)
-    assert world.sweep().started == 1
-    world.settle()
-    assert world.result(directory).outcome == state.value
-
-
-def test_a_request_that_nobody_heard_is_started(world: Swept) -> None:
-    directory = job_directory()
-    announced(world, directory)
-    world.request_abort(directory)
-    world.later(LIMITS.stuck + 1)
-    assert world.sweep().started == 1
-    world.settle()
-    assert world.result(directory).outcome is Outcome.ABORTED
-    assert world.open_uploads() == []
-
-
-def test_a_request_of_a_job_that_the_ledger_never_heard_of_is_found_by_its_uploads(
-    world: Swept,
-) -> None:
-    directory = job_directory()
-    world.request(directory, world.attempt(directory, "t0"))
-    world.later(LIMITS.stuck + 1)
-    assert world.sweep().started == 1
-    world.settle()
-    assert world.result(directory).outcome is Outcome.COMMITTED
-
-
-def test_a_request_without_any_upload_is_found_at_a_destination_that_is_known(
-    world: Swept,
-) -> None:
-    announced(world, job_directory(OTHER_JOB))
-    directory = job_directory()
-    world.request(directory)
-    world.later(LIMITS.stuck + 1)
-    assert world.sweep().started == 1
-    world.settle()
-    assert world.result(directory).outcome is Outcome.COMMITTED
-
-
-def test_of_two_executions_no_name_is_ever_the_same(world: Swept) -> None:
-    """Step Functions keeps a name for 90 days; nothing comes of any, and no pause exceeds a day."""
-    sealed(world, job_directory())
-    started = []
-    for hour in range(24 * 100):
-        world.later(HOUR)
-        if world.sweep().started:
-            started.append(hour)
-    assert len(world.executions.started) == len(started)
-    pauses = [after - before for before, after in pairwise(started)]
-    assert max(pauses) <= 24
-    assert len(started) < 110
-
-
 @pytest.mark.parametrize(
-    ("silent", "tries"), [(14, 0), (15, 1), (44, 1), (45, 2), (105, 3), (10 * 1440, 15)]
+    ("minutes", "due"),
+    [(14, 0), (15, 15), (44, 15), (45, 45), (105, 105), (10 * 1440, 13_425)],
 )
-def test_tries_come_ever_more_seldom_and_once_a_day_in_the_end(silent: int, tries: int) -> None:
-    assert tries_due(silent * MINUTE, 15 * MINUTE, DAY) == tries
-
-
-def test_limits_of_zero_ask_for_no_more_than_a_look_a_second() -> None:
-    assert tries_due(10, 0, 0) == 10
+def test_tries_come_ever_more_seldom(minutes: int, due: int) -> None:
+    since = "2026-11-21T00:00:00.000Z"
+    now = sweeping.shifted(since, minutes * MINUTE)
+    found = try_due(since, now, 15 * MINUTE)
+    epoch = seconds_between("1970-01-01T00:00:00.000Z", since)
+    assert found == (f"{epoch + due * MINUTE:x}" if due else "")
 
 
 def test_an_execution_that_could_not_be_started_is_started_by_the_next_sweep(world: Swept) -> None:
@@ -165,30 +114,16 @@ def test_an_execution_that_could_not_be_started_is_started_by_the_next_sweep(wor
     report = world.sweep()
     assert (report.started, report.failed) == (0, 1)
     assert "rate exceeded" in report.notes[0]
-    assert world.sweep().started == 1
-    world.settle()
+    assert world.sweep_and_settle().started == 1
     assert world.result(job_directory()).outcome is Outcome.COMMITTED
 
 
-def test_of_an_execution_that_can_not_be_asked_for_nothing_is_believed(world: Swept) -> None:
+def test_nothing_is_assumed_of_an_execution_that_can_not_be_described(world: Swept) -> None:
     sealed(world, job_directory())
     world.later(LIMITS.stuck + 1)
     world.plan.fail("describe", TransientError("ThrottlingException: rate exceeded"))
     report = world.sweep()
     assert (report.started, report.failed) == (0, 1)
-
-
-# A ledger that was lost
-
-
-def test_a_job_of_a_new_ledger_is_tried_as_often_as_any(world: Swept) -> None:
-    sealed(world, job_directory())
-    world.ledger._jobs.clear()
-    directory = job_directory()
-    seal_job(world.ports, Ticket(JOB, BUCKET, directory.prefix, execution="execution-2"))
-    assert takeovers(world.record(job_directory())) == 1
-    world.later(LIMITS.stuck + 1)
-    assert world.sweep().started == 1
 
 
 def test_i3_a_worker_of_before_the_ledger_was_lost_is_refused_by_the_jobs_next_record(
@@ -206,45 +141,47 @@ def test_i3_a_worker_of_before_the_ledger_was_lost_is_refused_by_the_jobs_next_r
     assert verify_manifests(world.ports, new).plan
 
 
+# Jobs that have ended
+
+
+@pytest.mark.parametrize("state", [JobState.COMMITTED, JobState.ABORTED])
+def test_an_ended_job_without_its_result_gets_it(world: Swept, state: JobState) -> None:
+    directory = job_directory()
+    if state is JobState.COMMITTED:
+        world.request(directory, world.attempt(directory, "t0"))
+    else:
+        world.open(directory)
+        world.request_abort(directory)
+    world.run(directory)
+    world.store.delete(BUCKET, directory.result)
+    world.later(LIMITS.stuck + 1)
+    assert world.sweep_and_settle().started == 1
+    assert world.result(directory).outcome == state.value
+
+
 # All together
 
 
-def test_a_sweep_in_many_small_calls_does_what_one_large_call_does() -> None:
-    reports = []
-    for call_items in (1, 2, 5_000):
-        world = Swept(call_items=call_items)
-        for number in range(5):
-            directory = job_directory(
-                f"0b6f6f0e-0000-4000-8000-00000000010{number}", f"t{number % 2}/"
-            )
-            if number % 2:
-                ended(world, directory)
-                world.upload(directory, f"z-{directory.job_id}.x", b"1", task="t9", attempt="a0")
-            else:
-                announced(world, directory)
-        world.later(LIMITS.retention + DAY)
-        reports.append(encode_report(world.sweep()) | {"looked": 0, "notes": []})
-    assert reports[0] == reports[1] == reports[2]
-    assert reports[0]["asked"] == 3
-    assert reports[0]["uploads"] == 2
-    assert reports[0]["retired"] == 2
-
-
-def test_a_dry_run_says_what_a_sweep_would_do_and_changes_nothing(world: Swept) -> None:
+def test_a_dry_run_lists_what_a_sweep_would_do_and_changes_nothing(world: Swept) -> None:
+    ended(world, job_directory(NEIGHBOUR))
+    world.later(LIMITS.retention)
     sealed(world, job_directory())
     announced(world, job_directory(OTHER_JOB))
     unheard = job_directory("0b6f6f0e-0000-4000-8000-000000000009")
     world.request(unheard, world.attempt(unheard, "t0"))
-    ended(world, job_directory(NEIGHBOUR))
-    world.upload(job_directory(NEIGHBOUR), f"z-{NEIGHBOUR}.x", b"1", task="t9", attempt="a0")
-    world.later(LIMITS.retention + DAY)
+    zombie = job_directory("0b6f6f0e-0000-4000-8000-00000000000a")
+    ended(world, zombie)
+    world.upload(zombie, f"z-{zombie.job_id}.x", b"1", task="t9", attempt="a0")
+    world.later(DAY + HOUR)
     before = world.all_keys(), world.open_uploads(), dict(world.ledger._jobs)
     told = world.sweep(dry_run=True)
     assert (world.all_keys(), world.open_uploads(), world.ledger._jobs) == before
     assert world.executions.started == {}
     done = world.sweep()
-    assert encode_report(told) == encode_report(done)
-    assert (done.started, done.asked, done.uploads, done.retired) == (2, 1, 1, 1)
+    assert encode_report(told) | {"notes": sorted(told.notes)} == encode_report(done) | {
+        "notes": sorted(done.notes)
+    }
+    assert (done.started, done.aborted, done.retired, done.objects) == (3, 1, 1, 4)
 
 
 def test_what_fails_is_counted_and_the_rest_is_done(world: Swept) -> None:
@@ -255,45 +192,119 @@ def test_what_fails_is_counted_and_the_rest_is_done(world: Swept) -> None:
     report = world.sweep()
     assert (report.failed, report.started) == (1, 1)
     failed, started = report.notes
-    assert failed == f"failed: job {JOB}: may not"
-    assert started.startswith(f"job {OTHER_JOB} at s3://lake/sales/: SEALED, silent for 15 minutes")
+    assert failed.startswith("failed: job 0b6f6f0e")
+    assert failed.endswith(": may not")
+    assert ": SEALED, silent for 15 minutes; execution " in started
 
 
-@pytest.mark.parametrize(
-    ("count", "said"),
-    [
-        (0, "0 B"),
-        (1023, "1023 B (under 0.01 USD a month)"),
-        (3 * 2**20 // 2, "1.5 MiB (under 0.01 USD a month)"),
-        (2**30, "1.0 GiB (0.02 USD a month)"),
-        (5 * 2**40, "5.0 TiB (117.76 USD a month)"),
-    ],
-)
-def test_bytes_are_said_with_what_they_cost(count: int, said: str) -> None:
-    """S3 Standard, us-east-1: 0.023 USD a GiB and month."""
-    assert priced(count) == said
-
-
-def test_the_report_names_so_many_things_and_says_how_many_more(world: Swept) -> None:
+def test_the_report_names_so_many_things_and_says_how_many_more() -> None:
     report = Report()
     for number in range(MOST_NOTES + 7):
         report.note(f"job {number}")
     assert (len(report.notes), report.unsaid) == (MOST_NOTES, 7)
-    again = decode_report(encode_report(report))
-    again.note_failure("failed: job 99: may not")
-    assert (again.unsaid, encode_report(again)["unsaid"]) == (8, 8)
-    assert again.notes[:2] == ["failed: job 99: may not", "job 0"]
+    report.fail("job 99", "may not")
+    assert (report.unsaid, encode_report(report)["unsaid"]) == (8, 8)
+    assert report.notes[:2] == ["failed: job 99: may not", "job 0"]
 
 
-def test_a_report_survives_its_way_through_the_state_machine() -> None:
-    report = Report(looked=3, upload_bytes=2**30, s3a_bytes=2**31, notes=["one"])
-    encoded = encode_report(report)
-    assert decode_report(encoded) == report
-    assert (encoded["freedUsdMonth"], encoded["s3aUsdMonth"]) == (0.023, 0.046)
-    assert decode_report({}) == Report()
-    assert list(STEPS) == [
-        "LookAtOpenJobs",
-        "GoOnWithStuckJobs",
-        "AbortOrphanedUploads",
-        "TidyJobDirectories",
-    ]
+def test_a_question_that_can_not_be_asked_keeps_no_other_one_from_its_turn(world: Swept) -> None:
+    announced(world, job_directory())
+    world.later(LIMITS.abandoned + HOUR)
+    world.plan.fail("jobs_in", TransientError("throttled"))  # the first question's
+    report = world.sweep()
+    assert (report.broken, report.failed, report.aborted) == (True, 1, 1)
+    assert report.notes[0] == "failed: stuck_jobs: throttled"
+
+
+# What others may put keeps nobody's job from its turn
+
+
+def test_i12_a_destination_that_may_not_be_listed_stops_no_other_one(world: Swept) -> None:
+    theirs, ours = job_directory(prefix="a/"), job_directory(OTHER_JOB, "b/")
+    for directory in (theirs, ours):
+        ended(world, directory)
+        world.attempt(directory, "t9", "zombie")
+    world.later(LIMITS.stuck + 1)
+    no = AccessError("AccessDenied")
+    world.plan.fail("list", no, times=None, where=lambda call: call.key.startswith("a/"))
+    report = world.sweep_and_settle()
+    assert (report.started, report.failed) == (1, 1)
+    assert "destination s3://lake/a/: AccessDenied" in report.notes[0]
+    assert world.all_keys(ours.tasks) == []
+
+
+def test_i12_a_document_that_may_not_be_read_stops_no_other_job(world: Swept) -> None:
+    """Anybody can put an object that is encrypted with a key of theirs."""
+    announced(world, job_directory(NEIGHBOUR))
+    theirs, ours = job_directory(), job_directory(OTHER_JOB)
+    world.open(theirs)
+    world.request(ours, world.attempt(ours, "t0"))
+    world.later(LIMITS.abandoned + HOUR)
+    no = AccessError("AccessDenied")
+    world.plan.fail("get", no, times=None, where=lambda call: call.key == theirs.job)
+    report = world.sweep()
+    assert (report.started, report.aborted, report.failed) == (1, 1, 0)
+    assert set(world.executions.started.values()) == {ours}
+
+
+def test_i12_whoever_has_many_jobs_keeps_no_other_job_from_its_turn_for_long(
+    world: Swept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is time for few of them, and it is others in each sweep."""
+    monkeypatch.setattr(sweeping, "MOST_RECORDS", 10)
+    for job_id in ids(50):
+        announced(world, job_directory(job_id, "theirs/"))
+    ours = job_directory(OTHER_JOB, "ours/")
+    announced(world, ours)
+    theirs = [one.ref for one in world.ledger._jobs.values() if one.ref != ours.ref]
+    world.later(LIMITS.abandoned + HOUR)
+    for _ in range(60):
+        world.sweep()
+        if abandoned_at(world, ours):
+            break
+        for ref in theirs:  # they come again and again
+            record = world.ledger._jobs[ref]
+            world.store.put(BUCKET, f"theirs/__magic_job-{record.job_id}/tasks/x", b"")
+        world.later(HOUR)
+    else:
+        raise AssertionError("its turn never came")
+
+
+def test_i12_each_question_has_its_share_of_the_time(world: Swept) -> None:
+    for job_id in ids(20):
+        sealed(world, job_directory(job_id))
+    announced(world, job_directory(OTHER_JOB))
+    world.later(LIMITS.abandoned + HOUR)
+    slow = CALL_SECONDS / 30
+    world.plan.run_before("describe", lambda: world.later(slow), times=None)
+    report = world.sweep()
+    assert 0 < report.started < 20
+    assert report.aborted == 1
+
+
+def test_i12_what_a_sweep_asks_for_does_not_grow_with_jobs_that_have_ended_long_ago() -> None:
+    spent = []
+    for count in (5, 50):
+        world = Swept()
+        for job_id in ids(count):
+            ended(world, job_directory(job_id))
+        world.later(10 * DAY)
+        ended(world, job_directory(OTHER_JOB))
+        world.later(HOUR)
+        requests = Requests()
+        world.ports = replace(
+            world.ports, store=requests.of(world.store), ledger=requests.of(world.ledger)
+        )
+        world.sweep()
+        spent.append(requests.count)
+    assert spent[0] == spent[1]
+
+
+def test_i12_a_job_whose_documents_are_gone_is_never_looked_at_again(world: Swept) -> None:
+    ended(world, job_directory())
+    world.later(LIMITS.retention + HOUR)
+    assert world.sweep().retired == 1
+    world.plan.forget_calls()
+    assert world.sweep().looked == 0
+    assert set(world.plan.counts()) == {"jobs_in"}
+    assert world.ledger.job(job_directory().ref) is not None

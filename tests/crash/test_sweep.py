@@ -1,9 +1,11 @@
 """A sweep that dies before any of its calls, or runs beside another one, does no harm (I2-I5).
 
-The world has one of each: what a sweep ends, what it goes on with, and what it must not touch.
+The world has one of each: what a sweep ends, what it resumes, and what it must not touch.
 """
 
 from __future__ import annotations
+
+from contextlib import suppress
 
 import pytest
 
@@ -24,7 +26,7 @@ FOREIGN = ["sales/theirs.parquet", f"salesman/part-{ENDED.job_id}.parquet"]
 
 
 def prepared(plan: FaultPlan) -> Swept:
-    world = Swept(plan=FaultPlan(), call_items=2)
+    world = Swept(plan=FaultPlan())
     ended(world, OLD)
     world.later(LIMITS.retention - 2 * DAY)
     for key in FOREIGN:
@@ -38,7 +40,7 @@ def prepared(plan: FaultPlan) -> Swept:
     world.attempt(ENDED, "t9", "zombie")
     world.upload(ENDED, f"zombie-{ENDED.job_id}.x", b"x", task="t8", attempt="zombie")
     world.later(LIMITS.stuck + 1)
-    world.upload(ALIVE, f"slow-{ALIVE.job_id}.x", b"x", task="t1", attempt="a0")
+    world.attempt(ALIVE, "t1", files={f"slow-{ALIVE.job_id}.x": b"x"})
     use(world, plan)
     return world
 
@@ -70,7 +72,8 @@ def check(world: Swept) -> None:
     assert sorted(world.open_uploads()) == sorted([*FOREIGN, *alive])
     assert world.all_keys(OLD.prefix) == []
     assert world.all_keys(ENDED.prefix) == [ENDED.job, ENDED.request, ENDED.result]
-    assert len(world.all_keys(ALIVE.prefix)) == 2
+    assert len(world.all_keys(ALIVE.prefix)) >= 3
+    assert world.store.head(BUCKET, ALIVE.request) is None
     assert world.ledger._claims == {}
 
 
@@ -89,14 +92,10 @@ def test_i2_i4_i5_wherever_a_sweep_dies_the_next_one_ends_its_work(when: str) ->
         plan = FaultPlan()
         {"before": plan.crash_before, "answer lost": plan.lose_response}[when](nth=point)
         world = prepared(plan)
-        try:
+        with suppress(Crash):
             world.sweep()
-        except Crash:
-            pass
-        except Exception as error:  # a step that fails is tried again, from its cursor
-            assert "was lost" in str(error)
         if not plan.fired:
-            assert point > 60, "the enumeration must have reached the whole sweep"
+            assert point > 40, "the enumeration must have reached the whole sweep"
             return
         finish(world)
         check(world)
@@ -116,7 +115,7 @@ def test_two_sweeps_at_once_do_what_one_does() -> None:
         report = world.sweep()
         assert report.failed == 0
         if not plan.fired:
-            assert point > 60
+            assert point > 40
             return
         finish(world)
         check(world)
@@ -136,16 +135,16 @@ def test_i8_a_ledger_that_is_lost_and_rebuilt_while_a_sweep_runs() -> None:
 
         def lose_and_rebuild(checked: Checked = checked) -> None:
             checked.lose_ledger()
-            assert not any(one.failed for one in checked.rebuild())
+            failed = [one for one in checked.rebuild() if one.failed]
+            assert failed == []
 
         plan.run_before(None, lose_and_rebuild, nth=point)
         world.sweep()  # what it could not do for the loss the next one does
         if not plan.fired:
-            assert point > 60
+            assert point > 40
             return
         world.settle()
         world.later(LIMITS.abandoned + HOUR)  # the records are new, and count as a sign
-        (slow,) = world.store.list_uploads(BUCKET, f"sales/slow-{ALIVE.job_id}")
-        world.store.upload_part(BUCKET, slow.key, slow.upload_id, 2, b"x")
+        world.store.put(BUCKET, ALIVE.manifest("t2", "a0"), b"{}")
         finish(world)
         check(world)

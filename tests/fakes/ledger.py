@@ -10,7 +10,7 @@ from typing import Any
 from s3commit.core.model.locks import Claim, Claimed
 from s3commit.core.model.record import AttemptRecord, JobRecord
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.ledger import Expected, Ledger, SweepNote
+from s3commit.core.ports.ledger import Expected, Ledger
 from tests.fakes.item_limits import (
     attempt_item,
     check_item,
@@ -29,7 +29,7 @@ class MemoryLedger(Ledger):
         self._jobs: dict[str, JobRecord] = {}
         self._attempts: dict[str, dict[tuple[str, str], AttemptRecord]] = {}
         self._claims: dict[tuple[str, Claim], Claimed] = {}
-        self._sweep_note = SweepNote()
+        self._unlisted: set[str] = set()
         self._lock = threading.RLock()
 
     def job(self, ref: str) -> JobRecord | None:
@@ -46,6 +46,8 @@ class MemoryLedger(Ledger):
         """See `Ledger.open_job`."""
         check_item(job_item(record))
         with self._lock:
+            if record.ref not in self._jobs:
+                self._unlisted.discard(record.ref)
             return self._jobs.setdefault(record.ref, record)
 
     def update(self, ref: str, expected: Expected, changes: Mapping[str, Any]) -> JobRecord:
@@ -105,22 +107,16 @@ class MemoryLedger(Ledger):
             found = [
                 record
                 for record in self._jobs.values()
-                if record.state is state and since <= record.updated_at < before
+                if record.state is state
+                and since <= record.updated_at < before
+                and record.ref not in self._unlisted
             ]
         return iter(sorted(found, key=lambda record: record.updated_at))
 
-    def sweep_note(self) -> SweepNote:
-        """See `Ledger.sweep_note`."""
+    def unlist(self, ref: str) -> None:
+        """See `Ledger.unlist`."""
         with self._lock:
-            return self._sweep_note
-
-    def put_sweep_note(self, note: SweepNote) -> bool:
-        """See `Ledger.put_sweep_note`."""
-        with self._lock:
-            if self._sweep_note.version != note.version:
-                return False
-            self._sweep_note = replace(note, version=note.version + 1)
-            return True
+            self._unlisted.add(ref)
 
     def forget(self, ref: str, *, generation: int) -> bool:
         """See `Ledger.forget`."""

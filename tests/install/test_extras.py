@@ -151,6 +151,7 @@ def test_the_functions_need_the_pipeline(installed: Installed) -> None:
         ROOT / "lambdas",
         **{
             env.TABLE: "ledger",
+            env.BUCKET: "lake",
             env.LEDGER_TTL_DAYS: "30",
             env.REPLACE_BELOW: "[]",
             env.STATE_MACHINE: MACHINE,
@@ -177,7 +178,7 @@ def test_the_command_needs_cli(installed: Installed, lake: Lake, moto_endpoint: 
         "--help",
         f"status {table}",
         f"fsck {place} {table}",
-        f"sweep --dry-run --bucket {lake.bucket} --state-machine {MACHINE} {table}",
+        f"sweep --dry-run --state-machine {MACHINE} {table}",
     ):
         done = machine.run(arguments, module="s3commit")
         assert done.returncode == 0, (arguments, done.stderr)

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from s3commit.aws import env
-from tests.core.world import World
+from tests.core.world import BUCKET, World
 
 ENVIRONMENT = {
     env.TABLE: "ledger",
+    env.BUCKET: BUCKET,
     env.STATE_MACHINE: "arn:aws:states:eu-central-1:123456789012:stateMachine:s3commit",
     env.LEDGER_TTL_DAYS: "90",
     env.REPLACE_BELOW: '[""]',

@@ -14,8 +14,6 @@ from bench.cold import LAMBDAS, environment
 from stacks.definition import MAP_FUNCTION, STEPS
 from stacks.dependencies import ROOT, dependencies_layer
 from stacks.functions import FUNCTIONS
-from stacks.sweep_definition import REPORT_FUNCTION
-from stacks.sweep_definition import STEPS as SWEEP_STEPS
 
 PROGRAM = """
 import gc, json, sys
@@ -28,7 +26,6 @@ print(json.dumps({"modules": sorted(sys.modules), "clients": sorted(clients)}))
 """
 STEP = "s3commit.core.commit."
 WITHOUT_A_STATE = {MAP_FUNCTION: "complete_unit", "ingest": "ingest_pendingsets"}
-SWEEPERS = {*SWEEP_STEPS.values(), REPORT_FUNCTION}
 # Each takes 5 to 50 ms, and nothing of it is used: of boto3 botocore is enough.
 NEEDLESS = {"boto3", "s3transfer", "multiprocessing", "unittest", "asyncio", "pydantic", "pyarrow"}
 
@@ -60,7 +57,7 @@ def test_a_function_imports_nothing_that_no_function_needs(name: str) -> None:
     assert NEEDLESS & set(started(name)["modules"]) == set()
 
 
-@pytest.mark.parametrize("name", sorted(set(FUNCTIONS) - SWEEPERS))
+@pytest.mark.parametrize("name", sorted(set(FUNCTIONS) - {"sweep"}))
 def test_no_function_of_a_job_imports_the_sweep_or_the_check(name: str) -> None:
     elsewhere = ("s3commit.core.sweep", "s3commit.core.check", "s3commit.core.rebuild")
     assert [one for one in started(name)["modules"] if one.startswith(elsewhere)] == []
@@ -74,7 +71,7 @@ def test_who_starts_executions_knows_no_ledger_and_no_store() -> None:
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_a_function_has_its_clients_before_its_first_call(name: str) -> None:
     """One of each service. While it starts a function has more of a processor than in its calls."""
-    expected = ["stepfunctions"] if name in {"dispatch", *SWEEPERS} else []
+    expected = ["stepfunctions"] if name in {"dispatch", "sweep"} else []
     if name != "dispatch":
         expected += ["dynamodb", "s3"]
     assert started(name)["clients"] == sorted(expected)

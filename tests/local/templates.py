@@ -232,9 +232,8 @@ def pipeline() -> Json:
                     "Targets": [
                         {
                             "Id": "M",
-                            "Arn": {"Ref": "Machine"},
-                            "Input": '{"do":"call","from":"rule"}',
-                            "RoleArn": {"Fn::GetAtt": ["Role", "Arn"]},
+                            "Arn": {"Fn::GetAtt": ["Probe", "Arn"]},
+                            "Input": '{"do":"echo","from":"rule"}',
                         }
                     ],
                 },

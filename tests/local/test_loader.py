@@ -188,8 +188,8 @@ def no_client(_service: str) -> None:
 UNTOUCHED = Context("1", "eu-central-1", no_client)
 
 
-@pytest.mark.parametrize("arn", ["arn:aws:batch:eu-central-1:1:job-queue/q", "Receiver", ""])
-def test_a_target_that_is_no_state_machine_is_refused_when_it_is_loaded(arn: str) -> None:
+@pytest.mark.parametrize("arn", ["arn:aws:states:eu-central-1:1:stateMachine:m", "Receiver", ""])
+def test_a_target_that_is_no_function_is_refused_when_it_is_loaded(arn: str) -> None:
     """And not when its rule fires, where the error would be lost."""
     with pytest.raises(UnsupportedTemplateError, match=r"a target at .* is not known here"):
         create_rule(UNTOUCHED, Place("Pipeline", "Rule"), {"Targets": [{"Id": "1", "Arn": arn}]})

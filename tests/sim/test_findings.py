@@ -17,8 +17,7 @@ from s3commit.core.model.pending import PendingFile, PendingSet
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
-from s3commit.core.sweep.directories import tidy_job_directories
-from s3commit.core.sweep.jobs import go_on_with_stuck_jobs
+from s3commit.core.sweep.run import run_sweep
 from s3commit.core.sweep.sweep import Limits, Sweep
 from tests.core.lost_world import Checked
 from tests.core.world import BUCKET, JOB, OTHER_JOB, REF, World, job_directory
@@ -135,7 +134,7 @@ def test_i2_a_ledger_set_back_behind_the_commit_takes_no_file_away(execution: st
     assert world.result(directory).outcome is Outcome.COMMITTED
 
 
-def test_a_decided_job_whose_execution_is_dead_is_gone_on_with_by_the_sweep() -> None:
+def test_a_decided_job_whose_execution_is_dead_is_resumed_by_the_sweep() -> None:
     """A mutant's: in the simulation a person's repair finds such a job too."""
     world, directory = World(plan=FaultPlan().crash_after("decide")), job_directory()
     world.request(directory, world.attempt(directory, "t0"))
@@ -143,9 +142,7 @@ def test_a_decided_job_whose_execution_is_dead_is_gone_on_with_by_the_sweep() ->
         world.run(directory)
     world.clock.advance(Limits().stuck + 1)
     executions = MemoryExecutions()
-    sweep = Sweep(BUCKET, world.ports, executions)
-    assert go_on_with_stuck_jobs(sweep, "") == ""
-    assert sweep.report.started == 1
+    assert run_sweep(Sweep(world.ports, executions)).started == 1
     assert list(executions.started.values()) == [directory]
 
 
@@ -181,7 +178,6 @@ def test_what_the_pipeline_wrote_of_a_job_that_the_ledger_forgot_goes_with_its_d
     other = job_directory(OTHER_JOB)
     world.clock.advance(Limits().retention + 3600)
     world.announce(other, world.attempt(other, "t0"))
-    sweep = Sweep(BUCKET, world.ports, MemoryExecutions())
-    assert tidy_job_directories(sweep, "") == ""
+    run_sweep(Sweep(world.ports, MemoryExecutions()))
     assert world.store.head(BUCKET, directory.result) is None
     assert world.all_keys(directory.pipeline_prefix) == []

@@ -21,7 +21,6 @@ from tests.stacks.synthesized import (
     Assembly,
     functions,
     of_type,
-    only,
     state_machine,
 )
 
@@ -44,7 +43,7 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
         "RequestQueue": {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"},
     },
     "decide": {
-        "bucket": {"s3:ListBucket", "s3:ListBucketMultipartUploads", "s3:GetBucketVersioning"},
+        "bucket": {"s3:ListBucket", "s3:ListBucketMultipartUploads"},
         "bucket/*": {"s3:GetObject", "s3:ListMultipartUploadParts"},
         f"{OWN}plan-*.json": {"s3:PutObject"},
         f"{OWN}partitions-*.json": {"s3:PutObject"},
@@ -61,8 +60,8 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
     },
     "complete": {
         "bucket": {"s3:ListBucket"},
-        "bucket/*": {"s3:GetObject", "s3:PutObject", "s3:ListMultipartUploadParts"},
-        "table": {"dynamodb:GetItem", "dynamodb:PutItem"},
+        "bucket/*": {"s3:GetObject", "s3:PutObject"},
+        "table": {"dynamodb:GetItem"},
     },
     "end": {
         "bucket": {"s3:ListBucket", "s3:ListBucketMultipartUploads"},
@@ -82,39 +81,17 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
         "bucket/*/_SUCCESS": {"s3:PutObject"},
         "table": {"dynamodb:GetItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"},
     },
-    "sweep_jobs": {
+    "sweep": {
         "bucket": {"s3:ListBucket", "s3:ListBucketMultipartUploads"},
-        "bucket/*": {"s3:ListMultipartUploadParts"},
-        f"{JOB}*": {"s3:GetObject"},
-        f"{JOB}request.json": {"s3:PutObject"},
-        "table": {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:DeleteItem"},
-        "table/index/by-state": {"dynamodb:Query"},
-        "CommitJobMachine": {"states:StartExecution"},
-        "execution:*": {"states:DescribeExecution"},
-    },
-    "sweep_uploads": {
-        "bucket": {"s3:ListBucket", "s3:ListBucketMultipartUploads"},
-        "bucket/*": {"s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"},
-        f"{JOB}*": {"s3:GetObject"},
-        f"{JOB}request.json": {"s3:PutObject"},
-        "table": {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query"},
-        "CommitJobMachine": {"states:StartExecution"},
-        "execution:*": {"states:DescribeExecution"},
-    },
-    "sweep_directories": {
-        "bucket": {"s3:ListBucket", "s3:ListBucketMultipartUploads"},
-        "bucket/*": {"s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"},
-        "bucket/*/__magic/*": {"s3:GetObject"},
         "bucket/_s3commit/*": {"s3:GetObject", "s3:DeleteObject"},
         f"{JOB}*": {"s3:GetObject", "s3:DeleteObject"},
         f"{JOB}request.json": {"s3:PutObject"},
-        "table": {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:DeleteItem"},
+        "table": {"dynamodb:GetItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"},
         "table/index/by-state": {"dynamodb:Query"},
         "CommitJobMachine": {"states:StartExecution"},
         "execution:*": {"states:DescribeExecution"},
     },
 }
-SWEEPERS = {"sweep_jobs", "sweep_uploads", "sweep_directories"}
 EVERY_FUNCTION = {
     "*": {"xray:PutTraceSegments", "xray:PutTelemetryRecords"},
     "Logs": {"logs:CreateLogStream", "logs:PutLogEvents"},
@@ -139,7 +116,7 @@ STATE_MACHINE = {
     **{
         name: {"lambda:InvokeFunction"}
         for name in ALLOWED
-        if name not in {"ingest", "dispatch", *SWEEPERS}
+        if name not in {"ingest", "dispatch", "sweep"}
     },
     f"{OWN}plan-*.json": {"s3:GetObject"},
     "event-bus/default": {"events:PutEvents"},
@@ -160,15 +137,6 @@ def test_a_function_may_do_its_own_work_and_nothing_else(assembly: Assembly, nam
 def test_the_state_machine_invokes_its_steps_and_reads_plans(assembly: Assembly) -> None:
     role = state_machine(assembly, "CommitJob")["Properties"]["RoleArn"]["Fn::GetAtt"][0]
     assert _rights(assembly.pipeline, role) == STATE_MACHINE
-
-
-def test_the_sweep_invokes_its_steps_and_its_schedule_starts_it(assembly: Assembly) -> None:
-    role = state_machine(assembly, "Sweep")["Properties"]["RoleArn"]["Fn::GetAtt"][0]
-    invokes = {name: {"lambda:InvokeFunction"} for name in SWEEPERS}
-    assert _rights(assembly.pipeline, role) == {**invokes, **LOGGED_AND_TRACED}
-    (target,) = only(assembly.pipeline, "AWS::Events::Rule")["Properties"]["Targets"]
-    starter = target["RoleArn"]["Fn::GetAtt"][0]
-    assert _rights(assembly.pipeline, starter) == {"SweepMachine": {"states:StartExecution"}}
 
 
 def test_no_action_is_a_wildcard_and_no_managed_policy_is_used(assembly: Assembly) -> None:
@@ -198,9 +166,7 @@ def test_the_key_is_used_by_those_that_read_or_write_objects(encrypted: Assembly
         "decide": writes,
         "complete": writes,
         "end": writes,
-        "sweep_jobs": writes,
-        "sweep_uploads": writes,
-        "sweep_directories": writes,
+        "sweep": writes,
     }
 
 

@@ -85,6 +85,7 @@ assert "site-packages" not in boto3.__file__
             "AWS_ACCESS_KEY_ID": "testing",
             "AWS_SECRET_ACCESS_KEY": "testing",
             "S3COMMIT_TABLE": "ledger",
+            "S3COMMIT_BUCKET": "lake",
             "S3COMMIT_LEDGER_TTL_DAYS": "30",
             "S3COMMIT_REPLACE_BELOW": "[]",
             "S3COMMIT_STATE_MACHINE": "arn:aws:states:eu-central-1:111122223333:stateMachine:x",

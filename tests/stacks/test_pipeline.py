@@ -23,7 +23,7 @@ from tests.stacks.synthesized import (
 )
 
 PACKAGE = ROOT / "layers" / "s3commit" / "python" / "s3commit"
-VARIABLES = {env.TABLE, env.STATE_MACHINE, env.LEDGER_TTL_DAYS, env.REPLACE_BELOW}
+VARIABLES = {env.TABLE, env.BUCKET, env.STATE_MACHINE, env.LEDGER_TTL_DAYS, env.REPLACE_BELOW}
 POWERTOOLS = {
     env.POWERTOOLS_SERVICE_NAME: env.SERVICE,
     env.POWERTOOLS_METRICS_NAMESPACE: env.METRICS_NAMESPACE,
@@ -202,11 +202,7 @@ def test_alarms_are_mailed_if_an_address_is_given(assembly: Assembly, encrypted:
 
 def test_the_state_machines_are_outputs(assembly: Assembly) -> None:
     for_doctor = {"Version", "LambdaConcurrency"}
-    assert set(assembly.pipeline["Outputs"]) == {
-        "StateMachineArn",
-        "SweepStateMachineArn",
-        *for_doctor,
-    }
+    assert set(assembly.pipeline["Outputs"]) == {"StateMachineArn", *for_doctor}
 
 
 def _mapping(assembly: Assembly, name: str) -> Resource:

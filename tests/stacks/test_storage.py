@@ -122,6 +122,7 @@ def test_each_kind_of_announcement_has_its_queue(assembly: Assembly) -> None:
     }
     assert found == {
         ".pendingset": ("s3:ObjectCreated:*", "IngestQueue95F6DB49"),
+        "/job.json": ("s3:ObjectCreated:*", "IngestQueue95F6DB49"),
         "/request.json": ("s3:ObjectCreated:*", "RequestQueue5926CB32"),
     }
 
@@ -192,7 +193,7 @@ def test_an_imported_bucket_is_notified_from_and_otherwise_left_alone(imported: 
         rule["Filter"]["Key"]["FilterRules"][0]["Value"]
         for rule in notification["NotificationConfiguration"]["QueueConfigurations"]
     }
-    assert suffixes == {".pendingset", "/request.json"}
+    assert suffixes == {".pendingset", "/job.json", "/request.json"}
 
 
 def test_outputs_name_bucket_and_table(assembly: Assembly) -> None:

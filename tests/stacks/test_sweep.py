@@ -1,79 +1,43 @@
-"""The sweep's state machine is valid, goes through its steps whatever fails, and has a schedule."""
+"""The sweep runs on its schedule, with the deployment's limits, and an alarm rings if it fails."""
 
 from __future__ import annotations
 
 import json
-import re
-from typing import Any
 
 import pytest
-from statelint.linter import Linter
 
-from s3commit.core.sweep import steps as sweep_steps
-from stacks.functions import FUNCTIONS
-from stacks.sweep_definition import REPORT, STEPS, sweep_definition
-from tests.stacks.synthesized import Assembly, only, state_machine
+from tests.stacks.synthesized import Assembly, only
 
-LIMITS = {"stuckMinutes": 15, "abandonedHours": 24, "orphanedDays": 7, "retentionDays": 30}
+LIMITS = {"stuckMinutes": 15, "abandonedHours": 24, "retentionDays": 30}
 
 
-@pytest.fixture(scope="module")
-def machine() -> dict[str, Any]:
-    arns = {name: f"arn:aws:lambda:eu-central-1:111122223333:function:{name}" for name in FUNCTIONS}
-    text = json.dumps(sweep_definition(arns, "lake", LIMITS))
-    resolved: dict[str, Any] = json.loads(re.sub(r"\$\{Token\[[^]]*\]\}", "aws", text))
-    return resolved
-
-
-def test_the_definition_is_valid_states_language(machine: dict[str, Any]) -> None:
-    assert Linter.validate(json.dumps(machine)) == []
-
-
-def test_the_steps_are_those_of_the_protocol_in_its_order(machine: dict[str, Any]) -> None:
-    assert list(STEPS) == list(sweep_steps.STEPS)
-    assert machine["StartAt"] == next(iter(STEPS))
-
-
-def test_each_step_is_repeated_until_it_is_through(machine: dict[str, Any]) -> None:
-    following = [*list(STEPS)[1:], REPORT]
-    for step, after in zip(STEPS, following, strict=True):
-        choice = machine["States"][machine["States"][step]["Next"]]
-        ways = {way["BooleanEquals"]: way["Next"] for way in choice["Choices"]}
-        assert ways == {True: step, False: after}
-
-
-def test_a_step_that_fails_for_good_keeps_none_from_its_work(machine: dict[str, Any]) -> None:
-    following = [*list(STEPS)[1:], REPORT]
-    for step, after in zip(STEPS, following, strict=True):
-        (catch,) = machine["States"][step]["Catch"]
-        assert (catch["ErrorEquals"], catch["Next"]) == (["States.ALL"], after)
-        assert machine["States"][step]["Retry"]
-    ends = {way["BooleanEquals"]: way["Next"] for way in machine["States"]["AllSwept"]["Choices"]}
-    assert machine["States"][ends[True]]["Type"] == "Fail"
-    assert machine["States"][ends[False]]["Type"] == "Succeed"
-
-
-def test_it_runs_on_its_schedule(assembly: Assembly) -> None:
+def test_it_runs_on_its_schedule_with_the_limits_of_the_deployment(assembly: Assembly) -> None:
     rule = only(assembly.pipeline, "AWS::Events::Rule")["Properties"]
-    assert rule["ScheduleExpression"] == "rate(15 minutes)"
+    assert rule["ScheduleExpression"] == "rate(1 hour)"
     assert rule["State"] == "ENABLED"
     (target,) = rule["Targets"]
-    assert target["Arn"]["Ref"].startswith("SweepMachine")
+    assert target["Arn"]["Fn::GetAtt"][0].startswith("Sweep")
+    assert json.loads(target["Input"]) == LIMITS
 
 
-def test_it_is_traced_as_the_jobs_are(assembly: Assembly) -> None:
-    properties = state_machine(assembly, "Sweep")["Properties"]
-    assert properties["TracingConfiguration"] == {"Enabled": True}
+def test_nobody_but_its_rule_may_call_it(assembly: Assembly) -> None:
+    permission = only(assembly.pipeline, "AWS::Lambda::Permission")["Properties"]
+    assert permission["FunctionName"]["Fn::GetAtt"][0].startswith("Sweep")
+    assert permission["Principal"] == "events.amazonaws.com"
+    assert permission["SourceArn"]["Fn::GetAtt"][0].startswith("SweepSchedule")
 
 
-@pytest.mark.parametrize(
-    ("deployment", "bucket"), [("assembly", "DataBucket"), ("imported", '"lake"')]
-)
-def test_the_limits_and_the_bucket_are_the_deployments(
-    deployment: str, bucket: str, request: pytest.FixtureRequest
+@pytest.mark.parametrize("kind", ["assembly", "imported"])
+def test_events_of_the_data_bucket_alone_are_taken(
+    kind: str, request: pytest.FixtureRequest
 ) -> None:
-    properties = state_machine(request.getfixturevalue(deployment), "Sweep")["Properties"]
-    text = json.dumps(properties["DefinitionString"]).replace('\\"', '"')
-    assert bucket in text
-    for name, value in LIMITS.items():
-        assert f'"{name}": {value}' in text
+    found = request.getfixturevalue(kind)
+    functions = found.pipeline["Resources"].values()
+    names = [
+        one["Properties"]["Environment"]["Variables"]["S3COMMIT_BUCKET"]
+        for one in functions
+        if one["Type"] == "AWS::Lambda::Function"
+        and "S3COMMIT_BUCKET" in one["Properties"]["Environment"]["Variables"]
+    ]
+    assert len(names) == 2
+    assert all((one == "lake") is (kind == "imported") for one in names)

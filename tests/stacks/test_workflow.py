@@ -206,22 +206,18 @@ def test_log_groups_of_machines_take_no_part_of_the_accounts_resource_policy(
 ) -> None:
     groups = of_type(assembly.pipeline, "AWS::Logs::LogGroup").values()
     names = sorted(filter(None, (group["Properties"].get("LogGroupName") for group in groups)))
-    assert names == [
-        "/aws/vendedlogs/states/S3CommitPipeline-jobs",
-        "/aws/vendedlogs/states/S3CommitPipeline-sweep",
-    ]
+    assert names == ["/aws/vendedlogs/states/S3CommitPipeline-jobs"]
 
 
-@pytest.mark.parametrize("machine", ["CommitJob", "Sweep"])
 @pytest.mark.parametrize(
     ("deployment", "level", "data"),
     [("assembly", "ERROR", False), ("imported", "ALL", False), ("encrypted", "ALL", True)],
 )
 def test_what_executions_log_is_the_deployments_to_say(
-    deployment: str, level: str, data: bool, machine: str, request: pytest.FixtureRequest
+    deployment: str, level: str, data: bool, request: pytest.FixtureRequest
 ) -> None:
     """By default no data: keys have the names of partitions, and of customers."""
-    logged = state_machine(request.getfixturevalue(deployment), machine)["Properties"]
+    logged = state_machine(request.getfixturevalue(deployment), "CommitJob")["Properties"]
     assert logged["LoggingConfiguration"]["Level"] == level
     assert logged["LoggingConfiguration"]["IncludeExecutionData"] is data
     assert len(logged["LoggingConfiguration"]["Destinations"]) == 1
@@ -231,7 +227,7 @@ def test_executions_are_traced_and_have_logs(assembly: Assembly) -> None:
     properties = state_machine(assembly, "CommitJob")["Properties"]
     assert properties["StateMachineType"] == "STANDARD"
     assert properties["TracingConfiguration"] == {"Enabled": True}
-    assert len(of_type(assembly.pipeline, "AWS::Logs::LogGroup")) == len(FUNCTIONS) + 2
+    assert len(of_type(assembly.pipeline, "AWS::Logs::LogGroup")) == len(FUNCTIONS) + 1
 
 
 def _tickets(step: str) -> list[Ticket]:

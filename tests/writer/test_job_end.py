@@ -153,6 +153,37 @@ def test_who_waits_for_more_than_a_minute_is_told_so_once(job: Job) -> None:
     assert job.directory.uri in told[0]
 
 
+def test_the_request_is_put_again_as_it_stands_while_no_result_comes(
+    job: Job, plan: FaultPlan, store: MemoryObjectStore
+) -> None:
+    """Each put is a new event; at intervals that double, so a sweep sees the job as silent."""
+    for seconds, count in ((299, 1), (301, 2), (599, 2), (1300, 4)):
+        plan.forget_calls()
+        with pytest.raises(OutcomeUnknownError):
+            job.commit([attempt()], timeout=seconds)
+        puts = [call for call in plan.calls if call.verb == "put"]
+        assert len(puts) == count
+        assert all(call.arguments.get("if_match") for call in puts[1:])
+        assert len({bytes(call.arguments["body"]) for call in puts}) == 1
+    assert standing(store, job) == CommitRequest(
+        JOB, (attempt(),), job_sha256=digest_of_job(store, job)
+    )
+
+
+def test_a_request_that_another_one_has_replaced_is_not_put_over_it(
+    job: Job, plan: FaultPlan, store: MemoryObjectStore
+) -> None:
+    request = job.directory.request
+
+    def replaced() -> None:
+        store.put(BUCKET, request, b"another's")
+
+    plan.run_after("get", replaced, where=lambda call: call.key == request)
+    with pytest.raises(OutcomeUnknownError):
+        job.commit([attempt()], timeout=301)
+    assert store.get(BUCKET, request, max_bytes=100).body == b"another's"
+
+
 def test_a_result_that_came_while_the_process_stood_still_is_seen(
     job: Job,
     store: MemoryObjectStore,

@@ -26,9 +26,7 @@ KILLS: dict[str, int] = {
     "decide": 400,
     "complete": 45,
     "end": 80,
-    "sweep_jobs": 80,
-    "sweep_uploads": 120,
-    "sweep_directories": 150,
+    "sweep": 200,
 }
 ERRORS = 0.02  # of the requests of workers and clients
 THROTTLED = 0.01  # of the state machine's calls of functions

@@ -1,6 +1,6 @@
 """Time passes: everything that carries a time gets older, as if a clock had jumped for all of them.
 
-The limits of the sweep are those of the template (a quarter of an hour, a day); the machine's
+The limits of the sweep are those of the template (15 minutes, a day); the machine's
 clock can't be turned. So the times in S3 and in the ledger are turned back instead, and the clock
 of the schedules is turned on. No function runs meanwhile: one that had read a time before and
 compared it with another one after would see what no clock shows.
@@ -8,7 +8,6 @@ compared it with another one after would see what no clock shows.
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -115,18 +114,6 @@ def _age_ledger(table: str, seconds: int) -> None:
                 for waiter in item.attrs["waiting"].value.values():
                     _turn_back(waiter.value["since"], seconds)
                     _turn_back(waiter.value["seen"], seconds)
-            if "until" in item.attrs:  # a sweep that was stopped keeps the next one waiting
-                _turn_back(item.attrs["until"], seconds)
-            if "turns" in item.attrs:  # when each step of the sweep last went through everything
-                for step in item.attrs["turns"].value.values():
-                    step.value = _walk_turned_back(step.value, seconds)
-
-
-def _walk_turned_back(text: str, seconds: int) -> str:
-    walk = json.loads(text)
-    for name in ("began", "before"):
-        walk[name] = shifted(walk[name], -seconds) if walk[name] else ""
-    return json.dumps(walk)
 
 
 def _turn_back(value: Any, seconds: int) -> None:

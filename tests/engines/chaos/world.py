@@ -18,6 +18,7 @@ from s3commit.core.formats.layout import is_data
 from s3commit.local.moto_patches import Patcher
 from s3commit.local.server import REGION, LocalRuntime
 from s3commit.local.synth import synthesize
+from s3commit.local.worker import CallOutcome, FunctionSpec
 from tests.engines.chaos import mail
 from tests.engines.chaos.adversary import KILLS, Adversary, executions
 from tests.engines.chaos.ageing import Calls, Clock, age_everything
@@ -30,9 +31,9 @@ from tests.engines.chaos.wire import Wire
 
 PROJECT = Path(__file__).parents[3]
 MINUTE, HOUR = 60, 3600
-# What passes between two sweeps, until all is over: the schedule's quarter of an hour, and longer,
+# What passes between two sweeps, until all is over: the schedule's hour, and longer,
 # since a job that failed is tried again later each time, and an abandoned one is given a day.
-PAUSES = (16 * MINUTE, 31 * MINUTE, 4 * HOUR, 25 * HOUR)
+PAUSES = (61 * MINUTE, 2 * HOUR, 4 * HOUR, 25 * HOUR)
 ROUNDS = 5  # times all of these
 QUIET_SECONDS = 5.0  # to wait for the executions that run to end, before time passes
 START_SECONDS = 10.0  # that the runtime takes to start; a machine that takes longer is given more
@@ -54,6 +55,7 @@ class World:
         self.clock = Clock()
         self.calls = Calls()
         self.sweeps = 0
+        self.swept = 0  # calls of the sweep that have ended
         self.passed = 0
         self.took: dict[str, float] = {}
         self.slow = 1.0
@@ -70,6 +72,7 @@ class World:
             synthesize(PROJECT, PROJECT / ".s3commit" / "assembly"),
             now=self.clock.now,
             middleware=wire.around,
+            observe=self._observe,
         ) as runtime:
             self.runtime, self.wire = runtime, wire
             wire.workers = runtime.workers
@@ -164,20 +167,18 @@ class World:
     def _sweep(self, pause: int) -> None:
         """Let time pass; the schedule starts the sweep."""
         self.sweeps += 1
-        known = {one.execution_arn for one in executions()}
+        before = self.swept
         with self.calls.none(), self.wire.turn:
             age_everything(self.runtime.bucket, self.runtime.table, pause)
             self.passed += pause
             self.clock.pass_by(pause)
         self.history.trace("TIME", f"{pause // MINUTE} minutes pass")
 
-        def swept() -> bool:
-            new = [one for one in executions() if one.execution_arn not in known]
-            sweeps = [one for one in new if "startedBy" in str(one.execution_input)]
-            return bool(sweeps) and all(one.status != "RUNNING" for one in sweeps)
-
-        if not self._until(swept, SWEEP_SECONDS * self.slow):
+        if not self._until(lambda: self.swept > before, SWEEP_SECONDS * self.slow):
             self.history.fail("sweep", "the scheduled sweep does not end")
+
+    def _observe(self, spec: FunctionSpec, _outcome: CallOutcome) -> None:
+        self.swept += spec.handler == "sweep.handler"
 
     def _read(self) -> None:
         """A reader who lists one table after the other, again and again (I1)."""

@@ -133,8 +133,8 @@ MUTANTS = [
     Mutant(
         "a stalled holder's lock is taken while it can still be decided",
         "core/commit/acquire_destination.py",
-        "    try:\n        taken = ports.ledger.take_over(\n",
-        "    return True\n    try:\n        taken = ports.ledger.take_over(\n",
+        "    try:\n        stalled_for = Failure(\n",
+        "    return True\n    try:\n        stalled_for = Failure(\n",
         "I6",
         by="tests/core tests/crash",
     ),

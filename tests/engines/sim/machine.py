@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from s3commit.core.commit.complete_unit import complete_unit
-from s3commit.core.commit.ingest_pendingsets import judge_arrival, note_arrivals
-from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.commit.ingest_pendingsets import judge_arrival, note_arrivals, note_job
+from s3commit.core.formats.layout import PENDINGSET_SUFFIX, JobDirectory
 from s3commit.core.formats.plan import MAX_PLAN_BYTES, decode_plan
 from s3commit.core.formats.ticket import Ticket, UnitResult
 from s3commit.core.job.record import beside_twins
@@ -50,10 +50,13 @@ class Machine:
     # Handlers.
 
     def ingest(self, key: str) -> None:
-        """The handler of a manifest's event; SQS brings the event again if it fails."""
+        """The handler of the event of a ``job.json`` or a manifest; SQS brings it again."""
         for _ in range(4):
             try:
                 self.while_closed()
+                if not key.endswith(PENDINGSET_SUFFIX):
+                    note_job(self.ports, BUCKET, key)
+                    return
                 arrival = judge_arrival(self.ports, BUCKET, key)
                 note_arrivals(self.ports, [arrival])
                 return

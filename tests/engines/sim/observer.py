@@ -161,7 +161,7 @@ class Observer:
             of_list = (job for job in self.jobs.values() if key == job.directory.commits)
             job = self.jobs[file.job] if file else next(of_list, None)
             if job is None or not self._is_outers(job):
-                may_abort(process, job, key, upload_id, self.orphans)
+                may_abort(process, job, key)
             return result
         if file is None or file.job != process.job:
             if file is None and self.is_own_key(process, key):
@@ -201,19 +201,13 @@ class Observer:
         return self._is_outers(self.jobs[file.job])
 
     def signs(self, job: Job) -> list[str]:
-        """When something was put into the job's directory, an upload begun, or a part sent."""
-        found = [
+        """When something was put into the job's directory."""
+        return [
             version.modified
             for key in self.bucket.objects
             if key.startswith(job.directory.prefix)
             and (version := self.bucket.current(key)) is not None
         ]
-        uploads = [
-            upload
-            for upload_id, upload in self.bucket.uploads.items()
-            if upload_id in self.files and self.files[upload_id].job == job.name
-        ]
-        return [*found, *(time for one in uploads for time in (one.initiated, one.modified))]
 
     def delete(self, process: Process, perform: Perform, args: Sequence[Any]) -> Any:
         key = args[1]

@@ -23,7 +23,7 @@ STORE_VERBS = (
 LEDGER_VERBS = (
     "job", "open_job", "take_over", "advance", "decide", "note",
     "record_attempts", "attempts", "jobs_with_id", "take_turn", "put_claim",
-    "drop_claim", "forget",
+    "drop_claim", "forget", "unlist",
 )  # fmt: skip
 STALE = 0.2  # the share of listings of jobs that are answered from the past
 

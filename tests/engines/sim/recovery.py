@@ -10,7 +10,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.sweep.directories import WINDOW
 from s3commit.core.sweep.sweep import DAY, HOUR
 from tests.engines.sim.model import File, Job
 from tests.engines.sim.scheduler import Violation, fail, moment
@@ -70,8 +69,8 @@ def _needs_help(world: World, job: Job) -> bool:
         return False
     held = bool(locks_of(world, job))
     asked = world.bucket.current(directory.request) is not None
-    if not asked and job.record_state is None and not _open_uploads(world, job):
-        return False  # its driver has died, and a few small objects are all that is left of it
+    if not asked and job.record_state is None:
+        return False  # its driver has died: its uploads are the lifecycle rule's
     return not job.ended or not job.result or untidy or held
 
 
@@ -88,13 +87,13 @@ def locks_of(world: World, job: Job) -> list[str]:
 
 
 def is_untidy(world: World, job: Job) -> bool:
-    """Whether uploads or working objects of the job are there."""
+    """Whether uploads or working objects of the job are there.
+
+    What the pipeline has put late for itself goes with the job's documents.
+    """
     scratch = job.directory.tasks
-    # Of one that the ledger has forgotten the pipeline's own objects go with its documents.
-    known = job.directory.ref in world.ledger._jobs
     left = any(
-        (key.startswith(scratch) or (known and job.is_working(key))) and world.bucket.current(key)
-        for key in world.bucket.objects
+        key.startswith(scratch) and world.bucket.current(key) for key in world.bucket.objects
     )
     return left or _open_uploads(world, job)
 
@@ -106,9 +105,20 @@ def _open_uploads(world: World, job: Job) -> bool:
 
 
 def leaks(world: World) -> list[File]:
-    """The open uploads of jobs."""
-    files = world.observer.files
-    return [files[one] for one in sorted(world.bucket.uploads) if one in files]
+    """The open uploads of jobs that somebody has to abort.
+
+    Those of a job of which the ledger has never heard, or has heard long ago, and that asked for
+    nothing are the bucket's lifecycle rule's, and it is none here.
+    """
+    found = (world.observer.files.get(one) for one in sorted(world.bucket.uploads))
+    return [file for file in found if file is not None and not _is_left(world, file)]
+
+
+def _is_left(world: World, file: File) -> bool:
+    job = world.observer.jobs[file.job]
+    outer = world.observer.jobs[job.outer] if job.nested else job  # its id is that one's first
+    asked = world.bucket.current(outer.directory.request) is not None
+    return (outer.record_state is None and not asked) or outer.expired or job.expired
 
 
 def settle(world: World) -> None:
@@ -132,7 +142,6 @@ def settle(world: World) -> None:
     world.keepers.sweep("retirement")
     world.scheduler.run()
     last = world.scheduler.seconds - world.keepers.limits.retention - 2 * HOUR
-    first = moment(last - WINDOW + 4 * HOUR)
     for job in world.observer.jobs.values():
         record = world.ledger._jobs.get(job.directory.ref)
         result = world.bucket.current(job.directory.result)
@@ -144,5 +153,5 @@ def settle(world: World) -> None:
             or result is None
         ):
             continue
-        if record.updated_at > first and result.modified < moment(last):
+        if max(record.updated_at, result.modified) < moment(last):
             fail("sweep", f"documents of job {job.name} are there after their time")

@@ -105,7 +105,7 @@ def announce(world: World, process: Process, key: str) -> None:
     )
     if key.endswith(".pendingset"):
         world.observer.note_manifest(key)
-    if key.endswith(".pendingset"):
+    if key.endswith(".pendingset") or key == job.directory.job:
         _deliver(world, f"{job.name}:ingest", partial(world.machine.ingest, key), job)
     elif key == job.directory.request:
         _deliver(world, f"{job.name}:dispatch", partial(world.machine.dispatch, job), job)

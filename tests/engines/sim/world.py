@@ -138,7 +138,6 @@ class World:
     def _make_keepers(self) -> Keepers:
         limits = Limits(
             abandoned=self.rng.choice([3600, 7200]),
-            orphaned=self.rng.choice([7200, 20_000]),
             retention=3_000_000,
         )
         return Keepers(
@@ -148,7 +147,6 @@ class World:
             self.machine,
             Rebuilder(self.ports, as_job_executions(self.door, Commands(self.machine))),
             limits,
-            self.rng.choice([1, 3, 5000]),
         )
 
     def run(self) -> None:

@@ -12,7 +12,6 @@ from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.errors import OutcomeUnknownError
 from s3commit.core.model.job import AbortRequest, CountedAttempt
 from s3commit.writer.job import Job, open_job
-from tests.core.swept import Schedule
 from tests.core.world import BUCKET, JOB, OTHER_JOB
 from tests.fakes.faults import Crash
 from tests.golden.documents.kept import TABLE, Kept
@@ -80,13 +79,12 @@ def lose_last_upload(world: Kept) -> None:
 
 
 def writing(world: Kept) -> list[JobDirectory]:
-    """Its driver has not spoken yet; the sweep has made a pass."""
+    """Its driver has not spoken yet."""
     fill(world, p1=b"stays")
     job = begin(world, idempotency_key=KEY, conditions={"minFiles": 1})
     write(job, "t0", NEW, task_count=2)
     write(job, "t1", ONE, task_count=2)
     hear(world)
-    Schedule(world).sweep()
     return [job.directory]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 TABLE: Final = "S3COMMIT_TABLE"
+BUCKET: Final = "S3COMMIT_BUCKET"
 STATE_MACHINE: Final = "S3COMMIT_STATE_MACHINE"
 LEDGER_TTL_DAYS: Final = "S3COMMIT_LEDGER_TTL_DAYS"
 REPLACE_BELOW: Final = "S3COMMIT_REPLACE_BELOW"
@@ -37,8 +38,6 @@ MANIFESTS_RECORDED: Final = "ManifestsRecorded"
 DOCUMENTS_REFUSED: Final = "DocumentsRefused"
 JOBS_ABANDONED: Final = "JobsAbandoned"
 JOBS_RESUMED: Final = "JobsResumed"
-BYTES_FREED: Final = "BytesFreed"
-S3A_BYTES_LEFT: Final = "S3ABytesLeft"
 SWEEP_FAILURES: Final = "SweepFailures"
 
 # The line that goes with a refused document, and the field that says below which prefix it lies.

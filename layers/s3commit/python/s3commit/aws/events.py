@@ -50,16 +50,20 @@ def _announced(told: dict[str, Any]) -> Announced:
     )
 
 
-def each_message(event: dict[str, Any], handle: Callable[[list[Announced]], None]) -> list[str]:
+def each_message(
+    event: dict[str, Any], handle: Callable[[list[Announced]], None], *, bucket: str
+) -> list[str]:
     """Call ``handle`` for each message of an SQS batch; return the ids of those that failed.
 
-    One bad message never fails the others. What fails again and again goes to the dead-letter
-    queue by the queue's own redrive policy.
+    Objects of other buckets than ``bucket`` are ignored: any bucket of the account may notify the
+    queue, and the pipeline has no rights there. One bad message never fails the others. What fails
+    again and again goes to the dead-letter queue by the queue's own redrive policy.
     """
     failed: list[str] = []
     for record in event["Records"]:
         try:
-            handle(announced_objects(record["body"]))
+            announced = announced_objects(record["body"])
+            handle([one for one in announced if one.bucket == bucket])
         except Exception:
             logger.exception("message failed", message_id=record["messageId"])
             failed.append(record["messageId"])

@@ -129,6 +129,15 @@ class DynamoLedger(DynamoLocks, DynamoNotes, Ledger):
                 if item.updated_at < before:  # a key's BETWEEN includes both ends
                     yield job_record(item)
 
+    def unlist(self, ref: str) -> None:
+        """See `Ledger.unlist`."""
+        is_there = JobItem.pk.exists()
+        try:
+            with translated(f"taking job {ref} out of the index"):
+                self._items.job(*job_key(ref)).update([JobItem.shelf.remove()], is_there)
+        except PreconditionError:
+            return  # its time to live was over
+
     def forget(self, ref: str, *, generation: int) -> bool:
         """See `Ledger.forget`."""
         still_open = JobItem.state == JobState.OPEN.value

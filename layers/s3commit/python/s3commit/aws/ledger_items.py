@@ -1,15 +1,15 @@
-"""The ledger's items in DynamoDB: one table, four kinds of item.
+"""The ledger's items in DynamoDB: one table, three kinds of item.
 
 | item | pk | sk |
 |---|---|---|
 | job | ``JOB#<job id>`` | ``<the rest of its ref>`` |
 | attempt | ``ATTEMPTS#<ref>#<shard>`` | ``<task id>#<attempt id>`` |
 | claim | ``CLAIMS#<mode>#<bucket>/<first element>/`` | ``<bucket>/<prefix>/<ref>`` |
-| sweep | ``SWEEP`` | ``SWEEP`` |
 
 Attempts are spread over shards, by task, because a partition takes about
 1,000 writes a second; the index ``by-state`` (``shelf``, ``updated_at``) is, by job, for the same
-reason. It holds job items only: no other item has its keys.
+reason. It holds job items only: no other item has its keys, nor has a job's whose documents are
+gone.
 
 A claim's sort key is its node, which ends with a slash, and another slash: no path has two in a row
 (`s3commit.core.formats.layout.bad_element`), so ``node/`` finds the node's own claims, and ``node``
@@ -87,7 +87,7 @@ class JobItem(LedgerItem):
     prefix = UnicodeAttribute()
     directory = UnicodeAttribute()
     state = UnicodeAttribute()
-    shelf = UnicodeAttribute()
+    shelf = UnicodeAttribute(null=True)
     generation = NumberAttribute()
     created_at = UnicodeAttribute()
     updated_at = UnicodeAttribute()
@@ -129,15 +129,6 @@ class ClaimItem(LedgerItem):
     epoch = NumberAttribute(null=True)
 
 
-class SweepItem(LedgerItem):
-    """`SweepNote`; there is one."""
-
-    version = NumberAttribute()
-    holder = UnicodeAttribute(null=True)
-    until = UnicodeAttribute(null=True)
-    turns: MapAttribute[str, str] = MapAttribute()  # type: ignore[no-untyped-call]
-
-
 @dataclass(frozen=True, slots=True)
 class Items:
     """The kinds of item, bound to one table and sharing one connection."""
@@ -145,7 +136,6 @@ class Items:
     job: type[JobItem]
     attempt: type[AttemptItem]
     claim: type[ClaimItem]
-    sweep: type[SweepItem]
 
 
 def bind(table: str, *, region: str | None, host: str | None) -> Items:
@@ -166,9 +156,9 @@ def bind(table: str, *, region: str | None, host: str | None) -> Items:
         return cast("type[_I]", type(kind.__name__, (kind,), {"Meta": meta}))
 
     job = bound(JobItem)
-    items = Items(job, bound(AttemptItem), bound(ClaimItem), bound(SweepItem))
+    items = Items(job, bound(AttemptItem), bound(ClaimItem))
     # One connection, so one client and one pool: the job's knows the keys and the index of all.
-    for other in (items.attempt, items.claim, items.sweep):
+    for other in (items.attempt, items.claim):
         other._connection = job._get_connection()
     return items
 

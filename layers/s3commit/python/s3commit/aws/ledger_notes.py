@@ -1,4 +1,4 @@
-"""The ledger's notes on DynamoDB: attempts that arrived, and sweeps."""
+"""The ledger's notes on DynamoDB: attempts that arrived."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from s3commit.aws.ledger_items import (
     SHARDS,
     AttemptItem,
-    SweepItem,
     attempt_key,
     shard_key,
     translated,
@@ -16,45 +15,13 @@ from s3commit.aws.ledger_records import attempt_item, attempt_record
 from s3commit.aws.ledger_table import LedgerTable, refused_items
 from s3commit.core.model.errors import PreconditionError
 from s3commit.core.model.record import AttemptRecord
-from s3commit.core.ports.ledger import SweepNote
 
 NOTE_DAYS = 30  # how long a note stays, which S3 can always replace
 TRANSACTION = 100  # items: DynamoDB's limit
-SWEEP_KEY = ("SWEEP", "SWEEP")
 
 
 class DynamoNotes(LedgerTable):
-    """The attempts and sweeps of `s3commit.core.ports.objects.Ledger`; thread-safe."""
-
-    def sweep_note(self) -> SweepNote:
-        """See `Ledger.sweep_note`."""
-        with translated("reading how far the sweep has come"):
-            try:
-                item = self._items.sweep.get(*SWEEP_KEY, consistent_read=True)
-            except self._items.sweep.DoesNotExist:
-                return SweepNote()
-        turns = dict(item.turns.attribute_values)
-        return SweepNote(item.holder or "", item.until or "", turns, int(item.version))
-
-    def put_sweep_note(self, note: SweepNote) -> bool:
-        """See `Ledger.put_sweep_note`."""
-        nobody_changed_it = (
-            SweepItem.version == note.version if note.version else SweepItem.pk.does_not_exist()
-        )
-        item = self._items.sweep(
-            *SWEEP_KEY,
-            version=note.version + 1,
-            holder=note.holder,
-            until=note.until,
-            turns=dict(note.turns),
-        )
-        try:
-            with translated("noting how far the sweep has come"):
-                item.save(nobody_changed_it)
-        except PreconditionError:
-            found = self.sweep_note()  # our own write, if the answer to it was lost
-            return (found.version, found.holder) == (note.version + 1, note.holder)
-        return True
+    """The attempts of `s3commit.core.ports.objects.Ledger`; thread-safe."""
 
     def record_attempts(self, attempts: Iterable[AttemptRecord]) -> None:
         """See `Ledger.record_attempts`.

@@ -40,6 +40,14 @@ def replace_below(environ: Mapping[str, str]) -> tuple[str, ...]:
         ) from None
 
 
+def data_bucket(environ: Mapping[str, str]) -> str:
+    """The bucket whose events are taken. Raises `InvalidInputError` where there is none."""
+    try:
+        return environ[env.BUCKET]
+    except KeyError:
+        raise InvalidInputError(f"environment lacks {env.BUCKET}", code="BAD_SETTINGS") from None
+
+
 def state_machine(environ: Mapping[str, str]) -> str:
     """The ARN of the state machine, which the dispatcher alone is given."""
     try:

@@ -1,4 +1,4 @@
-"""Rules with a schedule: ``rate()``, and the ticker that starts what is due.
+"""Rules with a schedule: ``rate()``, and the ticker that calls what is due.
 
 https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-scheduled-rule-pattern.html
 """
@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import sys
 import threading
-import uuid
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -89,22 +88,28 @@ class Ticker:
 
 
 def scheduled_rules(account: str, region: str) -> Iterator[Timer]:
-    """A timer for each enabled rule of moto's EventBridge; it starts the rule's state machines."""
+    """A timer for each enabled rule of moto's EventBridge; it calls the rule's functions."""
     from moto.events.models import events_backends
 
     for rule in list(events_backends[account][region].event_buses["default"].rules.values()):
         if rule.scheduled_expression and rule.state == "ENABLED":
-            start = partial(_start_targets, account, region, rule.targets)
-            yield Timer(rule.arn, rate(rule.scheduled_expression), start)
+            call = partial(_call_targets, account, region, rule.targets)
+            yield Timer(rule.arn, rate(rule.scheduled_expression), call)
 
 
-def _start_targets(account: str, region: str, targets: list[dict[str, Any]]) -> None:
-    from moto.stepfunctions.parser.models import stepfunctions_parser_backends
+def _call_targets(account: str, region: str, targets: list[dict[str, Any]]) -> None:
+    """Call each function in a thread of its own: the ticker does not wait."""
+    from moto.awslambda.models import lambda_backends
 
-    machines = stepfunctions_parser_backends[account][region]
+    functions = lambda_backends[account][region]
     for target in targets:
-        try:
-            machines.start_execution(target["Arn"], str(uuid.uuid4()), target["Input"])
-        except Exception as error:
-            # AWS retries and then drops the event, in silence.
-            print(f"{target['Arn']} was not started: {error}", file=sys.stderr)  # noqa: T201
+        call = partial(_call, functions, target)
+        threading.Thread(target=call, name="scheduled call", daemon=True).start()
+
+
+def _call(functions: Any, target: dict[str, Any]) -> None:
+    try:
+        functions.get_function(target["Arn"]).invoke(target["Input"], {}, {})
+    except Exception as error:
+        # AWS retries and then drops the event, in silence.
+        print(f"{target['Arn']} was not called: {error}", file=sys.stderr)  # noqa: T201

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -27,6 +28,7 @@ from s3commit.writer.environment import Environment
 FIRST_PAUSE: Final = 0.02  # seconds
 LONGEST_PAUSE: Final = 1.0
 REMIND_AFTER: Final = 60.0
+ASK_AGAIN_AFTER: Final = 300.0  # and then after twice the time, and so on
 GROWTH: Final = 1.2  # a pause is a fifth of the time waited: the answer is late by that at most
 
 
@@ -125,12 +127,13 @@ def wait_for_result(
 ) -> JobResult:
     """Poll ``result.json`` and return it if the job is committed, or its data was by another job.
 
-    ``remind`` gets one line, once, after a minute without a result.
+    ``remind`` gets one line, once, after a minute without a result. After five minutes, and at
+    intervals that double, the request is put again as it stands: its event may have been lost.
 
     Raises `JobFailedError` with the result's code and message if it is not,
     `OutcomeUnknownError` when the time is over or the result can't be read.
     """
-    over = False
+    over, ask_again = False, ASK_AGAIN_AFTER
     while True:
         try:
             return require_committed(read_result(store, directory))
@@ -151,8 +154,19 @@ def wait_for_result(
                     f" its outcome; see: s3commit show {directory.uri}"
                 )
                 remind = None
+            if not over and patience.waited >= ask_again:
+                ask_again *= 2
+                _put_again(store, directory)
         except S3CommitError as error:
             raise _unknown(directory, error.message) from error
+
+
+def _put_again(store: WriterStore, directory: JobDirectory) -> None:
+    """Put the standing request once more, the same bytes, unless it changes meanwhile."""
+    bucket, key = directory.bucket, directory.request
+    with suppress(S3CommitError):  # the result is what counts
+        stands = store.get(bucket, key, max_bytes=MAX_REQUEST_BYTES)
+        store.put(bucket, key, stands.body, if_match=stands.facts.etag)
 
 
 def _ended(store: WriterStore, directory: JobDirectory) -> JobResult | None:

@@ -235,22 +235,20 @@ def _has_to_be_waited_for(ports: Ports, other: JobRecord, own: JobRecord) -> boo
 def _is_dead(ports: Ports, other: JobRecord, now: str) -> bool:
     """Whether the job can't be decided any more; one that has lost its execution is made so (I6).
 
-    Its generation is raised and it is moved to ABORTING before others go on, so that an execution
+    It is moved to ABORTING and its generation is raised before others go on, so that an execution
     of it that wakes up later is refused by the ledger.
     """
     stalled = seconds(other.updated_at, now) >= HOLDER_SECONDS
     if other.state is not JobState.SEALED or not stalled:
         return False
     try:
-        taken = ports.ledger.take_over(
-            other.ref, generation=other.generation, execution="", now=now
-        )
         stalled_for = Failure(
             "STALLED",
             f"the job held its destination for {HOLDER_SECONDS // 60} minutes without going"
             " on, and another one needed it; write the data again",
         )
-        moved(ports, taken, JobState.ABORTING, stalled_for)
+        moved(ports, other, JobState.ABORTING, stalled_for)  # if it is SEALED still
+        ports.ledger.take_over(other.ref, generation=other.generation, execution="", now=now)
     except LostRaceError:
         return False  # it lives
     return True

@@ -1,4 +1,4 @@
-"""Before the request: manifests arrive, in any order, any number of times, or never."""
+"""Before the request: job.json and manifests arrive, in any order, several times, or never."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from s3commit.core.formats.layout import JobDirectory, parse_manifest_key
+from s3commit.core.formats.layout import JobDirectory, parse_directory, parse_manifest_key
 from s3commit.core.formats.manifest import MAX_MANIFEST_BYTES, decode_pendingset, digest
 from s3commit.core.formats.strict_json import TOO_LARGE
 from s3commit.core.job.documents import read_spec
@@ -42,6 +42,16 @@ class Arrival:
     attempt: AttemptRecord | None = None
     late: int = 0
     gone: bool = False
+
+
+def note_job(ports: Ports, bucket: str, key: str) -> None:
+    """A ``job.json`` has been put: the ledger knows the job from now on.
+
+    Raises `InvalidInputError` for one that is not acceptable.
+    """
+    directory = parse_directory(bucket, key)
+    if key == directory.job and ports.store.head(bucket, key) is not None:
+        _record(ports, directory)
 
 
 def judge_arrival(ports: Ports, bucket: str, key: str, *, size: int = 0) -> Arrival:

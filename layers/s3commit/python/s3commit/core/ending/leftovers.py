@@ -17,10 +17,13 @@ def tidy(ports: Ports, directory: JobDirectory, record: JobRecord) -> bool:
     """Abort and delete what an ended job has left; False if all stays, since uploads are open."""
     # Listed first: a manifest that comes later names uploads that nobody has aborted here, and it
     # is all that its own event finds them by.
-    scratch = scratch_of(ports.store, directory) + own_leftovers(ports.store, directory)
+    scratch = scratch_of(ports.store, directory)
+    seen = own_leftovers(ports.store, directory) + scratch
     if not abort_uploads(ports, directory):
         return False
-    _delete(ports, directory.bucket, scratch)
+    # What the client has put goes last: by that a sweep sees that something is left.
+    for some in (seen[:DELETE_AT_ONCE], seen[DELETE_AT_ONCE:]):
+        _delete(ports, directory.bucket, some)
     return True
 
 

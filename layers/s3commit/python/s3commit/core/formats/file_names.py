@@ -12,10 +12,6 @@ from s3commit.core.formats.layout import JOB_ID
 _OWNER = re.compile(rf"(?:^|-)(?P<id>{JOB_ID.pattern})\Z")
 _WRITE = re.compile(rf"(?:^|-)(?P<id>{JOB_ID.pattern})(?:-c\d+)?\Z")
 
-# A counter behind the id is of a writer whose id is of the write, or of the file, and of no job:
-# Spark's own (`part-00000-<id>-c000.parquet`), Delta's (`part-00000-<id>.c000.parquet`).
-_OTHER_WRITERS = re.compile(rf"{JOB_ID.pattern}[-.]c\d+(?:\.|\Z)")
-
 
 def owner_of(key: str) -> str | None:
     """The id of the one job that can have made the file, by its name; None if it names none.
@@ -37,11 +33,6 @@ def write_of(key: str) -> str | None:
 def _id_in(pattern: re.Pattern[str], key: str) -> str | None:
     found = pattern.search(key.rsplit("/", 1)[-1].split(".", 1)[0])
     return found["id"] if found else None
-
-
-def is_of_other_writers(key: str) -> bool:
-    """Whether the file is named as Spark and Delta name theirs; so may a job of S3A's be."""
-    return _OTHER_WRITERS.search(key.rsplit("/", 1)[-1]) is not None
 
 
 def belongs_to_job(key: str, job_id: str) -> bool:

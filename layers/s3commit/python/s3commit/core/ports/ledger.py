@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
 from s3commit.core.model.errors import UnchangedError
@@ -84,19 +84,6 @@ class Expected:
     def list_digest(self) -> str | None:
         """The digest of the replace list; None: there is none."""
         return self.replaced.sha256 if self.replaced else None
-
-
-@dataclass(frozen=True, slots=True)
-class SweepNote:
-    """Which sweep is at work, and until when it may be, and how far each of its steps has come.
-
-    ``turns`` maps a step's name to a text of its own. ``version`` is 0 if nothing is noted.
-    """
-
-    holder: str = ""
-    until: str = ""
-    turns: Mapping[str, str] = field(default_factory=dict)
-    version: int = 0
 
 
 class Ledger(Protocol):
@@ -250,16 +237,8 @@ class Ledger(Protocol):
         """
         ...
 
-    def sweep_note(self) -> SweepNote:
-        """The note of the sweeps, read consistently."""
-        ...
-
-    def put_sweep_note(self, note: SweepNote) -> bool:
-        """Store the note, on condition that the stored one still has ``note.version``.
-
-        The stored version then is one more. False if the condition does not hold; then nothing was
-        changed.
-        """
+    def unlist(self, ref: str) -> None:
+        """Take the record of a job out of `jobs_in`, for good; `job` still finds it."""
         ...
 
     def forget(self, ref: str, *, generation: int) -> bool:

@@ -50,7 +50,8 @@ def record_from_s3(ports: Ports, directory: JobDirectory, spec: JobSpec) -> JobR
         )
     if listed_at(ports.store, directory.bucket, directory.commits) is None:
         return record
-    return replace(
+    # It may have been decided since the first look, and the ledger lost since.
+    return read_decision(ports, directory) or replace(
         record,
         state=JobState.ABORTED,
         failure=Failure(

@@ -1,1 +1,1 @@
-"""The scheduled sweep: jobs that nobody works on, orphaned uploads, documents past retention."""
+"""The scheduled sweep: it starts, gives up and retires the jobs that no event leads to."""

@@ -14,7 +14,7 @@ def scheduled_rules_match_no_event(patcher: Patcher) -> None:
 
     AWS: https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-create-rule-schedule.html.
     moto: no pattern matches every event, and PutEvents, which a machine calls at the end of each
-    job, fails because moto can't send the event to the target of the sweep's rule.
+    job, would call the sweep.
     """
     from moto.events.models import Rule
 

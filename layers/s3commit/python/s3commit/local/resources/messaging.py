@@ -50,16 +50,16 @@ def create_queue_policy(context: Context, place: Place, properties: Properties) 
 def _check_rule(properties: Properties) -> None:
     rate(properties["ScheduleExpression"])
     for target in properties["Targets"]:
-        pick(target, same("Id", "Arn", "Input", "RoleArn"), "Targets")
+        pick(target, same("Id", "Arn", "Input"), "Targets")
 
 
 def create_rule(context: Context, place: Place, properties: Properties) -> Created:
     """The rule and its targets; the runtime's ticker keeps its schedule.
 
-    Raises `UnsupportedTemplateError` for a target that is no state machine.
+    Raises `UnsupportedTemplateError` for a target that is no function.
     """
     for target in properties["Targets"]:
-        if not target["Arn"].startswith("arn:aws:states:"):
+        if not target["Arn"].startswith("arn:aws:lambda:"):
             raise UnsupportedTemplateError(f"a target at {target['Arn']!r} is not known here")
     events = context.client("events")
     name = place.name(64)

@@ -32,6 +32,7 @@ TYPES = {
     ),
     "AWS::Logs::LogGroup": left_to_aws("no log is kept here; errors go to stderr"),
     "AWS::IAM::Policy": left_to_aws("nobody is refused anything here"),
+    "AWS::Lambda::Permission": left_to_aws("nobody is refused anything here"),
     "AWS::CloudWatch::Alarm": left_to_aws("no metric is evaluated here"),
     "AWS::CloudWatch::Dashboard": left_to_aws("no metric is shown here"),
     "AWS::SNS::Topic": left_to_aws("only alarms send to it"),

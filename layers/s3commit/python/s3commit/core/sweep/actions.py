@@ -1,0 +1,123 @@
+"""What a sweep may do: start an execution, ask for an abort, delete documents. Nothing else.
+
+An action knows all that it needs, so a dry run is the list of the actions that the sweep would
+carry out.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from s3commit.core.formats.documents import encode_request
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.job.claims import release_locks
+from s3commit.core.model.errors import PreconditionError
+from s3commit.core.model.job import AbortRequest
+from s3commit.core.model.record import JobRecord
+from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.executions import Executions
+from s3commit.core.ports.objects import ListedObject
+from s3commit.core.sweep.report import Report
+
+
+class Action(Protocol):
+    """Something to be done for one job; two are equal if they do the same for the same job."""
+
+    @property
+    def line(self) -> str:
+        """The action and its reason, for people."""
+        ...
+
+    def carry_out(self, ports: Ports, executions: Executions) -> bool:
+        """Do it; False if another sweep was faster."""
+        ...
+
+    def count(self, report: Report) -> None:
+        """Add it to the counts."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Start an execution of that name for the job."""
+
+    directory: JobDirectory
+    name: str
+    why: str = field(compare=False)
+
+    @property
+    def line(self) -> str:
+        """See `Action.line`."""
+        return f"{_job(self.directory)}: {self.why}; execution {self.name} starts"
+
+    def carry_out(self, _ports: Ports, executions: Executions) -> bool:
+        """See `Action.carry_out`. Two sweeps that see the same start one."""
+        return executions.start(self.name, self.directory) is not None
+
+    def count(self, report: Report) -> None:
+        """See `Action.count`."""
+        report.started += 1
+
+
+@dataclass(frozen=True, slots=True)
+class Abort:
+    """Ask for the abort of a job that is given up; a driver that wakes finds its place taken."""
+
+    directory: JobDirectory
+    last: str = field(compare=False)  # sign of life
+    reason: str = field(compare=False)
+
+    @property
+    def line(self) -> str:
+        """See `Action.line`."""
+        return (
+            f"{_job(self.directory)}: abandoned, no sign of life since {self.last}; its abort is"
+            " asked for"
+        )
+
+    def carry_out(self, ports: Ports, _executions: Executions) -> bool:
+        """See `Action.carry_out`. Raises `PreconditionError` if a request is there by now."""
+        directory = self.directory
+        body = encode_request(AbortRequest(directory.job_id, self.reason, abandoned=True))
+        ports.store.put(directory.bucket, directory.request, body, if_absent=True)
+        return True
+
+    def count(self, report: Report) -> None:
+        """See `Action.count`."""
+        report.aborted += 1
+
+
+@dataclass(frozen=True, slots=True)
+class Retire:
+    """Delete a job's documents, in that order; ``record`` is the ledger's, if it has one."""
+
+    directory: JobDirectory
+    documents: tuple[ListedObject, ...] = field(compare=False)
+    record: JobRecord | None = field(default=None, compare=False)
+
+    @property
+    def line(self) -> str:
+        """See `Action.line`."""
+        return f"{_job(self.directory)}: its documents are past their time and go"
+
+    def carry_out(self, ports: Ports, _executions: Executions) -> bool:
+        """See `Action.carry_out`. What has taken a document's place since stays."""
+        if self.record is not None:
+            release_locks(ports, self.record)
+        for one in self.documents:
+            with suppress(PreconditionError):
+                ports.store.delete(self.directory.bucket, one.key, if_match=one.etag)
+        if self.record is not None:
+            ports.ledger.unlist(self.record.ref)
+        return True
+
+    def count(self, report: Report) -> None:
+        """See `Action.count`."""
+        report.retired += 1
+        report.objects += len(self.documents)
+
+
+def _job(directory: JobDirectory) -> str:
+    return f"job {directory.job_id} at {directory.destination.uri}"

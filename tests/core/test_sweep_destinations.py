@@ -1,0 +1,219 @@
+"""The sweep at destinations: requests without a record, leftovers of ended jobs, retirement."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from s3commit.core.model.job import Outcome
+from s3commit.core.model.locks import Claimed, claimed
+from s3commit.core.sweep import destinations
+from s3commit.core.sweep.sweep import DAY, HOUR
+from tests.core.swept import LIMITS, Swept, abandoned_at, announced, ended
+from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, job_directory
+
+
+@pytest.fixture
+def world() -> Swept:
+    return Swept()
+
+
+# Jobs of which the ledger has not heard
+
+
+def test_a_request_without_any_event_is_found_at_a_destination_that_is_known(
+    world: Swept,
+) -> None:
+    announced(world, job_directory(OTHER_JOB))
+    directory = job_directory()
+    world.request(directory, world.attempt(directory, "t0"))
+    world.later(LIMITS.stuck + 1)
+    assert world.sweep_and_settle().started == 1
+    assert world.result(directory).outcome is Outcome.COMMITTED
+
+
+def test_a_silent_job_without_any_event_is_given_up_at_a_destination_that_is_known(
+    world: Swept,
+) -> None:
+    directory = job_directory()
+    world.attempt(directory, "t0")
+    world.later(LIMITS.abandoned + HOUR)
+    announced(world, job_directory(OTHER_JOB))
+    world.later(LIMITS.stuck + 1)
+    assert world.sweep().aborted == 1
+    world.run(directory)
+    assert world.result(directory).outcome is Outcome.ABORTED
+
+
+def test_i5_a_copied_directory_is_no_job_and_is_left_alone(world: Swept) -> None:
+    """`aws s3 sync` brings it along; nothing in it is a job's of here."""
+    directory, copy = job_directory(), job_directory(prefix="copy/")
+    unended, its_copy = job_directory(NEIGHBOUR), job_directory(NEIGHBOUR, "copy/")
+    ended(world, directory)
+    world.open(unended)
+    for original, at in ((directory, copy), (unended, its_copy)):
+        for key in world.all_keys(original.prefix):
+            body = world.store.get(BUCKET, key, max_bytes=10_000).body
+            world.store.put(BUCKET, f"copy/{key.removeprefix('sales/')}", body)
+        assert world.all_keys(at.prefix)
+    kept = world.all_keys("copy/")
+    world.later(LIMITS.retention - HOUR)
+    ended(world, job_directory(OTHER_JOB, "copy/"))  # leads the sweep there
+    world.later(2 * HOUR)
+    world.sweep()
+    assert set(kept) <= set(world.all_keys("copy/"))
+
+
+# What ended jobs have left
+
+
+def test_i4_working_objects_of_an_ended_job_are_removed(world: Swept) -> None:
+    directory = job_directory()
+    ended(world, directory)
+    world.attempt(directory, "t9", "zombie")  # its event is lost
+    assert world.sweep().started == 0  # it may be on its way
+    world.later(LIMITS.stuck + 1)
+    assert world.sweep_and_settle().started == 1
+    assert world.all_keys(directory.prefix) == [directory.job, directory.request, directory.result]
+    assert world.open_uploads() == []
+    world.later(HOUR)
+    assert world.sweep().started == 0
+
+
+def test_i4_an_upload_of_an_ended_job_is_aborted(world: Swept) -> None:
+    directory = job_directory()
+    ended(world, directory)
+    world.upload(directory, f"zombie-{JOB}.parquet", b"12345", task="t9", attempt="a0")
+    world.later(LIMITS.stuck + 1)
+    assert world.sweep_and_settle().started == 1
+    assert world.open_uploads() == []
+
+
+def test_i4_a_second_upload_of_an_ended_job_is_aborted_as_the_first_was(world: Swept) -> None:
+    directory = job_directory()
+    ended(world, directory)
+    for number in range(3):
+        world.upload(directory, f"{number}-{JOB}.parquet", b"1", task="t9", attempt="a0")
+        world.later(LIMITS.stuck + 1)
+        assert world.sweep_and_settle().started == 1
+    assert world.open_uploads() == []
+
+
+def test_i5_uploads_that_are_not_provably_ours_stay(world: Swept) -> None:
+    keys = [f"sales/before-{JOB}.parquet"]  # older than the job
+    world.store.create_upload(BUCKET, keys[0], metadata={}, content_type="")
+    world.later(1)
+    ended(world, job_directory())
+    announced(world, job_directory(OTHER_JOB))
+    keys += [
+        "sales/theirs.parquet",
+        f"sales/part-00000-{JOB}-c000.snappy.parquet",  # a write of Spark's own
+        f"sales/part-00000-{NEIGHBOUR}.parquet",  # of a job that is not known
+        f"salesman/part-00000-{JOB}.parquet",  # not below the job's destination
+    ]
+    for key in keys[1:]:
+        world.store.create_upload(BUCKET, key, metadata={}, content_type="")
+    world.later(HOUR)
+    world.sweep_and_settle()
+    assert world.open_uploads() == sorted([*keys, f"sales/part-t0-{OTHER_JOB}.parquet"])
+
+
+def test_i4_two_days_after_a_job_its_leftovers_are_the_lifecycle_rules(world: Swept) -> None:
+    ended(world, job_directory())
+    world.later(3 * DAY)
+    world.upload(job_directory(), f"zombie-{JOB}.parquet", b"1", task="t9", attempt="a0")
+    world.later(HOUR)
+    assert world.sweep().looked == 0
+
+
+# A bounded look
+
+
+def test_i12_of_a_large_destination_each_sweep_lists_another_part(
+    world: Swept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(destinations, "LISTED", 30)
+    for number in range(40):
+        ended(world, job_directory(f"{number * 6:02x}6f6f0e-0000-4000-8000-000000000001"))
+    directory = job_directory("776f6f0e-0000-4000-8000-000000000009")
+    world.request(directory, world.attempt(directory, "t0"))
+    for _ in range(60):
+        world.later(LIMITS.stuck + 1)
+        world.plan.forget_calls()
+        if world.sweep().started:
+            break
+    else:
+        raise AssertionError("its turn never came")
+
+
+# Retirement
+
+
+def test_documents_go_when_the_retention_is_over_and_commits_stay(world: Swept) -> None:
+    directory = job_directory()
+    ended(world, directory)
+    (claim,) = claimed(world.record(directory))
+    world.ledger.put_claim(Claimed(claim, directory.ref))  # by a late waker that died
+    world.later(LIMITS.retention - HOUR)
+    assert world.sweep().retired == 0
+    world.later(2 * HOUR)
+    assert world.sweep().retired == 1
+    assert world.all_keys(directory.prefix) == world.all_keys(directory.pipeline_prefix) == []
+    assert world.ledger._claims == {}
+    assert world.store.head(BUCKET, directory.commits) is not None
+    assert set(world.visible()) == {f"sales/part-t0-{JOB}.parquet"}
+    assert world.sweep().retired == 0
+
+
+def test_documents_of_a_job_that_the_ledger_has_forgotten_go_too(world: Swept) -> None:
+    ended(world, job_directory())
+    world.ledger._jobs.clear()
+    world.later(LIMITS.retention)
+    ended(world, job_directory(OTHER_JOB))  # leads the sweep there
+    world.later(HOUR)
+    assert world.sweep().retired == 1
+    assert world.all_keys(job_directory().prefix) == []
+
+
+def test_what_an_ended_job_has_left_goes_before_its_documents(world: Swept) -> None:
+    directory = job_directory()
+    ended(world, directory)
+    world.attempt(directory, "t9", "zombie")
+    world.later(LIMITS.retention + HOUR)
+    report = world.sweep_and_settle()
+    assert (report.started, report.retired) == (1, 0)
+    assert world.open_uploads() == []
+    assert world.sweep().retired == 1
+    assert world.all_keys(directory.prefix) == []
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["known", "forgotten"])
+@pytest.mark.parametrize("document", ["job", "request", "result"])
+def test_i5_what_is_put_over_a_document_right_before_its_delete_stays(
+    world: Swept, document: str, known: bool
+) -> None:
+    """It is not what the sweep has judged."""
+    directory = job_directory()
+    ended(world, directory)
+    if not known:
+        del world.ledger._jobs[directory.ref]
+    world.later(LIMITS.retention)
+    ended(world, job_directory(OTHER_JOB))  # leads the sweep there
+    world.later(HOUR)
+    key = getattr(directory, document)
+    world.plan.run_before(
+        "delete", partial(world.store.put, BUCKET, key, b"new"), where=lambda call: call.key == key
+    )
+    world.sweep()
+    assert world.all_keys(directory.prefix) == [key]
+
+
+def test_a_shorter_retention_is_the_deployments(world: Swept) -> None:
+    ended(world, job_directory())
+    announced(world, job_directory(OTHER_JOB))
+    world.limits = replace(LIMITS, retention=HOUR)
+    world.later(2 * HOUR)
+    assert world.sweep().retired == 1
+    assert abandoned_at(world, job_directory(OTHER_JOB)) == ""

@@ -1,0 +1,162 @@
+"""Jobs in OPEN that are silent: whose request was not heard, which are given up, and which live."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from s3commit.core.commit.ingest_pendingsets import note_job
+from s3commit.core.formats.documents import decode_request
+from s3commit.core.model.job import AbortRequest, Conflict, Outcome
+from s3commit.core.sweep import questions
+from s3commit.core.sweep.sweep import DAY, HOUR
+from tests.core.swept import LIMITS, Swept, abandoned_at, announced, sealed
+from tests.core.world import BUCKET, JOB, job_directory
+
+
+@pytest.fixture
+def world() -> Swept:
+    return Swept()
+
+
+def opened(world: Swept, **spec: object) -> None:
+    """A job of which the ledger knows by the event of its ``job.json`` alone."""
+    world.open(job_directory(), **spec)
+    note_job(world.ports, BUCKET, job_directory().job)
+
+
+def test_a_request_that_was_not_heard_is_started(world: Swept) -> None:
+    directory = job_directory()
+    announced(world, directory)
+    world.request_abort(directory)
+    world.later(LIMITS.stuck + 1)
+    assert world.sweep_and_settle().started == 1
+    assert world.result(directory).outcome is Outcome.ABORTED
+    assert world.open_uploads() == []
+
+
+def test_i4_an_abandoned_job_is_aborted_by_the_request_a_driver_would_write(world: Swept) -> None:
+    """The ledger knows it from its job.json on: no manifest has ever been put."""
+    directory = job_directory()
+    opened(world)
+    world.upload(directory, f"killed-{JOB}.parquet", b"x", task="t1", attempt="a0")
+    world.later(LIMITS.abandoned + 1)
+    report = world.sweep()
+    assert (report.aborted, report.started) == (1, 0)
+    stored = world.store.get(BUCKET, directory.request, max_bytes=1000)
+    request = decode_request(stored.body, directory)
+    assert isinstance(request, AbortRequest)
+    assert request.abandoned
+    world.later(LIMITS.stuck + 1)
+    world.sweep_and_settle()  # its event was lost
+    result = world.result(directory)
+    assert result.outcome is Outcome.ABORTED
+    assert result.error is not None
+    assert result.error.code == "ABANDONED"
+    assert "no task has ended since 2026-11-21T22:00:00.0" in result.error.message
+    assert "for 24 hours" in result.error.message
+    assert "raise abandonedHours" in result.error.message
+    assert world.open_uploads() == []
+
+
+def test_a_driver_that_was_faster_keeps_its_word(world: Swept) -> None:
+    directory = job_directory()
+    attempt = world.attempt(directory, "t0")
+    world.announce(directory, attempt)
+    world.later(LIMITS.abandoned + 1)
+    world.plan.run_before("put", lambda: world.request(directory, attempt))
+    report = world.sweep()
+    assert (report.aborted, report.failed) == (0, 0)
+    world.run(directory)
+    assert world.result(directory).outcome is Outcome.COMMITTED
+
+
+@pytest.mark.parametrize("sign", ["job", "manifest"])
+def test_i5_a_slow_job_that_shows_a_sign_of_life_is_never_touched(world: Swept, sign: str) -> None:
+    directory = job_directory()
+    announced(world, directory)
+    world.upload(directory, f"slow-{JOB}.parquet", b"x", task="t1", attempt="a0")
+    if sign == "manifest":
+        world.later(LIMITS.abandoned + HOUR)
+        world.store.put(BUCKET, directory.manifest("t3", "a0"), b"{}")
+    else:
+        world.later(LIMITS.abandoned - HOUR)
+    before = world.all_keys(), world.open_uploads()
+    report = world.sweep()
+    assert (report.aborted, report.started, report.failed) == (0, 0, 0)
+    assert (world.all_keys(), world.open_uploads()) == before
+
+
+def test_i5_a_job_lives_from_its_last_manifest_on(world: Swept) -> None:
+    announced(world, job_directory())
+    for number in range(1, 6):
+        world.later(LIMITS.abandoned - HOUR)
+        assert world.sweep().aborted == 0
+        world.attempt(job_directory(), f"t{number}")
+
+
+def test_i5_a_job_with_a_request_is_not_given_up_while_it_waits_for_days(world: Swept) -> None:
+    sealed(world, job_directory())
+    world.executions.running.add("execution-1")
+    for _ in range(5):
+        world.later(DAY)
+        report = world.sweep()
+        assert (report.aborted, report.started) == (0, 0)
+    world.run(job_directory(), "execution-2")
+    assert world.result(job_directory()).outcome is Outcome.COMMITTED
+
+
+def test_i5_a_directory_that_is_not_listed_to_its_end_may_have_a_sign_of_life(
+    world: Swept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(questions, "LISTED", 5)
+    announced(world, job_directory())
+    for number in range(5):
+        world.attempt(job_directory(), f"t1{number}")
+    world.later(LIMITS.abandoned + HOUR)
+    world.attempt(job_directory(), "t99")
+    assert world.sweep().aborted == 0
+
+
+def test_a_job_whose_directory_was_deleted_is_given_up(world: Swept) -> None:
+    directory = job_directory()
+    announced(world, directory, conflict=Conflict.REPLACE)
+    heard = world.record(directory).updated_at
+    for key in world.all_keys(directory.prefix):
+        world.store.delete(BUCKET, key)
+    world.later(LIMITS.abandoned + HOUR)
+    assert world.sweep().aborted == 1
+    assert f"no task has ended since {heard}, for 25 hours" in abandoned_at(world, directory)
+    world.run(directory)
+    assert world.result(directory).outcome is Outcome.ABORTED
+    assert world.open_uploads() == []
+
+
+# The event of a job.json
+
+
+def test_the_ledger_knows_a_job_from_its_first_moment(world: Swept) -> None:
+    opened(world, conflict=Conflict.REPLACE)
+    record = world.record(job_directory())
+    assert (record.state, record.conflict) == ("OPEN", Conflict.REPLACE)
+    note_job(world.ports, BUCKET, job_directory().job)  # again
+    assert world.record(job_directory()) == record
+
+
+@pytest.mark.parametrize("key", ["sales/job.json", f"sales/__magic_job-{JOB}/tasks/job.json"])
+def test_another_programs_job_json_is_no_job(world: Swept, key: str) -> None:
+    world.store.put(BUCKET, key, b"{}")
+    try:
+        note_job(world.ports, BUCKET, key)
+    except Exception as error:
+        assert getattr(error, "code", "") == "BAD_KEY"
+    assert world.ledger._jobs == {}
+
+
+def test_a_job_json_that_is_gone_makes_no_record(world: Swept) -> None:
+    world.open(job_directory())
+    delete = partial(world.store.delete, BUCKET, job_directory().job)
+    delete()
+    note_job(world.ports, BUCKET, job_directory().job)
+    assert world.ledger._jobs == {}
