@@ -2,7 +2,7 @@
 
 moto's time is not DynamoDB's, so the ratios count: a job among a thousand others beside one that is
 alone, and a pass of the sweep behind many ended jobs beside one behind few. What AWS would charge
-and allow is computed in tests/aws/test_units.py and tests/core/test_sweep_cost.py.
+and allow is computed in tests/aws/test_units.py.
 """
 
 from __future__ import annotations
