@@ -221,4 +221,4 @@ def test_i12_the_worst_document_fits_into_the_function_that_reads_it(kind: str, 
 
 def test_a_document_that_is_refused_is_no_measurement() -> None:
     with pytest.raises(AssertionError, match="was refused"):
-        documents.read_alone("dispatch", "note", b"[")
+        documents.read_alone("ingest", "job", b"[")

@@ -37,7 +37,7 @@ VERBS: dict[str, tuple[list[str], set[str]]] = {
     "abort": (["abort", DIRECTORY], {"s3"}),
     "commit": (["commit", DIRECTORY], {"s3"}),
     "rescue": (["rescue", PLACE], {"s3"}),
-    "sweep": (["sweep", "--bucket", "lake"], {"dynamodb"}),
+    "sweep": (["sweep"], {"dynamodb"}),
     "fsck": (["fsck", PLACE], {"s3"}),
     "doctor": (["doctor"], {"sts"}),
 }

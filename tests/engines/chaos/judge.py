@@ -206,7 +206,7 @@ class Judge:
                 continue
             for other in decided:
                 here, there = spans[job.job_id], spans[other.job_id]
-                meet = _overlap(job.plan.prefix, other.plan.prefix)
+                meet = any(_overlap(job.plan.prefix, place) for place in other.claimed)
                 if other is not job and meet and here[0] < there[1] and there[0] < here[1]:
                     self._fail("I6", f"{job.name} and {other.name} are decided side by side")
 

@@ -40,10 +40,20 @@ class Played:
         here = {key for key in table if key.startswith(root) and is_data(key[len(root) :])}
         if self.plan.scope is Scope.DIRECTORY:
             return here - self.files.keys()
-        written = {root + partition_of(key[len(root) :]) for key in self.files}
-        return {key for key in here if any(key.startswith(one) for one in written)} - set(
-            self.files
-        )
+        return {key for key in here if key.startswith(tuple(self.partitions))} - self.files.keys()
+
+    @property
+    def partitions(self) -> set[str]:
+        """The prefixes of the partitions that it writes."""
+        root = self.directory.destination.prefix
+        return {root + partition_of(key[len(root) :]) for key in self.files}
+
+    @property
+    def claimed(self) -> set[str]:
+        """The prefixes that its policy is about."""
+        if self.plan.conflict is not Conflict.APPEND and self.plan.scope is Scope.PARTITION:
+            return self.partitions
+        return {self.plan.prefix}
 
     @property
     def alone(self) -> bool:

@@ -258,8 +258,11 @@ class Escalation(Observer):
         message = (said["error"] or {}).get("message", "")
         job.failure = (said["error"] or {}).get("code", "")
         for other in self.jobs.values():
-            named = other.directory.job_id in message
-            if named and "rows and that one" in message:
+            job_id = other.directory.job_id
+            at_this_place = JobDirectory(job.directory.destination, job_id).prefix
+            if at_this_place in self.intruders:  # its counts are what the adversary has put here
+                continue
+            if job_id in message and "rows and that one" in message:
                 fail("I12", f"{process.name} tells of job {other.name}: {message}")
 
     # What it keeps.
