@@ -36,19 +36,9 @@ SEVERAL_INSERTS = [
             "INSERT OVERWRITE t PARTITION (dt = 'e') SELECT id WHERE id > 100",
         ),
         (
-            "append, then overwrite",
-            "INSERT INTO t PARTITION (dt = 'd0') SELECT id WHERE id = 0",
-            "INSERT OVERWRITE t PARTITION (dt = 'd1') SELECT id WHERE id = 1",
-        ),
-        (
             "the second overwrites a new partition",
             "INSERT OVERWRITE t PARTITION (dt = 'd0') SELECT id WHERE id = 0",
             "INSERT OVERWRITE t PARTITION (dt = 'e') SELECT id WHERE id = 1",
-        ),
-        (
-            "the second overwrites another partition",
-            "INSERT OVERWRITE t PARTITION (dt = 'd0') SELECT id WHERE id = 0",
-            "INSERT OVERWRITE t PARTITION (dt = 'd1') SELECT id WHERE id = 1",
         ),
         (
             "two appends",

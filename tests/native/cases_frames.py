@@ -42,6 +42,14 @@ def modes(side: Side) -> None:
     side.attempt(lambda: second.limit(0).write.mode("overwrite").parquet(f"{side.apart}/none"))
 
 
+def fails_once(side: Side) -> None:
+    """In the mode `error`, whose directory must not be there when it is tried again."""
+    fails = side.frame().coalesce(1).selectExpr("id", "CAST(raise_error('no') AS STRING) AS dt")
+    side.attempt(lambda: fails.write.parquet(side.path))
+    side.attempt(lambda: side.frame().write.parquet(side.path))
+    side.frame().write.mode("append").parquet(side.path)
+
+
 def text(side: Side) -> None:
     frame = side.frame().selectExpr("concat('line ', id) AS value")
     frame.write.option("compression", "gzip").text(side.path)
@@ -115,6 +123,7 @@ FRAMES = [
     *(Case(f"df.write, {form}", all_modes, form=form) for form in FORMATS),
     Case("df.write, text", text, form="text"),
     Case("the modes error, ignore, append and overwrite", modes),
+    Case("a write in the mode error fails, and again", fails_once),
     Case(
         "sources of files of version 2",
         all_modes,

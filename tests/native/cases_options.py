@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from tests.native.case import Case, Differs, Program, Refused, Same
-from tests.native.cases_frames import days, save
+from tests.native.cases_frames import KEY, days, save
 from tests.native.cases_sql import S, T
+from tests.native.conftest import VERSION
 from tests.native.sides import Side
 from tests.spark.tiny import BUCKET
 
+VIEW = (
+    "INSERT OVERWRITE DIRECTORY '{{path}}' USING parquet SELECT * FROM s;\n"
+    "CREATE OR REPLACE TEMPORARY VIEW v (id BIGINT, dt STRING)"
+    " USING parquet OPTIONS (path '{{path}}'{});\n"
+)
 SETTINGS_ALONE = "takes the settings alone"
 STORED = Refused("BAD_OPTIONS", "", says="The line says how to remove a stored one")
 
@@ -81,6 +87,27 @@ OF_TABLES = [
         lambda side: side.frame().write.option("idempotencyKey", "k").insertInto("t"),
         Same(says="What Spark drops the jar can't see"),
         before=table(""),
+    ),
+    Case(
+        "a key among a view's options",
+        "INSERT INTO v SELECT * FROM s",
+        Refused("BAD_OPTIONS", "takes no such option", says="a temporary view of files"),
+        before=VIEW.format(", 'idempotencyKey' 'k'"),
+    ),
+    Case(
+        "a temporary view of files",
+        "INSERT INTO v SELECT * FROM s;\nINSERT INTO v SELECT * FROM s",
+        before=VIEW.format(""),
+    ),
+    Case(
+        "two inserts of one statement under one key",
+        "FROM s INSERT INTO t SELECT * INSERT INTO t SELECT *",
+        # Spark 3.5 runs one after the other, and under one key the second one adds nothing.
+        Refused("SEVERAL_INSERTS", "under the key k", says="or under an idempotency key")
+        if VERSION >= (4, 0)
+        else Differs(6, 12, "the second one adds nothing"),
+        before=table(""),
+        settings={KEY: "k"},
     ),
     Case(
         "a setting that is not Spark's",

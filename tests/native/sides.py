@@ -89,6 +89,11 @@ class Side:
         """How many jobs of s3commit were opened here."""
         return len(self.keys("/job.json"))
 
+    def settle(self) -> None:
+        """Wait until the pipeline has tidied up after every job here, which is after its result."""
+        for key in self.keys("/job.json"):
+            self.tiny.wait_until_tidy(key.split("__magic_job-")[1].split("/")[0])
+
     def uploads(self) -> list[str]:
         return [one.key for one in self.tiny.store.list_uploads(self.bucket, self.db)]
 

@@ -10,35 +10,39 @@ from tests.engines.chaos.driver.deployment import local_up
 from tests.engines.chaos.driver.gate import How, Point
 from tests.engines.chaos.driver.program import Client
 from tests.engines.chaos.driver.spark import NATIVE_CASES, Drivers, Stage
-from tests.engines.chaos.driver.trial import Watch
 from tests.native.s3a import hadoop
 
-POINTS: list[tuple[str, str, How, set[str] | None]] = [
-    ("append", "job.json", How.AFTER, {"ABORTED"}),
+# A driver is a JVM, and costs 20 times what a statement does: the rest has time.
+FEW: list[tuple[str, str, How, set[str] | None]] = [
     ("append", "part 1", How.AFTER, {"ABORTED"}),
+    ("once", "request.json", How.AFTER, {"ABORTED", "COMMITTED"}),
+]
+MORE: list[tuple[str, str, How, set[str] | None]] = [
+    ("append", "job.json", How.AFTER, {"ABORTED"}),
     ("append", "start upload", How.LATE, {"ABORTED"}),
     ("append", "manifest", How.ORPHAN, None),
     ("append", "request.json", How.AFTER, {"COMMITTED"}),
     ("directory", "request.json", How.AFTER, {"COMMITTED"}),
     ("directory", "request.json", How.BEFORE, {"ABORTED"}),
     ("partition", "request.json", How.AFTER, {"COMMITTED"}),
-    ("once", "request.json", How.AFTER, {"ABORTED", "COMMITTED"}),
 ]
 if hadoop() >= (3, 4, 2):  # an older S3A puts a late request over the abort that came first
-    POINTS.append(("partition", "request.json", How.LATE, None))
+    MORE.append(("partition", "request.json", How.LATE, None))
 
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     with (
         local_up() as deployed,
-        Watch() as watch,
-        Drivers(deployed, len(POINTS) + 1, Client.NATIVE) as drivers,
+        Drivers(deployed, len([*FEW, *MORE]) + 1, Client.NATIVE) as drivers,
     ):
-        yield Stage(deployed, watch, drivers, tmp_path_factory.mktemp("streams"))
+        yield Stage(deployed, drivers, tmp_path_factory.mktemp("streams"))
 
 
-@pytest.mark.parametrize(("case", "name", "how", "outcomes"), POINTS)
+@pytest.mark.parametrize(
+    ("case", "name", "how", "outcomes"),
+    [*FEW, *(pytest.param(*point, marks=pytest.mark.long) for point in MORE)],
+)
 def test_i1_i2_i4_i10_i11_a_driver_killed_at_a_request(
     stage: Stage, case: str, name: str, how: How, outcomes: set[str] | None
 ) -> None:

@@ -23,14 +23,6 @@ def refused(spark: SparkSession, target: str, message: str, **options: str) -> N
         spark.range(10).write.options(**options).mode("append").parquet(target)
 
 
-def test_a_local_path_is_sparks_own(spark: SparkSession, tmp_path: Path) -> None:
-    target = tmp_path / "table"
-    spark.range(10).write.parquet(str(target))
-    assert {path.name for path in target.iterdir() if not path.name.startswith(("part-", "."))} == {
-        "_SUCCESS"
-    }
-
-
 def test_a_prefix_that_is_not_named_is_sparks_own(spark: SparkSession, place: Place) -> None:
     inside, beside = f"s3a://{BUCKET}/in", f"s3a://{BUCKET}/in-or-out"
     with settings(spark, spark__s3commit__prefixes=f"s3a://other/, {inside}"):
@@ -48,7 +40,6 @@ def test_a_prefix_that_is_not_named_is_sparks_own(spark: SparkSession, place: Pl
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"conditions.minRows": "1"}, "BAD_OPTIONS"),
         ({"conditions.minFiles": "many"}, "BAD_OPTIONS"),
         ({"idempotencyKey": ""}, "BAD_OPTIONS"),
         ({"commitTimeout": "soon"}, "BAD_OPTIONS"),
@@ -67,6 +58,7 @@ def test_an_option_that_can_not_be_obeyed(
         ("encryption.algorithm", "SSE-C"),
         ("server-side-encryption-algorithm", "CSE-KMS"),
         ("create.checksum.algorithm", "CRC32C"),
+        ("checksum.generation", "true"),
     ],
 )
 def test_a_setting_of_s3a_that_the_pipeline_can_not_complete(

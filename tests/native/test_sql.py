@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 import uuid
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ import pytest
 
 from s3commit.core.model.job import Conflict, Scope
 from s3commit.core.model.states import JobState
-from tests.native.conftest import FAILURES, settings
+from tests.native.conftest import FAILURES
 from tests.spark.tiny import BUCKET, Place, TinyPipeline
 
 if TYPE_CHECKING:
@@ -157,39 +156,6 @@ def test_a_partition_in_another_bucket_is_refused(
     assert rows(spark, f"SELECT * FROM {table}") == [(2, 2)]
 
 
-@pytest.mark.parametrize(
-    ("statement", "advice"),
-    [
-        ("INSERT OVERWRITE {db}.t SELECT 2, 2", r"(MSCK REPAIR TABLE \S+ SYNC PARTITIONS)\. "),
-        (
-            "CREATE TABLE {db}.u USING orc AS SELECT 2 AS id",
-            r"(CREATE TABLE .* LOCATION '.*') makes",
-        ),
-    ],
-)
-def test_i1_an_unknown_outcome_says_what_mends_the_catalog(
-    spark: SparkSession, tiny: TinyPipeline, place: Place, db: str, statement: str, advice: str
-) -> None:
-    spark.sql(f"CREATE TABLE {db}.t (id INT, a INT) USING parquet PARTITIONED BY (a)")
-    spark.sql(f"INSERT INTO {db}.t VALUES (1, 1)")
-    with (
-        tiny.held(),
-        settings(spark, spark__s3commit__commitTimeout="1s"),
-        pytest.raises(FAILURES, match="OUTCOME_UNKNOWN") as unknown,
-    ):
-        spark.sql(statement.format(db=db))
-    end = time.monotonic() + 60
-    while len(jobs_below(tiny, f"{db}/")) < 2:
-        assert time.monotonic() < end
-        time.sleep(0.1)
-    found = re.search(advice, str(unknown.value))
-    assert found is not None, str(unknown.value)[:1000]
-    for mend in found.groups():
-        spark.sql(mend)
-    table = "u" if "CREATE" in statement else "t"
-    assert rows(spark, f"SELECT id FROM {db}.{table}") == [(2,)]
-
-
 TYPES = """
   SELECT id, CAST(id % 7 AS TINYINT) AS tiny, CAST(id * 1.25 AS DECIMAL(20, 4)) AS price,
     IF(id % 5 = 0, NULL, concat('name ', id)) AS name, CAST(id / 3 AS DOUBLE) AS ratio,
@@ -201,7 +167,9 @@ TYPES = """
 """
 
 
-@pytest.mark.parametrize("form", ["parquet", "orc", "json"])
+@pytest.mark.parametrize(
+    "form", ["parquet", *(pytest.param(form, marks=pytest.mark.long) for form in ("orc", "json"))]
+)
 def test_tables_of_all_types_read_back_equal(
     spark: SparkSession, place: Place, db: str, form: str
 ) -> None:

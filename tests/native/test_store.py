@@ -1,4 +1,4 @@
-"""S3A's settings: those of the moment are used, and those that can't be are refused."""
+"""S3A's settings: those of the moment are used."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.native.conftest import FAILURES
 from tests.spark.tiny import Place
 
 if TYPE_CHECKING:
@@ -20,8 +19,7 @@ def bucket(spark: SparkSession, place: Place) -> Iterator[str]:
     name = "settings-" + place.destination.prefix.split("/")[0]
     place.tiny.add_bucket(name)
     yield name
-    for key in ("checksum.generation", "encryption.algorithm"):
-        spark._jsc.hadoopConfiguration().unset(f"fs.s3a.bucket.{name}.{key}")
+    spark._jsc.hadoopConfiguration().unset(f"fs.s3a.bucket.{name}.encryption.algorithm")
 
 
 def test_a_setting_that_has_changed_since_is_used(
@@ -39,14 +37,3 @@ def test_a_setting_that_has_changed_since_is_used(
     assert write() == {None}
     spark._jsc.hadoopConfiguration().set(f"fs.s3a.bucket.{bucket}.encryption.algorithm", "AES256")
     assert write() == {"AES256"}
-
-
-def test_checksums_that_the_pipeline_can_not_complete(
-    spark: SparkSession, place: Place, bucket: str
-) -> None:
-    spark._jsc.hadoopConfiguration().set(f"fs.s3a.bucket.{bucket}.checksum.generation", "true")
-    with pytest.raises(FAILURES, match="BAD_SETTING") as refused:
-        spark.range(10).write.parquet(f"s3a://{bucket}/t")
-    assert "fs.s3a.checksum.generation=true" in str(refused.value)
-    assert "fs.s3a.create.checksum.algorithm" in str(refused.value)
-    assert list(place.tiny.store.list(bucket, "")) == []

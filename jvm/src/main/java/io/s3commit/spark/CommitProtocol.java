@@ -1,6 +1,7 @@
 package io.s3commit.spark;
 
 import java.io.Serializable;
+import java.lang.reflect.InvocationTargetException;
 import java.util.Map;
 import java.util.regex.Pattern;
 import org.apache.hadoop.fs.FileSystem;
@@ -58,7 +59,8 @@ abstract class CommitProtocol extends FileCommitProtocol implements Serializable
         return FileCommitProtocol.instantiate(otherwise, jobId, output, dynamic);
       }
     } catch (Exception | LinkageError failed) { // Scala declares none
-      throw badOtherwise(otherwise, failed);
+      boolean isItsOwn = failed instanceof InvocationTargetException; // such as an overwrite it can't do
+      throw badOtherwise(otherwise, isItsOwn ? failed.getCause() : failed);
     }
     throw badOtherwise(otherwise, null);
   }
@@ -66,8 +68,8 @@ abstract class CommitProtocol extends FileCommitProtocol implements Serializable
   private static CommitException badOtherwise(String name, Throwable cause) {
     return new CommitException(
         "BAD_SETTING",
-        Setting.OURS + Setting.OTHERWISE + "=" + name + " is no other commit protocol"
-            + (cause == null ? "" : " (" + cause + ")") + ". Nothing was written.",
+        Setting.OURS + Setting.OTHERWISE + "=" + name + " is no other commit protocol for this write"
+            + (cause == null ? "" : ": " + cause) + ". Nothing was written.",
         cause);
   }
 

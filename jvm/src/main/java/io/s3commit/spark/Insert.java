@@ -33,22 +33,22 @@ import scala.collection.Iterator;
  * task writes to it. So the driver looks at the command that runs, as that command itself does.
  *
  * @param output the directory of the path or table
- * @param overwrites whether the mode is overwrite
- * @param dynamic whether that is of the partitions that are written, and no others
+ * @param replaces by its mode: nothing, all of the table or of a partition, or what it writes
  * @param partition the static one, {@code dt=2026-11-21/}, or empty
  * @param options those of the command, by their names as they were given
+ * @param isRepeated whether another insert of the statement is to do the same
  * @param table null for a write to a path
  */
 record Insert(
     Path output,
-    boolean overwrites,
-    boolean dynamic,
+    Job.Replaces replaces,
     String partition,
     Map<String, String> options,
+    boolean isRepeated,
     Table table) {
 
   /**
-   * A table of a catalog.
+   * A table of a catalog, or a temporary view of files, which has its options as a table has.
    *
    * @param created whether the statement creates it, {@code AS SELECT}
    * @param isHives whether the statement creates it in Hive's way: the table first, then its files
@@ -71,24 +71,14 @@ record Insert(
 
   private static final String EXECUTION = "spark.sql.execution.id";
   private static final String ROOT_EXECUTION = "spark.sql.execution.root.id";
+  private static final long NONE = -1; // no execution has this id
   private static final String HIVES_CREATION = "CreateHiveTableAsSelectCommand"; // not in each Spark
   private static final String SPARKS_CATALOG = "spark_catalog.";
 
   /** The insert into {@code output} that runs now. Raises {@link CommitException} if none is seen. */
   static Insert running(Path output, boolean dynamic) throws CommitException {
-    Long id = property(EXECUTION);
-    QueryExecution query = id == null ? null : SQLExecution.getQueryExecution(id);
-    List<Insert> all = new ArrayList<>();
-    Insert found = null;
-    if (query != null) {
-      for (InsertIntoHadoopFsRelationCommand one : insertsIn(query.analyzed(), new ArrayList<>())) {
-        Insert insert = of(one, null);
-        all.add(insert);
-        if (insert.output.equals(output) && insert.dynamic == dynamic && found == null) {
-          found = of(one, table(query, one));
-        }
-      }
-    }
+    QueryExecution query = SQLExecution.getQueryExecution(property(EXECUTION, NONE));
+    Insert found = query == null ? null : in(query, output, dynamic);
     if (found == null) {
       throw new CommitException(
           "UNKNOWN_WRITE",
@@ -96,35 +86,38 @@ record Insert(
               + " protocol commit them, by " + Setting.OURS + Setting.PREFIXES + ". Nothing was"
               + " written.");
     }
-    refuseDifferent(all);
     return found;
   }
 
   /**
-   * Refuse a statement that writes to one table in two ways. Spark 4 runs {@code FROM … INSERT …
+   * The insert into {@code output} of a statement; null if it has none.
+   *
+   * <p>Refuses a statement that writes to one place in two ways: Spark 4 runs {@code FROM … INSERT …
    * INSERT …} as one plan, and does not tell which of its inserts calls.
    */
-  static void refuseDifferent(List<Insert> all) throws CommitException {
+  static Insert in(QueryExecution query, Path output, boolean dynamic) throws CommitException {
     Map<Path, Insert> first = new HashMap<>();
-    for (Insert one : all) {
+    Insert found = null;
+    for (InsertIntoHadoopFsRelationCommand command : insertsIn(query.analyzed(), new ArrayList<>())) {
+      Insert one = of(command, false, null);
       Insert before = first.putIfAbsent(one.output, one);
-      boolean isSame =
-          before == null
-              || before.overwrites == one.overwrites
-                  && before.dynamic == one.dynamic
-                  && before.partition.equals(one.partition);
-      if (!isSame) {
+      if (before != null && !before.equals(one)) {
         throw new CommitException(
             "SEVERAL_INSERTS",
             "the statement writes to " + one.output + " in two modes, or to two partitions by name:"
                 + " make a statement of each INSERT. This one wrote nothing.");
       }
+      boolean isDynamic = one.replaces == Job.Replaces.PARTITIONS;
+      if (one.output.equals(output) && isDynamic == dynamic) {
+        found = of(command, before != null, table(query, command));
+      }
     }
+    return found;
   }
 
-  private static Long property(String name) {
+  private static long property(String name, long otherwise) {
     String value = SparkContext.getOrCreate().getLocalProperty(name);
-    return value == null ? null : Long.valueOf(value);
+    return value == null ? otherwise : Long.parseLong(value);
   }
 
   private static List<InsertIntoHadoopFsRelationCommand> insertsIn(
@@ -140,14 +133,22 @@ record Insert(
     return found;
   }
 
-  private static Insert of(InsertIntoHadoopFsRelationCommand command, Table table) {
+  private static Insert of(
+      InsertIntoHadoopFsRelationCommand command, boolean isRepeated, Table table) {
     return new Insert(
         command.outputPath(),
-        command.mode() == SaveMode.Overwrite,
-        command.dynamicPartitionOverwrite(),
+        replaces(command),
         partition(command),
         asJava(command.options()),
+        isRepeated,
         table);
+  }
+
+  private static Job.Replaces replaces(InsertIntoHadoopFsRelationCommand command) {
+    if (command.mode() != SaveMode.Overwrite) {
+      return Job.Replaces.NOTHING;
+    }
+    return command.dynamicPartitionOverwrite() ? Job.Replaces.PARTITIONS : Job.Replaces.DIRECTORY;
   }
 
   private static String partition(InsertIntoHadoopFsRelationCommand command) {
@@ -170,6 +171,10 @@ record Insert(
           created(true).stream().anyMatch(one -> one.identifier().equals(table.identifier()));
       return table(table, isHives, isHives, places(query, command, table));
     }
+    if (command.fileIndex().isDefined()) { // of the relation that a view stands for
+      String name = "a view of " + command.outputPath();
+      return new Table(name, false, false, "", false, Map.of(), Map.of(), Map.of());
+    }
     for (CatalogTable created : created(false)) {
       if (qualified(location(created, query), command.outputPath()).equals(command.outputPath())) {
         return table(created, true, false, Map.of());
@@ -184,9 +189,9 @@ record Insert(
    */
   private static List<CatalogTable> created(boolean inHivesWay) {
     List<CatalogTable> found = new ArrayList<>();
-    Long root = property(ROOT_EXECUTION);
-    Long own = property(EXECUTION);
-    for (long id = root == null ? own : root; id <= own; id++) {
+    long own = property(EXECUTION, NONE);
+    long root = property(ROOT_EXECUTION, own);
+    for (long id = root; id <= own; id++) {
       QueryExecution query = SQLExecution.getQueryExecution(id);
       LogicalPlan plan = query == null ? null : query.analyzed();
       if (!inHivesWay && plan instanceof CreateDataSourceTableAsSelectCommand) {

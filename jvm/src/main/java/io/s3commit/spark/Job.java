@@ -80,7 +80,6 @@ final class Job implements Serializable {
   /** Put {@code job.json}, before any file is written. */
   void open(Configuration conf) throws IOException {
     FileSystem fs = Store.of(directory.destination(), conf);
-    Store.check(fs, directory.destination());
     String now = Instant.now().truncatedTo(ChronoUnit.MILLIS).toString();
     byte[] body = Documents.job(this, now);
     digest = Documents.sha256(body);
@@ -240,24 +239,30 @@ final class Job implements Serializable {
     return "Look it up with `s3commit show " + directory.uri() + "`.";
   }
 
-  /** Ask for the abort, unless the commit was asked for: Spark calls this after that failed, too. */
+  /**
+   * Ask for the abort, unless the commit was asked for: Spark calls this after that failed, too.
+   *
+   * <p>Spark cancels a statement by an interrupt, too, which S3A's requests would obey.
+   */
   void abort(Configuration conf) {
     if (asked || digest == null) {
       return;
     }
     asked = true;
-    FileSystem fs;
+    boolean interrupted = Thread.interrupted();
     try {
-      fs = Store.of(directory.destination(), conf);
+      FileSystem fs = Store.of(directory.destination(), conf);
       byte[] request = Documents.abort(id, "Spark's job failed");
       Store.putFirst(fs, directory.document(REQUEST), request);
+      deleteWhenUndone(fs);
     } catch (IOException failed) {
       LOG.warn(
           "the abort of job {} could not be requested: {}. None of its files is visible, and the"
               + " pipeline's sweep aborts it.", id, said(failed));
-      return;
     }
-    deleteWhenUndone(fs);
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
   }
 
   /** After an abort was requested: Spark creates a table only where nothing lies. */

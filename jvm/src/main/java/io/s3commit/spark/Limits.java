@@ -14,6 +14,7 @@ final class Limits {
   static final int REQUEST_VALUES = 1_800_000;
   static final int RESULT_BYTES = 256 << 10;
   static final int TEXT_CHARACTERS = 1024;
+  static final int KEY_CHARACTERS = 1024;
 
   private Limits() {}
 
@@ -29,6 +30,7 @@ final class Limits {
     all.put("requestValues", REQUEST_VALUES);
     all.put("resultBytes", RESULT_BYTES);
     all.put("textCharacters", TEXT_CHARACTERS);
+    all.put("keyCharacters", KEY_CHARACTERS);
     return all;
   }
 

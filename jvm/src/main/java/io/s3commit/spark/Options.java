@@ -6,6 +6,8 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import org.apache.spark.network.util.JavaUtils;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * What a write may say of its job.
@@ -26,7 +28,9 @@ record Options(String idempotencyKey, int minFiles, long timeoutSeconds) impleme
   static final String MIN_FILES = "conditions.minFiles";
   static final String TIMEOUT = "commitTimeout";
 
+  private static final Logger LOG = LoggerFactory.getLogger(Options.class);
   private static final List<String> NAMES = List.of(KEY, MIN_FILES, TIMEOUT);
+  private static final int SHOWN = 80; // characters of a value
   private static final int TYPING_ERRORS = 2; // in a name that was meant to be one of ours
 
   /** An option as it was given, by its name there. */
@@ -42,7 +46,10 @@ record Options(String idempotencyKey, int minFiles, long timeoutSeconds) impleme
         if (ours == null) {
           throw bad(Setting.OURS + name, setting.getValue(), "there is no such setting");
         }
-        all.put(ours, new Given(Setting.OURS + name, setting.getValue()));
+        Given before = all.put(ours, new Given(Setting.OURS + name, setting.getValue()));
+        if (before != null) {
+          throw bad(Setting.OURS + name, setting.getValue(), "unset this one or " + before.name());
+        }
       }
     }
     if (insert.table() == null) {
@@ -55,8 +62,10 @@ record Options(String idempotencyKey, int minFiles, long timeoutSeconds) impleme
 
   private static Options of(Map<String, Given> all) throws CommitException {
     Given key = all.get(KEY);
-    if (key != null && key.value().isEmpty()) {
-      throw bad(key.name(), "", "give a key, or none");
+    int length = key == null ? 1 : key.value().codePointCount(0, key.value().length());
+    if (length < 1 || length > Limits.KEY_CHARACTERS) {
+      throw bad(key.name(), key.value(), "give a key of 1 to " + Limits.KEY_CHARACTERS
+          + " characters, or none");
     }
     return new Options(
         key == null ? null : key.value(),
@@ -78,7 +87,7 @@ record Options(String idempotencyKey, int minFiles, long timeoutSeconds) impleme
     }
     for (Given one : oursIn(options).values()) {
       if (!one.value().isEmpty()) {
-        throw bad(one.name(), one.value(), "a write to the table " + table.name()
+        throw bad(one.name(), one.value(), "a write to " + table.name()
             + " takes no such option: " + setIt(one));
       }
     }
@@ -157,22 +166,31 @@ record Options(String idempotencyKey, int minFiles, long timeoutSeconds) impleme
 
   private static int files(Given given) throws CommitException {
     try {
-      return Integer.parseUnsignedInt(given.value().trim());
+      int files = Integer.parseInt(given.value().trim());
+      if (files >= 0) {
+        return files;
+      }
     } catch (NumberFormatException failed) {
-      throw bad(given.name(), given.value(), "give a number of files");
+      LOG.debug("no number", failed);
     }
+    throw bad(given.name(), given.value(), "give a number of files");
   }
 
   private static long seconds(Given given) throws CommitException {
     try {
-      return JavaUtils.timeStringAsSec(given.value());
+      long seconds = JavaUtils.timeStringAsSec(given.value());
+      if (seconds > 0) {
+        return seconds;
+      }
     } catch (NumberFormatException failed) {
-      throw bad(given.name(), given.value(), "give a time such as 120s or 75min");
+      LOG.debug("no time", failed);
     }
+    throw bad(given.name(), given.value(), "give a time such as 120s or 75min");
   }
 
   private static CommitException bad(String name, String value, String advice) {
+    String shown = value.length() > SHOWN ? value.substring(0, SHOWN) + "…" : value;
     return new CommitException(
-        "BAD_OPTIONS", name + "=" + value + ": " + advice + ". Nothing was written.");
+        "BAD_OPTIONS", name + "=" + shown + ": " + advice + ". Nothing was written.");
   }
 }

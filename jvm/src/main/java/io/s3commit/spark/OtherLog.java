@@ -13,7 +13,7 @@ import org.apache.hadoop.fs.RemoteIterator;
  * would look for what it replaced.
  */
 final class OtherLog {
-  private static final int SOME_NAMES = 1_000; // of Iceberg's directory; a page of S3's listing
+  private static final int MOST_NAMES = 100_000; // of Iceberg's directory; its manifests may come first
 
   private OtherLog() {}
 
@@ -44,7 +44,7 @@ final class OtherLog {
   private static boolean has(FileSystem fs, Path path, String end) throws IOException {
     try {
       RemoteIterator<FileStatus> found = fs.listStatusIterator(path);
-      for (int count = 0; count < SOME_NAMES && found.hasNext(); count++) {
+      for (int count = 0; count < MOST_NAMES && found.hasNext(); count++) {
         String name = found.next().getPath().getName();
         if (name.endsWith(end) || name.equals("version-hint.text")) {
           return true;

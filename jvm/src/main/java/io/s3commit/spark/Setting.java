@@ -27,16 +27,27 @@ final class Setting {
   private static final Pattern FORM =
       Pattern.compile("s3a?://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/.*)?)?");
 
+  private static final Pattern ALMOST =
+      Pattern.compile("^(spark\\.|spark\\.hadoop\\.)?(spark\\.)?s3commit\\.", Pattern.CASE_INSENSITIVE);
+
   private Setting() {}
 
-  /** The session's settings that are ours, without {@link #OURS}. */
-  static Map<String, String> all() {
+  /**
+   * The session's settings that are ours, without {@link #OURS}. Raises {@link CommitException} for a
+   * name that was meant to be one.
+   */
+  static Map<String, String> all() throws CommitException {
     Map<String, String> found = new TreeMap<>();
     Iterator<Tuple2<String, String>> settings = SQLConf.get().getAllConfs().iterator();
     while (settings.hasNext()) {
       Tuple2<String, String> one = settings.next();
       if (one._1().startsWith(OURS)) {
         found.put(one._1().substring(OURS.length()), one._2());
+      } else if (ALMOST.matcher(one._1()).find()) {
+        throw new CommitException(
+            "BAD_SETTING",
+            "there is no setting " + one._1() + ": unset it. Did you mean "
+                + ALMOST.matcher(one._1()).replaceFirst(OURS) + "? Nothing was written.");
       }
     }
     return found;

@@ -24,8 +24,9 @@ record Target(Path destination, Job.Replaces replaces, Options options, String c
   static Target of(Insert insert, List<Path> deleted, Map<String, String> settings)
       throws CommitException {
     Options options = Options.of(insert, settings);
+    refuseRepeated(insert, options);
     refuseOutside(insert);
-    boolean replacesAll = insert.overwrites() && !insert.dynamic();
+    boolean replacesAll = insert.replaces() == Job.Replaces.DIRECTORY;
     Path usual =
         replacesAll && !insert.partition().isEmpty()
             ? new Path(insert.output() + "/" + insert.partition())
@@ -51,14 +52,17 @@ record Target(Path destination, Job.Replaces replaces, Options options, String c
                 + destination + ". Nothing was written or deleted.");
       }
     }
-    return new Target(destination, replaces(insert), options, catalog(insert, destination));
+    return new Target(destination, insert.replaces(), options, catalog(insert, destination));
   }
 
-  private static Job.Replaces replaces(Insert insert) {
-    if (!insert.overwrites()) {
-      return Job.Replaces.NOTHING;
+  private static void refuseRepeated(Insert insert, Options options) throws CommitException {
+    if (insert.isRepeated() && options.idempotencyKey() != null) {
+      throw new CommitException(
+          "SEVERAL_INSERTS",
+          "the statement has several inserts into " + insert.output() + ", of which one alone would"
+              + " add its rows under the key " + options.idempotencyKey() + ": make a statement of each"
+              + " INSERT, with a key of its own. This one wrote nothing.");
     }
-    return insert.dynamic() ? Job.Replaces.PARTITIONS : Job.Replaces.DIRECTORY;
   }
 
   private static Map<String, Path> placesOf(Insert insert) {
@@ -112,10 +116,9 @@ record Target(Path destination, Job.Replaces replaces, Options options, String c
     if (!table.partitioned()) {
       return "";
     }
-    boolean replacesAll = insert.overwrites() && !insert.dynamic();
     return " The catalog does not know of new partitions of " + table.name()
         + ", and readers don't see their rows: if the job was committed, run " + repair
-        + (replacesAll ? " SYNC PARTITIONS." : ".");
+        + (insert.replaces() == Job.Replaces.DIRECTORY ? " SYNC PARTITIONS." : ".");
   }
 
   /**

@@ -60,6 +60,13 @@ class AttemptTest {
   }
 
   @Test
+  void aFileSystemThatStartsNoUploadsIsRefused() throws IOException {
+    Asserts.refused(
+        "NO_UPLOADER", "needs S3A of Hadoop 3.3.1 or later",
+        () -> Store.check(Store.of(TABLE, settings()), TABLE));
+  }
+
+  @Test
   void otherSettingsOfS3aHaveAnotherFileSystem() throws IOException {
     Configuration conf = settings();
     assertSame(Store.of(TABLE, conf), Store.of(TABLE, new Configuration(conf)));

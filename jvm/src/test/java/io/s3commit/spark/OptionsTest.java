@@ -1,14 +1,10 @@
 package io.s3commit.spark;
 
-import static io.s3commit.spark.Inserts.PLAIN;
-import static io.s3commit.spark.Inserts.assertRefused;
-import static io.s3commit.spark.Inserts.created;
-import static io.s3commit.spark.Inserts.table;
-import static io.s3commit.spark.Inserts.toPath;
-import static io.s3commit.spark.Inserts.toTable;
+import static io.s3commit.spark.Asserts.refused;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import java.util.Map;
+import java.util.TreeMap;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -19,14 +15,23 @@ class OptionsTest {
   private static final long DEFAULT_SECONDS = 75 * 60;
   private static final Map<String, String> NO_SETTINGS = Map.of();
 
+  private static final Insert.Table PLAIN = table(Map.of());
+
+  /** A table with these options stored. */
+  private static Insert.Table table(Map<String, String> options) {
+    return new Insert.Table("db.t", false, false, "orc", false, options, Map.of(), Map.of());
+  }
+
   private static Options ofPath(Map<String, String> options, Map<String, String> settings)
       throws CommitException {
-    return Options.of(toPath(false, false, options), settings);
+    return Options.of(
+        new Insert(Statements.PATH, Job.Replaces.NOTHING, "", options, false, null), settings);
   }
 
   private static Options ofTable(Insert.Table table, Map<String, String> settings)
       throws CommitException {
-    return Options.of(toTable(table, false, false, ""), settings);
+    return Options.of(
+        new Insert(Statements.TABLE, Job.Replaces.NOTHING, "", Map.of(), false, table), settings);
   }
 
   @Test
@@ -63,51 +68,47 @@ class OptionsTest {
     "commit-timeout, Did you mean commitTimeout?",
   })
   void aNearMissIsRefused(String name, String words) {
-    assertRefused("BAD_OPTIONS", words, () -> ofPath(Map.of(name, "1"), NO_SETTINGS));
-    assertRefused("BAD_OPTIONS", "", () -> ofPath(Map.of(), Map.of(name, "1")));
-    assertRefused("BAD_OPTIONS", words, () -> ofTable(table(Map.of(name, "1"), Map.of()), NO_SETTINGS));
+    refused("BAD_OPTIONS", words, () -> ofPath(Map.of(name, "1"), NO_SETTINGS));
+    refused("BAD_OPTIONS", "", () -> ofPath(Map.of(), Map.of(name, "1")));
+    refused("BAD_OPTIONS", words, () -> ofTable(table(Map.of(name, "1")), NO_SETTINGS));
   }
 
   @ParameterizedTest
   @ValueSource(strings = {"compression", "path", "mergeSchema", "timestampFormat", "columnNameOfCorruptRecord"})
   void anotherOptionIsNoneOfOurs(String name) throws CommitException {
     assertEquals(new Options(null, 0, DEFAULT_SECONDS), ofPath(Map.of(name, "1"), NO_SETTINGS));
-    assertRefused("BAD_OPTIONS", "no such setting", () -> ofPath(Map.of(), Map.of(name, "1")));
+    refused("BAD_OPTIONS", "no such setting", () -> ofPath(Map.of(), Map.of(name, "1")));
   }
 
   @ParameterizedTest
-  @CsvSource({"idempotencyKey, ''", "conditions.minFiles, many", "conditions.minFiles, -1", "commitTimeout, soon"})
+  @CsvSource({
+    "conditions.minFiles, many",
+    "conditions.minFiles, -1",
+    "conditions.minFiles, 3000000000",
+    "commitTimeout, soon",
+    "commitTimeout, 0",
+    "commitTimeout, -5s",
+  })
   void aValueThatCanNotBeObeyed(String name, String value) {
-    assertRefused("BAD_OPTIONS", name + "=", () -> ofPath(Map.of(name, value), NO_SETTINGS));
-    assertRefused(
+    refused("BAD_OPTIONS", name + "=", () -> ofPath(Map.of(name, value), NO_SETTINGS));
+    refused(
         "BAD_OPTIONS", "spark.s3commit." + name + "=", () -> ofTable(PLAIN, Map.of(name, value)));
   }
 
   @Test
-  void whatATableHasStoredIsRefusedUntilItIsUnset() throws CommitException {
-    assertRefused(
-        "BAD_OPTIONS",
-        "ALTER TABLE db.t SET SERDEPROPERTIES ('idempotencykey' = '')",
-        () -> ofTable(table(Map.of("idempotencykey", "day"), Map.of()), NO_SETTINGS));
-    assertRefused(
-        "BAD_OPTIONS",
-        "ALTER TABLE db.t UNSET TBLPROPERTIES ('conditions.minFiles')",
-        () -> ofTable(table(Map.of(), Map.of("conditions.minFiles", "")), NO_SETTINGS));
-    Options none = ofTable(table(Map.of("idempotencykey", ""), Map.of()), NO_SETTINGS);
-    assertEquals(new Options(null, 0, DEFAULT_SECONDS), none);
+  void aKeyHasSomeCharactersButNotTooMany() throws CommitException {
+    String longest = "\ud83d\ude00".repeat(Limits.KEY_CHARACTERS); // as the pipeline counts
+    assertEquals(longest, ofPath(Map.of("idempotencyKey", longest), NO_SETTINGS).idempotencyKey());
+    for (String bad : new String[] {longest + "x", ""}) {
+      refused("BAD_OPTIONS", "1 to 1024 characters", () -> ofPath(Map.of("idempotencyKey", bad), NO_SETTINGS));
+      refused("BAD_OPTIONS", "1 to 1024 characters", () -> ofTable(PLAIN, Map.of("idempotencyKey", bad)));
+    }
   }
 
   @Test
-  void anOptionGivenWithATableIsRefused() {
-    assertRefused(
-        "BAD_OPTIONS",
-        "set spark.s3commit.commitTimeout in the session",
-        () -> ofTable(created(false, false, Map.of("commitTimeout", "5s")), NO_SETTINGS));
-    Insert given =
-        new Insert(Inserts.OUTPUT, false, false, "", Map.of("idempotencyKey", "day"), PLAIN);
-    assertRefused(
-        "BAD_OPTIONS",
-        "set spark.s3commit.idempotencyKey in the session",
-        () -> Options.of(given, NO_SETTINGS));
+  void oneOptionUnderTwoNamesIsRefused() {
+    refused(
+        "BAD_OPTIONS", "unset this one or spark.s3commit.idempotencyKey",
+        () -> ofTable(PLAIN, new TreeMap<>(Map.of("idempotencyKey", "today", "idempotencykey", "stale"))));
   }
 }

@@ -1,6 +1,6 @@
 package io.s3commit.spark;
 
-import static io.s3commit.spark.Inserts.assertRefused;
+import static io.s3commit.spark.Asserts.refused;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import java.util.Map;
@@ -44,8 +44,18 @@ class SettingTest {
   @ValueSource(strings = {"gs://lake/", "lake/t", "s3a:/lake", "s3n://lake/", "s3a://La ke/", "s3a://lake/,hdfs://x"})
   void aPrefixThatNoPathCanHaveIsRefused(String prefixes) {
     Map<String, String> settings = Map.of("prefixes", prefixes);
-    assertRefused("BAD_SETTING", "s3a://bucket/prefix/",
+    refused("BAD_SETTING", "s3a://bucket/prefix/",
         () -> Setting.isOurs(new Path("file:/tmp/t"), settings));
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {
+    "spark.S3Commit.idempotencyKey", "s3commit.idempotencyKey", "spark.hadoop.spark.s3commit.idempotencyKey",
+    "spark.hadoop.s3commit.idempotencyKey",
+  })
+  void aSettingUnderAnotherPrefixIsRefused(String name) {
+    refused("BAD_SETTING", name + ": unset it. Did you mean spark.s3commit.idempotencyKey?",
+        () -> Statements.with(name, "day", "INSERT OVERWRITE DIRECTORY 's3a://lake/t' USING csv SELECT 1"));
   }
 
   @Test
@@ -60,14 +70,14 @@ class SettingTest {
   void aDestinationThatNoPipelineReadsIsRefused() throws CommitException {
     String longest = "x".repeat(800);
     assertEquals(longest, JobDirectory.of(new Path("s3a://lake/" + longest), "id").prefix());
-    assertRefused("BAD_PATH", "more than 800 bytes",
+    refused("BAD_PATH", "more than 800 bytes",
         () -> JobDirectory.of(new Path("s3a://lake/" + longest + "x"), "id"));
-    assertRefused("BAD_PATH", "more than 800 bytes",
+    refused("BAD_PATH", "more than 800 bytes",
         () -> JobDirectory.of(new Path("s3a://lake/" + "ü".repeat(401)), "id"));
-    assertRefused("BAD_PATH", "whole bucket", () -> JobDirectory.of(new Path("s3a://lake/"), "id"));
-    assertRefused("BAD_PATH", "control character",
+    refused("BAD_PATH", "whole bucket", () -> JobDirectory.of(new Path("s3a://lake/"), "id"));
+    refused("BAD_PATH", "control character",
         () -> JobDirectory.of(new Path("s3a", "lake", "/a\u0001b"), "id"));
-    assertRefused("BAD_PATH", "no bucket's name",
+    refused("BAD_PATH", "no bucket's name",
         () -> JobDirectory.of(new Path("s3a://My_Lake/t"), "id"));
   }
 }

@@ -1,28 +1,38 @@
 package io.s3commit.spark;
 
-import static io.s3commit.spark.Inserts.OUTPUT;
-import static io.s3commit.spark.Inserts.PLAIN;
-import static io.s3commit.spark.Inserts.assertRefused;
-import static io.s3commit.spark.Inserts.created;
-import static io.s3commit.spark.Inserts.partitioned;
-import static io.s3commit.spark.Inserts.toPath;
-import static io.s3commit.spark.Inserts.toTable;
+import static io.s3commit.spark.Statements.PATH;
+import static io.s3commit.spark.Statements.TABLE;
+import static io.s3commit.spark.Statements.of;
+import static io.s3commit.spark.Statements.with;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.SparkSession;
+import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
-/** What the job of each kind of write is to do. */
+/** What the job of each kind of write is to do, by the commands that Spark makes of it. */
 class TargetTest {
-  private static final Path DAY = new Path("s3a://lake/db/t/dt=1");
-  private static final Path FLAT = new Path("s3a://lake/db/t/2026/11/21");
+  private static final String MODE = "spark.sql.sources.partitionOverwriteMode";
+  private static final String KEY = "spark.s3commit.idempotencyKey";
+  private static final Path DAY = new Path(TABLE, "dt=d1");
 
-  private static Target of(Insert insert, Path... deleted) throws CommitException {
-    return Target.of(insert, List.of(deleted), Map.of());
+  @BeforeEach
+  void tables() {
+    Statements.begin(
+        "CREATE TABLE t (id BIGINT, dt STRING) USING parquet PARTITIONED BY (dt)",
+        "CREATE TABLE plain (id BIGINT, dt STRING) USING orc",
+        "CREATE TABLE two (id INT, a INT, b INT) USING parquet PARTITIONED BY (a, b)");
   }
 
   private static void assertIs(Path destination, Job.Replaces replaces, Target target) {
@@ -30,121 +40,312 @@ class TargetTest {
     assertEquals(replaces, target.replaces());
   }
 
+  private static void assertRefused(String code, String words, Statements.Write write) {
+    Asserts.refused(code, words, () -> of(write));
+  }
+
+  private static void assertRefused(String code, String words, String statement) {
+    Asserts.refused(code, words, () -> of(statement));
+  }
+
+  private static Dataset<Row> rows(SparkSession session) {
+    return session.table("s");
+  }
+
   @Test
   void writesToAPath() throws CommitException {
-    assertIs(OUTPUT, Job.Replaces.NOTHING, of(toPath(false, false, Map.of())));
-    assertIs(OUTPUT, Job.Replaces.DIRECTORY, of(toPath(true, false, Map.of())));
-    assertIs(OUTPUT, Job.Replaces.DIRECTORY, of(toPath(true, false, Map.of()), OUTPUT));
-    assertIs(OUTPUT, Job.Replaces.PARTITIONS, of(toPath(true, true, Map.of())));
-    assertEquals("", of(toPath(true, false, Map.of())).catalog());
+    String path = PATH + "/new";
+    for (Map.Entry<String, Job.Replaces> mode :
+        Map.of(
+                "append", Job.Replaces.NOTHING,
+                "error", Job.Replaces.NOTHING,
+                "ignore", Job.Replaces.NOTHING,
+                "overwrite", Job.Replaces.DIRECTORY)
+            .entrySet()) {
+      Target target = of(s -> rows(s).write().mode(mode.getKey()).save(path));
+      assertIs(new Path(path), mode.getValue(), target);
+      assertEquals("", target.catalog());
+    }
+    Statements.Write dynamic =
+        s ->
+            rows(s).write().mode("overwrite").partitionBy("dt")
+                .option("partitionOverwriteMode", "dynamic").save(path);
+    assertIs(new Path(path), Job.Replaces.PARTITIONS, of(dynamic));
+    assertIs(
+        new Path(path), Job.Replaces.PARTITIONS,
+        with("spark.sql.sources.useV1SourceList", "", dynamic));
+  }
+
+  @Test
+  void anOverwriteOfAPathThatExistsReplacesIt() throws CommitException {
+    Statements.put(PATH, "part-0");
+    assertIs(PATH, Job.Replaces.DIRECTORY,
+        of(s -> rows(s).write().mode("overwrite").parquet(PATH.toString())));
+    assertIs(PATH, Job.Replaces.DIRECTORY,
+        of("INSERT OVERWRITE DIRECTORY '" + PATH + "' USING parquet SELECT * FROM s"));
   }
 
   @Test
   void writesToATable() throws CommitException {
-    Insert.Table table = partitioned(Map.of());
-    assertIs(OUTPUT, Job.Replaces.NOTHING, of(toTable(PLAIN, false, false, "")));
-    assertIs(OUTPUT, Job.Replaces.NOTHING, of(toTable(table, false, false, "dt=1/")));
-    assertIs(OUTPUT, Job.Replaces.DIRECTORY, of(toTable(table, true, false, ""), OUTPUT));
-    assertIs(OUTPUT, Job.Replaces.PARTITIONS, of(toTable(table, true, true, "a=1/")));
-    assertIs(OUTPUT, Job.Replaces.DIRECTORY, of(toTable(created(false, false, Map.of()), true, false, "")));
+    assertIs(TABLE, Job.Replaces.NOTHING, of("INSERT INTO t SELECT * FROM s"));
+    assertIs(TABLE, Job.Replaces.NOTHING, of("INSERT INTO t PARTITION (dt = 'd1') SELECT 1"));
+    assertIs(TABLE, Job.Replaces.DIRECTORY, of("INSERT OVERWRITE t SELECT * FROM s"));
+    assertIs(
+        TABLE, Job.Replaces.PARTITIONS,
+        with(MODE, "dynamic", "INSERT OVERWRITE t SELECT * FROM s"));
+    Statements.Write append =
+        s -> rows(s).write().mode("append").partitionBy("dt").saveAsTable("t");
+    assertIs(TABLE, Job.Replaces.NOTHING, of(append));
+    assertIs(TABLE, Job.Replaces.NOTHING, of(s -> rows(s).write().insertInto("t")));
+    assertIs(
+        TABLE, Job.Replaces.DIRECTORY,
+        of(s -> rows(s).write().mode("overwrite").insertInto("t")));
+    assertIs(
+        new Path("s3a://lake/db/plain"), Job.Replaces.DIRECTORY,
+        with(MODE, "dynamic", "INSERT OVERWRITE plain SELECT * FROM s"));
   }
 
   @Test
   void i6_aStaticPartitionIsTheDestinationWhetherItExistsOrNot() throws CommitException {
-    Insert insert = toTable(partitioned(Map.of()), true, false, "dt=1/");
-    assertIs(DAY, Job.Replaces.DIRECTORY, of(insert));
-    assertIs(DAY, Job.Replaces.DIRECTORY, of(insert, DAY));
-  }
-
-  @Test
-  void i10_aDeleteThatTheStatementDoesNotMeanIsRefused() {
-    Path other = new Path("s3a://lake/db/t/dt=2");
-    Insert insert = toTable(partitioned(Map.of()), true, false, "dt=1/");
-    assertRefused("UNKNOWN_WRITE", other.toString(), () -> of(insert, DAY, other));
-    assertRefused("UNKNOWN_WRITE", "", () -> of(toPath(false, false, Map.of()), OUTPUT));
-  }
-
-  @Test
-  void aPartitionInTheTableUnderAnotherNameIsOrdinary() throws CommitException {
-    Path otherScheme = new Path("s3://lake/db/t/2026/11/21");
-    for (Path place : List.of(FLAT, otherScheme)) {
-      Insert.Table table = partitioned(Map.of("dt=1/", place));
-      assertIs(OUTPUT, Job.Replaces.NOTHING, of(toTable(table, false, false, "")));
-      assertIs(OUTPUT, Job.Replaces.DIRECTORY, of(toTable(table, true, false, ""), OUTPUT, place));
-      assertIs(OUTPUT, Job.Replaces.PARTITIONS, of(toTable(table, true, true, "")));
-      assertIs(FLAT, Job.Replaces.DIRECTORY, of(toTable(table, true, false, "dt=1/"), DAY, place));
+    String insert = "INSERT OVERWRITE t PARTITION (DT = 'd1') SELECT id FROM s";
+    for (String mode : List.of("static", "dynamic")) {
+      assertIs(DAY, Job.Replaces.DIRECTORY, with(MODE, mode, insert));
+      Statements.begin(
+          "CREATE TABLE t (id BIGINT, dt STRING) USING parquet PARTITIONED BY (dt)",
+          "ALTER TABLE t ADD PARTITION (dt = 'd1')");
+      Statements.put(DAY, "part-0");
+      assertIs(DAY, Job.Replaces.DIRECTORY, with(MODE, mode, insert));
     }
   }
 
+  @ParameterizedTest
+  @CsvSource(quoteCharacter = '"', value = {
+    "t PARTITION (dt = 'a b/c') SELECT 1, t/dt=a b%2Fc",
+    "t PARTITION (dt = NULL) SELECT 1, t/dt=__HIVE_DEFAULT_PARTITION__",
+    "\"two PARTITION (a = '01', b) SELECT 1, 2\", two/a=1",
+    "\"two PARTITION (a = 1, b = '02') SELECT 1\", two/a=1/b=2",
+  })
+  void i6_thePartitionIsNamedAsSparkNamesIt(String insert, String partition) throws CommitException {
+    assertIs(
+        new Path("s3a://lake/db/" + partition), Job.Replaces.DIRECTORY,
+        of("INSERT OVERWRITE " + insert));
+  }
+
   @Test
-  void aPartitionOutsideOfTheTableIsRefused() {
-    for (String place : List.of("s3a://lake/other", "s3a://else/db/t/dt=1", "s3a://lake/db/t", "s3a://lake/db/t/_x/1")) {
-      Insert.Table table = partitioned(Map.of("dt=1/", new Path(place)));
-      for (boolean overwrites : List.of(true, false)) {
-        assertRefused("PARTITION_ELSEWHERE", "partition dt=1 of db.t lies at " + place,
-            () -> of(toTable(table, overwrites, false, "")));
-      }
-      assertRefused("PARTITION_ELSEWHERE", "SET LOCATION", () -> of(toTable(table, true, true, "")));
-      assertRefused("PARTITION_ELSEWHERE", "dt=1", () -> of(toTable(table, true, false, "dt=1/")));
+  void aMixedOverwriteReplacesWhatItWritesIfItIsDynamic() throws CommitException {
+    String insert = "INSERT OVERWRITE two PARTITION (a = 1, b) SELECT 1, 2";
+    assertIs(new Path("s3a://lake/db/two/a=1"), Job.Replaces.DIRECTORY, of(insert));
+    assertIs(
+        new Path("s3a://lake/db/two"), Job.Replaces.PARTITIONS, with(MODE, "dynamic", insert));
+  }
+
+  @Test
+  void i10_aDeleteThatTheStatementDoesNotMeanIsRefused() throws CommitException {
+    for (String insert :
+        List.of(
+            "INSERT OVERWRITE t PARTITION (dt = 'd1') SELECT 1",
+            "INSERT INTO t SELECT * FROM s")) {
+      Insert one = Statements.insert(insert);
+      Path other = new Path(TABLE, "dt=d2");
+      Asserts.refused(
+          "UNKNOWN_WRITE", other.toString(),
+          () -> Target.of(one, List.of(other), Map.of()));
     }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"s3a", "s3"})
+  void aPartitionInTheTableUnderAnotherNameIsOrdinary(String scheme) throws CommitException {
+    Path flat = new Path(TABLE, "2026/11/21");
+    Statements.sql(
+        "ALTER TABLE t ADD PARTITION (dt = 'd1') LOCATION '" + scheme + "://lake/db/t/2026/11/21'");
+    assertIs(TABLE, Job.Replaces.NOTHING, of("INSERT INTO t SELECT * FROM s"));
+    assertIs(TABLE, Job.Replaces.DIRECTORY, of("INSERT OVERWRITE t SELECT * FROM s"));
+    assertIs(
+        TABLE, Job.Replaces.PARTITIONS,
+        with(MODE, "dynamic", "INSERT OVERWRITE t SELECT * FROM s"));
+    assertIs(
+        flat, Job.Replaces.DIRECTORY, of("INSERT OVERWRITE t PARTITION (dt = 'd1') SELECT 1"));
+    Statements.put(DAY, "part-0");
+    Statements.put(flat, "part-0");
+    assertIs(
+        flat, Job.Replaces.DIRECTORY, of("INSERT OVERWRITE t PARTITION (dt = 'd1') SELECT 1"));
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"s3a://lake/other", "s3a://else/db/t/dt=1", "s3a://lake/db/t", "s3a://lake/db/t/_x/1"})
+  void aPartitionOutsideOfTheTableIsRefused(String place) throws CommitException {
+    Statements.sql("ALTER TABLE t ADD PARTITION (dt = 'd1') LOCATION '" + place + "'");
+    String words = "partition dt=d1 of db.t lies at " + place;
+    assertRefused("PARTITION_ELSEWHERE", words, "INSERT INTO t SELECT * FROM s");
+    assertRefused("PARTITION_ELSEWHERE", words, "INSERT OVERWRITE t SELECT * FROM s");
+    assertRefused(
+        "PARTITION_ELSEWHERE", "SET LOCATION",
+        s -> with(MODE, "dynamic", "INSERT OVERWRITE t SELECT * FROM s"));
+    assertRefused(
+        "PARTITION_ELSEWHERE", words, "INSERT INTO t PARTITION (dt = 'd1') SELECT 1");
+    assertIs(
+        new Path(TABLE, "dt=d2"), Job.Replaces.DIRECTORY,
+        of("INSERT OVERWRITE t PARTITION (dt = 'd2') SELECT 1"));
   }
 
   @Test
   void aPartitionOutsideOfWhatIsReplacedIsRefused() throws CommitException {
-    Insert.Table table = partitioned(Map.of("a=1/b=9/", FLAT));
+    Statements.sql("ALTER TABLE two ADD PARTITION (a = 1, b = 9) LOCATION 's3a://lake/db/two/flat'");
+    String insert = "INSERT OVERWRITE two PARTITION (a = 1, b) SELECT 1, 2";
     assertRefused(
-        "PARTITION_ELSEWHERE",
-        "the directory that is replaced, s3a://lake/db/t/a=1",
-        () -> of(toTable(table, true, false, "a=1/")));
-    assertIs(OUTPUT, Job.Replaces.PARTITIONS, of(toTable(table, true, true, "a=1/")));
+        "PARTITION_ELSEWHERE", "the directory that is replaced, s3a://lake/db/two/a=1", insert);
+    assertIs(new Path("s3a://lake/db/two"), Job.Replaces.PARTITIONS, with(MODE, "dynamic", insert));
   }
 
   @Test
-  void whatTheCatalogLacksIsSaidWithTheStatementThatMendsIt() throws CommitException {
-    assertEquals("", of(toTable(PLAIN, false, false, "")).catalog());
-    assertSays("run MSCK REPAIR TABLE db.t.", toTable(partitioned(Map.of()), false, false, ""));
-    assertSays(
-        "run MSCK REPAIR TABLE db.t SYNC PARTITIONS.",
-        toTable(partitioned(Map.of()), true, false, ""));
-    assertSays(
-        "CREATE TABLE db.t USING orc LOCATION 's3a://lake/db/t' makes it.",
-        toTable(created(false, false, Map.of()), true, false, ""));
-    assertSays(
-        "MSCK REPAIR TABLE db.t", toTable(created(false, true, Map.of()), true, false, ""));
-    assertSays(
-        "run the statement again", toTable(created(true, true, Map.of()), true, false, ""));
-  }
-
-  private static void assertSays(String words, Insert insert) throws CommitException {
-    String catalog = of(insert).catalog();
-    assertTrue(catalog.contains(words), catalog);
+  void aNewTableIsReplacedAndTheCatalogLacksIt() throws CommitException {
+    Path created = new Path("s3a://lake/db/new");
+    Target plain = of("CREATE TABLE new USING orc AS SELECT * FROM s");
+    assertIs(created, Job.Replaces.DIRECTORY, plain);
+    assertEnds("CREATE TABLE db.new USING orc LOCATION 's3a://lake/db/new' makes it.", plain);
+    Target elsewhere =
+        of("CREATE TABLE new USING json PARTITIONED BY (dt) LOCATION '" + PATH + "/new' AS SELECT * FROM s");
+    assertIs(new Path(PATH, "new"), Job.Replaces.DIRECTORY, elsewhere);
+    assertEnds("makes it, and then MSCK REPAIR TABLE db.new its partitions.", elsewhere);
+    for (String mode : List.of("append", "overwrite", "error")) {
+      Target saved = of(s -> rows(s).write().mode(mode).saveAsTable("new"));
+      assertIs(created, Job.Replaces.DIRECTORY, saved);
+      assertEnds("CREATE TABLE db.new USING parquet LOCATION 's3a://lake/db/new' makes it.", saved);
+    }
+    assertIs(
+        created, Job.Replaces.DIRECTORY,
+        of(s -> rows(s).write().bucketBy(2, "id").sortBy("id").saveAsTable("new")));
   }
 
   @Test
-  void i10_severalInsertsThatDifferAreRefused() throws CommitException {
-    Insert append = toTable(PLAIN, false, false, "");
-    Insert overwrite = toTable(PLAIN, true, false, "");
-    Insert dynamic = toTable(PLAIN, true, true, "");
-    Insert one = toTable(PLAIN, true, false, "dt=1/");
-    Insert two = toTable(PLAIN, true, false, "dt=2/");
-    Insert another = new Insert(new Path("s3a://lake/db/other"), true, false, "", Map.of(), PLAIN);
-    Insert.refuseDifferent(List.of(append, append, another));
-    for (List<Insert> different :
-        List.of(
-            List.of(append, overwrite),
-            List.of(overwrite, dynamic),
-            List.of(one, two),
-            List.of(another, one, append))) {
+  void whatTheCatalogLacksOfATableThatExists() throws CommitException {
+    assertEquals("", of("INSERT INTO plain SELECT * FROM s").catalog());
+    assertEnds("run MSCK REPAIR TABLE db.t.", of("INSERT INTO t SELECT * FROM s"));
+    String insert = "INSERT OVERWRITE t SELECT * FROM s";
+    assertEnds("run MSCK REPAIR TABLE db.t SYNC PARTITIONS.", of(insert));
+    assertEnds("run MSCK REPAIR TABLE db.t.", with(MODE, "dynamic", insert));
+  }
+
+  /** The session of these tests has no Hive, which makes such tables. */
+  @Test
+  void whatTheCatalogLacksOfHivesNewTable() throws CommitException {
+    Insert.Table table =
+        new Insert.Table("db.t", true, true, "hive", false, Map.of(), Map.of(), Map.of());
+    Insert insert = new Insert(TABLE, Job.Replaces.DIRECTORY, "", Map.of(), false, table);
+    assertEnds("run the statement again.", Target.of(insert, List.of(), Map.of()));
+  }
+
+  private static void assertEnds(String words, Target target) {
+    assertTrue(target.catalog().endsWith(words), target.catalog());
+  }
+
+  @Test
+  void aPathTakesItsOwnOptionsAndTheSessions() throws CommitException {
+    Statements.Write write =
+        s -> rows(s).write().mode("append").option("IDEMPOTENCYKEY", "own").parquet(PATH.toString());
+    assertEquals("own", of(write).options().idempotencyKey());
+    assertEquals("own", with(KEY, "session", write).options().idempotencyKey());
+    String directory =
+        "INSERT OVERWRITE DIRECTORY '" + PATH + "' USING parquet OPTIONS ('Conditions.minFiles' '2') SELECT * FROM s";
+    assertEquals(2, of(directory).options().minFiles());
+    assertRefused(
+        "BAD_OPTIONS", "Did you mean idempotencyKey?",
+        s -> rows(s).write().option("idempotencyKy", "a").parquet(PATH + "/a"));
+  }
+
+  @Test
+  void aTableTakesTheSessionsOptionsAlone() throws CommitException {
+    assertEquals(
+        "day", with(KEY, "day", "INSERT INTO t SELECT * FROM s").options().idempotencyKey());
+    assertEquals("day",
+        with(KEY, "day", "CREATE TABLE new USING orc AS SELECT 1 AS id").options().idempotencyKey());
+    // Spark drops it.
+    Statements.Write write = s -> rows(s).write().option("idempotencyKey", "a").insertInto("t");
+    assertNull(of(write).options().idempotencyKey());
+  }
+
+  @Test
+  void anOptionWhereATableIsCreatedIsRefused() {
+    String advice = "leave it out, and set spark.s3commit.idempotencyKey in the session";
+    assertRefused(
+        "BAD_OPTIONS", advice,
+        s -> rows(s).write().option("idempotencyKey", "a").saveAsTable("new"));
+    assertRefused(
+        "BAD_OPTIONS", advice,
+        s -> rows(s).writeTo("db.new").using("parquet").option("idempotencykey", "a").create());
+    assertRefused(
+        "BAD_OPTIONS", "leave it out, and set spark.s3commit.commitTimeout in the session",
+        "CREATE TABLE new USING parquet OPTIONS ('commitTimeout' '5s') AS SELECT * FROM s");
+    assertRefused(
+        "BAD_OPTIONS", "leave it out",
+        "CREATE TABLE new USING parquet TBLPROPERTIES ('conditions.minFiles' '5') AS SELECT * FROM s");
+  }
+
+  @Test
+  void anOptionThatATableHasStoredIsRefusedUntilItIsUnset() throws CommitException {
+    String made = "CREATE TABLE old (id BIGINT, dt STRING) USING parquet ";
+    for (Statements.Write write :
+        List.<Statements.Write>of(
+            s -> s.sql("INSERT INTO old SELECT * FROM s"),
+            s -> rows(s).write().insertInto("old"),
+            s -> rows(s).write().mode("append").saveAsTable("old"))) {
+      Statements.sql(made + "OPTIONS ('idempotencyKey' 'a')");
       assertRefused(
-          "SEVERAL_INSERTS", "a statement of each INSERT", () -> Insert.refuseDifferent(different));
+          "BAD_OPTIONS", "ALTER TABLE db.old SET SERDEPROPERTIES ('idempotency", write);
+      Statements.sql("ALTER TABLE old SET SERDEPROPERTIES ('idempotencyKey' = '')");
+      Statements.sql("REFRESH TABLE old");
+      assertNull(of(write).options().idempotencyKey());
+      Statements.sql("DROP TABLE old");
+      Statements.sql(made + "TBLPROPERTIES ('conditions.minFiles' = '5')");
+      assertRefused(
+          "BAD_OPTIONS", "ALTER TABLE db.old UNSET TBLPROPERTIES ('conditions.minFiles')", write);
+      Statements.sql("DROP TABLE old");
     }
   }
 
   @Test
+  void anOptionThatAViewHasStoredIsRefused() throws CommitException {
+    Statements.put(PATH, "_SUCCESS");
+    String view = "CREATE OR REPLACE TEMPORARY VIEW v (id BIGINT) USING parquet OPTIONS (path '" + PATH + "'";
+    Statements.sql(view + ")");
+    assertIs(PATH, Job.Replaces.NOTHING, of("INSERT INTO v SELECT id FROM s"));
+    Statements.sql(view + ", 'idempotencyKey' 'a')");
+    assertRefused(
+        "BAD_OPTIONS", "a view of " + PATH + " takes no such option: set " + KEY,
+        "INSERT INTO v SELECT id FROM s");
+  }
+
+  /** Spark 4 runs them as one plan, which Spark 3 makes as well. */
+  @ParameterizedTest
+  @ValueSource(strings = {
+    "INSERT INTO t SELECT * INSERT OVERWRITE t SELECT *",
+    "INSERT INTO t PARTITION (dt = 'a') SELECT id INSERT INTO t PARTITION (dt = 'b') SELECT id",
+    "INSERT OVERWRITE t PARTITION (dt = 'a') SELECT id INSERT OVERWRITE t PARTITION (dt = 'b') SELECT id",
+    "INSERT INTO plain SELECT * INSERT INTO t SELECT * INSERT OVERWRITE t SELECT *",
+  })
+  void i10_severalInsertsThatDifferAreRefused(String inserts) throws CommitException {
+    for (Path output : Set.of(TABLE, new Path("s3a://lake/db/plain"))) {
+      Asserts.refused(
+          "SEVERAL_INSERTS", "a statement of each INSERT",
+          () -> Insert.in(Statements.analyzed("FROM s " + inserts), output, false));
+    }
+  }
+
+  @Test
+  void i11_severalInsertsThatAreAlikeAreOneAfterTheOtherButForAKey() throws CommitException {
+    Insert insert = Statements.insert("FROM s INSERT INTO t SELECT * INSERT INTO t SELECT *");
+    assertIs(TABLE, Job.Replaces.NOTHING, Target.of(insert, List.of(), Map.of()));
+    Asserts.refused(
+        "SEVERAL_INSERTS", "one alone would add its rows under the key k",
+        () -> Target.of(insert, List.of(), Map.of("idempotencyKey", "k")));
+  }
+
+  @Test
   void pathsAreComparedWithoutTheirScheme() {
-    assertEquals("dt=1/", Target.relative(new Path("s3://lake/db/t"), DAY));
-    assertEquals("", Target.relative(OUTPUT, OUTPUT));
-    assertNull(Target.relative(OUTPUT, new Path("s3a://lake/db/t2")));
-    assertNull(Target.relative(OUTPUT, new Path("s3a://other/db/t/dt=1")));
+    assertEquals("dt=d1/", Target.relative(new Path("s3://lake/db/t"), DAY));
+    assertEquals("", Target.relative(TABLE, TABLE));
+    assertNull(Target.relative(TABLE, new Path("s3a://lake/db/t2")));
+    assertNull(Target.relative(TABLE, new Path("s3a://other/db/t/dt=1")));
   }
 }
